@@ -1,0 +1,43 @@
+// The command that starts pawl. Plain JavaScript, so that an old Node reads it and says what to do instead of failing to parse.
+import { spawn } from 'node:child_process'
+import { existsSync, realpathSync } from 'node:fs'
+import module from 'node:module'
+import { fileURLToPath } from 'node:url'
+
+// node:crypto has ML-KEM since 24.7; types are stripped without a flag or a warning throughout 24.
+const OLDEST = [24, 7]
+const projectNode = fileURLToPath(new URL('../node_modules/.bin/node', import.meta.url))
+
+if (isRecentEnough(process.versions.node)) {
+  // Inside the project and not in the shared /tmp: compiled code that another account could have written must never be run.
+  module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/pawl', import.meta.url)))
+  await import('../src/main.ts')
+  module.flushCompileCache()
+} else if (existsSync(projectNode) && realpathSync(projectNode) !== realpathSync(process.execPath)) {
+  runWith(projectNode)
+} else {
+  console.error(
+    `pawl needs Node ${OLDEST.join('.')} or newer, this is ${process.versions.node}: run "npm start", which brings its own Node`,
+  )
+  process.exitCode = 1
+}
+
+function isRecentEnough(version) {
+  const [major, minor] = version.split('.').map(Number)
+  return major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])
+}
+
+/** Runs this file again under another Node, hands signals on and ends as the child ends. */
+function runWith(node) {
+  const child = spawn(node, process.argv.slice(1), { stdio: 'inherit' })
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+  child.on('error', (error) => {
+    console.error(`pawl cannot start ${node}: ${error.message}`)
+    process.exitCode = 1
+  })
+  child.on('exit', (code, signal) => {
+    if (signal === null) process.exit(code)
+    process.removeAllListeners(signal)
+    process.kill(process.pid, signal)
+  })
+}

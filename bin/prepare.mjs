@@ -1,0 +1,48 @@
+// Installs what is missing, so that one command is enough on a fresh clone. Runs before `npm start` and `npm test`, under any
+// Node from 18 on. Always the whole installation, development tools included: there is one state to check, and `npm test`
+// after `npm start` has nothing left to do.
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+if (!isInstalled()) install()
+
+/**
+ * True when node_modules holds what the lock file says. Contents are compared, not times: a copied or restored tree has
+ * times that mean nothing. Packages for other platforms are optional and never in both.
+ */
+function isInstalled() {
+  const wanted = readPackages('package-lock.json')
+  const present = readPackages('node_modules/.package-lock.json')
+  if (wanted === undefined || present === undefined) return false
+  return Object.entries(wanted).every(([path, { version, integrity, optional }]) => {
+    const found = present[path]
+    if (path === '' || (found === undefined && optional)) return true
+    return found !== undefined && found.version === version && found.integrity === integrity
+  })
+}
+
+/** The `packages` of a lock file; undefined when there is none, as after an installation that was interrupted. */
+function readPackages(path) {
+  try {
+    return JSON.parse(readFileSync(`${root}/${path}`, 'utf8')).packages
+  } catch {
+    return undefined
+  }
+}
+
+function install() {
+  console.error('Installing dependencies (about 20 seconds, only this time) ...')
+  // The npm that runs this script, when there is one. `npm ci` runs neither prestart nor pretest, so nothing recurses.
+  const npm = process.env.npm_execpath?.endsWith('npm-cli.js') ? [process.execPath, process.env.npm_execpath] : ['npm']
+  const [command, ...first] = npm
+  const { status, error } = spawnSync(command, [...first, 'ci', '--include=dev', '--include=optional'], {
+    cwd: root,
+    stdio: ['ignore', 2, 2],
+  })
+  if (status === 0) return
+  console.error(`Dependencies could not be installed${error ? ` (${error.message})` : ''}: run "npm ci" to see why`)
+  process.exitCode = 1
+}

@@ -1,0 +1,7 @@
+// All migrations, by number. Forward only; a migration that has shipped is never edited.
+import type { Migration } from 'kysely/migration'
+import * as initial from './0001_initial.ts'
+
+export const migrations: Record<string, Migration> = {
+  '0001_initial': initial,
+}

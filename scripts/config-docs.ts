@@ -1,0 +1,65 @@
+// Writes docs/CONFIG.md and .env.example from the table of settings in src/config.ts: node scripts/config-docs.ts
+import { writeFileSync } from 'node:fs'
+import { SECRET_SETTINGS, SETTINGS } from '../src/config.ts'
+import type { SecretSetting, Setting } from '../src/config.ts'
+
+const root = new URL('..', import.meta.url)
+
+/** Text of docs/CONFIG.md. */
+export const renderConfigMarkdown = (): string => `# Configuration
+
+Made from the table in \`src/config.ts\` by \`node scripts/config-docs.ts\`; \`test/docs.test.ts\` fails when it is out of date.
+
+pawl is configured by environment variables alone, and needs none of them. A start with a wrong value, or with an unknown name
+that begins with \`PAWL_\`, prints every problem, one a line, and ends with exit status 1. An empty value counts as not set.
+
+## Settings
+
+| name | value | default | what it does |
+|---|---|---|---|
+${settings.map(renderSettingRow).join('\n')}
+
+## Secrets
+
+Each secret may also come from a file, by its name followed by \`_FILE\`; a newline at the end of the file does not count.
+Setting both is refused. Secrets never appear in the log.
+
+| name | value | what it is |
+|---|---|---|
+${secretSettings.map(renderSecretRow).join('\n')}
+`
+
+/** Text of .env.example: every name with its default, commented out. */
+export const renderEnvExample =
+  (): string => `# Every setting of pawl with its default; docs/CONFIG.md explains them. Copy to .env and change what you need.
+# For \`npm start\`: set -a; . ./.env; set +a; npm start
+
+${settings.map(renderSettingExample).join('\n\n')}
+
+# Secrets. Each may also come from a file: NAME_FILE=/path instead of NAME=value.
+
+${secretSettings.map(renderSecretExample).join('\n\n')}
+`
+
+function renderSettingRow(setting: Setting): string {
+  const fallback = setting.defaultLabel ?? (setting.default ? `\`${setting.default}\`` : 'none')
+  const value = setting.unit === undefined ? setting.kind.label : `${setting.kind.label} ${setting.unit}`
+  return `| \`${setting.name}\` | ${value} | ${fallback} | ${setting.description} |`
+}
+
+const renderSecretRow = ({ name, kind, description }: SecretSetting): string => `| \`${name}\` | ${kind.label} | ${description} |`
+
+function renderSettingExample(setting: Setting): string {
+  const fallback = setting.defaultLabel === undefined ? (setting.default ?? '') : ''
+  return `# ${setting.description}\n# ${setting.name}=${fallback}`
+}
+
+const renderSecretExample = ({ name, description }: SecretSetting): string => `# ${description}\n# ${name}=`
+
+const settings = Object.values<Setting>(SETTINGS)
+const secretSettings = Object.values<SecretSetting>(SECRET_SETTINGS)
+
+if (import.meta.main) {
+  writeFileSync(new URL('docs/CONFIG.md', root), renderConfigMarkdown())
+  writeFileSync(new URL('.env.example', root), renderEnvExample())
+}

@@ -1,0 +1,47 @@
+// /admin/application: creates an application and reads what its mobile app needs. Spec: seed "Application administration", cloud §10.
+import { Type } from '@sinclair/typebox'
+import { createApplication, readMobileConfiguration } from '../../../domain/application.ts'
+import { ObjectResponse, ok } from '../../../http/types.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier } from '../fields.ts'
+import type { CloudParts } from '../parts.ts'
+
+const ApplicationConfiguration = ObjectResponse(
+  Type.Object({
+    serviceBaseUrl: Type.String(),
+    masterServerPublicKey: Type.String(),
+    appKey: Type.String(),
+    appSecret: Type.String(),
+  }),
+)
+
+export const applicationCreate = cloudEndpoint({
+  method: 'POST',
+  path: '/admin/application',
+  roles: ['admin'],
+  body: Type.Object({ id: Identifier }),
+  response: ApplicationConfiguration,
+  invalidAs: 'ADMINISTRATION_REFUSED',
+  async handle({ body: { id }, parts, origin }) {
+    await createApplication(parts, id)
+    return ok({ serviceBaseUrl: baseUrlOf(parts, origin), ...(await readMobileConfiguration(parts, id)) })
+  },
+})
+
+export const applicationRead = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/application',
+  roles: ['admin'],
+  query: Type.Object({ id: Identifier, version: Type.Optional(Identifier) }),
+  response: ApplicationConfiguration,
+  invalidAs: 'ADMINISTRATION_REFUSED',
+  async handle({ query: { id, version }, parts, origin }) {
+    return ok({ serviceBaseUrl: baseUrlOf(parts, origin), ...(await readMobileConfiguration(parts, id, version)) })
+  },
+})
+
+function baseUrlOf({ settings, events }: CloudParts, origin: string): string {
+  if (settings.publicUrl !== undefined) return settings.publicUrl
+  events.publicUrlMissing()
+  return origin
+}

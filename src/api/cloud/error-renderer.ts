@@ -1,0 +1,47 @@
+// How the cloud API says what went wrong (seed "Errors", cloud §1.2).
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { ErrorCode, PawlError } from '../../lib/errors.ts'
+
+interface Rendered {
+  readonly status: number
+  readonly code: string
+  readonly message: string
+}
+
+const request: Rendered = { status: 400, code: 'ERROR_REQUEST', message: 'Request validation failed' }
+const generic: Rendered = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' }
+
+export const rendering = {
+  REQUEST_INVALID: request,
+  PATH_UNKNOWN: { status: 404, code: 'ERROR_NOT_FOUND', message: 'No such URL' },
+  TOO_MANY_REQUESTS: { status: 429, code: 'HTTP_429', message: 'Too many requests' },
+  CREDENTIALS_INVALID: { status: 401, code: 'HTTP_401', message: 'Unauthorized' },
+  ROLE_FORBIDDEN: { status: 403, code: 'HTTP_403', message: 'Forbidden' },
+  REGISTRATION_EXISTS: { status: 400, code: 'ERROR_REGISTRATION', message: 'The user has a registration already' },
+  REGISTRATION_NOT_FOUND: { status: 400, code: 'ERROR_REGISTRATION_NOT_FOUND', message: 'No such registration' },
+  REGISTRATION_CHANGE_REFUSED: { status: 400, code: 'ERROR_REGISTRATION_CHANGE', message: 'The state of the registration does not allow the change' },
+  ADMINISTRATION_REFUSED: { status: 400, code: 'ERROR_ADMIN', message: 'Invalid or unknown application, version or user' },
+  UNAVAILABLE: { status: 503, code: 'HTTP_503', message: 'Service unavailable' },
+  // Codes of the device API; no cloud endpoint throws them.
+  AUTHENTICATION_CODE_INVALID: generic,
+  AUTHENTICATION_REQUEST_INVALID: generic,
+  AUTHENTICATION_HEADER_MISSING: generic,
+  TOKEN_FAILED: generic,
+  ENCRYPTION_FAILED: generic,
+  ACTIVATION_FAILED: generic,
+  TEMPORARY_KEY_FAILED: generic,
+  VAULT_FAILED: generic,
+  INTERNAL: generic,
+} satisfies Record<ErrorCode, Rendered>
+
+/** Answers with the documented body; structural errors list what is wrong. */
+export function renderCloudError(error: PawlError, _request: FastifyRequest, reply: FastifyReply): void {
+  const { status, code, message } = rendering[error.code]
+  if (status === 401) void reply.header('www-authenticate', 'Basic realm="pawl", charset="UTF-8"')
+  if (error.retryAfterSeconds !== undefined) void reply.header('retry-after', error.retryAfterSeconds)
+  const violations = error.violations.length > 0 ? { violations: error.violations } : {}
+  void reply
+    .code(status)
+    .type('application/json')
+    .send(JSON.stringify({ status: 'ERROR', responseObject: { code, message, ...violations } }))
+}

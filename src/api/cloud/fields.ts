@@ -1,0 +1,23 @@
+// Members that several endpoints share, with the limits of cloud §1.3.
+import { Type } from '@sinclair/typebox'
+
+/** Identifiers: 1 to 255 UTF-16 code units, not blank, no control characters, compared as they are. */
+export const Identifier = Type.String({
+  minLength: 1,
+  pattern: '^(?=[^]*\\S)[^\\u0000-\\u001F\\u007F]{1,255}$',
+  description: 'must be 1 to 255 characters, not blank, without control characters',
+})
+
+/** Free text up to 255 UTF-16 code units; null counts as absent. */
+export const OptionalText = Type.Optional(
+  Type.Union([Type.String({ pattern: '^[^\\u0000]{0,255}$', description: 'must be at most 255 characters' }), Type.Null()]),
+)
+
+/** User names of credentials contain no colon: HTTP Basic ends them there. */
+export const Username = Type.String({
+  pattern: '^[^\\u0000-\\u001F\\u007F:]{1,255}$',
+  description: 'must be 1 to 255 characters without colon and control characters',
+})
+
+/** Passwords that a person chooses. */
+export const ChosenPassword = Type.String({ pattern: '^[^\\u0000]{12,255}$', description: 'must be 12 to 255 characters' })

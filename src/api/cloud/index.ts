@@ -1,0 +1,55 @@
+// The cloud API: registrations and administration, called by the bank's back ends with HTTP Basic credentials.
+import basicAuth from '@fastify/basic-auth'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Caller } from '../../domain/credential.ts'
+import { renderErrorsWith } from '../../http/errors.ts'
+import { keepJsonBodies } from '../../http/raw-body.ts'
+import { useStrictValidation } from '../../http/validation.ts'
+import { applicationCreate, applicationRead } from './admin/application.ts'
+import { applicationChange, applicationDetail, applicationsList, versionChange, versionCreate } from './admin/applications.ts'
+import { userCreate, userPassword, userRemove, usersList } from './admin/users.ts'
+import { mountCloudEndpoint } from './endpoint.ts'
+import { renderCloudError } from './error-renderer.ts'
+import type { CloudParts } from './parts.ts'
+import { registrationCommit } from './registration/commit.ts'
+import { registrationChange, registrationCreate, registrationRead, registrationRemove } from './registration/registration.ts'
+
+export const cloudEndpoints = [
+  registrationCreate,
+  registrationRead,
+  registrationChange,
+  registrationRemove,
+  registrationCommit,
+  applicationCreate,
+  applicationRead,
+  applicationsList,
+  applicationDetail,
+  applicationChange,
+  versionCreate,
+  versionChange,
+  usersList,
+  userCreate,
+  userRemove,
+  userPassword,
+] as const
+
+export const cloudApi = (parts: CloudParts) => async (app: FastifyInstance) => {
+  keepJsonBodies(app)
+  useStrictValidation(app)
+  renderErrorsWith(app, parts.events, renderCloudError)
+  const callers = new WeakMap<FastifyRequest, Caller>()
+  await app.register(basicAuth, {
+    validate: async (username, password, request) => {
+      callers.set(request, await parts.credentials.verify(username, password, request.ip))
+    },
+    utf8: true,
+  })
+  app.addHook('onRequest', app.basicAuth)
+  for (const endpoint of cloudEndpoints) mountCloudEndpoint(app, parts, endpoint, (request) => callerOf(callers, request))
+}
+
+function callerOf(callers: WeakMap<FastifyRequest, Caller>, request: FastifyRequest): Caller {
+  const caller = callers.get(request)
+  if (caller === undefined) throw new TypeError('a cloud endpoint was reached without credentials')
+  return caller
+}

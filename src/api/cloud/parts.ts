@@ -1,0 +1,13 @@
+// What the cloud API needs from the process; context.ts satisfies it.
+import type { ApplicationParts } from '../../domain/application.ts'
+import type { Credentials } from '../../domain/credential.ts'
+import type { RegistrationParts } from '../../domain/registration.ts'
+
+export interface CloudParts extends RegistrationParts, ApplicationParts {
+  readonly credentials: Credentials
+  readonly settings: RegistrationParts['settings'] & {
+    readonly adminActsOnDefaultApplication: boolean
+    /** Base below which /pa/v3 hangs, without trailing slash; derived from the request when absent. */
+    readonly publicUrl?: string
+  }
+}

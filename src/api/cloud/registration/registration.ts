@@ -1,0 +1,77 @@
+// /registration: one device a user, bound through an activation code. Spec: seed "Registration", cloud §3.
+import { Type } from '@sinclair/typebox'
+import { changeRegistration, createRegistration, openQrText, readRegistration } from '../../../domain/registration.ts'
+import { Ok } from '../../../http/types.ts'
+import { cloudEndpoint, ownerOf } from '../endpoint.ts'
+import { Identifier, OptionalText } from '../fields.ts'
+
+const roles = ['admin', 'integration'] as const
+const OfUser = Type.Object({ userId: Identifier })
+
+export const registrationCreate = cloudEndpoint({
+  method: 'POST',
+  path: '/registration',
+  roles,
+  body: OfUser,
+  response: Type.Object({ activationQrCodeData: Type.String() }),
+  async handle(call) {
+    const owner = await ownerOf(call, call.body.userId)
+    return { activationQrCodeData: await createRegistration(call.parts, owner) }
+  },
+})
+
+const Device = { name: Type.String(), platform: Type.String(), deviceInfo: Type.String() }
+
+export const registrationRead = cloudEndpoint({
+  method: 'GET',
+  path: '/registration',
+  roles,
+  query: OfUser,
+  // One of five shapes; members that a shape does not have are absent.
+  response: Type.Object({
+    registration: Type.Union(['NONE', 'CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED'].map((state) => Type.Literal(state))),
+    activationQrCodeData: Type.Optional(Type.String()),
+    ...Type.Partial(Type.Object(Device)).properties,
+    activationFingerprint: Type.Optional(Type.String()),
+  }),
+  async handle(call) {
+    const row = await readRegistration(call.parts, await ownerOf(call, call.query.userId))
+    if (row === undefined) return { registration: 'NONE' }
+    if (row.state === 'CREATED') return { registration: row.state, activationQrCodeData: openQrText(call.parts, row) }
+    const device = { name: row.name ?? '', platform: row.platform ?? 'unknown', deviceInfo: row.deviceInfo ?? '' }
+    const isPending = row.state === 'PENDING_COMMIT'
+    return { registration: row.state, ...device, ...(isPending && { activationFingerprint: row.activationFingerprint ?? '' }) }
+  },
+})
+
+export const registrationChange = cloudEndpoint({
+  method: 'PUT',
+  path: '/registration',
+  roles,
+  body: Type.Object({
+    userId: Identifier,
+    change: Type.Unsafe<'BLOCK' | 'UNBLOCK' | 'REMOVE'>(Type.String({ enum: ['BLOCK', 'UNBLOCK', 'REMOVE'] })),
+    externalUserId: OptionalText,
+    blockReason: OptionalText,
+  }),
+  response: Ok,
+  async handle(call) {
+    const { userId, change, blockReason, externalUserId } = call.body
+    const owner = await ownerOf(call, userId)
+    await changeRegistration(call.parts, owner, { change, reason: blockReason ?? null, externalUserId: externalUserId ?? null })
+    return { status: 'OK' as const }
+  },
+})
+
+export const registrationRemove = cloudEndpoint({
+  method: 'DELETE',
+  path: '/registration',
+  roles,
+  query: OfUser,
+  response: Ok,
+  async handle(call) {
+    const owner = await ownerOf(call, call.query.userId)
+    await changeRegistration(call.parts, owner, { change: 'REMOVE', reason: null, externalUserId: null })
+    return { status: 'OK' as const }
+  },
+})

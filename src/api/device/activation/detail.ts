@@ -1,0 +1,17 @@
+// activation/detail: id and name of the activation, for a token made with two factors. Spec: v3 §13.
+import { Type } from '@sinclair/typebox'
+import { ObjectResponse, ok } from '../../../http/types.ts'
+import { deviceEndpoint } from '../parts.ts'
+
+export const ActivationDetail = Type.Object({ activationId: Type.String(), activationName: Type.Optional(Type.String()) })
+
+export const activationDetail = deviceEndpoint({
+  path: 'activation/detail',
+  order: ['envelope', 'open', 'token'],
+  token: { factors: ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] },
+  encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation' },
+  response: ObjectResponse(ActivationDetail),
+  async handle({ activation: { activationId, name } }) {
+    return ok({ activationId, ...(name !== null && { activationName: name }) })
+  },
+})

@@ -1,0 +1,54 @@
+// activation/status: the encrypted state of an activation, for anybody who asks; only its phone can read it. Spec: v3 §9.
+import { Type } from '@sinclair/typebox'
+import { activationKeysOf, ctrDataOf } from '../../../channel/secrets.ts'
+import { isExpired } from '../../../domain/registration.ts'
+import { Absent, NotBlank, ObjectRequest, ObjectResponse, ok } from '../../../http/types.ts'
+import { parseBase64, toBase64 } from '../../../lib/base64.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import { type ActivationRow, findActivation } from '../../../storage/activations.ts'
+import { deviceEndpoint, type DeviceParts } from '../parts.ts'
+
+export const activationStatus = deviceEndpoint({
+  path: 'activation/status',
+  order: ['validate'],
+  request: ObjectRequest(Type.Object({ activationId: NotBlank(255), challenge: Absent(Type.String()) })),
+  response: ObjectResponse(
+    Type.Object({ activationId: Type.String(), encryptedStatusBlob: Type.String(), nonce: Type.Optional(Type.String()) }),
+  ),
+  async handle({ request, parts }) {
+    const { activationId, challenge } = request.requestObject
+    const iv = challenge == null ? undefined : { challenge: parseChallenge(challenge), nonce: parts.platform.randomBytes(16) }
+    const blob = encryptStatus(parts, await findActivation(parts.db, activationId), iv)
+    return ok({ activationId, encryptedStatusBlob: toBase64(blob), ...(iv && { nonce: toBase64(iv.nonce) }) })
+  },
+})
+
+/**
+ * An activation that is unknown or has no keys yet gets random bytes, after the same computation: nobody learns which ids exist.
+ */
+function encryptStatus(parts: DeviceParts, activation: ActivationRow | undefined, iv: { challenge: Uint8Array; nonce: Uint8Array } | undefined) {
+  const { protocol, recordKeys, decoy, platform, settings } = parts
+  const keys = activationKeysOf(recordKeys, protocol, activation)
+  const blob = protocol.encryptStatusBlob(
+    keys ?? decoy.activationKeys,
+    {
+      state: activation && !isExpired(activation, platform.now()) ? activation.state : 'REMOVED',
+      counter: activation?.counter ?? 0,
+      ctrData: ctrDataOf(recordKeys, activation) ?? decoy.ctrData,
+      failedAttempts: activation?.failedAttempts ?? 0,
+      maxFailedAttempts: activation?.maxFailedAttempts ?? 0,
+      lookAhead: settings.counterLookAhead,
+      // The highest generation this server can upgrade an activation to (v3 §9.5).
+      upgradeVersion: protocol.activationVersion,
+    },
+    iv,
+    platform.randomBytes(32),
+  )
+  return keys ? blob : platform.randomBytes(blob.length)
+}
+
+function parseChallenge(text: string): Uint8Array {
+  const challenge = parseBase64(text, 16)
+  if (challenge !== undefined) return challenge
+  throw new PawlError('REQUEST_INVALID', { violations: [{ fieldName: 'requestObject.challenge', hint: 'must be Base64 of 16 bytes' }] })
+}

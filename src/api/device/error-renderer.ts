@@ -1,0 +1,48 @@
+// How the device API says what went wrong (v3 §16, "Faults outside the protocol"). Device clients read status and code only.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { readProtocolHeaders } from '../../channel/headers.ts'
+import type { ErrorCode, PawlError } from '../../lib/errors.ts'
+
+interface Rendered {
+  readonly status: number
+  readonly code: string
+  /** Behind the prefix of the dialect; for ERR_VALIDATION a text that names the member. */
+  readonly message: string
+}
+
+const authentication = (message: string): Rendered => ({ status: 401, code: 'ERR_AUTHENTICATION', message })
+
+export const rendering = {
+  REQUEST_INVALID: { status: 400, code: 'ERR_VALIDATION', message: 'REQUEST_INVALID' },
+  PATH_UNKNOWN: { status: 404, code: 'ERROR_NOT_FOUND', message: 'NOT_FOUND' },
+  TOO_MANY_REQUESTS: { status: 429, code: 'TOO_MANY_REQUESTS', message: 'TOO_MANY_REQUESTS' },
+  CREDENTIALS_INVALID: authentication('SIGNATURE_INVALID'),
+  ROLE_FORBIDDEN: authentication('SIGNATURE_INVALID'),
+  AUTHENTICATION_CODE_INVALID: authentication('SIGNATURE_INVALID'),
+  AUTHENTICATION_REQUEST_INVALID: authentication('REQUEST_INVALID'),
+  AUTHENTICATION_HEADER_MISSING: authentication('HTTP_HEADER_MISSING'),
+  TOKEN_FAILED: authentication('TOKEN_ERROR'),
+  ENCRYPTION_FAILED: { status: 400, code: 'ERR_ENCRYPTION', message: 'ENCRYPTION_FAILED' },
+  ACTIVATION_FAILED: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },
+  TEMPORARY_KEY_FAILED: { status: 400, code: 'ERR_TEMPORARY_KEY', message: 'TEMPORARY_KEY_FAILURE' },
+  VAULT_FAILED: { status: 400, code: 'ERR_SECURE_VAULT', message: 'SECURE_VAULT_INVALID' },
+  REGISTRATION_EXISTS: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },
+  REGISTRATION_NOT_FOUND: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },
+  REGISTRATION_CHANGE_REFUSED: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },
+  ADMINISTRATION_REFUSED: { status: 400, code: 'ERR_VALIDATION', message: 'REQUEST_INVALID' },
+  UNAVAILABLE: { status: 503, code: 'ERROR_GENERIC', message: 'UNAVAILABLE' },
+  INTERNAL: { status: 500, code: 'ERROR_GENERIC', message: 'INTERNAL_ERROR' },
+} satisfies Record<ErrorCode, Rendered>
+
+/** Answers with the documented body in the caller's dialect. */
+export function renderDeviceError(error: PawlError, request: FastifyRequest, reply: FastifyReply): void {
+  const { status, code, message } = rendering[error.code]
+  const prefix = readProtocolHeaders(request.headers).dialect === 'svc' ? 'SVC_' : 'POWER_AUTH_'
+  const [violation] = error.violations
+  const text = violation ? `${violation.fieldName} ${violation.hint}` : `${prefix}${message}`
+  if (error.retryAfterSeconds !== undefined) void reply.header('retry-after', error.retryAfterSeconds)
+  void reply
+    .code(status)
+    .type('application/json')
+    .send(JSON.stringify({ status: 'ERROR', responseObject: { code, message: text } }))
+}

@@ -1,0 +1,22 @@
+// token/remove: forget a token of this activation. The same answer whether or not there was one. Spec: v3 §11.4.
+import { Type } from '@sinclair/typebox'
+import { NotBlank, ObjectRequest, ObjectResponse, ok } from '../../../http/types.ts'
+import { deleteToken } from '../../../storage/tokens.ts'
+import { deviceEndpoint } from '../parts.ts'
+
+export const tokenRemove = deviceEndpoint({
+  path: 'token/remove',
+  order: ['factors', 'authenticate', 'validate'],
+  authenticate: {
+    resourceId: '/pa/token/remove',
+    factors: ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'],
+    covers: 'body',
+  },
+  request: ObjectRequest(Type.Object({ tokenId: NotBlank(255) })),
+  response: ObjectResponse(Type.Object({ tokenId: Type.String() })),
+  async handle({ request, activation, parts }) {
+    const { tokenId } = request.requestObject
+    await deleteToken(parts.db, activation.activationId, tokenId)
+    return ok({ tokenId })
+  },
+})

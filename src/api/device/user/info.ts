@@ -1,0 +1,14 @@
+// user/info: claims about the owner of the activation. Spec: v3 §13.
+import { Type } from '@sinclair/typebox'
+import { deviceEndpoint } from '../parts.ts'
+
+export const userInfo = deviceEndpoint({
+  path: 'user/info',
+  order: ['envelope', 'open', 'validate'],
+  encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation' },
+  request: Type.Object({}),
+  response: Type.Object({ sub: Type.String(), jti: Type.String(), iat: Type.Integer({ description: 'seconds since 1970-01-01 UTC' }) }),
+  async handle({ activation, parts }) {
+    return { sub: activation.userId, jti: parts.platform.uuid(), iat: Math.floor(parts.platform.now() / 1000) }
+  },
+})

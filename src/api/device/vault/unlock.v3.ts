@@ -1,0 +1,42 @@
+// vault/unlock: the key of the phone's vault. Encrypted, then signed; opened before the code is checked. Spec: v3 §12.
+import { Type } from '@sinclair/typebox'
+import { activationKeysOf } from '../../../channel/secrets.ts'
+import { Absent } from '../../../http/types.ts'
+import { toBase64 } from '../../../lib/base64.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import { FACTOR_COMBINATIONS } from '../../../protocol/protocol.ts'
+import { findVaultFactors } from '../../../storage/applications.ts'
+import { deviceEndpoint } from '../parts.ts'
+
+export const vaultUnlock = deviceEndpoint({
+  path: 'vault/unlock',
+  order: ['envelope', 'factors', 'open', 'validate', 'authenticate'],
+  authenticate: {
+    resourceId: '/pa/vault/unlock',
+    // Possession and knowledge always; others only where the application says so.
+    async factors({ db }, { factors, applicationKey }) {
+      if (factors === 'POSSESSION_KNOWLEDGE') return [factors]
+      const allowed = await findVaultFactors(db, applicationKey)
+      return FACTOR_COMBINATIONS.filter((combination) => allowed.includes(combination))
+    },
+    covers: 'body',
+  },
+  // A blocked activation is told by the refused code, not by its encryption (v3 §12, step 3).
+  encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/vault/unlock', states: ['PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'] },
+  refusals: {
+    headerMissing: 'AUTHENTICATION_HEADER_MISSING',
+    factors: 'VAULT_FAILED',
+    envelope: 'AUTHENTICATION_REQUEST_INVALID',
+    open: 'VAULT_FAILED',
+    plaintext: 'AUTHENTICATION_REQUEST_INVALID',
+    request: 'VAULT_FAILED',
+  },
+  request: Type.Object({ reason: Absent(Type.String({ pattern: '^[A-Za-z0-9_\\-.]{3,255}$' })) }),
+  response: Type.Object({ encryptedVaultEncryptionKey: Type.String() }),
+  async handle({ request, activation, parts }) {
+    const keys = activationKeysOf(parts.recordKeys, parts.protocol, activation)
+    if (keys === undefined) throw new PawlError('INTERNAL', { detail: 'an authenticated activation without keys' })
+    parts.events.vaultUnlocked({ activationId: activation.activationId, reason: request.reason ?? 'NOT_SPECIFIED' })
+    return { encryptedVaultEncryptionKey: toBase64(parts.protocol.encryptVaultKey(keys)) }
+  },
+})

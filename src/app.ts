@@ -1,0 +1,34 @@
+// The HTTP server: mounts the APIs and health.
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
+import { cloudApi } from './api/cloud/index.ts'
+import { renderCloudError } from './api/cloud/error-renderer.ts'
+import { deviceApi } from './api/device/index.ts'
+import { renderDeviceError } from './api/device/error-renderer.ts'
+import type { Context } from './context.ts'
+import { renderErrorsWith, renderUnknownPathsWith, toPawlError } from './http/errors.ts'
+import { health } from './http/health.ts'
+import { serverOptions } from './http/server-options.ts'
+
+/** Builds the server around a context; it does not listen yet. */
+export async function buildApp(context: Context): Promise<FastifyInstance> {
+  const app = Fastify({
+    ...serverOptions(context.config),
+    loggerInstance: context.log as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: () => context.platform.uuid(),
+    // What the server refuses before it knows the route, for example a URL that does not decode.
+    frameworkErrors: (error, request, reply) => {
+      const isDevice = request.url.startsWith('/pa/')
+      const render = isDevice ? renderDeviceError : renderCloudError
+      render(toPawlError(error), request as never, reply as never)
+    },
+  })
+  // A signed GET may carry a body; it is read and, as the protocol says, not covered by the code.
+  app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
+  renderErrorsWith(app, context.events, renderCloudError)
+  renderUnknownPathsWith(app, renderCloudError)
+  await app.register(health(context))
+  await app.register(deviceApi(context), { prefix: '/pa' })
+  await app.register(cloudApi(context))
+  return app
+}

@@ -1,0 +1,157 @@
+// Checking an authentication code (v3 §10.5): one read, the computation without any lock, one conditional write together with its
+// audit row. What is compared is the row version; a lost race is read and decided again.
+import { type AuthenticationDecision, decideAuthentication } from '../domain/authentication.ts'
+import { places } from '../domain/secrets.ts'
+import { fromUtf8 } from '../lib/bytes.ts'
+import { PawlError } from '../lib/errors.ts'
+import type { AuthorizationHeader, CounterMove, Protocol } from '../protocol/protocol.ts'
+import { type ActivationRow, findRequestParties, type RequestParties, storeAuthentication } from '../storage/activations.ts'
+import { type AuditEvent, insertAuditEvent } from '../storage/audit.ts'
+import type { ChannelParts } from './parts.ts'
+import { activationKeysOf, applicationSecretOf, ctrDataOf } from './secrets.ts'
+
+export interface CodeAttempt {
+  readonly header: AuthorizationHeader
+  /** Upper case. */
+  readonly method: string
+  readonly resourceId: string
+  /** What the code may cover: raw body, decrypted body, or the readings of the query. However many, they are one attempt. */
+  readonly bodies: readonly Uint8Array[]
+  /** The covered bytes are an encrypted or decrypted payload: the audit log gets their length only. */
+  readonly isConfidential: boolean
+}
+
+export type CodeVerdict =
+  | { readonly valid: true; readonly activation: ActivationRow }
+  | { readonly valid: false; readonly reason: AuthenticationRefusal }
+
+export type AuthenticationRefusal =
+  | 'signature_does_not_match'
+  | 'activation_invalid_state'
+  | 'activation_invalid_state_ctr_mismatch'
+  | 'activation_invalid_application'
+  | 'activation_unknown'
+
+/** Checks a code and makes the outcome durable before it returns. An invalid code is a verdict, not an exception: its count must stay. */
+export async function authenticateByCode(parts: ChannelParts, protocol: Protocol, attempt: CodeAttempt): Promise<CodeVerdict> {
+  const { header, resourceId } = attempt
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const parties = await findRequestParties(parts.db, header.applicationKey, header.activationId)
+    const judged = judge(parts, protocol, attempt, parties)
+    if (!(await storeVerdict(parts, attempt, parties, judged))) continue
+    const { activation } = parties
+    // The stored row is one version further than the one that was read.
+    if (activation && judged.move) return { valid: true, activation: { ...activation, rowVersion: activation.rowVersion + 1 } }
+    const reason = judged.refusal ?? 'signature_does_not_match'
+    parts.events.authenticationFailed({ activationId: header.activationId, resourceId, reason })
+    return { valid: false, reason }
+  }
+  throw new PawlError('UNAVAILABLE', { detail: `lost ${ROUNDS_MAX} races for one activation`, retryAfterSeconds: 1 })
+}
+
+interface Judged {
+  readonly refusal: AuthenticationRefusal | undefined
+  /** Set when the code is accepted. */
+  readonly move: CounterMove | undefined
+  /** What becomes of the activation, if there is one. */
+  readonly decision: AuthenticationDecision | undefined
+}
+
+function judge(parts: ChannelParts, protocol: Protocol, attempt: CodeAttempt, { version, activation }: RequestParties): Judged {
+  const { header } = attempt
+  const { recordKeys, decoy, settings } = parts
+  const isVersionRight = version?.isSupported === true && version.applicationId === activation?.applicationId
+  const keys = activationKeysOf(recordKeys, protocol, activation)
+  const { method, resourceId } = attempt
+  const applicationSecret = applicationSecretOf(recordKeys, decoy, version)
+  const ctrData = (keys && ctrDataOf(recordKeys, activation)) ?? decoy.ctrData
+  let move: CounterMove | undefined
+  for (const body of attempt.bodies) {
+    const signedData = protocol.signedData({ method, resourceId, nonce: header.nonce, body, applicationSecret })
+    move ??= protocol.verifyAuthenticationCode(keys ?? decoy.activationKeys, ctrData, signedData, header, settings.counterLookAhead)
+  }
+  if (activation === undefined) return { refusal: 'activation_unknown', move: undefined, decision: undefined }
+  const refusal = refusalOf({ activation, keys, isVersionRight, move })
+  const decision = decideAuthentication(activation, { valid: refusal === undefined, isCounted: header.factors !== 'POSSESSION' })
+  return decision.valid ? { refusal, move, decision } : { refusal: refusal ?? 'activation_invalid_state', move: undefined, decision }
+}
+
+function refusalOf(found: {
+  activation: ActivationRow
+  keys: object | undefined
+  isVersionRight: boolean
+  move: CounterMove | undefined
+}): AuthenticationRefusal | undefined {
+  const { activation, keys, isVersionRight, move } = found
+  if (!isVersionRight) return 'activation_invalid_application'
+  if (activation.state !== 'ACTIVE') return 'activation_invalid_state'
+  if (keys === undefined) return 'activation_invalid_state_ctr_mismatch'
+  return move === undefined ? 'signature_does_not_match' : undefined
+}
+
+/** False when another request changed the activation meanwhile. */
+async function storeVerdict(parts: ChannelParts, attempt: CodeAttempt, parties: RequestParties, judged: Judged): Promise<boolean> {
+  const { activation } = parties
+  const at = new Date(parts.platform.now())
+  const audit: AuditEvent = {
+    applicationId: activation?.applicationId ?? parties.version?.applicationId ?? null,
+    userId: activation?.userId ?? null,
+    activationId: attempt.header.activationId,
+    eventType: judged.refusal ?? 'signature_ok',
+    eventData: `${attempt.method}\n${attempt.resourceId}\n${describeBody(attempt)}`,
+    occurredAt: at,
+  }
+  const { move, decision } = judged
+  if (!activation?.ctrData || !decision || !changesAnything(activation, decision)) {
+    await insertAuditEvent(parts.db, audit)
+    return true
+  }
+  const ctrData = move ? parts.recordKeys.seal(places.ctrData(activation.activationId), move.ctrData) : activation.ctrData
+  const isStored = await storeAuthentication(
+    parts.db,
+    {
+      activationId: activation.activationId,
+      rowVersion: activation.rowVersion,
+      counter: activation.counter + (move?.steps ?? 0),
+      ctrData,
+      failedAttempts: decision.failedAttempts,
+      state: decision.state,
+      blockedReason: decision.blockedReason ?? null,
+      at,
+    },
+    audit,
+  )
+  if (isStored && decision.blockedReason !== undefined) {
+    parts.events.activationBlocked({ activationId: activation.activationId, reason: decision.blockedReason })
+  }
+  return isStored
+}
+
+const changesAnything = (activation: ActivationRow, decision: AuthenticationDecision): boolean =>
+  decision.valid || decision.failedAttempts !== activation.failedAttempts || decision.state !== activation.state
+
+/** The body for the audit log: text up to 4 KiB, anything else by its length. */
+function describeBody({ bodies: [body = NO_BODY], isConfidential }: CodeAttempt): string {
+  if (isConfidential) return `[encrypted, ${body.length} bytes]`
+  const cut = body.length > AUDIT_BODY_BYTES_MAX
+  try {
+    // A cut in the middle of a character would not be UTF-8; the three bytes before cannot start a longer one.
+    const text = fromUtf8(cut ? body.subarray(0, lastCharacterBoundary(body, AUDIT_BODY_BYTES_MAX)) : body)
+    if (text.includes('\0')) return `[binary, ${body.length} bytes]`
+    return cut ? `${text}[cut, ${body.length} bytes]` : text
+  } catch {
+    return `[binary, ${body.length} bytes]`
+  }
+}
+
+function lastCharacterBoundary(bytes: Uint8Array, limit: number): number {
+  let end = limit
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
+  return end
+}
+
+// A round is lost only to a write that moved the activation, and those are few: wrong codes end at the maximum of failed attempts,
+// right ones come from one phone.
+const ROUNDS_MAX = 128
+const AUDIT_BODY_BYTES_MAX = 4096
+const NO_BODY = new Uint8Array(0)

@@ -1,0 +1,86 @@
+// What an endpoint of the device API declares: path, order of checks, factors, encryption, schemas. The pipeline does the rest.
+import type { Static, TSchema } from '@sinclair/typebox'
+import type { ErrorCode } from '../lib/errors.ts'
+import type { AuthorizationHeader, Factors, Scope } from '../protocol/protocol.ts'
+import type { ActivationRow } from '../storage/activations.ts'
+import type { ActivationState } from '../storage/schema.ts'
+import type { ChannelParts } from './parts.ts'
+
+/**
+ * The checks of a request; an endpoint lists those it needs in its order (column "Order" of v3 §5.4). What may be used once is used
+ * up after the last of them, all of it or nothing, so that a refusal never burns the nonce of a genuine request.
+ */
+export type Step = 'factors' | 'envelope' | 'open' | 'open-nested' | 'validate' | 'authenticate' | 'token'
+
+/** How one endpoint answers each refusal. */
+export interface Refusals {
+  /** No authorization or token header. */
+  readonly headerMissing: ErrorCode
+  /** The factor combination is not one of the endpoint's. */
+  readonly factors: ErrorCode
+  /** No body, or an envelope that is not well-formed. */
+  readonly envelope: ErrorCode
+  /** The envelope does not open, or was used before. */
+  readonly open: ErrorCode
+  /** The decrypted bytes are not JSON. */
+  readonly plaintext: ErrorCode
+  /** JSON that does not match the schema. */
+  readonly request: ErrorCode
+}
+
+export interface Call<Q, N, P> {
+  /** The body, parsed and validated. */
+  readonly request: Q
+  /** The content of the nested envelope. */
+  readonly nested: N
+  /** Encrypts a value under the key of the nested envelope. */
+  readonly sealNested: (value: unknown) => Record<string, string | number>
+  /** The authenticated or, without authentication, the activation of the encryption scope. */
+  readonly activation: ActivationRow
+  readonly authorization: AuthorizationHeader
+  readonly applicationKey: string
+  readonly parts: P
+}
+
+export interface DeviceEndpoint<P extends ChannelParts, Q extends TSchema = TSchema, R extends TSchema = TSchema, N extends TSchema = TSchema> {
+  /** Below /pa/v3/. */
+  readonly path: string
+  /** POST when absent. */
+  readonly methods?: readonly ('GET' | 'POST' | 'PUT' | 'DELETE')[]
+  readonly order: readonly Step[]
+  readonly authenticate?: {
+    readonly resourceId: string
+    readonly factors: readonly Factors[] | ((parts: P, header: AuthorizationHeader) => Promise<readonly Factors[]>)
+    /** `body`: the bytes as they came; `plaintext`: the decrypted bytes. */
+    readonly covers: 'body' | 'plaintext'
+  }
+  /** Factor combinations a token must have been made with. */
+  readonly token?: { readonly factors: readonly Factors[] }
+  readonly encrypt?: { readonly scope: Scope; readonly sharedInfo1: string; readonly states?: readonly ActivationState[] }
+  readonly nested?: { readonly sharedInfo1: string; readonly request: N; readonly pick: (request: Static<Q>) => unknown }
+  readonly refusals?: Partial<Refusals>
+  /** Schema of the JSON body or plaintext; without it the body is not parsed. */
+  readonly request?: Q
+  /** Schema of the answer, before encryption. */
+  readonly response: R
+  readonly handle: (call: Call<Static<Q>, Static<N>, P>) => Promise<Static<R>>
+}
+
+/** An endpoint whose schemas are no longer visible in its type, as the list of an API holds it. */
+// biome-ignore lint/suspicious/noExplicitAny: the schemas meet again inside the endpoint, where they were checked
+export type AnyEndpoint<P extends ChannelParts> = DeviceEndpoint<P, any, any, any>
+
+/** Keeps the types of schemas and handler together while an endpoint is declared. */
+export const declareEndpoint =
+  <P extends ChannelParts>() =>
+  <Q extends TSchema, R extends TSchema, N extends TSchema>(endpoint: DeviceEndpoint<P, Q, R, N>): AnyEndpoint<P> =>
+    endpoint
+
+export const defaultRefusals: Refusals = {
+  headerMissing: 'AUTHENTICATION_CODE_INVALID',
+  factors: 'AUTHENTICATION_CODE_INVALID',
+  envelope: 'ENCRYPTION_FAILED',
+  open: 'ENCRYPTION_FAILED',
+  plaintext: 'ENCRYPTION_FAILED',
+  request: 'REQUEST_INVALID',
+}

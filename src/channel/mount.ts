@@ -1,0 +1,46 @@
+// Puts the endpoints of an API into the server: one route a path, bodies as bytes, the API's own errors.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { PawlError } from '../lib/errors.ts'
+import { renderErrorsWith, renderUnknownPathsWith } from '../http/errors.ts'
+import { keepRawBodies } from '../http/raw-body.ts'
+import type { Protocol } from '../protocol/protocol.ts'
+import type { AnyEndpoint } from './endpoint.ts'
+import type { ChannelParts } from './parts.ts'
+import { createPipeline } from './pipeline.ts'
+
+/** Mounts endpoints below /pa and the protocol's path. Every request passes the pipeline. */
+export async function mountDeviceEndpoints<P extends ChannelParts>(
+  app: FastifyInstance,
+  parts: P,
+  protocol: Protocol,
+  endpoints: readonly AnyEndpoint<P>[],
+  renderError: (error: PawlError, request: FastifyRequest, reply: FastifyReply) => void,
+): Promise<void> {
+  keepRawBodies(app)
+  renderErrorsWith(app, parts.events, renderError)
+  renderUnknownPathsWith(app, renderError)
+  for (const endpoint of endpoints) {
+    const serve = createPipeline(parts, protocol, endpoint)
+    app.route({
+      method: [...(endpoint.methods ?? ['POST'])],
+      url: `/${protocol.path}/${endpoint.path}`,
+      handler: async (request, reply) => {
+        // Fastify compiles a schema once and remembers it.
+        const serialize = reply.compileSerializationSchema(endpoint.response as Record<string, unknown>) as (value: unknown) => string
+        const body = (request.body as Buffer | undefined) ?? NO_BODY
+        const [, query] = splitOnce(request.raw.url ?? '', '?')
+        const answer = await serve({ method: request.method, headers: request.headers, body, query }, serialize)
+        // Sealed answers are JSON of text and numbers already; plain ones leave through their schema.
+        const text = endpoint.encrypt ? JSON.stringify(answer) : serialize(answer)
+        return reply.type('application/json').send(text)
+      },
+    })
+  }
+}
+
+function splitOnce(text: string, separator: string): [string, string | undefined] {
+  const at = text.indexOf(separator)
+  return at === -1 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)]
+}
+
+const NO_BODY = Buffer.alloc(0)

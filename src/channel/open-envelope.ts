@@ -1,0 +1,94 @@
+// Opening an encrypted request (v3 §6.6, §7.4): version and scope, keys, window, MAC, decryption. Nothing is used up here.
+import type { KeyObject } from 'node:crypto'
+import { openPrivateKey, places } from '../domain/secrets.ts'
+import type { Envelope, EnvelopeContext, OpenedEnvelope, Protocol } from '../protocol/protocol.ts'
+import { findMasterKeyPair } from '../storage/applications.ts'
+import { type ActivationRow, findRequestParties, type RequestParties } from '../storage/activations.ts'
+import type { ActivationState } from '../storage/schema.ts'
+import { findTemporaryKey } from '../storage/temporary-keys.ts'
+import { anyUniqueValueUsed, type UniqueValue } from '../storage/unique-values.ts'
+import type { ChannelParts } from './parts.ts'
+import { envelopeValue, isInWindow } from './replay.ts'
+import { activationKeysOf, applicationSecretOf, serverPrivateKeyOf } from './secrets.ts'
+
+export interface OpenRequest {
+  readonly context: EnvelopeContext
+  readonly envelope: Envelope
+  /** Activation states in which the envelope may be opened. */
+  readonly states: readonly ActivationState[]
+}
+
+export interface Opened {
+  readonly envelope: OpenedEnvelope
+  readonly temporaryKeyId: string | undefined
+  /** What is used up once the request is found genuine as a whole. */
+  readonly uniqueValues: readonly UniqueValue[]
+  /** The activation in activation scope. */
+  readonly activation: ActivationRow | undefined
+}
+
+/** Opens an envelope; undefined for everything that is wrong with it. The log knows which. */
+export async function openRequest(parts: ChannelParts, protocol: Protocol, request: OpenRequest): Promise<Opened | undefined> {
+  const { context, envelope, states } = request
+  const refuse = (reason: string): undefined => {
+    const { activationId, applicationKey } = context
+    parts.events.envelopeRefused({ activationId, applicationKey, reason })
+  }
+  const parties = await findRequestParties(parts.db, context.applicationKey, context.activationId ?? '')
+  const keys = await selectKeys(parts, protocol, request, parties)
+  // Always computed, with decoy keys where the right ones are missing: see secrets.ts.
+  const opened = envelope.open({
+    applicationSecret: applicationSecretOf(parts.recordKeys, parts.decoy, parties.version),
+    privateKey: keys.privateKey ?? parts.decoy.privateKey,
+    keyTransport: keys.keyTransport ?? parts.decoy.activationKeys.keyTransport,
+  })
+  if (parties.version?.isSupported !== true) return refuse('application version unknown or unsupported')
+  if (keys.privateKey === undefined) return refuse(keys.missing)
+  if (opened === undefined) return refuse('wrong MAC or padding')
+  if (context.scope === 'ACTIVATION_SCOPE' && !isUsable(parties, states)) return refuse('activation unknown, foreign, or not in a usable state')
+  const { requestWindowSeconds } = parts.settings
+  if (envelope.timestamp !== undefined && !isInWindow(parts.platform.now(), envelope.timestamp, requestWindowSeconds)) {
+    return refuse('timestamp outside the window')
+  }
+  const value = envelopeValue(context, envelope, requestWindowSeconds)
+  const uniqueValues = value === undefined ? [] : [value]
+  if (await anyUniqueValueUsed(parts.db, uniqueValues)) return refuse('used before')
+  return { envelope: opened, temporaryKeyId: envelope.temporaryKeyId, uniqueValues, activation: parties.activation }
+}
+
+interface SelectedKeys {
+  readonly privateKey: KeyObject | undefined
+  readonly keyTransport: Uint8Array | undefined
+  readonly missing: string
+}
+
+/** The private key the version demands: temporary, server or master (v3 §6, table). */
+async function selectKeys(parts: ChannelParts, protocol: Protocol, request: OpenRequest, parties: RequestParties): Promise<SelectedKeys> {
+  const { context, envelope } = request
+  const activation = isOwn(parties) ? parties.activation : undefined
+  const keyTransport = activationKeysOf(parts.recordKeys, protocol, activation)?.keyTransport
+  if (envelope.temporaryKeyId !== undefined) {
+    return { privateKey: await findTemporaryPrivateKey(parts, context, envelope.temporaryKeyId), keyTransport, missing: 'temporary key missing' }
+  }
+  if (context.scope === 'ACTIVATION_SCOPE') {
+    const privateKey = activation && serverPrivateKeyOf(parts.recordKeys, activation)
+    return { privateKey, keyTransport, missing: 'activation unknown or foreign' }
+  }
+  const pair = parties.version && (await findMasterKeyPair(parts.db, parties.version.applicationId))
+  const privateKey = pair && openPrivateKey(parts.recordKeys, places.masterPrivateKey(pair.masterKeyPairId), pair.privateKey)
+  return { privateKey, keyTransport: undefined, missing: 'application without master key' }
+}
+
+/** A temporary key serves the application key and the activation it was made for, until it expires (v3 §7.4). */
+async function findTemporaryPrivateKey(parts: ChannelParts, context: EnvelopeContext, id: string): Promise<KeyObject | undefined> {
+  const row = await findTemporaryKey(parts.db, id)
+  if (row === undefined || row.expiresAt.getTime() <= parts.platform.now()) return undefined
+  if (row.applicationKey !== context.applicationKey || row.activationId !== (context.activationId ?? null)) return undefined
+  return openPrivateKey(parts.recordKeys, places.temporaryPrivateKey(row.temporaryKeyId), row.privateKey)
+}
+
+const isOwn = ({ version, activation }: RequestParties): boolean =>
+  version !== undefined && version.applicationId === activation?.applicationId
+
+const isUsable = (parties: RequestParties, states: readonly ActivationState[]): boolean =>
+  isOwn(parties) && parties.activation !== undefined && states.includes(parties.activation.state)

@@ -1,0 +1,24 @@
+// What the channel needs from the process; context.ts satisfies it.
+import type { Events } from '../lib/events.ts'
+import type { Platform } from '../lib/platform.ts'
+import type { RecordKeys } from '../domain/record-keys.ts'
+import type { Db } from '../storage/database.ts'
+import type { Decoy } from './secrets.ts'
+
+export interface ChannelSettings {
+  /** How many counter values are tried, the stored one included (v3 §9.1). */
+  readonly counterLookAhead: number
+  /** Window around now for envelopes of 3.2 and newer and their tokens (v3 §14). */
+  readonly requestWindowSeconds: number
+  /** Window around now for tokens of 3.0 and 3.1. */
+  readonly legacyTokenWindowSeconds: number
+}
+
+export interface ChannelParts {
+  readonly db: Db
+  readonly platform: Platform
+  readonly recordKeys: RecordKeys
+  readonly events: Events
+  readonly settings: ChannelSettings
+  readonly decoy: Decoy
+}

@@ -1,0 +1,260 @@
+// How a phone's request is served: headers, the checks in the endpoint's order, what may be used once, the handler, the seal.
+import type { TSchema } from '@sinclair/typebox'
+import { compileParser, type Parser } from '../http/validation.ts'
+import { parseJson } from '../http/raw-body.ts'
+import { utf8 } from '../lib/bytes.ts'
+import { type ErrorCode, PawlError } from '../lib/errors.ts'
+import type { AuthorizationHeader, Envelope, EnvelopeContext, OpenedEnvelope, Protocol } from '../protocol/protocol.ts'
+import type { ActivationRow } from '../storage/activations.ts'
+import { type UniqueValue, useUniqueValues } from '../storage/unique-values.ts'
+import { authenticateByCode } from './authenticate-code.ts'
+import { authenticateByToken } from './authenticate-token.ts'
+import { type AnyEndpoint, type Call, defaultRefusals, type Refusals, type Step } from './endpoint.ts'
+import { type ProtocolHeaders, readProtocolHeaders } from './headers.ts'
+import { openRequest } from './open-envelope.ts'
+import type { ChannelParts } from './parts.ts'
+
+/** A request as it came over HTTP. */
+export interface DeviceRequest {
+  readonly method: string
+  readonly headers: Record<string, string | string[] | undefined>
+  /** Raw bytes, empty when there is no body. */
+  readonly body: Uint8Array
+  /** Raw query string without its question mark. */
+  readonly query: string | undefined
+}
+
+/** The answer: for an encrypted endpoint the envelope around what `serialize` makes of the handler's value. */
+export type Serve = (request: DeviceRequest, serialize: (value: unknown) => string) => Promise<unknown>
+
+/** Compiles the schemas of an endpoint once and returns the function that serves it. */
+export function createPipeline<P extends ChannelParts>(parts: P, protocol: Protocol, endpoint: AnyEndpoint<P>): Serve {
+  const refusals = { ...defaultRefusals, ...endpoint.refusals }
+  const parsers = {
+    request: endpoint.request && compileParser(endpoint.request as TSchema),
+    nested: endpoint.nested && compileParser(endpoint.nested.request as TSchema),
+  }
+  return async (request, serialize) => {
+    const state = begin({ parts, protocol, endpoint, refusals, parsers }, request)
+    for (const step of endpoint.order) await steps[step](state)
+    if (!(await useUniqueValues(parts.db, state.uniqueValues))) throw usedMeanwhile(state)
+    const answer = await handle(state)
+    if (state.opened === undefined) return answer
+    return seal(parts, state.opened, utf8(serialize(answer)))
+  }
+}
+
+interface Fixed<P extends ChannelParts> {
+  readonly parts: P
+  readonly protocol: Protocol
+  readonly endpoint: AnyEndpoint<P>
+  readonly refusals: Refusals
+  readonly parsers: { readonly request: Parser<TSchema> | undefined; readonly nested: Parser<TSchema> | undefined }
+}
+
+interface State extends Fixed<ChannelParts> {
+  readonly request: DeviceRequest
+  readonly headers: ProtocolHeaders
+  readonly authorization: AuthorizationHeader | undefined
+  context: EnvelopeContext | undefined
+  envelope: Envelope | undefined
+  opened: OpenedEnvelope | undefined
+  nested: OpenedEnvelope | undefined
+  nestedRequest: unknown
+  parsed: unknown
+  activation: ActivationRow | undefined
+  uniqueValues: UniqueValue[]
+  usesToken: boolean
+}
+
+function begin<P extends ChannelParts>(fixed: Fixed<P>, request: DeviceRequest): State {
+  const { protocol, endpoint, refusals } = fixed
+  const headers = readProtocolHeaders(request.headers)
+  const isSigned = endpoint.authenticate !== undefined || endpoint.token !== undefined
+  if (headers.isMalformed) throw new PawlError(isSigned ? 'AUTHENTICATION_CODE_INVALID' : 'ENCRYPTION_FAILED', { detail: 'protocol headers contradict each other' })
+  const { authorization: value, schemes } = headers
+  if (endpoint.authenticate && value === undefined) throw new PawlError(refusals.headerMissing, { detail: 'no authorization header' })
+  const authorization = value === undefined ? undefined : protocol.parseAuthorizationHeader(value, schemes)
+  if (value !== undefined && authorization === undefined) {
+    throw new PawlError(isSigned ? 'AUTHENTICATION_CODE_INVALID' : 'ENCRYPTION_FAILED', { detail: 'malformed authorization header' })
+  }
+  return {
+    ...(fixed as unknown as Fixed<ChannelParts>),
+    request,
+    headers,
+    authorization,
+    context: undefined,
+    envelope: undefined,
+    opened: undefined,
+    nested: undefined,
+    nestedRequest: undefined,
+    parsed: undefined,
+    activation: undefined,
+    uniqueValues: [],
+    usesToken: false,
+  }
+}
+
+const steps: Record<Step, (state: State) => Promise<void>> = {
+  /** The announced factors are refused before anything is computed; counter and failures stay (v3 §10.5). */
+  async factors({ endpoint, parts, authorization, refusals }) {
+    const allowed = required(endpoint.authenticate, 'authenticate').factors
+    const header = required(authorization, 'authorization')
+    const factors = typeof allowed === 'function' ? await allowed(parts, header) : allowed
+    if (!factors.includes(header.factors)) throw new PawlError(refusals.factors, { detail: `factors ${header.factors} are not allowed here` })
+  },
+
+  /** Parses the envelope against its context (v3 §5.3, §6.5). */
+  async envelope(state) {
+    const { protocol, endpoint, request, refusals } = state
+    if (request.body.length === 0) throw new PawlError(refusals.envelope, { detail: 'no body' })
+    state.context = findContext(state)
+    let json: unknown
+    try {
+      json = parseJsonBody(request)
+    } catch (error) {
+      // Where the code covers these very bytes it is checked first: only its owner learns what is wrong with them.
+      if (endpoint.authenticate?.covers === 'body') await steps.authenticate(state)
+      throw error
+    }
+    state.envelope = protocol.parseEnvelope(state.context, json)
+    if (state.envelope === undefined) throw new PawlError(refusals.envelope, { detail: 'the envelope is not well-formed' })
+  },
+
+  async open(state) {
+    const { parts, protocol, endpoint, refusals } = state
+    const context = required(state.context, 'context')
+    const states = endpoint.encrypt?.states ?? (['ACTIVE'] as const)
+    const opened = await openRequest(parts, protocol, { context, envelope: required(state.envelope, 'envelope'), states })
+    if (opened === undefined) throw new PawlError(refusals.open, { detail: 'the envelope does not open' })
+    state.opened = opened.envelope
+    state.activation ??= opened.activation
+    state.uniqueValues.push(...opened.uniqueValues)
+  },
+
+  /** The second layer of activation/create: same version, application key and temporary key (v3 §8.3). */
+  async 'open-nested'(state) {
+    const { parts, protocol, endpoint, refusals } = state
+    const { sharedInfo1, pick } = required(endpoint.nested, 'nested')
+    const context = { ...required(state.context, 'context'), sharedInfo1 }
+    const envelope = protocol.parseEnvelope(context, pick(state.parsed))
+    if (envelope === undefined) throw new PawlError('REQUEST_INVALID', { detail: 'the nested envelope is not well-formed' })
+    const isSameKey = envelope.temporaryKeyId === state.envelope?.temporaryKeyId
+    const opened = isSameKey ? await openRequest(parts, protocol, { context, envelope, states: [] }) : undefined
+    if (opened === undefined) throw new PawlError(refusals.open, { detail: 'the nested envelope does not open' })
+    state.nested = opened.envelope
+    state.uniqueValues.push(...opened.uniqueValues)
+    const json = parseOr(refusals.plaintext, () => parseJson(opened.envelope.plaintext))
+    state.nestedRequest = required(state.parsers.nested, 'nested')(json)
+  },
+
+  async validate(state) {
+    const { opened, request, refusals, parsers } = state
+    const parse = required(parsers.request, 'request')
+    // An empty plaintext stands for no members; an empty body lacks them all.
+    const isEmpty = (opened?.plaintext ?? request.body).length === 0
+    const parseBytes = () => (opened ? parseOr(refusals.plaintext, () => parseJson(opened.plaintext)) : parseJsonBody(request))
+    const json = isEmpty ? {} : parseBytes()
+    state.parsed = parseOr(refusals.request, () => parse(json))
+  },
+
+  async authenticate(state) {
+    const { parts, protocol, endpoint, request, opened } = state
+    const { resourceId, covers } = required(endpoint.authenticate, 'authenticate')
+    const header = required(state.authorization, 'authorization')
+    const verdict = await authenticateByCode(parts, protocol, {
+      header,
+      method: request.method,
+      resourceId,
+      bodies: covers === 'plaintext' ? [required(opened, 'opened').plaintext] : coveredBodies(protocol, request),
+      isConfidential: endpoint.encrypt !== undefined,
+    })
+    if (!verdict.valid) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
+    state.activation = verdict.activation
+  },
+
+  /** A token header and, when the request is encrypted, the same activation in both headers. */
+  async token(state) {
+    const { parts, protocol, endpoint, headers, refusals, context } = state
+    if (headers.token === undefined) throw new PawlError(refusals.headerMissing, { detail: 'no token header' })
+    const header = protocol.parseTokenHeader(headers.token, headers.schemes)
+    const verdict = header && (await authenticateByToken(parts, protocol, header, `/${endpoint.path}`))
+    const allowed: readonly string[] = required(endpoint.token, 'token').factors
+    const isRight = verdict !== undefined && allowed.includes(verdict.factors) && verdict.activationId === context?.activationId
+    if (!isRight) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: 'the token header is not accepted' })
+    state.usesToken = true
+    state.uniqueValues.push(verdict.uniqueValue)
+  },
+}
+
+/** The code covers the body, of a GET request the canonical query (v3 §10.1). */
+const coveredBodies = (protocol: Protocol, request: DeviceRequest): readonly Uint8Array[] =>
+  request.method === 'GET' ? protocol.canonicalQueryReadings(request.query) : [request.body]
+
+/** Version, key and activation come from the authorization header, else from the encryption header (v3 §5.3). */
+function findContext({ endpoint, protocol, headers, authorization, refusals }: State): EnvelopeContext {
+  const { scope, sharedInfo1 } = required(endpoint.encrypt, 'encrypt')
+  const code: ErrorCode = endpoint.authenticate ? refusals.envelope : 'ENCRYPTION_FAILED'
+  const { encryption, schemes } = headers
+  const header = authorization ?? (encryption === undefined ? undefined : protocol.parseEncryptionHeader(encryption, schemes))
+  if (header === undefined) throw new PawlError(code, { detail: 'no encryption context' })
+  if ((scope === 'ACTIVATION_SCOPE') !== (header.activationId !== undefined)) throw new PawlError(code, { detail: 'wrong encryption scope' })
+  return { version: header.version, scope, sharedInfo1, applicationKey: header.applicationKey, activationId: header.activationId }
+}
+
+/** One of the values was used by another request since it was looked at. */
+const usedMeanwhile = ({ usesToken, refusals }: State): PawlError =>
+  new PawlError(usesToken ? 'AUTHENTICATION_CODE_INVALID' : refusals.open, { detail: 'used meanwhile by another request' })
+
+async function handle(state: State): Promise<unknown> {
+  const { endpoint, parts } = state
+  const call = {
+    request: state.parsed,
+    nested: state.nestedRequest,
+    sealNested: (value: unknown) => seal(parts, required(state.nested, 'nested'), utf8(JSON.stringify(value))),
+    get activation() {
+      return required(state.activation, 'activation')
+    },
+    get authorization() {
+      return required(state.authorization, 'authorization')
+    },
+    get applicationKey() {
+      return required(state.context ?? state.authorization, 'context').applicationKey
+    },
+    parts,
+  } satisfies Call<unknown, unknown, ChannelParts>
+  return endpoint.handle(call)
+}
+
+const seal = (parts: ChannelParts, opened: OpenedEnvelope, plaintext: Uint8Array): Record<string, string | number> =>
+  opened.seal(plaintext, { nonce: parts.platform.randomBytes(16), timestamp: parts.platform.now() })
+
+/** Another content type than JSON is refused; none at all is taken for JSON. */
+function parseJsonBody({ headers, body }: DeviceRequest): unknown {
+  const contentType = headers['content-type']
+  if (contentType !== undefined && !JSON_CONTENT_TYPE.test(String(contentType))) {
+    throw new PawlError('REQUEST_INVALID', {
+      detail: 'wrong content type',
+      violations: [{ fieldName: 'Content-Type', hint: 'must be application/json' }],
+    })
+  }
+  return parseJson(body)
+}
+
+const JSON_CONTENT_TYPE = /^application\/json\s*(;|$)/i
+
+/** Gives a refused parse the endpoint's code; what was wrong stays for the log and, where the code shows them, the violations. */
+function parseOr<T>(code: ErrorCode, parse: () => T): T {
+  try {
+    return parse()
+  } catch (error) {
+    if (!(error instanceof PawlError) || error.code !== 'REQUEST_INVALID' || code === 'REQUEST_INVALID') throw error
+    throw new PawlError(code, { detail: error.message, cause: error })
+  }
+}
+
+/** A step that needs what an earlier one provides: a mistake in an endpoint's declaration, never in a request. */
+function required<T>(value: T | undefined, name: string): T {
+  if (value === undefined) throw new TypeError(`the endpoint declares no ${name}`)
+  return value
+}

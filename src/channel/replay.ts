@@ -1,0 +1,24 @@
+// Time windows, and the values that may be used once within them (v3 §14).
+import { hashUniqueValue } from '../domain/unique-value.ts'
+import type { Envelope, EnvelopeContext, TokenHeader } from '../protocol/protocol.ts'
+import type { UniqueValue } from '../storage/unique-values.ts'
+
+/** Whether a timestamp (ms) lies within `windowSeconds` of now, on either side. */
+export const isInWindow = (now: number, timestamp: number, windowSeconds: number): boolean =>
+  Math.abs(now - timestamp) <= windowSeconds * 1000
+
+/** The value an envelope uses up; undefined where its version has no replay protection. Kept until its window has passed. */
+export function envelopeValue(context: EnvelopeContext, envelope: Envelope, windowSeconds: number): UniqueValue | undefined {
+  if (envelope.uniqueValue === undefined || envelope.timestamp === undefined) return undefined
+  const identifier = context.activationId ?? ''
+  return {
+    valueHash: hashUniqueValue(`envelope/${context.scope}`, identifier, envelope.uniqueValue),
+    expiresAt: new Date(envelope.timestamp + (windowSeconds + 1) * 1000),
+  }
+}
+
+/** The value a token header uses up. */
+export const tokenValue = (header: TokenHeader, windowSeconds: number): UniqueValue => ({
+  valueHash: hashUniqueValue('token', header.tokenId, header.nonce),
+  expiresAt: new Date(header.timestamp + (windowSeconds + 1) * 1000),
+})

@@ -1,0 +1,46 @@
+// The keys of a device request: opened records, derived once and kept in memory while the record in the database is the same.
+//
+// What a request names may not exist, belong to somebody else, or be in the wrong state. It is then checked against a decoy, keys
+// that nobody knows, so that unknown, foreign and wrong take the same steps and the same time and end in the same refusal.
+import type { KeyObject } from 'node:crypto'
+import { createKeyPair, openApplicationSecret, openPrivateKey, places } from '../domain/secrets.ts'
+import type { RecordKeys } from '../domain/record-keys.ts'
+import { toBase64 } from '../lib/base64.ts'
+import type { Platform } from '../lib/platform.ts'
+import type { ActivationKeys, Protocol } from '../protocol/protocol.ts'
+import type { ActivationRow, VersionRow } from '../storage/activations.ts'
+
+/** Keys of the process that open nothing. */
+export interface Decoy {
+  readonly applicationSecret: string
+  readonly activationKeys: ActivationKeys
+  readonly privateKey: KeyObject
+  /** 16 bytes. */
+  readonly ctrData: Uint8Array
+}
+
+/** Makes the decoy of this process. */
+export const createDecoy = (protocol: Protocol, platform: Platform): Decoy => ({
+  applicationSecret: toBase64(platform.randomBytes(16)),
+  activationKeys: protocol.deriveActivationKeys(platform.randomBytes(16)),
+  privateKey: createKeyPair().privateKey,
+  ctrData: platform.randomBytes(16),
+})
+
+/** The application secret of a version, or the decoy's. */
+export const applicationSecretOf = (keys: RecordKeys, decoy: Decoy, version: VersionRow | undefined): string =>
+  version === undefined ? decoy.applicationSecret : openApplicationSecret(keys, version)
+
+/** The derived keys of an activation that has exchanged keys under this protocol; undefined for any other. */
+export function activationKeysOf(keys: RecordKeys, protocol: Protocol, activation: ActivationRow | undefined): ActivationKeys | undefined {
+  if (activation?.masterSecret == null || activation.protocolVersion !== protocol.activationVersion) return undefined
+  return keys.openCached(places.masterSecret(activation.activationId), activation.masterSecret, protocol.deriveActivationKeys)
+}
+
+/** The hash-based counter of an activation, 16 bytes; undefined before the key exchange. */
+export const ctrDataOf = (keys: RecordKeys, activation: ActivationRow | undefined): Uint8Array | undefined =>
+  activation?.ctrData == null ? undefined : keys.open(places.ctrData(activation.activationId), activation.ctrData)
+
+/** KEY_SERVER_PRIVATE of an activation. */
+export const serverPrivateKeyOf = (keys: RecordKeys, activation: ActivationRow): KeyObject =>
+  openPrivateKey(keys, places.serverPrivateKey(activation.activationId), activation.serverPrivateKey)

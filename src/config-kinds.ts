@@ -1,0 +1,96 @@
+// The kinds of settings: how the text of an environment variable becomes a value, or one line that says what is wrong.
+import { isIP } from 'node:net'
+import { parseBase64 } from './lib/base64.ts'
+
+/** How the text of a setting becomes its value. */
+export interface Kind<T = unknown> {
+  /** For the documentation: `integer, 1 to 64`. */
+  readonly label: string
+  readonly parse: (text: string) => Parsed<T>
+}
+
+export type Parsed<T> = { readonly value: T } | { readonly problem: string }
+
+export const matching = (label: string, pattern: RegExp, hint: string): Kind<string> => ({
+  label,
+  parse: (value) => (pattern.test(value) ? { value } : { problem: `${quote(value)} is not ${hint}` }),
+})
+
+export const integer = (min: number, max: number): Kind<number> => ({
+  label: `integer, ${min} to ${max}`,
+  parse(value) {
+    const number = /^(0|[1-9]\d{0,8})$/.test(value) ? Number(value) : Number.NaN
+    return number >= min && number <= max
+      ? { value: number }
+      : { problem: `${quote(value)} is not an integer from ${min} to ${max}` }
+  },
+})
+
+export const boolean: Kind<boolean> = {
+  label: 'true or false',
+  parse: (value) =>
+    value === 'true' || value === 'false' ? { value: value === 'true' } : { problem: `${quote(value)} is not true or false` },
+}
+
+export const oneOf = <T extends string>(values: readonly T[]): Kind<T> => ({
+  label: values.join(', '),
+  parse(value) {
+    const found = values.find((candidate) => candidate === value)
+    return found === undefined ? { problem: `${quote(value)} is not one of ${values.join(', ')}` } : { value: found }
+  },
+})
+
+export const publicUrl: Kind<string> = {
+  label: 'http(s) URL without trailing slash',
+  parse(value) {
+    const url = URL.canParse(value) ? new URL(value) : undefined
+    const isPlain = url?.username === '' && url.password === '' && url.search === '' && url.hash === '' && !/\s/.test(value)
+    if (!isPlain || !/^https?:\/\//.test(value)) return { problem: `${quote(value)} is not an http or https URL` }
+    return value.endsWith('/') ? { problem: `${quote(value)} ends in a slash, leave it out` } : { value }
+  },
+}
+
+export const addressList: Kind<readonly string[]> = {
+  label: 'IP addresses and CIDR ranges, separated by commas',
+  parse(value) {
+    const entries = value === '' ? [] : value.split(',').map((entry) => entry.trim())
+    const wrong = entries.find((entry) => !isAddressOrRange(entry))
+    return wrong === undefined
+      ? { value: Object.freeze(entries) }
+      : { problem: `${quote(wrong)} is not an IP address or CIDR range` }
+  },
+}
+
+/** A range of /0 would trust everyone, which is never what is meant. */
+function isAddressOrRange(entry: string): boolean {
+  const [address = '', prefix, ...rest] = entry.split('/')
+  const family = isIP(address)
+  if (family === 0 || address.includes('%') || rest.length > 0) return false
+  return prefix === undefined || 'value' in integer(1, family === 4 ? 32 : 128).parse(prefix)
+}
+
+export const databaseUrl: Kind<string> = {
+  label: 'postgres:// URL',
+  // The value holds a password, so the problem does not repeat it.
+  parse: (value) =>
+    URL.canParse(value) && /^postgres(ql)?:\/\//.test(value)
+      ? { value }
+      : { problem: 'not a postgres://user:password@host:port/database URL' },
+}
+
+export const masterKey: Kind<Uint8Array> = {
+  label: '32 bytes in standard Base64',
+  parse(value) {
+    const bytes = parseBase64(value, 32)
+    return bytes ? { value: bytes } : { problem: 'not 32 bytes in standard Base64, make one with: openssl rand -base64 32' }
+  },
+}
+
+export const adminPassword: Kind<string> = {
+  label: 'text',
+  // RFC 7617 §2 allows no control characters; such a password could be set but never sent.
+  parse: (value) =>
+    /^\P{Cc}{1,256}$/u.test(value) ? { value } : { problem: 'control characters, or longer than 256 characters' },
+}
+
+const quote = (value: string): string => JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}...` : value)

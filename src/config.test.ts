@@ -1,0 +1,233 @@
+// Environment to configuration: defaults, strictness, and every problem at once.
+import { inspect } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { ConfigError, parseConfig, SETTINGS } from './config.ts'
+
+const KEY = Buffer.alloc(32, 7).toString('base64')
+const noFiles = (path: string): string => {
+  throw Object.assign(new Error(`ENOENT: ${path}`), { code: 'ENOENT' })
+}
+
+const parse = (env: Record<string, string | undefined>, files: Record<string, string> = {}) =>
+  parseConfig(env, (path) => files[path] ?? noFiles(path))
+
+function problemsOf(env: Record<string, string | undefined>, files: Record<string, string> = {}): readonly string[] {
+  try {
+    parse(env, files)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems
+    throw error
+  }
+  return []
+}
+
+describe('defaults', () => {
+  test('an empty environment gives the documented defaults and no secrets', () => {
+    const { config, secrets } = parse({ PATH: '/bin', NODE_ENV: 'production' })
+    expect(config).toEqual({
+      host: '127.0.0.1',
+      port: 8080,
+      trustedProxies: [],
+      dataDir: './data',
+      databasePoolSize: 8,
+      adminUser: 'admin',
+      adminActsOnDefaultApplication: true,
+      credentialFailuresPerMinute: 20,
+      activationValiditySeconds: 300,
+      activationRemoveAllow1fa: false,
+      maxFailedAttempts: 5,
+      counterLookAhead: 20,
+      temporaryKeyValiditySeconds: 300,
+      requestWindowSeconds: 300,
+      legacyTokenWindowSeconds: 7200,
+      shutdownTimeoutSeconds: 10,
+      statusName: 'pawl',
+      statusVersion: expect.stringMatching(/^\d+\.\d+\.\d+/),
+      logLevel: 'info',
+    })
+    expect(Object.keys(secrets)).toEqual([])
+  })
+
+  test('an empty value counts as not set', () => {
+    const empty = Object.fromEntries(Object.values(SETTINGS).map(({ name }) => [name, '']))
+    expect(parse({ ...empty, DATABASE_URL: '', PAWL_MASTER_KEY_FILE: '', PAWL_NOT_A_SETTING: '' })).toEqual(parse({}))
+  })
+
+  test('configuration cannot be changed afterwards', () => {
+    const { config, secrets } = parse({ PAWL_TRUSTED_PROXIES: '10.0.0.1' })
+    expect([config, config.trustedProxies, secrets].every(Object.isFrozen)).toBe(true)
+  })
+})
+
+describe('values', () => {
+  test('each kind of setting is parsed to its type', () => {
+    const { config } = parse({
+      PAWL_HOST: '::1',
+      PAWL_PORT: '0',
+      PAWL_PUBLIC_URL: 'https://bank.example/pawl',
+      PAWL_TRUSTED_PROXIES: '10.0.0.0/8, 2001:db8::/32,192.0.2.1',
+      PAWL_LOG_LEVEL: 'silent',
+      PAWL_ACTIVATION_REMOVE_ALLOW_1FA: 'true',
+      PAWL_STATUS_NAME: 'My Bank',
+    })
+    expect(config).toMatchObject({
+      host: '::1',
+      port: 0,
+      publicUrl: 'https://bank.example/pawl',
+      trustedProxies: ['10.0.0.0/8', '2001:db8::/32', '192.0.2.1'],
+      logLevel: 'silent',
+      activationRemoveAllow1fa: true,
+      statusName: 'My Bank',
+    })
+  })
+
+  test.each([
+    ['PAWL_PORT', '8080abc'],
+    ['PAWL_PORT', '1e3'],
+    ['PAWL_PORT', '0x50'],
+    ['PAWL_PORT', ' 8080'],
+    ['PAWL_PORT', '08080'],
+    ['PAWL_PORT', '-1'],
+    ['PAWL_PORT', '80.0'],
+    ['PAWL_PORT', '65536'],
+    ['PAWL_PORT', '99999999999999999999'],
+    ['PAWL_ACTIVATION_VALIDITY_SECONDS', '59'],
+    ['PAWL_ACTIVATION_VALIDITY_SECONDS', '86401'],
+    ['PAWL_MAX_FAILED_ATTEMPTS', '0'],
+    ['PAWL_MAX_FAILED_ATTEMPTS', '65'],
+    ['PAWL_COUNTER_LOOK_AHEAD', '101'],
+    ['PAWL_ACTIVATION_REMOVE_ALLOW_1FA', 'TRUE'],
+    ['PAWL_ACTIVATION_REMOVE_ALLOW_1FA', '1'],
+    ['PAWL_LOG_LEVEL', 'INFO'],
+    ['PAWL_PUBLIC_URL', 'https://bank.example/'],
+    ['PAWL_PUBLIC_URL', 'ftp://bank.example'],
+    ['PAWL_PUBLIC_URL', 'https://user:pass@bank.example'],
+    ['PAWL_PUBLIC_URL', 'bank.example'],
+    ['PAWL_TRUSTED_PROXIES', '10.0.0.0/33'],
+    ['PAWL_TRUSTED_PROXIES', '0.0.0.0/0'],
+    ['PAWL_TRUSTED_PROXIES', 'loopback'],
+    ['PAWL_TRUSTED_PROXIES', '10.0.0.1,'],
+    ['PAWL_TRUSTED_PROXIES', '10.0.0.0/8/8'],
+    ['PAWL_TRUSTED_PROXIES', 'fe80::1%eth0'],
+    ['PAWL_ADMIN_USER', 'a:b'],
+    ['PAWL_HOST', 'a b'],
+    ['PAWL_STATUS_NAME', 'a\nb'],
+  ])('%s=%s is refused in one line that names the setting', (name, value) => {
+    const problems = problemsOf({ [name]: value })
+    expect(problems).toHaveLength(1)
+    expect(problems[0]).toMatch(new RegExp(`^${name}: .+$`))
+  })
+})
+
+describe('names', () => {
+  test('an unknown PAWL_ name is refused', () => {
+    expect(problemsOf({ PAWL_PROT: '8080' })).toEqual(['PAWL_PROT: no such setting, docs/CONFIG.md lists them'])
+  })
+
+  test('only secrets may come from a file', () => {
+    expect(problemsOf({ PAWL_PORT_FILE: '/run/port' })).toHaveLength(1)
+  })
+
+  test('names of the test suite and of drivers in the same shell are let through', () => {
+    expect(
+      problemsOf({
+        PAWL_VECTORS: 'v',
+        PAWL_TEST_DATABASE_URL: 'u',
+        PAWL_URL: 'u',
+        PAWL_ADMIN: 'a:b',
+        PAWL_APP: 'a:b',
+        PAWL_APPLICATION: 'x',
+      }),
+    ).toEqual([])
+  })
+
+  test('no setting is named like a flag of a driver', () => {
+    const flags =
+      'URL ADMIN APP APPLICATION BACKEND REFERENCE_URL UTILITY_URL UTILITY_APP VERSION ONLY TEMPLATE PARAMETERS WORK THREADS SECONDS ' +
+      'WARMUP ACTIVATIONS MAX_REQUESTS PID LIST HELP'
+    const names = Object.values(SETTINGS).map(({ name }) => name)
+    expect(names.filter((name) => flags.split(' ').includes(name.slice('PAWL_'.length)))).toEqual([])
+  })
+
+  test('every problem is listed, not only the first', () => {
+    const problems = problemsOf({
+      PAWL_PORT: 'x',
+      PAWL_LOG_LEVEL: 'loud',
+      PAWL_NO: '1',
+      PAWL_MASTER_KEY: 'short',
+      DATABASE_URL: 'mysql://x',
+    })
+    expect(problems.map((problem) => problem.slice(0, problem.indexOf(':'))).toSorted()).toEqual([
+      'DATABASE_URL',
+      'PAWL_LOG_LEVEL',
+      'PAWL_MASTER_KEY',
+      'PAWL_NO',
+      'PAWL_PORT',
+    ])
+  })
+})
+
+describe('secrets', () => {
+  const url = 'postgres://pawl:marked-secret@db/pawl'
+
+  test('secrets come from the environment', () => {
+    const { secrets } = parse({ DATABASE_URL: url, PAWL_MASTER_KEY: KEY, PAWL_ADMIN_PASSWORD: 'pass word' })
+    expect(secrets.databaseUrl).toBe(url)
+    expect(secrets.masterKey).toEqual(Buffer.alloc(32, 7))
+    expect(secrets.adminPassword).toBe('pass word')
+  })
+
+  test('secrets come from files, without the newline that ends them', () => {
+    const { secrets } = parse(
+      { DATABASE_URL_FILE: '/url', PAWL_MASTER_KEY_FILE: '/key', PAWL_ADMIN_PASSWORD_FILE: '/password' },
+      { '/url': `${url}\n`, '/key': `${KEY}\r\n`, '/password': ' pass \n' },
+    )
+    expect(secrets.databaseUrl).toBe(url)
+    expect(secrets.masterKey).toHaveLength(32)
+    expect(secrets.adminPassword).toBe(' pass ')
+  })
+
+  test('a secret in the environment and in a file at once is refused', () => {
+    expect(problemsOf({ PAWL_MASTER_KEY: KEY, PAWL_MASTER_KEY_FILE: '/key' }, { '/key': KEY })).toEqual([
+      'PAWL_MASTER_KEY: set together with PAWL_MASTER_KEY_FILE, keep one of them',
+    ])
+  })
+
+  test('a missing and an empty file are refused by name', () => {
+    const env = { DATABASE_URL: url, PAWL_MASTER_KEY_FILE: '/missing', PAWL_ADMIN_PASSWORD_FILE: '/empty' }
+    expect(problemsOf(env, { '/empty': '\n' })).toEqual([
+      'PAWL_MASTER_KEY_FILE: /missing cannot be read (ENOENT)',
+      'PAWL_ADMIN_PASSWORD_FILE: /empty is empty',
+    ])
+  })
+
+  test('a database elsewhere needs a master key', () => {
+    expect(problemsOf({ DATABASE_URL: url })).toEqual([
+      'PAWL_MASTER_KEY: needed together with DATABASE_URL, make one with: openssl rand -base64 32',
+    ])
+  })
+
+  test.each([
+    Buffer.alloc(31).toString('base64'),
+    Buffer.alloc(33).toString('base64'),
+    'x'.repeat(44),
+    KEY.replace('=', '_'),
+    `${KEY} `,
+  ])('the master key %s is refused', (value) => {
+    expect(problemsOf({ PAWL_MASTER_KEY: value })).toHaveLength(1)
+  })
+
+  test('problems never repeat a secret', () => {
+    const marked = 'marked\u0007secret'
+    const problems = problemsOf({ DATABASE_URL: marked, PAWL_MASTER_KEY: marked, PAWL_ADMIN_PASSWORD: marked })
+    expect(problems).toHaveLength(3)
+    expect(problems.join()).not.toContain('marked')
+  })
+
+  test('secrets print as one word wherever they are printed', () => {
+    const { secrets } = parse({ DATABASE_URL: url, PAWL_MASTER_KEY: KEY })
+    expect(JSON.stringify({ secrets })).toBe('{"secrets":"[secret]"}')
+    expect(inspect({ secrets }, { showHidden: true, depth: 5 })).toBe('{ secrets: [secret] }')
+    expect(secrets.toString()).toBe('[secret]')
+  })
+})

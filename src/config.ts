@@ -1,0 +1,299 @@
+// Configuration: a record of environment variables becomes a frozen Config and Secrets, or one error that lists every
+// problem. SETTINGS and SECRET_SETTINGS are the only list of settings; docs/CONFIG.md and .env.example are made from them.
+import { inspect } from 'node:util'
+import packageJson from '../package.json' with { type: 'json' }
+import { addressList, adminPassword, boolean, databaseUrl, integer, masterKey, matching, oneOf, publicUrl } from './config-kinds.ts'
+import type { Kind, Parsed } from './config-kinds.ts'
+import { LOG_LEVELS } from './lib/log.ts'
+import type { LogLevel } from './lib/log.ts'
+
+export interface Config {
+  readonly host: string
+  readonly port: number
+  readonly dataDir: string
+  readonly databasePoolSize: number
+  /** Without trailing slash. */
+  readonly publicUrl?: string
+  readonly adminUser: string
+  /** IP addresses and CIDR ranges. */
+  readonly trustedProxies: readonly string[]
+  readonly logLevel: LogLevel
+  readonly activationRemoveAllow1fa: boolean
+  readonly activationValiditySeconds: number
+  readonly maxFailedAttempts: number
+  readonly counterLookAhead: number
+  readonly temporaryKeyValiditySeconds: number
+  readonly requestWindowSeconds: number
+  readonly legacyTokenWindowSeconds: number
+  readonly credentialFailuresPerMinute: number
+  readonly adminActsOnDefaultApplication: boolean
+  readonly shutdownTimeoutSeconds: number
+  readonly statusName: string
+  readonly statusVersion: string
+}
+
+/** Never logged: an object of this type prints as [secret]. */
+export interface Secrets {
+  readonly databaseUrl?: string
+  /** 32 bytes. */
+  readonly masterKey?: Uint8Array
+  readonly adminPassword?: string
+}
+
+/** The environment is not usable; `problems` has one line for each fault and no secret value. */
+export class ConfigError extends Error {
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'))
+    this.name = 'ConfigError'
+    this.problems = problems
+  }
+}
+
+/** Reads the environment; `readFile` gives the text of the file a NAME_FILE points to. An empty value counts as not set. Throws ConfigError. */
+export function parseConfig(
+  env: Readonly<Record<string, string | undefined>>,
+  readFile: (path: string) => string,
+): { config: Config; secrets: Secrets } {
+  const problems = findUnknownNames(env)
+  const config: Record<string, unknown> = {}
+  for (const [member, setting] of Object.entries<Setting>(SETTINGS)) {
+    const text = env[setting.name] || setting.default
+    if (text !== undefined) config[member] = keep(setting.name, setting.kind.parse(text), problems)
+  }
+  const secrets: Record<string, unknown> = {}
+  for (const [member, setting] of Object.entries<SecretSetting>(SECRET_SETTINGS)) {
+    const text = readSecret(setting.name, env, readFile, problems)
+    if (text !== undefined) secrets[member] = keep(setting.name, setting.kind.parse(text), problems)
+  }
+  const hasMasterKey = 'masterKey' in secrets || problems.some((problem) => problem.startsWith(SECRET_SETTINGS.masterKey.name))
+  if ('databaseUrl' in secrets && !hasMasterKey) problems.push(MASTER_KEY_MISSING)
+  if (problems.length > 0) throw new ConfigError(problems)
+  // Every member was parsed by the table row of its name, and the table has a row for every member.
+  return { config: Object.freeze(config) as unknown as Config, secrets: hide(secrets) }
+}
+
+export interface Setting<T = unknown> {
+  readonly name: string
+  readonly kind: Kind<T>
+  readonly default?: string
+  /** In the documentation, where the default itself would be out of date with the next release. */
+  readonly defaultLabel?: string
+  readonly unit?: 'seconds' | 'connections' | 'attempts' | 'steps' | 'failures'
+  readonly description: string
+}
+
+/** A setting that may also come from a file, by the name NAME_FILE. */
+export interface SecretSetting<T = unknown> {
+  readonly name: string
+  readonly kind: Kind<T>
+  readonly description: string
+}
+
+function findUnknownNames(env: Readonly<Record<string, string | undefined>>): string[] {
+  return Object.keys(env)
+    .filter((name) => name.startsWith('PAWL_') && env[name] !== '' && !isKnownName(name))
+    .toSorted()
+    .map((name) => `${name}: no such setting, docs/CONFIG.md lists them`)
+}
+
+function isKnownName(name: string): boolean {
+  if (Object.values<Setting>(SETTINGS).some((setting) => setting.name === name)) return true
+  if (Object.values<SecretSetting>(SECRET_SETTINGS).some((setting) => setting.name === name || `${setting.name}_FILE` === name))
+    return true
+  return FOREIGN_NAMES.includes(name) || name.startsWith('PAWL_TEST_')
+}
+
+function readSecret(
+  name: string,
+  env: Readonly<Record<string, string | undefined>>,
+  readFile: (path: string) => string,
+  problems: string[],
+): string | undefined {
+  const fileName = `${name}_FILE`
+  const path = env[fileName]
+  if (!path) return env[name] || undefined
+  if (env[name]) {
+    problems.push(`${name}: set together with ${fileName}, keep one of them`)
+    return undefined
+  }
+  try {
+    // Editors and `echo` end a file with a newline that is not part of the secret.
+    const text = readFile(path).replace(/\r?\n$/, '')
+    if (text === '') problems.push(`${fileName}: ${path} is empty`)
+    return text || undefined
+  } catch (error) {
+    problems.push(`${fileName}: ${path} cannot be read (${readCode(error)})`)
+    return undefined
+  }
+}
+
+const readCode = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : String(error))
+
+function keep<T>(name: string, parsed: Parsed<T>, problems: string[]): T | undefined {
+  if ('value' in parsed) return parsed.value
+  problems.push(`${name}: ${parsed.problem}`)
+  return undefined
+}
+
+/** Members stay readable for code; JSON, util.inspect and text conversion see one word. */
+function hide(secrets: Record<string, unknown>): Record<string, unknown> {
+  const print = { value: () => '[secret]' }
+  return Object.freeze(Object.defineProperties(secrets, { toJSON: print, toString: print, [inspect.custom]: print }))
+}
+
+const MASTER_KEY_MISSING = 'PAWL_MASTER_KEY: needed together with DATABASE_URL, make one with: openssl rand -base64 32'
+
+// The test suite, and the drivers that run against a server from the same shell.
+const FOREIGN_NAMES = ['PAWL_VECTORS', 'PAWL_URL', 'PAWL_ADMIN', 'PAWL_APP', 'PAWL_APPLICATION']
+
+/** Every setting that is no secret, in the order of the documentation. The type demands a row for each member of Config. */
+export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = {
+  host: {
+    name: 'PAWL_HOST',
+    kind: matching('host name or IP address', /^[\w.:-]+$/, 'a host name or an IP address'),
+    default: '127.0.0.1',
+    description: 'Address to listen on. 0.0.0.0 or :: for every network interface.',
+  },
+  port: { name: 'PAWL_PORT', kind: integer(0, 65535), default: '8080', description: 'Port to listen on. 0 takes a free one.' },
+  publicUrl: {
+    name: 'PAWL_PUBLIC_URL',
+    kind: publicUrl,
+    description: 'Where phones and the bank reach this server. Without it, what is printed and shown uses the listening address.',
+  },
+  trustedProxies: {
+    name: 'PAWL_TRUSTED_PROXIES',
+    kind: addressList,
+    default: '',
+    description: 'Reverse proxies whose X-Forwarded-For is believed. By default none.',
+  },
+  dataDir: {
+    name: 'PAWL_DATA_DIR',
+    kind: matching('path', /^[^\0]+$/, 'a path'),
+    default: './data',
+    description:
+      'Directory of the embedded database and of its generated master key. Not used with DATABASE_URL. One process at a time.',
+  },
+  databasePoolSize: {
+    name: 'PAWL_DATABASE_POOL_SIZE',
+    kind: integer(1, 100),
+    default: '8',
+    unit: 'connections',
+    description: 'Connections to PostgreSQL. 8 measured best for one process; more makes slow requests slower.',
+  },
+  adminUser: {
+    name: 'PAWL_ADMIN_USER',
+    kind: matching('text', /^[\w.@-]{1,64}$/, 'made of 1 to 64 letters, digits and _ . @ -'),
+    default: 'admin',
+    description: 'Name of the administrator that the first start creates.',
+  },
+  adminActsOnDefaultApplication: {
+    name: 'PAWL_ADMIN_ACTS_ON_DEFAULT_APPLICATION',
+    kind: boolean,
+    default: 'true',
+    description: 'Administrators may also call the registration API, for the default application.',
+  },
+  credentialFailuresPerMinute: {
+    name: 'PAWL_CREDENTIAL_FAILURES_PER_MINUTE',
+    kind: integer(1, 100_000),
+    default: '20',
+    unit: 'failures',
+    description: 'Wrong user names or passwords taken from one address in a minute before it has to wait.',
+  },
+  activationValiditySeconds: {
+    name: 'PAWL_ACTIVATION_VALIDITY_SECONDS',
+    kind: integer(60, 86_400),
+    default: '300',
+    unit: 'seconds',
+    description: 'How long an activation may wait for its phone and for the commit.',
+  },
+  activationRemoveAllow1fa: {
+    name: 'PAWL_ACTIVATION_REMOVE_ALLOW_1FA',
+    kind: boolean,
+    default: 'false',
+    description: 'A phone may remove its activation with possession alone. By default it needs two factors.',
+  },
+  maxFailedAttempts: {
+    name: 'PAWL_MAX_FAILED_ATTEMPTS',
+    kind: integer(1, 64),
+    default: '5',
+    unit: 'attempts',
+    description: 'Wrong codes in a row that block an activation.',
+  },
+  counterLookAhead: {
+    name: 'PAWL_COUNTER_LOOK_AHEAD',
+    kind: integer(1, 100),
+    default: '20',
+    unit: 'steps',
+    description: 'Counter values tried for a code: how far a phone may be ahead of the server.',
+  },
+  temporaryKeyValiditySeconds: {
+    name: 'PAWL_TEMPORARY_KEY_VALIDITY_SECONDS',
+    kind: integer(1, 86_400),
+    default: '300',
+    unit: 'seconds',
+    description: 'Life of a temporary encryption key.',
+  },
+  requestWindowSeconds: {
+    name: 'PAWL_REQUEST_WINDOW_SECONDS',
+    kind: integer(1, 86_400),
+    default: '300',
+    unit: 'seconds',
+    description: "How far a request's timestamp may be from the server's clock, for protocol 3.2 and newer.",
+  },
+  legacyTokenWindowSeconds: {
+    name: 'PAWL_LEGACY_TOKEN_WINDOW_SECONDS',
+    kind: integer(1, 86_400),
+    default: '7200',
+    unit: 'seconds',
+    description: 'The same for tokens of protocol 3.0 and 3.1.',
+  },
+  shutdownTimeoutSeconds: {
+    name: 'PAWL_SHUTDOWN_TIMEOUT_SECONDS',
+    kind: integer(1, 600),
+    default: '10',
+    unit: 'seconds',
+    description: 'How long a stopping server waits for requests in progress before it cuts their connections.',
+  },
+  statusName: {
+    name: 'PAWL_STATUS_NAME',
+    kind: matching('text', /^\P{Cc}{1,64}$/u, '1 to 64 characters without control characters'),
+    default: 'pawl',
+    description: 'Application name in the answer of /pa/v3/status.',
+  },
+  statusVersion: {
+    name: 'PAWL_STATUS_VERSION',
+    kind: matching('text', /^\P{Cc}{1,64}$/u, '1 to 64 characters without control characters'),
+    default: packageJson.version,
+    defaultLabel: 'the version of pawl',
+    description: 'Application version in the answer of /pa/v3/status.',
+  },
+  logLevel: {
+    name: 'PAWL_LOG_LEVEL',
+    kind: oneOf(LOG_LEVELS),
+    default: 'info',
+    description: 'Log lines go to stdout as JSON. debug has one line for each request.',
+  },
+}
+
+/** Every secret; each may come from a file instead. */
+export const SECRET_SETTINGS: { readonly [M in keyof Secrets]-?: SecretSetting<NonNullable<Secrets[M]>> } = {
+  databaseUrl: {
+    name: 'DATABASE_URL',
+    kind: databaseUrl,
+    description: 'PostgreSQL 15 or newer. Without it, the embedded database in PAWL_DATA_DIR.',
+  },
+  masterKey: {
+    name: 'PAWL_MASTER_KEY',
+    kind: masterKey,
+    description:
+      'Key that encrypts secrets in the database; make one with `openssl rand -base64 32`. Required with DATABASE_URL; ' +
+      'without it, one is generated in PAWL_DATA_DIR. Whoever loses it loses every activation.',
+  },
+  adminPassword: {
+    name: 'PAWL_ADMIN_PASSWORD',
+    kind: adminPassword,
+    description: 'Password of the administrator that the first start creates. By default generated and printed once.',
+  },
+}

@@ -1,0 +1,72 @@
+// Composition root: everything the server holds, built once from the configuration and passed down.
+import { type Config, type Secrets } from './config.ts'
+import type { DeviceParts } from './api/device/parts.ts'
+import type { CloudParts } from './api/cloud/parts.ts'
+import { createDecoy } from './channel/secrets.ts'
+import { bootstrapAdmin, createCredentials } from './domain/credential.ts'
+import { startHousekeeping } from './domain/housekeeping.ts'
+import { loadInstallationKeys } from './domain/installation-keys.ts'
+import { loadMasterKey } from './domain/master-key.ts'
+import { createRecordKeys } from './domain/record-keys.ts'
+import type { HealthParts } from './http/health.ts'
+import { createEvents } from './lib/events.ts'
+import type { Log } from './lib/log.ts'
+import type { Platform } from './lib/platform.ts'
+import { v3 } from './protocol/v3/index.ts'
+import { type Database, openDatabase, pingDatabase } from './storage/database.ts'
+import { migrate } from './storage/migrate.ts'
+
+export interface Context extends DeviceParts, CloudParts, HealthParts {
+  readonly config: Config
+  readonly log: Log
+  readonly settings: Config
+  /** For people: where the data lies. */
+  readonly dataLocation: string
+  /** Set when this start created the administrator with a generated password. */
+  readonly firstStart: { readonly adminUser: string; readonly adminPassword: string } | undefined
+  readonly close: () => Promise<void>
+}
+
+/** What the process brings; tests bring an open database of their own. */
+export interface Surroundings {
+  readonly platform: Platform
+  readonly log: Log
+  readonly database?: Database
+}
+
+/** Opens and migrates the database, unwraps the keys, makes the first administrator. Throws StartError with one line for the operator. */
+export async function createContext(config: Config, secrets: Secrets, { platform, log, database: given }: Surroundings): Promise<Context> {
+  const events = createEvents(log)
+  const onConnectionError = (err: Error) => events.databaseConnectionLost({ err })
+  const { databaseUrl } = secrets
+  const database =
+    given ?? (await openDatabase({ databaseUrl, dataDir: config.dataDir, poolSize: config.databasePoolSize, onConnectionError }))
+  try {
+    const { db } = database
+    await migrate(db)
+    const recordKeys = createRecordKeys(loadMasterKey(secrets.masterKey, database.kind, config.dataDir, platform), platform)
+    const installationKeys = await loadInstallationKeys(db, recordKeys, platform)
+    const base = { db, platform, recordKeys, events, installationKeys, settings: config }
+    const credentials = createCredentials(base)
+    const generated = await bootstrapAdmin(base, credentials, config.adminUser, secrets.adminPassword)
+    const stopHousekeeping = startHousekeeping(base)
+    return {
+      ...base,
+      config,
+      log,
+      credentials,
+      protocol: v3,
+      decoy: createDecoy(v3, platform),
+      pingDatabase: () => pingDatabase(db),
+      dataLocation: database.location,
+      firstStart: generated === undefined ? undefined : { adminUser: config.adminUser, adminPassword: generated },
+      close: async () => {
+        await stopHousekeeping()
+        await database.close()
+      },
+    }
+  } catch (error) {
+    await database.close()
+    throw error
+  }
+}

@@ -1,0 +1,34 @@
+// AES-128 (FIPS 197): CBC with PKCS#7 padding, CBC without, and a single block (NIST SP 800-38A).
+import { createCipheriv, createDecipheriv, createSecretKey } from 'node:crypto'
+
+/** `key` and `iv` 16 bytes. The result is 1 to 16 bytes longer than the plaintext, which may be empty. */
+export function aesCbcEncrypt(key: Uint8Array, iv: Uint8Array, plaintext: Uint8Array): Uint8Array {
+  const cipher = createCipheriv('aes-128-cbc', createSecretKey(key), iv)
+  return Buffer.concat([cipher.update(plaintext), cipher.final()])
+}
+
+/** Undefined when the length or the padding is wrong. Call it after the MAC was found right, never before. */
+export function aesCbcDecrypt(key: Uint8Array, iv: Uint8Array, ciphertext: Uint8Array): Uint8Array | undefined {
+  const decipher = createDecipheriv('aes-128-cbc', createSecretKey(key), iv)
+  try {
+    return Buffer.concat([decipher.update(ciphertext), decipher.final()])
+  } catch {
+    return undefined
+  }
+}
+
+/** Whole blocks, no padding: the result is as long as the plaintext. Throws when that is no multiple of 16. */
+export function aesCbcEncryptUnpadded(key: Uint8Array, iv: Uint8Array, plaintext: Uint8Array): Uint8Array {
+  const cipher = createCipheriv('aes-128-cbc', createSecretKey(key), iv).setAutoPadding(false)
+  return Buffer.concat([cipher.update(plaintext), cipher.final()])
+}
+
+/** The inverse of aesCbcEncryptUnpadded. */
+export function aesCbcDecryptUnpadded(key: Uint8Array, iv: Uint8Array, ciphertext: Uint8Array): Uint8Array {
+  const decipher = createDecipheriv('aes-128-cbc', createSecretKey(key), iv).setAutoPadding(false)
+  return Buffer.concat([decipher.update(ciphertext), decipher.final()])
+}
+
+/** One block of 16 bytes. ECB is safe here because there is no second block: AES serves as a pseudo-random function. */
+export const aesEncryptBlock = (key: Uint8Array, block: Uint8Array): Uint8Array =>
+  createCipheriv('aes-128-ecb', createSecretKey(key), null).setAutoPadding(false).update(block)

@@ -1,0 +1,107 @@
+// EC key pairs and points (SEC 1 §2.3, RFC 5480, RFC 5208). One table row a curve.
+import { createECDH, createPrivateKey, createPublicKey, ECDH, generateKeyPairSync, type KeyObject } from 'node:crypto'
+
+export type Curve = keyof typeof CURVES
+
+export interface KeyPair {
+  readonly privateKey: KeyObject
+  /** Uncompressed point: 65 bytes on P-256. */
+  readonly publicKey: Uint8Array
+}
+
+/** A fresh key pair. */
+export function generateKeyPair(curve: Curve): KeyPair {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: CURVES[curve].opensslName })
+  return { privateKey, publicKey: exportPoint(publicKey, curve) }
+}
+
+/** PKCS#8 DER. */
+export const exportPrivateKey = (key: KeyObject): Uint8Array => key.export({ format: 'der', type: 'pkcs8' })
+
+/** The key of a PKCS#8 DER text; throws when it is none, because such bytes come from our own storage only. */
+export const importPrivateKey = (pkcs8: Uint8Array): KeyObject =>
+  createPrivateKey({ key: asBuffer(pkcs8), format: 'der', type: 'pkcs8' })
+
+/** The key of a big-endian scalar, 32 bytes on P-256; throws when the length or the value is out of range. */
+export function privateKeyFromScalar(curve: Curve, scalar: Uint8Array): KeyObject {
+  const { coordinateLength, opensslName, algorithm } = CURVES[curve]
+  if (scalar.length !== coordinateLength) throw new RangeError(`a scalar on ${curve} has ${coordinateLength} bytes`)
+  // The import below takes zero and the order of the group without complaint; this throws for both.
+  createECDH(opensslName).setPrivateKey(scalar)
+  // OpenSSL computes the public point itself when the optional member is left out (RFC 5915 §3).
+  const ecPrivateKey = der(SEQUENCE, der(INTEGER, Buffer.of(1)), der(OCTET_STRING, scalar))
+  return importPrivateKey(der(SEQUENCE, der(INTEGER, Buffer.of(0)), algorithm, der(OCTET_STRING, ecPrivateKey)))
+}
+
+/** The public half of a private key: uncompressed point, 65 bytes on P-256. */
+export const publicKeyOf = (curve: Curve, privateKey: KeyObject): Uint8Array => exportPoint(createPublicKey(privateKey), curve)
+
+/**
+ * The uncompressed form of a point of 33 or 65 bytes (P-256) that starts with 02, 03 or 04. Undefined for any other form
+ * (hybrid points and infinity included) and for a point that is not on the curve.
+ */
+export function decodePoint(curve: Curve, point: Uint8Array): Uint8Array | undefined {
+  if (!hasPointForm(curve, point)) return undefined
+  try {
+    // With neither encoding given, OpenSSL checks range and curve equation and answers with a Buffer.
+    return ECDH.convertKey(point, CURVES[curve].opensslName, undefined, undefined, 'uncompressed') as Buffer
+  } catch {
+    return undefined
+  }
+}
+
+/** The key of a point, checked as in decodePoint; undefined where decodePoint is. */
+export function publicKeyFromPoint(curve: Curve, point: Uint8Array): KeyObject | undefined {
+  if (!hasPointForm(curve, point)) return undefined
+  const isCompressed = point.length === CURVES[curve].coordinateLength + 1
+  const prefix = isCompressed ? CURVES[curve].compressedSpki : CURVES[curve].uncompressedSpki
+  try {
+    return createPublicKey({ key: Buffer.concat([prefix, point]), format: 'der', type: 'spki' })
+  } catch {
+    return undefined
+  }
+}
+
+/** Length and first byte of a compressed or uncompressed point; says nothing about the curve equation. */
+export function hasPointForm(curve: Curve, point: Uint8Array): boolean {
+  const { coordinateLength } = CURVES[curve]
+  if (point.length === coordinateLength + 1) return point[0] === 2 || point[0] === 3
+  return point.length === 2 * coordinateLength + 1 && point[0] === 4
+}
+
+// A key made by this process is kept uncompressed, so the point is the tail of its SPKI.
+const exportPoint = (publicKey: KeyObject, curve: Curve): Uint8Array =>
+  publicKey.export({ format: 'der', type: 'spki' }).subarray(-(2 * CURVES[curve].coordinateLength + 1))
+
+/** DER with the short form of lengths: everything here has fewer than 128 bytes, on P-384 too. */
+function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
+  const content = Buffer.concat(parts)
+  return Buffer.concat([Buffer.of(tag, content.length), content])
+}
+
+const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+
+const INTEGER = 0x02
+const BIT_STRING = 0x03
+const OCTET_STRING = 0x04
+const OBJECT_IDENTIFIER = 0x06
+const SEQUENCE = 0x30
+
+const ID_EC_PUBLIC_KEY = Buffer.from('2a8648ce3d0201', 'hex')
+
+function describeCurve(opensslName: string, coordinateLength: number, oid: string) {
+  const algorithm = der(SEQUENCE, der(OBJECT_IDENTIFIER, ID_EC_PUBLIC_KEY), der(OBJECT_IDENTIFIER, Buffer.from(oid, 'hex')))
+  const spkiPrefix = (pointLength: number): Buffer =>
+    der(SEQUENCE, algorithm, der(BIT_STRING, Buffer.alloc(pointLength + 1))).subarray(0, -pointLength)
+  return {
+    opensslName,
+    coordinateLength,
+    algorithm,
+    compressedSpki: spkiPrefix(coordinateLength + 1),
+    uncompressedSpki: spkiPrefix(2 * coordinateLength + 1),
+  }
+}
+
+const CURVES = {
+  'P-256': describeCurve('prime256v1', 32, '2a8648ce3d030107'),
+} as const

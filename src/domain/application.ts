@@ -1,0 +1,96 @@
+// Applications, their versions and master keys, and what a mobile app needs of them (cloud §10).
+import { toBase64 } from '../lib/base64.ts'
+import { utf8 } from '../lib/bytes.ts'
+import { PawlError } from '../lib/errors.ts'
+import type { Platform } from '../lib/platform.ts'
+import {
+  type ApplicationVersionRow,
+  findMasterKeyPair,
+  insertApplication,
+  insertApplicationVersion,
+  insertMasterKeyPair,
+  listApplicationVersions,
+} from '../storage/applications.ts'
+import { type Db, inTransaction, isUniqueViolation } from '../storage/database.ts'
+import type { RecordKeys } from './record-keys.ts'
+import { createKeyPair, openApplicationSecret, places, sealPrivateKey } from './secrets.ts'
+
+export interface ApplicationParts {
+  readonly db: Db
+  readonly platform: Platform
+  readonly recordKeys: RecordKeys
+}
+
+/** What is compiled into the mobile app; all Base64. */
+export interface MobileConfiguration {
+  /** 65-byte uncompressed point. */
+  readonly masterServerPublicKey: string
+  /** 16 bytes. */
+  readonly appKey: string
+  /** 16 bytes. Not a secret towards the owner of the phone. */
+  readonly appSecret: string
+}
+
+/** Creates an application with a version `default` and a P-256 master key pair. Throws ADMINISTRATION_REFUSED when the id is taken. */
+export async function createApplication(parts: ApplicationParts, applicationId: string): Promise<void> {
+  const { platform, recordKeys } = parts
+  const at = new Date(platform.now())
+  const { privateKey, publicKey } = createKeyPair()
+  const masterKeyPairId = platform.uuid()
+  try {
+    await inTransaction(parts.db, async (tx) => {
+      await insertApplication(tx, applicationId, at)
+      await insertMasterKeyPair(tx, {
+        master_key_pair_id: masterKeyPairId,
+        application_id: applicationId,
+        algorithm: 'EC_P256',
+        public_key: publicKey,
+        private_key: sealPrivateKey(recordKeys, places.masterPrivateKey(masterKeyPairId), privateKey),
+        created_at: at,
+      })
+      await addVersion({ ...parts, db: tx }, applicationId, DEFAULT_VERSION)
+    })
+  } catch (error) {
+    if (isUniqueViolation(error, 'application_default')) return createApplication(parts, applicationId)
+    if (isUniqueViolation(error)) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `application ${applicationId} exists` })
+    throw error
+  }
+}
+
+/** Adds a version with a random key and secret. Throws a unique violation when the name is taken. */
+export async function addVersion({ db, platform, recordKeys }: ApplicationParts, applicationId: string, name: string): Promise<void> {
+  const applicationKey = toBase64(platform.randomBytes(16))
+  await insertApplicationVersion(db, {
+    application_key: applicationKey,
+    application_id: applicationId,
+    name,
+    application_secret: recordKeys.seal(places.applicationSecret(applicationKey), utf8(toBase64(platform.randomBytes(16)))),
+    created_at: new Date(platform.now()),
+  })
+}
+
+/**
+ * The configuration of one version; without `versionName` that of `default`, else of the oldest supported one. Throws
+ * ADMINISTRATION_REFUSED when there is no such application or version.
+ */
+export async function readMobileConfiguration(
+  { db, recordKeys }: ApplicationParts,
+  applicationId: string,
+  versionName?: string,
+): Promise<MobileConfiguration> {
+  const version = chooseVersion(await listApplicationVersions(db, applicationId), versionName)
+  const pair = await findMasterKeyPair(db, applicationId)
+  if (version === undefined || pair === undefined) throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'unknown application or version' })
+  return {
+    masterServerPublicKey: toBase64(pair.publicKey),
+    appKey: version.applicationKey,
+    appSecret: openApplicationSecret(recordKeys, version),
+  }
+}
+
+function chooseVersion(versions: readonly ApplicationVersionRow[], name: string | undefined): ApplicationVersionRow | undefined {
+  if (name !== undefined) return versions.find((version) => version.name === name)
+  return versions.find((version) => version.name === DEFAULT_VERSION) ?? versions.find((version) => version.isSupported)
+}
+
+const DEFAULT_VERSION = 'default'

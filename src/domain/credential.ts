@@ -1,0 +1,184 @@
+// Credentials of the cloud API (cloud §2): HTTP Basic users with a role and, for the bank's systems, one application.
+//
+// Generated passwords carry 256 random bits and are stored as a keyed hash; passwords chosen by a person pass scrypt first. Whatever
+// is wrong with a credential, the refusal costs at least one scrypt, so that time does not tell an unknown user from a wrong password.
+import type { KeyObject } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { hmac, importHmacKey } from '../crypto/hmac.ts'
+import { hashPassword } from '../crypto/password-hash.ts'
+import { toBase64, toBase64Url } from '../lib/base64.ts'
+import { concat, equalConstantTime, u32, utf8 } from '../lib/bytes.ts'
+import { PawlError } from '../lib/errors.ts'
+import type { Events } from '../lib/events.ts'
+import type { Platform } from '../lib/platform.ts'
+import { createSemaphore } from '../lib/semaphore.ts'
+import {
+  type CredentialWithPasswords,
+  findCredential,
+  hasAdmin,
+  insertCredential,
+  type NewPassword,
+  type PasswordRow,
+  replacePassword,
+} from '../storage/credentials.ts'
+import { type Db, inTransaction, isUniqueViolation } from '../storage/database.ts'
+import type { Role } from '../storage/schema.ts'
+
+export interface CredentialParts {
+  readonly db: Db
+  readonly platform: Platform
+  readonly events: Events
+  readonly installationKeys: { readonly credentialHash: KeyObject }
+  readonly settings: { readonly credentialFailuresPerMinute: number }
+}
+
+/** A caller whose password was right. */
+export interface Caller {
+  readonly username: string
+  readonly role: Role
+  readonly applicationId: string | null
+}
+
+export interface Credentials {
+  /**
+   * Checks a user name and password from `source` (the address of the caller). Throws CREDENTIALS_INVALID, or TOO_MANY_REQUESTS
+   * when this pair has failed too often within a minute; right credentials always pass.
+   */
+  readonly verify: (username: string, password: string, source: string) => Promise<Caller>
+  /** Creates a user; a missing password is generated. Returns the password. Throws ADMINISTRATION_REFUSED when the name is taken. */
+  readonly create: (user: NewUser) => Promise<string>
+  /** Replaces the password, which stays valid for `keepPreviousSeconds` more; a missing one is generated. Returns the password. */
+  readonly reset: (username: string, password: string | undefined, keepPreviousSeconds: number) => Promise<string>
+  /** Makes this process forget what it has verified; others follow within 30 s. */
+  readonly forget: () => void
+}
+
+export interface NewUser {
+  readonly username: string
+  readonly role: Role
+  readonly applicationId: string | null
+  readonly password: string | undefined
+  readonly expiresAt: Date | null
+}
+
+/** The credentials of one installation. */
+export function createCredentials(parts: CredentialParts): Credentials {
+  const { db, platform, installationKeys, settings, events } = parts
+  const cacheKey = importHmacKey(platform.randomBytes(32))
+  const verified = new LRUCache<string, { caller: Caller; until: number }>({ max: 1_000 })
+  const failures = new LRUCache<string, { count: number; until: number }>({ max: 100_000 })
+  const runScrypt = createSemaphore(SCRYPTS_AT_ONCE, SCRYPTS_WAITING_MAX)
+  const slowHash = (password: string, salt: Uint8Array) => runScrypt(() => hashPassword(utf8(password), salt))
+
+  /** Stored form of a password: HMAC-SHA-256 under the installation's key, 32 bytes. */
+  const hashOf = async (scheme: PasswordRow['scheme'], password: string, salt: Uint8Array): Promise<Uint8Array> =>
+    hmac(installationKeys.credentialHash, concat(utf8(scheme), salt, scheme === 'chosen' ? await slowHash(password, salt) : utf8(password)))
+
+  const isRight = async (credential: CredentialWithPasswords | undefined, password: string, now: number): Promise<boolean> => {
+    const usable = credential?.passwords.filter(({ expiresAt }) => expiresAt === null || expiresAt.getTime() > now) ?? []
+    let right = false
+    for (const { scheme, salt, passwordHash } of usable) {
+      if (equalConstantTime(passwordHash, await hashOf(scheme, password, salt))) right = true
+    }
+    if (!right && !usable.some(({ scheme }) => scheme === 'chosen')) await slowHash(password, NO_SALT)
+    return right
+  }
+
+  const verify: Credentials['verify'] = async (username, password, source) => {
+    const now = platform.now()
+    const key = toBase64(hmac(cacheKey, concat(u32(username.length), utf8(username), utf8(password))))
+    const known = verified.get(key)
+    if (known && known.until > now) return known.caller
+    const credential = await findCredential(db, username)
+    const isUsable = credential !== undefined && !credential.isDisabled && !(credential.expiresAt && credential.expiresAt.getTime() <= now)
+    if (!(await isRight(credential, password, now)) || !isUsable) throw countFailure(username, source, now)
+    const { role, applicationId } = credential
+    const caller = { username, role, applicationId }
+    verified.set(key, { caller, until: Math.min(now + CACHE_MS, credential.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY) })
+    return caller
+  }
+
+  const countFailure = (username: string, source: string, now: number): PawlError => {
+    const pair = `${source}\0${username.slice(0, 255)}`
+    const before = failures.get(pair)
+    const current = before && before.until > now ? before : { count: 0, until: now + 60_000 }
+    failures.set(pair, { ...current, count: current.count + 1 })
+    events.credentialRefused({ username: username.slice(0, 255), source, reason: 'unknown, disabled, expired or wrong password' })
+    if (current.count < settings.credentialFailuresPerMinute) return new PawlError('CREDENTIALS_INVALID')
+    return new PawlError('TOO_MANY_REQUESTS', { retryAfterSeconds: Math.max(1, Math.ceil((current.until - now) / 1000)) })
+  }
+
+  const createPassword = async (chosen: string | undefined): Promise<{ password: string; row: NewPassword }> => {
+    const password = chosen ?? toBase64Url(platform.randomBytes(32))
+    const scheme = chosen === undefined ? 'generated' : 'chosen'
+    const salt = platform.randomBytes(16)
+    const passwordHash = await hashOf(scheme, password, salt)
+    return { password, row: { passwordId: platform.uuid(), scheme, salt, passwordHash, createdAt: new Date(platform.now()) } }
+  }
+
+  const create: Credentials['create'] = async ({ username, role, applicationId, password: chosen, expiresAt }) => {
+    const { password, row } = await createPassword(chosen)
+    try {
+      await inTransaction(db, async (tx) => {
+        await insertCredential(tx, { username, role, applicationId, expiresAt, createdAt: row.createdAt })
+        await replacePassword(tx, username, row, null)
+      })
+    } catch (error) {
+      if (isUniqueViolation(error)) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `user ${username} exists`, cause: error })
+      throw error
+    }
+    return password
+  }
+
+  const reset: Credentials['reset'] = async (username, chosen, keepPreviousSeconds) => {
+    const { password, row } = await createPassword(chosen)
+    const previousExpiresAt = keepPreviousSeconds > 0 ? new Date(platform.now() + keepPreviousSeconds * 1000) : null
+    await inTransaction(db, (tx) => replacePassword(tx, username, row, previousExpiresAt))
+    verified.clear()
+    return password
+  }
+
+  return { verify, create, reset, forget: () => verified.clear() }
+}
+
+/**
+ * The administrator of the first start, from the settings or with a generated password, which is returned. On a database that has this
+ * admin a differing configured password replaces the old one.
+ */
+export async function bootstrapAdmin(
+  parts: CredentialParts,
+  credentials: Credentials,
+  adminUser: string,
+  adminPassword: string | undefined,
+): Promise<string | undefined> {
+  const existing = await findCredential(parts.db, adminUser)
+  if (existing === undefined) {
+    if (adminPassword === undefined && (await hasAdmin(parts.db))) return undefined
+    try {
+      const password = await credentials.create({ username: adminUser, role: 'admin', applicationId: null, password: adminPassword, expiresAt: null })
+      return adminPassword === undefined ? password : undefined
+    } catch (error) {
+      // Another process of the same first start was faster; its generated password is the one that was shown.
+      if (error instanceof PawlError && error.code === 'ADMINISTRATION_REFUSED') return undefined
+      throw error
+    }
+  }
+  if (adminPassword === undefined) return undefined
+  const isSame = await credentials.verify(adminUser, adminPassword, 'start').then(
+    () => true,
+    (error: unknown) => {
+      if (error instanceof PawlError && error.code === 'CREDENTIALS_INVALID') return false
+      throw error
+    },
+  )
+  if (!isSame) {
+    await credentials.reset(adminUser, adminPassword, 0)
+    parts.events.adminPasswordReplaced({ username: adminUser })
+  }
+  return undefined
+}
+
+const NO_SALT = new Uint8Array(16)
+const CACHE_MS = 30_000
+const SCRYPTS_AT_ONCE = 2
+const SCRYPTS_WAITING_MAX = 200

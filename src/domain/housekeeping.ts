@@ -1,0 +1,44 @@
+// Background work every process does beside the others: make expiry durable, delete what has run out (v3 §7.3, §8.7, §14).
+import type { Events } from '../lib/events.ts'
+import type { Platform } from '../lib/platform.ts'
+import { removeExpiredActivations } from '../storage/activations.ts'
+import type { Db } from '../storage/database.ts'
+import { deleteExpiredTemporaryKeys } from '../storage/temporary-keys.ts'
+import { deleteExpiredUniqueValues } from '../storage/unique-values.ts'
+
+export interface HousekeepingParts {
+  readonly db: Db
+  readonly platform: Platform
+  readonly events: Events
+}
+
+/** Starts the timer; the returned function stops it and waits for a round that runs. */
+export function startHousekeeping(parts: HousekeepingParts): () => Promise<void> {
+  let round: Promise<void> = Promise.resolve()
+  let isRunning = false
+  const timer = setInterval(() => {
+    if (isRunning) return
+    isRunning = true
+    round = runHousekeeping(parts)
+      .catch((err: unknown) => parts.events.housekeepingFailed({ err }))
+      .finally(() => {
+        isRunning = false
+      })
+  }, INTERVAL_MS)
+  timer.unref()
+  return async () => {
+    clearInterval(timer)
+    await round
+  }
+}
+
+/** One round: batches until nothing is due, so that no statement holds many locks. */
+export async function runHousekeeping({ db, platform }: HousekeepingParts): Promise<void> {
+  const at = new Date(platform.now())
+  for (const removeDue of [removeExpiredActivations, deleteExpiredTemporaryKeys, deleteExpiredUniqueValues]) {
+    while ((await removeDue(db, at, BATCH_ROWS)) === BATCH_ROWS);
+  }
+}
+
+const INTERVAL_MS = 5_000
+const BATCH_ROWS = 500

@@ -1,0 +1,45 @@
+// Random keys of the installation, made at its first start and stored wrapped under the master key, so that rotating the
+// master key invalidates neither credentials nor audit seals.
+import type { KeyObject } from 'node:crypto'
+import { importHmacKey } from '../crypto/hmac.ts'
+import { StartError } from '../lib/errors.ts'
+import type { Platform } from '../lib/platform.ts'
+import type { Db } from '../storage/database.ts'
+import { findWrappedKey, insertWrappedKey } from '../storage/wrapped-keys.ts'
+import { type Place, type RecordKeys, SealedRecordError } from './record-keys.ts'
+
+/** HMAC-SHA-256 keys, 32 bytes each. */
+export interface InstallationKeys {
+  /** Credential hashes. */
+  readonly credentialHash: KeyObject
+  /** Seals of the audit log. */
+  readonly auditSeal: KeyObject
+  /** Look-up of activation codes without storing them. */
+  readonly codeLookup: KeyObject
+}
+
+/** Loads the keys, making those that are missing. Throws StartError when the master key is not the one they were wrapped under. */
+export async function loadInstallationKeys(db: Db, recordKeys: RecordKeys, platform: Platform): Promise<InstallationKeys> {
+  const load = async (purpose: string): Promise<KeyObject> => {
+    const place: Place = { table: 'wrapped_key', column: 'wrapped_key', row: purpose }
+    let wrapped = await findWrappedKey(db, purpose)
+    if (wrapped === undefined) {
+      await insertWrappedKey(db, purpose, recordKeys.seal(place, platform.randomBytes(32)), new Date(platform.now()))
+      wrapped = await findWrappedKey(db, purpose)
+    }
+    if (wrapped === undefined) throw new StartError(`the installation key "${purpose}" could not be stored`)
+    try {
+      return importHmacKey(recordKeys.open(place, wrapped))
+    } catch (error) {
+      if (error instanceof SealedRecordError) throw new StartError(WRONG_KEY, { cause: error })
+      throw error
+    }
+  }
+  return {
+    credentialHash: await load('credential-hash'),
+    auditSeal: await load('audit-seal'),
+    codeLookup: await load('code-lookup'),
+  }
+}
+
+const WRONG_KEY = 'the master key is not the one this database was written with; give the right PAWL_MASTER_KEY'

@@ -1,0 +1,164 @@
+// A registration is an activation seen from the bank: made, read, committed, blocked, unblocked, removed (cloud §3).
+import type { KeyObject } from 'node:crypto'
+import { fromUtf8, utf8 } from '../lib/bytes.ts'
+import { PawlError } from '../lib/errors.ts'
+import type { Events } from '../lib/events.ts'
+import type { Platform } from '../lib/platform.ts'
+import { changeState, findRegistration, insertActivation, type RegistrationRow } from '../storage/activations.ts'
+import { findMasterKeyPair } from '../storage/applications.ts'
+import { type Db, inTransaction, isUniqueViolation } from '../storage/database.ts'
+import type { ActivationState } from '../storage/schema.ts'
+import { composeActivationQrText, createActivationCode, signActivationCode } from './activation-code.ts'
+import type { RecordKeys } from './record-keys.ts'
+import { createKeyPair, hashActivationCode, openPrivateKey, places, sealPrivateKey } from './secrets.ts'
+
+export interface RegistrationParts {
+  readonly db: Db
+  readonly platform: Platform
+  readonly recordKeys: RecordKeys
+  readonly events: Events
+  readonly installationKeys: { readonly codeLookup: KeyObject }
+  readonly settings: { readonly activationValiditySeconds: number; readonly maxFailedAttempts: number }
+}
+
+/** The owner of a registration within the application of the caller. */
+export interface Owner {
+  readonly applicationId: string
+  readonly userId: string
+}
+
+/** The live registration of a user. One whose validity has run out counts as removed, whether or not that is stored yet. */
+export async function readRegistration(parts: RegistrationParts, { applicationId, userId }: Owner): Promise<RegistrationRow | undefined> {
+  const row = await findRegistration(parts.db, applicationId, userId)
+  return row && isExpired(row, parts.platform.now()) ? undefined : row
+}
+
+/** The QR text of a CREATED registration; the same one on each call. */
+export const openQrText = (parts: RegistrationParts, row: RegistrationRow): string =>
+  row.activationQrCode === null ? '' : fromUtf8(parts.recordKeys.open(places.activationQrCode(row.activationId), row.activationQrCode))
+
+/**
+ * Creates a registration and returns its QR text. Throws REGISTRATION_EXISTS when the user has a live one, also when another
+ * request creates it at the same time.
+ */
+export async function createRegistration(parts: RegistrationParts, owner: Owner): Promise<string> {
+  const existing = await findRegistration(parts.db, owner.applicationId, owner.userId)
+  if (existing !== undefined && !(await expire(parts, owner, existing))) throw new PawlError('REGISTRATION_EXISTS')
+  const masterKey = await readMasterKey(parts, owner.applicationId)
+  for (let attempt = 0; attempt < CODE_ATTEMPTS_MAX; attempt += 1) {
+    const code = createActivationCode(parts.platform.randomBytes(10))
+    const qrText = composeActivationQrText(code, signActivationCode(code, masterKey))
+    try {
+      await insertCreated(parts, owner, code, qrText)
+      return qrText
+    } catch (error) {
+      if (isUniqueViolation(error, 'activation_live')) throw new PawlError('REGISTRATION_EXISTS', { cause: error })
+      // One of 2^80 codes a second time: try another.
+      if (!isUniqueViolation(error)) throw error
+    }
+  }
+  throw new PawlError('INTERNAL', { detail: 'no unique activation code found' })
+}
+
+/** PENDING_COMMIT to ACTIVE. Throws REGISTRATION_NOT_FOUND from any other state, also on a second commit. */
+export async function commitRegistration(parts: RegistrationParts, owner: Owner, externalUserId: string | null): Promise<void> {
+  const row = await readRegistration(parts, owner)
+  const isCommitted =
+    row?.state === 'PENDING_COMMIT' && (await change(parts, owner, row, { to: 'ACTIVE', event: 'registration_committed', externalUserId }))
+  if (!isCommitted) throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no registration waits for its commit' })
+}
+
+export type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
+
+/** Blocks, unblocks or removes. Throws REGISTRATION_NOT_FOUND without a live registration, REGISTRATION_CHANGE_REFUSED from a wrong state. */
+export async function changeRegistration(
+  parts: RegistrationParts,
+  owner: Owner,
+  wanted: { change: RegistrationChange; reason: string | null; externalUserId: string | null },
+): Promise<void> {
+  const { from, to, event } = CHANGES[wanted.change]
+  const reason = wanted.change === 'BLOCK' ? (wanted.reason ?? 'NOT_SPECIFIED') : null
+  // A phone may move the row between read and write; whoever meets the final state is refused by it.
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const row = await readRegistration(parts, owner)
+    if (row === undefined) throw new PawlError('REGISTRATION_NOT_FOUND')
+    if (!from.includes(row.state)) throw new PawlError('REGISTRATION_CHANGE_REFUSED', { detail: `${wanted.change} in ${row.state}` })
+    if (await change(parts, owner, row, { to, event, reason, externalUserId: wanted.externalUserId })) return
+  }
+  throw new PawlError('UNAVAILABLE', { detail: 'lost too many races for one registration', retryAfterSeconds: 1 })
+}
+
+/** CREATED and PENDING_COMMIT end at their expiry. */
+export const isExpired = (row: { state: ActivationState; expiresAt: Date }, now: number): boolean =>
+  (row.state === 'CREATED' || row.state === 'PENDING_COMMIT') && row.expiresAt.getTime() <= now
+
+/** Stores that a registration has run out; false when it has not. */
+async function expire(parts: RegistrationParts, owner: Owner, row: RegistrationRow): Promise<boolean> {
+  if (!isExpired(row, parts.platform.now())) return false
+  await change(parts, owner, row, { to: 'REMOVED', event: 'registration_expired', reason: 'EXPIRED' })
+  return true
+}
+
+async function change(
+  parts: RegistrationParts,
+  owner: Owner,
+  row: RegistrationRow,
+  next: { to: ActivationState; event: string; reason?: string | null; externalUserId?: string | null },
+): Promise<boolean> {
+  const at = new Date(parts.platform.now())
+  const { to, event, reason = null, externalUserId = null } = next
+  const isStored = await changeState(
+    parts.db,
+    { activationId: row.activationId, rowVersion: row.rowVersion, from: row.state, to, reason, externalUserId, at },
+    {
+      ...owner,
+      activationId: row.activationId,
+      eventType: event,
+      eventData: JSON.stringify({ reason: reason ?? undefined, externalUserId: externalUserId ?? undefined }),
+      occurredAt: at,
+    },
+  )
+  if (isStored) parts.events.registrationChanged({ activationId: row.activationId, from: row.state, to, reason })
+  return isStored
+}
+
+async function insertCreated(parts: RegistrationParts, owner: Owner, code: string, qrText: string): Promise<void> {
+  const { platform, recordKeys, settings } = parts
+  const activationId = platform.uuid()
+  const now = platform.now()
+  const { privateKey, publicKey } = createKeyPair()
+  await inTransaction(parts.db, (tx) =>
+    insertActivation(
+      tx,
+      {
+        activation_id: activationId,
+        application_id: owner.applicationId,
+        user_id: owner.userId,
+        state: 'CREATED',
+        activation_code_hash: hashActivationCode(parts.installationKeys.codeLookup, code),
+        activation_qr_code: recordKeys.seal(places.activationQrCode(activationId), utf8(qrText)),
+        server_public_key: publicKey,
+        server_private_key: sealPrivateKey(recordKeys, places.serverPrivateKey(activationId), privateKey),
+        max_failed_attempts: settings.maxFailedAttempts,
+        created_at: new Date(now),
+        expires_at: new Date(now + settings.activationValiditySeconds * 1000),
+      },
+      { ...owner, activationId, eventType: 'registration_created', eventData: '{}', occurredAt: new Date(now) },
+    ),
+  )
+}
+
+async function readMasterKey(parts: RegistrationParts, applicationId: string): Promise<KeyObject> {
+  const pair = await findMasterKeyPair(parts.db, applicationId)
+  if (pair === undefined) throw new PawlError('INTERNAL', { detail: `application ${applicationId} has no master key pair` })
+  return openPrivateKey(parts.recordKeys, places.masterPrivateKey(pair.masterKeyPairId), pair.privateKey)
+}
+
+const CHANGES: Record<RegistrationChange, { from: readonly ActivationState[]; to: ActivationState; event: string }> = {
+  BLOCK: { from: ['ACTIVE'], to: 'BLOCKED', event: 'registration_blocked' },
+  UNBLOCK: { from: ['BLOCKED'], to: 'ACTIVE', event: 'registration_unblocked' },
+  REMOVE: { from: ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED'], to: 'REMOVED', event: 'registration_removed' },
+}
+
+const CODE_ATTEMPTS_MAX = 10
+const ROUNDS_MAX = 32

@@ -1,0 +1,40 @@
+// From anything thrown to a PawlError, and from there to the API's own rendering.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Events } from '../lib/events.ts'
+import { PawlError } from '../lib/errors.ts'
+import { isUnavailable } from '../lib/unavailable.ts'
+
+/** Writes the answer to a failed request in the form of one API. */
+export type ErrorRenderer = (error: PawlError, request: FastifyRequest, reply: FastifyReply) => void
+
+/** Sends all failures below an API through its renderer. */
+export function renderErrorsWith(app: FastifyInstance, events: Events, render: ErrorRenderer): void {
+  app.setErrorHandler((thrown, request, reply) => {
+    const error = toPawlError(thrown)
+    if (error.code === 'INTERNAL' || error.code === 'UNAVAILABLE') {
+      events.requestFailed({ requestId: request.id, method: request.method, path: request.routeOptions.url ?? '', err: thrown })
+      void reply.header('x-request-id', request.id)
+    }
+    render(error, request, reply)
+  })
+}
+
+/** Answers unknown paths, and known paths with another method, below a prefix. Once a prefix. */
+export function renderUnknownPathsWith(app: FastifyInstance, render: ErrorRenderer): void {
+  app.setNotFoundHandler((request, reply) => render(new PawlError('PATH_UNKNOWN'), request, reply))
+}
+
+/** What a thrown value means: Fastify's own refusals are the request's fault, a lost database is ours for a while, the rest is a bug. */
+export function toPawlError(thrown: unknown): PawlError {
+  if (thrown instanceof PawlError) return thrown
+  const statusCode = thrown instanceof Error && 'statusCode' in thrown ? Number(thrown.statusCode) : 500
+  const detail = thrown instanceof Error ? thrown.message : String(thrown)
+  // No credentials, or a header that is none.
+  if (statusCode === 401) return new PawlError('CREDENTIALS_INVALID', { detail, cause: thrown })
+  if (statusCode === 404) return new PawlError('PATH_UNKNOWN', { detail, cause: thrown })
+  if (statusCode === 503 || isUnavailable(thrown)) return new PawlError('UNAVAILABLE', { detail, retryAfterSeconds: 1, cause: thrown })
+  if (statusCode >= 400 && statusCode < 500) {
+    return new PawlError('REQUEST_INVALID', { detail, violations: [{ fieldName: 'request', hint: detail.slice(0, 200) }], cause: thrown })
+  }
+  return new PawlError('INTERNAL', { detail, cause: thrown })
+}

@@ -1,0 +1,26 @@
+// Schemas that several APIs use.
+import { type TSchema, Type } from '@sinclair/typebox'
+
+/** `{ "requestObject": ... }` (v3 §5.1). */
+export const ObjectRequest = <S extends TSchema>(schema: S) => Type.Object({ requestObject: schema })
+
+/** `{ "status": "OK", "responseObject": ... }` (v3 §5.1). */
+export const ObjectResponse = <S extends TSchema>(schema: S) => Type.Object({ status: Type.Literal('OK'), responseObject: schema })
+
+/** `{ "status": "OK" }`. */
+export const Ok = Type.Object({ status: Type.Literal('OK') })
+
+/** The value of ObjectResponse. */
+export const ok = <T>(responseObject: T) => ({ status: 'OK' as const, responseObject })
+
+/** Text with at least one character that is not white space. */
+export const NotBlank = (maxLength: number) => Type.String({ maxLength, pattern: '\\S', description: 'must not be blank' })
+
+/** JSON null counts as absent (v3 §1.2). */
+export const Absent = <S extends TSchema>(schema: S) => Type.Optional(Type.Union([schema, Type.Null()]))
+
+/** UUID in lower or upper case, versions 1 to 5 (v3 §2.4). */
+export const Uuid = Type.String({
+  pattern: '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-5][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$',
+  description: 'must be a UUID',
+})

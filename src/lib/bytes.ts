@@ -1,0 +1,38 @@
+// Byte strings: joining, integers in network order, and the only comparison of secrets in pawl.
+import { timingSafeEqual } from 'node:crypto'
+
+const encoder = new TextEncoder()
+
+/** UTF-8 bytes of a text. */
+export const utf8 = (text: string): Uint8Array => encoder.encode(text)
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** The text of UTF-8 bytes; throws a TypeError when they are not UTF-8. A byte order mark stays in the text. */
+export const fromUtf8 = (bytes: Uint8Array): string => decoder.decode(bytes)
+
+/** a ‖ b ‖ ... */
+export const concat = (...parts: readonly Uint8Array[]): Uint8Array => Buffer.concat(parts)
+
+/** Unsigned big-endian integer, 4 bytes. */
+export function u32(value: number): Uint8Array {
+  const out = Buffer.allocUnsafe(4)
+  out.writeUInt32BE(value)
+  return out
+}
+
+/** Unsigned big-endian integer, 8 bytes; exact up to 2^53 - 1. */
+export function u64(value: number): Uint8Array {
+  const out = Buffer.allocUnsafe(8)
+  out.writeBigUInt64BE(BigInt(value))
+  return out
+}
+
+/**
+ * Compares two byte strings in a time that depends on their lengths only. A differing length is answered at once:
+ * lengths of codes, digests and MACs are public.
+ */
+export const equalConstantTime = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && timingSafeEqual(a, b)
+
+/** Compares two public byte strings, for example sealed records; never for secrets. */
+export const equalPublic = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0

@@ -1,0 +1,66 @@
+// The closed set of failures inside pawl. Each API maps every code to its own wire form in its error-renderer.ts.
+
+/** Why a request was not served, sorted by whose fault it is. */
+export type ErrorCode =
+  // the request
+  | 'REQUEST_INVALID'
+  | 'PATH_UNKNOWN'
+  | 'TOO_MANY_REQUESTS'
+  // the caller's credentials or codes
+  | 'CREDENTIALS_INVALID'
+  | 'ROLE_FORBIDDEN'
+  | 'AUTHENTICATION_CODE_INVALID'
+  | 'AUTHENTICATION_REQUEST_INVALID'
+  | 'AUTHENTICATION_HEADER_MISSING'
+  | 'TOKEN_FAILED'
+  | 'ENCRYPTION_FAILED'
+  // the state of what the request names
+  | 'ACTIVATION_FAILED'
+  | 'TEMPORARY_KEY_FAILED'
+  | 'VAULT_FAILED'
+  | 'REGISTRATION_EXISTS'
+  | 'REGISTRATION_NOT_FOUND'
+  | 'REGISTRATION_CHANGE_REFUSED'
+  | 'ADMINISTRATION_REFUSED'
+  // us
+  | 'UNAVAILABLE'
+  | 'INTERNAL'
+
+/** One member of a request that is not as the contract says. Goes to the wire where the contract has a place for it. */
+export interface Violation {
+  readonly fieldName: string
+  /** As sent, cut at 128 characters; absent for secrets. */
+  readonly invalidValue?: string
+  readonly hint: string
+}
+
+export interface ErrorDetails {
+  /** For the log only, never for the wire. */
+  readonly detail?: string
+  readonly violations?: readonly Violation[]
+  readonly retryAfterSeconds?: number
+  readonly cause?: unknown
+}
+
+/** The one error class of pawl. `detail` and `cause` go to the log; the wire form is decided by the API's renderer. */
+export class PawlError extends Error {
+  readonly code: ErrorCode
+  readonly violations: readonly Violation[]
+  readonly retryAfterSeconds: number | undefined
+
+  constructor(code: ErrorCode, { detail, violations = [], retryAfterSeconds, cause }: ErrorDetails = {}) {
+    super(detail ?? code, { cause })
+    this.name = 'PawlError'
+    this.code = code
+    this.violations = violations
+    this.retryAfterSeconds = retryAfterSeconds
+  }
+}
+
+/** Why the process cannot start. The message is one line for the person who starts it. */
+export class StartError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'StartError'
+  }
+}

@@ -1,0 +1,97 @@
+// The process: environment, start, signals, exit code. The only file that reads process.env or sets an exit code.
+import { readFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
+import { buildApp } from './app.ts'
+import { ConfigError, parseConfig } from './config.ts'
+import type { Config } from './config.ts'
+import { createContext } from './context.ts'
+import type { Context } from './context.ts'
+import { StartError } from './lib/errors.ts'
+import { createLog } from './lib/log.ts'
+import type { Log } from './lib/log.ts'
+import { systemPlatform } from './lib/platform.ts'
+
+// Installed before anything is opened. A signal during the start takes effect when the start is done; a second one changes nothing.
+const stopRequested = Promise.withResolvers<NodeJS.Signals>()
+process.on('SIGTERM', stopRequested.resolve)
+process.on('SIGINT', stopRequested.resolve)
+
+try {
+  const { config, secrets } = parseConfig(process.env, (path) => readFileSync(path, 'utf8'))
+  const log = createLog(config.logLevel)
+  process.on('uncaughtException', (error) => die(log, error))
+  const context = await createContext(config, secrets, { platform: systemPlatform, log })
+  const app = await listen(context, config)
+  process.stdout.write(renderStartText(app.server.address(), config, context))
+  void stopRequested.promise.then((signal) => stop(app, context, config, log, signal))
+} catch (error) {
+  refuseStart(error)
+}
+
+/** Serves, or closes what is open already and throws. */
+async function listen(context: Context, config: Config): Promise<FastifyInstance> {
+  try {
+    const app = await buildApp(context)
+    await app.listen({ host: config.host, port: config.port })
+    return app
+  } catch (error) {
+    await context.close()
+    throw error
+  }
+}
+
+/** Takes no new connections, lets running requests finish until the time limit, closes the database, ends the process. */
+async function stop(app: FastifyInstance, context: Context, config: Config, log: Log, signal: NodeJS.Signals): Promise<void> {
+  log.info({ signal }, 'stopping')
+  const closed = app.close().then(() => true)
+  const inTime = await Promise.race([closed, sleep(config.shutdownTimeoutSeconds * 1000, false, { ref: false })])
+  if (!inTime) {
+    log.warn('requests were still running at the time limit, their connections are cut')
+    app.server.closeAllConnections()
+    await closed
+  }
+  await context.close()
+  process.exit(0)
+}
+
+/** State after an exception that nobody caught is unknown: say so and end. An unhandled rejection arrives here as well. */
+function die(log: Log, error: unknown): void {
+  log.fatal({ err: error }, 'unexpected failure')
+  process.exit(1)
+}
+
+function refuseStart(error: unknown): void {
+  for (const line of explain(error)) process.stderr.write(`pawl cannot start: ${line}\n`)
+  process.exit(1)
+}
+
+function explain(error: unknown): readonly string[] {
+  if (error instanceof ConfigError) return error.problems
+  if (error instanceof StartError) return [error.message]
+  if (!(error instanceof Error)) return [String(error)]
+  const { code, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number }
+  const place = `${address}:${port}`
+  if (code === 'EADDRINUSE') return [`${place} is in use by another program; stop it or choose another PAWL_PORT`]
+  if (code === 'EADDRNOTAVAIL') return [`${address} is not an address of this machine; choose another PAWL_HOST`]
+  if (code === 'EACCES' && port !== undefined) return [`listening on ${place} is not permitted; choose another PAWL_PORT`]
+  // Not foreseen: the stack is worth more than brevity.
+  return [error.stack ?? error.message]
+}
+
+function renderStartText(address: string | AddressInfo | null, config: Config, { dataLocation, firstStart }: Context): string {
+  const url = config.publicUrl ?? formatUrl(address)
+  const user = firstStart?.adminUser ?? config.adminUser
+  const credential = firstStart ? `${user}:${firstStart.adminPassword}` : user
+  return `pawl listens on ${formatUrl(address)}
+Data: ${dataLocation}
+Administrator: ${user}${firstStart ? `, password: ${firstStart.adminPassword} (shown only now)` : ''}
+Create an application: curl -u '${credential}' -H 'Content-Type: application/json' -d '{"id":"my-app"}' ${url}/admin/application
+`
+}
+
+function formatUrl(address: string | AddressInfo | null): string {
+  if (address === null || typeof address === 'string') return String(address)
+  return `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`
+}

@@ -1,0 +1,165 @@
+// ECIES envelopes of requests and answers (v3 §6).
+import type { KeyObject } from 'node:crypto'
+import { aesCbcDecrypt, aesCbcEncrypt } from '../../crypto/aes.ts'
+import { ecdh } from '../../crypto/ecdh.ts'
+import { sha256 } from '../../crypto/hash.ts'
+import { hmac } from '../../crypto/hmac.ts'
+import { deriveX963 } from '../../crypto/kdf.ts'
+import { hasPointForm, publicKeyFromPoint } from '../../crypto/key.ts'
+import { parseBase64, toBase64 } from '../../lib/base64.ts'
+import { concat, equalConstantTime, u64, utf8 } from '../../lib/bytes.ts'
+import type { Envelope, EnvelopeContext, EnvelopeKeys, OpenedEnvelope } from '../protocol.ts'
+import { parseUuid } from './identifier.ts'
+import { concatWithSizes, kdfInternal } from './key-schedule.ts'
+import { type Capabilities, capabilitiesOf } from './versions.ts'
+
+/** Members of a request envelope, decoded. */
+export interface RequestMembers {
+  /** 33 or 65 bytes exactly as received: they enter derivations and the MAC (v3 §2.3). */
+  readonly ephemeralPublicKey: Uint8Array
+  readonly encryptedData: Uint8Array
+  /** 32 bytes. */
+  readonly mac: Uint8Array
+  /** 16 bytes. */
+  readonly nonce: Uint8Array | undefined
+  readonly timestamp: number | undefined
+  readonly temporaryKeyId: string | undefined
+}
+
+/** Undefined when a member is missing, malformed, or not defined by the version (v3 §6.5). */
+export function parseEnvelope(context: EnvelopeContext, json: unknown): Envelope | undefined {
+  const capabilities = capabilitiesOf(context.version)
+  const members = capabilities && parseMembers(capabilities, json)
+  if (!members) return undefined
+  const { temporaryKeyId, timestamp, ephemeralPublicKey, nonce } = members
+  return {
+    temporaryKeyId,
+    timestamp,
+    uniqueValue: timestamp !== undefined && nonce ? concat(ephemeralPublicKey, nonce) : undefined,
+    open: (keys) => {
+      const envelopeKey = deriveEnvelopeKey(keys.privateKey, deriveSharedInfo1(context), ephemeralPublicKey)
+      return envelopeKey && openEnvelope(context, members, keys, envelopeKey)
+    },
+  }
+}
+
+/** ENV: KEY_ENC ‖ KEY_MAC ‖ KEY_IV, 48 bytes; undefined when the ephemeral key is no point of the curve (v3 §6.2). */
+export function deriveEnvelopeKey(
+  privateKey: KeyObject,
+  sharedInfo1: Uint8Array,
+  ephemeralPublicKey: Uint8Array,
+): Uint8Array | undefined {
+  const publicKey = publicKeyFromPoint('P-256', ephemeralPublicKey)
+  return publicKey && deriveX963(ecdh(privateKey, publicKey), concat(sharedInfo1, ephemeralPublicKey), 48)
+}
+
+/** Opens a request with its envelope key (48 bytes); undefined when the MAC or the padding is wrong (v3 §6.4). */
+export function openEnvelope(
+  context: EnvelopeContext,
+  members: RequestMembers,
+  keys: Omit<EnvelopeKeys, 'privateKey'>,
+  envelopeKey: Uint8Array,
+): OpenedEnvelope | undefined {
+  const { ephemeralPublicKey, encryptedData, nonce, timestamp, temporaryKeyId } = members
+  const base = deriveSharedInfo2Base(context, keys)
+  const associatedData = deriveAssociatedData(context, temporaryKeyId)
+  const bind = (parts: { nonce: Uint8Array | undefined; timestamp: number | undefined; ephemeralKey: Uint8Array | undefined }) =>
+    deriveSharedInfo2(base, associatedData, parts)
+
+  const expected = computeMac(envelopeKey, encryptedData, bind({ nonce, timestamp, ephemeralKey: ephemeralPublicKey }))
+  if (!equalConstantTime(members.mac, expected)) return undefined
+  const plaintext = aesCbcDecrypt(keyEnc(envelopeKey), deriveIv(envelopeKey, nonce), encryptedData)
+  return (
+    plaintext && {
+      plaintext,
+      seal: (answerPlaintext, answer) => {
+        // Versions without a nonce of the answer reuse the IV of the request, as v3 §6.4 prescribes. Key and IV then
+        // serve exactly two plaintexts, so an observer learns at most how many leading blocks of the two are equal.
+        const answerNonce = associatedData ? answer.nonce : nonce
+        const ciphertext = aesCbcEncrypt(keyEnc(envelopeKey), deriveIv(envelopeKey, answerNonce), answerPlaintext)
+        const sharedInfo2 = bind({ ...answer, ephemeralKey: undefined })
+        const sealed = { encryptedData: toBase64(ciphertext), mac: toBase64(computeMac(envelopeKey, ciphertext, sharedInfo2)) }
+        return associatedData ? { ...sealed, nonce: toBase64(answer.nonce), timestamp: answer.timestamp } : sealed
+      },
+    }
+  )
+}
+
+/** sharedInfo1: the label, with the version in front where the version binds itself (v3 §6.1). */
+export const deriveSharedInfo1 = ({ version, sharedInfo1 }: EnvelopeContext): Uint8Array =>
+  utf8(capabilitiesOf(version)?.versionBinding ? `${version}${sharedInfo1}` : sharedInfo1)
+
+/** base of sharedInfo2, 32 bytes. In both scopes over the Base64 text of the application secret (v3 §3.1, §6.3). */
+export const deriveSharedInfo2Base = (
+  { scope }: EnvelopeContext,
+  { applicationSecret, keyTransport }: Omit<EnvelopeKeys, 'privateKey'>,
+): Uint8Array => {
+  if (scope === 'APPLICATION_SCOPE') return sha256(utf8(applicationSecret))
+  if (!keyTransport) throw new TypeError('an envelope in activation scope needs KEY_TRANSPORT')
+  return hmac(keyTransport, utf8(applicationSecret))
+}
+
+/** AD: the text values an envelope is bound to; undefined where the version binds none (v3 §6.3). */
+export function deriveAssociatedData(context: EnvelopeContext, temporaryKeyId: string | undefined): Uint8Array | undefined {
+  const { version, applicationKey, scope, activationId } = context
+  if (!capabilitiesOf(version)?.versionBinding) return undefined
+  const parts = [
+    version,
+    applicationKey,
+    ...(scope === 'ACTIVATION_SCOPE' ? [activationId ?? ''] : []),
+    ...(temporaryKeyId === undefined ? [] : [temporaryKeyId]),
+  ]
+  return concatWithSizes(...parts.map(utf8))
+}
+
+/** sharedInfo2. In an answer the part of the ephemeral key stays, with length zero (v3 §6.3). */
+export const deriveSharedInfo2 = (
+  base: Uint8Array,
+  associatedData: Uint8Array | undefined,
+  parts: { nonce: Uint8Array | undefined; timestamp: number | undefined; ephemeralKey: Uint8Array | undefined },
+): Uint8Array => {
+  if (!associatedData) return base
+  const timestamp = parts.timestamp === undefined ? undefined : u64(parts.timestamp)
+  return concatWithSizes(base, parts.nonce, timestamp, parts.ephemeralKey, associatedData)
+}
+
+/** IV(n), 16 bytes. Without a nonce it is zero: the key comes from a fresh ephemeral key, so it is new each time (v3 §6.2). */
+export const deriveIv = (envelopeKey: Uint8Array, nonce: Uint8Array | undefined): Uint8Array =>
+  nonce ? kdfInternal(keyIv(envelopeKey), nonce) : ZERO_IV
+
+/** Members of a request; undefined as parseEnvelope. Null counts as absent, members of no version are ignored. */
+export function parseMembers(capabilities: Capabilities, json: unknown): RequestMembers | undefined {
+  if (typeof json !== 'object' || json === null) return undefined
+  const given: Record<string, unknown> = { ...json }
+  const ephemeralPublicKey = parseBytes(given['ephemeralPublicKey'])
+  const encryptedData = parseBytes(given['encryptedData'])
+  const mac = parseBytes(given['mac'], 32)
+  const nonce = parseBytes(given['nonce'], 16)
+  const timestamp = parseTimestamp(given['timestamp'])
+  const temporaryKeyId = parseUuid(given['temporaryKeyId'])
+  if (!ephemeralPublicKey || !hasPointForm('P-256', ephemeralPublicKey) || !encryptedData || !mac) return undefined
+  // A member is there exactly when the version defines it; one that is there in a wrong form was parsed to undefined.
+  const isComplete =
+    isAsDefined(capabilities.nonce, given['nonce'], nonce) &&
+    isAsDefined(capabilities.timestamp, given['timestamp'], timestamp) &&
+    isAsDefined(capabilities.temporaryKeys, given['temporaryKeyId'], temporaryKeyId)
+  return isComplete ? { ephemeralPublicKey, encryptedData, mac, nonce, timestamp, temporaryKeyId } : undefined
+}
+
+const isAsDefined = (isDefined: boolean, given: unknown, parsed: unknown): boolean =>
+  isDefined ? parsed !== undefined : given === undefined || given === null
+
+const parseBytes = (value: unknown, length?: number): Uint8Array | undefined =>
+  typeof value === 'string' ? parseBase64(value, length) : undefined
+
+const parseTimestamp = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
+
+const computeMac = (envelopeKey: Uint8Array, ciphertext: Uint8Array, sharedInfo2: Uint8Array): Uint8Array =>
+  hmac(keyMac(envelopeKey), concat(ciphertext, sharedInfo2))
+
+const keyEnc = (envelopeKey: Uint8Array): Uint8Array => envelopeKey.subarray(0, 16)
+const keyMac = (envelopeKey: Uint8Array): Uint8Array => envelopeKey.subarray(16, 32)
+const keyIv = (envelopeKey: Uint8Array): Uint8Array => envelopeKey.subarray(32, 48)
+
+const ZERO_IV = new Uint8Array(16)

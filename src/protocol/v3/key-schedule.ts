@@ -1,0 +1,63 @@
+// Every key an activation has, and the functions they are derived with (v3 §2.2, §3.2).
+import type { KeyObject } from 'node:crypto'
+import { aesCbcEncrypt, aesEncryptBlock } from '../../crypto/aes.ts'
+import { ecdh } from '../../crypto/ecdh.ts'
+import { sha256 } from '../../crypto/hash.ts'
+import { hmac, importHmacKey } from '../../crypto/hmac.ts'
+import { publicKeyFromPoint } from '../../crypto/key.ts'
+import { concat, u32 } from '../../lib/bytes.ts'
+import type { ActivationKeys } from '../protocol.ts'
+
+/** KEY_MASTER_SECRET = DH16(KEY_SERVER_PRIVATE, KEY_DEVICE_PUBLIC), 16 bytes; undefined for an invalid point (v3 §3.2). */
+export function agreeMasterSecret(serverPrivateKey: KeyObject, devicePublicKey: Uint8Array): Uint8Array | undefined {
+  const publicKey = publicKeyFromPoint('P-256', devicePublicKey)
+  return publicKey && reduce(ecdh(serverPrivateKey, publicKey))
+}
+
+/** The keys of an activation from KEY_MASTER_SECRET (16 bytes), in the order of v3 §3.2. */
+export function deriveActivationKeys(keyMasterSecret: Uint8Array): ActivationKeys {
+  const keyTransport = kdf(keyMasterSecret, 1000)
+  return {
+    possession: importHmacKey(kdf(keyMasterSecret, 1)),
+    knowledge: importHmacKey(kdf(keyMasterSecret, 2)),
+    biometry: importHmacKey(kdf(keyMasterSecret, 3)),
+    keyTransport,
+    keyEncryptionVault: kdf(keyMasterSecret, 2000),
+    keyTransportIv: kdf(keyTransport, 3000),
+    keyTransportCtr: kdf(keyTransport, 4000),
+  }
+}
+
+/**
+ * AES-CBC(KEY_TRANSPORT, zero IV, KEY_ENCRYPTION_VAULT), 32 bytes (v3 §12). The IV is fixed because KEY_TRANSPORT encrypts
+ * this one plaintext only, apart from the status blob, whose first block differs by its magic value.
+ */
+export const encryptVaultKey = (keys: ActivationKeys): Uint8Array =>
+  aesCbcEncrypt(keys.keyTransport, ZERO_IV, keys.keyEncryptionVault)
+
+/** next(c) = reduce(H(c)), 16 bytes (v3 §9.1). */
+export const advanceCounter = (ctrData: Uint8Array): Uint8Array => reduce(sha256(ctrData))
+
+/** KDF: one AES block of eight zero bytes and u64(index) under `key` (16 bytes); 16 bytes (v3 §2.2). */
+export function kdf(key: Uint8Array, index: number | bigint): Uint8Array {
+  const block = Buffer.alloc(16)
+  block.writeBigUInt64BE(BigInt(index), 8)
+  return aesEncryptBlock(key, block)
+}
+
+/** KDF_INTERNAL = reduce(HMAC(key, data)), 16 bytes (v3 §2.2). */
+export const kdfInternal = (key: Uint8Array, data: Uint8Array): Uint8Array => reduce(hmac(key, data))
+
+/** XOR of the halves of 32 bytes, 16 bytes (v3 §2.1). */
+export function reduce(bytes: Uint8Array): Uint8Array {
+  const half = Buffer.allocUnsafe(16)
+  for (let i = 0; i < 16; i += 1) half[i] = (bytes[i] ?? 0) ^ (bytes[i + 16] ?? 0)
+  return half
+}
+
+/** SIZED: every part with its length as u32 in front; an absent part is encoded like an empty one (v3 §2.2). */
+export const concatWithSizes = (...parts: readonly (Uint8Array | undefined)[]): Uint8Array =>
+  concat(...parts.flatMap((part = EMPTY) => [u32(part.length), part]))
+
+const EMPTY = new Uint8Array(0)
+const ZERO_IV = new Uint8Array(16)

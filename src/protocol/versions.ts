@@ -1,0 +1,10 @@
+// From version text to the generation of the protocol that serves it. The rows of capabilities are in the generation's own
+// versions.ts; nothing else in pawl compares version text.
+import type { Protocol } from './protocol.ts'
+import { v3 } from './v3/index.ts'
+import { VERSIONS as V3_VERSIONS } from './v3/versions.ts'
+
+/** The protocol of a version text; undefined when pawl does not serve it. */
+export const protocolOf = (version: string): Protocol | undefined => protocols.get(version)
+
+const protocols: ReadonlyMap<string, Protocol> = new Map(V3_VERSIONS.map((version) => [version, v3]))

@@ -1,0 +1,289 @@
+// The table activation: what the phone and the bank read, and the conditional writes that move it.
+import { type Insertable, sql } from 'kysely'
+import { type AuditEvent, insertAuditEvent } from './audit.ts'
+import type { Db, Tx } from './database.ts'
+import type { ActivationState, ActivationTable } from './schema.ts'
+
+/** An activation as a device request needs it. Bytes marked sealed are encrypted records. */
+export interface ActivationRow {
+  readonly activationId: string
+  readonly applicationId: string
+  readonly userId: string
+  readonly state: ActivationState
+  readonly protocolVersion: number | null
+  readonly serverPublicKey: Buffer
+  /** sealed */
+  readonly serverPrivateKey: Buffer
+  readonly devicePublicKey: Buffer | null
+  /** sealed */
+  readonly masterSecret: Buffer | null
+  /** sealed */
+  readonly ctrData: Buffer | null
+  readonly counter: number
+  readonly failedAttempts: number
+  readonly maxFailedAttempts: number
+  readonly name: string | null
+  readonly rowVersion: number
+  readonly expiresAt: Date
+}
+
+/** The application version a request names, with the application it belongs to. */
+export interface VersionRow {
+  readonly applicationKey: string
+  readonly applicationId: string
+  /** sealed */
+  readonly applicationSecret: Buffer
+  readonly isSupported: boolean
+}
+
+export interface RequestParties {
+  readonly version: VersionRow | undefined
+  readonly activation: ActivationRow | undefined
+}
+
+/** Reads the version and the activation that a device request names, in one round trip; either may be missing. */
+export async function findRequestParties(db: Db, applicationKey: string, activationId: string): Promise<RequestParties> {
+  const { rows } = await sql<Nullable<ActivationRow> & VersionColumns>`
+    select v.application_key as "versionKey", v.application_id as "versionApplicationId",
+      v.application_secret as "versionSecret", v.is_supported as "versionIsSupported", ${activationColumns}
+    from (select 1) as one
+    left join application_version v on v.application_key = ${applicationKey}
+    left join activation a on a.activation_id = ${activationId}`.execute(db)
+  const row = rows[0]
+  if (row === undefined) return { version: undefined, activation: undefined }
+  return {
+    version: toVersion(row),
+    activation: row.activationId === null ? undefined : (row as ActivationRow),
+  }
+}
+
+/** One activation by its id, in whatever state. */
+export async function findActivation(db: Db, activationId: string): Promise<ActivationRow | undefined> {
+  const { rows } = await sql<ActivationRow>`
+    select ${activationColumns} from activation a where a.activation_id = ${activationId}`.execute(db)
+  return rows[0]
+}
+
+/** The activation that waits for this code in this application. */
+export async function findActivationByCode(db: Db, applicationId: string, codeHash: Uint8Array): Promise<ActivationRow | undefined> {
+  const { rows } = await sql<ActivationRow>`
+    select ${activationColumns} from activation a
+    where a.application_id = ${applicationId} and a.activation_code_hash = ${codeHash} and a.state = 'CREATED'`.execute(db)
+  return rows[0]
+}
+
+/** What a checked code changes. */
+export interface AuthenticationOutcome {
+  readonly activationId: string
+  readonly rowVersion: number
+  readonly counter: number
+  /** sealed */
+  readonly ctrData: Uint8Array
+  readonly failedAttempts: number
+  readonly state: ActivationState
+  readonly blockedReason: string | null
+  readonly at: Date
+}
+
+/**
+ * Stores the outcome of a checked code and its audit row in one statement, if the activation is still the one that was read.
+ * False when it is not: the caller reads and decides again.
+ */
+export async function storeAuthentication(db: Db, outcome: AuthenticationOutcome, audit: AuditEvent): Promise<boolean> {
+  const moved = sql`
+    update activation set counter = ${outcome.counter}, ctr_data = ${outcome.ctrData}, failed_attempts = ${outcome.failedAttempts},
+      state = ${outcome.state}, blocked_reason = ${outcome.blockedReason}, last_used_at = ${outcome.at},
+      row_version = row_version + 1
+    where activation_id = ${outcome.activationId} and row_version = ${outcome.rowVersion}
+    returning activation_id`
+  const audited = sql`
+    insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
+    select ${audit.applicationId}::text, ${audit.userId}::text, activation_id, ${audit.eventType}::text, ${audit.eventData}::text,
+      ${audit.occurredAt}::timestamptz
+    from moved returning activation_id`
+  if (outcome.state === 'ACTIVE') {
+    const { rows } = await sql`with moved as (${moved}) ${audited}`.execute(db)
+    return rows.length === 1
+  }
+  const { rows } = await sql`
+    with moved as (${moved}), history as (
+      insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
+      select activation_id, 'ACTIVE', ${outcome.state}::text, ${outcome.blockedReason}::text, ${outcome.at}::timestamptz from moved
+    ) ${audited}`.execute(db)
+  return rows.length === 1
+}
+
+/** A change of state with its history row. */
+export interface StateChange {
+  readonly activationId: string
+  readonly rowVersion: number
+  readonly from: ActivationState
+  readonly to: ActivationState
+  readonly reason: string | null
+  readonly externalUserId: string | null
+  readonly at: Date
+}
+
+/**
+ * Moves an activation from one state to another together with history and audit row. False when somebody else was faster.
+ * Leaving BLOCKED for ACTIVE resets the failed attempts; REMOVED forgets the QR text.
+ */
+export async function changeState(db: Db, change: StateChange, audit: AuditEvent): Promise<boolean> {
+  const { rows } = await sql`
+    with moved as (
+      update activation set state = ${change.to}, row_version = row_version + 1,
+        blocked_reason = case when ${change.to}::text = 'BLOCKED' then ${change.reason}::text end,
+        failed_attempts = case when ${change.to}::text = 'ACTIVE' then 0 else failed_attempts end,
+        activation_qr_code = case when ${change.to}::text = 'REMOVED' then null else activation_qr_code end
+      where activation_id = ${change.activationId} and row_version = ${change.rowVersion} and state = ${change.from}
+      returning activation_id
+    ), history as (
+      insert into activation_history (activation_id, from_state, to_state, reason, external_user_id, occurred_at)
+      select activation_id, ${change.from}::text, ${change.to}::text, ${change.reason}::text, ${change.externalUserId}::text,
+        ${change.at}::timestamptz from moved
+    )
+    insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
+    select ${audit.applicationId}::text, ${audit.userId}::text, activation_id, ${audit.eventType}::text, ${audit.eventData}::text,
+      ${audit.occurredAt}::timestamptz
+    from moved returning activation_id`.execute(db)
+  return rows.length === 1
+}
+
+/** What the key exchange stores. */
+export interface KeyExchange {
+  readonly activationId: string
+  readonly rowVersion: number
+  readonly protocolVersion: number
+  readonly devicePublicKey: Uint8Array
+  readonly activationFingerprint: string
+  /** sealed */
+  readonly masterSecret: Uint8Array
+  /** sealed */
+  readonly ctrData: Uint8Array
+  readonly name: string | null
+  readonly platform: string
+  readonly deviceInfo: string | null
+  readonly extras: string | null
+  readonly externalId: string | null
+  readonly at: Date
+}
+
+/** CREATED to PENDING_COMMIT with the device's key. False when the code was used, removed or expired meanwhile. */
+export async function storeKeyExchange(db: Db, exchange: KeyExchange): Promise<boolean> {
+  const { rows } = await sql`
+    with moved as (
+      update activation set state = 'PENDING_COMMIT', protocol_version = ${exchange.protocolVersion},
+        device_public_key = ${exchange.devicePublicKey}, activation_fingerprint = ${exchange.activationFingerprint},
+        master_secret = ${exchange.masterSecret}, ctr_data = ${exchange.ctrData}, counter = 0, name = ${exchange.name}, platform = ${exchange.platform}, device_info = ${exchange.deviceInfo},
+        extras = ${exchange.extras}, external_id = ${exchange.externalId}, activation_qr_code = null, row_version = row_version + 1
+      where activation_id = ${exchange.activationId} and row_version = ${exchange.rowVersion} and state = 'CREATED'
+        and expires_at > ${exchange.at}
+      returning activation_id
+    )
+    insert into activation_history (activation_id, from_state, to_state, occurred_at)
+    select activation_id, 'CREATED', 'PENDING_COMMIT', ${exchange.at}::timestamptz from moved returning activation_id`.execute(db)
+  return rows.length === 1
+}
+
+/** Renames an ACTIVE activation. False when it is no longer active. */
+export async function renameActivation(db: Db, activationId: string, name: string, at: Date): Promise<boolean> {
+  const { rows } = await sql`
+    with renamed as (
+      update activation set name = ${name} where activation_id = ${activationId} and state = 'ACTIVE' returning activation_id
+    )
+    insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
+    select activation_id, 'ACTIVE', 'ACTIVE', 'ACTIVATION_NAME_UPDATED', ${at}::timestamptz from renamed
+    returning activation_id`.execute(db)
+  return rows.length === 1
+}
+
+/** A registration as the bank sees it. */
+export interface RegistrationRow {
+  readonly activationId: string
+  readonly state: ActivationState
+  readonly rowVersion: number
+  readonly expiresAt: Date
+  /** sealed; until the key exchange */
+  readonly activationQrCode: Buffer | null
+  readonly name: string | null
+  readonly platform: string | null
+  readonly deviceInfo: string | null
+  readonly activationFingerprint: string | null
+}
+
+/** The live (not REMOVED) registration of a user; there is at most one. */
+export async function findRegistration(db: Db, applicationId: string, userId: string): Promise<RegistrationRow | undefined> {
+  return db
+    .selectFrom('activation')
+    .select([
+      'activation_id as activationId',
+      'state',
+      'row_version as rowVersion',
+      'expires_at as expiresAt',
+      'activation_qr_code as activationQrCode',
+      'name',
+      'platform',
+      'device_info as deviceInfo',
+      'activation_fingerprint as activationFingerprint',
+    ])
+    .where('application_id', '=', applicationId)
+    .where('user_id', '=', userId)
+    .where('state', '<>', 'REMOVED')
+    .executeTakeFirst()
+}
+
+/** Inserts a CREATED activation with history and audit row. Throws a unique violation when the user has a live one, or the code exists. */
+export async function insertActivation(tx: Tx, row: Insertable<ActivationTable>, audit: AuditEvent): Promise<void> {
+  await tx.insertInto('activation').values(row).execute()
+  await tx
+    .insertInto('activation_history')
+    .values({ activation_id: row.activation_id, to_state: row.state, occurred_at: row.created_at })
+    .execute()
+  await insertAuditEvent(tx, audit)
+}
+
+/** Makes the expiry of up to `limit` due CREATED and PENDING_COMMIT activations durable; safe in several processes. */
+export async function removeExpiredActivations(db: Db, at: Date, limit: number): Promise<number> {
+  const { rows } = await sql`
+    with due as (
+      select activation_id, state from activation
+      where state in ('CREATED', 'PENDING_COMMIT') and expires_at <= ${at}
+      order by expires_at limit ${limit} for update skip locked
+    ), removed as (
+      update activation a set state = 'REMOVED', activation_qr_code = null, row_version = row_version + 1
+      from due where a.activation_id = due.activation_id
+      returning a.activation_id, a.application_id, a.user_id, due.state as from_state
+    ), history as (
+      insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
+      select activation_id, from_state, 'REMOVED', 'EXPIRED', ${at}::timestamptz from removed
+    )
+    insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
+    select application_id, user_id, activation_id, 'registration_expired', '{}', ${at}::timestamptz from removed
+    returning sequence`.execute(db)
+  return rows.length
+}
+
+type Nullable<T> = { [K in keyof T]: T[K] | null }
+
+interface VersionColumns {
+  readonly versionKey: string | null
+  readonly versionApplicationId: string | null
+  readonly versionSecret: Buffer | null
+  readonly versionIsSupported: boolean | null
+}
+
+function toVersion(row: VersionColumns): VersionRow | undefined {
+  if (row.versionKey === null || row.versionApplicationId === null || row.versionSecret === null) return undefined
+  return {
+    applicationKey: row.versionKey,
+    applicationId: row.versionApplicationId,
+    applicationSecret: row.versionSecret,
+    isSupported: row.versionIsSupported === true,
+  }
+}
+
+const activationColumns = sql.raw(`a.activation_id as "activationId", a.application_id as "applicationId", a.user_id as "userId",
+      a.state, a.protocol_version as "protocolVersion", a.server_public_key as "serverPublicKey",
+      a.server_private_key as "serverPrivateKey", a.device_public_key as "devicePublicKey", a.master_secret as "masterSecret",
+      a.ctr_data as "ctrData", a.counter, a.failed_attempts as "failedAttempts", a.max_failed_attempts as "maxFailedAttempts",
+      a.name, a.row_version as "rowVersion", a.expires_at as "expiresAt"`)

@@ -1,0 +1,124 @@
+// The tables application, application_version and master_key_pair.
+import type { Insertable } from 'kysely'
+import type { Db, Tx } from './database.ts'
+import type { ApplicationVersionTable, MasterKeyPairTable } from './schema.ts'
+
+export interface ApplicationRow {
+  readonly applicationId: string
+  readonly isDefault: boolean
+  /** Comma list of factor combinations that open the vault. */
+  readonly vaultFactors: string
+}
+
+/** One application. */
+export async function findApplication(db: Db, applicationId: string): Promise<ApplicationRow | undefined> {
+  return db.selectFrom('application').select(applicationColumns).where('application_id', '=', applicationId).executeTakeFirst()
+}
+
+/** The application on which an administrator acts: the one marked default. */
+export async function findDefaultApplicationId(db: Db): Promise<string | undefined> {
+  const row = await db.selectFrom('application').select('application_id').where('is_default', '=', true).executeTakeFirst()
+  return row?.application_id
+}
+
+/** All applications, oldest first. */
+export async function listApplications(db: Db): Promise<ApplicationRow[]> {
+  return db.selectFrom('application').select(applicationColumns).orderBy('created_at').orderBy('application_id').execute()
+}
+
+/** Inserts an application; it becomes the default one when it is the first. Throws a unique violation when the id is taken. */
+export async function insertApplication(tx: Tx, applicationId: string, at: Date): Promise<void> {
+  // Two first applications at once: one of them meets the unique index of the default and is refused as a whole.
+  const any = await tx.selectFrom('application').select('application_id').limit(1).executeTakeFirst()
+  await tx.insertInto('application').values({ application_id: applicationId, is_default: any === undefined, created_at: at }).execute()
+}
+
+/** Moves the default mark to this application. */
+export async function markDefaultApplication(tx: Tx, applicationId: string): Promise<void> {
+  await tx.updateTable('application').set({ is_default: false }).where('is_default', '=', true).execute()
+  await tx.updateTable('application').set({ is_default: true }).where('application_id', '=', applicationId).execute()
+}
+
+/** Sets which factor combinations open the vault. */
+export async function setVaultFactors(db: Db, applicationId: string, vaultFactors: string): Promise<void> {
+  await db.updateTable('application').set({ vault_factors: vaultFactors }).where('application_id', '=', applicationId).execute()
+}
+
+/** The factor combinations that open the vault for the application of this key; none for an unknown key. */
+export async function findVaultFactors(db: Db, applicationKey: string): Promise<readonly string[]> {
+  const row = await db
+    .selectFrom('application_version')
+    .innerJoin('application', 'application.application_id', 'application_version.application_id')
+    .select('application.vault_factors as vaultFactors')
+    .where('application_version.application_key', '=', applicationKey)
+    .executeTakeFirst()
+  return row?.vaultFactors.split(',') ?? []
+}
+
+export interface ApplicationVersionRow {
+  readonly name: string
+  readonly applicationKey: string
+  /** sealed */
+  readonly applicationSecret: Buffer
+  readonly isSupported: boolean
+}
+
+/** The versions of an application, oldest first. */
+export async function listApplicationVersions(db: Db, applicationId: string): Promise<ApplicationVersionRow[]> {
+  return db
+    .selectFrom('application_version')
+    .select([
+      'name',
+      'application_key as applicationKey',
+      'application_secret as applicationSecret',
+      'is_supported as isSupported',
+    ])
+    .where('application_id', '=', applicationId)
+    .orderBy('created_at')
+    .orderBy('name')
+    .execute()
+}
+
+/** Inserts a version. Throws a unique violation when the application has one of that name. */
+export async function insertApplicationVersion(db: Db, version: Insertable<ApplicationVersionTable>): Promise<void> {
+  await db.insertInto('application_version').values(version).execute()
+}
+
+/** Switches a version on or off; false when there is none of that name. */
+export async function setVersionSupported(db: Db, applicationId: string, name: string, isSupported: boolean): Promise<boolean> {
+  const row = await db
+    .updateTable('application_version')
+    .set({ is_supported: isSupported })
+    .where('application_id', '=', applicationId)
+    .where('name', '=', name)
+    .returning('application_key')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+export interface MasterKeyPairRow {
+  readonly masterKeyPairId: string
+  readonly publicKey: Buffer
+  /** sealed */
+  readonly privateKey: Buffer
+}
+
+/** The newest P-256 master key pair of an application (v3 §3.1). */
+export async function findMasterKeyPair(db: Db, applicationId: string): Promise<MasterKeyPairRow | undefined> {
+  return db
+    .selectFrom('master_key_pair')
+    .select(['master_key_pair_id as masterKeyPairId', 'public_key as publicKey', 'private_key as privateKey'])
+    .where('application_id', '=', applicationId)
+    .where('algorithm', '=', 'EC_P256')
+    .orderBy('created_at', 'desc')
+    .orderBy('master_key_pair_id')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/** Inserts a master key pair; the private key is sealed. */
+export async function insertMasterKeyPair(db: Db, pair: Insertable<MasterKeyPairTable>): Promise<void> {
+  await db.insertInto('master_key_pair').values(pair).execute()
+}
+
+const applicationColumns = ['application_id as applicationId', 'is_default as isDefault', 'vault_factors as vaultFactors'] as const

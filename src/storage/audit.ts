@@ -1,0 +1,28 @@
+// The table audit_event. Append only; rows of a change are written in the statement of the change.
+import type { Db } from './database.ts'
+
+export interface AuditEvent {
+  /** Null when the request named an application that does not exist. */
+  readonly applicationId: string | null
+  readonly userId: string | null
+  /** As the request named it, which for an unknown activation is the claim of a stranger. */
+  readonly activationId: string
+  readonly eventType: string
+  readonly eventData: string
+  readonly occurredAt: Date
+}
+
+/** Writes one audit row on its own, for events that change nothing else. */
+export async function insertAuditEvent(db: Db, event: AuditEvent): Promise<void> {
+  await db
+    .insertInto('audit_event')
+    .values({
+      application_id: event.applicationId,
+      user_id: event.userId,
+      activation_id: event.activationId,
+      event_type: event.eventType,
+      event_data: event.eventData,
+      occurred_at: event.occurredAt,
+    })
+    .execute()
+}

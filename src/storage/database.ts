@@ -1,0 +1,68 @@
+// The database: PostgreSQL behind a pool, or PGlite in the data directory. One set of SQL for both.
+//
+// Locks are taken in the order application, activation, operation. Inside inTransaction only the given Tx may be used:
+// the embedded database has one connection, and a query beside the transaction would wait for its own end.
+import { type Transaction, Kysely, PGliteDialect, PostgresDialect, sql } from 'kysely'
+import { connectPostgres } from './database-postgres.ts'
+import { createInMemory, type Embedded, openEmbedded } from './database-embedded.ts'
+import type { Schema } from './schema.ts'
+
+/** Anything a query may run on: the pool or a transaction. */
+export type Db = Kysely<Schema>
+/** A transaction; functions that need one take this type. */
+export type Tx = Transaction<Schema>
+
+export interface DatabaseOptions {
+  /** PostgreSQL connection URL; without it the embedded database in `dataDir` is opened. */
+  readonly databaseUrl?: string | undefined
+  readonly dataDir: string
+  readonly poolSize: number
+  /** Told of connections that break while idle. */
+  readonly onConnectionError?: (error: Error) => void
+}
+
+export interface Database {
+  readonly db: Db
+  readonly kind: 'embedded' | 'postgresql'
+  /** For people: where the data lies, without credentials. */
+  readonly location: string
+  readonly close: () => Promise<void>
+}
+
+/** Opens the database; nothing is migrated yet. Throws StartError when the directory is in use by another process. */
+export async function openDatabase(options: DatabaseOptions): Promise<Database> {
+  if (options.databaseUrl !== undefined) {
+    const { pool, location } = connectPostgres(options.databaseUrl, options)
+    const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) })
+    return { db, kind: 'postgresql', location, close: () => db.destroy() }
+  }
+  return fromEmbedded(await openEmbedded(options.dataDir), options.dataDir)
+}
+
+/** An embedded database that is gone when it is closed. */
+export const openInMemory = async (): Promise<Database> => fromEmbedded(await createInMemory(), 'memory')
+
+function fromEmbedded({ pglite, release }: Embedded, location: string): Database {
+  const db = new Kysely<Schema>({ dialect: new PGliteDialect({ pglite }) })
+  const close = async () => {
+    // Kysely closes an instance only when a query has run on it.
+    await db.destroy()
+    if (!pglite.closed) await pglite.close()
+    await release()
+  }
+  return { db, kind: 'embedded', location, close }
+}
+
+/** Runs `work` in one transaction; a throw rolls back. */
+export const inTransaction = <T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> => db.transaction().execute(work)
+
+/** True for a violated unique index or primary key (of that name), by the SQLSTATE that both databases give. */
+export function isUniqueViolation(error: unknown, constraint?: string): boolean {
+  if (typeof error !== 'object' || error === null || !('code' in error) || error.code !== '23505') return false
+  return constraint === undefined || ('constraint' in error && error.constraint === constraint)
+}
+
+/** Resolves when the database answers. */
+export async function pingDatabase(db: Db): Promise<void> {
+  await sql`select 1`.execute(db)
+}

@@ -1,0 +1,36 @@
+// The master key of an embedded installation: a file in the data directory, Base64, mode 0600. Whoever holds the directory holds
+// the data; on PostgreSQL the key comes from the settings instead.
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseBase64, toBase64 } from '../lib/base64.ts'
+import { StartError } from '../lib/errors.ts'
+
+/** Reads the key (32 bytes), or writes the one `create` makes. Throws StartError when the file is no key. */
+export function readOrCreateKeyFile(dataDir: string, create: () => Uint8Array): Uint8Array {
+  const path = join(dataDir, 'master.key')
+  const text = readIfPresent(path)
+  if (text === undefined) return write(path, create())
+  const key = parseBase64(text.trim(), 32)
+  if (key === undefined) throw new StartError(`${path} is not a master key (32 bytes in Base64)`)
+  return key
+}
+
+function readIfPresent(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw new StartError(`${path} cannot be read`, { cause: error })
+  }
+}
+
+/** Durable before the first record is sealed under it; a crash in between leaves either no file or a whole one. */
+function write(path: string, key: Uint8Array): Uint8Array {
+  const temporary = `${path}.new`
+  const file = openSync(temporary, 'w', 0o600)
+  writeSync(file, `${toBase64(key)}\n`)
+  fsyncSync(file)
+  closeSync(file)
+  renameSync(temporary, path)
+  return key
+}

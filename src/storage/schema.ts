@@ -1,0 +1,148 @@
+// Row types of the tables in migrations/. Sealed columns hold records encrypted by domain/record-keys.ts.
+import type { ColumnType, Generated } from 'kysely'
+
+type Bytes = ColumnType<Buffer, Uint8Array, Uint8Array>
+type OptionalBytes = ColumnType<Buffer | null, Uint8Array | null | undefined, Uint8Array | null>
+/** int8: text in both databases. */
+type Sequence = ColumnType<string, never, never>
+type OptionalText = ColumnType<string | null, string | null | undefined, string | null>
+type OptionalTime = ColumnType<Date | null, Date | null | undefined, Date | null>
+
+export type ActivationState = 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
+export type Role = 'admin' | 'integration' | 'internal'
+
+export interface WrappedKeyTable {
+  purpose: string
+  wrapped_key: Bytes
+  created_at: Date
+}
+
+export interface ApplicationTable {
+  application_id: string
+  is_default: Generated<boolean>
+  vault_factors: Generated<string>
+  created_at: Date
+}
+
+export interface ApplicationVersionTable {
+  application_key: string
+  application_id: string
+  name: string
+  application_secret: Bytes
+  is_supported: Generated<boolean>
+  created_at: Date
+}
+
+export interface MasterKeyPairTable {
+  master_key_pair_id: string
+  application_id: string
+  algorithm: 'EC_P256'
+  public_key: Bytes
+  private_key: Bytes
+  created_at: Date
+}
+
+export interface ActivationTable {
+  activation_id: string
+  application_id: string
+  user_id: string
+  state: ActivationState
+  protocol_version: ColumnType<number | null, number | null | undefined, number | null>
+  activation_code_hash: Bytes
+  activation_qr_code: OptionalBytes
+  server_public_key: Bytes
+  server_private_key: Bytes
+  device_public_key: OptionalBytes
+  activation_fingerprint: OptionalText
+  master_secret: OptionalBytes
+  ctr_data: OptionalBytes
+  counter: Generated<number>
+  failed_attempts: Generated<number>
+  max_failed_attempts: number
+  blocked_reason: OptionalText
+  name: OptionalText
+  platform: OptionalText
+  device_info: OptionalText
+  extras: OptionalText
+  external_id: OptionalText
+  row_version: Generated<number>
+  created_at: Date
+  expires_at: Date
+  last_used_at: OptionalTime
+}
+
+export interface ActivationHistoryTable {
+  activation_history_id: Sequence
+  activation_id: string
+  from_state: OptionalText
+  to_state: string
+  reason: OptionalText
+  external_user_id: OptionalText
+  occurred_at: Date
+}
+
+export interface TokenTable {
+  token_id: string
+  activation_id: string
+  factors: string
+  token_secret: Bytes
+  created_at: Date
+}
+
+export interface TemporaryKeyTable {
+  temporary_key_id: string
+  application_key: string
+  activation_id: OptionalText
+  private_key: Bytes
+  expires_at: Date
+}
+
+export interface UniqueValueTable {
+  value_hash: Bytes
+  expires_at: Date
+}
+
+export interface CredentialTable {
+  username: string
+  role: Role
+  application_id: OptionalText
+  is_disabled: Generated<boolean>
+  expires_at: OptionalTime
+  created_at: Date
+}
+
+export interface CredentialPasswordTable {
+  credential_password_id: string
+  username: string
+  scheme: 'generated' | 'chosen'
+  salt: Bytes
+  password_hash: Bytes
+  expires_at: OptionalTime
+  created_at: Date
+}
+
+export interface AuditEventTable {
+  sequence: Sequence
+  application_id: OptionalText
+  user_id: OptionalText
+  activation_id: string
+  event_type: string
+  event_data: string
+  occurred_at: Date
+  seal: OptionalBytes
+}
+
+export interface Schema {
+  wrapped_key: WrappedKeyTable
+  application: ApplicationTable
+  application_version: ApplicationVersionTable
+  master_key_pair: MasterKeyPairTable
+  activation: ActivationTable
+  activation_history: ActivationHistoryTable
+  token: TokenTable
+  temporary_key: TemporaryKeyTable
+  unique_value: UniqueValueTable
+  credential: CredentialTable
+  credential_password: CredentialPasswordTable
+  audit_event: AuditEventTable
+}

@@ -1,0 +1,224 @@
+// The arrows of docs/ARCHITECTURE.md, checked: who may import whom, no cycles, and a list of what is written another way here.
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+interface Layer {
+  /** Path or folder; the longest that fits a file is its layer. */
+  readonly path: string
+  /** Paths and folders of pawl it may import, beside itself. */
+  readonly pawl: readonly string[]
+  readonly packages: readonly string[]
+}
+
+const http = ['fastify', '@fastify/type-provider-typebox', '@sinclair/typebox']
+
+const layers: readonly Layer[] = [
+  { path: 'src/lib', pawl: [], packages: ['pino'] },
+  { path: 'src/config-kinds.ts', pawl: ['src/lib'], packages: [] },
+  { path: 'src/config.ts', pawl: ['src/lib', 'src/config-kinds.ts', 'package.json'], packages: [] },
+  { path: 'src/crypto', pawl: ['src/lib'], packages: ['@noble/curves', '@noble/post-quantum'] },
+  { path: 'src/protocol/protocol.ts', pawl: ['src/lib'], packages: [] },
+  { path: 'src/protocol/v3', pawl: ['src/protocol/protocol.ts', 'src/crypto', 'src/lib'], packages: ['jose'] },
+  { path: 'src/protocol/versions.ts', pawl: ['src/protocol/protocol.ts', 'src/protocol/v3', 'src/lib'], packages: [] },
+  { path: 'migrations', pawl: [], packages: ['kysely'] },
+  { path: 'src/storage', pawl: ['src/lib'], packages: ['kysely', 'pg', '@electric-sql/pglite'] },
+  { path: 'src/storage/migrate.ts', pawl: ['src/storage', 'src/lib', 'migrations'], packages: ['kysely'] },
+  { path: 'src/domain', pawl: ['src/storage', 'src/crypto', 'src/lib'], packages: ['lru-cache'] },
+  { path: 'src/http', pawl: ['src/lib'], packages: [...http, 'ajv', 'ajv-formats', 'secure-json-parse'] },
+  { path: 'src/channel', pawl: ['src/http', 'src/protocol', 'src/domain', 'src/storage', 'src/lib'], packages: http },
+  {
+    path: 'src/api/device',
+    pawl: ['src/channel', 'src/http', 'src/protocol', 'src/domain', 'src/storage', 'src/lib'],
+    packages: http,
+  },
+  { path: 'src/api/utility', pawl: ['src/http', 'src/domain', 'src/storage', 'src/lib'], packages: http },
+  { path: 'src/api/cloud', pawl: ['src/http', 'src/domain', 'src/storage', 'src/lib'], packages: [...http, 'lru-cache'] },
+  { path: 'src/context.ts', pawl: ['src'], packages: [] },
+  { path: 'src/app.ts', pawl: ['src'], packages: ['fastify'] },
+  { path: 'src/main.ts', pawl: ['src'], packages: ['fastify'] },
+]
+
+// The process is built from these; each API names the parts it needs as an interface instead of importing them.
+const roots = ['src/main.ts', 'src/app.ts', 'src/context.ts']
+
+interface Ban {
+  readonly pattern: RegExp
+  readonly instead: string
+  readonly allowedIn?: readonly string[]
+}
+
+const bans: readonly Ban[] = [
+  { pattern: /process\.env/, instead: 'parseConfig in src/config.ts', allowedIn: ['src/main.ts'] },
+  { pattern: /process\.exit/, instead: 'a StartError, or a rejection that main.ts sees', allowedIn: ['src/main.ts'] },
+  { pattern: /Date\.now\(|new Date\(\)/, instead: 'Platform.now', allowedIn: ['src/lib/platform.ts'] },
+  { pattern: /randomUUID\(/, instead: 'Platform.uuid', allowedIn: ['src/lib/platform.ts'] },
+  { pattern: /Math\.random\(/, instead: 'Platform.randomBytes' },
+  { pattern: /\bconsole\./, instead: 'the log, or an event in src/lib/events.ts' },
+  { pattern: /selectAll\(/, instead: 'the names of the columns' },
+  { pattern: /[:<|&,(]\s*any\b(?! ===)|\bas any\b/, instead: 'a type, or unknown' },
+  { pattern: /[!=]==?\s*\w*(?:mac|Mac|digest|Digest)\b/, instead: 'equalConstantTime in src/lib/bytes.ts' },
+  { pattern: /timingSafeEqual\(/, instead: 'equalConstantTime in src/lib/bytes.ts', allowedIn: ['src/lib/bytes.ts'] },
+  { pattern: /\bexport default\b/, instead: 'a named export' },
+  { pattern: /\bclass \w+(?! extends (?:Error|pg\.))\b[^{]*\{/, instead: 'functions over data; only errors are classes' },
+]
+
+interface Import {
+  readonly specifier: string
+  /** Erased before the code runs. */
+  readonly isType: boolean
+}
+
+const sources = globSync(['src/**/*.ts', 'migrations/**/*.ts'], { cwd: root })
+  .filter((path) => !path.endsWith('.test.ts'))
+  .toSorted()
+const everyFile = globSync('{bin,src,migrations,scripts,bench,test}/**/*.{ts,mjs}', { cwd: root }).toSorted()
+
+const readSource = (path: string): string => readFileSync(join(root, path), 'utf8')
+
+/** Comments and the text of literals may name what is banned. Good enough for code that the formatter has laid out. */
+const removeComments = (code: string): string => code.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '$1')
+
+function listImports(path: string): readonly Import[] {
+  const code = removeComments(readSource(path))
+  const statements = code.matchAll(/^(?:import|export)\s+(type\s)?(?:[^'"]*?\sfrom\s+)?'([^']+)'/gm)
+  const calls = code.matchAll(/\bimport\('([^']+)'\)/g)
+  return [
+    ...[...statements].map(([, type, specifier = '']) => ({ specifier, isType: type !== undefined })),
+    ...[...calls].map(([, specifier = '']) => ({ specifier, isType: false })),
+  ]
+}
+
+const isRelative = ({ specifier }: Import): boolean => specifier.startsWith('.')
+const resolveImport = (from: string, { specifier }: Import): string => normalize(join(dirname(from), specifier))
+const lies = (path: string, within: string): boolean => path === within || path.startsWith(`${within}/`)
+const packageOf = (specifier: string): string => specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
+
+function findLayer(path: string): Layer | undefined {
+  return layers.filter((layer) => lies(path, layer.path)).toSorted((a, b) => b.path.length - a.path.length)[0]
+}
+
+describe('imports', () => {
+  test('every source file lies in a layer', () => {
+    expect(sources.filter((path) => findLayer(path) === undefined)).toEqual([])
+  })
+
+  test('every relative import names a file that exists, with its ending', () => {
+    const wrong = everyFile.flatMap((path) =>
+      listImports(path)
+        .filter((entry) => isRelative(entry) && !existsSync(join(root, resolveImport(path, entry))))
+        .map((entry) => `${path} imports ${entry.specifier}`),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  test('arrows between layers point one way', () => {
+    const wrong = sources.flatMap((path) => {
+      const layer = findLayer(path)
+      const allowed = layer === undefined ? [] : [layer.path, ...layer.pawl]
+      return listImports(path)
+        .filter(isRelative)
+        .map((entry) => resolveImport(path, entry))
+        .filter((target) => !allowed.some((within) => lies(target, within)))
+        .map((target) => `${path} may not import ${target}`)
+    })
+    expect(wrong).toEqual([])
+  })
+
+  test('each package is imported only by the layers that may', () => {
+    const wrong = sources.flatMap((path) =>
+      listImports(path)
+        .filter((entry) => !isRelative(entry) && !entry.specifier.startsWith('node:'))
+        .map(({ specifier }) => packageOf(specifier))
+        .filter((name) => !findLayer(path)?.packages.includes(name))
+        .map((name) => `${path} may not import ${name}`),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  test('node:crypto runs only in src/crypto and where a reason is given', () => {
+    // The PostgreSQL driver hashes the text of a statement to name it; no secret is involved.
+    const allowed = ['src/crypto', 'src/lib/platform.ts', 'src/lib/bytes.ts', 'src/storage/database-postgres.ts']
+    const users = sources.filter((path) =>
+      listImports(path).some(({ specifier, isType }) => specifier === 'node:crypto' && !isType),
+    )
+    expect(users.filter((path) => !allowed.some((within) => lies(path, within)))).toEqual([])
+  })
+
+  test('nothing in src imports the roots but the roots, and no code imports a test', () => {
+    const wrong = sources.flatMap((path) =>
+      listImports(path)
+        .filter(isRelative)
+        .map((entry) => resolveImport(path, entry))
+        .filter(
+          (target) => target.endsWith('.test.ts') || lies(target, 'test') || (roots.includes(target) && !roots.includes(path)),
+        )
+        .map((target) => `${path} imports ${target}`),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  test('there are no import cycles, those of types included', () => {
+    expect(findCycles()).toEqual([])
+  })
+})
+
+describe('files', () => {
+  test('the first line of every file says what it is', () => {
+    expect(everyFile.filter((path) => !/^(#!.*\n)?(\/\/|\/\*\*) ?\S/.test(readSource(path)))).toEqual([])
+  })
+
+  test('no source file is longer than 400 lines', () => {
+    expect(sources.filter((path) => readSource(path).split('\n').length > 401)).toEqual([])
+  })
+
+  test('folders are named after the domain and at most four deep', () => {
+    const folders = sources.map((path) => dirname(path).split('/'))
+    const vague = ['utils', 'util', 'helpers', 'common', 'misc', 'managers', 'services']
+    expect(folders.filter((parts) => parts.length > 5 || parts.some((part) => vague.includes(part)))).toEqual([])
+  })
+
+  test('file names are kebab-case, migrations numbered', () => {
+    expect(everyFile.filter((path) => !/^(\d{4}_)?[a-z0-9]+([.-][a-z0-9]+)*\.(ts|mjs)$/.test(path.split('/').at(-1) ?? ''))).toEqual([])
+  })
+})
+
+describe('bans', () => {
+  test.each(bans.map((ban) => [ban.pattern.source, ban.instead, ban] as const))('%s: use %s', (_pattern, instead, ban) => {
+    const wrong = sources
+      .filter((path) => !ban.allowedIn?.includes(path))
+      .flatMap((path) => matchingLines(path, ban.pattern))
+      .map((place) => `${place} (use ${instead})`)
+    expect(wrong).toEqual([])
+  })
+})
+
+function matchingLines(path: string, pattern: RegExp): readonly string[] {
+  return removeComments(readSource(path))
+    .split('\n')
+    .filter((line) => pattern.test(line))
+    .map((line) => `${path}: ${line.trim()}`)
+}
+
+/** Depth first; each cycle is reported once, by the path that closes it. */
+function findCycles(): readonly string[] {
+  const cycles: string[] = []
+  const done = new Set<string>()
+  const visit = (path: string, trail: readonly string[]): void => {
+    if (trail.includes(path)) {
+      cycles.push([...trail.slice(trail.indexOf(path)), path].join(' -> '))
+      return
+    }
+    if (done.has(path)) return
+    for (const target of listImports(path).filter(isRelative)) {
+      const resolved = resolveImport(path, target)
+      if (resolved.endsWith('.ts') && existsSync(join(root, resolved))) visit(resolved, [...trail, path])
+    }
+    done.add(path)
+  }
+  for (const path of sources) visit(path, [])
+  return cycles
+}

@@ -1,0 +1,82 @@
+// Vectors of offline signatures and TOTP (v3 §15).
+import { expect } from 'vitest'
+import { ecdsaVerify } from '../../src/crypto/ecdsa.ts'
+import { privateKeyFromScalar, publicKeyFromPoint } from '../../src/crypto/key.ts'
+import { totp, totpStep } from '../../src/crypto/totp.ts'
+import { parseBase64 } from '../../src/lib/base64.ts'
+import { utf8 } from '../../src/lib/bytes.ts'
+import {
+  composeOfflineSignedText,
+  computeOfflineTotp,
+  computeTotpCandidates,
+  createOfflinePayload,
+  parseOfflineOtp,
+  verifyOfflineOtp,
+} from '../../src/protocol/v3/offline.ts'
+import { readActivationKeys } from './v3-authentication.ts'
+import { bytes, flag, type Handler, has, integer, type Members, optional, text, toText } from './vector.ts'
+
+const totpOfTime: Handler = ({ input }) => ({
+  otp: totp(bytes(input, 'seed'), totpStep(integer(input, 'time'), integer(input, 'stepLength')), integer(input, 'digits')),
+})
+
+const offlinePayload: Handler = ({ input }) => {
+  const publicKey = publicKeyFromPoint('P-256', bytes(input, 'verificationKey'))
+  if (!publicKey) throw new Error('verificationKey is not valid')
+  const password = has(input, 'totpSeed') ? computeOfflineTotp(readProximity(input), integer(input, 'time')) : undefined
+  const payload = {
+    data: text(input, 'data'),
+    ...(password === undefined ? {} : { totp: password }),
+    nonceBase64: text(input, 'nonce'),
+    signer: flag(input, 'personalized') ? ('PERSONALIZED' as const) : ('NON_PERSONALIZED' as const),
+  }
+  const signedText = composeOfflineSignedText(payload)
+  const verify = (candidate: string): boolean => {
+    const signature = candidate.startsWith(signedText) ? parseBase64(candidate.slice(signedText.length)) : undefined
+    return signature !== undefined && ecdsaVerify(publicKey, utf8(signedText), signature)
+  }
+  if (has(input, 'signingKey')) {
+    const signingKey = privateKeyFromScalar('P-256', bytes(input, 'signingKey'))
+    expect(verify(createOfflinePayload(payload, signingKey))).toBe(true)
+  }
+  return { valid: verify(text(input, 'offlineDataToVerify')), signedText, totp: password }
+}
+
+const offlineVerify: Handler = ({ input }) => {
+  const componentLength = integer(input, 'componentLength')
+  const given = text(input, 'signature')
+  const otp = componentLength === 8 ? parseOfflineOtp(given) : given
+  const totps = has(input, 'totpSeed')
+    ? computeTotpCandidates(readProximity(input), integer(input, 'now'), optional(integer, input, 'stepCount') ?? 1)
+    : undefined
+  const request = {
+    otp: otp ?? '',
+    operationId: text(input, 'operationId'),
+    operationData: text(input, 'operationData'),
+    nonceBase64: text(input, 'nonce'),
+    componentLength,
+    isBiometryAllowed: flag(input, 'allowBiometry'),
+    totps,
+  }
+  const match = verifyOfflineOtp(readActivationKeys(input), bytes(input, 'ctrData'), request, 20)
+  return {
+    valid: match !== undefined,
+    signedData: match && toText(match.signedData),
+    usedSignatureType: match?.factors.toLowerCase(),
+    ctrAfter: integer(input, 'ctr') + (match?.steps ?? 0),
+    ctrDataAfter: match?.ctrData ?? bytes(input, 'ctrData'),
+  }
+}
+
+const readProximity = (input: Members) => ({
+  seed: bytes(input, 'totpSeed'),
+  stepSeconds: optional(integer, input, 'stepLength') ?? 30,
+  digits: optional(integer, input, 'digits') ?? 8,
+})
+
+export const offlineFamilies: Readonly<Record<string, Handler>> = {
+  totp: totpOfTime,
+  'public-totp': totpOfTime,
+  'offline-payload': offlinePayload,
+  'offline-verify': offlineVerify,
+}

@@ -1,0 +1,61 @@
+// Documents that are made from code match the code.
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { renderConfigMarkdown, renderEnvExample } from '../scripts/config-docs.ts'
+import { SECRET_SETTINGS, SETTINGS } from '../src/config.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const readText = (path: string): string => readFileSync(join(root, path), 'utf8')
+
+describe('configuration', () => {
+  test('docs/CONFIG.md is what the table of settings says (node scripts/config-docs.ts writes it)', () => {
+    expect(readText('docs/CONFIG.md')).toBe(renderConfigMarkdown())
+  })
+
+  test('.env.example is what the table of settings says (node scripts/config-docs.ts writes it)', () => {
+    expect(readText('.env.example')).toBe(renderEnvExample())
+  })
+
+  test('no document, script or container file names a setting that does not exist', () => {
+    const known = new Set([
+      ...Object.values(SETTINGS).map(({ name }) => name),
+      ...Object.values(SECRET_SETTINGS).flatMap(({ name }) => [name, `${name}_FILE`]),
+      'PAWL_VECTORS',
+    ])
+    const files = globSync(['*.md', 'docs/**/*.md', 'Dockerfile', 'docker-compose.yml', 'scripts/**/*', '.ci/run'], { cwd: root })
+    const wrong = files
+      .filter((path) => /\.\w+$|Dockerfile$|run$/.test(path))
+      .flatMap((path) => [...readText(path).matchAll(/\bPAWL_[A-Z0-9_]*[A-Z0-9]\b/g)].map(([name]) => ({ path, name })))
+      .filter(({ name }) => !known.has(name) && !name.startsWith('PAWL_TEST_'))
+      .map(({ path, name }) => `${path}: ${name}`)
+    expect(wrong).toEqual([])
+  })
+})
+
+describe('links', () => {
+  test('every relative link of a document leads to a file', () => {
+    const wrong = globSync(['*.md', 'docs/**/*.md'], { cwd: root }).flatMap((path) =>
+      [...readText(path).matchAll(/\]\((?!https?:|mailto:|#)([^)#\s]+)/g)]
+        .filter(([, target = '']) => !existsSync(join(root, dirname(path), target)))
+        .map(([, target]) => `${path}: ${target}`),
+    )
+    expect(wrong).toEqual([])
+  })
+})
+
+describe('package.json', () => {
+  const { scripts, ...packageJson }: Record<string, Record<string, string>> = JSON.parse(readText('package.json'))
+
+  test('there are at most twelve scripts', () => {
+    expect(Object.keys(scripts ?? {}).length).toBeLessThanOrEqual(12)
+  })
+
+  test('every dependency is pinned to one version', () => {
+    const versions = ['dependencies', 'optionalDependencies', 'devDependencies'].flatMap((kind) =>
+      Object.entries(packageJson[kind] ?? {}),
+    )
+    expect(versions.filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([])
+  })
+})

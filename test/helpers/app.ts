@@ -1,0 +1,101 @@
+// A listening server on a fresh database: embedded in memory, or PostgreSQL when PAWL_TEST_DATABASE_URL names a server.
+import { randomBytes, randomUUID } from 'node:crypto'
+import type { AddressInfo } from 'node:net'
+import pg from 'pg'
+import { buildApp } from '../../src/app.ts'
+import { parseConfig, type Secrets } from '../../src/config.ts'
+import { type Context, createContext } from '../../src/context.ts'
+import { createLog } from '../../src/lib/log.ts'
+import type { Platform } from '../../src/lib/platform.ts'
+import { type Database, openDatabase, openInMemory } from '../../src/storage/database.ts'
+
+export interface TestServer {
+  /** http://127.0.0.1:PORT */
+  readonly url: string
+  readonly admin: { readonly user: string; readonly password: string }
+  readonly clock: { readonly advance: (ms: number) => void }
+  readonly context: Context
+  /** What the server has logged so far, at level debug. */
+  readonly log: () => string
+  readonly close: () => Promise<void>
+}
+
+export interface TestServerOptions {
+  /** Environment variables, as for the real process. */
+  readonly env?: Record<string, string>
+  /** A PostgreSQL database of the caller, for several servers on one database; it is not dropped. */
+  readonly databaseUrl?: string
+  readonly masterKey?: Uint8Array
+}
+
+/** Starts one server; close it in afterAll. */
+export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
+  const clock = createClock()
+  const adminPassword = 'test admin password'
+  const { config } = parseConfig({ PAWL_PORT: '0', PAWL_LOG_LEVEL: 'debug', ...options.env }, () => '')
+  const secrets: Secrets = { masterKey: options.masterKey ?? randomBytes(32), adminPassword }
+  const { database, drop } = await openTestDatabase(options.databaseUrl)
+  const lines: string[] = []
+  const log = createLog(config.logLevel, { write: (line: string) => lines.push(line) })
+  const context = await createContext(config, secrets, { platform: clock.platform, log, database })
+  const app = await buildApp(context)
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    admin: { user: config.adminUser, password: adminPassword },
+    clock,
+    context,
+    log: () => lines.join(''),
+    close: async () => {
+      app.server.closeAllConnections()
+      await app.close()
+      await context.close()
+      await drop()
+    },
+  }
+}
+
+/** An empty PostgreSQL database of its own, for tests that start several servers on it. */
+export async function createPostgresDatabase(): Promise<{ databaseUrl: string; drop: () => Promise<void> }> {
+  const server = serverUrl()
+  if (server === undefined) throw new Error('PAWL_TEST_DATABASE_URL is not set')
+  const name = `pawl_test_${randomUUID().replaceAll('-', '')}`
+  await runOn(server, `create database ${name}`)
+  const url = new URL(server)
+  url.pathname = `/${name}`
+  return { databaseUrl: url.toString(), drop: () => runOn(server, `drop database ${name} with (force)`) }
+}
+
+/** The PostgreSQL server of this run, if there is one. */
+export const serverUrl = (): string | undefined => process.env['PAWL_TEST_DATABASE_URL'] || undefined
+
+async function openTestDatabase(shared: string | undefined): Promise<{ database: Database; drop: () => Promise<void> }> {
+  if (shared !== undefined) return { database: await openPostgres(shared), drop: async () => undefined }
+  if (serverUrl() === undefined) return { database: await openInMemory(), drop: async () => undefined }
+  const { databaseUrl, drop } = await createPostgresDatabase()
+  return { database: await openPostgres(databaseUrl), drop }
+}
+
+const openPostgres = (databaseUrl: string): Promise<Database> => openDatabase({ databaseUrl, dataDir: '', poolSize: 8 })
+
+async function runOn(url: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}
+
+function createClock(): { readonly platform: Platform; readonly advance: (ms: number) => void } {
+  let offset = 0
+  return {
+    platform: { now: () => Date.now() + offset, randomBytes: (length) => randomBytes(length), uuid: () => randomUUID() },
+    advance: (ms) => {
+      offset += ms
+    },
+  }
+}
+

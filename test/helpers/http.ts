@@ -1,0 +1,70 @@
+// Sends requests over a socket exactly as given: any method, header and body, nothing added but Host and Content-Length.
+import type { IncomingHttpHeaders } from 'node:http'
+import { request as openRequest } from 'node:http'
+
+export interface HttpRequest {
+  readonly method: string
+  /** With its query. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+}
+
+export interface HttpReply {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+  /** The parsed body; undefined when it is not JSON. */
+  readonly json: unknown
+}
+
+export const NO_BODY = new Uint8Array(0)
+
+/** Sends one request and reads the whole answer. Rejects when the connection breaks before there is one. */
+export function send(url: string, { method, path, headers, body }: HttpRequest): Promise<HttpReply> {
+  const length = body.length > 0 ? { 'Content-Length': String(body.length) } : {}
+  return new Promise((resolve, reject) => {
+    const outgoing = openRequest(url + path, { method, headers: { ...headers, ...length } }, (incoming) => {
+      const chunks: Buffer[] = []
+      incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+      incoming.on('error', reject)
+      incoming.on('end', () => {
+        const text = Buffer.concat(chunks).toString('utf8')
+        resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, text, json: parseJson(text) })
+      })
+    })
+    outgoing.on('error', reject)
+    outgoing.end(body.length > 0 ? body : undefined)
+  })
+}
+
+/** Sends a JSON value, or nothing when there is none. */
+export function sendJson(
+  url: string,
+  method: string,
+  path: string,
+  json?: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<HttpReply> {
+  const body = json === undefined ? NO_BODY : Buffer.from(JSON.stringify(json))
+  const contentType = json === undefined ? {} : { 'Content-Type': 'application/json' }
+  return send(url, { method, path, headers: { ...contentType, ...headers }, body })
+}
+
+/** A member of a JSON value, found by its path; undefined when it is not there. */
+export function member(json: unknown, ...path: readonly string[]): unknown {
+  let value = json
+  for (const name of path) {
+    if (typeof value !== 'object' || value === null) return undefined
+    value = (value as Record<string, unknown>)[name]
+  }
+  return value
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,94 @@
+// What a test of the phone's API starts from: a listening server, one application, its bank, and phones in any state.
+import { startTestServer } from './app.ts'
+import type { Bank } from './bank.ts'
+import { createBank, readApplication, readQrCode } from './bank.ts'
+import type { HttpReply } from './http.ts'
+import { member } from './http.ts'
+import type { PhoneVersion } from './phone-crypto.ts'
+import { random } from './phone-crypto.ts'
+import type { AppConfiguration, PhoneOptions } from './phone-state.ts'
+import type { ActivationOptions, VirtualPhone } from './virtual-phone.ts'
+import { createPhone } from './virtual-phone.ts'
+
+/** A phone together with the bank's user it belongs to. */
+export interface Bound {
+  readonly userId: string
+  readonly phone: VirtualPhone
+}
+
+export interface World {
+  /** Addresses of the server's processes; one for a single process. */
+  readonly urls: readonly string[]
+  readonly url: string
+  /** The administrator, who acts on the default application. */
+  readonly bank: Bank
+  readonly app: AppConfiguration
+  readonly applicationId: string
+  /** Moves the server's clock. */
+  readonly advance: (milliseconds: number) => void | Promise<void>
+  readonly newUser: () => string
+  readonly newPhone: (version: PhoneVersion, options?: Partial<PhoneOptions>) => VirtualPhone
+  /** A new user's registration and its activation code. */
+  readonly register: (userId?: string) => Promise<{ userId: string; code: string; signature: Uint8Array }>
+  /** A phone that exchanged its key and waits for the commit. */
+  readonly pendingPhone: (version: PhoneVersion, options?: Partial<PhoneOptions>, request?: ActivationOptions) => Promise<Bound>
+  /** A phone with an active activation. */
+  readonly activePhone: (version: PhoneVersion, options?: Partial<PhoneOptions>, request?: ActivationOptions) => Promise<Bound>
+  readonly close: () => Promise<void>
+}
+
+/** Where a world is: the parts of a running server that tests need. */
+export interface Server {
+  readonly urls: readonly string[]
+  /** `user:password` of the administrator. */
+  readonly admin: string
+  readonly advance: (milliseconds: number) => void | Promise<void>
+  readonly close: () => Promise<void>
+}
+
+/** Starts a server of its own and opens a world on it. */
+export async function startWorld(): Promise<World> {
+  const server = await startTestServer()
+  return openWorld({
+    urls: [server.url],
+    admin: `${server.admin.user}:${server.admin.password}`,
+    advance: (milliseconds) => server.clock.advance(milliseconds),
+    close: () => server.close(),
+  })
+}
+
+/** Opens a world on a running server; its default application is `test-app`, created when it is not there. */
+export async function openWorld(server: Server, applicationId = 'test-app'): Promise<World> {
+  const [url = ''] = server.urls
+  const bank = createBank(url, server.admin)
+  const existing = await bank.call('GET', `/admin/application?id=${applicationId}`)
+  const app = readApplication(existing.status === 200 ? existing : await bank.createApplication(applicationId))
+  const run = Buffer.from(random(4)).toString('hex')
+  let users = 0
+  const newUser = (): string => `user-${run}-${++users}`
+  const newPhone: World['newPhone'] = (version, options) => createPhone({ url, app, version, ...options })
+  const register: World['register'] = async (userId = newUser()) => ({ userId, ...readQrCode(await bank.register(userId)) })
+  const pendingPhone: World['pendingPhone'] = async (version, options, request) => {
+    const { userId, code } = await register()
+    const phone = newPhone(version, options)
+    await phone.activate(code, request)
+    return { userId, phone }
+  }
+  const activePhone: World['activePhone'] = async (version, options, request) => {
+    const bound = await pendingPhone(version, options, request)
+    expectOk(await bank.commit(bound.userId))
+    return bound
+  }
+  const { urls, advance, close } = server
+  return { urls, url, bank, app, applicationId, advance, newUser, newPhone, register, pendingPhone, activePhone, close }
+}
+
+/** Throws unless the answer is 200. */
+export function expectOk(reply: HttpReply): HttpReply {
+  if (reply.status !== 200) throw new Error(`HTTP ${reply.status} ${reply.text}`)
+  return reply
+}
+
+/** What the bank sees of a user: NONE, CREATED, PENDING_COMMIT, ACTIVE or BLOCKED. */
+export const registrationOf = async (world: World, userId: string): Promise<unknown> =>
+  member(expectOk(await world.bank.view(userId)).json, 'registration')
