@@ -15,6 +15,8 @@ export async function buildApp(context: Context): Promise<FastifyInstance> {
     ...serverOptions(context.config),
     loggerInstance: context.log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
+    // One log for all requests: a child of each would compile the redaction anew.
+    childLoggerFactory: (log) => log,
     genReqId: () => context.platform.uuid(),
     // What the server refuses before it knows the route, for example a URL that does not decode.
     frameworkErrors: (error, request, reply) => {

@@ -1,5 +1,5 @@
 // The table activation: what the phone and the bank read, and the conditional writes that move it.
-import { type Insertable, sql } from 'kysely'
+import { CompiledQuery, type Insertable, sql } from 'kysely'
 import { type AuditEvent, insertAuditEvent } from './audit.ts'
 import type { Db, Tx } from './database.ts'
 import type { ActivationState, ActivationTable } from './schema.ts'
@@ -14,7 +14,6 @@ export interface ActivationRow {
   readonly serverPublicKey: Buffer
   /** sealed */
   readonly serverPrivateKey: Buffer
-  readonly devicePublicKey: Buffer | null
   /** sealed */
   readonly masterSecret: Buffer | null
   /** sealed */
@@ -43,12 +42,9 @@ export interface RequestParties {
 
 /** Reads the version and the activation that a device request names, in one round trip; either may be missing. */
 export async function findRequestParties(db: Db, applicationKey: string, activationId: string): Promise<RequestParties> {
-  const { rows } = await sql<Nullable<ActivationRow> & VersionColumns>`
-    select v.application_key as "versionKey", v.application_id as "versionApplicationId",
-      v.application_secret as "versionSecret", v.is_supported as "versionIsSupported", ${activationColumns}
-    from (select 1) as one
-    left join application_version v on v.application_key = ${applicationKey}
-    left join activation a on a.activation_id = ${activationId}`.execute(db)
+  const { rows } = await db.executeQuery<Nullable<ActivationRow> & VersionColumns>(
+    CompiledQuery.raw(FIND_REQUEST_PARTIES, [applicationKey, activationId]),
+  )
   const row = rows[0]
   if (row === undefined) return { version: undefined, activation: undefined }
   return {
@@ -90,26 +86,23 @@ export interface AuthenticationOutcome {
  * False when it is not: the caller reads and decides again.
  */
 export async function storeAuthentication(db: Db, outcome: AuthenticationOutcome, audit: AuditEvent): Promise<boolean> {
-  const moved = sql`
-    update activation set counter = ${outcome.counter}, ctr_data = ${outcome.ctrData}, failed_attempts = ${outcome.failedAttempts},
-      state = ${outcome.state}, blocked_reason = ${outcome.blockedReason}, last_used_at = ${outcome.at},
-      row_version = row_version + 1
-    where activation_id = ${outcome.activationId} and row_version = ${outcome.rowVersion}
-    returning activation_id`
-  const audited = sql`
-    insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
-    select ${audit.applicationId}::text, ${audit.userId}::text, activation_id, ${audit.eventType}::text, ${audit.eventData}::text,
-      ${audit.occurredAt}::timestamptz
-    from moved returning activation_id`
-  if (outcome.state === 'ACTIVE') {
-    const { rows } = await sql`with moved as (${moved}) ${audited}`.execute(db)
-    return rows.length === 1
-  }
-  const { rows } = await sql`
-    with moved as (${moved}), history as (
-      insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
-      select activation_id, 'ACTIVE', ${outcome.state}::text, ${outcome.blockedReason}::text, ${outcome.at}::timestamptz from moved
-    ) ${audited}`.execute(db)
+  const { activationId, rowVersion, counter, ctrData, failedAttempts, state, blockedReason, at } = outcome
+  const { rows } = await db.executeQuery(
+    CompiledQuery.raw(state === 'ACTIVE' ? STORE_AUTHENTICATION : STORE_AUTHENTICATION_AND_HISTORY, [
+      activationId,
+      rowVersion,
+      counter,
+      ctrData,
+      failedAttempts,
+      state,
+      blockedReason,
+      at,
+      audit.applicationId,
+      audit.userId,
+      audit.eventType,
+      audit.eventData,
+    ]),
+  )
   return rows.length === 1
 }
 
@@ -282,8 +275,32 @@ function toVersion(row: VersionColumns): VersionRow | undefined {
   }
 }
 
-const activationColumns = sql.raw(`a.activation_id as "activationId", a.application_id as "applicationId", a.user_id as "userId",
-      a.state, a.protocol_version as "protocolVersion", a.server_public_key as "serverPublicKey",
-      a.server_private_key as "serverPrivateKey", a.device_public_key as "devicePublicKey", a.master_secret as "masterSecret",
-      a.ctr_data as "ctrData", a.counter, a.failed_attempts as "failedAttempts", a.max_failed_attempts as "maxFailedAttempts",
-      a.name, a.row_version as "rowVersion", a.expires_at as "expiresAt"`)
+const ACTIVATION_COLUMNS = `a.activation_id as "activationId", a.application_id as "applicationId", a.user_id as "userId",
+  a.state, a.protocol_version as "protocolVersion", a.server_public_key as "serverPublicKey",
+  a.server_private_key as "serverPrivateKey", a.master_secret as "masterSecret", a.ctr_data as "ctrData", a.counter,
+  a.failed_attempts as "failedAttempts", a.max_failed_attempts as "maxFailedAttempts", a.name, a.row_version as "rowVersion",
+  a.expires_at as "expiresAt"`
+const activationColumns = sql.raw(ACTIVATION_COLUMNS)
+
+// The two statements of every authentication, as constant text: building them anew would cost more than running them.
+const FIND_REQUEST_PARTIES = `
+  select v.application_key as "versionKey", v.application_id as "versionApplicationId", v.application_secret as "versionSecret",
+    v.is_supported as "versionIsSupported", ${ACTIVATION_COLUMNS}
+  from (select 1) as one
+  left join application_version v on v.application_key = $1
+  left join activation a on a.activation_id = $2`
+
+const MOVED = `moved as (
+    update activation set counter = $3, ctr_data = $4, failed_attempts = $5, state = $6, blocked_reason = $7, last_used_at = $8,
+      row_version = row_version + 1
+    where activation_id = $1 and row_version = $2
+    returning activation_id
+  )`
+const AUDITED = `
+  insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
+  select $9::text, $10::text, activation_id, $11::text, $12::text, $8::timestamptz from moved returning activation_id`
+const STORE_AUTHENTICATION = `with ${MOVED}${AUDITED}`
+const STORE_AUTHENTICATION_AND_HISTORY = `with ${MOVED}, history as (
+    insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
+    select activation_id, 'ACTIVE', $6::text, $7::text, $8::timestamptz from moved
+  )${AUDITED}`

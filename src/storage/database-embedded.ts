@@ -1,10 +1,11 @@
 // The embedded database (PGlite) with what keeps it safe and the server responsive: a lock on the directory, a turn of the
 // event loop before each query, the parsers of node-postgres, small buffers.
-import { chmodSync, mkdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { accessSync, constants, existsSync, mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { PGlite, types } from '@electric-sql/pglite'
 import type { PGliteDialectConfig } from 'kysely'
+import { StartError } from '../lib/errors.ts'
 import { lockDirectory } from './directory-lock.ts'
 
 type PGliteForKysely = Exclude<PGliteDialectConfig['pglite'], (...args: never[]) => unknown>
@@ -17,8 +18,7 @@ export interface Embedded {
 
 /** Opens the database below `dataDir`, made with mode 0700 when missing. Throws StartError when another process has it. */
 export async function openEmbedded(dataDir: string): Promise<Embedded> {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
-  chmodSync(dataDir, 0o700)
+  makeDirectory(dataDir)
   const release = await lockDirectory(dataDir)
   try {
     const pglite = await PGlite.create(join(dataDir, 'database'), embeddedOptions)
@@ -26,6 +26,18 @@ export async function openEmbedded(dataDir: string): Promise<Embedded> {
   } catch (error) {
     await release()
     throw error
+  }
+}
+
+/** Makes the directory and its missing parents, for this user only. One level at a time: mkdir -p of Node never ends below /proc. */
+function makeDirectory(path: string): void {
+  try {
+    if (!existsSync(dirname(path))) makeDirectory(dirname(path))
+    if (!existsSync(path)) mkdirSync(path, { mode: 0o700 })
+    accessSync(path, constants.W_OK)
+  } catch (error) {
+    if (error instanceof StartError) throw error
+    throw new StartError(`the data directory ${path} cannot be made or written; choose another PAWL_DATA_DIR`, { cause: error })
   }
 }
 

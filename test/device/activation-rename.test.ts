@@ -54,16 +54,13 @@ describe.each(PHONE_VERSIONS)('POST /pa/v3/activation/rename in %s', (version) =
     expect(await readCounters(phone)).toMatchObject({ state: STATE.ACTIVE, failedAttempts: 0 })
   })
 
-  test.each(['{"activationName":', '', '\ufeff{"activationName":"x"}'])(
-    'refuses the plaintext %j, which is no JSON',
-    async (plaintext) => {
-      const { phone, userId } = await world.activePhone(version)
-      const reply = await phone.send(await phone.prepareRename('', { plaintext }))
-      expect(reply.status).toBe(400)
-      expect(['ERR_ENCRYPTION', 'ERR_VALIDATION']).toContain(errorCode(reply))
-      expect(await nameOf(userId)).toBe('Test phone')
-    },
-  )
+  test.each(['{"activationName":', ''])('refuses the plaintext %j, which is no JSON', async (plaintext) => {
+    const { phone, userId } = await world.activePhone(version)
+    const reply = await phone.send(await phone.prepareRename('', { plaintext }))
+    expect(reply.status).toBe(400)
+    expect(['ERR_ENCRYPTION', 'ERR_VALIDATION']).toContain(errorCode(reply))
+    expect(await nameOf(userId)).toBe('Test phone')
+  })
 
   test.each(['possession', 'possession_knowledge_biometry', 'biometry'] as const satisfies PhoneFactors[])(
     'refuses the factors %s without looking at the signature',

@@ -14,6 +14,9 @@ import { deriveActivationKeys } from '../../src/protocol/v3/key-schedule.ts'
 import { encryptStatusBlob } from '../../src/protocol/v3/status-blob.ts'
 import { ctrDataHash, openStatusBlob, fingerprint as phoneFingerprint } from '../helpers/phone-crypto.ts'
 
+// Lone surrogates included. The unit 'binary' of fast-check says the same and takes seconds to set up.
+const codeUnits = fc.array(fc.nat({ max: 0xffff })).map((units) => String.fromCharCode(...units))
+
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length })
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
@@ -47,9 +50,7 @@ describe('activation codes', () => {
   })
 
   test('arbitrary text never throws and is no code', () => {
-    fc.assert(
-      fc.property(fc.oneof(fc.string(), fc.string({ unit: 'binary' })), (text) => parseActivationCode(text) === undefined),
-    )
+    fc.assert(fc.property(fc.oneof(fc.string(), codeUnits), (text) => parseActivationCode(text) === undefined))
   })
 
   test('a signature belongs to one code and one key', () => {

@@ -7,6 +7,9 @@ import { utf8 } from '../../src/lib/bytes.ts'
 import { kdfInternal } from '../../src/protocol/v3/key-schedule.ts'
 import { parseTemporaryKeyRequest } from '../../src/protocol/v3/temporary-key.ts'
 
+// Lone surrogates included. The unit 'binary' of fast-check says the same and takes seconds to set up.
+const codeUnits = fc.array(fc.nat({ max: 0xffff })).map((units) => String.fromCharCode(...units))
+
 describe('Base64', () => {
   test('every byte string comes back, with and without padding', () => {
     fc.assert(
@@ -25,7 +28,7 @@ describe('Base64', () => {
   })
 
   test('arbitrary text never throws', () => {
-    fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => parseBase64(text) !== null))
+    fc.assert(fc.property(codeUnits, (text) => parseBase64(text) !== null))
   })
 })
 

@@ -1,0 +1,203 @@
+// /admin/application of the contract, and the settings of applications beyond it (cloud §10).
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readApplication } from '../helpers/bank.ts'
+import { errorCode, expectError, expectRefused } from '../helpers/expectations.ts'
+import { member } from '../helpers/http.ts'
+import { b64, newKeyPair, random, unb64 } from '../helpers/phone-crypto.ts'
+import type { World } from '../helpers/world.ts'
+import { expectOk, registrationOf, startWorld } from '../helpers/world.ts'
+
+let world: World
+beforeAll(async () => {
+  world = await startWorld()
+})
+afterAll(() => world.close())
+
+const read = (query: string) => world.bank.call('GET', `/admin/application${query}`)
+
+describe('POST /admin/application', () => {
+  test('answers with the configuration of a mobile app, in the order of the contract', async () => {
+    const reply = expectOk(await world.bank.createApplication('shape'))
+    expect(Object.keys(reply.json as object)).toEqual(['status', 'responseObject'])
+    expect(member(reply.json, 'status')).toBe('OK')
+    const config = member(reply.json, 'responseObject') as Record<string, string>
+    expect(Object.keys(config)).toEqual(['serviceBaseUrl', 'masterServerPublicKey', 'appKey', 'appSecret'])
+    expect(config.serviceBaseUrl).toMatch(/^https?:\/\/[^/]+(\/.*)?[^/]$/)
+    const masterKey = unb64(String(config.masterServerPublicKey))
+    expect([masterKey.length, masterKey[0]]).toEqual([65, 4])
+    for (const key of [config.appKey, config.appSecret]) {
+      expect(key).toMatch(/^[A-Za-z0-9+/]{22}==$/)
+      expect(unb64(String(key))).toHaveLength(16)
+    }
+  })
+
+  test('gives every application keys of its own', async () => {
+    const apps = [
+      readApplication(await world.bank.createApplication('own-1')),
+      readApplication(await world.bank.createApplication('own-2')),
+    ]
+    const values = apps.flatMap((app) => [app.applicationKey, app.applicationSecret, b64(app.masterPublicKey)])
+    expect(new Set(values).size).toBe(6)
+  })
+
+  test.each<[string, unknown]>([
+    ['missing', undefined],
+    ['null', null],
+    ['empty', ''],
+    ['blank', '  '],
+    ['too long', 'x'.repeat(256)],
+    ['taken', 'test-app'],
+  ])('refuses an id that is %s', async (_, id) => {
+    expectError(await world.bank.createApplication(id), 400, 'ERROR_ADMIN')
+  })
+
+  test.each([7, true, {}, ['x'], 'a\u0000b', 'a\nb', 'a\u007f'])('refuses the id %j', async (id) => {
+    const reply = await world.bank.createApplication(id)
+    expect(reply.status).toBe(400)
+    expect(['ERROR_ADMIN', 'ERROR_REQUEST']).toContain(errorCode(reply))
+  })
+
+  test('leaves the taken application alone', async () => {
+    expectError(await world.bank.createApplication('test-app'), 400, 'ERROR_ADMIN')
+    expect(readApplication(await read('?id=test-app'))).toEqual(world.app)
+  })
+
+  test('refuses a body that is no JSON as a structural error', async () => {
+    const reply = await world.bank.callRaw('POST', '/admin/application', '{', 'application/json')
+    expect(reply.status).toBe(400)
+    expect(['ERROR_ADMIN', 'ERROR_REQUEST']).toContain(errorCode(reply))
+  })
+
+  test.each(['a b', 'x'.repeat(255), 'Ähre/1?x=y&z#f', '../x', '📱'])('takes the id %j', async (id) => {
+    const created = readApplication(await world.bank.createApplication(id))
+    expect(readApplication(await read(`?id=${encodeURIComponent(id)}`))).toEqual(created)
+  })
+})
+
+describe('GET /admin/application', () => {
+  test('returns what the creation answered', async () => {
+    const created = expectOk(await world.bank.createApplication('again'))
+    expect((await read('?id=again')).json).toEqual(created.json)
+    expect((await read('?id=again&version=default')).json).toEqual(created.json)
+  })
+
+  test.each(['?id=nobody', '?id=test-app&version=nope', '?id=TEST-APP', '?id=test-app%20'])(
+    'knows nothing of %s',
+    async (query) => {
+      expectError(await read(query), 400, 'ERROR_ADMIN')
+    },
+  )
+
+  test.each(['', '?id=', '?id=%20', `?id=${'x'.repeat(256)}`, '?id=%00', '?id=a&id=b', '?id=test-app&version=%00'])(
+    'refuses the query %j',
+    async (query) => {
+      const reply = await read(query)
+      expect(reply.status).toBe(400)
+      expect(['ERROR_ADMIN', 'ERROR_REQUEST']).toContain(errorCode(reply))
+    },
+  )
+
+  test('shows the administrators of the contract only', async () => {
+    const stranger = world.bank.as(undefined)
+    expectError(await stranger.call('GET', '/admin/application?id=test-app'), 401, 'HTTP_401')
+    expectError(await stranger.createApplication('stranger'), 401, 'HTTP_401')
+  })
+})
+
+describe('/admin/applications', () => {
+  test('lists applications and marks the default one', async () => {
+    await world.bank.createApplication('listed')
+    const list = member(expectOk(await world.bank.call('GET', '/admin/applications')).json, 'applications')
+    expect(list).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ id: 'test-app', isDefault: true }),
+        expect.objectContaining({ id: 'listed', isDefault: false }),
+      ]),
+    )
+    expect(JSON.stringify(list)).not.toContain(world.app.applicationSecret)
+  })
+
+  test('shows one application and knows no other', async () => {
+    const detail = expectOk(await world.bank.call('GET', '/admin/applications/test-app'))
+    expect(detail.json).toMatchObject({ id: 'test-app', isDefault: true, vaultFactors: ['POSSESSION_KNOWLEDGE'] })
+    expectError(await world.bank.call('GET', '/admin/applications/nobody'), 400, 'ERROR_ADMIN')
+    expectError(await world.bank.call('PATCH', '/admin/applications/nobody', { isDefault: true }), 400, 'ERROR_ADMIN')
+  })
+
+  test('moves the administrator to another default application and back', async () => {
+    const { userId } = await world.register()
+    expectOk(await world.bank.createApplication('moved'))
+    expectOk(await world.bank.call('PATCH', '/admin/applications/moved', { isDefault: true }))
+    expect(await registrationOf(world, userId)).toBe('NONE')
+    expectOk(await world.bank.register(userId))
+    expectOk(await world.bank.call('PATCH', '/admin/applications/test-app', { isDefault: true }))
+    expect(await registrationOf(world, userId)).toBe('CREATED')
+    const list = member((await world.bank.call('GET', '/admin/applications')).json, 'applications') as { isDefault: boolean }[]
+    expect(list.filter((application) => application.isDefault)).toHaveLength(1)
+  })
+
+  test.each([
+    { vaultFactors: ['EVERYTHING'] },
+    { vaultFactors: 'POSSESSION_KNOWLEDGE' },
+    { vaultFactors: ['POSSESSION_KNOWLEDGE_BIOMETRY'] },
+    { isDefault: 'yes' },
+  ])('refuses the change %j', async (change) => {
+    const reply = await world.bank.call('PATCH', '/admin/applications/test-app', change)
+    expect(reply.status).toBe(400)
+    expect(['ERROR_ADMIN', 'ERROR_REQUEST']).toContain(errorCode(reply))
+    const detail = await world.bank.call('GET', '/admin/applications/test-app')
+    expect(detail.json).toMatchObject({ isDefault: true, vaultFactors: ['POSSESSION_KNOWLEDGE'] })
+  })
+})
+
+describe('application versions', () => {
+  const versions = '/admin/applications/test-app/versions'
+
+  test('have keys of their own under one master key, and phones use any of them', async () => {
+    expectOk(await world.bank.call('POST', versions, { name: '2.0' }))
+    const app = readApplication(await read('?id=test-app&version=2.0'))
+    expect(app.applicationKey).not.toBe(world.app.applicationKey)
+    expect(app.applicationSecret).not.toBe(world.app.applicationSecret)
+    expect(b64(app.masterPublicKey)).toBe(b64(world.app.masterPublicKey))
+    const { phone } = await world.activePhone('3.3', { app })
+    expectOk(await phone.send(phone.prepareValidation()))
+    expectOk(await phone.send(phone.speaking({ app: world.app }).prepareValidation()))
+  })
+
+  test('stop working when they are switched off, and work again when they are switched on', async () => {
+    expectOk(await world.bank.call('POST', versions, { name: 'switch' }))
+    const app = readApplication(await read('?id=test-app&version=switch'))
+    const { phone } = await world.activePhone('3.2', { app })
+    const path = `${versions}/switch`
+    expectOk(await world.bank.call('PATCH', path, { isSupported: false }))
+    expectRefused(await phone.send(phone.prepareValidation({ factors: 'possession' })), 'signature')
+    expectRefused(await phone.send(await phone.prepareUserInfo()), 'encryption')
+    expectOk(await world.bank.call('PATCH', path, { isSupported: true }))
+    expectOk(await phone.send(phone.prepareValidation()))
+    await phone.exchange(await phone.prepareUserInfo())
+  })
+
+  test('are not added twice, without a name, or to an application nobody knows', async () => {
+    expectOk(await world.bank.call('POST', versions, { name: 'once' }))
+    expectError(await world.bank.call('POST', versions, { name: 'once' }), 400, 'ERROR_ADMIN')
+    expectError(await world.bank.call('POST', '/admin/applications/nobody/versions', { name: 'x' }), 400, 'ERROR_ADMIN')
+    expectError(await world.bank.call('PATCH', `${versions}/nope`, { isSupported: false }), 400, 'ERROR_ADMIN')
+    for (const name of [undefined, '', ' ', 7, 'x'.repeat(256), 'a\u0000']) {
+      const reply = await world.bank.call('POST', versions, { name })
+      expect(reply.status).toBe(400)
+      expect(['ERROR_ADMIN', 'ERROR_REQUEST']).toContain(errorCode(reply))
+    }
+  })
+
+  test('of another application do not sign for a phone', async () => {
+    const foreign = readApplication(await world.bank.createApplication('foreign'))
+    const { phone } = await world.activePhone('3.1')
+    expectRefused(await phone.send(phone.speaking({ app: foreign }).prepareValidation({ factors: 'possession' })), 'signature')
+    const unknown = {
+      applicationKey: b64(random(16)),
+      applicationSecret: b64(random(16)),
+      masterPublicKey: newKeyPair().uncompressed,
+    }
+    expectRefused(await phone.send(phone.speaking({ app: unknown }).prepareValidation({ factors: 'possession' })), 'signature')
+  })
+})
