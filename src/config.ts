@@ -2,7 +2,17 @@
 // problem. SETTINGS and SECRET_SETTINGS are the only list of settings; docs/CONFIG.md and .env.example are made from them.
 import { inspect } from 'node:util'
 import packageJson from '../package.json' with { type: 'json' }
-import { addressList, adminPassword, boolean, databaseUrl, integer, masterKey, matching, oneOf, publicUrl } from './config-kinds.ts'
+import {
+  addressList,
+  adminPassword,
+  boolean,
+  databaseUrl,
+  integer,
+  masterKey,
+  matching,
+  oneOf,
+  publicUrl,
+} from './config-kinds.ts'
 import type { Kind, Parsed } from './config-kinds.ts'
 import { LOG_LEVELS } from './lib/log.ts'
 import type { LogLevel } from './lib/log.ts'

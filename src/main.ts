@@ -71,11 +71,12 @@ function explain(error: unknown): readonly string[] {
   if (error instanceof ConfigError) return error.problems
   if (error instanceof StartError) return [error.message]
   if (!(error instanceof Error)) return [String(error)]
-  const { code, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number }
+  const { code, syscall, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number }
   const place = `${address}:${port}`
   if (code === 'EADDRINUSE') return [`${place} is in use by another program; stop it or choose another PAWL_PORT`]
   if (code === 'EADDRNOTAVAIL') return [`${address} is not an address of this machine; choose another PAWL_HOST`]
   if (code === 'EACCES' && port !== undefined) return [`listening on ${place} is not permitted; choose another PAWL_PORT`]
+  if (syscall !== undefined) return [error.message]
   // Not foreseen: the stack is worth more than brevity.
   return [error.stack ?? error.message]
 }

@@ -14,13 +14,13 @@ interface Layer {
   readonly packages: readonly string[]
 }
 
-const http = ['fastify', '@fastify/type-provider-typebox', '@sinclair/typebox']
+const http = ['fastify', '@sinclair/typebox']
 
 const layers: readonly Layer[] = [
   { path: 'src/lib', pawl: [], packages: ['pino'] },
   { path: 'src/config-kinds.ts', pawl: ['src/lib'], packages: [] },
   { path: 'src/config.ts', pawl: ['src/lib', 'src/config-kinds.ts', 'package.json'], packages: [] },
-  { path: 'src/crypto', pawl: ['src/lib'], packages: ['@noble/curves', '@noble/post-quantum'] },
+  { path: 'src/crypto', pawl: ['src/lib'], packages: [] },
   { path: 'src/protocol/protocol.ts', pawl: ['src/lib'], packages: [] },
   { path: 'src/protocol/v3', pawl: ['src/protocol/protocol.ts', 'src/crypto', 'src/lib'], packages: ['jose'] },
   { path: 'src/protocol/versions.ts', pawl: ['src/protocol/protocol.ts', 'src/protocol/v3', 'src/lib'], packages: [] },
@@ -28,7 +28,7 @@ const layers: readonly Layer[] = [
   { path: 'src/storage', pawl: ['src/lib'], packages: ['kysely', 'pg', '@electric-sql/pglite'] },
   { path: 'src/storage/migrate.ts', pawl: ['src/storage', 'src/lib', 'migrations'], packages: ['kysely'] },
   { path: 'src/domain', pawl: ['src/storage', 'src/crypto', 'src/lib'], packages: ['lru-cache'] },
-  { path: 'src/http', pawl: ['src/lib'], packages: [...http, 'ajv', 'ajv-formats', 'secure-json-parse'] },
+  { path: 'src/http', pawl: ['src/lib'], packages: [...http, 'ajv', 'secure-json-parse'] },
   { path: 'src/channel', pawl: ['src/http', 'src/protocol', 'src/domain', 'src/storage', 'src/lib'], packages: http },
   {
     path: 'src/api/device',
@@ -36,7 +36,11 @@ const layers: readonly Layer[] = [
     packages: http,
   },
   { path: 'src/api/utility', pawl: ['src/http', 'src/domain', 'src/storage', 'src/lib'], packages: http },
-  { path: 'src/api/cloud', pawl: ['src/http', 'src/domain', 'src/storage', 'src/lib'], packages: [...http, 'lru-cache'] },
+  {
+    path: 'src/api/cloud',
+    pawl: ['src/http', 'src/domain', 'src/storage', 'src/lib'],
+    packages: [...http, '@fastify/basic-auth', 'lru-cache'],
+  },
   { path: 'src/context.ts', pawl: ['src'], packages: [] },
   { path: 'src/app.ts', pawl: ['src'], packages: ['fastify'] },
   { path: 'src/main.ts', pawl: ['src'], packages: ['fastify'] },
@@ -59,7 +63,12 @@ const bans: readonly Ban[] = [
   { pattern: /Math\.random\(/, instead: 'Platform.randomBytes' },
   { pattern: /\bconsole\./, instead: 'the log, or an event in src/lib/events.ts' },
   { pattern: /selectAll\(/, instead: 'the names of the columns' },
-  { pattern: /[:<|&,(]\s*any\b(?! ===)|\bas any\b/, instead: 'a type, or unknown' },
+  {
+    pattern: /[:<|&,(]\s*any\b(?! ===)|\bas any\b/,
+    instead: 'a type, or unknown',
+    // A list of endpoints forgets their schemas; the overloads of the driver's query cannot be named.
+    allowedIn: ['src/api/cloud/endpoint.ts', 'src/channel/endpoint.ts', 'src/storage/database-postgres.ts'],
+  },
   { pattern: /[!=]==?\s*\w*(?:mac|Mac|digest|Digest)\b/, instead: 'equalConstantTime in src/lib/bytes.ts' },
   { pattern: /timingSafeEqual\(/, instead: 'equalConstantTime in src/lib/bytes.ts', allowedIn: ['src/lib/bytes.ts'] },
   { pattern: /\bexport default\b/, instead: 'a named export' },
@@ -182,7 +191,9 @@ describe('files', () => {
   })
 
   test('file names are kebab-case, migrations numbered', () => {
-    expect(everyFile.filter((path) => !/^(\d{4}_)?[a-z0-9]+([.-][a-z0-9]+)*\.(ts|mjs)$/.test(path.split('/').at(-1) ?? ''))).toEqual([])
+    expect(
+      everyFile.filter((path) => !/^(\d{4}_)?[a-z0-9]+([.-][a-z0-9]+)*\.(ts|mjs)$/.test(path.split('/').at(-1) ?? '')),
+    ).toEqual([])
   })
 })
 

@@ -41,9 +41,10 @@ function makeDirectory(path: string): void {
   }
 }
 
-/** A database in memory, with the same guards. */
-export async function createInMemory(): Promise<Embedded> {
-  return { pglite: yieldBefore(await PGlite.create(embeddedOptions)), release: async () => undefined }
+/** A database in memory, with the same guards; made from `template`, the dump of an empty one, when there is one. */
+export async function createInMemory(template?: Blob): Promise<Embedded> {
+  const pglite = await PGlite.create({ ...embeddedOptions, ...(template && { loadDataDir: template }) })
+  return { pglite: yieldBefore(pglite), release: async () => undefined }
 }
 
 const embeddedOptions = {

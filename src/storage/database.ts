@@ -39,8 +39,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   return fromEmbedded(await openEmbedded(options.dataDir), options.dataDir)
 }
 
-/** An embedded database that is gone when it is closed. */
-export const openInMemory = async (): Promise<Database> => fromEmbedded(await createInMemory(), 'memory')
+/** An embedded database that is gone when it is closed; `template` is the dump of an empty one. */
+export const openInMemory = async (template?: Blob): Promise<Database> => fromEmbedded(await createInMemory(template), 'memory')
 
 function fromEmbedded({ pglite, release }: Embedded, location: string): Database {
   const db = new Kysely<Schema>({ dialect: new PGliteDialect({ pglite }) })

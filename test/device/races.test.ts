@@ -1,5 +1,9 @@
-// The races of the device API and the registration API on one process (README, decisions 1 to 3).
+// The races of the device API and the registration API, on one server and on two that share a database (README, decisions 1 to 3).
+import { serverUrl } from '../helpers/app.ts'
 import { describeRaces } from '../helpers/races.ts'
-import { startWorld } from '../helpers/world.ts'
+import { startSharedWorld, startWorld } from '../helpers/world.ts'
 
-describeRaces('one process', startWorld)
+describeRaces('one server', startWorld)
+
+// Only PostgreSQL has room for two.
+if (serverUrl() !== undefined) describeRaces('two servers on one database', startSharedWorld)

@@ -1,7 +1,9 @@
 // A listening server on a fresh database: embedded in memory, or PostgreSQL when PAWL_TEST_DATABASE_URL names a server.
 import { randomBytes, randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import pg from 'pg'
+import { inject } from 'vitest'
 import { buildApp } from '../../src/app.ts'
 import { parseConfig, type Secrets } from '../../src/config.ts'
 import { type Context, createContext } from '../../src/context.ts'
@@ -72,10 +74,12 @@ export const serverUrl = (): string | undefined => process.env['PAWL_TEST_DATABA
 
 async function openTestDatabase(shared: string | undefined): Promise<{ database: Database; drop: () => Promise<void> }> {
   if (shared !== undefined) return { database: await openPostgres(shared), drop: async () => undefined }
-  if (serverUrl() === undefined) return { database: await openInMemory(), drop: async () => undefined }
+  if (serverUrl() === undefined) return { database: await openInMemory(await readTemplate()), drop: async () => undefined }
   const { databaseUrl, drop } = await createPostgresDatabase()
   return { database: await openPostgres(databaseUrl), drop }
 }
+
+const readTemplate = async (): Promise<Blob> => new Blob([await readFile(inject('embeddedTemplate'))])
 
 const openPostgres = (databaseUrl: string): Promise<Database> => openDatabase({ databaseUrl, dataDir: '', poolSize: 8 })
 

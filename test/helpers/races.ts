@@ -1,9 +1,10 @@
 // Races that a server must decide as if requests came one after the other (README, decisions 1 to 3). The addresses are a list:
 // the same races run against one process and against several on one database.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readApplication } from './bank.ts'
 import { errorCode, readCounters, STATE } from './expectations.ts'
 import type { HttpReply, HttpRequest } from './http.ts'
-import { member, send } from './http.ts'
+import { send } from './http.ts'
 import { hasTimestamp, PHONE_VERSIONS, random } from './phone-crypto.ts'
 import { withHeader } from './phone-header.ts'
 import type { Prepared } from './phone-state.ts'
@@ -233,7 +234,7 @@ function registrationRaces(world: () => World): void {
     expect(codes(replies)).toEqual(['ERROR_ADMIN'])
     const [winner] = replies.filter((reply) => reply.status === 200)
     const read = await world().bank.call('GET', `/admin/application?id=${id}`)
-    expect(member(read.json, 'responseObject')).toEqual(member(winner?.json, 'responseObject'))
+    expect(readApplication(read)).toEqual(readApplication(winner as HttpReply))
   })
 }
 

@@ -1,5 +1,5 @@
 // What a test of the phone's API starts from: a listening server, one application, its bank, and phones in any state.
-import { startTestServer } from './app.ts'
+import { createPostgresDatabase, startTestServer } from './app.ts'
 import type { Bank } from './bank.ts'
 import { createBank, readApplication, readQrCode } from './bank.ts'
 import type { HttpReply } from './http.ts'
@@ -54,6 +54,27 @@ export async function startWorld(): Promise<World> {
     admin: `${server.admin.user}:${server.admin.password}`,
     advance: (milliseconds) => server.clock.advance(milliseconds),
     close: () => server.close(),
+  })
+}
+
+/** Starts two servers on one PostgreSQL database, with one master key and clocks that move together. */
+export async function startSharedWorld(): Promise<World> {
+  const { databaseUrl, drop } = await createPostgresDatabase()
+  const masterKey = random(32)
+  const first = await startTestServer({ databaseUrl, masterKey })
+  const second = await startTestServer({ databaseUrl, masterKey })
+  return openWorld({
+    urls: [first.url, second.url],
+    admin: `${first.admin.user}:${first.admin.password}`,
+    advance: (milliseconds) => {
+      first.clock.advance(milliseconds)
+      second.clock.advance(milliseconds)
+    },
+    close: async () => {
+      await first.close()
+      await second.close()
+      await drop()
+    },
   })
 }
 

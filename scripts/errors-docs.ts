@@ -1,0 +1,28 @@
+// Writes docs/ERRORS.md from the error renderers of the APIs.
+import { writeFileSync } from 'node:fs'
+import { rendering as cloud } from '../src/api/cloud/error-renderer.ts'
+import { rendering as device } from '../src/api/device/error-renderer.ts'
+import type { ErrorCode } from '../src/lib/errors.ts'
+
+/** The text of docs/ERRORS.md. */
+export function renderErrorsDocument(): string {
+  const rows = (Object.keys(device) as ErrorCode[]).map((code) => {
+    const { status, code: deviceCode, message } = device[code]
+    return `| \`${code}\` | ${status} \`${deviceCode}\` | \`${message}\` | ${cloud[code].status} \`${cloud[code].code}\` |`
+  })
+  return `# Errors
+
+Made from the error renderers by \`node scripts/errors-docs.ts\`; \`test/docs.test.ts\` fails when it is out of date.
+
+The body of every error is \`{"status":"ERROR","responseObject":{"code":"...","message":"..."}}\`. On the device API the message has the prefix
+\`SVC_\` for requests with \`X-Svc-*\` headers and \`POWER_AUTH_\` for all others; that of \`ERR_VALIDATION\` names the member that is wrong where
+one is known. Structural errors of the cloud API list \`violations\` beside code and message. 401 of the cloud API comes with
+\`WWW-Authenticate\`, 429 and 503 with \`Retry-After\`, 500 and 503 with \`X-Request-Id\`, which the log has too.
+
+| inside | device API | message | cloud API |
+|---|---|---|---|
+${rows.join('\n')}
+`
+}
+
+if (import.meta.main) writeFileSync(new URL('../docs/ERRORS.md', import.meta.url), renderErrorsDocument())

@@ -1,0 +1,67 @@
+// Secrets at rest: what was sealed opens in its own place only.
+import { randomBytes } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { createRecordKeys, type Place, SealedRecordError } from './record-keys.ts'
+
+const platform = { randomBytes: (length: number) => randomBytes(length) }
+const masterKey = randomBytes(32)
+const keys = createRecordKeys(masterKey, platform)
+const place: Place = { table: 'token', column: 'token_secret', row: 'a' }
+const secret = randomBytes(16)
+
+describe('a sealed record', () => {
+  test('opens in its place, also in another process with the same master key', () => {
+    const sealed = keys.seal(place, secret)
+    expect(keys.open(place, sealed)).toEqual(secret)
+    expect(createRecordKeys(masterKey, platform).open(place, sealed)).toEqual(secret)
+  })
+
+  test('does not contain the plaintext and differs each time', () => {
+    const sealed = Buffer.from(keys.seal(place, secret))
+    expect(sealed.includes(secret)).toBe(false)
+    expect(sealed.equals(keys.seal(place, secret))).toBe(false)
+  })
+
+  test.each([
+    ['table', { ...place, table: 'activation' }],
+    ['column', { ...place, column: 'other' }],
+    ['row', { ...place, row: 'b' }],
+  ])('does not open in another %s', (_name, other) => {
+    expect(() => keys.open(other, keys.seal(place, secret))).toThrow(SealedRecordError)
+  })
+
+  test('does not open under another master key', () => {
+    expect(() => createRecordKeys(randomBytes(32), platform).open(place, keys.seal(place, secret))).toThrow(SealedRecordError)
+  })
+
+  test('does not open when any bit was changed', () => {
+    const sealed = Buffer.from(keys.seal(place, secret))
+    for (let bit = 0; bit < sealed.length * 8; bit += 1) {
+      const altered = Buffer.from(sealed)
+      altered[bit >> 3] = (altered[bit >> 3] ?? 0) ^ (1 << (bit & 7))
+      expect(() => keys.open(place, altered)).toThrow(SealedRecordError)
+    }
+  })
+
+  test('does not open when it was cut', () => {
+    const sealed = keys.seal(place, secret)
+    for (const length of [0, 1, 5, 16, 17, 33, sealed.length - 1]) {
+      expect(() => keys.open(place, sealed.subarray(0, length))).toThrow(SealedRecordError)
+    }
+  })
+})
+
+test('the error names the place and no byte of the record', () => {
+  const sealed = keys.seal(place, secret)
+  const describeError = () => keys.open({ ...place, row: 'b' }, sealed)
+  expect(describeError).toThrow('cannot open the sealed record token.token_secret of b')
+})
+
+test('a cached value is built once for the same bytes and again for new ones', () => {
+  const build = (plaintext: Uint8Array) => ({ plaintext })
+  const sealed = keys.seal(place, secret)
+  const first = keys.openCached(place, sealed, build)
+  expect(keys.openCached(place, Buffer.from(sealed), build)).toBe(first)
+  const other = randomBytes(16)
+  expect(keys.openCached(place, keys.seal(place, other), build).plaintext).toEqual(other)
+})

@@ -1,0 +1,157 @@
+// The real process: bin/pawl.mjs as an operator starts it, on a database of its own. What was started here is ended here, by pid.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createPostgresDatabase, serverUrl } from './app.ts'
+
+export type DatabaseKind = 'embedded' | 'postgresql'
+export type Environment = Readonly<Record<string, string>>
+
+/** The databases of this run; PostgreSQL when PAWL_TEST_DATABASE_URL names a server. */
+export const DATABASE_KINDS: readonly DatabaseKind[] = serverUrl() === undefined ? ['embedded'] : ['embedded', 'postgresql']
+
+/** The administrator's password wherever a test gives one. */
+export const ADMIN_PASSWORD = 'chosen by the operator'
+
+/** An empty place for a server: a directory, or a PostgreSQL database and its master key. */
+export interface Installation {
+  readonly kind: DatabaseKind
+  /** Settings that open it. */
+  readonly env: Environment
+  /** For the files of a test; it exists, and lies beside the data. */
+  readonly directory: string
+  /** Where the embedded database will be. */
+  readonly dataDir: string
+  /** 32 bytes; of an embedded one only after its first start. */
+  readonly masterKey: () => Uint8Array
+}
+
+/** Makes an installation; endEverything removes it. */
+export async function createInstallation(kind: DatabaseKind): Promise<Installation> {
+  const directory = mkdtempSync(join(tmpdir(), 'pawl-test-'))
+  cleanups.push(async () => rmSync(directory, { recursive: true, force: true }))
+  const dataDir = join(directory, 'data')
+  if (kind === 'embedded') {
+    const masterKey = (): Uint8Array => Buffer.from(readFileSync(join(dataDir, 'master.key'), 'utf8'), 'base64')
+    return { kind, directory, dataDir, env: { PAWL_DATA_DIR: dataDir }, masterKey }
+  }
+  const { databaseUrl, drop } = await createPostgresDatabase()
+  cleanups.push(drop)
+  const key = randomBytes(32)
+  const env = { DATABASE_URL: databaseUrl, PAWL_MASTER_KEY: key.toString('base64'), PAWL_DATA_DIR: dataDir }
+  return { kind, directory, dataDir, env, masterKey: () => key }
+}
+
+/** How a process ended, and everything it printed. */
+export interface Ended {
+  /** Null after a signal. */
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface Running {
+  readonly pid: number
+  /** Everything printed so far, stdout before stderr. */
+  readonly output: () => string
+  /** Resolves when `text` was printed on stdout; rejects when the process ends before, or after a minute. */
+  readonly printed: (text: string) => Promise<void>
+  readonly send: (signal: NodeJS.Signals) => void
+  /** Sends the signal and waits for the end. */
+  readonly end: (signal: NodeJS.Signals) => Promise<Ended>
+  readonly ended: Promise<Ended>
+}
+
+export interface PawlProcess extends Running {
+  /** http://127.0.0.1:PORT */
+  readonly url: string
+}
+
+/** Starts a server on a free port and waits until it listens; rejects with what it printed when it does not. */
+export async function startPawl(...env: readonly Environment[]): Promise<PawlProcess> {
+  const running = launch(['bin/pawl.mjs'], { PAWL_PORT: '0', ...Object.assign({}, ...env) })
+  await running.printed('Create an application:')
+  const [, url = ''] = /^pawl listens on (\S+)$/m.exec(running.output()) ?? []
+  return { ...running, url }
+}
+
+/** Starts a server that should refuse, and waits for its end; one that does not end within a minute is killed. */
+export const refusePawl = (...env: readonly Environment[]): Promise<Ended> =>
+  runNode(['bin/pawl.mjs'], { PAWL_PORT: '0', ...Object.assign({}, ...env) })
+
+/** Runs a script of the project to its end, at most a minute. */
+export async function runNode(args: readonly string[], env: Environment = {}): Promise<Ended> {
+  const running = launch(args, env)
+  const timer = setTimeout(() => running.send('SIGKILL'), MINUTE_MS)
+  return running.ended.finally(() => clearTimeout(timer))
+}
+
+/** Kills what still runs and removes every installation; for afterEach or afterAll. */
+export async function endEverything(): Promise<void> {
+  const ends = [...children].map((child) => new Promise((resolve) => child.once('close', resolve)))
+  killChildren()
+  await Promise.all(ends)
+  for (const clean of cleanups.splice(0).reverse()) await clean()
+}
+
+/** Nothing of the test's own environment reaches the process but what Node needs. */
+function launch(args: readonly string[], env: Environment): Running {
+  const { PATH = '', HOME = '' } = process.env
+  const child = spawn(process.execPath, args, { cwd: root, env: { PATH, HOME, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  children.add(child)
+  const printed = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8')
+    child[name].on('data', (text: string) => {
+      printed[name] += text
+    })
+  }
+  const ended = new Promise<Ended>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code, signal) => {
+      children.delete(child)
+      resolve({ code, signal, ...printed })
+    })
+  })
+  return {
+    pid: child.pid ?? 0,
+    output: () => printed.stdout + printed.stderr,
+    printed: (text) => waitForText(child, ended, () => printed.stdout.includes(text), text),
+    send: (signal) => void child.kill(signal),
+    end: (signal) => {
+      child.kill(signal)
+      return ended
+    },
+    ended,
+  }
+}
+
+function waitForText(child: ChildProcess, ended: Promise<Ended>, isThere: () => boolean, text: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const check = (): void => {
+    if (isThere()) resolve()
+  }
+  const timer = setTimeout(() => reject(new Error(`"${text}" was not printed within a minute`)), MINUTE_MS)
+  child.stdout?.on('data', check)
+  ended.then(({ code, stdout, stderr }) => reject(new Error(`ended with ${code}: ${stderr || stdout}`)), reject)
+  check()
+  return promise.finally(() => {
+    clearTimeout(timer)
+    child.stdout?.off('data', check)
+  })
+}
+
+function killChildren(): void {
+  for (const child of children) child.kill('SIGKILL')
+}
+
+const MINUTE_MS = 60_000
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const children = new Set<ChildProcess>()
+const cleanups: (() => Promise<void>)[] = []
+// A test run that is interrupted leaves no server behind.
+process.once('exit', killChildren)

@@ -1,0 +1,159 @@
+// The SQL of every storage function, so that it is reviewed as SQL.
+import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'kysely'
+import { expect, test } from 'vitest'
+import * as activations from '../../src/storage/activations.ts'
+import * as applications from '../../src/storage/applications.ts'
+import * as audit from '../../src/storage/audit.ts'
+import * as credentials from '../../src/storage/credentials.ts'
+import type { Db, Tx } from '../../src/storage/database.ts'
+import type { Schema } from '../../src/storage/schema.ts'
+import * as temporaryKeys from '../../src/storage/temporary-keys.ts'
+import * as tokens from '../../src/storage/tokens.ts'
+import * as uniqueValues from '../../src/storage/unique-values.ts'
+import * as wrappedKeys from '../../src/storage/wrapped-keys.ts'
+
+const at = new Date(0)
+const bytes = new Uint8Array(1)
+const auditEvent = { applicationId: 'a', userId: 'u', activationId: 'x', eventType: 't', eventData: 'd', occurredAt: at }
+const outcome = { activationId: 'x', rowVersion: 1, counter: 1, ctrData: bytes, failedAttempts: 0, blockedReason: null, at }
+const credential = { username: 'n', role: 'admin', applicationId: null, expiresAt: null, createdAt: at } as const
+const password = { passwordId: 'p', scheme: 'generated', salt: bytes, passwordHash: bytes, createdAt: at } as const
+const change = { activationId: 'x', rowVersion: 1, from: 'ACTIVE', to: 'BLOCKED', reason: 'r', externalUserId: null, at } as const
+const exchange = {
+  activationId: 'x',
+  rowVersion: 1,
+  protocolVersion: 3,
+  devicePublicKey: bytes,
+  activationFingerprint: '1',
+  masterSecret: bytes,
+  ctrData: bytes,
+  name: null,
+  platform: 'ios',
+  deviceInfo: null,
+  extras: null,
+  externalId: null,
+  at,
+}
+const activation = {
+  activation_id: 'x',
+  application_id: 'a',
+  user_id: 'u',
+  state: 'CREATED',
+  activation_code_hash: bytes,
+  server_public_key: bytes,
+  server_private_key: bytes,
+  max_failed_attempts: 5,
+  created_at: at,
+  expires_at: at,
+} as const
+
+const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>> = {
+  activations: {
+    findRequestParties: (db) => activations.findRequestParties(db, 'k', 'x'),
+    findActivation: (db) => activations.findActivation(db, 'x'),
+    findActivationByCode: (db) => activations.findActivationByCode(db, 'a', bytes),
+    storeAuthentication: (db) => activations.storeAuthentication(db, { ...outcome, state: 'ACTIVE' }, auditEvent),
+    'storeAuthentication that blocks': (db) => activations.storeAuthentication(db, { ...outcome, state: 'BLOCKED' }, auditEvent),
+    changeState: (db) => activations.changeState(db, change, auditEvent),
+    storeKeyExchange: (db) => activations.storeKeyExchange(db, exchange),
+    renameActivation: (db) => activations.renameActivation(db, 'x', 'n', at),
+    findRegistration: (db) => activations.findRegistration(db, 'a', 'u'),
+    insertActivation: (_db, tx) => activations.insertActivation(tx, activation, auditEvent),
+    removeExpiredActivations: (db) => activations.removeExpiredActivations(db, at, 500),
+  },
+  applications: {
+    findApplication: (db) => applications.findApplication(db, 'a'),
+    findDefaultApplicationId: (db) => applications.findDefaultApplicationId(db),
+    listApplications: (db) => applications.listApplications(db),
+    insertApplication: (_db, tx) => applications.insertApplication(tx, 'a', at),
+    markDefaultApplication: (_db, tx) => applications.markDefaultApplication(tx, 'a'),
+    setVaultFactors: (db) => applications.setVaultFactors(db, 'a', 'POSSESSION_KNOWLEDGE'),
+    findVaultFactors: (db) => applications.findVaultFactors(db, 'k'),
+    listApplicationVersions: (db) => applications.listApplicationVersions(db, 'a'),
+    insertApplicationVersion: (db) =>
+      applications.insertApplicationVersion(db, {
+        application_key: 'k',
+        application_id: 'a',
+        name: 'n',
+        application_secret: bytes,
+        created_at: at,
+      }),
+    setVersionSupported: (db) => applications.setVersionSupported(db, 'a', 'n', false),
+    findMasterKeyPair: (db) => applications.findMasterKeyPair(db, 'a'),
+    insertMasterKeyPair: (db) =>
+      applications.insertMasterKeyPair(db, {
+        master_key_pair_id: 'm',
+        application_id: 'a',
+        algorithm: 'EC_P256',
+        public_key: bytes,
+        private_key: bytes,
+        created_at: at,
+      }),
+  },
+  audit: { insertAuditEvent: (db) => audit.insertAuditEvent(db, auditEvent) },
+  credentials: {
+    findCredential: (db) => credentials.findCredential(db, 'n'),
+    listCredentials: (db) => credentials.listCredentials(db),
+    hasAdmin: (db) => credentials.hasAdmin(db),
+    insertCredential: (_db, tx) => credentials.insertCredential(tx, credential),
+    replacePassword: (_db, tx) => credentials.replacePassword(tx, 'n', password, null),
+    'replacePassword that keeps the previous': (_db, tx) => credentials.replacePassword(tx, 'n', password, at),
+    deleteCredential: (db) => credentials.deleteCredential(db, 'n'),
+  },
+  temporaryKeys: {
+    insertTemporaryKey: (db) =>
+      temporaryKeys.insertTemporaryKey(db, { temporaryKeyId: 't', applicationKey: 'k', activationId: null, privateKey: bytes, expiresAt: at }),
+    findTemporaryKey: (db) => temporaryKeys.findTemporaryKey(db, 't'),
+    deleteExpiredTemporaryKeys: (db) => temporaryKeys.deleteExpiredTemporaryKeys(db, at, 500),
+  },
+  tokens: {
+    findToken: (db) => tokens.findToken(db, 't'),
+    insertToken: (db) => tokens.insertToken(db, { tokenId: 't', activationId: 'x', factors: 'POSSESSION', tokenSecret: bytes, createdAt: at }),
+    deleteToken: (db) => tokens.deleteToken(db, 'x', 't'),
+  },
+  uniqueValues: {
+    anyUniqueValueUsed: (db) => uniqueValues.anyUniqueValueUsed(db, [{ valueHash: bytes, expiresAt: at }]),
+    useUniqueValues: (db) => uniqueValues.useUniqueValues(db, [{ valueHash: bytes, expiresAt: at }]),
+    deleteExpiredUniqueValues: (db) => uniqueValues.deleteExpiredUniqueValues(db, at, 500),
+  },
+  wrappedKeys: {
+    findWrappedKey: (db) => wrappedKeys.findWrappedKey(db, 'p'),
+    insertWrappedKey: (db) => wrappedKeys.insertWrappedKey(db, 'p', bytes, at),
+  },
+}
+
+const modules: Record<string, object> = { activations, applications, audit, credentials, temporaryKeys, tokens, uniqueValues, wrappedKeys }
+
+test.each(Object.entries(calls))('the SQL of %s is the committed one', async (name, functions) => {
+  const parts: string[] = []
+  for (const [title, call] of Object.entries(functions)) {
+    const { db, texts } = createRecorder()
+    await call(db, db as Tx)
+    parts.push(`-- ${title}\n${texts.join(';\n')};\n`)
+  }
+  await expect(parts.join('\n')).toMatchFileSnapshot(`${name}.sql.snap`)
+})
+
+test('every storage function is among them', () => {
+  const missing = Object.entries(modules).flatMap(([name, module]) =>
+    Object.keys(module).filter((key) => !Object.keys(calls[name] ?? {}).some((title) => title.split(' ')[0] === key)),
+  )
+  expect(missing).toEqual([])
+})
+
+/** A Kysely that runs nothing and keeps the text of what it was asked to run. */
+function createRecorder(): { db: Db; texts: string[] } {
+  const texts: string[] = []
+  const db = new Kysely<Schema>({
+    dialect: {
+      createAdapter: () => new PostgresAdapter(),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: (database) => new PostgresIntrospector(database),
+      createQueryCompiler: () => new PostgresQueryCompiler(),
+    },
+    log: ({ query }) => {
+      texts.push(query.sql.trim())
+    },
+  })
+  return { db, texts }
+}

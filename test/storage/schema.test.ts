@@ -1,0 +1,32 @@
+// The schema as it stands after all migrations, the same on both databases; schema.snap shows a reviewer what a migration did.
+import { sql } from 'kysely'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { migrate } from '../../src/storage/migrate.ts'
+import { startTestServer, type TestServer } from '../helpers/app.ts'
+
+let server: TestServer
+beforeAll(async () => {
+  server = await startTestServer()
+})
+afterAll(() => server.close())
+
+test('the schema is the committed one', async () => {
+  const { db } = server.context
+  const columns = await sql<{ line: string }>`
+    select format('%s.%s %s%s', table_name, column_name, data_type, case is_nullable when 'NO' then ' not null' else '' end) as line
+    from information_schema.columns
+    where table_schema = 'public' and table_name not like 'kysely%' order by table_name, ordinal_position`.execute(db)
+  const indexes = await sql<{ line: string }>`
+    select indexdef as line from pg_indexes
+    where schemaname = 'public' and tablename not like 'kysely%' order by indexname`.execute(db)
+  const constraints = await sql<{ line: string }>`
+    select format('%s %s %s', conrelid::regclass, conname, pg_get_constraintdef(oid)) as line from pg_constraint
+    where connamespace = 'public'::regnamespace and contype in ('c', 'f', 'p', 'u') and conrelid::regclass::text not like 'kysely%'
+    order by conrelid::regclass::text, conname`.execute(db)
+  const lines = [columns, indexes, constraints].map(({ rows }) => rows.map(({ line }) => line).join('\n'))
+  await expect(`${lines.join('\n\n')}\n`).toMatchFileSnapshot('schema.snap')
+})
+
+test('a second run of the migrations does nothing', async () => {
+  expect(await migrate(server.context.db)).toEqual([])
+})
