@@ -8,7 +8,7 @@ import { hmac, importHmacKey } from '../crypto/hmac.ts'
 import { hashPassword } from '../crypto/password-hash.ts'
 import { toBase64, toBase64Url } from '../lib/base64.ts'
 import { concat, equalConstantTime, u32, utf8 } from '../lib/bytes.ts'
-import { PawlError } from '../lib/errors.ts'
+import { PawlError, StartError } from '../lib/errors.ts'
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
@@ -45,6 +45,8 @@ export interface Credentials {
    * when this pair has failed too often within a minute; right credentials always pass.
    */
   readonly verify: (username: string, password: string, source: string) => Promise<Caller>
+  /** Whether a password is one of the user's, without counting or logging. */
+  readonly isPassword: (username: string, password: string) => Promise<boolean>
   /** Creates a user; a missing password is generated. Returns the password. Throws ADMINISTRATION_REFUSED when the name is taken. */
   readonly create: (user: NewUser) => Promise<string>
   /** Replaces the password, which stays valid for `keepPreviousSeconds` more; a missing one is generated. Returns the password. */
@@ -138,7 +140,10 @@ export function createCredentials(parts: CredentialParts): Credentials {
     return password
   }
 
-  return { verify, create, reset, forget: () => verified.clear() }
+  const isPassword: Credentials['isPassword'] = async (username, password) =>
+    isRight(await findCredential(db, username), password, platform.now())
+
+  return { verify, isPassword, create, reset, forget: () => verified.clear() }
 }
 
 /**
@@ -163,18 +168,10 @@ export async function bootstrapAdmin(
       throw error
     }
   }
-  if (adminPassword === undefined) return undefined
-  const isSame = await credentials.verify(adminUser, adminPassword, 'start').then(
-    () => true,
-    (error: unknown) => {
-      if (error instanceof PawlError && error.code === 'CREDENTIALS_INVALID') return false
-      throw error
-    },
-  )
-  if (!isSame) {
-    await credentials.reset(adminUser, adminPassword, 0)
-    parts.events.adminPasswordReplaced({ username: adminUser })
-  }
+  if (existing.role !== 'admin') throw new StartError(`PAWL_ADMIN_USER names ${adminUser}, who is no administrator`)
+  if (adminPassword === undefined || (await credentials.isPassword(adminUser, adminPassword))) return undefined
+  await credentials.reset(adminUser, adminPassword, 0)
+  parts.events.adminPasswordReplaced({ username: adminUser })
   return undefined
 }
 

@@ -1,5 +1,6 @@
 // POST /pa/v3/activation/status (v3 §9.2 to §9.5).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startTestServer } from '../helpers/app.ts'
 import { expectError, MINUTE, STATE } from '../helpers/expectations.ts'
 import type { HttpReply } from '../helpers/http.ts'
 import { member, sendJson } from '../helpers/http.ts'
@@ -15,7 +16,7 @@ import {
 } from '../helpers/phone-crypto.ts'
 import { keysOf } from '../helpers/phone-state.ts'
 import type { World } from '../helpers/world.ts'
-import { expectOk, startWorld } from '../helpers/world.ts'
+import { expectOk, openWorld, startWorld } from '../helpers/world.ts'
 
 const UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
@@ -134,6 +135,40 @@ describe('POST /pa/v3/activation/status, unknown activations', () => {
     const blob = unb64(String(member(reply.json, 'responseObject', 'encryptedStatusBlob')))
     const nonce = unb64(String(member(reply.json, 'responseObject', 'nonce')))
     expect(openStatusBlob(keysOf(phone.state), blob, challenge, nonce)).toBeUndefined()
+  })
+})
+
+describe('POST /pa/v3/activation/status before the key exchange', () => {
+  test.each(PHONE_VERSIONS)('does not tell in %s whether there is a registration, nor that one was removed', async (version) => {
+    const server = await startTestServer()
+    const own = await openWorld({
+      urls: [server.url],
+      admin: `${server.admin.user}:${server.admin.password}`,
+      advance: server.clock.advance,
+      close: server.close,
+    })
+    const { userId, code } = await own.register()
+    // The API reveals the identifier with the key exchange only.
+    const { activation_id: activationId } = await server.context.db
+      .selectFrom('activation')
+      .select('activation_id')
+      .executeTakeFirstOrThrow()
+    const challenge = hasNonce(version) ? { challenge: b64(random(16)) } : {}
+    const answer = async (): Promise<HttpReply> =>
+      expectOk(await sendJson(own.url, 'POST', '/pa/v3/activation/status', { requestObject: { activationId, ...challenge } }))
+    const phone = own.newPhone(version)
+    const replies = [await answer(), await answer()]
+    const layer2 = { devicePublicKey: b64(new Uint8Array(65).fill(1).with(0, 4)) }
+    expect((await phone.send(await phone.prepareActivation(code, { layer2 }))).status).toBe(400)
+    expect((await own.bank.view(userId)).json).toEqual({ registration: 'NONE' })
+    replies.push(await answer(), await answer())
+    const objects = replies.map((reply) => member(reply.json, 'responseObject') as Record<string, string>)
+    for (const object of objects) {
+      expect(Object.keys(object)).toEqual(['activationId', 'encryptedStatusBlob', ...(hasNonce(version) ? ['nonce'] : [])])
+      expect(unb64(String(object.encryptedStatusBlob))).toHaveLength(32)
+    }
+    expect(new Set(objects.map((object) => object.encryptedStatusBlob)).size).toBe(4)
+    await own.close()
   })
 })
 

@@ -4,8 +4,6 @@ import { member, send, sendJson } from './http.ts'
 import { unb64 } from './phone-crypto.ts'
 import type { AppConfiguration } from './phone-state.ts'
 
-export type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
-
 export interface Bank {
   readonly url: string
   /** The credential as `user:password`; undefined sends none. */

@@ -1,0 +1,203 @@
+// Phones that sign one request after the other. Each request that was answered 200 is in a file, durably, before its phone goes on;
+// so whatever becomes of the server, all of the file must be refused when it is sent again.
+import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Bank } from './bank.ts'
+import { createBank, readApplication, readQrCode } from './bank.ts'
+import type { HttpReply, HttpRequest } from './http.ts'
+import { member, NO_BODY, send } from './http.ts'
+import { PHONE_VERSIONS } from './phone-crypto.ts'
+import type { Prepared } from './phone-state.ts'
+import type { VirtualPhone } from './virtual-phone.ts'
+import { createPhone } from './virtual-phone.ts'
+
+export interface Recorder {
+  readonly record: (request: HttpRequest) => void
+  readonly close: () => void
+}
+
+/** Appends to the file, one JSON object a line, bodies in Base64; `record` returns when the line is durable. */
+export function openRecorder(path: string): Recorder {
+  const file = openSync(path, 'a', 0o600)
+  return {
+    record: ({ method, path: requestPath, headers, body }) => {
+      const line = JSON.stringify({ method, path: requestPath, headers, body: Buffer.from(body).toString('base64') })
+      writeSync(file, `${line}\n`)
+      fsyncSync(file)
+    },
+    close: () => closeSync(file),
+  }
+}
+
+/** The requests of a file, oldest first. A last line without its end was never finished and does not count. */
+export function readRecords(path: string): HttpRequest[] {
+  const lines = readFileSync(path, 'utf8').split('\n').slice(0, -1)
+  return lines.map((line) => {
+    const { body, ...request } = JSON.parse(line) as Omit<HttpRequest, 'body'> & { body: string }
+    return { ...request, body: Buffer.from(body, 'base64') }
+  })
+}
+
+/** A phone, its user, and how far the server must be with it. */
+export interface LoadPhone {
+  readonly userId: string
+  readonly phone: VirtualPhone
+  /** Codes made so far, those that nobody answered included. */
+  codesMade: number
+  /** The same, and the phone's counter, when the newest code was answered 200. */
+  codesAccepted: number
+  ctrDataAccepted: Uint8Array
+}
+
+/** A client of the bank that acts for an application, made with an administrator's credential (`user:password`). */
+export async function openApplication(url: string, admin: string, applicationId: string): Promise<{ bank: Bank; close: () => Promise<void> }> {
+  const administrator = createBank(url, admin)
+  const known = await administrator.call('GET', `/admin/application?id=${encodeURIComponent(applicationId)}`)
+  if (known.status !== 200) readApplication(await administrator.createApplication(applicationId))
+  const username = `load-${process.pid}-${Date.now()}`
+  const user = { username, role: 'integration', application: applicationId, expiresAt: Date.now() + DAY_MS }
+  const created = expectStatus200(await administrator.call('POST', '/admin/users', user))
+  const bank = administrator.as(`${username}:${String(member(created.json, 'password'))}`)
+  const close = async (): Promise<void> => void (await administrator.call('DELETE', `/admin/users/${username}`))
+  return { bank, close }
+}
+
+/** Activates `count` new phones of new users. */
+export async function activatePhones(admin: Bank, bank: Bank, applicationId: string, count: number): Promise<LoadPhone[]> {
+  const app = readApplication(await admin.call('GET', `/admin/application?id=${encodeURIComponent(applicationId)}`))
+  const run = Date.now().toString(36)
+  const activate = async (index: number): Promise<LoadPhone> => {
+    const userId = `load-${run}-${index}`
+    const { code } = readQrCode(expectStatus200(await bank.register(userId)))
+    const phone = createPhone({ url: bank.url, app, version: PHONE_VERSIONS[index % PHONE_VERSIONS.length] ?? '3.0' })
+    await phone.activate(code)
+    expectStatus200(await bank.commit(userId))
+    return { userId, phone, codesMade: 0, codesAccepted: 0, ctrDataAccepted: phone.state.ctrData }
+  }
+  return Promise.all(Array.from({ length: count }, (_, index) => activate(index)))
+}
+
+export interface LoadOptions {
+  readonly url: string
+  /** Asked before each request. */
+  readonly isOver: () => boolean
+  /** Called for each request answered 200, before its phone goes on. */
+  readonly record: (request: HttpRequest) => void
+}
+
+export interface LoadResult {
+  recorded: number
+  /** Answers other than 200 to a right code, as `STATUS body`. */
+  readonly refused: string[]
+  /** Requests without an answer, or with 503: nobody knows whether they were served. */
+  lost: number
+}
+
+/** Every phone sends one request after the other. A phone that loses one waits for the server, or for the end. */
+export async function runLoad(phones: readonly LoadPhone[], options: LoadOptions): Promise<LoadResult> {
+  const result: LoadResult = { recorded: 0, refused: [], lost: 0 }
+  await Promise.all(phones.map((phone, index) => runPhone(phone, index, options, result)))
+  return result
+}
+
+async function runPhone(load: LoadPhone, index: number, { url, isOver, record }: LoadOptions, result: LoadResult): Promise<void> {
+  for (let turn = index; !isOver(); turn++) {
+    const version = PHONE_VERSIONS[turn % PHONE_VERSIONS.length] ?? '3.0'
+    const answered = await sendOne(load, load.phone.speaking({ url, version }), turn)
+    if (answered === undefined || answered.reply.status === 503) {
+      result.lost += 1
+      // Each code that nobody answers may put the phone one further ahead, and the server looks ahead only so far.
+      await waitForServer(url, isOver)
+    } else if (answered.reply.status === 200) {
+      record(answered.request)
+      result.recorded += 1
+      load.codesAccepted = load.codesMade
+      load.ctrDataAccepted = load.phone.state.ctrData
+    } else result.refused.push(`${answered.reply.status} ${answered.reply.text}`)
+  }
+}
+
+/** Undefined when the connection broke. */
+async function sendOne(
+  load: LoadPhone,
+  phone: VirtualPhone,
+  turn: number,
+): Promise<{ request: Prepared<unknown>; reply: HttpReply } | undefined> {
+  const before = phone.state.ctrData
+  try {
+    const request = await prepareOne(phone, turn)
+    const reply = await phone.send(request)
+    if (reply.status === 200) request.open(reply)
+    return { request, reply }
+  } catch (error) {
+    if (isConnectionLost(error)) return undefined
+    throw error
+  } finally {
+    if (phone.state.ctrData !== before) load.codesMade += 1
+  }
+}
+
+/** Mostly plain signatures; now and then a token or the vault. */
+async function prepareOne(phone: VirtualPhone, turn: number): Promise<Prepared<unknown>> {
+  switch (turn % 11) {
+    case 4:
+      return phone.prepareTokenCreate()
+    case 7:
+      return phone.prepareVaultUnlock()
+    default:
+      return phone.prepareValidation({ body: `pay ${turn}`, factors: turn % 3 === 0 ? 'possession' : 'possession_knowledge' })
+  }
+}
+
+async function waitForServer(url: string, isOver: () => boolean): Promise<void> {
+  while (!isOver()) {
+    const request = { method: 'GET', path: '/health/ready', headers: {}, body: NO_BODY }
+    const status = await send(url, request).then(
+      (reply) => reply.status,
+      () => 0,
+    )
+    if (status === 200) return
+    await sleep(RETRY_MS)
+  }
+}
+
+export interface ReplayResult {
+  readonly replayed: number
+  /** 401; at the vault 400 or 401. */
+  readonly refused: number
+  readonly accepted: readonly HttpRequest[]
+  /** Any other answer, as `STATUS method path`: it proves nothing. */
+  readonly otherwise: readonly string[]
+}
+
+/**
+ * Sends every request again, one after the other. The newest come first: what a server forgot is the end of what it knew, and wrong
+ * codes with two factors soon block the activation, after which nothing is accepted any more.
+ */
+export async function replay(url: string, requests: readonly HttpRequest[]): Promise<ReplayResult> {
+  const accepted: HttpRequest[] = []
+  const otherwise: string[] = []
+  let refused = 0
+  for (const request of requests.toReversed()) {
+    const { status } = await send(url, request)
+    if (status === 200) accepted.push(request)
+    else if (status === 401 || (status === 400 && opensFirst(request))) refused += 1
+    else otherwise.push(`${status} ${request.method} ${request.path}`)
+  }
+  return { replayed: requests.length, refused, accepted, otherwise }
+}
+
+/** The vault opens the envelope before it checks the code, and refuses a used one with 400. */
+const opensFirst = ({ path }: HttpRequest): boolean => path.endsWith('/vault/unlock')
+
+const isConnectionLost = (error: unknown): boolean =>
+  error instanceof Error && (('code' in error && LOST_CODES.includes(String(error.code))) || /^HTTP 503 /.test(error.message))
+
+function expectStatus200(reply: HttpReply): HttpReply {
+  if (reply.status !== 200) throw new Error(`HTTP ${reply.status} ${reply.text}`)
+  return reply
+}
+
+const LOST_CODES = ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE']
+const RETRY_MS = 200
+const DAY_MS = 86_400_000

@@ -1,0 +1,170 @@
+// The process from outside: what a start prints and refuses, and how signals end it.
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+const command = fileURLToPath(new URL('../../bin/pawl.mjs', import.meta.url))
+
+interface Started {
+  readonly child: ChildProcess
+  /** Resolves with all of stdout once it contains the text; rejects when the process ends before. */
+  readonly printed: (text: string) => Promise<string>
+  readonly ended: Promise<{ code: number | null; stdout: string; stderr: string }>
+}
+
+let dataDir: string
+let running: ChildProcess[] = []
+
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), 'pawl-start-'))
+})
+
+afterEach(() => {
+  for (const child of running) child.kill('SIGKILL')
+  running = []
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+function start(env: Record<string, string> = {}): Started {
+  const child = spawn(process.execPath, [command], {
+    env: { PATH: process.env['PATH'], PAWL_PORT: '0', PAWL_DATA_DIR: dataDir, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  running.push(child)
+  let stdout = ''
+  let stderr = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+  const ended = new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) =>
+    child.once('close', (code) => resolve({ code, stdout, stderr })),
+  )
+  const printed = (text: string) =>
+    new Promise<string>((resolve, reject) => {
+      const check = () => stdout.includes(text) && resolve(stdout)
+      child.stdout.on('data', check)
+      child.once('close', () => reject(new Error(`ended before printing ${text}: ${stderr}`)))
+      check()
+    })
+  return { child, printed, ended }
+}
+
+const READY = 'Create an application:'
+const addressIn = (text: string): string => /pawl listens on (http:\/\/\S+)/.exec(text)?.[1] ?? ''
+
+describe('start', () => {
+  test('the first start prints address, data, a generated password that works, and the next command', async () => {
+    const { printed } = start()
+    const text = await printed(READY)
+    const password = /Administrator: admin, password: (\S+) /.exec(text)?.[1]
+    expect(text).toContain(`Data: ${dataDir}`)
+    expect(text).toContain(`curl -u 'admin:${password}'`)
+    const credential = Buffer.from(`admin:${password}`).toString('base64')
+    const reply = await fetch(`${addressIn(text)}/admin/application`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Basic ${credential}` },
+      body: '{"id":"my-app"}',
+    })
+    expect(reply.status).toBe(200)
+  })
+
+  test('a password is neither printed again nor printed when it was configured', async () => {
+    const first = start({ PAWL_ADMIN_PASSWORD: 'marked password' })
+    expect(await first.printed(READY)).not.toContain('password')
+    first.child.kill('SIGTERM')
+    await first.ended
+    const second = start()
+    expect(await second.printed(READY)).not.toContain('password')
+  })
+
+  test('the data directory is closed to other users', async () => {
+    await start().printed(READY)
+    expect(statSync(dataDir).mode & 0o077).toBe(0)
+  })
+})
+
+describe('refused start', () => {
+  test('every configuration problem has its line, and the exit status is 1', async () => {
+    const { code, stderr, stdout } = await start({ PAWL_PORT: '1e3', PAWL_TYPO: '1', DATABASE_URL: 'postgres://u:p@h/d' }).ended
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr.trimEnd().split('\n')).toEqual([
+      expect.stringMatching(/^pawl cannot start: PAWL_TYPO: /),
+      expect.stringMatching(/^pawl cannot start: PAWL_PORT: /),
+      expect.stringMatching(/^pawl cannot start: PAWL_MASTER_KEY: /),
+    ])
+    expect(readdirSync(dataDir)).toEqual([])
+  })
+
+  test('a port in use is said in one line', async () => {
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    const { port } = other.address() as AddressInfo
+    const { code, stderr } = await start({ PAWL_PORT: String(port) }).ended
+    other.close()
+    expect(code).toBe(1)
+    expect(stderr).toMatch(new RegExp(`^pawl cannot start: 127.0.0.1:${port} is in use by another program.*\n$`))
+  })
+
+  test('a data directory in use is said in one line', async () => {
+    await start().printed(READY)
+    const { code, stderr } = await start().ended
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^pawl cannot start: the data directory .* is in use by another pawl process.*\n$/)
+  })
+
+  test('a data directory that cannot be made is said in one line', async () => {
+    const { code, stderr } = await start({ PAWL_DATA_DIR: '/dev/null/data' }).ended
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^pawl cannot start: .*ENOTDIR.*\n$/)
+  })
+
+  test('an unreachable database is said in one line, without its password', async () => {
+    const masterKey = Buffer.alloc(32, 1).toString('base64')
+    const { code, stderr } = await start({ DATABASE_URL: 'postgres://u:marked@127.0.0.1:1/d', PAWL_MASTER_KEY: masterKey }).ended
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^pawl cannot start: .*ECONNREFUSED.*\n$/)
+    expect(stderr).not.toContain('marked')
+  })
+})
+
+describe('stop', () => {
+  test.each([
+    ['SIGTERM', ['SIGTERM']],
+    ['SIGINT', ['SIGINT']],
+    ['SIGTERM twice', ['SIGTERM', 'SIGTERM']],
+    ['SIGTERM and SIGINT', ['SIGTERM', 'SIGINT']],
+  ] as const)('%s ends the server with 0 and frees the data directory', async (_title, signals) => {
+    const { child, printed, ended } = start()
+    await printed(READY)
+    for (const signal of signals) child.kill(signal)
+    expect((await ended).code).toBe(0)
+    const next = start()
+    await next.printed(READY)
+  })
+
+  test('a signal during the start ends the server with 0 once it has started', async () => {
+    const { child, ended } = start()
+    await lockOf(dataDir)
+    child.kill('SIGTERM')
+    expect((await ended).code).toBe(0)
+  })
+
+  test('an idle connection that stays open does not hold up the end', async () => {
+    const { child, printed, ended } = start()
+    const url = addressIn(await printed(READY))
+    const reply = await fetch(`${url}/health/ready`, { headers: { connection: 'keep-alive' } })
+    await reply.text()
+    child.kill('SIGTERM')
+    expect((await ended).code).toBe(0)
+  })
+})
+
+/** Waits until the starting server has taken its directory, which is long after it installed its signal handlers. */
+async function lockOf(directory: string): Promise<void> {
+  while (!readdirSync(directory).includes('pawl.lock')) await new Promise((resolve) => setImmediate(resolve))
+}
