@@ -76,6 +76,12 @@ const statements = [
   `create index activation_due on activation (expires_at) where state in ('CREATED', 'PENDING_COMMIT')`,
   `create index activation_user on activation (application_id, user_id, created_at)`,
 
+  // What the bank sees: the live activation of a user, at most one in an application.
+  `create view registration as
+    select activation_id, application_id, user_id, state, row_version, expires_at, activation_qr_code, name, platform, device_info,
+      activation_fingerprint
+    from activation where state <> 'REMOVED'`,
+
   `create table activation_history (
     activation_history_id bigint generated always as identity primary key,
     activation_id text not null references activation,

@@ -29,6 +29,8 @@ export function keepJsonBodies(app: FastifyInstance): void {
 export function parseJson(bytes: Uint8Array): unknown {
   try {
     const text = fromUtf8(bytes)
+    // The parser would skip it; what a code covers and what is parsed are to be the same bytes.
+    if (text.startsWith('\uFEFF')) throw new SyntaxError('a byte order mark')
     const value: unknown = secureJsonParse.parse(text, undefined, { protoAction: 'error', constructorAction: 'error' })
     // Both spellings of NUL: the raw byte is refused by JSON itself.
     if (text.includes('\\u0000') && containsNul(value)) throw new SyntaxError('a string contains U+0000')

@@ -204,10 +204,10 @@ export interface RegistrationRow {
   readonly activationFingerprint: string | null
 }
 
-/** The live (not REMOVED) registration of a user; there is at most one. */
+/** The registration of a user: the live activation, of which there is at most one. */
 export async function findRegistration(db: Db, applicationId: string, userId: string): Promise<RegistrationRow | undefined> {
   return db
-    .selectFrom('activation')
+    .selectFrom('registration')
     .select([
       'activation_id as activationId',
       'state',
@@ -221,7 +221,6 @@ export async function findRegistration(db: Db, applicationId: string, userId: st
     ])
     .where('application_id', '=', applicationId)
     .where('user_id', '=', userId)
-    .where('state', '<>', 'REMOVED')
     .executeTakeFirst()
 }
 

@@ -71,6 +71,22 @@ export interface ActivationTable {
   last_used_at: OptionalTime
 }
 
+/** A view: live activations without keys. */
+export type RegistrationView = Pick<
+  ActivationTable,
+  | 'activation_id'
+  | 'application_id'
+  | 'user_id'
+  | 'state'
+  | 'row_version'
+  | 'expires_at'
+  | 'activation_qr_code'
+  | 'name'
+  | 'platform'
+  | 'device_info'
+  | 'activation_fingerprint'
+>
+
 export interface ActivationHistoryTable {
   activation_history_id: Sequence
   activation_id: string
@@ -138,6 +154,7 @@ export interface Schema {
   application_version: ApplicationVersionTable
   master_key_pair: MasterKeyPairTable
   activation: ActivationTable
+  registration: RegistrationView
   activation_history: ActivationHistoryTable
   token: TokenTable
   temporary_key: TemporaryKeyTable

@@ -1,0 +1,80 @@
+// Bodies and header spellings: arbitrary input never throws anything but a refusal, and what is valid comes through unchanged.
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { readProtocolHeaders } from '../../src/channel/headers.ts'
+import { parseJson } from '../../src/http/raw-body.ts'
+import { PawlError } from '../../src/lib/errors.ts'
+
+const refusedOrParsed = (bytes: Uint8Array): unknown => {
+  try {
+    return parseJson(bytes)
+  } catch (error) {
+    expect(error).toBeInstanceOf(PawlError)
+    expect((error as PawlError).code).toBe('REQUEST_INVALID')
+    return undefined
+  }
+}
+
+describe('JSON bodies', () => {
+  test('what JSON.stringify makes of a value without U+0000 comes back equal', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        const text = JSON.stringify(value)
+        fc.pre(!text.includes('\\u0000') && !/"(__proto__|constructor)"/.test(text))
+        expect(parseJson(Buffer.from(text))).toEqual(JSON.parse(text))
+      }),
+    )
+  })
+
+  test('arbitrary bytes are parsed or refused, nothing else', () => {
+    fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void refusedOrParsed(bytes)))
+  })
+
+  test.each([
+    ['a byte order mark', Buffer.from('\uFEFF{}')],
+    ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22])],
+    ['a cut character', Buffer.from([0x22, 0xc3, 0x22])],
+    ['U+0000 in a value', Buffer.from('{"a":"\\u0000"}')],
+    ['U+0000 in a name', Buffer.from('{"\\u0000":1}')],
+    ['U+0000 deep inside', Buffer.from('[{"a":[{"b":"x\\u0000"}]}]')],
+    ['__proto__', Buffer.from('{"__proto__":{"admin":true}}')],
+    ['an escaped __proto__', Buffer.from('{"\\u005f_proto__":{"admin":true}}')],
+    ['constructor.prototype', Buffer.from('{"constructor":{"prototype":{"admin":true}}}')],
+    ['nothing', Buffer.alloc(0)],
+    ['two values', Buffer.from('{}{}')],
+  ])('%s is refused', (_name, bytes) => {
+    expect(() => parseJson(bytes)).toThrow(PawlError)
+  })
+})
+
+describe('protocol headers', () => {
+  const value = fc.string({ maxLength: 20 })
+  const name = fc.constantFrom('authorization', 'token', 'encryption')
+
+  test('one spelling alone is read whatever its value and chooses the dialect', () => {
+    fc.assert(
+      fc.property(name, value, fc.constantFrom('svc', 'powerauth'), (header, text, dialect) => {
+        const read = readProtocolHeaders({ [`x-${dialect}-${header}`]: text })
+        expect(read).toMatchObject({ dialect, [header]: text, isMalformed: false })
+      }),
+    )
+  })
+
+  test('both spellings of one header are malformed exactly when their values differ', () => {
+    fc.assert(
+      fc.property(name, value, value, (header, svc, powerAuth) => {
+        const read = readProtocolHeaders({ [`x-svc-${header}`]: svc, [`x-powerauth-${header}`]: powerAuth })
+        expect(read.isMalformed).toBe(svc !== powerAuth)
+      }),
+    )
+  })
+
+  test('two headers in different spellings are malformed', () => {
+    const read = readProtocolHeaders({ 'x-svc-token': 'a', 'x-powerauth-encryption': 'b' })
+    expect(read).toMatchObject({ dialect: 'powerauth', isMalformed: true })
+  })
+
+  test('without any header the dialect is that of the published SDKs', () => {
+    expect(readProtocolHeaders({})).toMatchObject({ dialect: 'powerauth', isMalformed: false, authorization: undefined })
+  })
+})
