@@ -21,7 +21,11 @@ async function measure(name: string, work: () => unknown): Promise<void> {
     count += 20
   }
   const microseconds = ((performance.now() - start) * 1000) / count
-  process.stdout.write(`${name.padEnd(56)} ${microseconds.toFixed(1).padStart(8)} µs ${Math.round(1e6 / microseconds).toString().padStart(8)} /s\n`)
+  process.stdout.write(
+    `${name.padEnd(56)} ${microseconds.toFixed(1).padStart(8)} µs ${Math.round(1e6 / microseconds)
+      .toString()
+      .padStart(8)} /s\n`,
+  )
 }
 
 const server = generateKeyPair('P-256')
@@ -30,13 +34,23 @@ const secret = v3.agreeMasterSecret(server.privateKey, device.publicKey) ?? new 
 const keys = v3.deriveActivationKeys(secret)
 const ctrData = randomBytes(16)
 const applicationSecret = b64(randomBytes(16))
-const signedData = v3.signedData({ method: 'POST', resourceId: '/pa/signature/validate', nonce: randomBytes(16), body: randomBytes(200), applicationSecret })
+const signedData = v3.signedData({
+  method: 'POST',
+  resourceId: '/pa/signature/validate',
+  nonce: randomBytes(16),
+  body: randomBytes(200),
+  applicationSecret,
+})
 const components = computeComponents(selectFactorKeys(keys, 'POSSESSION_KNOWLEDGE'), ctrData, signedData)
 const right = { version: '3.3', factors: 'POSSESSION_KNOWLEDGE', code: b64(toBinaryCode(components)) } as const
 const wrong = { ...right, code: b64(randomBytes(32)) }
 
-await measure('verify a right code of possession and knowledge', () => v3.verifyAuthenticationCode(keys, ctrData, signedData, right, 20))
-await measure('verify a wrong code over 20 counter values', () => v3.verifyAuthenticationCode(keys, ctrData, signedData, wrong, 20))
+await measure('verify a right code of possession and knowledge', () =>
+  v3.verifyAuthenticationCode(keys, ctrData, signedData, right, 20),
+)
+await measure('verify a wrong code over 20 counter values', () =>
+  v3.verifyAuthenticationCode(keys, ctrData, signedData, wrong, 20),
+)
 
 const applicationKey = b64(randomBytes(16))
 const scope = { version: '3.2', applicationKey, activationId: randomUUID() } as const

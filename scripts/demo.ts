@@ -19,12 +19,17 @@ const print = (line: string): void => {
   process.stdout.write(`${line}\n`)
 }
 
-const world = await openWorld({ urls: [url], admin, advance: () => undefined, close: async () => undefined }, await chooseApplication())
+const world = await openWorld(
+  { urls: [url], admin, advance: () => undefined, close: async () => undefined },
+  await chooseApplication(),
+)
 const { userId, phone } = await world.activePhone('3.3')
 print(`User ${userId} is bound to activation ${phone.state.activationId}.`)
 const request = await phone.prepareValidation({ body: '{"amount":"100","currency":"EUR"}' })
 print('This request is signed with possession and knowledge. Paste it twice: the first is verified, the second is refused.\n')
-const headers = Object.entries({ 'Content-Type': 'application/json', ...request.headers }).map(([name, value]) => `-H '${name}: ${value}'`)
+const headers = Object.entries({ 'Content-Type': 'application/json', ...request.headers }).map(
+  ([name, value]) => `-H '${name}: ${value}'`,
+)
 print(`curl -X POST ${url}${request.path} ${headers.join(' ')} -d '${Buffer.from(request.body).toString()}'`)
 
 /** The administrator acts on the default application: the given one, else the server's default, else a first one called demo. */

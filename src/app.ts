@@ -6,6 +6,7 @@ import { deviceApi } from './api/device/index.ts'
 import { renderDeviceError } from './api/device/error-renderer.ts'
 import type { Context } from './context.ts'
 import { renderErrorsWith, renderUnknownPathsWith, toPawlError } from './http/errors.ts'
+import { keepRawBodies } from './http/raw-body.ts'
 import { health } from './http/health.ts'
 import { serverOptions } from './http/server-options.ts'
 
@@ -27,6 +28,8 @@ export async function buildApp(context: Context): Promise<FastifyInstance> {
   })
   // A signed GET may carry a body; it is read and, as the protocol says, not covered by the code.
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
+  // Nothing of an unknown path is parsed: it is unknown whatever its body.
+  keepRawBodies(app)
   renderErrorsWith(app, context.events, renderCloudError)
   renderUnknownPathsWith(app, renderCloudError)
   await app.register(health(context))

@@ -35,7 +35,11 @@ export interface Surroundings {
 }
 
 /** Opens and migrates the database, unwraps the keys, makes the first administrator. Throws StartError with one line for the operator. */
-export async function createContext(config: Config, secrets: Secrets, { platform, log, database: given }: Surroundings): Promise<Context> {
+export async function createContext(
+  config: Config,
+  secrets: Secrets,
+  { platform, log, database: given }: Surroundings,
+): Promise<Context> {
   const events = createEvents(log)
   const onConnectionError = (err: Error) => events.databaseConnectionLost({ err })
   const { databaseUrl } = secrets

@@ -5,13 +5,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { buildApp } from './app.ts'
 import { ConfigError, parseConfig } from './config.ts'
-import type { Config } from './config.ts'
 import { createContext } from './context.ts'
 import type { Context } from './context.ts'
+import { followConnections } from './http/connections.ts'
 import { StartError } from './lib/errors.ts'
 import { createLog } from './lib/log.ts'
 import type { Log } from './lib/log.ts'
 import { systemPlatform } from './lib/platform.ts'
+
+const DATABASE_CLOSE_MS = 3_000
 
 // Installed before anything is opened. A signal during the start takes effect when the start is done; a second one changes nothing.
 const stopRequested = Promise.withResolvers<NodeJS.Signals>()
@@ -23,19 +25,25 @@ try {
   const log = createLog(config.logLevel)
   process.on('uncaughtException', (error) => die(log, error))
   const context = await createContext(config, secrets, { platform: systemPlatform, log })
-  const app = await listen(context, config)
-  process.stdout.write(renderStartText(app.server.address(), config, context))
-  void stopRequested.promise.then((signal) => stop(app, context, config, log, signal))
+  const running = await listen(context)
+  process.stdout.write(renderStartText(running.app.server.address(), context))
+  void stopRequested.promise.then((signal) => stop(running, context, signal))
 } catch (error) {
   refuseStart(error)
 }
 
+interface Running {
+  readonly app: FastifyInstance
+  readonly connections: ReturnType<typeof followConnections>
+}
+
 /** Serves, or closes what is open already and throws. */
-async function listen(context: Context, config: Config): Promise<FastifyInstance> {
+async function listen(context: Context): Promise<Running> {
   try {
     const app = await buildApp(context)
-    await app.listen({ host: config.host, port: config.port })
-    return app
+    const connections = followConnections(app.server)
+    await app.listen({ host: context.config.host, port: context.config.port })
+    return { app, connections }
   } catch (error) {
     await context.close()
     throw error
@@ -43,16 +51,20 @@ async function listen(context: Context, config: Config): Promise<FastifyInstance
 }
 
 /** Takes no new connections, lets running requests finish until the time limit, closes the database, ends the process. */
-async function stop(app: FastifyInstance, context: Context, config: Config, log: Log, signal: NodeJS.Signals): Promise<void> {
+async function stop({ app, connections }: Running, context: Context, signal: NodeJS.Signals): Promise<void> {
+  const { config, log } = context
   log.info({ signal }, 'stopping')
   const closed = app.close().then(() => true)
-  const inTime = await Promise.race([closed, sleep(config.shutdownTimeoutSeconds * 1000, false, { ref: false })])
-  if (!inTime) {
+  const isClosedWithin = (seconds: number) => Promise.race([closed, sleep(seconds * 1000, false, { ref: false })])
+  // A request on its way has a second to arrive; what has not run by then may be sent again elsewhere.
+  if (!(await isClosedWithin(1))) connections.cutWaiting()
+  if (!(await isClosedWithin(config.shutdownTimeoutSeconds))) {
     log.warn('requests were still running at the time limit, their connections are cut')
     app.server.closeAllConnections()
     await closed
   }
-  await context.close()
+  // A database that no longer answers would never be closed; to it, this end is a lost connection.
+  await Promise.race([context.close(), sleep(DATABASE_CLOSE_MS)])
   process.exit(0)
 }
 
@@ -81,7 +93,7 @@ function explain(error: unknown): readonly string[] {
   return [error.stack ?? error.message]
 }
 
-function renderStartText(address: string | AddressInfo | null, config: Config, { dataLocation, firstStart }: Context): string {
+function renderStartText(address: string | AddressInfo | null, { config, dataLocation, firstStart }: Context): string {
   const url = config.publicUrl ?? formatUrl(address)
   const user = firstStart?.adminUser ?? config.adminUser
   const credential = firstStart ? `${user}:${firstStart.adminPassword}` : user

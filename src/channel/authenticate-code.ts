@@ -68,12 +68,20 @@ function judge(parts: ChannelParts, protocol: Protocol, attempt: CodeAttempt, { 
   let move: CounterMove | undefined
   for (const body of attempt.bodies) {
     const signedData = protocol.signedData({ method, resourceId, nonce: header.nonce, body, applicationSecret })
-    move ??= protocol.verifyAuthenticationCode(keys ?? decoy.activationKeys, ctrData, signedData, header, settings.counterLookAhead)
+    move ??= protocol.verifyAuthenticationCode(
+      keys ?? decoy.activationKeys,
+      ctrData,
+      signedData,
+      header,
+      settings.counterLookAhead,
+    )
   }
   if (activation === undefined) return { refusal: 'activation_unknown', move: undefined, decision: undefined }
   const refusal = refusalOf({ activation, keys, isVersionRight, move })
   const decision = decideAuthentication(activation, { valid: refusal === undefined, isCounted: header.factors !== 'POSSESSION' })
-  return decision.valid ? { refusal, move, decision } : { refusal: refusal ?? 'activation_invalid_state', move: undefined, decision }
+  return decision.valid
+    ? { refusal, move, decision }
+    : { refusal: refusal ?? 'activation_invalid_state', move: undefined, decision }
 }
 
 function refusalOf(found: {
@@ -90,7 +98,12 @@ function refusalOf(found: {
 }
 
 /** False when another request changed the activation meanwhile. */
-async function storeVerdict(parts: ChannelParts, attempt: CodeAttempt, parties: RequestParties, judged: Judged): Promise<boolean> {
+async function storeVerdict(
+  parts: ChannelParts,
+  attempt: CodeAttempt,
+  parties: RequestParties,
+  judged: Judged,
+): Promise<boolean> {
   const { activation } = parties
   const at = new Date(parts.platform.now())
   const audit: AuditEvent = {

@@ -28,12 +28,15 @@ export async function authenticateByToken(
   // An unknown token is checked against a secret that nobody knows, so that it takes the time of a known one.
   const secret = token ? recordKeys.open(places.tokenSecret(token.tokenId), token.tokenSecret) : platform.randomBytes(16)
   const isRight = protocol.verifyTokenDigest(secret, header)
-  const windowSeconds = protocol.hasShortTokenWindow(header.version) ? settings.requestWindowSeconds : settings.legacyTokenWindowSeconds
+  const windowSeconds = protocol.hasShortTokenWindow(header.version)
+    ? settings.requestWindowSeconds
+    : settings.legacyTokenWindowSeconds
   const uniqueValue = tokenValue(header, windowSeconds)
   const isUsed = await anyUniqueValueUsed(parts.db, [uniqueValue])
   if (token === undefined) return refuse('token unknown')
   if (!isRight) return refuse('token digest wrong', token.activationId)
-  if (!isInWindow(platform.now(), header.timestamp, windowSeconds)) return refuse('token timestamp outside the window', token.activationId)
+  if (!isInWindow(platform.now(), header.timestamp, windowSeconds))
+    return refuse('token timestamp outside the window', token.activationId)
   if (token.state !== 'ACTIVE') return refuse('activation_invalid_state', token.activationId)
   if (isUsed) return refuse('token header used before', token.activationId)
   return { activationId: token.activationId, factors: token.factors, uniqueValue }

@@ -42,9 +42,16 @@ export interface Call<Q, N, P> {
   readonly parts: P
 }
 
-export interface DeviceEndpoint<P extends ChannelParts, Q extends TSchema = TSchema, R extends TSchema = TSchema, N extends TSchema = TSchema> {
+export interface DeviceEndpoint<
+  P extends ChannelParts,
+  Q extends TSchema = TSchema,
+  R extends TSchema = TSchema,
+  N extends TSchema = TSchema,
+> {
   /** Below /pa/v3/. */
   readonly path: string
+  /** Further paths, below /pa. */
+  readonly alsoAt?: readonly string[]
   /** POST when absent. */
   readonly methods?: readonly ('GET' | 'POST' | 'PUT' | 'DELETE')[]
   readonly order: readonly Step[]

@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { PawlError } from '../lib/errors.ts'
 import { renderErrorsWith, renderUnknownPathsWith } from '../http/errors.ts'
-import { keepRawBodies } from '../http/raw-body.ts'
+import { hideContentTypes, keepRawBodies } from '../http/raw-body.ts'
 import type { Protocol } from '../protocol/protocol.ts'
 import type { AnyEndpoint } from './endpoint.ts'
 import type { ChannelParts } from './parts.ts'
@@ -17,24 +17,27 @@ export async function mountDeviceEndpoints<P extends ChannelParts>(
   renderError: (error: PawlError, request: FastifyRequest, reply: FastifyReply) => void,
 ): Promise<void> {
   keepRawBodies(app)
+  const contentTypeOf = hideContentTypes(app)
   renderErrorsWith(app, parts.events, renderError)
   renderUnknownPathsWith(app, renderError)
   for (const endpoint of endpoints) {
     const serve = createPipeline(parts, protocol, endpoint)
-    app.route({
-      method: [...(endpoint.methods ?? ['POST'])],
-      url: `/${protocol.path}/${endpoint.path}`,
-      handler: async (request, reply) => {
-        // Fastify compiles a schema once and remembers it.
-        const serialize = reply.compileSerializationSchema(endpoint.response as Record<string, unknown>) as (value: unknown) => string
-        const body = (request.body as Buffer | undefined) ?? NO_BODY
-        const [, query] = splitOnce(request.raw.url ?? '', '?')
-        const answer = await serve({ method: request.method, headers: request.headers, body, query }, serialize)
-        // Sealed answers are JSON of text and numbers already; plain ones leave through their schema.
-        const text = endpoint.encrypt ? JSON.stringify(answer) : serialize(answer)
-        return reply.type('application/json').send(text)
-      },
-    })
+    const handler = async (request: FastifyRequest, reply: FastifyReply) => {
+      // Fastify compiles a schema once and remembers it.
+      const serialize = reply.compileSerializationSchema(endpoint.response as Record<string, unknown>) as (
+        value: unknown,
+      ) => string
+      const body = (request.body as Buffer | undefined) ?? NO_BODY
+      const [, query] = splitOnce(request.raw.url ?? '', '?')
+      const { method, headers } = request
+      const answer = await serve({ method, headers, contentType: contentTypeOf(request), body, query }, serialize)
+      // Sealed answers are JSON of text and numbers already; plain ones leave through their schema.
+      const text = endpoint.encrypt ? JSON.stringify(answer) : serialize(answer)
+      return reply.type('application/json').send(text)
+    }
+    for (const url of [`/${protocol.path}/${endpoint.path}`, ...(endpoint.alsoAt ?? [])]) {
+      app.route({ method: [...(endpoint.methods ?? ['POST'])], url, handler })
+    }
   }
 }
 

@@ -45,7 +45,8 @@ export async function openRequest(parts: ChannelParts, protocol: Protocol, reque
   if (parties.version?.isSupported !== true) return refuse('application version unknown or unsupported')
   if (keys.privateKey === undefined) return refuse(keys.missing)
   if (opened === undefined) return refuse('wrong MAC or padding')
-  if (context.scope === 'ACTIVATION_SCOPE' && !isUsable(parties, states)) return refuse('activation unknown, foreign, or not in a usable state')
+  if (context.scope === 'ACTIVATION_SCOPE' && !isUsable(parties, states))
+    return refuse('activation unknown, foreign, or not in a usable state')
   const { requestWindowSeconds } = parts.settings
   if (envelope.timestamp !== undefined && !isInWindow(parts.platform.now(), envelope.timestamp, requestWindowSeconds)) {
     return refuse('timestamp outside the window')
@@ -63,12 +64,21 @@ interface SelectedKeys {
 }
 
 /** The private key the version demands: temporary, server or master (v3 §6, table). */
-async function selectKeys(parts: ChannelParts, protocol: Protocol, request: OpenRequest, parties: RequestParties): Promise<SelectedKeys> {
+async function selectKeys(
+  parts: ChannelParts,
+  protocol: Protocol,
+  request: OpenRequest,
+  parties: RequestParties,
+): Promise<SelectedKeys> {
   const { context, envelope } = request
   const activation = isOwn(parties) ? parties.activation : undefined
   const keyTransport = activationKeysOf(parts.recordKeys, protocol, activation)?.keyTransport
   if (envelope.temporaryKeyId !== undefined) {
-    return { privateKey: await findTemporaryPrivateKey(parts, context, envelope.temporaryKeyId), keyTransport, missing: 'temporary key missing' }
+    return {
+      privateKey: await findTemporaryPrivateKey(parts, context, envelope.temporaryKeyId),
+      keyTransport,
+      missing: 'temporary key missing',
+    }
   }
   if (context.scope === 'ACTIVATION_SCOPE') {
     const privateKey = activation && serverPrivateKeyOf(parts.recordKeys, activation)
@@ -80,7 +90,11 @@ async function selectKeys(parts: ChannelParts, protocol: Protocol, request: Open
 }
 
 /** A temporary key serves the application key and the activation it was made for, until it expires (v3 §7.4). */
-async function findTemporaryPrivateKey(parts: ChannelParts, context: EnvelopeContext, id: string): Promise<KeyObject | undefined> {
+async function findTemporaryPrivateKey(
+  parts: ChannelParts,
+  context: EnvelopeContext,
+  id: string,
+): Promise<KeyObject | undefined> {
   const row = await findTemporaryKey(parts.db, id)
   if (row === undefined || row.expiresAt.getTime() <= parts.platform.now()) return undefined
   if (row.applicationKey !== context.applicationKey || row.activationId !== (context.activationId ?? null)) return undefined

@@ -1,7 +1,7 @@
 // How a phone's request is served: headers, the checks in the endpoint's order, what may be used once, the handler, the seal.
 import type { TSchema } from '@sinclair/typebox'
 import { compileParser, type Parser } from '../http/validation.ts'
-import { parseJson } from '../http/raw-body.ts'
+import { parseJson, refuseNul } from '../http/raw-body.ts'
 import { utf8 } from '../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
 import type { AuthorizationHeader, Envelope, EnvelopeContext, OpenedEnvelope, Protocol } from '../protocol/protocol.ts'
@@ -18,6 +18,7 @@ import type { ChannelParts } from './parts.ts'
 export interface DeviceRequest {
   readonly method: string
   readonly headers: Record<string, string | string[] | undefined>
+  readonly contentType: string | undefined
   /** Raw bytes, empty when there is no body. */
   readonly body: Uint8Array
   /** Raw query string without its question mark. */
@@ -70,13 +71,20 @@ interface State extends Fixed<ChannelParts> {
 function begin<P extends ChannelParts>(fixed: Fixed<P>, request: DeviceRequest): State {
   const { protocol, endpoint, refusals } = fixed
   const headers = readProtocolHeaders(request.headers)
+  if (endpoint.order.some((step) => step === 'envelope' || step === 'validate')) refuseContentType(request)
   const isSigned = endpoint.authenticate !== undefined || endpoint.token !== undefined
-  if (headers.isMalformed) throw new PawlError(isSigned ? 'AUTHENTICATION_CODE_INVALID' : 'ENCRYPTION_FAILED', { detail: 'protocol headers contradict each other' })
+  if (headers.isMalformed)
+    throw new PawlError(isSigned ? 'AUTHENTICATION_CODE_INVALID' : 'ENCRYPTION_FAILED', {
+      detail: 'protocol headers contradict each other',
+    })
   const { authorization: value, schemes } = headers
-  if (endpoint.authenticate && value === undefined) throw new PawlError(refusals.headerMissing, { detail: 'no authorization header' })
+  if (endpoint.authenticate && value === undefined)
+    throw new PawlError(refusals.headerMissing, { detail: 'no authorization header' })
   const authorization = value === undefined ? undefined : protocol.parseAuthorizationHeader(value, schemes)
   if (value !== undefined && authorization === undefined) {
-    throw new PawlError(isSigned ? 'AUTHENTICATION_CODE_INVALID' : 'ENCRYPTION_FAILED', { detail: 'malformed authorization header' })
+    throw new PawlError(isSigned ? 'AUTHENTICATION_CODE_INVALID' : 'ENCRYPTION_FAILED', {
+      detail: 'malformed authorization header',
+    })
   }
   return {
     ...(fixed as unknown as Fixed<ChannelParts>),
@@ -101,7 +109,8 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
     const allowed = required(endpoint.authenticate, 'authenticate').factors
     const header = required(authorization, 'authorization')
     const factors = typeof allowed === 'function' ? await allowed(parts, header) : allowed
-    if (!factors.includes(header.factors)) throw new PawlError(refusals.factors, { detail: `factors ${header.factors} are not allowed here` })
+    if (!factors.includes(header.factors))
+      throw new PawlError(refusals.factors, { detail: `factors ${header.factors} are not allowed here` })
   },
 
   /** Parses the envelope against its context (v3 §5.3, §6.5). */
@@ -111,7 +120,7 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
     state.context = findContext(state)
     let json: unknown
     try {
-      json = parseJsonBody(request)
+      json = parseJson(request.body)
     } catch (error) {
       // Where the code covers these very bytes it is checked first: only its owner learns what is wrong with them.
       if (endpoint.authenticate?.covers === 'body') await steps.authenticate(state)
@@ -145,7 +154,7 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
     state.nested = opened.envelope
     state.uniqueValues.push(...opened.uniqueValues)
     const json = parseOr(refusals.plaintext, () => parseJson(opened.envelope.plaintext))
-    state.nestedRequest = required(state.parsers.nested, 'nested')(json)
+    state.nestedRequest = parseOr(refusals.request, () => required(state.parsers.nested, 'nested')(refuseNul(json)))
   },
 
   async validate(state) {
@@ -153,9 +162,9 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
     const parse = required(parsers.request, 'request')
     // An empty plaintext stands for no members; an empty body lacks them all.
     const isEmpty = (opened?.plaintext ?? request.body).length === 0
-    const parseBytes = () => (opened ? parseOr(refusals.plaintext, () => parseJson(opened.plaintext)) : parseJsonBody(request))
+    const parseBytes = () => (opened ? parseOr(refusals.plaintext, () => parseJson(opened.plaintext)) : parseJson(request.body))
     const json = isEmpty ? {} : parseBytes()
-    state.parsed = parseOr(refusals.request, () => parse(json))
+    state.parsed = parseOr(refusals.request, () => parse(refuseNul(json)))
   },
 
   async authenticate(state) {
@@ -198,7 +207,8 @@ function findContext({ endpoint, protocol, headers, authorization, refusals }: S
   const { encryption, schemes } = headers
   const header = authorization ?? (encryption === undefined ? undefined : protocol.parseEncryptionHeader(encryption, schemes))
   if (header === undefined) throw new PawlError(code, { detail: 'no encryption context' })
-  if ((scope === 'ACTIVATION_SCOPE') !== (header.activationId !== undefined)) throw new PawlError(code, { detail: 'wrong encryption scope' })
+  if ((scope === 'ACTIVATION_SCOPE') !== (header.activationId !== undefined))
+    throw new PawlError(code, { detail: 'wrong encryption scope' })
   return { version: header.version, scope, sharedInfo1, applicationKey: header.applicationKey, activationId: header.activationId }
 }
 
@@ -229,16 +239,11 @@ async function handle(state: State): Promise<unknown> {
 const seal = (parts: ChannelParts, opened: OpenedEnvelope, plaintext: Uint8Array): Record<string, string | number> =>
   opened.seal(plaintext, { nonce: parts.platform.randomBytes(16), timestamp: parts.platform.now() })
 
-/** Another content type than JSON is refused; none at all is taken for JSON. */
-function parseJsonBody({ headers, body }: DeviceRequest): unknown {
-  const contentType = headers['content-type']
-  if (contentType !== undefined && !JSON_CONTENT_TYPE.test(String(contentType))) {
-    throw new PawlError('REQUEST_INVALID', {
-      detail: 'wrong content type',
-      violations: [{ fieldName: 'Content-Type', hint: 'must be application/json' }],
-    })
-  }
-  return parseJson(body)
+/** Another content type than JSON is refused before anything is checked: no code covers it. None at all is taken for JSON. */
+function refuseContentType({ contentType, body }: DeviceRequest): void {
+  if (body.length === 0 || contentType === undefined || JSON_CONTENT_TYPE.test(contentType)) return
+  const violations = [{ fieldName: 'Content-Type', hint: 'must be application/json' }]
+  throw new PawlError('REQUEST_INVALID', { detail: 'wrong content type', violations })
 }
 
 const JSON_CONTENT_TYPE = /^application\/json\s*(;|$)/i

@@ -32,7 +32,11 @@ export const applicationSecretOf = (keys: RecordKeys, decoy: Decoy, version: Ver
   version === undefined ? decoy.applicationSecret : openApplicationSecret(keys, version)
 
 /** The derived keys of an activation that has exchanged keys under this protocol; undefined for any other. */
-export function activationKeysOf(keys: RecordKeys, protocol: Protocol, activation: ActivationRow | undefined): ActivationKeys | undefined {
+export function activationKeysOf(
+  keys: RecordKeys,
+  protocol: Protocol,
+  activation: ActivationRow | undefined,
+): ActivationKeys | undefined {
   if (activation?.masterSecret == null || activation.protocolVersion !== protocol.activationVersion) return undefined
   return keys.openCached(places.masterSecret(activation.activationId), activation.masterSecret, protocol.deriveActivationKeys)
 }

@@ -3,7 +3,13 @@ import type { KeyObject } from 'node:crypto'
 import { PawlError } from '../lib/errors.ts'
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
-import { changeState, findActivation, findActivationByCode, type ActivationRow, storeKeyExchange } from '../storage/activations.ts'
+import {
+  changeState,
+  findActivation,
+  findActivationByCode,
+  type ActivationRow,
+  storeKeyExchange,
+} from '../storage/activations.ts'
 import type { Db } from '../storage/database.ts'
 import { parseActivationCode } from './activation-code.ts'
 import type { RecordKeys } from './record-keys.ts'
@@ -108,7 +114,14 @@ async function remove(parts: ActivationParts, activation: ActivationRow, reason:
   const isStored = await changeState(
     parts.db,
     { activationId, rowVersion, from, to: 'REMOVED', reason, externalUserId: null, at },
-    { applicationId, userId, activationId, eventType: 'registration_removed', eventData: JSON.stringify({ reason: reason ?? undefined }), occurredAt: at },
+    {
+      applicationId,
+      userId,
+      activationId,
+      eventType: 'registration_removed',
+      eventData: JSON.stringify({ reason: reason ?? undefined }),
+      occurredAt: at,
+    },
   )
   if (isStored) parts.events.registrationChanged({ activationId, from, to: 'REMOVED', reason })
   return isStored

@@ -58,7 +58,11 @@ export async function createApplication(parts: ApplicationParts, applicationId: 
 }
 
 /** Adds a version with a random key and secret. Throws a unique violation when the name is taken. */
-export async function addVersion({ db, platform, recordKeys }: ApplicationParts, applicationId: string, name: string): Promise<void> {
+export async function addVersion(
+  { db, platform, recordKeys }: ApplicationParts,
+  applicationId: string,
+  name: string,
+): Promise<void> {
   const applicationKey = toBase64(platform.randomBytes(16))
   await insertApplicationVersion(db, {
     application_key: applicationKey,
@@ -80,7 +84,8 @@ export async function readMobileConfiguration(
 ): Promise<MobileConfiguration> {
   const version = chooseVersion(await listApplicationVersions(db, applicationId), versionName)
   const pair = await findMasterKeyPair(db, applicationId)
-  if (version === undefined || pair === undefined) throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'unknown application or version' })
+  if (version === undefined || pair === undefined)
+    throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'unknown application or version' })
   return {
     masterServerPublicKey: toBase64(pair.publicKey),
     appKey: version.applicationKey,

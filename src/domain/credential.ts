@@ -74,7 +74,10 @@ export function createCredentials(parts: CredentialParts): Credentials {
 
   /** Stored form of a password: HMAC-SHA-256 under the installation's key, 32 bytes. */
   const hashOf = async (scheme: PasswordRow['scheme'], password: string, salt: Uint8Array): Promise<Uint8Array> =>
-    hmac(installationKeys.credentialHash, concat(utf8(scheme), salt, scheme === 'chosen' ? await slowHash(password, salt) : utf8(password)))
+    hmac(
+      installationKeys.credentialHash,
+      concat(utf8(scheme), salt, scheme === 'chosen' ? await slowHash(password, salt) : utf8(password)),
+    )
 
   const isRight = async (credential: CredentialWithPasswords | undefined, password: string, now: number): Promise<boolean> => {
     const usable = credential?.passwords.filter(({ expiresAt }) => expiresAt === null || expiresAt.getTime() > now) ?? []
@@ -92,7 +95,8 @@ export function createCredentials(parts: CredentialParts): Credentials {
     const known = verified.get(key)
     if (known && known.until > now) return known.caller
     const credential = await findCredential(db, username)
-    const isUsable = credential !== undefined && !credential.isDisabled && !(credential.expiresAt && credential.expiresAt.getTime() <= now)
+    const isUsable =
+      credential !== undefined && !credential.isDisabled && !(credential.expiresAt && credential.expiresAt.getTime() <= now)
     if (!(await isRight(credential, password, now)) || !isUsable) throw countFailure(username, source, now)
     const { role, applicationId } = credential
     const caller = { username, role, applicationId }
@@ -126,7 +130,8 @@ export function createCredentials(parts: CredentialParts): Credentials {
         await replacePassword(tx, username, row, null)
       })
     } catch (error) {
-      if (isUniqueViolation(error)) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `user ${username} exists`, cause: error })
+      if (isUniqueViolation(error))
+        throw new PawlError('ADMINISTRATION_REFUSED', { detail: `user ${username} exists`, cause: error })
       throw error
     }
     return password
@@ -160,7 +165,13 @@ export async function bootstrapAdmin(
   if (existing === undefined) {
     if (adminPassword === undefined && (await hasAdmin(parts.db))) return undefined
     try {
-      const password = await credentials.create({ username: adminUser, role: 'admin', applicationId: null, password: adminPassword, expiresAt: null })
+      const password = await credentials.create({
+        username: adminUser,
+        role: 'admin',
+        applicationId: null,
+        password: adminPassword,
+        expiresAt: null,
+      })
       return adminPassword === undefined ? password : undefined
     } catch (error) {
       // Another process of the same first start was faster; its generated password is the one that was shown.

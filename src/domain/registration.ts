@@ -28,14 +28,19 @@ export interface Owner {
 }
 
 /** The live registration of a user. One whose validity has run out counts as removed, whether or not that is stored yet. */
-export async function readRegistration(parts: RegistrationParts, { applicationId, userId }: Owner): Promise<RegistrationRow | undefined> {
+export async function readRegistration(
+  parts: RegistrationParts,
+  { applicationId, userId }: Owner,
+): Promise<RegistrationRow | undefined> {
   const row = await findRegistration(parts.db, applicationId, userId)
   return row && isExpired(row, parts.platform.now()) ? undefined : row
 }
 
 /** The QR text of a CREATED registration; the same one on each call. */
 export const openQrText = (parts: RegistrationParts, row: RegistrationRow): string =>
-  row.activationQrCode === null ? '' : fromUtf8(parts.recordKeys.open(places.activationQrCode(row.activationId), row.activationQrCode))
+  row.activationQrCode === null
+    ? ''
+    : fromUtf8(parts.recordKeys.open(places.activationQrCode(row.activationId), row.activationQrCode))
 
 /**
  * Creates a registration and returns its QR text. Throws REGISTRATION_EXISTS when the user has a live one, also when another
@@ -64,7 +69,8 @@ export async function createRegistration(parts: RegistrationParts, owner: Owner)
 export async function commitRegistration(parts: RegistrationParts, owner: Owner, externalUserId: string | null): Promise<void> {
   const row = await readRegistration(parts, owner)
   const isCommitted =
-    row?.state === 'PENDING_COMMIT' && (await change(parts, owner, row, { to: 'ACTIVE', event: 'registration_committed', externalUserId }))
+    row?.state === 'PENDING_COMMIT' &&
+    (await change(parts, owner, row, { to: 'ACTIVE', event: 'registration_committed', externalUserId }))
   if (!isCommitted) throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no registration waits for its commit' })
 }
 
@@ -82,7 +88,8 @@ export async function changeRegistration(
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     const row = await readRegistration(parts, owner)
     if (row === undefined) throw new PawlError('REGISTRATION_NOT_FOUND')
-    if (!from.includes(row.state)) throw new PawlError('REGISTRATION_CHANGE_REFUSED', { detail: `${wanted.change} in ${row.state}` })
+    if (!from.includes(row.state))
+      throw new PawlError('REGISTRATION_CHANGE_REFUSED', { detail: `${wanted.change} in ${row.state}` })
     if (await change(parts, owner, row, { to, event, reason, externalUserId: wanted.externalUserId })) return
   }
   throw new PawlError('UNAVAILABLE', { detail: 'lost too many races for one registration', retryAfterSeconds: 1 })

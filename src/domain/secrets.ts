@@ -5,7 +5,9 @@ import { importHmacKey, hmac } from '../crypto/hmac.ts'
 import { fromUtf8, utf8 } from '../lib/bytes.ts'
 import type { Place, RecordKeys } from './record-keys.ts'
 
-const place = (table: string, column: string) => (row: string): Place => ({ table, column, row })
+const place =
+  (table: string, column: string) =>
+  (row: string): Place => ({ table, column, row })
 
 /** The places of all sealed columns. */
 export const places = {
@@ -23,7 +25,10 @@ export const places = {
 export const openApplicationSecret = (
   keys: RecordKeys,
   version: { applicationKey: string; applicationSecret: Uint8Array },
-): string => keys.openCached(places.applicationSecret(version.applicationKey), version.applicationSecret, (text) => ({ text: fromUtf8(text) })).text
+): string =>
+  keys.openCached(places.applicationSecret(version.applicationKey), version.applicationSecret, (text) => ({
+    text: fromUtf8(text),
+  })).text
 
 /** An elliptic curve private key that stands at `at`. */
 export const openPrivateKey = (keys: RecordKeys, at: Place, sealed: Uint8Array): KeyObject =>

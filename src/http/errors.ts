@@ -32,9 +32,14 @@ export function toPawlError(thrown: unknown): PawlError {
   // No credentials, or a header that is none.
   if (statusCode === 401) return new PawlError('CREDENTIALS_INVALID', { detail, cause: thrown })
   if (statusCode === 404) return new PawlError('PATH_UNKNOWN', { detail, cause: thrown })
-  if (statusCode === 503 || isUnavailable(thrown)) return new PawlError('UNAVAILABLE', { detail, retryAfterSeconds: 1, cause: thrown })
+  if (statusCode === 503 || isUnavailable(thrown))
+    return new PawlError('UNAVAILABLE', { detail, retryAfterSeconds: 1, cause: thrown })
   if (statusCode >= 400 && statusCode < 500) {
-    return new PawlError('REQUEST_INVALID', { detail, violations: [{ fieldName: 'request', hint: detail.slice(0, 200) }], cause: thrown })
+    return new PawlError('REQUEST_INVALID', {
+      detail,
+      violations: [{ fieldName: 'request', hint: detail.slice(0, 200) }],
+      cause: thrown,
+    })
   }
   return new PawlError('INTERNAL', { detail, cause: thrown })
 }

@@ -1,5 +1,5 @@
 // Bodies as bytes: codes cover them exactly as they came, and parsing is the endpoint's decision.
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import secureJsonParse from 'secure-json-parse'
 import { fromUtf8 } from '../lib/bytes.ts'
 import { PawlError } from '../lib/errors.ts'
@@ -10,42 +10,58 @@ export function keepRawBodies(app: FastifyInstance): void {
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
 }
 
+/** Hides content types from Fastify, which refuses malformed ones; returns what gives the one a request was sent with. */
+export function hideContentTypes(app: FastifyInstance): (request: FastifyRequest) => string | undefined {
+  const contentTypes = new WeakMap<FastifyRequest, string>()
+  app.addHook('onRequest', async (request) => {
+    const { headers } = request.raw
+    if (headers['content-type'] === undefined) return
+    contentTypes.set(request, headers['content-type'])
+    delete headers['content-type']
+  })
+  return (request) => contentTypes.get(request)
+}
+
 /** Accepts JSON bodies only; an empty one counts as none. */
 export function keepJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
     try {
-      done(null, body.length === 0 ? undefined : parseJson(body as Buffer))
+      done(null, body.length === 0 ? undefined : refuseNul(parseJson(body as Buffer)))
     } catch (error) {
       done(error as Error)
     }
   })
 }
 
-/**
- * Parses JSON strictly: UTF-8 without byte order mark, no `__proto__` or `constructor.prototype`, no NUL in any string (PostgreSQL text
- * cannot hold it). Throws PawlError REQUEST_INVALID.
- */
+/** Parses JSON strictly: UTF-8 without byte order mark, no `__proto__`, no `constructor.prototype`. Throws PawlError REQUEST_INVALID. */
 export function parseJson(bytes: Uint8Array): unknown {
   try {
     const text = fromUtf8(bytes)
     // The parser would skip it; what a code covers and what is parsed are to be the same bytes.
     if (text.startsWith('\uFEFF')) throw new SyntaxError('a byte order mark')
-    const value: unknown = secureJsonParse.parse(text, undefined, { protoAction: 'error', constructorAction: 'error' })
-    // Both spellings of NUL: the raw byte is refused by JSON itself.
-    if (text.includes('\\u0000') && containsNul(value)) throw new SyntaxError('a string contains U+0000')
-    return value
+    return secureJsonParse.parse(text, undefined, { protoAction: 'error', constructorAction: 'error' })
   } catch (cause) {
-    throw new PawlError('REQUEST_INVALID', {
-      detail: 'the body is not JSON',
-      violations: [{ fieldName: 'body', hint: 'must be JSON in UTF-8 without U+0000' }],
-      cause,
-    })
+    const violations = [{ fieldName: 'body', hint: 'must be JSON in UTF-8' }]
+    throw new PawlError('REQUEST_INVALID', { detail: 'the body is not JSON', violations, cause })
   }
 }
 
-function containsNul(value: unknown): boolean {
-  if (typeof value === 'string') return value.includes('\0')
-  if (typeof value !== 'object' || value === null) return false
-  return Object.entries(value).some(([key, member]) => key.includes('\0') || containsNul(member))
+/** Returns a JSON value unless a string or name in it contains U+0000, which PostgreSQL text cannot hold. Throws PawlError REQUEST_INVALID. */
+export function refuseNul(json: unknown): unknown {
+  const fieldName = findNul(json, '')
+  if (fieldName === undefined) return json
+  const violations = [{ fieldName, hint: 'must not contain U+0000' }]
+  throw new PawlError('REQUEST_INVALID', { detail: 'a string contains U+0000', violations })
+}
+
+function findNul(value: unknown, path: string): string | undefined {
+  if (typeof value === 'string') return value.includes('\0') ? path || 'body' : undefined
+  if (typeof value !== 'object' || value === null) return undefined
+  for (const [name, member] of Object.entries(value)) {
+    if (name.includes('\0')) return path || 'body'
+    const found = findNul(member, path ? `${path}.${name}` : name)
+    if (found !== undefined) return found
+  }
+  return undefined
 }

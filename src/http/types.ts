@@ -5,7 +5,8 @@ import { type TSchema, Type } from '@sinclair/typebox'
 export const ObjectRequest = <S extends TSchema>(schema: S) => Type.Object({ requestObject: schema })
 
 /** `{ "status": "OK", "responseObject": ... }` (v3 §5.1). */
-export const ObjectResponse = <S extends TSchema>(schema: S) => Type.Object({ status: Type.Literal('OK'), responseObject: schema })
+export const ObjectResponse = <S extends TSchema>(schema: S) =>
+  Type.Object({ status: Type.Literal('OK'), responseObject: schema })
 
 /** `{ "status": "OK" }`. */
 export const Ok = Type.Object({ status: Type.Literal('OK') })

@@ -12,7 +12,10 @@ export function compileParser<S extends TSchema>(schema: S): Parser<S> {
   const validate = bodies.compile(schema)
   return (value) => {
     if (validate(value)) return value as Static<S>
-    throw new PawlError('REQUEST_INVALID', { detail: 'the request does not match its schema', violations: toViolations(validate.errors) })
+    throw new PawlError('REQUEST_INVALID', {
+      detail: 'the request does not match its schema',
+      violations: toViolations(validate.errors),
+    })
   }
 }
 
@@ -35,7 +38,8 @@ export function toViolations(errors: readonly ErrorObject[] | null | undefined):
   for (const error of errors ?? []) {
     const missing = error.keyword === 'required' ? `.${String(error.params['missingProperty'])}` : ''
     const fieldName = `${error.instancePath.replaceAll('/', '.')}${missing}`.slice(1) || 'body'
-    if (!byField.has(fieldName)) byField.set(fieldName, { fieldName, ...describeValue(fieldName, error), hint: describeHint(error) })
+    if (!byField.has(fieldName))
+      byField.set(fieldName, { fieldName, ...describeValue(fieldName, error), hint: describeHint(error) })
   }
   return [...byField.values()]
 }
@@ -62,7 +66,16 @@ function describeHint(error: ErrorObject): string {
   }
 }
 
-const options = { removeAdditional: false, useDefaults: true, strict: true, strictTypes: false, allowUnionTypes: true, verbose: true } as const
+// Patterns count UTF-16 code units, as the limits of the contract do; AJV's `u` flag would count code points.
+const options = {
+  removeAdditional: false,
+  useDefaults: true,
+  strict: true,
+  strictTypes: false,
+  allowUnionTypes: true,
+  verbose: true,
+  unicodeRegExp: false,
+} as const
 const bodies = new Ajv({ ...options, coerceTypes: false, allErrors: true })
 const texts = new Ajv({ ...options, coerceTypes: true, allErrors: true })
 const SECRET_FIELDS = /(^|\.)(password|otp|secret)$/i

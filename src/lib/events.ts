@@ -15,7 +15,8 @@ export const createEvents = (log: Log) => ({
   credentialRefused: (fields: { username: string; source: string; reason: string }) => log.warn(fields, 'credential refused'),
   adminPasswordReplaced: (fields: { username: string }) => log.warn(fields, 'admin password replaced by the configured one'),
   publicUrlMissing: () => log.warn('PAWL_PUBLIC_URL is not set: serviceBaseUrl is derived from the request'),
-  requestFailed: (fields: { requestId: string; method: string; path: string; err: unknown }) => log.error(fields, 'request failed'),
+  requestFailed: (fields: { requestId: string; method: string; path: string; err: unknown }) =>
+    log.error(fields, 'request failed'),
   databaseConnectionLost: (fields: { err: unknown }) => log.warn(fields, 'an idle database connection broke'),
   housekeepingFailed: (fields: { err: unknown }) => log.error(fields, 'housekeeping failed'),
 })

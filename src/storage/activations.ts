@@ -61,7 +61,11 @@ export async function findActivation(db: Db, activationId: string): Promise<Acti
 }
 
 /** The activation that waits for this code in this application. */
-export async function findActivationByCode(db: Db, applicationId: string, codeHash: Uint8Array): Promise<ActivationRow | undefined> {
+export async function findActivationByCode(
+  db: Db,
+  applicationId: string,
+  codeHash: Uint8Array,
+): Promise<ActivationRow | undefined> {
   const { rows } = await sql<ActivationRow>`
     select ${activationColumns} from activation a
     where a.application_id = ${applicationId} and a.activation_code_hash = ${codeHash} and a.state = 'CREATED'`.execute(db)

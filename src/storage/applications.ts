@@ -30,7 +30,10 @@ export async function listApplications(db: Db): Promise<ApplicationRow[]> {
 export async function insertApplication(tx: Tx, applicationId: string, at: Date): Promise<void> {
   // Two first applications at once: one of them meets the unique index of the default and is refused as a whole.
   const any = await tx.selectFrom('application').select('application_id').limit(1).executeTakeFirst()
-  await tx.insertInto('application').values({ application_id: applicationId, is_default: any === undefined, created_at: at }).execute()
+  await tx
+    .insertInto('application')
+    .values({ application_id: applicationId, is_default: any === undefined, created_at: at })
+    .execute()
 }
 
 /** Moves the default mark to this application. */
@@ -121,4 +124,8 @@ export async function insertMasterKeyPair(db: Db, pair: Insertable<MasterKeyPair
   await db.insertInto('master_key_pair').values(pair).execute()
 }
 
-const applicationColumns = ['application_id as applicationId', 'is_default as isDefault', 'vault_factors as vaultFactors'] as const
+const applicationColumns = [
+  'application_id as applicationId',
+  'is_default as isDefault',
+  'vault_factors as vaultFactors',
+] as const

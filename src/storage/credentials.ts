@@ -34,7 +34,9 @@ export async function findCredential(db: Db, username: string): Promise<Credenti
   const [first] = rows
   if (first === undefined) return undefined
   const passwords = rows.flatMap(({ scheme, salt, passwordHash, passwordExpiresAt }) =>
-    scheme === null || salt === null || passwordHash === null ? [] : [{ scheme, salt, passwordHash, expiresAt: passwordExpiresAt }],
+    scheme === null || salt === null || passwordHash === null
+      ? []
+      : [{ scheme, salt, passwordHash, expiresAt: passwordExpiresAt }],
   )
   const { username: name, role, applicationId, isDisabled, expiresAt } = first
   return { username: name, role, applicationId, isDisabled, expiresAt, passwords }
@@ -78,7 +80,12 @@ export interface NewPassword {
 }
 
 /** Sets a password. Earlier ones end at `previousExpiresAt`, or at once when that is null. */
-export async function replacePassword(tx: Tx, username: string, password: NewPassword, previousExpiresAt: Date | null): Promise<void> {
+export async function replacePassword(
+  tx: Tx,
+  username: string,
+  password: NewPassword,
+  previousExpiresAt: Date | null,
+): Promise<void> {
   if (previousExpiresAt === null) {
     await tx.deleteFrom('credential_password').where('username', '=', username).execute()
   } else {

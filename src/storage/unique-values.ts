@@ -11,7 +11,11 @@ export interface UniqueValue {
 /** True when one of the values was used before. */
 export async function anyUniqueValueUsed(db: Db, values: readonly UniqueValue[]): Promise<boolean> {
   for (const value of values) {
-    const row = await db.selectFrom('unique_value').select('value_hash').where('value_hash', '=', Buffer.from(value.valueHash)).executeTakeFirst()
+    const row = await db
+      .selectFrom('unique_value')
+      .select('value_hash')
+      .where('value_hash', '=', Buffer.from(value.valueHash))
+      .executeTakeFirst()
     if (row !== undefined) return true
   }
   return false

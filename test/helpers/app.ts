@@ -102,4 +102,3 @@ function createClock(): { readonly platform: Platform; readonly advance: (ms: nu
     },
   }
 }
-

@@ -50,7 +50,11 @@ export interface LoadPhone {
 }
 
 /** A client of the bank that acts for an application, made with an administrator's credential (`user:password`). */
-export async function openApplication(url: string, admin: string, applicationId: string): Promise<{ bank: Bank; close: () => Promise<void> }> {
+export async function openApplication(
+  url: string,
+  admin: string,
+  applicationId: string,
+): Promise<{ bank: Bank; close: () => Promise<void> }> {
   const administrator = createBank(url, admin)
   const known = await administrator.call('GET', `/admin/application?id=${encodeURIComponent(applicationId)}`)
   if (known.status !== 200) readApplication(await administrator.createApplication(applicationId))

@@ -52,7 +52,12 @@ export function mountCloudEndpoint(
   app.route({
     method: endpoint.method,
     url: endpoint.path,
-    schema: { ...(body && { body }), ...(querystring && { querystring }), ...(params && { params }), response: { 200: response } },
+    schema: {
+      ...(body && { body }),
+      ...(querystring && { querystring }),
+      ...(params && { params }),
+      response: { 200: response },
+    },
     attachValidation: true,
     // Runs after the credentials were checked and before the body is read.
     onRequest: async (request) => {
@@ -61,7 +66,14 @@ export function mountCloudEndpoint(
     handler: async (request) => {
       if (request.validationError) throw refuseStructure(request.validationError, invalidAs)
       const origin = `${request.protocol}://${request.host}`
-      const call = { body: request.body ?? {}, query: request.query, params: request.params, caller: callerOf(request), origin, parts }
+      const call = {
+        body: request.body ?? {},
+        query: request.query,
+        params: request.params,
+        caller: callerOf(request),
+        origin,
+        parts,
+      }
       return endpoint.handle(call)
     },
   })

@@ -19,7 +19,11 @@ export const rendering = {
   ROLE_FORBIDDEN: { status: 403, code: 'HTTP_403', message: 'Forbidden' },
   REGISTRATION_EXISTS: { status: 400, code: 'ERROR_REGISTRATION', message: 'The user has a registration already' },
   REGISTRATION_NOT_FOUND: { status: 400, code: 'ERROR_REGISTRATION_NOT_FOUND', message: 'No such registration' },
-  REGISTRATION_CHANGE_REFUSED: { status: 400, code: 'ERROR_REGISTRATION_CHANGE', message: 'The state of the registration does not allow the change' },
+  REGISTRATION_CHANGE_REFUSED: {
+    status: 400,
+    code: 'ERROR_REGISTRATION_CHANGE',
+    message: 'The state of the registration does not allow the change',
+  },
   ADMINISTRATION_REFUSED: { status: 400, code: 'ERROR_ADMIN', message: 'Invalid or unknown application, version or user' },
   UNAVAILABLE: { status: 503, code: 'HTTP_503', message: 'Service unavailable' },
   // Codes of the device API; no cloud endpoint throws them.

@@ -80,7 +80,8 @@ export const versionCreate = cloudEndpoint({
     try {
       await addVersion(parts, id, name)
     } catch (error) {
-      if (isUniqueViolation(error)) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `version ${name} exists`, cause: error })
+      if (isUniqueViolation(error))
+        throw new PawlError('ADMINISTRATION_REFUSED', { detail: `version ${name} exists`, cause: error })
       throw error
     }
     return readDetail(parts.db, id)

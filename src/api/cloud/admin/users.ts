@@ -101,7 +101,8 @@ export const userPassword = cloudEndpoint({
   }),
   response: Type.Object({ username: Type.String(), password: Type.String() }),
   async handle({ params: { name }, body: { password: chosen, keepPreviousSeconds = 0 }, parts }) {
-    if ((await findCredential(parts.db, name)) === undefined) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no user ${name}` })
+    if ((await findCredential(parts.db, name)) === undefined)
+      throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no user ${name}` })
     return { username: name, password: await parts.credentials.reset(name, chosen, keepPreviousSeconds) }
   },
 })

@@ -37,7 +37,8 @@ export const activationCreate = deviceEndpoint({
     customAttributes: Type.Record(Type.String(), Type.Unknown()),
   }),
   async handle({ request, nested, sealNested, applicationKey, parts }) {
-    if (request.type !== 'CODE') throw new PawlError('ACTIVATION_FAILED', { detail: `no provider for activations of type ${request.type}` })
+    if (request.type !== 'CODE')
+      throw new PawlError('ACTIVATION_FAILED', { detail: `no provider for activations of type ${request.type}` })
     const { code } = request.identityAttributes
     if (code === undefined) {
       throw new PawlError('REQUEST_INVALID', { violations: [{ fieldName: 'identityAttributes.code', hint: 'must be present' }] })

@@ -26,7 +26,11 @@ export const activationStatus = deviceEndpoint({
 /**
  * An activation that is unknown or has no keys yet gets random bytes, after the same computation: nobody learns which ids exist.
  */
-function encryptStatus(parts: DeviceParts, activation: ActivationRow | undefined, iv: { challenge: Uint8Array; nonce: Uint8Array } | undefined) {
+function encryptStatus(
+  parts: DeviceParts,
+  activation: ActivationRow | undefined,
+  iv: { challenge: Uint8Array; nonce: Uint8Array } | undefined,
+) {
   const { protocol, recordKeys, decoy, platform, settings } = parts
   const keys = activationKeysOf(recordKeys, protocol, activation)
   const blob = protocol.encryptStatusBlob(
@@ -50,5 +54,7 @@ function encryptStatus(parts: DeviceParts, activation: ActivationRow | undefined
 function parseChallenge(text: string): Uint8Array {
   const challenge = parseBase64(text, 16)
   if (challenge !== undefined) return challenge
-  throw new PawlError('REQUEST_INVALID', { violations: [{ fieldName: 'requestObject.challenge', hint: 'must be Base64 of 16 bytes' }] })
+  throw new PawlError('REQUEST_INVALID', {
+    violations: [{ fieldName: 'requestObject.challenge', hint: 'must be Base64 of 16 bytes' }],
+  })
 }

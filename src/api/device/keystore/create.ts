@@ -27,9 +27,16 @@ export const keystoreCreate = deviceEndpoint({
 })
 
 /** Always computed: a missing party is checked against the decoy. */
-function verify({ recordKeys, protocol, decoy }: DeviceParts, asked: TemporaryKeyRequest, { version, activation }: RequestParties): boolean {
+function verify(
+  { recordKeys, protocol, decoy }: DeviceParts,
+  asked: TemporaryKeyRequest,
+  { version, activation }: RequestParties,
+): boolean {
   const keys = activationKeysOf(recordKeys, protocol, activation) ?? decoy.activationKeys
-  return asked.verify(applicationSecretOf(recordKeys, decoy, version), asked.activationId === undefined ? undefined : keys.keyTransport)
+  return asked.verify(
+    applicationSecretOf(recordKeys, decoy, version),
+    asked.activationId === undefined ? undefined : keys.keyTransport,
+  )
 }
 
 function refusalOf(asked: TemporaryKeyRequest, { version, activation }: RequestParties): string | undefined {
@@ -69,4 +76,3 @@ function refuse(parts: DeviceParts, reason: string): PawlError {
   parts.events.temporaryKeyRefused({ reason })
   return new PawlError('TEMPORARY_KEY_FAILED', { detail: reason })
 }
-

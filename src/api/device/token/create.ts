@@ -14,7 +14,12 @@ export const tokenCreate = deviceEndpoint({
     covers: 'body',
   },
   encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/token/create' },
-  refusals: { envelope: 'AUTHENTICATION_REQUEST_INVALID', open: 'TOKEN_FAILED', plaintext: 'TOKEN_FAILED', request: 'TOKEN_FAILED' },
+  refusals: {
+    envelope: 'AUTHENTICATION_REQUEST_INVALID',
+    open: 'TOKEN_FAILED',
+    plaintext: 'TOKEN_FAILED',
+    request: 'TOKEN_FAILED',
+  },
   request: Type.Object({}),
   response: Type.Object({ tokenId: Type.String(), tokenSecret: Type.String() }),
   async handle({ activation, authorization, parts }) {

@@ -4,10 +4,16 @@ import { deviceEndpoint } from '../parts.ts'
 
 export const userInfo = deviceEndpoint({
   path: 'user/info',
+  // The contract serves protocol 3 under this path of protocol 4 too.
+  alsoAt: ['/v4/user/info'],
   order: ['envelope', 'open', 'validate'],
   encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation' },
   request: Type.Object({}),
-  response: Type.Object({ sub: Type.String(), jti: Type.String(), iat: Type.Integer({ description: 'seconds since 1970-01-01 UTC' }) }),
+  response: Type.Object({
+    sub: Type.String(),
+    jti: Type.String(),
+    iat: Type.Integer({ description: 'seconds since 1970-01-01 UTC' }),
+  }),
   async handle({ activation, parts }) {
     return { sub: activation.userId, jti: parts.platform.uuid(), iat: Math.floor(parts.platform.now() / 1000) }
   },

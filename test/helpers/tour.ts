@@ -1,0 +1,290 @@
+// A walk through every endpoint in every version, right and wrong, that notes each secret of phones and bank on its way.
+import { connect } from 'node:net'
+import type { Bank } from './bank.ts'
+import { basicAuthorization, createBank, readApplication, readQrCode } from './bank.ts'
+import type { HttpReply } from './http.ts'
+import { member, NO_BODY, send, sendJson } from './http.ts'
+import type { PhoneVersion } from './phone-crypto.ts'
+import { b64, hs256Jwt, PHONE_VERSIONS, random, unb64 } from './phone-crypto.ts'
+import { withHeader, withPair } from './phone-header.ts'
+import type { AppConfiguration, Prepared } from './phone-state.ts'
+import type { Secrets } from './secret-search.ts'
+import type { VirtualPhone } from './virtual-phone.ts'
+import { createPhone } from './virtual-phone.ts'
+
+export interface TourOptions {
+  readonly url: string
+  readonly adminUser: string
+  readonly adminPassword: string
+  readonly secrets: Secrets
+}
+
+/** Visits everything; throws when an answer is not the one that shows the place was reached. */
+export async function tour({ url, adminUser, adminPassword, secrets }: TourOptions): Promise<void> {
+  secrets.addText('password of the administrator', adminPassword)
+  secrets.addText('credential of the administrator', `${adminUser}:${adminPassword}`)
+  const admin = createBank(url, `${adminUser}:${adminPassword}`)
+  const app = noteApplication(secrets, await admin.createApplication(APPLICATION))
+  await visitAdministration(admin, secrets)
+  const bank = await visitUsers(admin, secrets)
+  for (const version of PHONE_VERSIONS) await visitDevice(bank, app, version, secrets)
+  await visitWrongPlaces(admin, app, secrets)
+}
+
+const APPLICATION = 'tour'
+
+function noteApplication(secrets: Secrets, reply: HttpReply): AppConfiguration {
+  const app = readApplication(reply)
+  secrets.addText('application secret', app.applicationSecret)
+  secrets.addBytes('bytes of the application secret', unb64(app.applicationSecret))
+  return app
+}
+
+async function visitAdministration(admin: Bank, secrets: Secrets): Promise<void> {
+  expectStatus(await admin.createApplication(APPLICATION), 400)
+  expectStatus(await admin.call('GET', '/admin/applications'), 200)
+  expectStatus(await admin.call('GET', `/admin/applications/${APPLICATION}`), 200)
+  expectStatus(await admin.call('PATCH', `/admin/applications/${APPLICATION}`, { isDefault: true, vaultFactors: [] }), 200)
+  const versions = `/admin/applications/${APPLICATION}/versions`
+  expectStatus(await admin.call('POST', versions, { name: 'second' }), 200)
+  noteApplication(secrets, await admin.call('GET', `/admin/application?id=${APPLICATION}&version=second`))
+  expectStatus(await admin.call('PATCH', `${versions}/second`, { isSupported: false }), 200)
+}
+
+/** Users with generated and chosen passwords; the bank of the tour is the last of them. */
+async function visitUsers(admin: Bank, secrets: Secrets): Promise<Bank> {
+  const application = APPLICATION
+  const note = (name: string, reply: HttpReply): string => {
+    const password = String(member(expectStatus(reply, 200).json, 'password'))
+    secrets.addText(name, password)
+    return password
+  }
+  const role = 'integration'
+  note('generated password', await admin.call('POST', '/admin/users', { username: 'generated', role, application }))
+  const chosen = 'chosen & "wörtlich" / ?'
+  note('chosen password', await admin.call('POST', '/admin/users', { username: 'chosen', role, application, password: chosen }))
+  expectStatus(await admin.as(`chosen:${chosen}`).view('nobody'), 200)
+  expectStatus(await admin.call('POST', '/admin/users', { username: 'chosen', role, application, password: chosen }), 400)
+  const keepPreviousSeconds = 60
+  note('password after a reset', await admin.call('POST', '/admin/users/generated/password', { keepPreviousSeconds }))
+  const second = 'second chosen password'
+  note('chosen at a reset', await admin.call('POST', '/admin/users/chosen/password', { password: second, keepPreviousSeconds }))
+  note('password of one removed', await admin.call('POST', '/admin/users', { username: 'short-lived', role: 'internal' }))
+  expectStatus(await admin.call('DELETE', '/admin/users/short-lived'), 200)
+  expectStatus(await admin.call('GET', '/admin/users'), 200)
+  expectStatus(await admin.as(`chosen:${second}`).call('GET', '/admin/users'), 403)
+  const wrong = 'a wrong password, typed by a person'
+  secrets.addText('wrong password', wrong)
+  expectStatus(await admin.as(`chosen:${wrong}`).view('nobody'), 401)
+  secrets.addText('credential of the bank', `chosen:${second}`)
+  return admin.as(`chosen:${second}`)
+}
+
+/** One phone through its whole life, and one in each state that stays in the database. */
+async function visitDevice(bank: Bank, app: AppConfiguration, version: PhoneVersion, secrets: Secrets): Promise<void> {
+  const dialect = version === '3.1' ? 'Svc' : 'PowerAuth'
+  const stops = { removed: 'remove', active: 'use', pending: 'activate', created: 'register' } as const
+  for (const [name, stop] of Object.entries(stops)) {
+    const userId = `tour-${version}-${name}`
+    const qrCode = expectStatus(await bank.register(userId), 200)
+    const { code } = readQrCode(qrCode)
+    secrets.addText('activation code', code)
+    expectStatus(await bank.view(userId), 200)
+    if (stop === 'register') continue
+    const phone = createPhone({ url: bank.url, app, version, dialect, compressed: version !== '3.0' })
+    const activationOtp = `otp-${b64(random(9))}`
+    secrets.addText('activation OTP', activationOtp)
+    await phone.activate(code, { layer2: { activationOtp } })
+    note(secrets, phone)
+    if (stop === 'activate') continue
+    expectStatus(await bank.commit(userId), 200)
+    await usePhone(phone, secrets)
+    await refusePhone(phone, bank, userId, secrets)
+    if (stop === 'remove') await phone.exchange(phone.prepareRemove())
+    note(secrets, phone)
+  }
+}
+
+async function usePhone(phone: VirtualPhone, secrets: Secrets): Promise<void> {
+  await phone.readStatus({ withChallenge: true })
+  await phone.readStatus({ withChallenge: false })
+  for (const factors of ['possession', 'possession_knowledge', 'possession_biometry'] as const) {
+    await sendNoted(phone, phone.prepareValidation({ body: 'pay', factors }), 200, secrets)
+  }
+  await sendNoted(phone, phone.prepareValidation({ method: 'GET', query: 'amount=1' }), 200, secrets)
+  for (const method of ['PUT', 'DELETE']) await sendNoted(phone, phone.prepareValidation({ method }), 200, secrets)
+  await phone.fetchTemporaryKey('application')
+  await phone.fetchTemporaryKey('activation')
+  const gone = await phone.createToken('possession')
+  const token = await phone.createToken()
+  note(secrets, phone)
+  await phone.exchange(phone.prepareTokenRemove(gone.id))
+  await phone.exchange(await phone.prepareDetail(token))
+  await phone.exchange(await phone.prepareUserInfo())
+  await phone.exchange(await phone.prepareRename('Renamed phone'))
+  secrets.addBytes('vault key', await phone.exchange(await phone.prepareVaultUnlock()))
+  note(secrets, phone)
+}
+
+/** Wrong codes, digests and envelopes, until the activation is blocked; the bank unblocks it. */
+async function refusePhone(phone: VirtualPhone, bank: Bank, userId: string, secrets: Secrets): Promise<void> {
+  const [token] = phone.state.tokens.slice(-1)
+  if (!token) throw new Error('the phone has no token')
+  const wrongKeys = { knowledge: random(16) }
+  secrets.addBytes('key of a wrong PIN', wrongKeys.knowledge)
+  expectStatus(await phone.send(await phone.prepareVaultUnlock({ factors: 'possession' })), 400)
+  expectStatus(await phone.send(await phone.prepareVaultUnlock({ wrongKeys })), 401)
+  expectStatus(await phone.send(await phone.prepareTokenCreate({ wrongKeys })), 401)
+  expectStatus(await phone.send(await phone.prepareRename('wrong', { wrongKeys })), 401)
+  expectStatus(await phone.send(phone.prepareRemove({ wrongKeys })), 401)
+  expectStatus(await phone.send(await phone.prepareDetail({ ...token, secret: wrongKeys.knowledge })), 401)
+  expectStatus(
+    await phone.send(await phone.prepareUserInfo({ alterEnvelope: (envelope) => ({ ...envelope, mac: b64(random(32)) }) })),
+    400,
+  )
+  await sendNoted(phone, phone.prepareValidation({ wrongKeys }), 401, secrets)
+  await sendNoted(phone, phone.prepareValidation(), 401, secrets)
+  expectStatus(await bank.change(userId, 'UNBLOCK'), 200)
+  expectStatus(await bank.change(userId, 'BLOCK', { blockReason: 'LOST' }), 200)
+  expectStatus(await bank.change(userId, 'UNBLOCK'), 200)
+  note(secrets, phone)
+}
+
+/** Every secret the phone has now: keys, device key, counter, tokens. */
+function note(secrets: Secrets, phone: VirtualPhone): void {
+  for (const [name, bytes] of Object.entries(phone.secrets())) secrets.addBytes(`${name} of a phone`, bytes)
+}
+
+/** Sends a request and notes the counter and the code, which from 3.1 on is long enough to be looked for. */
+async function sendNoted(phone: VirtualPhone, request: Prepared<unknown>, status: number, secrets: Secrets): Promise<void> {
+  secrets.addBytes('ctrData of a phone', phone.state.ctrData)
+  const header = Object.values(request.headers).find((value) => value.includes('pa_signature=')) ?? ''
+  const [, code = ''] = /pa_signature="([^"]+)"/.exec(header) ?? []
+  if (code.length > 20) secrets.addText('authentication code', code)
+  expectStatus(await phone.send(request), status)
+}
+
+/** Secrets where they do not belong: queries, paths, malformed bodies, wrong headers. None of it is served. */
+async function visitWrongPlaces(admin: Bank, app: AppConfiguration, secrets: Secrets): Promise<void> {
+  const { url } = admin
+  const password = 'misplaced-password-of-the-bank'
+  const key = b64(random(16))
+  secrets.addText('misplaced password', password)
+  secrets.addBytes('misplaced key', unb64(key))
+  const inQuery = `password=${password}&key=${encodeURIComponent(key)}`
+  for (const path of [
+    '/registration',
+    '/admin/application',
+    '/admin/users',
+    '/pa/v3/status',
+    '/pa/v3/signature/validate',
+    '/unknown',
+  ]) {
+    for (const method of ['GET', 'POST', 'PUT']) {
+      const headers = basicAuthorization(admin.credential)
+      const reply = await send(url, { method, path: `${path}?${inQuery}`, headers, body: NO_BODY })
+      if (reply.status >= 500) throw new Error(`${method} ${path}: HTTP ${reply.status} ${reply.text}`)
+    }
+  }
+  for (const path of [`/${password}`, `/pa/v3/${password}`, `/pa/v3/%zz${password}`, `/%zz?${inQuery}`]) {
+    expectClientError(await sendJson(url, 'GET', path))
+  }
+  await visitWrongBodies(admin, password, key)
+  await visitWrongHeaders(admin, app, password, key)
+  await sendGarbage(url, password)
+}
+
+async function visitWrongBodies(admin: Bank, password: string, key: string): Promise<void> {
+  const { url } = admin
+  const whole = JSON.stringify({ username: 'misplaced', role: 'integration', password, key })
+  for (const body of [whole.slice(0, -1), `${whole},`, password, `"${password}"`, `[${whole}]`]) {
+    expectClientError(await admin.callRaw('POST', '/admin/users', body, 'application/json'))
+    expectClientError(await admin.callRaw('POST', '/registration', body, 'application/json'))
+    expectClientError(await sendBody(url, '/pa/v3/keystore/create', body))
+    expectClientError(await sendBody(url, '/pa/v3/activation/status', body))
+    expectClientError(await sendBody(url, '/pa/v3/activation/create', body))
+  }
+  expectClientError(await admin.callRaw('POST', '/admin/users', whole, 'text/plain'))
+  expectClientError(await admin.call('POST', '/admin/users', { username: 'misplaced', role: password, password: [password] }))
+  expectClientError(
+    await admin.call('POST', '/admin/users', { username: 'misplaced', role: 'integration', application: 'none', password }),
+  )
+  expectClientError(await admin.call('POST', `/admin/users/${password}/password`, { password }))
+  const jwt = hs256Jwt({ applicationKey: key, activationId: key, challenge: key, password }, random(16))
+  expectClientError(await sendJson(url, 'POST', '/pa/v3/keystore/create', { requestObject: { jwt } }))
+  expectClientError(await sendJson(url, 'POST', '/pa/v3/keystore/create', { requestObject: { jwt: password } }))
+  await sendJson(url, 'POST', '/pa/v3/activation/status', { requestObject: { activationId: key, challenge: password } })
+}
+
+async function visitWrongHeaders(admin: Bank, app: AppConfiguration, password: string, key: string): Promise<void> {
+  const { url } = admin
+  for (const value of [`Basic ${password}`, `Basic ${b64(Buffer.from(password))}`, `Bearer ${password}`, password]) {
+    expectStatus(await sendJson(url, 'GET', '/registration?userId=x', undefined, { Authorization: value }), 401)
+  }
+  const stranger = createPhone({ url, app, version: '3.1' })
+  stranger.state.activationId = '6fc4f0e4-6ab0-4d02-a5ba-0bd1bd8a2d5a'
+  stranger.state.ctrData = random(16)
+  stranger.state.serverPublicKey = app.masterPublicKey
+  const own = random(16)
+  stranger.state.keys = {
+    masterSecret: own,
+    possession: own,
+    knowledge: own,
+    biometry: own,
+    transport: own,
+    transportIv: own,
+    transportCtr: own,
+    vault: own,
+  }
+  for (const pair of [
+    'pa_activation_id',
+    'pa_application_key',
+    'pa_nonce',
+    'pa_signature_type',
+    'pa_signature',
+    'pa_version',
+    'password',
+  ]) {
+    expectClientError(await stranger.send(withPair(stranger.prepareValidation(), pair, key)))
+    expectClientError(await stranger.send(withPair(stranger.prepareValidation(), pair, password)))
+  }
+  for (const pair of ['application_key', 'activation_id', 'version']) {
+    expectClientError(await stranger.send(withPair(await stranger.prepareUserInfo(), pair, key)))
+    expectClientError(await stranger.send(withPair(await stranger.prepareUserInfo(), pair, app.applicationSecret)))
+  }
+  for (const name of [
+    'X-PowerAuth-Authorization',
+    'X-PowerAuth-Encryption',
+    'X-PowerAuth-Token',
+    'X-Svc-Token',
+    'User-Agent',
+    'Cookie',
+  ]) {
+    const request = stranger.prepareValidation()
+    expectClientError(await stranger.send(withHeader(request, name, `PowerAuth ${password} key="${key}"`)))
+  }
+}
+
+/** What is not HTTP: the server answers 400 and closes. */
+function sendGarbage(url: string, password: string): Promise<void> {
+  const { hostname, port } = new URL(url)
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname)
+    socket.once('error', reject)
+    socket.once('close', () => resolve())
+    socket.resume()
+    socket.end(`GET /?password=${password} HTTP/1.1\r\nContent-Length: ${password}\r\nX-Password: ${password}\r\n\r\n`)
+  })
+}
+
+const sendBody = (url: string, path: string, body: string): Promise<HttpReply> =>
+  send(url, { method: 'POST', path, headers: { 'Content-Type': 'application/json' }, body: Buffer.from(body) })
+
+function expectStatus(reply: HttpReply, status: number): HttpReply {
+  if (reply.status !== status) throw new Error(`HTTP ${reply.status} instead of ${status}: ${reply.text}`)
+  return reply
+}
+
+function expectClientError(reply: HttpReply): void {
+  if (reply.status < 400 || reply.status >= 500) throw new Error(`HTTP ${reply.status} instead of a refusal: ${reply.text}`)
+}
