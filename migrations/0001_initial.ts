@@ -122,6 +122,7 @@ const statements = [
     username text primary key,
     role text not null check (role in ('admin', 'integration', 'internal')),
     application_id text references application,
+    salt bytea not null, -- of all its passwords, so that one slow hash checks them all
     is_disabled boolean not null default false,
     expires_at timestamptz,
     created_at timestamptz not null
@@ -131,7 +132,6 @@ const statements = [
     credential_password_id text primary key,
     username text not null references credential on delete cascade,
     scheme text not null check (scheme in ('generated', 'chosen')),
-    salt bytea not null,
     password_hash bytea not null, -- keyed
     expires_at timestamptz,
     created_at timestamptz not null

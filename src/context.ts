@@ -60,7 +60,7 @@ export async function createContext(
       log,
       credentials,
       protocol: v3,
-      decoy: createDecoy(v3, platform),
+      decoy: createDecoy(v3, recordKeys, platform),
       pingDatabase: () => pingDatabase(db),
       dataLocation: database.location,
       firstStart: generated === undefined ? undefined : { adminUser: config.adminUser, adminPassword: generated },

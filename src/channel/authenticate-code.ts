@@ -64,7 +64,7 @@ function judge(parts: ChannelParts, protocol: Protocol, attempt: CodeAttempt, { 
   const keys = activationKeysOf(recordKeys, protocol, activation)
   const { method, resourceId } = attempt
   const applicationSecret = applicationSecretOf(recordKeys, decoy, version)
-  const ctrData = (keys && ctrDataOf(recordKeys, activation)) ?? decoy.ctrData
+  const ctrData = (keys && ctrDataOf(recordKeys, activation)) ?? decoy.openCtrData()
   let move: CounterMove | undefined
   for (const body of attempt.bodies) {
     const signedData = protocol.signedData({ method, resourceId, nonce: header.nonce, body, applicationSecret })
@@ -111,7 +111,7 @@ async function storeVerdict(
     userId: activation?.userId ?? null,
     activationId: attempt.header.activationId,
     eventType: judged.refusal ?? 'signature_ok',
-    eventData: `${attempt.method}\n${attempt.resourceId}\n${describeBody(attempt)}`,
+    eventData: `${attempt.method}\n${attempt.resourceId}\n${describeBody(attempt, activation !== undefined)}`,
     occurredAt: at,
   }
   const { move, decision } = judged
@@ -144,8 +144,10 @@ const changesAnything = (activation: ActivationRow, decision: AuthenticationDeci
   decision.valid || decision.failedAttempts !== activation.failedAttempts || decision.state !== activation.state
 
 /** The body for the audit log: text up to 4 KiB, anything else by its length. */
-function describeBody({ bodies: [body = NO_BODY], isConfidential }: CodeAttempt): string {
+function describeBody({ bodies: [body = NO_BODY], isConfidential }: CodeAttempt, isKnown: boolean): string {
   if (isConfidential) return `[encrypted, ${body.length} bytes]`
+  // What a stranger sends is not worth its room.
+  if (!isKnown) return `[${body.length} bytes]`
   const cut = body.length > AUDIT_BODY_BYTES_MAX
   try {
     // A cut in the middle of a character would not be UTF-8; the three bytes before cannot start a longer one.

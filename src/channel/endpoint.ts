@@ -3,7 +3,6 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import type { ErrorCode } from '../lib/errors.ts'
 import type { AuthorizationHeader, Factors, Scope } from '../protocol/protocol.ts'
 import type { ActivationRow } from '../storage/activations.ts'
-import type { ActivationState } from '../storage/schema.ts'
 import type { ChannelParts } from './parts.ts'
 
 /**
@@ -63,7 +62,11 @@ export interface DeviceEndpoint<
   }
   /** Factor combinations a token must have been made with. */
   readonly token?: { readonly factors: readonly Factors[] }
-  readonly encrypt?: { readonly scope: Scope; readonly sharedInfo1: string; readonly states?: readonly ActivationState[] }
+  readonly encrypt?: {
+    readonly scope: Scope
+    readonly sharedInfo1: string /** What the activation or version may not do is told by the refused code, not by the envelope (v3 §12, step 3). */
+    readonly leavesStateToCode?: boolean
+  }
   readonly nested?: { readonly sharedInfo1: string; readonly request: N; readonly pick: (request: Static<Q>) => unknown }
   readonly refusals?: Partial<Refusals>
   /** Schema of the JSON body or plaintext; without it the body is not parsed. */

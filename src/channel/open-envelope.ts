@@ -4,7 +4,6 @@ import { openPrivateKey, places } from '../domain/secrets.ts'
 import type { Envelope, EnvelopeContext, OpenedEnvelope, Protocol } from '../protocol/protocol.ts'
 import { findMasterKeyPair } from '../storage/applications.ts'
 import { type ActivationRow, findRequestParties, type RequestParties } from '../storage/activations.ts'
-import type { ActivationState } from '../storage/schema.ts'
 import { findTemporaryKey } from '../storage/temporary-keys.ts'
 import { anyUniqueValueUsed, type UniqueValue } from '../storage/unique-values.ts'
 import type { ChannelParts } from './parts.ts'
@@ -14,8 +13,8 @@ import { activationKeysOf, applicationSecretOf, serverPrivateKeyOf } from './sec
 export interface OpenRequest {
   readonly context: EnvelopeContext
   readonly envelope: Envelope
-  /** Activation states in which the envelope may be opened. */
-  readonly states: readonly ActivationState[]
+  /** The version must be supported and the activation ACTIVE; otherwise the endpoint's code decides that. */
+  readonly isStateChecked: boolean
 }
 
 export interface Opened {
@@ -29,7 +28,7 @@ export interface Opened {
 
 /** Opens an envelope; undefined for everything that is wrong with it. The log knows which. */
 export async function openRequest(parts: ChannelParts, protocol: Protocol, request: OpenRequest): Promise<Opened | undefined> {
-  const { context, envelope, states } = request
+  const { context, envelope, isStateChecked } = request
   const refuse = (reason: string): undefined => {
     const { activationId, applicationKey } = context
     parts.events.envelopeRefused({ activationId, applicationKey, reason })
@@ -42,11 +41,12 @@ export async function openRequest(parts: ChannelParts, protocol: Protocol, reque
     privateKey: keys.privateKey ?? parts.decoy.privateKey,
     keyTransport: keys.keyTransport ?? parts.decoy.activationKeys.keyTransport,
   })
-  if (parties.version?.isSupported !== true) return refuse('application version unknown or unsupported')
+  if (parties.version === undefined) return refuse('application version unknown')
+  if (isStateChecked && !parties.version.isSupported) return refuse('application version unsupported')
   if (keys.privateKey === undefined) return refuse(keys.missing)
   if (opened === undefined) return refuse('wrong MAC or padding')
-  if (context.scope === 'ACTIVATION_SCOPE' && !isUsable(parties, states))
-    return refuse('activation unknown, foreign, or not in a usable state')
+  if (context.scope === 'ACTIVATION_SCOPE' && !isUsable(parties, isStateChecked))
+    return refuse('activation unknown, foreign or not active')
   const { requestWindowSeconds } = parts.settings
   if (envelope.timestamp !== undefined && !isInWindow(parts.platform.now(), envelope.timestamp, requestWindowSeconds)) {
     return refuse('timestamp outside the window')
@@ -104,5 +104,5 @@ async function findTemporaryPrivateKey(
 const isOwn = ({ version, activation }: RequestParties): boolean =>
   version !== undefined && version.applicationId === activation?.applicationId
 
-const isUsable = (parties: RequestParties, states: readonly ActivationState[]): boolean =>
-  isOwn(parties) && parties.activation !== undefined && states.includes(parties.activation.state)
+const isUsable = (parties: RequestParties, isStateChecked: boolean): boolean =>
+  isOwn(parties) && (!isStateChecked || parties.activation?.state === 'ACTIVE')

@@ -1,7 +1,7 @@
 // How a phone's request is served: headers, the checks in the endpoint's order, what may be used once, the handler, the seal.
 import type { TSchema } from '@sinclair/typebox'
 import { compileParser, type Parser } from '../http/validation.ts'
-import { parseJson, refuseNul } from '../http/raw-body.ts'
+import { parseJson, refuseUnstorable } from '../http/raw-body.ts'
 import { utf8 } from '../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
 import type { AuthorizationHeader, Envelope, EnvelopeContext, OpenedEnvelope, Protocol } from '../protocol/protocol.ts'
@@ -73,11 +73,13 @@ function begin<P extends ChannelParts>(fixed: Fixed<P>, request: DeviceRequest):
   const headers = readProtocolHeaders(request.headers)
   if (endpoint.order.some((step) => step === 'envelope' || step === 'validate')) refuseContentType(request)
   const isSigned = endpoint.authenticate !== undefined || endpoint.token !== undefined
-  if (headers.isMalformed)
+  const readsHeaders = isSigned || endpoint.encrypt !== undefined
+  if (readsHeaders && headers.isMalformed)
     throw new PawlError(isSigned ? 'AUTHENTICATION_CODE_INVALID' : 'ENCRYPTION_FAILED', {
       detail: 'protocol headers contradict each other',
     })
-  const { authorization: value, schemes } = headers
+  const { schemes } = headers
+  const value = readsHeaders ? headers.authorization : undefined
   if (endpoint.authenticate && value === undefined)
     throw new PawlError(refusals.headerMissing, { detail: 'no authorization header' })
   const authorization = value === undefined ? undefined : protocol.parseAuthorizationHeader(value, schemes)
@@ -123,7 +125,10 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
       json = parseJson(request.body)
     } catch (error) {
       // Where the code covers these very bytes it is checked first: only its owner learns what is wrong with them.
-      if (endpoint.authenticate?.covers === 'body') await steps.authenticate(state)
+      if (endpoint.authenticate?.covers === 'body') {
+        await steps.factors(state)
+        await steps.authenticate(state)
+      }
       throw error
     }
     state.envelope = protocol.parseEnvelope(state.context, json)
@@ -133,8 +138,8 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
   async open(state) {
     const { parts, protocol, endpoint, refusals } = state
     const context = required(state.context, 'context')
-    const states = endpoint.encrypt?.states ?? (['ACTIVE'] as const)
-    const opened = await openRequest(parts, protocol, { context, envelope: required(state.envelope, 'envelope'), states })
+    const isStateChecked = endpoint.encrypt?.leavesStateToCode !== true
+    const opened = await openRequest(parts, protocol, { context, envelope: required(state.envelope, 'envelope'), isStateChecked })
     if (opened === undefined) throw new PawlError(refusals.open, { detail: 'the envelope does not open' })
     state.opened = opened.envelope
     state.activation ??= opened.activation
@@ -149,12 +154,12 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
     const envelope = protocol.parseEnvelope(context, pick(state.parsed))
     if (envelope === undefined) throw new PawlError('REQUEST_INVALID', { detail: 'the nested envelope is not well-formed' })
     const isSameKey = envelope.temporaryKeyId === state.envelope?.temporaryKeyId
-    const opened = isSameKey ? await openRequest(parts, protocol, { context, envelope, states: [] }) : undefined
+    const opened = isSameKey ? await openRequest(parts, protocol, { context, envelope, isStateChecked: true }) : undefined
     if (opened === undefined) throw new PawlError(refusals.open, { detail: 'the nested envelope does not open' })
     state.nested = opened.envelope
     state.uniqueValues.push(...opened.uniqueValues)
     const json = parseOr(refusals.plaintext, () => parseJson(opened.envelope.plaintext))
-    state.nestedRequest = parseOr(refusals.request, () => required(state.parsers.nested, 'nested')(refuseNul(json)))
+    state.nestedRequest = parseOr(refusals.request, () => required(state.parsers.nested, 'nested')(refuseUnstorable(json)))
   },
 
   async validate(state) {
@@ -164,7 +169,7 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
     const isEmpty = (opened?.plaintext ?? request.body).length === 0
     const parseBytes = () => (opened ? parseOr(refusals.plaintext, () => parseJson(opened.plaintext)) : parseJson(request.body))
     const json = isEmpty ? {} : parseBytes()
-    state.parsed = parseOr(refusals.request, () => parse(refuseNul(json)))
+    state.parsed = parseOr(refusals.request, () => parse(refuseUnstorable(json)))
   },
 
   async authenticate(state) {

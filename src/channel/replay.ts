@@ -13,12 +13,15 @@ export function envelopeValue(context: EnvelopeContext, envelope: Envelope, wind
   const identifier = context.activationId ?? ''
   return {
     valueHash: hashUniqueValue(`envelope/${context.scope}`, identifier, envelope.uniqueValue),
-    expiresAt: new Date(envelope.timestamp + (windowSeconds + 1) * 1000),
+    expiresAt: new Date(envelope.timestamp + (windowSeconds + CLOCK_SKEW_SECONDS) * 1000),
   }
 }
 
 /** The value a token header uses up. */
 export const tokenValue = (header: TokenHeader, windowSeconds: number): UniqueValue => ({
   valueHash: hashUniqueValue('token', header.tokenId, header.nonce),
-  expiresAt: new Date(header.timestamp + (windowSeconds + 1) * 1000),
+  expiresAt: new Date(header.timestamp + (windowSeconds + CLOCK_SKEW_SECONDS) * 1000),
 })
+
+// Values are kept this much longer than their window, for processes whose clocks differ.
+const CLOCK_SKEW_SECONDS = 60

@@ -15,17 +15,21 @@ export interface Decoy {
   readonly applicationSecret: string
   readonly activationKeys: ActivationKeys
   readonly privateKey: KeyObject
-  /** 16 bytes. */
-  readonly ctrData: Uint8Array
+  /** 16 bytes, opened as a real one is. */
+  readonly openCtrData: () => Uint8Array
 }
 
 /** Makes the decoy of this process. */
-export const createDecoy = (protocol: Protocol, platform: Platform): Decoy => ({
-  applicationSecret: toBase64(platform.randomBytes(16)),
-  activationKeys: protocol.deriveActivationKeys(platform.randomBytes(16)),
-  privateKey: createKeyPair().privateKey,
-  ctrData: platform.randomBytes(16),
-})
+export function createDecoy(protocol: Protocol, recordKeys: RecordKeys, platform: Platform): Decoy {
+  const place = places.ctrData('decoy')
+  const sealed = recordKeys.seal(place, platform.randomBytes(16))
+  return {
+    applicationSecret: toBase64(platform.randomBytes(16)),
+    activationKeys: protocol.deriveActivationKeys(platform.randomBytes(16)),
+    privateKey: createKeyPair().privateKey,
+    openCtrData: () => recordKeys.open(place, sealed),
+  }
+}
 
 /** The application secret of a version, or the decoy's. */
 export const applicationSecretOf = (keys: RecordKeys, decoy: Decoy, version: VersionRow | undefined): string =>

@@ -11,6 +11,7 @@ import {
   storeKeyExchange,
 } from '../storage/activations.ts'
 import type { Db } from '../storage/database.ts'
+import { createAuditEvent } from './audit.ts'
 import { parseActivationCode } from './activation-code.ts'
 import type { RecordKeys } from './record-keys.ts'
 import { isExpired } from './registration.ts'
@@ -109,19 +110,12 @@ export async function removeActivation(parts: ActivationParts, activationId: str
 }
 
 async function remove(parts: ActivationParts, activation: ActivationRow, reason: string | null): Promise<boolean> {
-  const { activationId, applicationId, userId, rowVersion, state: from } = activation
+  const { activationId, rowVersion, state: from } = activation
   const at = new Date(parts.platform.now())
   const isStored = await changeState(
     parts.db,
     { activationId, rowVersion, from, to: 'REMOVED', reason, externalUserId: null, at },
-    {
-      applicationId,
-      userId,
-      activationId,
-      eventType: 'registration_removed',
-      eventData: JSON.stringify({ reason: reason ?? undefined }),
-      occurredAt: at,
-    },
+    createAuditEvent(activation, 'registration_removed', { reason }, at.getTime()),
   )
   if (isStored) parts.events.registrationChanged({ activationId, from, to: 'REMOVED', reason })
   return isStored

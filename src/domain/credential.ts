@@ -1,19 +1,13 @@
 // Credentials of the cloud API (cloud §2): HTTP Basic users with a role and, for the bank's systems, one application.
-//
-// Generated passwords carry 256 random bits and are stored as a keyed hash; passwords chosen by a person pass scrypt first. Whatever
-// is wrong with a credential, the refusal costs at least one scrypt, so that time does not tell an unknown user from a wrong password.
 import type { KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { hmac, importHmacKey } from '../crypto/hmac.ts'
-import { hashPassword } from '../crypto/password-hash.ts'
 import { toBase64, toBase64Url } from '../lib/base64.ts'
-import { concat, equalConstantTime, u32, utf8 } from '../lib/bytes.ts'
+import { concat, equalPublic, u32, utf8 } from '../lib/bytes.ts'
 import { PawlError, StartError } from '../lib/errors.ts'
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
-import { createSemaphore } from '../lib/semaphore.ts'
 import {
-  type CredentialWithPasswords,
   findCredential,
   hasAdmin,
   insertCredential,
@@ -23,6 +17,7 @@ import {
 } from '../storage/credentials.ts'
 import { type Db, inTransaction, isUniqueViolation } from '../storage/database.ts'
 import type { Role } from '../storage/schema.ts'
+import { createPasswords, usablePasswords } from './password.ts'
 
 export interface CredentialParts {
   readonly db: Db
@@ -65,29 +60,11 @@ export interface NewUser {
 
 /** The credentials of one installation. */
 export function createCredentials(parts: CredentialParts): Credentials {
-  const { db, platform, installationKeys, settings, events } = parts
+  const { db, platform, installationKeys } = parts
+  const passwords = createPasswords(installationKeys.credentialHash)
+  const throttle = createThrottle(parts)
   const cacheKey = importHmacKey(platform.randomBytes(32))
-  const verified = new LRUCache<string, { caller: Caller; until: number }>({ max: 1_000 })
-  const failures = new LRUCache<string, { count: number; until: number }>({ max: 100_000 })
-  const runScrypt = createSemaphore(SCRYPTS_AT_ONCE, SCRYPTS_WAITING_MAX)
-  const slowHash = (password: string, salt: Uint8Array) => runScrypt(() => hashPassword(utf8(password), salt))
-
-  /** Stored form of a password: HMAC-SHA-256 under the installation's key, 32 bytes. */
-  const hashOf = async (scheme: PasswordRow['scheme'], password: string, salt: Uint8Array): Promise<Uint8Array> =>
-    hmac(
-      installationKeys.credentialHash,
-      concat(utf8(scheme), salt, scheme === 'chosen' ? await slowHash(password, salt) : utf8(password)),
-    )
-
-  const isRight = async (credential: CredentialWithPasswords | undefined, password: string, now: number): Promise<boolean> => {
-    const usable = credential?.passwords.filter(({ expiresAt }) => expiresAt === null || expiresAt.getTime() > now) ?? []
-    let right = false
-    for (const { scheme, salt, passwordHash } of usable) {
-      if (equalConstantTime(passwordHash, await hashOf(scheme, password, salt))) right = true
-    }
-    if (!right && !usable.some(({ scheme }) => scheme === 'chosen')) await slowHash(password, NO_SALT)
-    return right
-  }
+  const verified = new LRUCache<string, Verified>({ max: 1_000 })
 
   const verify: Credentials['verify'] = async (username, password, source) => {
     const now = platform.now()
@@ -95,60 +72,82 @@ export function createCredentials(parts: CredentialParts): Credentials {
     const known = verified.get(key)
     if (known && known.until > now) return known.caller
     const credential = await findCredential(db, username)
-    const isUsable =
-      credential !== undefined && !credential.isDisabled && !(credential.expiresAt && credential.expiresAt.getTime() <= now)
-    if (!(await isRight(credential, password, now)) || !isUsable) throw countFailure(username, source, now)
-    const { role, applicationId } = credential
+    // A password that was right before is so as long as its row is there: no second scrypt.
+    const remembered =
+      known && usablePasswords(credential, now).find((row) => equalPublic(row.passwordHash, known.row.passwordHash))
+    const row = remembered ?? (await passwords.findMatch(credential, password, now, source))
+    if (credential === undefined || row === undefined) throw throttle.count(username, source, now)
+    const { role, applicationId, expiresAt } = credential
     const caller = { username, role, applicationId }
-    verified.set(key, { caller, until: Math.min(now + CACHE_MS, credential.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY) })
+    const ends = [expiresAt, row.expiresAt].map((end) => end?.getTime() ?? Number.POSITIVE_INFINITY)
+    verified.set(key, { caller, row, until: Math.min(now + CACHE_MS, ...ends) })
     return caller
   }
 
-  const countFailure = (username: string, source: string, now: number): PawlError => {
-    const pair = `${source}\0${username.slice(0, 255)}`
-    const before = failures.get(pair)
-    const current = before && before.until > now ? before : { count: 0, until: now + 60_000 }
-    failures.set(pair, { ...current, count: current.count + 1 })
-    events.credentialRefused({ username: username.slice(0, 255), source, reason: 'unknown, disabled, expired or wrong password' })
-    if (current.count < settings.credentialFailuresPerMinute) return new PawlError('CREDENTIALS_INVALID')
-    return new PawlError('TOO_MANY_REQUESTS', { retryAfterSeconds: Math.max(1, Math.ceil((current.until - now) / 1000)) })
-  }
-
-  const createPassword = async (chosen: string | undefined): Promise<{ password: string; row: NewPassword }> => {
+  const createPassword = async (
+    chosen: string | undefined,
+    salt: Uint8Array,
+  ): Promise<{ password: string; row: NewPassword }> => {
     const password = chosen ?? toBase64Url(platform.randomBytes(32))
     const scheme = chosen === undefined ? 'generated' : 'chosen'
-    const salt = platform.randomBytes(16)
-    const passwordHash = await hashOf(scheme, password, salt)
-    return { password, row: { passwordId: platform.uuid(), scheme, salt, passwordHash, createdAt: new Date(platform.now()) } }
+    const passwordHash = await passwords.hash(scheme, password, salt)
+    return { password, row: { passwordId: platform.uuid(), scheme, passwordHash, createdAt: new Date(platform.now()) } }
   }
 
-  const create: Credentials['create'] = async ({ username, role, applicationId, password: chosen, expiresAt }) => {
-    const { password, row } = await createPassword(chosen)
+  const create: Credentials['create'] = async ({ password: chosen, ...user }) => {
+    const salt = platform.randomBytes(16)
+    const { password, row } = await createPassword(chosen, salt)
     try {
       await inTransaction(db, async (tx) => {
-        await insertCredential(tx, { username, role, applicationId, expiresAt, createdAt: row.createdAt })
-        await replacePassword(tx, username, row, null)
+        await insertCredential(tx, { ...user, salt, createdAt: row.createdAt })
+        await replacePassword(tx, user.username, row, null)
       })
     } catch (error) {
-      if (isUniqueViolation(error))
-        throw new PawlError('ADMINISTRATION_REFUSED', { detail: `user ${username} exists`, cause: error })
-      throw error
+      if (!isUniqueViolation(error)) throw error
+      throw new PawlError('ADMINISTRATION_REFUSED', { detail: `user ${user.username} exists`, cause: error })
     }
     return password
   }
 
   const reset: Credentials['reset'] = async (username, chosen, keepPreviousSeconds) => {
-    const { password, row } = await createPassword(chosen)
+    const credential = await findCredential(db, username)
+    const { password, row } = await createPassword(chosen, credential?.salt ?? new Uint8Array(16))
     const previousExpiresAt = keepPreviousSeconds > 0 ? new Date(platform.now() + keepPreviousSeconds * 1000) : null
-    await inTransaction(db, (tx) => replacePassword(tx, username, row, previousExpiresAt))
+    const isReplaced =
+      credential !== undefined && (await inTransaction(db, (tx) => replacePassword(tx, username, row, previousExpiresAt)))
+    if (!isReplaced) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no user ${username}` })
     verified.clear()
     return password
   }
 
   const isPassword: Credentials['isPassword'] = async (username, password) =>
-    isRight(await findCredential(db, username), password, platform.now())
+    (await passwords.findMatch(await findCredential(db, username), password, platform.now(), 'start')) !== undefined
 
   return { verify, isPassword, create, reset, forget: () => verified.clear() }
+}
+
+interface Verified {
+  readonly caller: Caller
+  readonly row: PasswordRow
+  readonly until: number
+}
+
+/** Counts failures per user name and source within a minute. */
+function createThrottle({ settings, events }: CredentialParts) {
+  const failures = new LRUCache<string, { count: number; until: number }>({ max: 100_000 })
+  return {
+    /** Counts one failure and returns how it is answered. */
+    count: (username: string, source: string, now: number): PawlError => {
+      const name = username.slice(0, 255)
+      const pair = `${source}\0${name}`
+      const before = failures.get(pair)
+      const current = before && before.until > now ? before : { count: 0, until: now + 60_000 }
+      failures.set(pair, { ...current, count: current.count + 1 })
+      events.credentialRefused({ username: name, source, reason: 'unknown, disabled, expired or wrong password' })
+      if (current.count < settings.credentialFailuresPerMinute) return new PawlError('CREDENTIALS_INVALID')
+      return new PawlError('TOO_MANY_REQUESTS', { retryAfterSeconds: Math.max(1, Math.ceil((current.until - now) / 1000)) })
+    },
+  }
 }
 
 /**
@@ -186,7 +185,4 @@ export async function bootstrapAdmin(
   return undefined
 }
 
-const NO_SALT = new Uint8Array(16)
 const CACHE_MS = 30_000
-const SCRYPTS_AT_ONCE = 2
-const SCRYPTS_WAITING_MAX = 200

@@ -8,6 +8,7 @@ import { changeState, findRegistration, insertActivation, type RegistrationRow }
 import { findMasterKeyPair } from '../storage/applications.ts'
 import { type Db, inTransaction, isUniqueViolation } from '../storage/database.ts'
 import type { ActivationState } from '../storage/schema.ts'
+import { createAuditEvent } from './audit.ts'
 import { composeActivationQrText, createActivationCode, signActivationCode } from './activation-code.ts'
 import type { RecordKeys } from './record-keys.ts'
 import { createKeyPair, hashActivationCode, openPrivateKey, places, sealPrivateKey } from './secrets.ts'
@@ -117,13 +118,7 @@ async function change(
   const isStored = await changeState(
     parts.db,
     { activationId: row.activationId, rowVersion: row.rowVersion, from: row.state, to, reason, externalUserId, at },
-    {
-      ...owner,
-      activationId: row.activationId,
-      eventType: event,
-      eventData: JSON.stringify({ reason: reason ?? undefined, externalUserId: externalUserId ?? undefined }),
-      occurredAt: at,
-    },
+    createAuditEvent({ ...owner, activationId: row.activationId }, event, { reason, externalUserId }, at.getTime()),
   )
   if (isStored) parts.events.registrationChanged({ activationId: row.activationId, from: row.state, to, reason })
   return isStored
@@ -150,7 +145,7 @@ async function insertCreated(parts: RegistrationParts, owner: Owner, code: strin
         created_at: new Date(now),
         expires_at: new Date(now + settings.activationValiditySeconds * 1000),
       },
-      { ...owner, activationId, eventType: 'registration_created', eventData: '{}', occurredAt: new Date(now) },
+      createAuditEvent({ ...owner, activationId }, 'registration_created', {}, now),
     ),
   )
 }

@@ -1,5 +1,6 @@
 // Options of the HTTP server that hold for every API.
-import type { FastifyServerOptions } from 'fastify'
+import type { Socket } from 'node:net'
+import type { ConnectionError, FastifyServerOptions } from 'fastify'
 
 export interface ServerSettings {
   /** IP addresses and CIDR ranges whose X-Forwarded-For counts. */
@@ -17,9 +18,25 @@ export const serverOptions = ({ trustedProxies }: ServerSettings) =>
     connectionTimeout: 0,
     // A connection that waits for its first or next request must not delay the stop.
     forceCloseConnections: 'idle',
-    return503OnClosing: true,
+    // What still arrives on an open connection while the server stops is served, and the connection closed after it.
+    return503OnClosing: false,
     exposeHeadRoutes: false,
-    routerOptions: { maxParamLength: 255 },
+    clientErrorHandler: refuseBytes,
+    // Longer parameters than any name are judged by the schema of their endpoint.
+    routerOptions: { maxParamLength: 4096 },
     onProtoPoisoning: 'error',
     onConstructorPoisoning: 'error',
   }) as const satisfies FastifyServerOptions
+
+/** Answers bytes that are no HTTP request, and headers over the limit, before any route is known. */
+function refuseBytes(error: ConnectionError, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const status = error.code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request'
+  const body = JSON.stringify({ status: 'ERROR', responseObject: { code: 'ERROR_REQUEST', message: 'Not an HTTP request' } })
+  socket.end(
+    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
+  )
+}

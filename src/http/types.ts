@@ -15,7 +15,11 @@ export const Ok = Type.Object({ status: Type.Literal('OK') })
 export const ok = <T>(responseObject: T) => ({ status: 'OK' as const, responseObject })
 
 /** Text with at least one character that is not white space. */
-export const NotBlank = (maxLength: number) => Type.String({ maxLength, pattern: '\\S', description: 'must not be blank' })
+export const NotBlank = (max: number) =>
+  Type.String({ pattern: `^(?=[^]*\\S)[^]{1,${max}}$`, description: `must be 1 to ${max} characters, not blank` })
+
+/** Any text up to `max` UTF-16 code units. */
+export const Text = (max: number) => Type.String({ pattern: `^[^]{0,${max}}$`, description: `must be at most ${max} characters` })
 
 /** JSON null counts as absent (v3 §1.2). */
 export const Absent = <S extends TSchema>(schema: S) => Type.Optional(Type.Union([schema, Type.Null()]))

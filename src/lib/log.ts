@@ -10,7 +10,13 @@ export type LogLevel = (typeof LOG_LEVELS)[number]
 /** A log that writes `level` and above to stdout, or to `destination` in tests. */
 export function createLog(level: LogLevel, destination: DestinationStream = openDestination({ fd: 1, sync: true })): Log {
   return pino(
-    { level, base: null, timestamp: stdTimeFunctions.isoTime, redact: { paths: REDACTED_PATHS, censor: '[secret]' } },
+    {
+      level,
+      base: null,
+      timestamp: stdTimeFunctions.isoTime,
+      redact: { paths: REDACTED_PATHS, censor: '[secret]' },
+      serializers: { err: (error: unknown) => describeError(error) },
+    },
     destination,
   )
 }
@@ -51,3 +57,12 @@ const REDACTED_PATHS = [
   ...SECRET_HEADERS.flatMap((name) => [`headers["${name}"]`, `*.headers["${name}"]`]),
   ...SECRET_MEMBERS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),
 ]
+
+/** What a log line says of an error. Databases hang statements, parameters and connections with their keys on theirs. */
+function describeError(error: unknown, depth = 0): Record<string, unknown> {
+  if (!(error instanceof Error)) return { message: String(error) }
+  const { name: type, message, stack, cause } = error
+  const { code, constraint } = error as { code?: unknown; constraint?: unknown }
+  const described = { type, message, code, constraint, stack }
+  return cause === undefined || depth > 4 ? described : { ...described, cause: describeError(cause, depth + 1) }
+}

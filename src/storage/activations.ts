@@ -1,6 +1,6 @@
 // The table activation: what the phone and the bank read, and the conditional writes that move it.
 import { CompiledQuery, type Insertable, sql } from 'kysely'
-import { type AuditEvent, insertAuditEvent } from './audit.ts'
+import { type AuditEvent, insertAuditEvent, insertAuditEventFrom } from './audit.ts'
 import type { Db, Tx } from './database.ts'
 import type { ActivationState, ActivationTable } from './schema.ts'
 
@@ -139,10 +139,7 @@ export async function changeState(db: Db, change: StateChange, audit: AuditEvent
       select activation_id, ${change.from}::text, ${change.to}::text, ${change.reason}::text, ${change.externalUserId}::text,
         ${change.at}::timestamptz from moved
     )
-    insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
-    select ${audit.applicationId}::text, ${audit.userId}::text, activation_id, ${audit.eventType}::text, ${audit.eventData}::text,
-      ${audit.occurredAt}::timestamptz
-    from moved returning activation_id`.execute(db)
+    ${insertAuditEventFrom('moved', audit)}`.execute(db)
   return rows.length === 1
 }
 

@@ -1,4 +1,5 @@
 // The table audit_event. Append only; rows of a change are written in the statement of the change.
+import { type RawBuilder, sql } from 'kysely'
 import type { Db } from './database.ts'
 
 export interface AuditEvent {
@@ -26,3 +27,13 @@ export async function insertAuditEvent(db: Db, event: AuditEvent): Promise<void>
     })
     .execute()
 }
+
+/**
+ * The end of a statement that writes the audit row of a change made by its common table expression `source`, once for each changed
+ * row, and returns the activation's id.
+ */
+export const insertAuditEventFrom = (source: string, event: AuditEvent): RawBuilder<unknown> => sql`
+    insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
+    select ${event.applicationId}::text, ${event.userId}::text, activation_id, ${event.eventType}::text, ${event.eventData}::text,
+      ${event.occurredAt}::timestamptz
+    from ${sql.ref(source)} returning activation_id`

@@ -13,12 +13,13 @@ export interface CredentialRow {
 
 export interface PasswordRow {
   readonly scheme: 'generated' | 'chosen'
-  readonly salt: Buffer
   readonly passwordHash: Buffer
   readonly expiresAt: Date | null
 }
 
 export interface CredentialWithPasswords extends CredentialRow {
+  /** 16 bytes, of all its passwords. */
+  readonly salt: Buffer
   readonly passwords: readonly PasswordRow[]
 }
 
@@ -27,19 +28,23 @@ export async function findCredential(db: Db, username: string): Promise<Credenti
   const rows = await db
     .selectFrom('credential')
     .leftJoin('credential_password as p', 'p.username', 'credential.username')
-    .select([...credentialColumns, 'p.scheme', 'p.salt', 'p.password_hash as passwordHash', 'p.expires_at as passwordExpiresAt'])
+    .select([
+      ...credentialColumns,
+      'credential.salt',
+      'p.scheme',
+      'p.password_hash as passwordHash',
+      'p.expires_at as passwordExpiresAt',
+    ])
     .where('credential.username', '=', username)
     .orderBy('p.created_at', 'desc')
     .execute()
   const [first] = rows
   if (first === undefined) return undefined
-  const passwords = rows.flatMap(({ scheme, salt, passwordHash, passwordExpiresAt }) =>
-    scheme === null || salt === null || passwordHash === null
-      ? []
-      : [{ scheme, salt, passwordHash, expiresAt: passwordExpiresAt }],
+  const passwords = rows.flatMap(({ scheme, passwordHash, passwordExpiresAt }) =>
+    scheme === null || passwordHash === null ? [] : [{ scheme, passwordHash, expiresAt: passwordExpiresAt }],
   )
-  const { username: name, role, applicationId, isDisabled, expiresAt } = first
-  return { username: name, role, applicationId, isDisabled, expiresAt, passwords }
+  const { username: name, role, applicationId, isDisabled, expiresAt, salt } = first
+  return { username: name, role, applicationId, isDisabled, expiresAt, salt, passwords }
 }
 
 /** All credentials by name. */
@@ -53,17 +58,25 @@ export async function hasAdmin(db: Db): Promise<boolean> {
   return row !== undefined
 }
 
+export interface NewCredential {
+  readonly username: string
+  readonly role: Role
+  readonly applicationId: string | null
+  /** 16 bytes. */
+  readonly salt: Uint8Array
+  readonly expiresAt: Date | null
+  readonly createdAt: Date
+}
+
 /** Inserts a credential; it has no password yet. Throws a unique violation when the name is taken. */
-export async function insertCredential(
-  tx: Tx,
-  credential: { username: string; role: Role; applicationId: string | null; expiresAt: Date | null; createdAt: Date },
-): Promise<void> {
+export async function insertCredential(tx: Tx, credential: NewCredential): Promise<void> {
   await tx
     .insertInto('credential')
     .values({
       username: credential.username,
       role: credential.role,
       application_id: credential.applicationId,
+      salt: credential.salt,
       expires_at: credential.expiresAt,
       created_at: credential.createdAt,
     })
@@ -74,36 +87,47 @@ export async function insertCredential(
 export interface NewPassword {
   readonly passwordId: string
   readonly scheme: 'generated' | 'chosen'
-  readonly salt: Uint8Array
   readonly passwordHash: Uint8Array
   readonly createdAt: Date
 }
 
-/** Sets a password. Earlier ones end at `previousExpiresAt`, or at once when that is null. */
+/**
+ * Sets a password. Earlier ones end at `previousExpiresAt`, or at once when that is null; none but the latest of them stays at all.
+ * False when the credential is gone. The row is locked first, so that two resets at once leave one password.
+ */
 export async function replacePassword(
   tx: Tx,
   username: string,
   password: NewPassword,
   previousExpiresAt: Date | null,
-): Promise<void> {
-  if (previousExpiresAt === null) {
-    await tx.deleteFrom('credential_password').where('username', '=', username).execute()
-  } else {
-    await sql`
-      update credential_password set expires_at = least(coalesce(expires_at, ${previousExpiresAt}), ${previousExpiresAt})
-      where username = ${username}`.execute(tx)
-  }
+): Promise<boolean> {
+  const locked = await tx
+    .selectFrom('credential')
+    .select('username')
+    .where('username', '=', username)
+    .forUpdate()
+    .executeTakeFirst()
+  if (locked === undefined) return false
+  await sql`
+    delete from credential_password where username = ${username} and (${previousExpiresAt}::timestamptz is null or
+      credential_password_id <> (
+        select credential_password_id from credential_password where username = ${username} order by created_at desc limit 1))`.execute(
+    tx,
+  )
+  await sql`
+    update credential_password set expires_at = least(coalesce(expires_at, ${previousExpiresAt}), ${previousExpiresAt}::timestamptz)
+    where username = ${username}`.execute(tx)
   await tx
     .insertInto('credential_password')
     .values({
       credential_password_id: password.passwordId,
       username,
       scheme: password.scheme,
-      salt: password.salt,
       password_hash: password.passwordHash,
       created_at: password.createdAt,
     })
     .execute()
+  return true
 }
 
 /** Deletes a credential and its passwords; false when there was none. */

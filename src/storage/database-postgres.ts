@@ -19,6 +19,8 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
     Client: PreparingClient,
   })
   pool.on('error', (error) => options.onConnectionError?.(error))
+  // The pool listens to idle connections only; one that breaks in use fails its query, and without a listener the process.
+  pool.on('connect', (client) => client.on('error', () => undefined))
   const url = new URL(databaseUrl)
   return { pool, location: `${url.protocol}//${url.host}${url.pathname}` }
 }

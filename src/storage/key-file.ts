@@ -1,7 +1,7 @@
 // The master key of an embedded installation: a file in the data directory, Base64, mode 0600. Whoever holds the directory holds
 // the data; on PostgreSQL the key comes from the settings instead.
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parseBase64, toBase64 } from '../lib/base64.ts'
 import { StartError } from '../lib/errors.ts'
 
@@ -32,5 +32,8 @@ function write(path: string, key: Uint8Array): Uint8Array {
   fsyncSync(file)
   closeSync(file)
   renameSync(temporary, path)
+  const directory = openSync(dirname(path), 'r')
+  fsyncSync(directory)
+  closeSync(directory)
   return key
 }

@@ -122,6 +122,7 @@ export interface CredentialTable {
   username: string
   role: Role
   application_id: OptionalText
+  salt: Bytes
   is_disabled: Generated<boolean>
   expires_at: OptionalTime
   created_at: Date
@@ -131,7 +132,6 @@ export interface CredentialPasswordTable {
   credential_password_id: string
   username: string
   scheme: 'generated' | 'chosen'
-  salt: Bytes
   password_hash: Bytes
   expires_at: OptionalTime
   created_at: Date

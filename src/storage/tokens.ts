@@ -1,4 +1,6 @@
 // The table token: static tokens for frequent low-risk calls (v3 §11).
+import { sql } from 'kysely'
+import { type AuditEvent, insertAuditEventFrom } from './audit.ts'
 import type { Db } from './database.ts'
 import type { ActivationState } from './schema.ts'
 
@@ -30,30 +32,31 @@ export async function findToken(db: Db, tokenId: string): Promise<TokenRow | und
     .executeTakeFirst()
 }
 
-/** Stores a token; `tokenSecret` is sealed. */
-export async function insertToken(
-  db: Db,
-  token: { tokenId: string; activationId: string; factors: string; tokenSecret: Uint8Array; createdAt: Date },
-): Promise<void> {
-  await db
-    .insertInto('token')
-    .values({
-      token_id: token.tokenId,
-      activation_id: token.activationId,
-      factors: token.factors,
-      token_secret: token.tokenSecret,
-      created_at: token.createdAt,
-    })
-    .execute()
+export interface NewToken {
+  readonly tokenId: string
+  readonly activationId: string
+  readonly factors: string
+  /** sealed */
+  readonly tokenSecret: Uint8Array
 }
 
-/** Deletes a token of this activation; false when there was none. */
-export async function deleteToken(db: Db, activationId: string, tokenId: string): Promise<boolean> {
-  const deleted = await db
-    .deleteFrom('token')
-    .where('token_id', '=', tokenId)
-    .where('activation_id', '=', activationId)
-    .returning('token_id')
-    .executeTakeFirst()
-  return deleted !== undefined
+/** Stores a token together with its audit row. */
+export async function insertToken(db: Db, token: NewToken, audit: AuditEvent): Promise<void> {
+  await sql`
+    with created as (
+      insert into token (token_id, activation_id, factors, token_secret, created_at)
+      values (${token.tokenId}, ${token.activationId}, ${token.factors}, ${token.tokenSecret}, ${audit.occurredAt})
+      returning activation_id
+    )
+    ${insertAuditEventFrom('created', audit)}`.execute(db)
+}
+
+/** Deletes a token of this activation together with its audit row; false when there was none. */
+export async function deleteToken(db: Db, activationId: string, tokenId: string, audit: AuditEvent): Promise<boolean> {
+  const { rows } = await sql`
+    with deleted as (
+      delete from token where token_id = ${tokenId} and activation_id = ${activationId} returning activation_id
+    )
+    ${insertAuditEventFrom('deleted', audit)}`.execute(db)
+  return rows.length === 1
 }

@@ -195,7 +195,8 @@ export async function replay(url: string, requests: readonly HttpRequest[]): Pro
 const opensFirst = ({ path }: HttpRequest): boolean => path.endsWith('/vault/unlock')
 
 const isConnectionLost = (error: unknown): boolean =>
-  error instanceof Error && (('code' in error && LOST_CODES.includes(String(error.code))) || /^HTTP 503 /.test(error.message))
+  error instanceof Error &&
+  (('code' in error && LOST_CODES.includes(String(error.code))) || error.message.startsWith('HTTP 503 '))
 
 function expectStatus200(reply: HttpReply): HttpReply {
   if (reply.status !== 200) throw new Error(`HTTP ${reply.status} ${reply.text}`)

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readProtocolHeaders } from '../../src/channel/headers.ts'
-import { parseJson, refuseNul } from '../../src/http/raw-body.ts'
+import { parseJson, refuseUnstorable } from '../../src/http/raw-body.ts'
 import { PawlError } from '../../src/lib/errors.ts'
 
 const refusedOrParsed = (bytes: Uint8Array): unknown => {
@@ -39,19 +39,27 @@ describe('JSON bodies', () => {
     ['constructor.prototype', Buffer.from('{"constructor":{"prototype":{"admin":true}}}')],
     ['nothing', Buffer.alloc(0)],
     ['two values', Buffer.from('{}{}')],
+    ['65 levels', Buffer.from(`${'['.repeat(65)}${']'.repeat(65)}`)],
+    ['100,000 levels', Buffer.from('['.repeat(100_000))],
   ])('%s is refused', (_name, bytes) => {
     expect(() => parseJson(bytes)).toThrow(PawlError)
   })
 })
 
-describe('U+0000', () => {
+test('64 levels and brackets in strings are no depth', () => {
+  expect(parseJson(Buffer.from(`${'['.repeat(64)}${']'.repeat(64)}`))).toBeInstanceOf(Array)
+  expect(parseJson(Buffer.from(`"${'['.repeat(100)}\\"${'{'.repeat(100)}"`))).toHaveLength(201)
+})
+
+describe('text that cannot be stored', () => {
   test.each([
     ['a value', '{"a":"\\u0000"}', 'a'],
     ['a name', '{"\\u0000":1}', 'body'],
     ['a value deep inside', '[{"a":[{"b":"x\\u0000"}]}]', '0.a.0.b'],
+    ['half of a surrogate pair', '{"userId":"a\\ud800"}', 'userId'],
   ])('in %s is refused and the member is named', (_name, text, fieldName) => {
-    const refuse = () => refuseNul(parseJson(Buffer.from(text)))
-    expect(refuse).toThrow(expect.objectContaining({ violations: [{ fieldName, hint: 'must not contain U+0000' }] }))
+    const refuse = () => refuseUnstorable(parseJson(Buffer.from(text)))
+    expect(refuse).toThrow(expect.objectContaining({ violations: [{ fieldName, hint: 'must be Unicode text without U+0000' }] }))
   })
 })
 

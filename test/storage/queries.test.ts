@@ -1,5 +1,5 @@
 // The SQL of every storage function, so that it is reviewed as SQL.
-import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'kysely'
+import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from 'kysely'
 import { expect, test } from 'vitest'
 import * as activations from '../../src/storage/activations.ts'
 import * as applications from '../../src/storage/applications.ts'
@@ -16,8 +16,8 @@ const at = new Date(0)
 const bytes = new Uint8Array(1)
 const auditEvent = { applicationId: 'a', userId: 'u', activationId: 'x', eventType: 't', eventData: 'd', occurredAt: at }
 const outcome = { activationId: 'x', rowVersion: 1, counter: 1, ctrData: bytes, failedAttempts: 0, blockedReason: null, at }
-const credential = { username: 'n', role: 'admin', applicationId: null, expiresAt: null, createdAt: at } as const
-const password = { passwordId: 'p', scheme: 'generated', salt: bytes, passwordHash: bytes, createdAt: at } as const
+const credential = { username: 'n', role: 'admin', applicationId: null, salt: bytes, expiresAt: null, createdAt: at } as const
+const password = { passwordId: 'p', scheme: 'generated', passwordHash: bytes, createdAt: at } as const
 const change = { activationId: 'x', rowVersion: 1, from: 'ACTIVE', to: 'BLOCKED', reason: 'r', externalUserId: null, at } as const
 const exchange = {
   activationId: 'x',
@@ -90,7 +90,11 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
         created_at: at,
       }),
   },
-  audit: { insertAuditEvent: (db) => audit.insertAuditEvent(db, auditEvent) },
+  audit: {
+    insertAuditEvent: (db) => audit.insertAuditEvent(db, auditEvent),
+    insertAuditEventFrom: (db) =>
+      sql`with moved as (select '1' as activation_id)${audit.insertAuditEventFrom('moved', auditEvent)}`.execute(db),
+  },
   credentials: {
     findCredential: (db) => credentials.findCredential(db, 'n'),
     listCredentials: (db) => credentials.listCredentials(db),
@@ -102,14 +106,21 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
   },
   temporaryKeys: {
     insertTemporaryKey: (db) =>
-      temporaryKeys.insertTemporaryKey(db, { temporaryKeyId: 't', applicationKey: 'k', activationId: null, privateKey: bytes, expiresAt: at }),
+      temporaryKeys.insertTemporaryKey(db, {
+        temporaryKeyId: 't',
+        applicationKey: 'k',
+        activationId: null,
+        privateKey: bytes,
+        expiresAt: at,
+      }),
     findTemporaryKey: (db) => temporaryKeys.findTemporaryKey(db, 't'),
     deleteExpiredTemporaryKeys: (db) => temporaryKeys.deleteExpiredTemporaryKeys(db, at, 500),
   },
   tokens: {
     findToken: (db) => tokens.findToken(db, 't'),
-    insertToken: (db) => tokens.insertToken(db, { tokenId: 't', activationId: 'x', factors: 'POSSESSION', tokenSecret: bytes, createdAt: at }),
-    deleteToken: (db) => tokens.deleteToken(db, 'x', 't'),
+    insertToken: (db) =>
+      tokens.insertToken(db, { tokenId: 't', activationId: 'x', factors: 'POSSESSION', tokenSecret: bytes }, auditEvent),
+    deleteToken: (db) => tokens.deleteToken(db, 'x', 't', auditEvent),
   },
   uniqueValues: {
     anyUniqueValueUsed: (db) => uniqueValues.anyUniqueValueUsed(db, [{ valueHash: bytes, expiresAt: at }]),
@@ -122,7 +133,16 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
   },
 }
 
-const modules: Record<string, object> = { activations, applications, audit, credentials, temporaryKeys, tokens, uniqueValues, wrappedKeys }
+const modules: Record<string, object> = {
+  activations,
+  applications,
+  audit,
+  credentials,
+  temporaryKeys,
+  tokens,
+  uniqueValues,
+  wrappedKeys,
+}
 
 test.each(Object.entries(calls))('the SQL of %s is the committed one', async (name, functions) => {
   const parts: string[] = []

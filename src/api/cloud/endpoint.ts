@@ -64,6 +64,7 @@ export function mountCloudEndpoint(
       if (!roles.includes(callerOf(request).role)) throw new PawlError('ROLE_FORBIDDEN')
     },
     handler: async (request) => {
+      refuseMalformedQuery(request.raw.url ?? '')
       if (request.validationError) throw refuseStructure(request.validationError, invalidAs)
       const origin = `${request.protocol}://${request.host}`
       const call = {
@@ -84,10 +85,24 @@ export function mountCloudEndpoint(
  * spells REGISTRATION_NOT_FOUND (cloud §2).
  */
 export async function ownerOf({ parts, caller }: { parts: CloudParts; caller: Caller }, userId: string): Promise<Owner> {
-  const actsOnDefault = caller.role === 'admin' && parts.settings.adminActsOnDefaultApplication
-  const applicationId = caller.applicationId ?? (actsOnDefault ? await findDefaultApplicationId(parts.db) : undefined)
-  if (applicationId === undefined) throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the credential has no application' })
+  const applicationId = caller.role === 'admin' ? await applicationOfAdmin(parts, caller) : caller.applicationId
+  if (!applicationId) throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the credential has no application' })
   return { applicationId, userId }
+}
+
+async function applicationOfAdmin(parts: CloudParts, { applicationId }: Caller): Promise<string | null | undefined> {
+  if (!parts.settings.adminActsOnDefaultApplication) return undefined
+  return applicationId ?? findDefaultApplicationId(parts.db)
+}
+
+/** A query string with a percent sign that starts no character would be taken as it stands. */
+function refuseMalformedQuery(url: string): void {
+  try {
+    decodeURIComponent(url.slice(url.indexOf('?') + 1))
+  } catch (cause) {
+    const violations = [{ fieldName: 'query', hint: 'must be percent-encoded UTF-8' }]
+    throw new PawlError('REQUEST_INVALID', { detail: 'malformed query string', violations, cause })
+  }
 }
 
 function refuseStructure(error: Error, invalidAs: ErrorCode | undefined): Error {

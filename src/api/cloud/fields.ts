@@ -20,4 +20,7 @@ export const Username = Type.String({
 })
 
 /** Passwords that a person chooses. */
-export const ChosenPassword = Type.String({ pattern: '^[^\\u0000]{12,255}$', description: 'must be 12 to 255 characters' })
+export const ChosenPassword = Type.String({
+  pattern: '^[^\\u0000-\\u001F\\u007F]{12,255}$',
+  description: 'must be 12 to 255 characters without control characters',
+})

@@ -2,7 +2,7 @@
 import basicAuth from '@fastify/basic-auth'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../../domain/credential.ts'
-import { renderErrorsWith } from '../../http/errors.ts'
+import { renderErrorsWith, toPawlError } from '../../http/errors.ts'
 import { keepJsonBodies } from '../../http/raw-body.ts'
 import { useStrictValidation } from '../../http/validation.ts'
 import { applicationCreate, applicationRead } from './admin/application.ts'
@@ -40,7 +40,12 @@ export const cloudApi = (parts: CloudParts) => async (app: FastifyInstance) => {
   const callers = new WeakMap<FastifyRequest, Caller>()
   await app.register(basicAuth, {
     validate: async (username, password, request) => {
-      callers.set(request, await parts.credentials.verify(username, password, request.ip))
+      try {
+        callers.set(request, await parts.credentials.verify(username, password, request.ip))
+      } catch (error) {
+        // The plugin takes whatever is thrown here for a wrong password, a lost database included.
+        throw toPawlError(error)
+      }
     },
     utf8: true,
   })

@@ -3,14 +3,16 @@ import { Type } from '@sinclair/typebox'
 import { Ok } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { findApplication } from '../../../storage/applications.ts'
-import { deleteCredential, findCredential, listCredentials } from '../../../storage/credentials.ts'
+import { deleteCredential, listCredentials } from '../../../storage/credentials.ts'
 import type { Role } from '../../../storage/schema.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { ChosenPassword, Identifier, Username } from '../fields.ts'
 
 const RoleName = Type.Unsafe<Role>(Type.String({ enum: ['admin', 'integration', 'internal'] }))
 const OfUser = Type.Object({ name: Username })
-const ExpiresAt = Type.Optional(Type.Integer({ minimum: 0, maximum: 8.64e15, description: 'milliseconds since 1970-01-01 UTC' }))
+const ExpiresAt = Type.Optional(
+  Type.Integer({ minimum: 0, maximum: 253_402_300_799_999, description: 'milliseconds since 1970-01-01 UTC' }),
+)
 
 export const usersList = cloudEndpoint({
   method: 'GET',
@@ -48,7 +50,7 @@ export const userCreate = cloudEndpoint({
   body: Type.Object({
     username: Username,
     role: RoleName,
-    /** Required for integration users: each is bound to one application. */
+    /** Without one an integration user has no access. */
     application: Type.Optional(Identifier),
     password: Type.Optional(ChosenPassword),
     expiresAt: ExpiresAt,
@@ -101,8 +103,6 @@ export const userPassword = cloudEndpoint({
   }),
   response: Type.Object({ username: Type.String(), password: Type.String() }),
   async handle({ params: { name }, body: { password: chosen, keepPreviousSeconds = 0 }, parts }) {
-    if ((await findCredential(parts.db, name)) === undefined)
-      throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no user ${name}` })
     return { username: name, password: await parts.credentials.reset(name, chosen, keepPreviousSeconds) }
   },
 })

@@ -1,7 +1,7 @@
 // activation/create: binds the device to the activation that waits for its code. Two encrypted layers. Spec: v3 §8.3, §8.4.
 import { Type } from '@sinclair/typebox'
 import { exchangeKeys } from '../../../domain/activation.ts'
-import { Absent, NotBlank } from '../../../http/types.ts'
+import { Absent, NotBlank, Text } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { findRequestParties } from '../../../storage/activations.ts'
@@ -19,11 +19,11 @@ const Layer2Request = Type.Object({
   devicePublicKey: NotBlank(128),
   // No OTP can be set up for an activation yet, so whatever comes is ignored: it must not activate anything (v3 §8.5).
   activationOtp: Absent(Type.String()),
-  activationName: Absent(Type.String({ maxLength: 255 })),
+  activationName: Absent(Text(255)),
   extras: Absent(Type.String()),
-  platform: Absent(Type.String({ maxLength: 255 })),
-  deviceInfo: Absent(Type.String({ maxLength: 255 })),
-  externalId: Absent(Type.String({ maxLength: 255 })),
+  platform: Absent(Text(255)),
+  deviceInfo: Absent(Text(255)),
+  externalId: Absent(Text(255)),
 })
 
 export const activationCreate = deviceEndpoint({

@@ -38,7 +38,7 @@ function encryptStatus(
     {
       state: activation && !isExpired(activation, platform.now()) ? activation.state : 'REMOVED',
       counter: activation?.counter ?? 0,
-      ctrData: ctrDataOf(recordKeys, activation) ?? decoy.ctrData,
+      ctrData: ctrDataOf(recordKeys, activation) ?? decoy.openCtrData(),
       failedAttempts: activation?.failedAttempts ?? 0,
       maxFailedAttempts: activation?.maxFailedAttempts ?? 0,
       lookAhead: settings.counterLookAhead,

@@ -1,5 +1,6 @@
 // token/create: issue a static token for frequent low-risk calls. Encrypted, then signed. Spec: v3 §11.1.
 import { Type } from '@sinclair/typebox'
+import { createAuditEvent } from '../../../domain/audit.ts'
 import { places } from '../../../domain/secrets.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { insertToken } from '../../../storage/tokens.ts'
@@ -25,13 +26,10 @@ export const tokenCreate = deviceEndpoint({
   async handle({ activation, authorization, parts }) {
     const tokenId = parts.platform.uuid()
     const secret = parts.platform.randomBytes(16)
-    await insertToken(parts.db, {
-      tokenId,
-      activationId: activation.activationId,
-      factors: authorization.factors,
-      tokenSecret: parts.recordKeys.seal(places.tokenSecret(tokenId), secret),
-      createdAt: new Date(parts.platform.now()),
-    })
+    const tokenSecret = parts.recordKeys.seal(places.tokenSecret(tokenId), secret)
+    const { factors } = authorization
+    const audit = createAuditEvent(activation, 'token_created', { tokenId, factors }, parts.platform.now())
+    await insertToken(parts.db, { tokenId, activationId: activation.activationId, factors, tokenSecret }, audit)
     return { tokenId, tokenSecret: toBase64(secret) }
   },
 })

@@ -1,5 +1,6 @@
 // token/remove: forget a token of this activation. The same answer whether or not there was one. Spec: v3 §11.4.
 import { Type } from '@sinclair/typebox'
+import { createAuditEvent } from '../../../domain/audit.ts'
 import { NotBlank, ObjectRequest, ObjectResponse, ok } from '../../../http/types.ts'
 import { deleteToken } from '../../../storage/tokens.ts'
 import { deviceEndpoint } from '../parts.ts'
@@ -16,7 +17,8 @@ export const tokenRemove = deviceEndpoint({
   response: ObjectResponse(Type.Object({ tokenId: Type.String() })),
   async handle({ request, activation, parts }) {
     const { tokenId } = request.requestObject
-    await deleteToken(parts.db, activation.activationId, tokenId)
+    const audit = createAuditEvent(activation, 'token_removed', { tokenId }, parts.platform.now())
+    await deleteToken(parts.db, activation.activationId, tokenId, audit)
     return ok({ tokenId })
   },
 })

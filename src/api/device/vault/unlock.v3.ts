@@ -21,12 +21,7 @@ export const vaultUnlock = deviceEndpoint({
     },
     covers: 'body',
   },
-  // A blocked activation is told by the refused code, not by its encryption (v3 §12, step 3).
-  encrypt: {
-    scope: 'ACTIVATION_SCOPE',
-    sharedInfo1: '/pa/vault/unlock',
-    states: ['PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'],
-  },
+  encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/vault/unlock', leavesStateToCode: true },
   refusals: {
     headerMissing: 'AUTHENTICATION_HEADER_MISSING',
     factors: 'VAULT_FAILED',
