@@ -25,7 +25,7 @@ const world = await openWorld(
 )
 const { userId, phone } = await world.activePhone('3.3')
 print(`User ${userId} is bound to activation ${phone.state.activationId}.`)
-const request = await phone.prepareValidation({ body: '{"amount":"100","currency":"EUR"}' })
+const request = phone.prepareValidation({ body: '{"amount":"100","currency":"EUR"}' })
 print('This request is signed with possession and knowledge. Paste it twice: the first is verified, the second is refused.\n')
 const headers = Object.entries({ 'Content-Type': 'application/json', ...request.headers }).map(
   ([name, value]) => `-H '${name}: ${value}'`,

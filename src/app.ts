@@ -32,6 +32,12 @@ export async function buildApp(context: Context): Promise<FastifyInstance> {
   keepRawBodies(app)
   renderErrorsWith(app, context.events, renderCloudError)
   renderUnknownPathsWith(app, renderCloudError)
+  if (context.log.isLevelEnabled('debug')) {
+    app.addHook('onResponse', async ({ method, routeOptions }, reply) => {
+      const { statusCode: status, elapsedTime: ms } = reply
+      context.events.requestServed({ method, path: routeOptions.url ?? 'unknown', status, ms })
+    })
+  }
   await app.register(health(context))
   await app.register(deviceApi(context), { prefix: '/pa' })
   await app.register(cloudApi(context))

@@ -14,7 +14,7 @@ interface Layer {
   readonly packages: readonly string[]
 }
 
-const http = ['fastify', '@sinclair/typebox']
+const http = ['fastify', '@fastify/type-provider-typebox', '@sinclair/typebox']
 
 const layers: readonly Layer[] = [
   { path: 'src/lib', pawl: [], packages: ['pino'] },

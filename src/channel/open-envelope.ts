@@ -29,11 +29,12 @@ export interface Opened {
 /** Opens an envelope; undefined for everything that is wrong with it. The log knows which. */
 export async function openRequest(parts: ChannelParts, protocol: Protocol, request: OpenRequest): Promise<Opened | undefined> {
   const { context, envelope, isStateChecked } = request
-  const refuse = (reason: string): undefined => {
-    const { activationId, applicationKey } = context
-    parts.events.envelopeRefused({ activationId, applicationKey, reason })
-  }
   const parties = await findRequestParties(parts.db, context.applicationKey, context.activationId ?? '')
+  const refuse = (reason: string): undefined => {
+    // The key as stored: what a stranger sends in its place may be a secret.
+    const applicationKey = parties.version?.applicationKey
+    parts.events.envelopeRefused({ activationId: context.activationId, applicationKey, reason })
+  }
   const keys = await selectKeys(parts, protocol, request, parties)
   // Always computed, with decoy keys where the right ones are missing: see secrets.ts.
   const opened = envelope.open({

@@ -76,7 +76,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
     const remembered =
       known && usablePasswords(credential, now).find((row) => equalPublic(row.passwordHash, known.row.passwordHash))
     const row = remembered ?? (await passwords.findMatch(credential, password, now, source))
-    if (credential === undefined || row === undefined) throw throttle.count(username, source, now)
+    if (credential === undefined || row === undefined) throw throttle.count(username, source, now, credential !== undefined)
     const { role, applicationId, expiresAt } = credential
     const caller = { username, role, applicationId }
     const ends = [expiresAt, row.expiresAt].map((end) => end?.getTime() ?? Number.POSITIVE_INFINITY)
@@ -137,13 +137,13 @@ function createThrottle({ settings, events }: CredentialParts) {
   const failures = new LRUCache<string, { count: number; until: number }>({ max: 100_000 })
   return {
     /** Counts one failure and returns how it is answered. */
-    count: (username: string, source: string, now: number): PawlError => {
-      const name = username.slice(0, 255)
-      const pair = `${source}\0${name}`
+    count: (username: string, source: string, now: number, isKnown: boolean): PawlError => {
+      const pair = `${source}\0${username.slice(0, 255)}`
       const before = failures.get(pair)
       const current = before && before.until > now ? before : { count: 0, until: now + 60_000 }
       failures.set(pair, { ...current, count: current.count + 1 })
-      events.credentialRefused({ username: name, source, reason: 'unknown, disabled, expired or wrong password' })
+      const reason = isKnown ? 'wrong password, disabled or expired' : 'unknown user'
+      events.credentialRefused({ username: isKnown ? username : undefined, source, reason })
       if (current.count < settings.credentialFailuresPerMinute) return new PawlError('CREDENTIALS_INVALID')
       return new PawlError('TOO_MANY_REQUESTS', { retryAfterSeconds: Math.max(1, Math.ceil((current.until - now) / 1000)) })
     },

@@ -1,7 +1,7 @@
 // Every secret column by its place: how it is sealed when written and opened when read.
 import type { KeyObject } from 'node:crypto'
 import { exportPrivateKey, generateKeyPair, importPrivateKey } from '../crypto/key.ts'
-import { importHmacKey, hmac } from '../crypto/hmac.ts'
+import { hmac } from '../crypto/hmac.ts'
 import { fromUtf8, utf8 } from '../lib/bytes.ts'
 import type { Place, RecordKeys } from './record-keys.ts'
 
@@ -42,6 +42,3 @@ export const sealPrivateKey = (keys: RecordKeys, at: Place, key: KeyObject): Uin
 
 /** What an activation code is looked up by: HMAC-SHA-256 of its text, 32 bytes, so that the database holds no usable code. */
 export const hashActivationCode = (codeLookup: KeyObject, code: string): Uint8Array => hmac(codeLookup, utf8(code))
-
-/** An HMAC key that nobody knows, for decoys. */
-export const createUnknownKey = (bytes: Uint8Array): KeyObject => importHmacKey(bytes)

@@ -23,9 +23,3 @@ export const Text = (max: number) => Type.String({ pattern: `^[^]{0,${max}}$`, d
 
 /** JSON null counts as absent (v3 §1.2). */
 export const Absent = <S extends TSchema>(schema: S) => Type.Optional(Type.Union([schema, Type.Null()]))
-
-/** UUID in lower or upper case, versions 1 to 5 (v3 §2.4). */
-export const Uuid = Type.String({
-  pattern: '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-5][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$',
-  description: 'must be a UUID',
-})

@@ -5,16 +5,19 @@ export const createEvents = (log: Log) => ({
   authenticationFailed: (fields: { activationId: string; resourceId: string; reason: string }) =>
     log.info(fields, 'authentication failed'),
   activationBlocked: (fields: { activationId: string; reason: string }) => log.warn(fields, 'activation blocked'),
-  envelopeRefused: (fields: { activationId: string | undefined; applicationKey: string; reason: string }) =>
+  envelopeRefused: (fields: { activationId: string | undefined; applicationKey: string | undefined; reason: string }) =>
     log.info(fields, 'encrypted request refused'),
   temporaryKeyRefused: (fields: { reason: string }) => log.info(fields, 'temporary key refused'),
   activationRefused: (fields: { reason: string }) => log.info(fields, 'activation refused'),
   vaultUnlocked: (fields: { activationId: string; reason: string }) => log.info(fields, 'vault unlocked'),
   registrationChanged: (fields: { activationId: string; from: string; to: string; reason: string | null }) =>
     log.info(fields, 'registration changed'),
-  credentialRefused: (fields: { username: string; source: string; reason: string }) => log.warn(fields, 'credential refused'),
+  /** The name only of a known user: what a stranger types there may be a password. */
+  credentialRefused: (fields: { username: string | undefined; source: string; reason: string }) =>
+    log.warn(fields, 'credential refused'),
   adminPasswordReplaced: (fields: { username: string }) => log.warn(fields, 'admin password replaced by the configured one'),
   publicUrlMissing: () => log.warn('PAWL_PUBLIC_URL is not set: serviceBaseUrl is derived from the request'),
+  requestServed: (fields: { method: string; path: string; status: number; ms: number }) => log.debug(fields, 'request served'),
   requestFailed: (fields: { requestId: string; method: string; path: string; err: unknown }) =>
     log.error(fields, 'request failed'),
   databaseConnectionLost: (fields: { err: unknown }) => log.warn(fields, 'an idle database connection broke'),

@@ -14,6 +14,8 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
     max: options.poolSize,
     connectionTimeoutMillis: 5_000,
     statement_timeout: 10_000,
+    // For a network that swallows packets: the server's own limit is not heard then.
+    query_timeout: 12_000,
     idle_in_transaction_session_timeout: 30_000,
     application_name: 'pawl',
     Client: PreparingClient,

@@ -15,7 +15,7 @@ test.each(['knowledge', 'biometry', 'possession_knowledge_biometry', 'possession
     const { phone } = await world.activePhone('3.3')
     await expectUntouched(phone, async () => {
       const request = { path: '/pa/v3/vault/unlock', resourceId: '/pa/vault/unlock', factors, body: 'not JSON' }
-      expectError(await phone.send(await phone.prepareSigned(request)), 400, 'ERR_SECURE_VAULT')
+      expectError(await phone.send(phone.prepareSigned(request)), 400, 'ERR_SECURE_VAULT')
     })
   },
 )

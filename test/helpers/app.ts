@@ -3,7 +3,6 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import pg from 'pg'
-import { inject } from 'vitest'
 import { buildApp } from '../../src/app.ts'
 import { parseConfig, type Secrets } from '../../src/config.ts'
 import { type Context, createContext } from '../../src/context.ts'
@@ -79,7 +78,7 @@ async function openTestDatabase(shared: string | undefined): Promise<{ database:
   return { database: await openPostgres(databaseUrl), drop }
 }
 
-const readTemplate = async (): Promise<Blob> => new Blob([await readFile(inject('embeddedTemplate'))])
+const readTemplate = async (): Promise<Blob> => new Blob([await readFile(process.env['PAWL_TEST_TEMPLATE'] ?? '')])
 
 const openPostgres = (databaseUrl: string): Promise<Database> => openDatabase({ databaseUrl, dataDir: '', poolSize: 8 })
 

@@ -1,0 +1,186 @@
+// A server that is killed in the middle of a load has forgotten nothing that it answered with 200 (README, decisions 1 to 3; v3 §9.1, §10.5).
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import type { Bank } from '../helpers/bank.ts'
+import { createBank, readQrCode } from '../helpers/bank.ts'
+import { STATE } from '../helpers/expectations.ts'
+import { member } from '../helpers/http.ts'
+import { ctrDataHash } from '../helpers/phone-crypto.ts'
+import { keysOf } from '../helpers/phone-state.ts'
+import type { Installation, PawlProcess } from '../helpers/process.ts'
+import { ADMIN_PASSWORD, createInstallation, DATABASE_KINDS, endEverything, runNode, startPawl } from '../helpers/process.ts'
+import type { LoadPhone, LoadResult } from '../helpers/recorded-load.ts'
+import { activatePhones, openApplication, openRecorder, readRecords, replay, runLoad } from '../helpers/recorded-load.ts'
+
+const KILLS = 3
+const PHONES = 6
+const LOAD_MS_MAX = 10_000
+const FILE_TIMEOUT_MS = 150_000
+const APPLICATION = 'load'
+const ADMIN = `admin:${ADMIN_PASSWORD}`
+
+afterEach(endEverything)
+
+describe.each(DATABASE_KINDS)('killed on %s', (kind) => {
+  test(
+    'nothing answered 200 is accepted again, counters are where the phones left them, and the phones go on',
+    async () => {
+      const installation = await createInstallation(kind)
+      let server = await start(installation)
+      const { bank } = await openApplication(server.url, ADMIN, APPLICATION)
+      const phones = await activatePhones(createBank(server.url, ADMIN), bank, APPLICATION, PHONES)
+      for (let round = 0; round < KILLS; round++) {
+        const file = join(installation.directory, `record-${round}`)
+        const registrations = registerUsers(bank.as(bank.credential, server.url))
+        const { refused, lost } = await loadAndKill(server, phones, file)
+        const registered = await registrations
+        expect(refused).toEqual([])
+        expect(lost, 'requests that were under way').toBeGreaterThan(0)
+        server = await start(installation)
+        await expectNothingForgotten(server.url, phones)
+        await expectAllRefused(server.url, file)
+        await expectRegistered(bank.as(bank.credential, server.url), registered)
+        await expectUsable(bank.as(bank.credential, server.url), phones)
+      }
+    },
+    FILE_TIMEOUT_MS,
+  )
+})
+
+describe('scripts/load.ts', () => {
+  test(
+    'records a load through a kill and a new start, and finds every request refused',
+    async () => {
+      const installation = await createInstallation(DATABASE_KINDS.at(-1) ?? 'embedded')
+      const server = await start(installation)
+      const file = join(installation.directory, 'record')
+      const script = ['scripts/load.ts', '--url', server.url]
+      const recording = runNode([...script, '--admin', ADMIN, '--phones', '3', '--seconds', '5', '--record', file])
+      await vi.waitFor(() => expect(existsSync(file) && readFileSync(file).length > 20_000).toBe(true), { timeout: 30_000 })
+      await server.end('SIGKILL')
+      const again = await start(installation, { PAWL_PORT: new URL(server.url).port })
+      const recorded = await recording
+      expect(recorded).toMatchObject({ code: 0, stderr: '' })
+      expect(recorded.stdout).toMatch(/^[1-9]\d* recorded, 0 refused, [1-9]\d* lost\n$/)
+      const count = Number.parseInt(recorded.stdout, 10)
+      const replayed = await runNode([...script, '--replay', file])
+      expect(replayed).toMatchObject({ code: 0, stdout: `${count} replayed, ${count} refused, 0 accepted\n`, stderr: '' })
+      const genuine = join(installation.directory, 'genuine')
+      await recordUnsent(again.url, genuine)
+      expect(await runNode([...script, '--replay', genuine])).toMatchObject({
+        code: 1,
+        stdout: '1 replayed, 0 refused, 1 accepted\n',
+        stderr: 'accepted again: POST /pa/v3/signature/validate\n',
+      })
+    },
+    FILE_TIMEOUT_MS,
+  )
+
+  test('says what is missing', async () => {
+    expect(await runNode(['scripts/load.ts'])).toMatchObject({
+      code: 1,
+      stderr: 'give --admin USER:PASSWORD and --record FILE, or --replay FILE\n',
+    })
+  })
+})
+
+const start = (installation: Installation, env = {}): Promise<PawlProcess> =>
+  startPawl(installation.env, { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD, ...env })
+
+/** Kills the server at the moment one of the phones gets an answer; the others wait for theirs. */
+async function loadAndKill(server: PawlProcess, phones: readonly LoadPhone[], file: string): Promise<LoadResult> {
+  const recorder = openRecorder(file)
+  const killAfter = 40 + Math.floor(Math.random() * 40)
+  const end = Date.now() + LOAD_MS_MAX
+  let recorded = 0
+  let isKilled = false
+  const kill = (): void => {
+    isKilled = true
+    server.send('SIGKILL')
+  }
+  const timer = setTimeout(kill, LOAD_MS_MAX / 2)
+  const result = await runLoad(phones, {
+    url: server.url,
+    isOver: () => isKilled || Date.now() >= end,
+    record: (request) => {
+      recorder.record(request)
+      recorded += 1
+      if (recorded === killAfter) kill()
+    },
+  })
+  clearTimeout(timer)
+  recorder.close()
+  expect(await server.ended).toMatchObject({ code: null, signal: 'SIGKILL' })
+  return result
+}
+
+/** The server stands where the last accepted code put it, or behind the one that was under way; 3.0 hides the counter, so all ask as 3.1. */
+async function expectNothingForgotten(url: string, phones: readonly LoadPhone[]): Promise<void> {
+  for (const { phone, codesMade, codesAccepted, ctrDataAccepted } of phones) {
+    const { ctrByte, ctrDataHash: hash, state, failedAttempts } = await phone.readStatus({ withChallenge: true, url })
+    expect({ state, failedAttempts }).toEqual({ state: STATE.ACTIVE, failedAttempts: 0 })
+    const keys = keysOf(phone.state)
+    const possible = [
+      { steps: codesAccepted & 0xff, hash: hex(ctrDataHash(keys, ctrDataAccepted)) },
+      { steps: codesMade & 0xff, hash: hex(ctrDataHash(keys, phone.state.ctrData)) },
+    ]
+    expect(possible).toContainEqual({ steps: ctrByte, hash: hex(hash) })
+    expect(codesMade - codesAccepted).toBeLessThanOrEqual(1)
+  }
+}
+
+async function expectAllRefused(url: string, file: string): Promise<void> {
+  const records = readRecords(file)
+  expect(records.length).toBeGreaterThan(0)
+  expect(await replay(url, records)).toEqual({ replayed: records.length, refused: records.length, accepted: [], otherwise: [] })
+}
+
+/** The replays have blocked some; then the bank unblocks. Tokens handed out before the kill are there. */
+async function expectUsable(bank: Bank, phones: readonly LoadPhone[]): Promise<void> {
+  for (const load of phones) {
+    const { userId } = load
+    if (member((await bank.view(userId)).json, 'registration') === 'BLOCKED') {
+      expect((await bank.change(userId, 'UNBLOCK')).status).toBe(200)
+    }
+    const phone = load.phone.speaking({ url: bank.url })
+    expect((await phone.send(phone.prepareValidation())).status).toBe(200)
+    load.codesMade += 1
+    load.codesAccepted = load.codesMade
+    load.ctrDataAccepted = phone.state.ctrData
+    const token = phone.state.tokens.at(-1)
+    if (token) expect((await phone.send(await phone.prepareDetail(token))).status).toBe(200)
+  }
+}
+
+/** Registers users until the server is gone; what it answered with 200, by user. */
+async function registerUsers(bank: Bank): Promise<ReadonlyMap<string, string>> {
+  const registered = new Map<string, string>()
+  const run = Date.now().toString(36)
+  for (let i = 0; i < 1_000; i++) {
+    const userId = `bank-${run}-${i}`
+    const reply = await bank.register(userId).catch(() => undefined)
+    if (reply === undefined) return registered
+    readQrCode(reply)
+    registered.set(userId, String(member(reply.json, 'activationQrCodeData')))
+  }
+  return registered
+}
+
+async function expectRegistered(bank: Bank, registered: ReadonlyMap<string, string>): Promise<void> {
+  expect(registered.size).toBeGreaterThan(0)
+  for (const [userId, activationQrCodeData] of [...registered].slice(-10)) {
+    expect((await bank.view(userId)).json).toEqual({ registration: 'CREATED', activationQrCodeData })
+  }
+}
+
+/** A right request that the server has never seen, as if it had been granted and forgotten. */
+async function recordUnsent(url: string, file: string): Promise<void> {
+  const { bank } = await openApplication(url, ADMIN, APPLICATION)
+  const [load] = await activatePhones(createBank(url, ADMIN), bank, APPLICATION, 1)
+  const recorder = openRecorder(file)
+  if (load) recorder.record(load.phone.prepareValidation())
+  recorder.close()
+}
+
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')

@@ -1,0 +1,119 @@
+// A start on data that is there already: the master key, the administrator's password, a process that has it open, one that was killed.
+import { randomBytes } from 'node:crypto'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { Bank } from '../helpers/bank.ts'
+import { createBank } from '../helpers/bank.ts'
+import { member } from '../helpers/http.ts'
+import type { Installation, PawlProcess } from '../helpers/process.ts'
+import { ADMIN_PASSWORD, createInstallation, DATABASE_KINDS, endEverything, refusePawl, startPawl } from '../helpers/process.ts'
+import { expectOk } from '../helpers/world.ts'
+
+// Several starts a test, and other test files run at the same time.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+const ONE_LINE = /^pawl cannot start: [^\n]+\n$/
+const REPLACED = 'admin password replaced by the configured one'
+const ADMIN = { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
+
+describe.each(DATABASE_KINDS)('on %s', (kind) => {
+  let installation: Installation
+  const start = (env = {}): Promise<PawlProcess> => startPawl(installation.env, env)
+
+  beforeAll(async () => {
+    installation = await createInstallation(kind)
+    const server = await start(ADMIN)
+    expectOk(await adminAt(server).createApplication('kept'))
+    expectOk(await adminAt(server).register('kept-user'))
+    await server.end('SIGTERM')
+  })
+  afterAll(endEverything)
+
+  test('another master key is refused with one line, and the right one opens everything again', async () => {
+    const refused = await withOtherKey(installation)
+    expect(refused).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(ONE_LINE) as unknown })
+    expect(refused.stderr).toContain('the master key is not the one this database was written with')
+    const server = await start()
+    await expectKept(server)
+    await server.end('SIGTERM')
+  })
+
+  test('the same password of the administrator changes nothing, another replaces it', async () => {
+    const same = await start(ADMIN)
+    await expectKept(same)
+    expect((await same.end('SIGTERM')).stdout).not.toContain(REPLACED)
+    const other = await start({ PAWL_ADMIN_PASSWORD: 'another password' })
+    expect((await adminAt(other).call('GET', '/admin/users')).status).toBe(401)
+    expectOk(await adminAt(other, 'another password').call('GET', '/admin/users'))
+    const { stdout } = await other.end('SIGTERM')
+    expect(stdout.split('\n').filter((line) => line.includes(REPLACED))).toHaveLength(1)
+    expect(stdout).not.toContain('another password')
+    const back = await start(ADMIN)
+    await expectKept(back)
+    await back.end('SIGTERM')
+  })
+
+  test('what a killed process leaves opens again at once', async () => {
+    const killed = await start()
+    expectOk(await adminAt(killed).register('registered before the kill'))
+    expect((await killed.end('SIGKILL')).signal).toBe('SIGKILL')
+    const server = await start()
+    await expectKept(server)
+    const view = await adminAt(server).view('registered before the kill')
+    expect(member(view.json, 'registration')).toBe('CREATED')
+    await server.end('SIGTERM')
+  })
+
+  test.runIf(kind === 'embedded')('a second process is refused with one line while the first goes on', async () => {
+    const first = await start()
+    const refused = await refusePawl(installation.env)
+    expect(refused).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(ONE_LINE) as unknown })
+    expect(refused.stderr).toContain(`${installation.dataDir} is in use by another pawl process`)
+    await expectKept(first)
+    expectOk(await adminAt(first).register('registered after the refusal'))
+    await first.end('SIGTERM')
+  })
+
+  test.runIf(kind === 'embedded')('an idle server ends and frees its directory within 3 seconds', async () => {
+    const server = await start()
+    const since = performance.now()
+    expect(await server.end('SIGTERM')).toMatchObject({ code: 0, signal: null, stderr: '' })
+    expect(performance.now() - since).toBeLessThan(3_000)
+    const next = await start()
+    await next.end('SIGTERM')
+  })
+
+  test.runIf(kind === 'embedded')('directory and key file are for their owner alone', () => {
+    expect(statSync(installation.dataDir).mode & 0o777).toBe(0o700)
+    expect(statSync(join(installation.dataDir, 'master.key')).mode & 0o777).toBe(0o600)
+  })
+
+  test.runIf(kind === 'postgresql')('a start without the master key is refused with one line', async () => {
+    const refused = await refusePawl(installation.env, { PAWL_MASTER_KEY: '' })
+    expect(refused).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(ONE_LINE) as unknown })
+    expect(refused.stderr).toContain('PAWL_MASTER_KEY: needed together with DATABASE_URL')
+  })
+})
+
+const adminAt = ({ url }: PawlProcess, password = ADMIN_PASSWORD): Bank => createBank(url, `admin:${password}`)
+
+/** Secrets of the first run open: the application's, and the activation code. */
+async function expectKept(server: PawlProcess): Promise<void> {
+  expectOk(await adminAt(server).call('GET', '/admin/application?id=kept'))
+  expect(expectOk(await adminAt(server).view('kept-user')).json).toMatchObject({ registration: 'CREATED' })
+}
+
+/** Starts with a key of the right form that is not the installation's; puts the right one back. */
+async function withOtherKey({ kind, env, dataDir }: Installation): ReturnType<typeof refusePawl> {
+  const other = randomBytes(32).toString('base64')
+  if (kind === 'postgresql') return refusePawl(env, { PAWL_MASTER_KEY: other })
+  const path = join(dataDir, 'master.key')
+  const own = readFileSync(path)
+  writeFileSync(path, `${other}\n`)
+  try {
+    return await refusePawl(env)
+  } finally {
+    writeFileSync(path, own)
+  }
+}

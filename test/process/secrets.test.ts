@@ -1,0 +1,187 @@
+// No secret of a run stands in the log, in a dump of the database, or in the files of the data directory (docs/ARCHITECTURE.md,
+// "Secrets at rest"). The server logs at level debug while every endpoint is visited; then all secrets are looked for in every spelling.
+import { createPrivateKey } from 'node:crypto'
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { createRecordKeys } from '../../src/domain/record-keys.ts'
+import { systemPlatform } from '../../src/lib/platform.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import { createBank } from '../helpers/bank.ts'
+import type { Ended, Environment, Installation } from '../helpers/process.ts'
+import { createInstallation, DATABASE_KINDS, endEverything, runNode, startPawl } from '../helpers/process.ts'
+import type { Search, Secret, Secrets } from '../helpers/secret-search.ts'
+import { createSearch, createSecrets, readSecrets, spell, writeSecrets } from '../helpers/secret-search.ts'
+import { tour } from '../helpers/tour.ts'
+import { expectOk } from '../helpers/world.ts'
+
+const DATABASE_PASSWORD = 'password-of-the-database'
+const GIVEN = { PAWL_ADMIN_PASSWORD: 'given to the administrator' }
+
+// Starts and a walk through everything, and other test files run at the same time.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+afterAll(endEverything)
+
+// The embedded database starts with a generated password, PostgreSQL with one that is given.
+describe.each(DATABASE_KINDS)('on %s', (kind) => {
+  let installation: Installation
+  let env: Environment
+  let shown: string | undefined
+  let ended: Ended
+  let secrets: readonly Secret[]
+  let search: Search
+
+  beforeAll(async () => {
+    installation = await createInstallation(kind)
+    env = withDatabasePassword(installation.env)
+    const server = await startPawl(env, kind === 'embedded' ? {} : GIVEN, { PAWL_LOG_LEVEL: 'debug' })
+    shown = /^Administrator: admin, password: (\S+) /m.exec(server.output())?.[1]
+    const collected = createSecrets()
+    await tour({ url: server.url, adminUser: 'admin', adminPassword: shown ?? GIVEN.PAWL_ADMIN_PASSWORD, secrets: collected })
+    ended = await server.end('SIGTERM')
+    await collectStored(installation, env, collected)
+    const file = join(installation.directory, 'secrets')
+    writeSecrets(file, collected.list())
+    secrets = readSecrets(file)
+    search = createSearch(secrets)
+  })
+
+  test('the log holds none, but for the two lines of a first start that show the generated password', () => {
+    expect(ended.code).toBe(0)
+    const isShown = (line: string): boolean => /^(Administrator|Create an application): /.test(line)
+    const lines = `${ended.stdout}${ended.stderr}`.split('\n')
+    const log = lines.filter((line) => !isShown(line)).join('\n')
+    // Refusals were logged, at the level where most is said.
+    expect(log).toContain('authentication failed')
+    expect(search('the log', Buffer.from(log))).toEqual([])
+    const startText = search('the start text', Buffer.from(lines.filter(isShown).join('\n')))
+    const ofAdministrator = ['password', 'credential'].map(
+      (what) => expect.stringContaining(`${what} of the administrator`) as unknown,
+    )
+    expect(shown === undefined).toBe(kind === 'postgresql')
+    expect(startText).toEqual(shown === undefined ? [] : ofAdministrator)
+  })
+
+  test('a dump of the database holds none', async () => {
+    const dump = await runNode(['scripts/db-dump.ts'], env)
+    expect(dump).toMatchObject({ code: 0, stderr: '' })
+    expect(dump.stdout).toMatch(/\.activation, 16 rows\n/)
+    expect(search('the dump', Buffer.from(dump.stdout))).toEqual([])
+  })
+
+  test.runIf(kind === 'embedded')('no file of the data directory holds one, and the key file holds the master key alone', () => {
+    expect(searchFiles(search, installation.dataDir)).toEqual([])
+    expect(readFileSync(join(installation.dataDir, 'master.key'), 'utf8')).toMatch(/^[A-Za-z0-9+/]{43}=\n$/)
+  })
+
+  test.runIf(kind === 'embedded')('a password given to a later start stands nowhere', async () => {
+    const server = await startPawl(env, GIVEN, { PAWL_LOG_LEVEL: 'debug' })
+    const given = createSecrets()
+    given.addText('given password', GIVEN.PAWL_ADMIN_PASSWORD)
+    given.addText('wrong password', 'not the one that was given')
+    expectOk(await createBank(server.url, `admin:${GIVEN.PAWL_ADMIN_PASSWORD}`).call('GET', '/admin/users'))
+    expect((await createBank(server.url, 'admin:not the one that was given').call('GET', '/admin/users')).status).toBe(401)
+    const { stdout, stderr } = await server.end('SIGTERM')
+    const searchGiven = createSearch([...secrets, ...given.list()])
+    expect(searchGiven('all output', Buffer.from(stdout + stderr))).toEqual([])
+    expect(searchFiles(searchGiven, installation.dataDir)).toEqual([])
+  })
+
+  test.runIf(kind === 'postgresql')('nothing is written beside the database', () => {
+    expect(existsSync(installation.dataDir)).toBe(false)
+  })
+
+  test('the search bites: every secret is found in every spelling', () => {
+    expect(secrets.length).toBeGreaterThan(200)
+    for (const secret of secrets) {
+      for (const bytes of Object.values(spell(secret))) {
+        const planted = Buffer.concat([
+          Buffer.from(ended.stdout.slice(-40)),
+          Buffer.from('{"level":20,"key":"'),
+          bytes,
+          Buffer.from('"}\n'),
+        ])
+        expect(search('a log with a leak', planted).some((place) => place.startsWith(secret.name))).toBe(true)
+      }
+    }
+  })
+})
+
+describe('spellings', () => {
+  test('a value is found wherever it stands in a longer one that is encoded as a whole', () => {
+    const secrets = createSecrets()
+    secrets.addBytes('key', Buffer.from('00112233445566778899aabbccddeeff', 'hex'))
+    const [secret] = secrets.list()
+    const search = createSearch(secrets.list())
+    for (let before = 0; before < 6; before++) {
+      for (let after = 0; after < 6; after++) {
+        const value = Buffer.concat([Buffer.alloc(before, 7), secret?.bytes ?? Buffer.alloc(0), Buffer.alloc(after, 9)])
+        for (const encoding of ['base64', 'base64url', 'hex', 'latin1'] as const) {
+          expect(search(encoding, Buffer.from(value.toString(encoding), 'latin1'))).toHaveLength(1)
+        }
+        expect(search('JSON', Buffer.from(JSON.stringify(value)))).toHaveLength(1)
+      }
+    }
+    expect(search('nothing', Buffer.from('00112233445566778899aabbccddeefe'))).toEqual([])
+  })
+})
+
+/** Every file but the key file. */
+function searchFiles(search: Search, dataDir: string): string[] {
+  const files = globSync('**', { cwd: dataDir }).filter((name) => statSync(join(dataDir, name)).isFile())
+  expect(files.length).toBeGreaterThan(500)
+  return files.filter((name) => name !== 'master.key').flatMap((name) => search(name, readFileSync(join(dataDir, name))))
+}
+
+/** A server that trusts its clients takes any password; with one in the URL, that one is looked for as well. */
+function withDatabasePassword(env: Environment): Environment {
+  if (env['DATABASE_URL'] === undefined) return env
+  const url = new URL(env['DATABASE_URL'])
+  if (url.password === '') url.password = DATABASE_PASSWORD
+  return { ...env, DATABASE_URL: url.toString() }
+}
+
+/** Opens every sealed value with the master key: private keys of the server, application secrets, master secrets, counters, tokens. */
+async function collectStored(installation: Installation, env: Environment, secrets: Secrets): Promise<void> {
+  const databaseUrl = env['DATABASE_URL']
+  const recordKeys = createRecordKeys(installation.masterKey(), systemPlatform)
+  const { db, close } = await openDatabase({ databaseUrl, dataDir: installation.dataDir, poolSize: 1 })
+  try {
+    for (const { table, column, key } of SEALED) {
+      const { rows } = await sql<{ row: string; sealed: Buffer }>`
+        select ${sql.ref(key)} as row, ${sql.ref(column)} as sealed from ${sql.table(table)} where ${sql.ref(column)} is not null`.execute(
+        db,
+      )
+      expect(rows.length, `${table}.${column}`).toBeGreaterThan(0)
+      for (const { row, sealed } of rows) {
+        const plaintext = recordKeys.open({ table, column, row }, sealed)
+        secrets.addBytes(`${table}.${column}`, plaintext)
+        if (column.endsWith('private_key')) secrets.addBytes(`scalar of ${table}.${column}`, readScalar(plaintext))
+      }
+    }
+  } finally {
+    await close()
+  }
+  secrets.addBytes('master key', installation.masterKey())
+  if (databaseUrl !== undefined) secrets.addText('password of the database', decodeURIComponent(new URL(databaseUrl).password))
+}
+
+const SEALED = [
+  { table: 'wrapped_key', column: 'wrapped_key', key: 'purpose' },
+  { table: 'application_version', column: 'application_secret', key: 'application_key' },
+  { table: 'master_key_pair', column: 'private_key', key: 'master_key_pair_id' },
+  { table: 'activation', column: 'activation_qr_code', key: 'activation_id' },
+  { table: 'activation', column: 'server_private_key', key: 'activation_id' },
+  { table: 'activation', column: 'master_secret', key: 'activation_id' },
+  { table: 'activation', column: 'ctr_data', key: 'activation_id' },
+  { table: 'token', column: 'token_secret', key: 'token_id' },
+  { table: 'temporary_key', column: 'private_key', key: 'temporary_key_id' },
+] as const
+
+/** 32 bytes of a P-256 key in PKCS#8. */
+function readScalar(pkcs8: Uint8Array): Uint8Array {
+  const { d = '' } = createPrivateKey({ key: Buffer.from(pkcs8), format: 'der', type: 'pkcs8' }).export({ format: 'jwk' })
+  return Buffer.from(d, 'base64url')
+}
