@@ -4,6 +4,9 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { renderConfigMarkdown, renderEnvExample } from '../scripts/config-docs.ts'
+import { renderErrorsDocument } from '../scripts/errors-docs.ts'
+import { cloudEndpoints } from '../src/api/cloud/index.ts'
+import { deviceEndpoints } from '../src/api/device/index.ts'
 import { SECRET_SETTINGS, SETTINGS } from '../src/config.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -32,6 +35,28 @@ describe('configuration', () => {
       .map(({ path, name }) => `${path}: ${name}`)
     expect(wrong).toEqual([])
   })
+})
+
+describe('errors', () => {
+  test('docs/ERRORS.md is what the renderers say (node scripts/errors-docs.ts writes it)', () => {
+    expect(readText('docs/ERRORS.md')).toBe(renderErrorsDocument())
+  })
+})
+
+describe('endpoints', () => {
+  const readme = readText('README.md')
+
+  test.each(deviceEndpoints.map(({ path }) => path))('README.md lists %s', (path) => {
+    expect(readme).toContain(`\`${path}\``)
+  })
+
+  test.each(cloudEndpoints.map(({ method, path }) => [method, path]))('README.md lists %s %s', (method, path) => {
+    const line = readme.split('\n').find((text) => text.startsWith('|') && text.includes(method) && text.includes(shorten(path)))
+    expect(line).toBeDefined()
+  })
+
+  /** README names parameters in braces and cuts what a line has named before. */
+  const shorten = (path: string): string => path.replace(/:(\w+)/g, '{$1}').replace(/^.*(\/versions\/\{name\})$/, '$1')
 })
 
 describe('links', () => {
