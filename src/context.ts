@@ -13,6 +13,7 @@ import { createEvents } from './lib/events.ts'
 import type { Log } from './lib/log.ts'
 import type { Platform } from './lib/platform.ts'
 import { v3 } from './protocol/v3/index.ts'
+import { createAuthenticationStore } from './storage/authentication-store.ts'
 import { type Database, openDatabase, pingDatabase } from './storage/database.ts'
 import { migrate } from './storage/migrate.ts'
 
@@ -60,6 +61,7 @@ export async function createContext(
       log,
       credentials,
       protocol: v3,
+      authenticationStore: createAuthenticationStore(db),
       decoy: createDecoy(v3, recordKeys, platform),
       pingDatabase: () => pingDatabase(db),
       dataLocation: database.location,

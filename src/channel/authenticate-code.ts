@@ -5,7 +5,7 @@ import { places } from '../domain/secrets.ts'
 import { fromUtf8 } from '../lib/bytes.ts'
 import { PawlError } from '../lib/errors.ts'
 import type { AuthorizationHeader, CounterMove, Protocol } from '../protocol/protocol.ts'
-import { type ActivationRow, findRequestParties, type RequestParties, storeAuthentication } from '../storage/activations.ts'
+import type { ActivationRow, RequestParties } from '../storage/activations.ts'
 import { type AuditEvent, insertAuditEvent } from '../storage/audit.ts'
 import type { ChannelParts } from './parts.ts'
 import { activationKeysOf, applicationSecretOf, ctrDataOf } from './secrets.ts'
@@ -36,7 +36,7 @@ export type AuthenticationRefusal =
 export async function authenticateByCode(parts: ChannelParts, protocol: Protocol, attempt: CodeAttempt): Promise<CodeVerdict> {
   const { header, resourceId } = attempt
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const parties = await findRequestParties(parts.db, header.applicationKey, header.activationId)
+    const parties = await parts.authenticationStore.find(header.applicationKey, header.activationId)
     const judged = judge(parts, protocol, attempt, parties)
     if (!(await storeVerdict(parts, attempt, parties, judged))) continue
     const { activation } = parties
@@ -120,8 +120,7 @@ async function storeVerdict(
     return true
   }
   const ctrData = move ? parts.recordKeys.seal(places.ctrData(activation.activationId), move.ctrData) : activation.ctrData
-  const isStored = await storeAuthentication(
-    parts.db,
+  const isStored = await parts.authenticationStore.store(
     {
       activationId: activation.activationId,
       rowVersion: activation.rowVersion,

@@ -2,6 +2,7 @@
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import type { RecordKeys } from '../domain/record-keys.ts'
+import type { AuthenticationStore } from '../storage/authentication-store.ts'
 import type { Db } from '../storage/database.ts'
 import type { Decoy } from './secrets.ts'
 
@@ -16,6 +17,7 @@ export interface ChannelSettings {
 
 export interface ChannelParts {
   readonly db: Db
+  readonly authenticationStore: AuthenticationStore
   readonly platform: Platform
   readonly recordKeys: RecordKeys
   readonly events: Events

@@ -42,16 +42,21 @@ export interface RequestParties {
 
 /** Reads the version and the activation that a device request names, in one round trip; either may be missing. */
 export async function findRequestParties(db: Db, applicationKey: string, activationId: string): Promise<RequestParties> {
-  const { rows } = await db.executeQuery<Nullable<ActivationRow> & VersionColumns>(
+  const { rows } = await db.executeQuery<RequestPartiesRow>(
     CompiledQuery.raw(FIND_REQUEST_PARTIES, [applicationKey, activationId]),
   )
-  const row = rows[0]
-  if (row === undefined) return { version: undefined, activation: undefined }
-  return {
-    version: toVersion(row),
-    activation: row.activationId === null ? undefined : (row as ActivationRow),
-  }
+  const [row] = rows
+  return row === undefined ? { version: undefined, activation: undefined } : toRequestParties(row)
 }
+
+/** A row of VERSION_COLUMNS and ACTIVATION_COLUMNS, both outer joined. */
+export type RequestPartiesRow = Nullable<ActivationRow> & VersionColumns
+
+/** Splits a joined row into its parties. */
+export const toRequestParties = (row: RequestPartiesRow): RequestParties => ({
+  version: toVersion(row),
+  activation: row.activationId === null ? undefined : (row as ActivationRow),
+})
 
 /** One activation by its id, in whatever state. */
 export async function findActivation(db: Db, activationId: string): Promise<ActivationRow | undefined> {
@@ -275,7 +280,9 @@ function toVersion(row: VersionColumns): VersionRow | undefined {
   }
 }
 
-const ACTIVATION_COLUMNS = `a.activation_id as "activationId", a.application_id as "applicationId", a.user_id as "userId",
+export const VERSION_COLUMNS = `v.application_key as "versionKey", v.application_id as "versionApplicationId",
+  v.application_secret as "versionSecret", v.is_supported as "versionIsSupported"`
+export const ACTIVATION_COLUMNS = `a.activation_id as "activationId", a.application_id as "applicationId", a.user_id as "userId",
   a.state, a.protocol_version as "protocolVersion", a.server_public_key as "serverPublicKey",
   a.server_private_key as "serverPrivateKey", a.master_secret as "masterSecret", a.ctr_data as "ctrData", a.counter,
   a.failed_attempts as "failedAttempts", a.max_failed_attempts as "maxFailedAttempts", a.name, a.row_version as "rowVersion",
@@ -284,8 +291,7 @@ const activationColumns = sql.raw(ACTIVATION_COLUMNS)
 
 // The two statements of every authentication, as constant text: building them anew would cost more than running them.
 const FIND_REQUEST_PARTIES = `
-  select v.application_key as "versionKey", v.application_id as "versionApplicationId", v.application_secret as "versionSecret",
-    v.is_supported as "versionIsSupported", ${ACTIVATION_COLUMNS}
+  select ${VERSION_COLUMNS}, ${ACTIVATION_COLUMNS}
   from (select 1) as one
   left join application_version v on v.application_key = $1
   left join activation a on a.activation_id = $2`

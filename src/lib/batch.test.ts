@@ -1,0 +1,77 @@
+// Joined trips: who shares one, who waits, and who fails.
+import { describe, expect, test } from 'vitest'
+import { createBatch } from './batch.ts'
+
+/** A batch whose trips end when the test says so; `trips` lists what each was asked. */
+function createManual(options: { itemsMax?: number; keyOf?: (item: string) => string } = {}) {
+  const trips: string[][] = []
+  const gates: PromiseWithResolvers<void>[] = []
+  const ask = createBatch(
+    async (items: readonly string[]) => {
+      trips.push([...items])
+      const gate = Promise.withResolvers<void>()
+      gates.push(gate)
+      await gate.promise
+      return items.map((item) => item.toUpperCase())
+    },
+    { itemsMax: 10, ...options },
+  )
+  const settle = () => new Promise((resolve) => setImmediate(resolve))
+  const end = async (trip: number, error?: Error) => {
+    if (error) gates[trip]?.reject(error)
+    else gates[trip]?.resolve()
+    await settle()
+  }
+  return { ask, trips, end }
+}
+
+describe('a batch', () => {
+  test('sends the first item at once and joins those that come meanwhile', async () => {
+    const { ask, trips, end } = createManual()
+    const answers = Promise.all(['a', 'b', 'c'].map(ask))
+    expect(trips).toEqual([['a']])
+    await end(0)
+    expect(trips).toEqual([['a'], ['b', 'c']])
+    await end(1)
+    expect(await answers).toEqual(['A', 'B', 'C'])
+  })
+
+  test('takes no more than itemsMax on a trip', async () => {
+    const { ask, trips, end } = createManual({ itemsMax: 2 })
+    const answers = Promise.all(['a', 'b', 'c', 'd'].map(ask))
+    for (let trip = 0; trip < 3; trip += 1) await end(trip)
+    expect(trips).toEqual([['a'], ['b', 'c'], ['d']])
+    expect(await answers).toEqual(['A', 'B', 'C', 'D'])
+  })
+
+  test('never lets two items with one key share a trip, and keeps their order', async () => {
+    const { ask, trips, end } = createManual({ keyOf: (item) => item.charAt(0) })
+    const answers = Promise.all(['x', 'a1', 'a2', 'b1', 'a3'].map(ask))
+    for (let trip = 0; trip < 4; trip += 1) await end(trip)
+    expect(trips).toEqual([['x'], ['a1', 'b1'], ['a2'], ['a3']])
+    expect(await answers).toEqual(['X', 'A1', 'A2', 'B1', 'A3'])
+  })
+
+  test('tries each item alone when a trip of several fails', async () => {
+    const { ask, trips, end } = createManual()
+    const answers = Promise.allSettled(['a', 'b', 'c'].map(ask))
+    await end(0)
+    await end(1, new Error('one of them is bad'))
+    expect(trips.slice(2)).toEqual([['b'], ['c']])
+    await end(2, new Error('b is bad'))
+    await end(3)
+    expect((await answers).map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  })
+
+  test('goes on after a failure', async () => {
+    const { ask, end, trips } = createManual()
+    const failing = ask('a')
+    const expectation = expect(failing).rejects.toThrow('gone')
+    await end(0, new Error('gone'))
+    await end(1, new Error('gone'))
+    await expectation
+    const answer = ask('b')
+    await end(trips.length - 1)
+    expect(await answer).toBe('B')
+  })
+})

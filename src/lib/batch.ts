@@ -1,0 +1,61 @@
+// Joins what is asked for at the same time: the first request goes at once, those that come while it is on its way share the next trip.
+
+export interface BatchOptions<Item> {
+  readonly itemsMax: number
+  /** Items with the same key never share a trip; later ones wait for the next. Without it any may. */
+  readonly keyOf?: (item: Item) => string
+}
+
+/**
+ * Returns a function that gives one item's result out of `run`, which takes several items and answers in their order. When a trip of
+ * several fails, each item is tried alone, so that no item suffers for another; `run` must therefore change nothing when it fails.
+ */
+export function createBatch<Item, Result>(
+  run: (items: readonly Item[]) => Promise<readonly Result[]>,
+  { itemsMax, keyOf }: BatchOptions<Item>,
+): (item: Item) => Promise<Result> {
+  let waiting: Waiting<Item, Result>[] = []
+  let isRunning = false
+
+  const runAll = async (): Promise<void> => {
+    while (waiting.length > 0) {
+      const trip = takeTrip()
+      await runTrip(trip).catch(() => Promise.all(trip.map((one) => runTrip([one]).catch(one.reject))))
+    }
+    isRunning = false
+  }
+
+  const takeTrip = (): Waiting<Item, Result>[] => {
+    const keys = new Set<string>()
+    const trip: Waiting<Item, Result>[] = []
+    const rest: Waiting<Item, Result>[] = []
+    for (const one of waiting) {
+      const key = keyOf?.(one.item)
+      const isFit = trip.length < itemsMax && (key === undefined || !keys.has(key))
+      if (key !== undefined) keys.add(key)
+      if (isFit) trip.push(one)
+      else rest.push(one)
+    }
+    waiting = rest
+    return trip
+  }
+
+  const runTrip = async (trip: readonly Waiting<Item, Result>[]): Promise<void> => {
+    const results = await run(trip.map(({ item }) => item))
+    trip.forEach((one, i) => one.resolve(results[i] as Result))
+  }
+
+  return (item) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ item, resolve, reject })
+      if (isRunning) return
+      isRunning = true
+      void runAll()
+    })
+}
+
+interface Waiting<Item, Result> {
+  readonly item: Item
+  readonly resolve: (result: Result) => void
+  readonly reject: (error: unknown) => void
+}

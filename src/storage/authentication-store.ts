@@ -1,0 +1,104 @@
+// The two statements of every authentication, for one request or for all that come at the same time. A trip to the database costs more
+// than what it does there; under load several requests share one.
+import { CompiledQuery } from 'kysely'
+import { createBatch } from '../lib/batch.ts'
+import {
+  ACTIVATION_COLUMNS,
+  type AuthenticationOutcome,
+  findRequestParties,
+  type RequestParties,
+  type RequestPartiesRow,
+  storeAuthentication,
+  toRequestParties,
+  VERSION_COLUMNS,
+} from './activations.ts'
+import type { AuditEvent } from './audit.ts'
+import type { Db } from './database.ts'
+
+export interface AuthenticationStore {
+  /** As findRequestParties. */
+  readonly find: (applicationKey: string, activationId: string) => Promise<RequestParties>
+  /** As storeAuthentication. */
+  readonly store: (outcome: AuthenticationOutcome, audit: AuditEvent) => Promise<boolean>
+}
+
+/** A store that joins what is asked for while a trip is on its way. */
+export function createAuthenticationStore(db: Db): AuthenticationStore {
+  const find = createBatch((names: readonly Names[]) => findAll(db, names), { itemsMax: ITEMS_MAX })
+  const move = createBatch((changes: readonly Change[]) => storeAll(db, changes), {
+    itemsMax: ITEMS_MAX,
+    // Two outcomes for one row version must not meet in one statement: each would be told that it was stored.
+    keyOf: ({ outcome }) => outcome.activationId,
+  })
+  return {
+    find: (applicationKey, activationId) => find({ applicationKey, activationId }),
+    // An outcome that blocks writes a history row and is rare: it goes alone.
+    store: (outcome, audit) => (outcome.state === 'ACTIVE' ? move({ outcome, audit }) : storeAuthentication(db, outcome, audit)),
+  }
+}
+
+interface Names {
+  readonly applicationKey: string
+  readonly activationId: string
+}
+
+interface Change {
+  readonly outcome: AuthenticationOutcome
+  readonly audit: AuditEvent
+}
+
+async function findAll(db: Db, names: readonly Names[]): Promise<readonly RequestParties[]> {
+  const [first] = names
+  if (first !== undefined && names.length === 1) return [await findRequestParties(db, first.applicationKey, first.activationId)]
+  const parameters = [names.map(({ applicationKey }) => applicationKey), names.map(({ activationId }) => activationId)]
+  const { rows } = await db.executeQuery<RequestPartiesRow>(CompiledQuery.raw(FIND_ALL, parameters))
+  return rows.map(toRequestParties)
+}
+
+async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly boolean[]> {
+  const [first] = changes
+  if (first !== undefined && changes.length === 1) return [await storeAuthentication(db, first.outcome, first.audit)]
+  const outcomes = changes.map(({ outcome }) => outcome)
+  const audits = changes.map(({ audit }) => audit)
+  const parameters = [
+    outcomes.map(({ activationId }) => activationId),
+    outcomes.map(({ rowVersion }) => rowVersion),
+    outcomes.map(({ counter }) => counter),
+    // As text: the drivers differ in how they write an array of bytes.
+    outcomes.map(({ ctrData }) => Buffer.from(ctrData).toString('hex')),
+    outcomes.map(({ failedAttempts }) => failedAttempts),
+    outcomes.map(({ at }) => at.toISOString()),
+    audits.map(({ applicationId }) => applicationId),
+    audits.map(({ userId }) => userId),
+    audits.map(({ eventType }) => eventType),
+    audits.map(({ eventData }) => eventData),
+  ]
+  const { rows } = await db.executeQuery<{ activation_id: string }>(CompiledQuery.raw(STORE_ALL, parameters))
+  const stored = new Set(rows.map((row) => row.activation_id))
+  return outcomes.map(({ activationId }) => stored.has(activationId))
+}
+
+const ITEMS_MAX = 64
+
+const FIND_ALL = `
+  select ${VERSION_COLUMNS}, ${ACTIVATION_COLUMNS}
+  from unnest($1::text[], $2::text[]) with ordinality as i (application_key, activation_id, position)
+  left join application_version v on v.application_key = i.application_key
+  left join activation a on a.activation_id = i.activation_id
+  order by i.position`
+
+// State and reason stay: only an ACTIVE activation gets here, and its row version is the one that was read.
+const STORE_ALL = `
+  with input as (
+    select * from unnest($1::text[], $2::int[], $3::int[], $4::text[], $5::int[], $6::timestamptz[], $7::text[], $8::text[], $9::text[],
+      $10::text[]) as i (activation_id, row_version, counter, ctr_data, failed_attempts, at, application_id, user_id, event_type, event_data)
+  ), moved as (
+    update activation a set counter = i.counter, ctr_data = decode(i.ctr_data, 'hex'), failed_attempts = i.failed_attempts,
+      last_used_at = i.at, row_version = a.row_version + 1
+    from input i where a.activation_id = i.activation_id and a.row_version = i.row_version
+    returning a.activation_id
+  )
+  insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
+  select i.application_id, i.user_id, i.activation_id, i.event_type, i.event_data, i.at
+  from moved join input i on i.activation_id = moved.activation_id
+  returning activation_id`

@@ -1,0 +1,108 @@
+// Outcomes of several activations in one statement: each stands or falls by its own row version (README, "Invariants").
+import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { AuthenticationOutcome } from '../../src/storage/activations.ts'
+import { createAuthenticationStore } from '../../src/storage/authentication-store.ts'
+import { openWorld, type World } from '../helpers/world.ts'
+import { startTestServer, type TestServer } from '../helpers/app.ts'
+
+let server: TestServer
+let world: World
+beforeAll(async () => {
+  server = await startTestServer()
+  const admin = `${server.admin.user}:${server.admin.password}`
+  world = await openWorld({ urls: [server.url], admin, advance: () => undefined, close: () => server.close() })
+})
+afterAll(() => server.close())
+
+const createActivations = (count: number): Promise<string[]> =>
+  Promise.all(Array.from({ length: count }, async () => (await world.activePhone('3.3')).phone.state.activationId))
+
+const outcomeFor = (activationId: string, rowVersion: number, counter: number): AuthenticationOutcome => ({
+  activationId,
+  rowVersion,
+  counter,
+  ctrData: Buffer.from([counter, 0, 255]),
+  failedAttempts: counter,
+  state: 'ACTIVE',
+  blockedReason: null,
+  at: new Date(1_700_000_000_000 + counter),
+})
+const auditFor = (activationId: string, eventData: string) => ({
+  applicationId: world.applicationId,
+  userId: 'somebody',
+  activationId,
+  eventType: 'test_of_store',
+  eventData,
+  occurredAt: new Date(1_700_000_000_000),
+})
+const auditsOf = async (activationId: string): Promise<string[]> => {
+  const { rows } = await sql<{ data: string }>`
+    select event_data as data from audit_event
+    where activation_id = ${activationId} and event_type = 'test_of_store' order by sequence`.execute(server.context.db)
+  return rows.map(({ data }) => data)
+}
+
+test('reads asked for at once come back each with its own row, unknown ones with none', async () => {
+  const store = createAuthenticationStore(server.context.db)
+  const ids = await createActivations(4)
+  const names = [...ids, randomUUID(), ids[0] ?? ''].map((id, i) => ({ id, key: i === 2 ? 'unknown' : world.app.applicationKey }))
+  const found = await Promise.all(names.map(({ id, key }) => store.find(key, id)))
+  expect(found.map(({ activation }) => activation?.activationId)).toEqual([...ids, undefined, ids[0]])
+  expect(found.map(({ version }) => version?.applicationKey)).toEqual(
+    names.map(({ key }) => (key === 'unknown' ? undefined : key)),
+  )
+})
+
+test('of outcomes stored at once those with a stale row version are lost, and only the others are audited', async () => {
+  const store = createAuthenticationStore(server.context.db)
+  const ids = await createActivations(6)
+  const rows = await Promise.all(ids.map(async (id) => (await store.find(world.app.applicationKey, id)).activation))
+  const stored = await Promise.all(
+    ids.map((id, i) => {
+      const rowVersion = (rows[i]?.rowVersion ?? 0) - (i % 2)
+      return store.store(outcomeFor(id, rowVersion, 10 + i), auditFor(id, `first "${i}" {\\} ,null`))
+    }),
+  )
+  expect(stored).toEqual(ids.map((_, i) => i % 2 === 0))
+  for (const [i, id] of ids.entries()) {
+    const { activation } = await store.find(world.app.applicationKey, id)
+    const isMoved = i % 2 === 0
+    expect(activation?.rowVersion).toBe((rows[i]?.rowVersion ?? 0) + (isMoved ? 1 : 0))
+    expect(activation?.counter).toBe(isMoved ? 10 + i : 0)
+    if (isMoved) expect([...(activation?.ctrData ?? [])]).toEqual([10 + i, 0, 255])
+    expect(await auditsOf(id)).toEqual(isMoved ? [`first "${i}" {\\} ,null`] : [])
+  }
+})
+
+test('of many outcomes for one row version exactly one is stored', async () => {
+  const store = createAuthenticationStore(server.context.db)
+  const [id = '', other = ''] = await createActivations(2)
+  const versions = await Promise.all(
+    [id, other].map(async (one) => (await store.find(world.app.applicationKey, one)).activation?.rowVersion ?? 0),
+  )
+  const stored = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => {
+      const target = i % 2 ? other : id
+      return store.store(outcomeFor(target, versions[i % 2] ?? 0, i + 1), auditFor(target, String(i)))
+    }),
+  )
+  expect(stored.filter(Boolean)).toHaveLength(2)
+  expect([(await auditsOf(id)).length, (await auditsOf(other)).length]).toEqual([1, 1])
+})
+
+test('an outcome that cannot be stored fails alone', async () => {
+  const store = createAuthenticationStore(server.context.db)
+  const ids = await createActivations(4)
+  const rows = await Promise.all(ids.map(async (id) => (await store.find(world.app.applicationKey, id)).activation))
+  const results = await Promise.allSettled(
+    ids.map((id, i) => {
+      const outcome = outcomeFor(id, rows[i]?.rowVersion ?? 0, i + 1)
+      // Text with U+0000 is refused by the database.
+      return store.store(outcome, auditFor(id, i === 2 ? 'bad\0' : 'good'))
+    }),
+  )
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled'])
+  expect(await Promise.all(ids.map(async (id) => (await auditsOf(id)).length))).toEqual([1, 1, 0, 1])
+})
