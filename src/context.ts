@@ -2,6 +2,7 @@
 import { type Config, type Secrets } from './config.ts'
 import type { DeviceParts } from './api/device/parts.ts'
 import type { CloudParts } from './api/cloud/parts.ts'
+import { createRecentParties } from './channel/recent-parties.ts'
 import { createDecoy } from './channel/secrets.ts'
 import { bootstrapAdmin, createCredentials } from './domain/credential.ts'
 import { startHousekeeping } from './domain/housekeeping.ts'
@@ -62,6 +63,7 @@ export async function createContext(
       credentials,
       protocol: v3,
       authenticationStore: createAuthenticationStore(db),
+      recentParties: createRecentParties(),
       decoy: createDecoy(v3, recordKeys, platform),
       pingDatabase: () => pingDatabase(db),
       dataLocation: database.location,

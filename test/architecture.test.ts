@@ -29,7 +29,11 @@ const layers: readonly Layer[] = [
   { path: 'src/storage/migrate.ts', pawl: ['src/storage', 'src/lib', 'migrations'], packages: ['kysely'] },
   { path: 'src/domain', pawl: ['src/storage', 'src/crypto', 'src/lib'], packages: ['lru-cache'] },
   { path: 'src/http', pawl: ['src/lib'], packages: [...http, 'ajv', 'secure-json-parse'] },
-  { path: 'src/channel', pawl: ['src/http', 'src/protocol', 'src/domain', 'src/storage', 'src/lib'], packages: http },
+  {
+    path: 'src/channel',
+    pawl: ['src/http', 'src/protocol', 'src/domain', 'src/storage', 'src/lib'],
+    packages: [...http, 'lru-cache'],
+  },
   {
     path: 'src/api/device',
     pawl: ['src/channel', 'src/http', 'src/protocol', 'src/domain', 'src/storage', 'src/lib'],

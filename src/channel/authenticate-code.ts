@@ -35,18 +35,42 @@ export type AuthenticationRefusal =
 /** Checks a code and makes the outcome durable before it returns. An invalid code is a verdict, not an exception: its count must stay. */
 export async function authenticateByCode(parts: ChannelParts, protocol: Protocol, attempt: CodeAttempt): Promise<CodeVerdict> {
   const { header, resourceId } = attempt
+  const { applicationKey, activationId } = header
+  const remembered = await acceptRemembered(parts, protocol, attempt)
+  if (remembered !== undefined) return { valid: true, activation: remembered }
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const parties = await parts.authenticationStore.find(header.applicationKey, header.activationId)
-    const judged = judge(parts, protocol, attempt, parties)
-    if (!(await storeVerdict(parts, attempt, parties, judged))) continue
-    const { activation } = parties
-    // The stored row is one version further than the one that was read.
-    if (activation && judged.move) return { valid: true, activation: { ...activation, rowVersion: activation.rowVersion + 1 } }
+    const parties = await parts.authenticationStore.find(applicationKey, activationId)
+    const judged = judge(parts, protocol, attempt, parties, parts.settings.counterLookAhead)
+    const stored = await storeVerdict(parts, attempt, parties, judged)
+    if (!stored) continue
+    if (judged.move && stored.activation) {
+      parts.recentParties.keep(stored)
+      return { valid: true, activation: stored.activation }
+    }
     const reason = judged.refusal ?? 'signature_does_not_match'
-    parts.events.authenticationFailed({ activationId: header.activationId, resourceId, reason })
+    parts.events.authenticationFailed({ activationId, resourceId, reason })
     return { valid: false, reason }
   }
   throw new PawlError('UNAVAILABLE', { detail: `lost ${ROUNDS_MAX} races for one activation`, retryAfterSeconds: 1 })
+}
+
+/**
+ * Accepts the code of a phone that is remembered at exactly this counter, if nothing has changed since; undefined for everything else,
+ * which is then read and decided anew. Nobody remembered costs the same: a decoy is checked.
+ */
+async function acceptRemembered(
+  parts: ChannelParts,
+  protocol: Protocol,
+  attempt: CodeAttempt,
+): Promise<ActivationRow | undefined> {
+  const { applicationKey, activationId } = attempt.header
+  const parties = parts.recentParties.recall(applicationKey, activationId)
+  const judged = judge(parts, protocol, attempt, parties, 1)
+  if (judged.move === undefined) return undefined
+  const stored = await storeVerdict(parts, attempt, parties, judged)
+  if (stored) parts.recentParties.keep(stored)
+  else parts.recentParties.forget(applicationKey, activationId)
+  return stored ? stored.activation : undefined
 }
 
 interface Judged {
@@ -57,9 +81,15 @@ interface Judged {
   readonly decision: AuthenticationDecision | undefined
 }
 
-function judge(parts: ChannelParts, protocol: Protocol, attempt: CodeAttempt, { version, activation }: RequestParties): Judged {
+function judge(
+  parts: ChannelParts,
+  protocol: Protocol,
+  attempt: CodeAttempt,
+  { version, activation }: RequestParties,
+  lookAhead: number,
+): Judged {
   const { header } = attempt
-  const { recordKeys, decoy, settings } = parts
+  const { recordKeys, decoy } = parts
   const isVersionRight = version?.isSupported === true && version.applicationId === activation?.applicationId
   const keys = activationKeysOf(recordKeys, protocol, activation)
   const { method, resourceId } = attempt
@@ -68,13 +98,7 @@ function judge(parts: ChannelParts, protocol: Protocol, attempt: CodeAttempt, { 
   let move: CounterMove | undefined
   for (const body of attempt.bodies) {
     const signedData = protocol.signedData({ method, resourceId, nonce: header.nonce, body, applicationSecret })
-    move ??= protocol.verifyAuthenticationCode(
-      keys ?? decoy.activationKeys,
-      ctrData,
-      signedData,
-      header,
-      settings.counterLookAhead,
-    )
+    move ??= protocol.verifyAuthenticationCode(keys ?? decoy.activationKeys, ctrData, signedData, header, lookAhead)
   }
   if (activation === undefined) return { refusal: 'activation_unknown', move: undefined, decision: undefined }
   const refusal = refusalOf({ activation, keys, isVersionRight, move })
@@ -97,13 +121,13 @@ function refusalOf(found: {
   return move === undefined ? 'signature_does_not_match' : undefined
 }
 
-/** False when another request changed the activation meanwhile. */
+/** The parties as they are now; undefined when another request changed the activation, or the version was switched off, meanwhile. */
 async function storeVerdict(
   parts: ChannelParts,
   attempt: CodeAttempt,
   parties: RequestParties,
   judged: Judged,
-): Promise<boolean> {
+): Promise<RequestParties | undefined> {
   const { activation } = parties
   const at = new Date(parts.platform.now())
   const audit: AuditEvent = {
@@ -117,26 +141,24 @@ async function storeVerdict(
   const { move, decision } = judged
   if (!activation?.ctrData || !decision || !changesAnything(activation, decision)) {
     await insertAuditEvent(parts.db, audit)
-    return true
+    return parties
   }
   const ctrData = move ? parts.recordKeys.seal(places.ctrData(activation.activationId), move.ctrData) : activation.ctrData
-  const isStored = await parts.authenticationStore.store(
-    {
-      activationId: activation.activationId,
-      rowVersion: activation.rowVersion,
-      counter: activation.counter + (move?.steps ?? 0),
-      ctrData,
-      failedAttempts: decision.failedAttempts,
-      state: decision.state,
-      blockedReason: decision.blockedReason ?? null,
-      at,
-    },
-    audit,
-  )
-  if (isStored && decision.blockedReason !== undefined) {
-    parts.events.activationBlocked({ activationId: activation.activationId, reason: decision.blockedReason })
+  const next = {
+    rowVersion: activation.rowVersion + 1,
+    counter: activation.counter + (move?.steps ?? 0),
+    ctrData: Buffer.from(ctrData),
+    failedAttempts: decision.failedAttempts,
+    state: decision.state,
   }
-  return isStored
+  const { activationId, rowVersion } = activation
+  const blockedReason = decision.blockedReason ?? null
+  const acceptedFor = move ? attempt.header.applicationKey : null
+  const outcome = { ...next, activationId, rowVersion, blockedReason, acceptedFor, at }
+  const isStored = await parts.authenticationStore.store(outcome, audit)
+  if (!isStored) return undefined
+  if (blockedReason !== null) parts.events.activationBlocked({ activationId, reason: blockedReason })
+  return { version: parties.version, activation: { ...activation, ...next } }
 }
 
 const changesAnything = (activation: ActivationRow, decision: AuthenticationDecision): boolean =>

@@ -4,6 +4,7 @@ import type { Platform } from '../lib/platform.ts'
 import type { RecordKeys } from '../domain/record-keys.ts'
 import type { AuthenticationStore } from '../storage/authentication-store.ts'
 import type { Db } from '../storage/database.ts'
+import type { RecentParties } from './recent-parties.ts'
 import type { Decoy } from './secrets.ts'
 
 export interface ChannelSettings {
@@ -18,6 +19,7 @@ export interface ChannelSettings {
 export interface ChannelParts {
   readonly db: Db
   readonly authenticationStore: AuthenticationStore
+  readonly recentParties: RecentParties
   readonly platform: Platform
   readonly recordKeys: RecordKeys
   readonly events: Events

@@ -87,6 +87,8 @@ export interface AuthenticationOutcome {
   readonly failedAttempts: number
   readonly state: ActivationState
   readonly blockedReason: string | null
+  /** For an acceptance the application key it was accepted for: its version must still be supported. Null for a refusal. */
+  readonly acceptedFor: string | null
   readonly at: Date
 }
 
@@ -95,7 +97,7 @@ export interface AuthenticationOutcome {
  * False when it is not: the caller reads and decides again.
  */
 export async function storeAuthentication(db: Db, outcome: AuthenticationOutcome, audit: AuditEvent): Promise<boolean> {
-  const { activationId, rowVersion, counter, ctrData, failedAttempts, state, blockedReason, at } = outcome
+  const { activationId, rowVersion, counter, ctrData, failedAttempts, state, blockedReason, acceptedFor, at } = outcome
   const { rows } = await db.executeQuery(
     CompiledQuery.raw(state === 'ACTIVE' ? STORE_AUTHENTICATION : STORE_AUTHENTICATION_AND_HISTORY, [
       activationId,
@@ -110,6 +112,7 @@ export async function storeAuthentication(db: Db, outcome: AuthenticationOutcome
       audit.userId,
       audit.eventType,
       audit.eventData,
+      acceptedFor,
     ]),
   )
   return rows.length === 1
@@ -300,6 +303,7 @@ const MOVED = `moved as (
     update activation set counter = $3, ctr_data = $4, failed_attempts = $5, state = $6, blocked_reason = $7, last_used_at = $8,
       row_version = row_version + 1
     where activation_id = $1 and row_version = $2
+      and ($13::text is null or exists (select from application_version where application_key = $13 and is_supported))
     returning activation_id
   )`
 const AUDITED = `

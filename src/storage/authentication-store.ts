@@ -68,6 +68,7 @@ async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly bo
     outcomes.map(({ ctrData }) => Buffer.from(ctrData).toString('hex')),
     outcomes.map(({ failedAttempts }) => failedAttempts),
     outcomes.map(({ at }) => at.toISOString()),
+    outcomes.map(({ acceptedFor }) => acceptedFor),
     audits.map(({ applicationId }) => applicationId),
     audits.map(({ userId }) => userId),
     audits.map(({ eventType }) => eventType),
@@ -91,11 +92,13 @@ const FIND_ALL = `
 const STORE_ALL = `
   with input as (
     select * from unnest($1::text[], $2::int[], $3::int[], $4::text[], $5::int[], $6::timestamptz[], $7::text[], $8::text[], $9::text[],
-      $10::text[]) as i (activation_id, row_version, counter, ctr_data, failed_attempts, at, application_id, user_id, event_type, event_data)
+      $10::text[], $11::text[])
+      as i (activation_id, row_version, counter, ctr_data, failed_attempts, at, accepted_for, application_id, user_id, event_type, event_data)
   ), moved as (
     update activation a set counter = i.counter, ctr_data = decode(i.ctr_data, 'hex'), failed_attempts = i.failed_attempts,
       last_used_at = i.at, row_version = a.row_version + 1
     from input i where a.activation_id = i.activation_id and a.row_version = i.row_version
+      and (i.accepted_for is null or exists (select from application_version where application_key = i.accepted_for and is_supported))
     returning a.activation_id
   )
   insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)

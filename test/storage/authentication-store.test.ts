@@ -27,6 +27,7 @@ const outcomeFor = (activationId: string, rowVersion: number, counter: number): 
   failedAttempts: counter,
   state: 'ACTIVE',
   blockedReason: null,
+  acceptedFor: null,
   at: new Date(1_700_000_000_000 + counter),
 })
 const auditFor = (activationId: string, eventData: string) => ({
@@ -105,4 +106,20 @@ test('an outcome that cannot be stored fails alone', async () => {
   )
   expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled'])
   expect(await Promise.all(ids.map(async (id) => (await auditsOf(id)).length))).toEqual([1, 1, 0, 1])
+})
+
+test('an acceptance is lost when its application version was switched off, alone and among others; a refusal is stored', async () => {
+  const { db } = server.context
+  const store = createAuthenticationStore(db)
+  const ids = await createActivations(4)
+  const key = world.app.applicationKey
+  const rows = await Promise.all(ids.map(async (id) => (await store.find(key, id)).activation))
+  const storeAll = (acceptedFor: string | null) =>
+    Promise.all(
+      ids.map((id, i) => store.store({ ...outcomeFor(id, rows[i]?.rowVersion ?? 0, 1), acceptedFor }, auditFor(id, 'x'))),
+    )
+  await db.updateTable('application_version').set({ is_supported: false }).where('application_key', '=', key).execute()
+  expect(await storeAll(key)).toEqual([false, false, false, false])
+  expect(await storeAll(null)).toEqual([true, true, true, true])
+  await db.updateTable('application_version').set({ is_supported: true }).where('application_key', '=', key).execute()
 })

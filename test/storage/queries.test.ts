@@ -16,7 +16,16 @@ import * as wrappedKeys from '../../src/storage/wrapped-keys.ts'
 const at = new Date(0)
 const bytes = new Uint8Array(1)
 const auditEvent = { applicationId: 'a', userId: 'u', activationId: 'x', eventType: 't', eventData: 'd', occurredAt: at }
-const outcome = { activationId: 'x', rowVersion: 1, counter: 1, ctrData: bytes, failedAttempts: 0, blockedReason: null, at }
+const outcome = {
+  activationId: 'x',
+  rowVersion: 1,
+  counter: 1,
+  ctrData: bytes,
+  failedAttempts: 0,
+  blockedReason: null,
+  acceptedFor: null,
+  at,
+}
 const credential = { username: 'n', role: 'admin', applicationId: null, salt: bytes, expiresAt: null, createdAt: at } as const
 const password = { passwordId: 'p', scheme: 'generated', passwordHash: bytes, createdAt: at } as const
 const change = { activationId: 'x', rowVersion: 1, from: 'ACTIVE', to: 'BLOCKED', reason: 'r', externalUserId: null, at } as const

@@ -1,0 +1,75 @@
+// A phone whose last code was accepted a moment ago is remembered; nothing it may no longer do is accepted because of that (v3 §10.5).
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { serverUrl } from '../helpers/app.ts'
+import { expectRefused, readCounters, STATE } from '../helpers/expectations.ts'
+import { PHONE_VERSIONS } from '../helpers/phone-crypto.ts'
+import { expectOk, startSharedWorld, startWorld, type World } from '../helpers/world.ts'
+
+let world: World
+beforeAll(async () => {
+  world = await startWorld()
+})
+afterAll(() => world.close())
+
+describe.each(PHONE_VERSIONS)('a remembered phone in %s', (version) => {
+  const remembered = async (target: World = world) => {
+    const bound = await target.activePhone(version)
+    for (let i = 0; i < 2; i += 1) await bound.phone.exchange(bound.phone.prepareValidation())
+    return bound
+  }
+
+  test('goes on after codes that never arrived, wrong codes and possession alone', async () => {
+    const { phone } = await remembered()
+    phone.skip(3)
+    await phone.exchange(phone.prepareValidation())
+    const wrong = phone.prepareValidation({ body: 'signed' })
+    expectRefused(await phone.send({ ...wrong, body: Buffer.from('sent') }), 'signature')
+    await phone.exchange(phone.prepareValidation({ factors: 'possession' }))
+    expect(await readCounters(phone)).toMatchObject({ state: STATE.ACTIVE, failedAttempts: 1 })
+    await phone.exchange(phone.prepareValidation())
+    expect(await readCounters(phone)).toMatchObject({ state: STATE.ACTIVE, failedAttempts: 0 })
+  })
+
+  test('is refused once it is blocked or removed, and passes when it is unblocked', async () => {
+    const { phone, userId } = await remembered()
+    expectOk(await world.bank.change(userId, 'BLOCK'))
+    expectRefused(await phone.send(phone.prepareValidation()), 'signature')
+    expectOk(await world.bank.change(userId, 'UNBLOCK'))
+    await phone.exchange(phone.prepareValidation())
+    expectOk(await world.bank.remove(userId))
+    expectRefused(await phone.send(phone.prepareValidation()), 'signature')
+  })
+
+  test('is refused while the version of its app is switched off', async () => {
+    const { phone } = await remembered()
+    const path = `/admin/applications/${world.applicationId}/versions/default`
+    expectOk(await world.bank.call('PATCH', path, { isSupported: false }))
+    expectRefused(await phone.send(phone.prepareValidation()), 'signature')
+    expectOk(await world.bank.call('PATCH', path, { isSupported: true }))
+    await phone.exchange(phone.prepareValidation())
+  })
+
+  test('is not believed twice: its last request is refused at once', async () => {
+    const { phone } = await remembered()
+    const request = phone.prepareValidation()
+    const replies = await Promise.all([phone.send(request), phone.send(request), phone.send(request)])
+    expect(replies.map(({ status }) => status).toSorted()).toEqual([200, 401, 401])
+    expectRefused(await phone.send(request), 'signature')
+  })
+
+  test.skipIf(serverUrl() === undefined)('passes on every process that remembers an older counter, and once only', async () => {
+    const shared = await startSharedWorld()
+    try {
+      const { phone } = await remembered(shared)
+      for (let i = 0; i < 6; i += 1) {
+        const request = phone.prepareValidation()
+        const [here = '', there = ''] = i % 2 ? shared.urls : shared.urls.toReversed()
+        expect((await phone.send(request, here)).status).toBe(200)
+        expectRefused(await phone.send(request, there), 'signature')
+        // The wrong code was counted; the next right one resets the count.
+      }
+    } finally {
+      await shared.close()
+    }
+  })
+})
