@@ -13,11 +13,13 @@ export function keepRawBodies(app: FastifyInstance): void {
 /** Hides content types from Fastify, which refuses malformed ones; returns what gives the one a request was sent with. */
 export function hideContentTypes(app: FastifyInstance): (request: FastifyRequest) => string | undefined {
   const contentTypes = new WeakMap<FastifyRequest, string>()
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', (request, _reply, done) => {
     const { headers } = request.raw
-    if (headers['content-type'] === undefined) return
-    contentTypes.set(request, headers['content-type'])
-    delete headers['content-type']
+    if (headers['content-type'] !== undefined) {
+      contentTypes.set(request, headers['content-type'])
+      delete headers['content-type']
+    }
+    done()
   })
   return (request) => contentTypes.get(request)
 }
