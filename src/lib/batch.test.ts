@@ -16,61 +16,79 @@ function createManual(options: { itemsMax?: number; keyOf?: (item: string) => st
     },
     { itemsMax: 10, ...options },
   )
-  const settle = () => new Promise((resolve) => setImmediate(resolve))
+  /** Two turns: one in which the batch waits, one in which it has left. */
+  const settle = async () => {
+    for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+  }
   const end = async (trip: number, error?: Error) => {
     if (error) gates[trip]?.reject(error)
     else gates[trip]?.resolve()
     await settle()
   }
-  return { ask, trips, end }
+  return { ask, trips, end, settle }
 }
 
 describe('a batch', () => {
-  test('sends the first item at once and joins those that come meanwhile', async () => {
-    const { ask, trips, end } = createManual()
-    const answers = Promise.all(['a', 'b', 'c'].map(ask))
-    expect(trips).toEqual([['a']])
+  test('joins the items of one turn, and those that come while a trip is on its way', async () => {
+    const { ask, trips, end, settle } = createManual()
+    const first = Promise.all(['a', 'b'].map(ask))
+    await settle()
+    expect(trips).toEqual([['a', 'b']])
+    const second = Promise.all(['c', 'd'].map(ask))
+    await settle()
+    expect(trips).toEqual([['a', 'b']])
     await end(0)
-    expect(trips).toEqual([['a'], ['b', 'c']])
+    expect(trips).toEqual([
+      ['a', 'b'],
+      ['c', 'd'],
+    ])
     await end(1)
-    expect(await answers).toEqual(['A', 'B', 'C'])
+    expect([await first, await second]).toEqual([
+      ['A', 'B'],
+      ['C', 'D'],
+    ])
   })
 
   test('takes no more than itemsMax on a trip', async () => {
-    const { ask, trips, end } = createManual({ itemsMax: 2 })
-    const answers = Promise.all(['a', 'b', 'c', 'd'].map(ask))
+    const { ask, trips, end, settle } = createManual({ itemsMax: 2 })
+    const answers = Promise.all(['a', 'b', 'c', 'd', 'e'].map(ask))
+    await settle()
     for (let trip = 0; trip < 3; trip += 1) await end(trip)
-    expect(trips).toEqual([['a'], ['b', 'c'], ['d']])
-    expect(await answers).toEqual(['A', 'B', 'C', 'D'])
+    expect(trips).toEqual([['a', 'b'], ['c', 'd'], ['e']])
+    expect(await answers).toEqual(['A', 'B', 'C', 'D', 'E'])
   })
 
   test('never lets two items with one key share a trip, and keeps their order', async () => {
-    const { ask, trips, end } = createManual({ keyOf: (item) => item.charAt(0) })
-    const answers = Promise.all(['x', 'a1', 'a2', 'b1', 'a3'].map(ask))
-    for (let trip = 0; trip < 4; trip += 1) await end(trip)
-    expect(trips).toEqual([['x'], ['a1', 'b1'], ['a2'], ['a3']])
-    expect(await answers).toEqual(['X', 'A1', 'A2', 'B1', 'A3'])
+    const { ask, trips, end, settle } = createManual({ keyOf: (item) => item.charAt(0) })
+    const answers = Promise.all(['a1', 'a2', 'b1', 'a3'].map(ask))
+    await settle()
+    for (let trip = 0; trip < 3; trip += 1) await end(trip)
+    expect(trips).toEqual([['a1', 'b1'], ['a2'], ['a3']])
+    expect(await answers).toEqual(['A1', 'A2', 'B1', 'A3'])
   })
 
   test('tries each item alone when a trip of several fails', async () => {
-    const { ask, trips, end } = createManual()
+    const { ask, trips, end, settle } = createManual()
     const answers = Promise.allSettled(['a', 'b', 'c'].map(ask))
-    await end(0)
-    await end(1, new Error('one of them is bad'))
-    expect(trips.slice(2)).toEqual([['b'], ['c']])
+    await settle()
+    await end(0, new Error('one of them is bad'))
+    expect(trips.slice(1)).toEqual([['a'], ['b'], ['c']])
+    await end(1)
     await end(2, new Error('b is bad'))
     await end(3)
     expect((await answers).map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
   })
 
   test('goes on after a failure', async () => {
-    const { ask, end, trips } = createManual()
+    const { ask, end, trips, settle } = createManual()
     const failing = ask('a')
     const expectation = expect(failing).rejects.toThrow('gone')
+    await settle()
     await end(0, new Error('gone'))
     await end(1, new Error('gone'))
     await expectation
     const answer = ask('b')
+    await settle()
     await end(trips.length - 1)
     expect(await answer).toBe('B')
   })

@@ -1,4 +1,5 @@
-// Joins what is asked for at the same time: the first request goes at once, those that come while it is on its way share the next trip.
+// Joins what is asked for at the same time: requests of one turn of the event loop share a trip, and so do those that come while it is
+// on its way.
 
 export interface BatchOptions<Item> {
   readonly itemsMax: number
@@ -19,6 +20,8 @@ export function createBatch<Item, Result>(
 
   const runAll = async (): Promise<void> => {
     while (waiting.length > 0) {
+      // The other requests that have arrived are handled in this turn; an idle loop comes round in microseconds.
+      await new Promise(setImmediate)
       const trip = takeTrip()
       await runTrip(trip).catch(() => Promise.all(trip.map((one) => runTrip([one]).catch(one.reject))))
     }
