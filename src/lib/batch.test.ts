@@ -14,7 +14,7 @@ function createManual(options: { itemsMax?: number; keyOf?: (item: string) => st
       await gate.promise
       return items.map((item) => item.toUpperCase())
     },
-    { itemsMax: 10, ...options },
+    { itemsMax: 10, isUndone: (error) => error instanceof Error && error.message !== 'connection lost', ...options },
   )
   /** Two turns: one in which the batch waits, one in which it has left. */
   const settle = async () => {
@@ -79,13 +79,21 @@ describe('a batch', () => {
     expect((await answers).map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
   })
 
+  test('fails all items when it is unknown whether the trip took place', async () => {
+    const { ask, trips, end, settle } = createManual()
+    const answers = Promise.allSettled(['a', 'b'].map(ask))
+    await settle()
+    await end(0, new Error('connection lost'))
+    expect((await answers).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    expect(trips).toEqual([['a', 'b']])
+  })
+
   test('goes on after a failure', async () => {
     const { ask, end, trips, settle } = createManual()
     const failing = ask('a')
     const expectation = expect(failing).rejects.toThrow('gone')
     await settle()
     await end(0, new Error('gone'))
-    await end(1, new Error('gone'))
     await expectation
     const answer = ask('b')
     await settle()

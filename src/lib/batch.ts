@@ -5,15 +5,17 @@ export interface BatchOptions<Item> {
   readonly itemsMax: number
   /** Items with the same key never share a trip; later ones wait for the next. Without it any may. */
   readonly keyOf?: (item: Item) => string
+  /** Whether a failed trip has certainly changed nothing, so that its items may be tried alone. */
+  readonly isUndone: (error: unknown) => boolean
 }
 
 /**
  * Returns a function that gives one item's result out of `run`, which takes several items and answers in their order. When a trip of
- * several fails, each item is tried alone, so that no item suffers for another; `run` must therefore change nothing when it fails.
+ * several fails and is undone, each item is tried alone, so that no item suffers for another; otherwise all of them fail.
  */
 export function createBatch<Item, Result>(
   run: (items: readonly Item[]) => Promise<readonly Result[]>,
-  { itemsMax, keyOf }: BatchOptions<Item>,
+  { itemsMax, keyOf, isUndone }: BatchOptions<Item>,
 ): (item: Item) => Promise<Result> {
   let waiting: Waiting<Item, Result>[] = []
   let isRunning = false
@@ -23,7 +25,10 @@ export function createBatch<Item, Result>(
       // The other requests that have arrived are handled in this turn; an idle loop comes round in microseconds.
       await new Promise(setImmediate)
       const trip = takeTrip()
-      await runTrip(trip).catch(() => Promise.all(trip.map((one) => runTrip([one]).catch(one.reject))))
+      await runTrip(trip).catch((error: unknown) => {
+        const isTriedAlone = trip.length > 1 && isUndone(error)
+        return Promise.all(trip.map((one) => (isTriedAlone ? runTrip([one]).catch(one.reject) : one.reject(error))))
+      })
     }
     isRunning = false
   }

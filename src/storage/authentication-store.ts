@@ -24,11 +24,12 @@ export interface AuthenticationStore {
 
 /** A store that joins what is asked for while a trip is on its way. */
 export function createAuthenticationStore(db: Db): AuthenticationStore {
-  const find = createBatch((names: readonly Names[]) => findAll(db, names), { itemsMax: ITEMS_MAX })
+  const find = createBatch((names: readonly Names[]) => findAll(db, names), { itemsMax: ITEMS_MAX, isUndone })
   const move = createBatch((changes: readonly Change[]) => storeAll(db, changes), {
     itemsMax: ITEMS_MAX,
     // Two outcomes for one row version must not meet in one statement: each would be told that it was stored.
     keyOf: ({ outcome }) => outcome.activationId,
+    isUndone,
   })
   return {
     find: (applicationKey, activationId) => find({ applicationKey, activationId }),
@@ -79,6 +80,15 @@ async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly bo
   return outcomes.map(({ activationId }) => stored.has(activationId))
 }
 
+/**
+ * The database answered with an error, so the statement was rolled back. A lost connection tells nothing: what may have been stored is
+ * not stored a second time, or a code that was accepted would be counted as a wrong one.
+ */
+const isUndone = (error: unknown): boolean =>
+  typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' && ROLLED_BACK.test(error.code)
+
+// SQLSTATE (which always has a digit, unlike EPIPE), but for 08 connection and 57 operator intervention, which end the connection.
+const ROLLED_BACK = /^(?!08|57)(?=.*[0-9])[0-9A-Z]{5}$/
 const ITEMS_MAX = 64
 
 const FIND_ALL = `
