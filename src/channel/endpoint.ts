@@ -64,7 +64,8 @@ export interface DeviceEndpoint<
   readonly token?: { readonly factors: readonly Factors[] }
   readonly encrypt?: {
     readonly scope: Scope
-    readonly sharedInfo1: string /** What the activation or version may not do is told by the refused code, not by the envelope (v3 §12, step 3). */
+    readonly sharedInfo1: string
+    /** What the activation or version may not do is told by the refused code, not by the envelope (v3 §12, step 3). */
     readonly leavesStateToCode?: boolean
   }
   readonly nested?: { readonly sharedInfo1: string; readonly request: N; readonly pick: (request: Static<Q>) => unknown }

@@ -25,9 +25,9 @@ export function createBatch<Item, Result>(
       // The other requests that have arrived are handled in this turn; an idle loop comes round in microseconds.
       await new Promise(setImmediate)
       const trip = takeTrip()
-      await runTrip(trip).catch((error: unknown) => {
-        const isTriedAlone = trip.length > 1 && isUndone(error)
-        return Promise.all(trip.map((one) => (isTriedAlone ? runTrip([one]).catch(one.reject) : one.reject(error))))
+      await runTrip(trip).catch(async (error: unknown) => {
+        if (trip.length > 1 && isUndone(error)) await Promise.all(trip.map((one) => runTrip([one]).catch(one.reject)))
+        else for (const one of trip) one.reject(error)
       })
     }
     isRunning = false
