@@ -1,7 +1,9 @@
 // All migrations, by number. Forward only; a migration that has shipped is never edited.
 import type { Migration } from 'kysely/migration'
 import * as initial from './0001_initial.ts'
+import * as operations from './0002_operations.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
+  '0002_operations': operations,
 }

@@ -2,13 +2,15 @@
 import { writeFileSync } from 'node:fs'
 import { rendering as cloud } from '../src/api/cloud/error-renderer.ts'
 import { rendering as device } from '../src/api/device/error-renderer.ts'
+import { rendering as mobileToken } from '../src/api/mobile-token/error-renderer.ts'
 import type { ErrorCode } from '../src/lib/errors.ts'
 
 /** The text of docs/ERRORS.md. */
 export function renderErrorsDocument(): string {
   const rows = (Object.keys(device) as ErrorCode[]).map((code) => {
     const { status, code: deviceCode, message } = device[code]
-    return `| \`${code}\` | ${status} \`${deviceCode}\` | \`${message}\` | ${cloud[code].status} \`${cloud[code].code}\` |`
+    const others = [mobileToken[code], cloud[code]].map((rendered) => `${rendered.status} \`${rendered.code}\``)
+    return `| \`${code}\` | ${status} \`${deviceCode}\` | \`${message}\` | ${others.join(' | ')} |`
   })
   return `# Errors
 
@@ -19,8 +21,8 @@ The body of every error is \`{"status":"ERROR","responseObject":{"code":"...","m
 one is known. Structural errors of the cloud API list \`violations\` beside code and message. 401 of the cloud API comes with
 \`WWW-Authenticate\`, 429 and 503 with \`Retry-After\`, 500 and 503 with \`X-Request-Id\`, which the log has too.
 
-| inside | device API | message | cloud API |
-|---|---|---|---|
+| inside | device API | message | mobile token API | cloud API |
+|---|---|---|---|---|
 ${rows.join('\n')}
 `
 }

@@ -39,6 +39,11 @@ const layers: readonly Layer[] = [
     pawl: ['src/channel', 'src/http', 'src/protocol', 'src/domain', 'src/storage', 'src/lib'],
     packages: http,
   },
+  {
+    path: 'src/api/mobile-token',
+    pawl: ['src/channel', 'src/http', 'src/protocol', 'src/domain', 'src/storage', 'src/lib'],
+    packages: http,
+  },
   { path: 'src/api/utility', pawl: ['src/http', 'src/domain', 'src/storage', 'src/lib'], packages: http },
   {
     path: 'src/api/cloud',

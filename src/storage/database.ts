@@ -53,8 +53,9 @@ function fromEmbedded({ pglite, release }: Embedded, location: string): Database
   return { db, kind: 'embedded', location, close }
 }
 
-/** Runs `work` in one transaction; a throw rolls back. */
-export const inTransaction = <T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> => db.transaction().execute(work)
+/** Runs `work` in one transaction; a throw rolls back. Within a transaction it becomes part of that one. */
+export const inTransaction = <T>(db: Db | Tx, work: (tx: Tx) => Promise<T>): Promise<T> =>
+  db.isTransaction ? work(db as Tx) : db.transaction().execute(work)
 
 /** True for a violated unique index or primary key (of that name), by the SQLSTATE that both databases give. */
 export function isUniqueViolation(error: unknown, constraint?: string): boolean {

@@ -11,6 +11,8 @@ type OptionalTime = ColumnType<Date | null, Date | null | undefined, Date | null
 export type ActivationState = 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
 export type Role = 'admin' | 'integration' | 'internal'
 
+export type OperationStatus = 'PENDING' | 'APPROVED' | 'REJECTED' | 'CANCELED' | 'EXPIRED' | 'FAILED'
+
 export interface WrappedKeyTable {
   purpose: string
   wrapped_key: Bytes
@@ -69,6 +71,8 @@ export interface ActivationTable {
   created_at: Date
   expires_at: Date
   last_used_at: OptionalTime
+  /** Comma list. */
+  flags: Generated<string>
 }
 
 /** A view: live activations without keys. */
@@ -148,6 +152,95 @@ export interface AuditEventTable {
   seal: OptionalBytes
 }
 
+export interface TemplateRevisionTable {
+  template_revision_id: string
+  template_name: string
+  operation_type: string
+  data_template: string
+  /** Comma list. */
+  signature_types: string
+  max_failure_count: number
+  expiration_seconds: number
+  risk_flags: string
+  is_proximity_check_enabled: boolean
+  activation_flag: OptionalText
+  /** JSON, by language. */
+  texts: string
+  created_at: Date
+}
+
+export interface TemplateTable {
+  template_name: string
+  template_revision_id: string
+  source: 'shipped' | 'file' | 'administration'
+}
+
+export interface OperationTable {
+  operation_id: string
+  application_id: string
+  user_id: OptionalText
+  external_id: OptionalText
+  template_revision_id: string
+  template_name: string
+  operation_type: string
+  language: string
+  /** JSON, as given. */
+  parameters: string
+  data: string
+  status: OperationStatus
+  status_reason: OptionalText
+  /** Comma list. */
+  signature_types: string
+  failure_count: Generated<number>
+  max_failure_count: number
+  risk_flags: string
+  activation_flag: OptionalText
+  proximity_seed: OptionalBytes
+  /** JSON. */
+  additional_data: OptionalText
+  created_at: Date
+  expires_at: Date
+  finalized_at: OptionalTime
+}
+
+export interface OperationNonceTable {
+  operation_id: string
+  nonce: string
+  created_at: Date
+}
+
+export interface IdempotencyKeyTable {
+  username: string
+  idempotency_key: string
+  body_hash: Bytes
+  operation_id: string
+  expires_at: Date
+}
+
+export interface PushRegistrationTable {
+  activation_id: string
+  platform: 'apns' | 'fcm' | 'hms'
+  environment: ColumnType<
+    'development' | 'production' | null,
+    'development' | 'production' | null,
+    'development' | 'production' | null
+  >
+  push_token: Bytes
+  updated_at: Date
+}
+
+export interface InboxMessageTable {
+  message_id: string
+  application_id: string
+  user_id: string
+  type: 'text' | 'html'
+  subject: string
+  summary: string
+  body: string
+  is_read: Generated<boolean>
+  created_at: Date
+}
+
 export interface Schema {
   wrapped_key: WrappedKeyTable
   application: ApplicationTable
@@ -162,4 +255,11 @@ export interface Schema {
   credential: CredentialTable
   credential_password: CredentialPasswordTable
   audit_event: AuditEventTable
+  template_revision: TemplateRevisionTable
+  template: TemplateTable
+  operation: OperationTable
+  operation_nonce: OperationNonceTable
+  idempotency_key: IdempotencyKeyTable
+  push_registration: PushRegistrationTable
+  inbox_message: InboxMessageTable
 }

@@ -11,6 +11,12 @@ interface Rendered {
 const request: Rendered = { status: 400, code: 'ERROR_REQUEST', message: 'Request validation failed' }
 const generic: Rendered = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' }
 
+const operationState: Rendered = {
+  status: 400,
+  code: 'ERROR_OPERATION_STATE_CHANGE',
+  message: 'The state of the operation does not allow the action',
+}
+
 export const rendering = {
   REQUEST_INVALID: request,
   PATH_UNKNOWN: { status: 404, code: 'ERROR_NOT_FOUND', message: 'No such URL' },
@@ -24,9 +30,16 @@ export const rendering = {
     code: 'ERROR_REGISTRATION_CHANGE',
     message: 'The state of the registration does not allow the change',
   },
+  OPERATION_NOT_FOUND: { status: 400, code: 'ERROR_OPERATION_NOT_FOUND', message: 'No such operation' },
+  OPERATION_FINISHED: operationState,
+  OPERATION_FAILED: operationState,
+  OPERATION_CANCELED: operationState,
+  OPERATION_EXPIRED: operationState,
+  OTP_INVALID: { status: 400, code: 'ERROR_OTP_INVALID', message: 'The one-time password does not match' },
+  AUDIT_REFUSED: { status: 400, code: 'ERROR_AUDIT', message: 'The audit log could not be fetched' },
   ADMINISTRATION_REFUSED: { status: 400, code: 'ERROR_ADMIN', message: 'Invalid or unknown application, version or user' },
   UNAVAILABLE: { status: 503, code: 'HTTP_503', message: 'Service unavailable' },
-  // Codes of the device API; no cloud endpoint throws them.
+  // Codes of the other APIs; no cloud endpoint throws them.
   AUTHENTICATION_CODE_INVALID: generic,
   AUTHENTICATION_REQUEST_INVALID: generic,
   AUTHENTICATION_HEADER_MISSING: generic,
@@ -35,6 +48,13 @@ export const rendering = {
   ACTIVATION_FAILED: generic,
   TEMPORARY_KEY_FAILED: generic,
   VAULT_FAILED: generic,
+  APPROVAL_REFUSED: generic,
+  ACTIVATION_FLAG_MISSING: generic,
+  PUSH_REGISTRATION_REFUSED: generic,
+  INBOX_REFUSED: generic,
+  CHALLENGE_INSUFFICIENT: generic,
+  PINNING_APPLICATION_UNKNOWN: generic,
+  USER_INFO_FAILED: generic,
   INTERNAL: generic,
 } satisfies Record<ErrorCode, Rendered>
 

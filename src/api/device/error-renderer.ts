@@ -12,6 +12,8 @@ interface Rendered {
 
 const authentication = (message: string): Rendered => ({ status: 401, code: 'ERR_AUTHENTICATION', message })
 
+const generic: Rendered = { status: 500, code: 'ERROR_GENERIC', message: 'INTERNAL_ERROR' }
+
 export const rendering = {
   REQUEST_INVALID: { status: 400, code: 'ERR_VALIDATION', message: 'REQUEST_INVALID' },
   PATH_UNKNOWN: { status: 404, code: 'ERROR_NOT_FOUND', message: 'NOT_FOUND' },
@@ -29,9 +31,24 @@ export const rendering = {
   REGISTRATION_EXISTS: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },
   REGISTRATION_NOT_FOUND: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },
   REGISTRATION_CHANGE_REFUSED: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },
+  USER_INFO_FAILED: { status: 400, code: 'ERR_USER_INFO', message: 'USER_INFO_FAILED' },
+  // Codes of the other APIs; no device endpoint throws them.
+  APPROVAL_REFUSED: generic,
+  OTP_INVALID: generic,
+  CHALLENGE_INSUFFICIENT: generic,
+  OPERATION_NOT_FOUND: generic,
+  OPERATION_FINISHED: generic,
+  OPERATION_FAILED: generic,
+  OPERATION_CANCELED: generic,
+  OPERATION_EXPIRED: generic,
+  ACTIVATION_FLAG_MISSING: generic,
+  PUSH_REGISTRATION_REFUSED: generic,
+  INBOX_REFUSED: generic,
+  AUDIT_REFUSED: generic,
+  PINNING_APPLICATION_UNKNOWN: generic,
   ADMINISTRATION_REFUSED: { status: 400, code: 'ERR_VALIDATION', message: 'REQUEST_INVALID' },
   UNAVAILABLE: { status: 503, code: 'ERROR_GENERIC', message: 'UNAVAILABLE' },
-  INTERNAL: { status: 500, code: 'ERROR_GENERIC', message: 'INTERNAL_ERROR' },
+  INTERNAL: generic,
 } satisfies Record<ErrorCode, Rendered>
 
 /** Answers with the documented body in the caller's dialect. */

@@ -1,0 +1,53 @@
+// How the mobile token API says what went wrong (mobile-token §2). SDKs read the code.
+import type { ErrorCode } from '../../lib/errors.ts'
+
+interface Rendered {
+  readonly status: number
+  readonly code: string
+  readonly message: string
+}
+
+const request: Rendered = { status: 400, code: 'INVALID_REQUEST', message: 'Invalid request' }
+const authentication: Rendered = { status: 401, code: 'POWERAUTH_AUTH_FAIL', message: 'Authentication failed' }
+const generic: Rendered = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error' }
+
+export const rendering = {
+  REQUEST_INVALID: request,
+  PATH_UNKNOWN: { status: 404, code: 'ERROR_NOT_FOUND', message: 'No such URL' },
+  TOO_MANY_REQUESTS: { status: 429, code: 'TOO_MANY_REQUESTS', message: 'Too many requests' },
+  AUTHENTICATION_CODE_INVALID: authentication,
+  AUTHENTICATION_REQUEST_INVALID: authentication,
+  AUTHENTICATION_HEADER_MISSING: authentication,
+  CREDENTIALS_INVALID: authentication,
+  ROLE_FORBIDDEN: authentication,
+  OPERATION_NOT_FOUND: { status: 400, code: 'INVALID_OPERATION', message: 'No such operation' },
+  OPERATION_FINISHED: { status: 400, code: 'OPERATION_ALREADY_FINISHED', message: 'The operation is finished' },
+  OPERATION_FAILED: { status: 400, code: 'OPERATION_ALREADY_FAILED', message: 'The operation has failed' },
+  OPERATION_CANCELED: { status: 400, code: 'OPERATION_ALREADY_CANCELED', message: 'The operation was canceled' },
+  OPERATION_EXPIRED: { status: 400, code: 'OPERATION_EXPIRED', message: 'The operation has expired' },
+  APPROVAL_REFUSED: { status: 401, code: 'OPERATION_FAILED', message: 'The operation was not accepted' },
+  ACTIVATION_FLAG_MISSING: {
+    status: 400,
+    code: 'OPERATION_REQUIRES_ACTIVATION_FLAG',
+    message: 'The operation demands a flag that the activation lacks',
+  },
+  PUSH_REGISTRATION_REFUSED: { status: 400, code: 'PUSH_REGISTRATION_FAILED', message: 'The push token was not stored' },
+  INBOX_REFUSED: { status: 400, code: 'INBOX_FAILED', message: 'No such message' },
+  UNAVAILABLE: { status: 503, code: 'ERROR_GENERIC', message: 'Service unavailable' },
+  // Codes of the other APIs; no endpoint of this one throws them.
+  TOKEN_FAILED: generic,
+  ENCRYPTION_FAILED: generic,
+  OTP_INVALID: generic,
+  CHALLENGE_INSUFFICIENT: generic,
+  ACTIVATION_FAILED: generic,
+  TEMPORARY_KEY_FAILED: generic,
+  VAULT_FAILED: generic,
+  REGISTRATION_EXISTS: generic,
+  REGISTRATION_NOT_FOUND: generic,
+  REGISTRATION_CHANGE_REFUSED: generic,
+  AUDIT_REFUSED: generic,
+  PINNING_APPLICATION_UNKNOWN: generic,
+  USER_INFO_FAILED: generic,
+  ADMINISTRATION_REFUSED: generic,
+  INTERNAL: generic,
+} satisfies Record<ErrorCode, Rendered>
