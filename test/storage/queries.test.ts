@@ -8,6 +8,7 @@ import * as authenticationStore from '../../src/storage/authentication-store.ts'
 import * as credentials from '../../src/storage/credentials.ts'
 import type { Db, Tx } from '../../src/storage/database.ts'
 import type { Schema } from '../../src/storage/schema.ts'
+import * as templates from '../../src/storage/templates.ts'
 import * as temporaryKeys from '../../src/storage/temporary-keys.ts'
 import * as tokens from '../../src/storage/tokens.ts'
 import * as uniqueValues from '../../src/storage/unique-values.ts'
@@ -55,6 +56,19 @@ const activation = {
   max_failed_attempts: 5,
   created_at: at,
   expires_at: at,
+} as const
+
+const templateContent = {
+  templateName: 'n',
+  operationType: 't',
+  dataTemplate: 'A2',
+  signatureTypes: 'possession',
+  maxFailureCount: 5,
+  expirationSeconds: 300,
+  riskFlags: '',
+  isProximityCheckEnabled: false,
+  activationFlag: null,
+  texts: '{}',
 } as const
 
 const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>> = {
@@ -122,6 +136,16 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     'replacePassword that keeps the previous': (_db, tx) => credentials.replacePassword(tx, 'n', password, at),
     deleteCredential: (db) => credentials.deleteCredential(db, 'n'),
   },
+  templates: {
+    findTemplate: (db) => templates.findTemplate(db, 'n'),
+    listTemplates: (db) => templates.listTemplates(db),
+    hasTemplateRevisions: (db) => templates.hasTemplateRevisions(db),
+    findTemplateTexts: (db) => templates.findTemplateTexts(db, ['r', 's']),
+    lockTemplates: (_db, tx) => templates.lockTemplates(tx),
+    putTemplate: (db) =>
+      templates.putTemplate(db, templateContent, { source: 'administration', templateRevisionId: 'r', at, onlyIf: 'absent' }),
+    deleteTemplate: (db) => templates.deleteTemplate(db, 'n'),
+  },
   temporaryKeys: {
     insertTemporaryKey: (db) =>
       temporaryKeys.insertTemporaryKey(db, {
@@ -157,6 +181,7 @@ const modules: Record<string, object> = {
   audit,
   authenticationStore,
   credentials,
+  templates,
   temporaryKeys,
   tokens,
   uniqueValues,
