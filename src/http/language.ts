@@ -1,0 +1,27 @@
+// The languages a caller wants: Accept-Language (RFC 9110 §12.5.4), most wanted first.
+
+/**
+ * Language tags (BCP 47, without extensions) of an Accept-Language header, most wanted first; refused ones (q=0), `*` and what is no tag
+ * are left out. The texts of an operation decide which of them is served (domain/template.ts, chooseTexts). Never throws.
+ */
+export function parseAcceptLanguage(header: string | undefined): readonly string[] {
+  const ranges = (header ?? '').split(',', RANGES_MAX).flatMap((range) => {
+    const [, tag = '', quality = '1'] = RANGE.exec(range) ?? []
+    const canonical = toCanonicalTag(tag)
+    return canonical === undefined || Number(quality) === 0 ? [] : [{ tag: canonical, quality: Number(quality) }]
+  })
+  return [...new Set(ranges.toSorted((a, b) => b.quality - a.quality).map(({ tag }) => tag))]
+}
+
+/** Undefined for what is no tag; `-u-` and `-x-` extensions would let a caller choose digits and calendars. */
+function toCanonicalTag(tag: string): string | undefined {
+  try {
+    return new Intl.Locale(tag).baseName
+  } catch (error) {
+    if (error instanceof RangeError) return undefined
+    throw error
+  }
+}
+
+const RANGES_MAX = 32
+const RANGE = /^\s*([A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,8})\s*(?:;\s*[qQ]\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*)?$/
