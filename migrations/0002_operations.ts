@@ -68,7 +68,7 @@ const statements = [
     username text not null,
     idempotency_key text not null,
     body_hash bytea not null,
-    operation_id text not null references operation,
+    operation_id text not null, -- taken before the operation is written
     expires_at timestamptz not null,
     primary key (username, idempotency_key)
   )`,

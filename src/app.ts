@@ -4,8 +4,10 @@ import { cloudApi } from './api/cloud/index.ts'
 import { renderCloudError } from './api/cloud/error-renderer.ts'
 import { deviceApi } from './api/device/index.ts'
 import { renderDeviceError } from './api/device/error-renderer.ts'
+import { mobileTokenApi } from './api/mobile-token/index.ts'
+import { renderMobileTokenError } from './api/mobile-token/error-renderer.ts'
 import type { Context } from './context.ts'
-import { renderErrorsWith, renderUnknownPathsWith, toPawlError } from './http/errors.ts'
+import { type ErrorRenderer, renderErrorsWith, renderUnknownPathsWith, toPawlError } from './http/errors.ts'
 import { keepRawBodies } from './http/raw-body.ts'
 import { health } from './http/health.ts'
 import { serverOptions } from './http/server-options.ts'
@@ -21,9 +23,7 @@ export async function buildApp(context: Context): Promise<FastifyInstance> {
     genReqId: () => context.platform.uuid(),
     // What the server refuses before it knows the route, for example a URL that does not decode.
     frameworkErrors: (error, request, reply) => {
-      const isDevice = request.url.startsWith('/pa/')
-      const render = isDevice ? renderDeviceError : renderCloudError
-      render(toPawlError(error), request as never, reply as never)
+      rendererOf(request.url)(toPawlError(error), request as never, reply as never)
     },
   })
   // A signed GET may carry a body; it is read and, as the protocol says, not covered by the code.
@@ -40,6 +40,13 @@ export async function buildApp(context: Context): Promise<FastifyInstance> {
   }
   await app.register(health(context))
   await app.register(deviceApi(context), { prefix: '/pa' })
+  await app.register(mobileTokenApi(context), { prefix: '/api' })
   await app.register(cloudApi(context))
   return app
+}
+
+/** The API a path belongs to, for what is refused before it has a route. */
+function rendererOf(url: string): ErrorRenderer {
+  if (url.startsWith('/pa/')) return renderDeviceError
+  return url.startsWith('/api/') ? renderMobileTokenError : renderCloudError
 }

@@ -37,6 +37,8 @@ export interface Config {
   readonly legacyTokenWindowSeconds: number
   readonly credentialFailuresPerMinute: number
   readonly adminActsOnDefaultApplication: boolean
+  readonly mobileReadsPerMinute: number
+  readonly otpAttemptsPerMinute: number
   readonly shutdownTimeoutSeconds: number
   readonly statusName: string
   readonly statusVersion: string
@@ -90,7 +92,7 @@ export interface Setting<T = unknown> {
   readonly default?: string
   /** In the documentation, where the default itself would be out of date with the next release. */
   readonly defaultLabel?: string
-  readonly unit?: 'seconds' | 'connections' | 'attempts' | 'steps' | 'failures'
+  readonly unit?: 'seconds' | 'connections' | 'attempts' | 'steps' | 'failures' | 'calls'
   readonly description: string
 }
 
@@ -258,6 +260,20 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     default: '7200',
     unit: 'seconds',
     description: 'The same for tokens of protocol 3.0 and 3.1.',
+  },
+  mobileReadsPerMinute: {
+    name: 'PAWL_MOBILE_READS_PER_MINUTE',
+    kind: integer(1, 100_000),
+    default: '60',
+    unit: 'calls',
+    description: 'How often one phone may list its operations or read its inbox in a minute.',
+  },
+  otpAttemptsPerMinute: {
+    name: 'PAWL_OTP_ATTEMPTS_PER_MINUTE',
+    kind: integer(1, 100_000),
+    default: '10',
+    unit: 'calls',
+    description: 'How many offline one-time passwords of one user are checked in a minute.',
   },
   shutdownTimeoutSeconds: {
     name: 'PAWL_SHUTDOWN_TIMEOUT_SECONDS',

@@ -2,13 +2,17 @@
 import { type Config, type Secrets } from './config.ts'
 import type { DeviceParts } from './api/device/parts.ts'
 import type { CloudParts } from './api/cloud/parts.ts'
+import type { MobileTokenParts } from './api/mobile-token/parts.ts'
+import { createOfflineChannel } from './channel/authenticate-offline.ts'
 import { createRecentParties } from './channel/recent-parties.ts'
 import { createDecoy } from './channel/secrets.ts'
 import { bootstrapAdmin, createCredentials } from './domain/credential.ts'
 import { startHousekeeping } from './domain/housekeeping.ts'
 import { loadInstallationKeys } from './domain/installation-keys.ts'
 import { loadMasterKey } from './domain/master-key.ts'
+import { createRateLimit } from './domain/rate-limit.ts'
 import { createRecordKeys } from './domain/record-keys.ts'
+import { createTemplateReader } from './domain/template-reader.ts'
 import type { HealthParts } from './http/health.ts'
 import { createEvents } from './lib/events.ts'
 import type { Log } from './lib/log.ts'
@@ -18,7 +22,7 @@ import { createAuthenticationStore } from './storage/authentication-store.ts'
 import { type Database, openDatabase, pingDatabase } from './storage/database.ts'
 import { migrate } from './storage/migrate.ts'
 
-export interface Context extends DeviceParts, CloudParts, HealthParts {
+export interface Context extends DeviceParts, MobileTokenParts, CloudParts, HealthParts {
   readonly config: Config
   readonly log: Log
   readonly settings: Config
@@ -56,15 +60,22 @@ export async function createContext(
     const credentials = createCredentials(base)
     const generated = await bootstrapAdmin(base, credentials, config.adminUser, secrets.adminPassword)
     const stopHousekeeping = startHousekeeping(base)
-    return {
+    const channel = {
       ...base,
+      authenticationStore: createAuthenticationStore(db),
+      recentParties: createRecentParties(),
+      decoy: createDecoy(v3, recordKeys, platform),
+    }
+    return {
+      ...channel,
       config,
       log,
       credentials,
       protocol: v3,
-      authenticationStore: createAuthenticationStore(db),
-      recentParties: createRecentParties(),
-      decoy: createDecoy(v3, recordKeys, platform),
+      offline: createOfflineChannel(channel, v3),
+      templates: createTemplateReader(db, platform),
+      mobileReads: createRateLimit(config.mobileReadsPerMinute),
+      otpAttempts: createRateLimit(config.otpAttemptsPerMinute),
       pingDatabase: () => pingDatabase(db),
       dataLocation: database.location,
       firstStart: generated === undefined ? undefined : { adminUser: config.adminUser, adminPassword: generated },

@@ -1,13 +1,12 @@
 // Checking an authentication code (v3 §10.5): one read, the computation without any lock, one conditional write together with its
 // audit row. What is compared is the row version; a lost race is read and decided again.
-import { type AuthenticationDecision, decideAuthentication } from '../domain/authentication.ts'
-import { places } from '../domain/secrets.ts'
+import { decideAuthentication } from '../domain/authentication.ts'
 import { fromUtf8 } from '../lib/bytes.ts'
 import { PawlError } from '../lib/errors.ts'
 import type { AuthorizationHeader, CounterMove, Protocol } from '../protocol/protocol.ts'
 import type { ActivationRow, RequestParties } from '../storage/activations.ts'
-import { type AuditEvent, insertAuditEvent } from '../storage/audit.ts'
 import type { ChannelParts } from './parts.ts'
+import { type Effect, type Judged, type Refusal, type Settled, settleAttempt } from './settle-attempt.ts'
 import { activationKeysOf, applicationSecretOf, ctrDataOf } from './secrets.ts'
 
 export interface CodeAttempt {
@@ -21,35 +20,36 @@ export interface CodeAttempt {
   readonly isConfidential: boolean
 }
 
-export type CodeVerdict =
-  | { readonly valid: true; readonly activation: ActivationRow }
-  | { readonly valid: false; readonly reason: AuthenticationRefusal }
+export type CodeVerdict<T> =
+  | { readonly valid: true; readonly activation: ActivationRow; readonly effect: T | undefined }
+  | { readonly valid: false; readonly reason: Refusal; readonly effect: T | undefined }
 
-export type AuthenticationRefusal =
-  | 'signature_does_not_match'
-  | 'activation_invalid_state'
-  | 'activation_invalid_state_ctr_mismatch'
-  | 'activation_invalid_application'
-  | 'activation_unknown'
-
-/** Checks a code and makes the outcome durable before it returns. An invalid code is a verdict, not an exception: its count must stay. */
-export async function authenticateByCode(parts: ChannelParts, protocol: Protocol, attempt: CodeAttempt): Promise<CodeVerdict> {
+/**
+ * Checks a code and makes the outcome durable before it returns. An invalid code is a verdict, not an exception: its count must stay.
+ * `effect` becomes part of the same transaction, for a right code and for a wrong one.
+ */
+export async function authenticateByCode<T = never>(
+  parts: ChannelParts,
+  protocol: Protocol,
+  attempt: CodeAttempt,
+  effect?: Effect<T>,
+): Promise<CodeVerdict<T>> {
   const { header, resourceId } = attempt
   const { applicationKey, activationId } = header
-  const remembered = await acceptRemembered(parts, protocol, attempt)
-  if (remembered !== undefined) return { valid: true, activation: remembered }
+  const remembered = await acceptRemembered(parts, protocol, attempt, effect)
+  if (remembered?.activation) return { valid: true, activation: remembered.activation, effect: remembered.effect }
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     const parties = await parts.authenticationStore.find(applicationKey, activationId)
     const judged = judge(parts, protocol, attempt, parties, parts.settings.counterLookAhead)
-    const stored = await storeVerdict(parts, attempt, parties, judged)
-    if (!stored) continue
-    if (judged.move && stored.activation) {
-      parts.recentParties.keep(stored)
-      return { valid: true, activation: stored.activation }
+    const settled = await storeVerdict(parts, attempt, parties, judged, effect)
+    if (!settled) continue
+    if (judged.move && settled.activation) {
+      parts.recentParties.keep({ ...parties, activation: settled.activation })
+      return { valid: true, activation: settled.activation, effect: settled.effect }
     }
     const reason = judged.refusal ?? 'signature_does_not_match'
     parts.events.authenticationFailed({ activationId, resourceId, reason })
-    return { valid: false, reason }
+    return { valid: false, reason, effect: settled.effect }
   }
   throw new PawlError('UNAVAILABLE', { detail: `lost ${ROUNDS_MAX} races for one activation`, retryAfterSeconds: 1 })
 }
@@ -58,27 +58,20 @@ export async function authenticateByCode(parts: ChannelParts, protocol: Protocol
  * Accepts the code of a phone that is remembered at exactly this counter, if nothing has changed since; undefined for everything else,
  * which is then read and decided anew. Nobody remembered costs the same: a decoy is checked.
  */
-async function acceptRemembered(
+async function acceptRemembered<T>(
   parts: ChannelParts,
   protocol: Protocol,
   attempt: CodeAttempt,
-): Promise<ActivationRow | undefined> {
+  effect: Effect<T> | undefined,
+): Promise<Settled<T> | undefined> {
   const { applicationKey, activationId } = attempt.header
   const parties = parts.recentParties.recall(applicationKey, activationId)
   const judged = judge(parts, protocol, attempt, parties, 1)
   if (judged.move === undefined) return undefined
-  const stored = await storeVerdict(parts, attempt, parties, judged)
-  if (stored) parts.recentParties.keep(stored)
+  const settled = await storeVerdict(parts, attempt, parties, judged, effect)
+  if (settled) parts.recentParties.keep({ ...parties, activation: settled.activation })
   else parts.recentParties.forget(applicationKey, activationId)
-  return stored ? stored.activation : undefined
-}
-
-interface Judged {
-  readonly refusal: AuthenticationRefusal | undefined
-  /** Set when the code is accepted. */
-  readonly move: CounterMove | undefined
-  /** What becomes of the activation, if there is one. */
-  readonly decision: AuthenticationDecision | undefined
+  return settled
 }
 
 function judge(
@@ -113,7 +106,7 @@ function refusalOf(found: {
   keys: object | undefined
   isVersionRight: boolean
   move: CounterMove | undefined
-}): AuthenticationRefusal | undefined {
+}): Refusal | undefined {
   const { activation, keys, isVersionRight, move } = found
   if (!isVersionRight) return 'activation_invalid_application'
   if (activation.state !== 'ACTIVE') return 'activation_invalid_state'
@@ -121,48 +114,28 @@ function refusalOf(found: {
   return move === undefined ? 'signature_does_not_match' : undefined
 }
 
-/** The parties as they are now; undefined when another request changed the activation, or the version was switched off, meanwhile. */
-async function storeVerdict(
+/** Undefined when another request changed the activation, or the version was switched off, meanwhile. */
+const storeVerdict = <T>(
   parts: ChannelParts,
   attempt: CodeAttempt,
-  parties: RequestParties,
+  { version, activation }: RequestParties,
   judged: Judged,
-): Promise<RequestParties | undefined> {
-  const { activation } = parties
-  const at = new Date(parts.platform.now())
-  const audit: AuditEvent = {
-    applicationId: activation?.applicationId ?? parties.version?.applicationId ?? null,
-    userId: activation?.userId ?? null,
-    activationId: attempt.header.activationId,
-    eventType: judged.refusal ?? 'signature_ok',
-    eventData: `${attempt.method}\n${attempt.resourceId}\n${describeBody(attempt, activation !== undefined)}`,
-    occurredAt: at,
-  }
-  const { move, decision } = judged
-  if (!activation?.ctrData || !decision || !changesAnything(activation, decision)) {
-    await insertAuditEvent(parts.db, audit)
-    return parties
-  }
-  const ctrData = move ? parts.recordKeys.seal(places.ctrData(activation.activationId), move.ctrData) : activation.ctrData
-  const next = {
-    rowVersion: activation.rowVersion + 1,
-    counter: activation.counter + (move?.steps ?? 0),
-    ctrData: Buffer.from(ctrData),
-    failedAttempts: decision.failedAttempts,
-    state: decision.state,
-  }
-  const { activationId, rowVersion } = activation
-  const blockedReason = decision.blockedReason ?? null
-  const acceptedFor = move ? attempt.header.applicationKey : null
-  const outcome = { ...next, activationId, rowVersion, blockedReason, acceptedFor, at }
-  const isStored = await parts.authenticationStore.store(outcome, audit)
-  if (!isStored) return undefined
-  if (blockedReason !== null) parts.events.activationBlocked({ activationId, reason: blockedReason })
-  return { version: parties.version, activation: { ...activation, ...next } }
-}
-
-const changesAnything = (activation: ActivationRow, decision: AuthenticationDecision): boolean =>
-  decision.valid || decision.failedAttempts !== activation.failedAttempts || decision.state !== activation.state
+  effect: Effect<T> | undefined,
+): Promise<Settled<T> | undefined> =>
+  settleAttempt(
+    parts,
+    activation,
+    judged,
+    {
+      applicationId: activation?.applicationId ?? version?.applicationId ?? null,
+      userId: activation?.userId ?? null,
+      activationId: attempt.header.activationId,
+      eventType: judged.refusal ?? 'signature_ok',
+      eventData: `${attempt.method}\n${attempt.resourceId}\n${describeBody(attempt, activation !== undefined)}`,
+      occurredAt: new Date(parts.platform.now()),
+    },
+    { acceptedFor: judged.move ? attempt.header.applicationKey : null, effect },
+  )
 
 /** The body for the audit log: text up to 4 KiB, anything else by its length. */
 function describeBody({ bodies: [body = NO_BODY], isConfidential }: CodeAttempt, isKnown: boolean): string {

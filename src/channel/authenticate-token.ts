@@ -3,14 +3,15 @@ import { places } from '../domain/secrets.ts'
 import type { Protocol, TokenHeader } from '../protocol/protocol.ts'
 import { findToken } from '../storage/tokens.ts'
 import { anyUniqueValueUsed, type UniqueValue } from '../storage/unique-values.ts'
+import type { Bearer } from './endpoint.ts'
 import type { ChannelParts } from './parts.ts'
 import { isInWindow, tokenValue } from './replay.ts'
 
 export interface TokenVerdict {
-  readonly activationId: string
+  readonly bearer: Bearer
   readonly factors: string
-  /** Used up once the request is found genuine as a whole. */
-  readonly uniqueValue: UniqueValue
+  /** Used up once the request is found genuine as a whole; undefined where it may come again. */
+  readonly uniqueValue: UniqueValue | undefined
 }
 
 /** The token's activation and factors; undefined for everything that is wrong with it. The log knows which. */
@@ -18,7 +19,7 @@ export async function authenticateByToken(
   parts: ChannelParts,
   protocol: Protocol,
   header: TokenHeader,
-  resourceId: string,
+  { resourceId, isRepeatable }: { readonly resourceId: string; readonly isRepeatable: boolean },
 ): Promise<TokenVerdict | undefined> {
   const refuse = (reason: string, activationId = ''): undefined => {
     parts.events.authenticationFailed({ activationId, resourceId, reason })
@@ -31,13 +32,14 @@ export async function authenticateByToken(
   const windowSeconds = protocol.hasShortTokenWindow(header.version)
     ? settings.requestWindowSeconds
     : settings.legacyTokenWindowSeconds
-  const uniqueValue = tokenValue(header, windowSeconds)
-  const isUsed = await anyUniqueValueUsed(parts.db, [uniqueValue])
+  const uniqueValue = isRepeatable ? undefined : tokenValue(header, windowSeconds)
+  const isUsed = uniqueValue !== undefined && (await anyUniqueValueUsed(parts.db, [uniqueValue]))
   if (token === undefined) return refuse('token unknown')
   if (!isRight) return refuse('token digest wrong', token.activationId)
   if (!isInWindow(platform.now(), header.timestamp, windowSeconds))
     return refuse('token timestamp outside the window', token.activationId)
   if (token.state !== 'ACTIVE') return refuse('activation_invalid_state', token.activationId)
   if (isUsed) return refuse('token header used before', token.activationId)
-  return { activationId: token.activationId, factors: token.factors, uniqueValue }
+  const { activationId, applicationId, userId, factors } = token
+  return { bearer: { activationId, applicationId, userId }, factors, uniqueValue }
 }

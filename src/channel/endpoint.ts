@@ -3,7 +3,9 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import type { ErrorCode } from '../lib/errors.ts'
 import type { AuthorizationHeader, Factors, Scope } from '../protocol/protocol.ts'
 import type { ActivationRow } from '../storage/activations.ts'
+import type { Tx } from '../storage/database.ts'
 import type { ChannelParts } from './parts.ts'
+import type { Refusal } from './settle-attempt.ts'
 
 /**
  * The checks of a request; an endpoint lists those it needs in its order (column "Order" of v3 §5.4). What may be used once is used
@@ -27,6 +29,20 @@ export interface Refusals {
   readonly request: ErrorCode
 }
 
+/** Who sends a request, beside what it proves. */
+export interface Client {
+  readonly ip: string
+  readonly userAgent: string | undefined
+  readonly acceptLanguage: string | undefined
+}
+
+/** The activation that a token or code names, with its owner. */
+export interface Bearer {
+  readonly activationId: string
+  readonly applicationId: string
+  readonly userId: string
+}
+
 export interface Call<Q, N, P> {
   /** The body, parsed and validated. */
   readonly request: Q
@@ -37,7 +53,23 @@ export interface Call<Q, N, P> {
   /** The authenticated or, without authentication, the activation of the encryption scope. */
   readonly activation: ActivationRow
   readonly authorization: AuthorizationHeader
+  /** The activation of the accepted token or code. */
+  readonly bearer: Bearer
   readonly applicationKey: string
+  readonly client: Client
+  readonly parts: P
+}
+
+/** What an endpoint decides in the transaction of the code's check. */
+export interface Settlement<Q, P> {
+  readonly tx: Tx
+  /** Undefined when the code was right. */
+  readonly refusal: Refusal | undefined
+  /** As the check leaves it; undefined when there is none. */
+  readonly activation: ActivationRow | undefined
+  readonly factors: Factors
+  readonly request: Q
+  readonly client: Client
   readonly parts: P
 }
 
@@ -47,7 +79,7 @@ export interface DeviceEndpoint<
   R extends TSchema = TSchema,
   N extends TSchema = TSchema,
 > {
-  /** Below /pa/v3/. */
+  /** Below the prefix of its API. */
   readonly path: string
   /** Further paths, below /pa. */
   readonly alsoAt?: readonly string[]
@@ -60,8 +92,13 @@ export interface DeviceEndpoint<
     /** `body`: the bytes as they came; `plaintext`: the decrypted bytes. */
     readonly covers: 'body' | 'plaintext'
   }
-  /** Factor combinations a token must have been made with. */
-  readonly token?: { readonly factors: readonly Factors[] }
+  /**
+   * Runs in the transaction of the code's check, also for a wrong code; what it changes is durable together with the counter. Returns how
+   * the request is refused, which is told after the commit, or undefined. Needs `validate` before `authenticate`.
+   */
+  readonly settle?: (settlement: Settlement<Static<Q>, P>) => Promise<ErrorCode | undefined>
+  /** Factor combinations a token must have been made with. `isRepeatable`: the header may come again within its window, nothing is written. */
+  readonly token?: { readonly factors: readonly Factors[]; readonly isRepeatable?: boolean }
   readonly encrypt?: {
     readonly scope: Scope
     readonly sharedInfo1: string

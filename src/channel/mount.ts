@@ -8,13 +8,19 @@ import type { AnyEndpoint } from './endpoint.ts'
 import type { ChannelParts } from './parts.ts'
 import { createPipeline } from './pipeline.ts'
 
-/** Mounts endpoints below /pa and the protocol's path. Every request passes the pipeline. */
+export interface Mount<P extends ChannelParts> {
+  readonly protocol: Protocol
+  /** Before the path of every endpoint, for example `/v3/`. */
+  readonly prefix: string
+  readonly endpoints: readonly AnyEndpoint<P>[]
+  readonly renderError: (error: PawlError, request: FastifyRequest, reply: FastifyReply) => void
+}
+
+/** Mounts the endpoints of an API that phones call. Every request passes the pipeline. */
 export async function mountDeviceEndpoints<P extends ChannelParts>(
   app: FastifyInstance,
   parts: P,
-  protocol: Protocol,
-  endpoints: readonly AnyEndpoint<P>[],
-  renderError: (error: PawlError, request: FastifyRequest, reply: FastifyReply) => void,
+  { protocol, prefix, endpoints, renderError }: Mount<P>,
 ): Promise<void> {
   keepRawBodies(app)
   const contentTypeOf = hideContentTypes(app)
@@ -30,12 +36,13 @@ export async function mountDeviceEndpoints<P extends ChannelParts>(
       const body = (request.body as Buffer | undefined) ?? NO_BODY
       const [, query] = splitOnce(request.raw.url ?? '', '?')
       const { method, headers } = request
-      const answer = await serve({ method, headers, contentType: contentTypeOf(request), body, query }, serialize)
+      const contentType = contentTypeOf(request)
+      const answer = await serve({ method, headers, contentType, body, query, ip: request.ip }, serialize)
       // Sealed answers are JSON of text and numbers already; plain ones leave through their schema.
       const text = endpoint.encrypt ? JSON.stringify(answer) : serialize(answer)
       return reply.type('application/json').send(text)
     }
-    for (const url of [`/${protocol.path}/${endpoint.path}`, ...(endpoint.alsoAt ?? [])]) {
+    for (const url of [prefix + endpoint.path, ...(endpoint.alsoAt ?? [])]) {
       app.route({ method: [...(endpoint.methods ?? ['POST'])], url, handler })
     }
   }

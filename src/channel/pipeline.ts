@@ -9,10 +9,11 @@ import type { ActivationRow } from '../storage/activations.ts'
 import { type UniqueValue, useUniqueValues } from '../storage/unique-values.ts'
 import { authenticateByCode } from './authenticate-code.ts'
 import { authenticateByToken } from './authenticate-token.ts'
-import { type AnyEndpoint, type Call, defaultRefusals, type Refusals, type Step } from './endpoint.ts'
+import { type AnyEndpoint, type Bearer, type Call, type Client, defaultRefusals, type Refusals, type Step } from './endpoint.ts'
 import { type ProtocolHeaders, readProtocolHeaders } from './headers.ts'
 import { openRequest } from './open-envelope.ts'
 import type { ChannelParts } from './parts.ts'
+import type { Effect } from './settle-attempt.ts'
 
 /** A request as it came over HTTP. */
 export interface DeviceRequest {
@@ -23,6 +24,8 @@ export interface DeviceRequest {
   readonly body: Uint8Array
   /** Raw query string without its question mark. */
   readonly query: string | undefined
+  /** Address of the caller, behind trusted proxies the one they name. */
+  readonly ip: string
 }
 
 /** The answer: for an encrypted endpoint the envelope around what `serialize` makes of the handler's value. */
@@ -64,6 +67,7 @@ interface State extends Fixed<ChannelParts> {
   nestedRequest: unknown
   parsed: unknown
   activation: ActivationRow | undefined
+  bearer: Bearer | undefined
   uniqueValues: UniqueValue[]
   usesToken: boolean
 }
@@ -100,6 +104,7 @@ function begin<P extends ChannelParts>(fixed: Fixed<P>, request: DeviceRequest):
     nestedRequest: undefined,
     parsed: undefined,
     activation: undefined,
+    bearer: undefined,
     uniqueValues: [],
     usesToken: false,
   }
@@ -176,15 +181,18 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
     const { parts, protocol, endpoint, request, opened } = state
     const { resourceId, covers } = required(endpoint.authenticate, 'authenticate')
     const header = required(state.authorization, 'authorization')
-    const verdict = await authenticateByCode(parts, protocol, {
+    const attempt = {
       header,
       method: request.method,
       resourceId,
       bodies: covers === 'plaintext' ? [required(opened, 'opened').plaintext] : coveredBodies(protocol, request),
       isConfidential: endpoint.encrypt !== undefined,
-    })
-    if (!verdict.valid) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
+    }
+    const verdict = await authenticateByCode(parts, protocol, attempt, effectOf(state, header))
+    if (!verdict.valid) throw new PawlError(verdict.effect ?? 'AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
+    if (verdict.effect) throw new PawlError(verdict.effect, { detail: 'the code was right, what it asks for was refused' })
     state.activation = verdict.activation
+    state.bearer = verdict.activation
   },
 
   /** A token header and, when the request is encrypted, the same activation in both headers. */
@@ -192,13 +200,28 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
     const { parts, protocol, endpoint, headers, refusals, context } = state
     if (headers.token === undefined) throw new PawlError(refusals.headerMissing, { detail: 'no token header' })
     const header = protocol.parseTokenHeader(headers.token, headers.schemes)
-    const verdict = header && (await authenticateByToken(parts, protocol, header, `/${endpoint.path}`))
-    const allowed: readonly string[] = required(endpoint.token, 'token').factors
-    const isRight = verdict !== undefined && allowed.includes(verdict.factors) && verdict.activationId === context?.activationId
+    const { factors: allowed, isRepeatable = false } = required(endpoint.token, 'token')
+    const verdict =
+      header && (await authenticateByToken(parts, protocol, header, { resourceId: `/${endpoint.path}`, isRepeatable }))
+    const isSame = endpoint.encrypt === undefined || verdict?.bearer.activationId === context?.activationId
+    const isRight = verdict !== undefined && (allowed as readonly string[]).includes(verdict.factors) && isSame
     if (!isRight) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: 'the token header is not accepted' })
     state.usesToken = true
-    state.uniqueValues.push(verdict.uniqueValue)
+    state.bearer = verdict.bearer
+    if (verdict.uniqueValue) state.uniqueValues.push(verdict.uniqueValue)
   },
+}
+
+/** What the endpoint adds to the check's transaction, bound to this request. */
+function effectOf(state: State, { factors }: AuthorizationHeader): Effect<ErrorCode | undefined> | undefined {
+  const { endpoint, parts, parsed, request } = state
+  const { settle } = endpoint
+  if (settle === undefined) return undefined
+  return (tx, outcome) => settle({ tx, ...outcome, factors, request: parsed, client: clientOf(request), parts })
+}
+
+function clientOf({ ip, headers }: DeviceRequest): Client {
+  return { ip, userAgent: headers['user-agent']?.toString(), acceptLanguage: headers['accept-language']?.toString() }
 }
 
 /** The code covers the body, of a GET request the canonical query (v3 §10.1). */
@@ -232,6 +255,12 @@ async function handle(state: State): Promise<unknown> {
     },
     get authorization() {
       return required(state.authorization, 'authorization')
+    },
+    get bearer() {
+      return required(state.bearer, 'bearer')
+    },
+    get client() {
+      return clientOf(state.request)
     },
     get applicationKey() {
       return required(state.context ?? state.authorization, 'context').applicationKey

@@ -3,6 +3,8 @@ import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import { removeExpiredActivations } from '../storage/activations.ts'
 import type { Db } from '../storage/database.ts'
+import { deleteExpiredIdempotencyKeys } from '../storage/idempotency-keys.ts'
+import { deleteUselessNonces, expireOperations } from '../storage/operations.ts'
 import { deleteExpiredTemporaryKeys } from '../storage/temporary-keys.ts'
 import { deleteExpiredUniqueValues } from '../storage/unique-values.ts'
 
@@ -35,10 +37,19 @@ export function startHousekeeping(parts: HousekeepingParts): () => Promise<void>
 /** One round: batches until nothing is due, so that no statement holds many locks. */
 export async function runHousekeeping({ db, platform }: HousekeepingParts): Promise<void> {
   const at = new Date(platform.now())
-  for (const removeDue of [removeExpiredActivations, deleteExpiredTemporaryKeys, deleteExpiredUniqueValues]) {
+  for (const removeDue of TASKS) {
     while ((await removeDue(db, at, BATCH_ROWS)) === BATCH_ROWS);
   }
 }
+
+const TASKS = [
+  removeExpiredActivations,
+  expireOperations,
+  deleteUselessNonces,
+  deleteExpiredIdempotencyKeys,
+  deleteExpiredTemporaryKeys,
+  deleteExpiredUniqueValues,
+] as const
 
 const INTERVAL_MS = 5_000
 const BATCH_ROWS = 500

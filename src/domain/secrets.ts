@@ -19,6 +19,8 @@ export const places = {
   ctrData: place('activation', 'ctr_data'),
   tokenSecret: place('token', 'token_secret'),
   temporaryPrivateKey: place('temporary_key', 'private_key'),
+  proximitySeed: place('operation', 'proximity_seed'),
+  pushToken: place('push_registration', 'push_token'),
 } as const
 
 /** The Base64 text of an application secret, as the protocol uses it (v3 §3.1). */

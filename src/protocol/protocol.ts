@@ -163,6 +163,37 @@ export interface TemporaryKeyAnswer {
   readonly expiresAt: number
 }
 
+/** What the QR code of an offline approval shows and carries (v3 §15.1). */
+export interface PersonalizedPayload {
+  /** Lines of the operation, joined by line feeds. */
+  readonly data: string
+  /** Only with proximity check. */
+  readonly totp?: string
+  /** Base64 of 16 bytes. */
+  readonly nonceBase64: string
+}
+
+/** What an offline one-time password covers, and how it may have been made (v3 §15.2). */
+export interface OfflineOtp {
+  /** Groups of decimal digits joined by `-`, normalised. */
+  readonly otp: string
+  readonly operationId: string
+  readonly operationData: string
+  /** Base64 text as in the payload. */
+  readonly nonceBase64: string
+  /** Digits of a component, 4 to 8. */
+  readonly componentLength: number
+  readonly isBiometryAllowed: boolean
+  /** Candidates of the proximity check; undefined without it. An empty list matches nothing. */
+  readonly totps: readonly string[] | undefined
+}
+
+/** Where an offline one-time password matched. */
+export interface OfflineMatch extends CounterMove {
+  readonly factors: Factors
+  readonly signedData: Uint8Array
+}
+
 /** One generation of the protocol. */
 export interface Protocol {
   /** Path element: /pa/v3, /pa/v4. */
@@ -208,6 +239,18 @@ export interface Protocol {
   readonly parseTemporaryKeyRequest: (jwt: string) => TemporaryKeyRequest | undefined
   /** ES256, signed with the master key or KEY_SERVER_PRIVATE (v3 §7.2). */
   readonly createTemporaryKeyAnswer: (answer: TemporaryKeyAnswer, signingKey: KeyObject) => Promise<string>
+  /** The text of the QR code for one activation, which proves itself by a key of that activation (v3 §15.1). */
+  readonly createPersonalizedPayload: (
+    payload: PersonalizedPayload,
+    own: { readonly keys: ActivationKeys; readonly serverPrivateKey: KeyObject },
+  ) => string
+  /** Tries every candidate TOTP, counter value and allowed factor combination: one attempt (v3 §15.2). */
+  readonly verifyOfflineOtp: (
+    keys: ActivationKeys,
+    ctrData: Uint8Array,
+    otp: OfflineOtp,
+    lookAhead: number,
+  ) => OfflineMatch | undefined
   /** AES-CBC(KEY_TRANSPORT, zero IV, KEY_ENCRYPTION_VAULT), 32 bytes (v3 §12). */
   readonly encryptVaultKey: (keys: ActivationKeys) => Uint8Array
 }

@@ -77,6 +77,12 @@ export async function findActivationByCode(
   return rows[0]
 }
 
+/** The flags of an activation; none when there is no such activation. */
+export async function findActivationFlags(db: Db, activationId: string): Promise<readonly string[]> {
+  const row = await db.selectFrom('activation').select('flags').where('activation_id', '=', activationId).executeTakeFirst()
+  return row?.flags.split(',').filter(Boolean) ?? []
+}
+
 /** What a checked code changes. */
 export interface AuthenticationOutcome {
   readonly activationId: string
@@ -131,7 +137,7 @@ export interface StateChange {
 
 /**
  * Moves an activation from one state to another together with history and audit row. False when somebody else was faster.
- * Leaving BLOCKED for ACTIVE resets the failed attempts; REMOVED forgets the QR text.
+ * Leaving BLOCKED for ACTIVE resets the failed attempts; REMOVED forgets the QR text and where pushes go.
  */
 export async function changeState(db: Db, change: StateChange, audit: AuditEvent): Promise<boolean> {
   const { rows } = await sql`
@@ -146,6 +152,8 @@ export async function changeState(db: Db, change: StateChange, audit: AuditEvent
       insert into activation_history (activation_id, from_state, to_state, reason, external_user_id, occurred_at)
       select activation_id, ${change.from}::text, ${change.to}::text, ${change.reason}::text, ${change.externalUserId}::text,
         ${change.at}::timestamptz from moved
+    ), forgotten as (
+      delete from push_registration p using moved where p.activation_id = moved.activation_id and ${change.to}::text = 'REMOVED'
     )
     ${insertAuditEventFrom('moved', audit)}`.execute(db)
   return rows.length === 1

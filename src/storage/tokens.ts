@@ -8,6 +8,7 @@ export interface TokenRow {
   readonly tokenId: string
   readonly activationId: string
   readonly applicationId: string
+  readonly userId: string
   /** The factor combination that created the token. */
   readonly factors: string
   /** sealed */
@@ -24,6 +25,7 @@ export async function findToken(db: Db, tokenId: string): Promise<TokenRow | und
       'token.token_id as tokenId',
       'token.activation_id as activationId',
       'activation.application_id as applicationId',
+      'activation.user_id as userId',
       'token.factors',
       'token.token_secret as tokenSecret',
       'activation.state',

@@ -5,14 +5,9 @@ import { privateKeyFromScalar, publicKeyFromPoint } from '../../src/crypto/key.t
 import { totp, totpStep } from '../../src/crypto/totp.ts'
 import { parseBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
-import {
-  composeOfflineSignedText,
-  computeOfflineTotp,
-  computeTotpCandidates,
-  createOfflinePayload,
-  parseOfflineOtp,
-  verifyOfflineOtp,
-} from '../../src/protocol/v3/offline.ts'
+import { parseOfflineOtp } from '../../src/domain/offline-approval.ts'
+import { computeTotpCandidates } from '../../src/domain/proximity.ts'
+import { composeOfflineSignedText, createOfflinePayload, verifyOfflineOtp } from '../../src/protocol/v3/offline.ts'
 import { readActivationKeys } from './v3-authentication.ts'
 import { bytes, flag, type Handler, has, integer, type Members, optional, text, toText } from './vector.ts'
 
@@ -23,7 +18,7 @@ const totpOfTime: Handler = ({ input }) => ({
 const offlinePayload: Handler = ({ input }) => {
   const publicKey = publicKeyFromPoint('P-256', bytes(input, 'verificationKey'))
   if (!publicKey) throw new Error('verificationKey is not valid')
-  const password = has(input, 'totpSeed') ? computeOfflineTotp(readProximity(input), integer(input, 'time')) : undefined
+  const password = has(input, 'totpSeed') ? computeTotpCandidates(readProximity(input), integer(input, 'time'), 0)[0] : undefined
   const payload = {
     data: text(input, 'data'),
     ...(password === undefined ? {} : { totp: password }),

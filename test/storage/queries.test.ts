@@ -9,6 +9,10 @@ import * as credentials from '../../src/storage/credentials.ts'
 import type { Db, Tx } from '../../src/storage/database.ts'
 import type { Schema } from '../../src/storage/schema.ts'
 import * as templates from '../../src/storage/templates.ts'
+import * as idempotencyKeys from '../../src/storage/idempotency-keys.ts'
+import * as inboxMessages from '../../src/storage/inbox-messages.ts'
+import * as operations from '../../src/storage/operations.ts'
+import * as pushRegistrations from '../../src/storage/push-registrations.ts'
 import * as temporaryKeys from '../../src/storage/temporary-keys.ts'
 import * as tokens from '../../src/storage/tokens.ts'
 import * as uniqueValues from '../../src/storage/unique-values.ts'
@@ -71,10 +75,35 @@ const templateContent = {
   texts: '{}',
 } as const
 
+const operation = {
+  operationId: 'o',
+  applicationId: 'a',
+  userId: 'u',
+  externalId: null,
+  templateRevisionId: 'r',
+  templateName: 'n',
+  operationType: 't',
+  language: 'en',
+  parameters: '{}',
+  data: 'A2',
+  status: 'PENDING',
+  statusReason: null,
+  signatureTypes: 'possession',
+  failureCount: 0,
+  maxFailureCount: 5,
+  riskFlags: '',
+  activationFlag: null,
+  proximitySeed: null,
+  createdAt: at,
+  expiresAt: at,
+} as const
+const owner = { applicationId: 'a', userId: 'u' }
+
 const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>> = {
   activations: {
     findRequestParties: (db) => activations.findRequestParties(db, 'k', 'x'),
     findActivation: (db) => activations.findActivation(db, 'x'),
+    findActivationFlags: (db) => activations.findActivationFlags(db, 'x'),
     findActivationByCode: (db) => activations.findActivationByCode(db, 'a', bytes),
     storeAuthentication: (db) => activations.storeAuthentication(db, { ...outcome, state: 'ACTIVE' }, auditEvent),
     'storeAuthentication that blocks': (db) => activations.storeAuthentication(db, { ...outcome, state: 'BLOCKED' }, auditEvent),
@@ -146,6 +175,59 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
       templates.putTemplate(db, templateContent, { source: 'administration', templateRevisionId: 'r', at, onlyIf: 'absent' }),
     deleteTemplate: (db) => templates.deleteTemplate(db, 'n'),
   },
+  idempotencyKeys: {
+    takeIdempotencyKey: (_db, tx) =>
+      idempotencyKeys.takeIdempotencyKey(tx, { username: 'n', key: 'k', bodyHash: bytes }, 'o', at, at),
+    findIdempotencyKey: (db) => idempotencyKeys.findIdempotencyKey(db, 'n', 'k'),
+    deleteExpiredIdempotencyKeys: (db) => idempotencyKeys.deleteExpiredIdempotencyKeys(db, at, 500),
+  },
+  inboxMessages: {
+    insertInboxMessage: (db) =>
+      inboxMessages.insertInboxMessage(db, {
+        message_id: 'm',
+        application_id: 'a',
+        user_id: 'u',
+        type: 'text',
+        subject: 's',
+        summary: 's',
+        body: 'b',
+        created_at: at,
+      }),
+    countUnreadMessages: (db) => inboxMessages.countUnreadMessages(db, owner).catch(ignoreNoRow),
+    listInboxMessages: (db) => inboxMessages.listInboxMessages(db, owner, { page: 0, size: 10, onlyUnread: true }),
+    findInboxMessage: (db) => inboxMessages.findInboxMessage(db, owner, 'm'),
+    markMessageRead: (db) => inboxMessages.markMessageRead(db, owner, 'm'),
+    markAllMessagesRead: (db) => inboxMessages.markAllMessagesRead(db, owner),
+  },
+  operations: {
+    insertOperation: (db) => operations.insertOperation(db, operation),
+    findOperation: (db) => operations.findOperation(db, 'a', 'o'),
+    findOperationWithTexts: (db) => operations.findOperationWithTexts(db, 'a', 'o'),
+    lockOperation: (_db, tx) => operations.lockOperation(tx, 'a', 'o'),
+    listPendingOperations: (db) => operations.listPendingOperations(db, 'a', 'u', at, 100),
+    listUserOperations: (db) => operations.listUserOperations(db, 'a', 'u', 100),
+    searchOperations: (db) => operations.searchOperations(db, 'a', { limit: 100 }),
+    'searchOperations with everything': (db) =>
+      operations.searchOperations(db, 'a', {
+        userId: 'u',
+        status: 'PENDING',
+        after: { createdAt: at, operationId: 'o' },
+        limit: 100,
+      }),
+    endOperation: (db) =>
+      operations.endOperation(db, { operationId: 'o', to: 'APPROVED', statusReason: null, additionalData: null, at }),
+    countOperationFailure: (db) => operations.countOperationFailure(db, 'o', at),
+    claimOperation: (db) => operations.claimOperation(db, 'o', 'u', at),
+    expireOperations: (db) => operations.expireOperations(db, at, 500),
+    insertOperationNonce: (db) => operations.insertOperationNonce(db, 'o', 'n', at, 10),
+    hasOperationNonce: (db) => operations.hasOperationNonce(db, 'o', 'n'),
+    deleteUselessNonces: (db) => operations.deleteUselessNonces(db, at, 500),
+  },
+  pushRegistrations: {
+    putPushRegistration: (db) =>
+      pushRegistrations.putPushRegistration(db, { activationId: 'x', platform: 'apns', environment: null, pushToken: bytes }, at),
+    findPushRegistration: (db) => pushRegistrations.findPushRegistration(db, 'a', 'u'),
+  },
   temporaryKeys: {
     insertTemporaryKey: (db) =>
       temporaryKeys.insertTemporaryKey(db, {
@@ -197,6 +279,9 @@ test.each(Object.entries(calls))('the SQL of %s is the committed one', async (na
   }
   await expect(parts.join('\n')).toMatchFileSnapshot(`${name}.sql.snap`)
 })
+
+// The recorder answers every query with no row.
+const ignoreNoRow = (): undefined => undefined
 
 const NOT_QUERIES = ['toRequestParties']
 

@@ -8,9 +8,10 @@ import { findDefaultApplicationId } from '../../storage/applications.ts'
 import type { Role } from '../../storage/schema.ts'
 import type { CloudParts } from './parts.ts'
 
-export interface CloudCall<B, Q, U> {
+export interface CloudCall<B, Q, U, H = unknown> {
   readonly body: B
   readonly query: Q
+  readonly headers: H
   /** Parameters of the path. */
   readonly params: U
   readonly caller: Caller
@@ -19,26 +20,34 @@ export interface CloudCall<B, Q, U> {
   readonly parts: CloudParts
 }
 
-export interface CloudEndpoint<B extends TSchema, Q extends TSchema, U extends TSchema, R extends TSchema> {
+export interface CloudEndpoint<
+  B extends TSchema,
+  Q extends TSchema,
+  U extends TSchema,
+  R extends TSchema,
+  H extends TSchema = TSchema,
+> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly path: string
   readonly roles: readonly Role[]
   readonly body?: B
   readonly query?: Q
   readonly params?: U
+  /** Request headers beside the credentials, names in lower case. */
+  readonly headers?: H
   readonly response: R
   /** The code of a structural error, where it is not ERROR_REQUEST. */
   readonly invalidAs?: ErrorCode
-  readonly handle: (call: CloudCall<Static<B>, Static<Q>, Static<U>>) => Promise<Static<R>>
+  readonly handle: (call: CloudCall<Static<B>, Static<Q>, Static<U>, Static<H>>) => Promise<Static<R>>
 }
 
 /** An endpoint whose schemas are no longer visible in its type. */
 // biome-ignore lint/suspicious/noExplicitAny: the schemas meet again inside the endpoint, where they were checked
-export type AnyCloudEndpoint = CloudEndpoint<any, any, any, any>
+export type AnyCloudEndpoint = CloudEndpoint<any, any, any, any, any>
 
 /** Keeps the types of schemas and handler together while an endpoint is declared. */
-export const cloudEndpoint = <B extends TSchema, Q extends TSchema, U extends TSchema, R extends TSchema>(
-  endpoint: CloudEndpoint<B, Q, U, R>,
+export const cloudEndpoint = <B extends TSchema, Q extends TSchema, U extends TSchema, R extends TSchema, H extends TSchema>(
+  endpoint: CloudEndpoint<B, Q, U, R, H>,
 ): AnyCloudEndpoint => endpoint
 
 /** Mounts one endpoint; `callerOf` gives the caller whose credentials were found right. */
@@ -48,7 +57,7 @@ export function mountCloudEndpoint(
   endpoint: AnyCloudEndpoint,
   callerOf: (request: FastifyRequest) => Caller,
 ): void {
-  const { body, query: querystring, params, response, roles, invalidAs } = endpoint
+  const { body, query: querystring, params, headers, response, roles, invalidAs } = endpoint
   app.route({
     method: endpoint.method,
     url: endpoint.path,
@@ -56,6 +65,7 @@ export function mountCloudEndpoint(
       ...(body && { body }),
       ...(querystring && { querystring }),
       ...(params && { params }),
+      ...(headers && { headers }),
       response: { 200: response },
     },
     attachValidation: true,
@@ -71,6 +81,7 @@ export function mountCloudEndpoint(
         body: request.body ?? {},
         query: request.query,
         params: request.params,
+        headers: request.headers,
         caller: callerOf(request),
         origin,
         parts,
@@ -80,14 +91,20 @@ export function mountCloudEndpoint(
   })
 }
 
+/** The registration owner in the application of the credential. Throws as applicationOf. */
+export const ownerOf = async (call: { parts: CloudParts; caller: Caller }, userId: string): Promise<Owner> => ({
+  applicationId: await applicationOf(call),
+  userId,
+})
+
 /**
- * The registration owner in the application of the credential. A credential without application has no access, which the contract
- * spells REGISTRATION_NOT_FOUND (cloud §2).
+ * The application of the credential. A credential without one has no access, which the contract spells REGISTRATION_NOT_FOUND
+ * (cloud §2).
  */
-export async function ownerOf({ parts, caller }: { parts: CloudParts; caller: Caller }, userId: string): Promise<Owner> {
+export async function applicationOf({ parts, caller }: { parts: CloudParts; caller: Caller }): Promise<string> {
   const applicationId = caller.role === 'admin' ? await applicationOfAdmin(parts, caller) : caller.applicationId
   if (!applicationId) throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the credential has no application' })
-  return { applicationId, userId }
+  return applicationId
 }
 
 async function applicationOfAdmin(parts: CloudParts, { applicationId }: Caller): Promise<string | null | undefined> {

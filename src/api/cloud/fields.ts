@@ -24,3 +24,14 @@ export const ChosenPassword = Type.String({
   pattern: '^[^\\u0000-\\u001F\\u007F]{12,255}$',
   description: 'must be 12 to 255 characters without control characters',
 })
+
+/** A UUID in either case; it is compared in lower case. */
+export const OperationId = Type.String({
+  pattern: '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$',
+  description: 'must be a UUID',
+})
+
+/** A machine-readable reason that the phone may show. */
+export const StatusReason = Type.Optional(
+  Type.String({ pattern: '^[^\\u0000-\\u001F\\u007F]{1,32}$', description: 'must be 1 to 32 characters' }),
+)

@@ -1,4 +1,4 @@
-// The cloud API: registrations and administration, called by the bank's back ends with HTTP Basic credentials.
+// The cloud API: registrations, operations and administration, called by the bank's back ends with HTTP Basic credentials.
 import basicAuth from '@fastify/basic-auth'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../../domain/credential.ts'
@@ -10,6 +10,11 @@ import { applicationChange, applicationDetail, applicationsList, versionChange, 
 import { userCreate, userPassword, userRemove, usersList } from './admin/users.ts'
 import { mountCloudEndpoint } from './endpoint.ts'
 import { renderCloudError } from './error-renderer.ts'
+import { operationsSearch } from './admin/operations.ts'
+import { inboxMessageCreate } from './inbox.ts'
+import { pushRegistrationRead } from './push.ts'
+import { offlineOtp, offlineQr } from './operations/offline.ts'
+import { operationCancel, operationCreate, operationRead } from './operations/operations.ts'
 import type { CloudParts } from './parts.ts'
 import { registrationCommit } from './registration/commit.ts'
 import { registrationChange, registrationCreate, registrationRead, registrationRemove } from './registration/registration.ts'
@@ -20,6 +25,14 @@ export const cloudEndpoints = [
   registrationChange,
   registrationRemove,
   registrationCommit,
+  operationCreate,
+  operationRead,
+  operationCancel,
+  offlineQr,
+  offlineOtp,
+  pushRegistrationRead,
+  inboxMessageCreate,
+  operationsSearch,
   applicationCreate,
   applicationRead,
   applicationsList,

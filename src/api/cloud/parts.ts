@@ -1,9 +1,10 @@
 // What the cloud API needs from the process; context.ts satisfies it.
 import type { ApplicationParts } from '../../domain/application.ts'
 import type { Credentials } from '../../domain/credential.ts'
+import type { OfflineParts } from '../../domain/offline-approval.ts'
 import type { RegistrationParts } from '../../domain/registration.ts'
 
-export interface CloudParts extends RegistrationParts, ApplicationParts {
+export interface CloudParts extends RegistrationParts, ApplicationParts, OfflineParts {
   readonly credentials: Credentials
   readonly settings: RegistrationParts['settings'] & {
     readonly adminActsOnDefaultApplication: boolean

@@ -32,4 +32,9 @@ export const deviceEndpoints = [
 ] as const
 
 export const deviceApi = (parts: DeviceParts) => (app: FastifyInstance) =>
-  mountDeviceEndpoints(app, parts, parts.protocol, deviceEndpoints, renderDeviceError)
+  mountDeviceEndpoints(app, parts, {
+    protocol: parts.protocol,
+    prefix: `/${parts.protocol.path}/`,
+    endpoints: deviceEndpoints,
+    renderError: renderDeviceError,
+  })

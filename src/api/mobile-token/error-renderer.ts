@@ -1,5 +1,6 @@
 // How the mobile token API says what went wrong (mobile-token §2). SDKs read the code.
-import type { ErrorCode } from '../../lib/errors.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { ErrorCode, PawlError } from '../../lib/errors.ts'
 
 interface Rendered {
   readonly status: number
@@ -51,3 +52,13 @@ export const rendering = {
   ADMINISTRATION_REFUSED: generic,
   INTERNAL: generic,
 } satisfies Record<ErrorCode, Rendered>
+
+/** Answers with the documented body. */
+export function renderMobileTokenError(error: PawlError, _request: FastifyRequest, reply: FastifyReply): void {
+  const { status, code, message } = rendering[error.code]
+  if (error.retryAfterSeconds !== undefined) void reply.header('retry-after', error.retryAfterSeconds)
+  void reply
+    .code(status)
+    .type('application/json')
+    .send(JSON.stringify({ status: 'ERROR', responseObject: { code, message } }))
+}

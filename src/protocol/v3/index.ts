@@ -7,6 +7,7 @@ import { activationFingerprint } from './fingerprint.ts'
 import { parseAuthorizationHeader, parseEncryptionHeader, parseTokenHeader } from './header.ts'
 import { agreeMasterSecret, deriveActivationKeys, encryptVaultKey } from './key-schedule.ts'
 import { encryptStatusBlob } from './status-blob.ts'
+import { createPersonalizedPayload, verifyOfflineOtp } from './offline.ts'
 import { createTemporaryKeyAnswer, parseTemporaryKeyRequest } from './temporary-key.ts'
 import { hasShortTokenWindow, verifyTokenDigest } from './token-digest.ts'
 
@@ -30,4 +31,6 @@ export const v3: Protocol = {
   parseTemporaryKeyRequest,
   createTemporaryKeyAnswer,
   encryptVaultKey,
+  createPersonalizedPayload,
+  verifyOfflineOtp,
 }

@@ -1,0 +1,34 @@
+// /operations/offline: approval by a QR code and a one-time password that the user types. Spec: cloud §6.5, §6.6.
+import { Type } from '@sinclair/typebox'
+import { approveOffline, createOfflineQr } from '../../../domain/offline-approval.ts'
+import { Ok } from '../../../http/types.ts'
+import { applicationOf, cloudEndpoint } from '../endpoint.ts'
+import { Identifier, OperationId } from '../fields.ts'
+
+const roles = ['admin', 'integration'] as const
+
+export const offlineQr = cloudEndpoint({
+  method: 'GET',
+  path: '/operations/offline/qr',
+  roles,
+  query: Type.Object({ operationId: OperationId }),
+  response: Type.Object({
+    operationQrCodeData: Type.String({ description: 'the content of the QR code' }),
+    nonce: Type.String({ description: 'Base64 of 16 bytes, goes back with the password' }),
+  }),
+  handle: async (call) => createOfflineQr(call.parts, await applicationOf(call), call.query.operationId.toLowerCase()),
+})
+
+export const offlineOtp = cloudEndpoint({
+  method: 'POST',
+  path: '/operations/offline/otp',
+  roles,
+  body: Type.Object({ operationId: OperationId, otp: Identifier, nonce: Identifier }),
+  response: Ok,
+  async handle(call) {
+    const { operationId, otp, nonce } = call.body
+    const applicationId = await applicationOf(call)
+    await approveOffline(call.parts, applicationId, { operationId: operationId.toLowerCase(), otp, nonce })
+    return { status: 'OK' as const }
+  },
+})

@@ -1,0 +1,113 @@
+// /operations: what the bank asks its user to approve. Spec: seed "Operations", cloud §6.
+import { type Static, Type } from '@sinclair/typebox'
+import { cancelOperation, createOperation, readOperation } from '../../../domain/operation.ts'
+import { readProximityOtp } from '../../../domain/proximity.ts'
+import { Ok } from '../../../http/types.ts'
+import type { OperationRow } from '../../../storage/operations.ts'
+import { applicationOf, cloudEndpoint, ownerOf } from '../endpoint.ts'
+import { Identifier, OperationId, OptionalText, StatusReason } from '../fields.ts'
+import type { CloudParts } from '../parts.ts'
+
+const roles = ['admin', 'integration'] as const
+
+const Operation = Type.Object({
+  operationId: Type.String({ format: 'uuid' }),
+  userId: Type.String(),
+  status: Type.Union(['PENDING', 'CANCELED', 'EXPIRED', 'APPROVED', 'REJECTED', 'FAILED'].map((status) => Type.Literal(status))),
+  template: Type.String(),
+  operationType: Type.String(),
+  parameters: Type.Record(Type.String(), Type.String()),
+  failureCount: Type.Integer(),
+  maxFailureCount: Type.Integer(),
+  timestampCreated: Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' }),
+  timestampExpires: Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' }),
+  proximityOtp: Type.Optional(Type.String({ description: 'only with a proximity check: the password to show now' })),
+})
+
+export const operationCreate = cloudEndpoint({
+  method: 'POST',
+  path: '/operations',
+  roles,
+  headers: Type.Object({
+    'idempotency-key': Type.Optional(
+      Type.String({
+        pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$',
+        description: 'must be 1 to 255 characters without control characters',
+      }),
+    ),
+  }),
+  body: Type.Object({
+    userId: Identifier,
+    template: Identifier,
+    language: Type.Optional(
+      Type.Union([Type.String({ pattern: '^[A-Za-z]{2}$', description: 'must be two letters' }), Type.Null()]),
+    ),
+    externalId: OptionalText,
+    parameters: Type.Optional(
+      Type.Union([
+        Type.Record(
+          Type.String({ pattern: '^[^\\u0000]{1,255}$' }),
+          Type.String({ pattern: '^[^\\u0000]{0,4096}$', description: 'must be at most 4096 characters' }),
+          { additionalProperties: false },
+        ),
+        Type.Null(),
+      ]),
+    ),
+  }),
+  response: Operation,
+  async handle(call) {
+    const { userId, template, language, externalId, parameters } = call.body
+    const owner = await ownerOf(call, userId)
+    const key = call.headers['idempotency-key']
+    const operation = await createOperation(call.parts, owner, {
+      template,
+      language: (language ?? 'en').toLowerCase(),
+      externalId: externalId ?? null,
+      parameters: parameters ?? {},
+      idempotency: key === undefined ? undefined : { username: call.caller.username, key },
+    })
+    return toOperation(call.parts, operation)
+  },
+})
+
+export const operationRead = cloudEndpoint({
+  method: 'GET',
+  path: '/operations',
+  roles,
+  query: Type.Object({ operationId: OperationId }),
+  response: Operation,
+  async handle(call) {
+    const operation = await readOperation(call.parts, await applicationOf(call), call.query.operationId.toLowerCase())
+    return toOperation(call.parts, operation)
+  },
+})
+
+export const operationCancel = cloudEndpoint({
+  method: 'DELETE',
+  path: '/operations',
+  roles,
+  query: Type.Object({ operationId: OperationId, statusReason: StatusReason }),
+  response: Ok,
+  async handle(call) {
+    const { operationId, statusReason } = call.query
+    await cancelOperation(call.parts, await applicationOf(call), operationId.toLowerCase(), statusReason ?? null)
+    return { status: 'OK' as const }
+  },
+})
+
+const toOperation = (parts: CloudParts, operation: OperationRow): Static<typeof Operation> => {
+  const proximityOtp = operation.status === 'PENDING' ? readProximityOtp(parts, operation) : undefined
+  return {
+    operationId: operation.operationId,
+    userId: operation.userId ?? '',
+    status: operation.status,
+    template: operation.templateName,
+    operationType: operation.operationType,
+    parameters: JSON.parse(operation.parameters),
+    failureCount: operation.failureCount,
+    maxFailureCount: operation.maxFailureCount,
+    timestampCreated: operation.createdAt.getTime(),
+    timestampExpires: operation.expiresAt.getTime(),
+    ...(proximityOtp !== undefined && { proximityOtp }),
+  }
+}

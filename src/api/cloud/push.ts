@@ -1,0 +1,29 @@
+// /push/registration: where the bank's push sender reaches a user's phone, beyond the contract (mobile-token §7).
+import { Type } from '@sinclair/typebox'
+import { places } from '../../domain/secrets.ts'
+import { fromUtf8 } from '../../lib/bytes.ts'
+import { findPushRegistration } from '../../storage/push-registrations.ts'
+import { cloudEndpoint, ownerOf } from './endpoint.ts'
+import { Identifier } from './fields.ts'
+
+export const pushRegistrationRead = cloudEndpoint({
+  method: 'GET',
+  path: '/push/registration',
+  roles: ['admin', 'integration'],
+  query: Type.Object({ userId: Identifier }),
+  // Empty when the user has no phone that takes pushes.
+  response: Type.Object({
+    activationId: Type.Optional(Type.String()),
+    platform: Type.Optional(Type.String({ description: 'apns, fcm or hms' })),
+    environment: Type.Optional(Type.String({ description: 'development or production' })),
+    token: Type.Optional(Type.String()),
+  }),
+  async handle(call) {
+    const { applicationId, userId } = await ownerOf(call, call.query.userId)
+    const registration = await findPushRegistration(call.parts.db, applicationId, userId)
+    if (registration === undefined) return {}
+    const { activationId, platform, environment, pushToken } = registration
+    const token = fromUtf8(call.parts.recordKeys.open(places.pushToken(activationId), pushToken))
+    return { activationId, platform, ...(environment !== null && { environment }), token }
+  },
+})

@@ -1,0 +1,109 @@
+// inbox: messages of the bank to its user. Spec: mobile-token §8.
+import { Type } from '@sinclair/typebox'
+import { ObjectRequest, ObjectResponse, Ok, ok } from '../../http/types.ts'
+import { PawlError } from '../../lib/errors.ts'
+import {
+  countUnreadMessages,
+  findInboxMessage,
+  type InboxMessageRow,
+  listInboxMessages,
+  markAllMessagesRead,
+  markMessageRead,
+} from '../../storage/inbox-messages.ts'
+import { formatTime } from './operation/view.ts'
+import { mobileTokenEndpoint, tokenOfRead, tokenOfWrite } from './parts.ts'
+
+const Message = Type.Object({
+  id: Type.String(),
+  type: Type.String(),
+  subject: Type.String(),
+  summary: Type.String(),
+  read: Type.Boolean(),
+  timestampCreated: Type.String(),
+})
+const OfMessage = ObjectRequest(Type.Object({ id: Type.String({ minLength: 1, maxLength: 255 }) }))
+
+export const inboxCount = mobileTokenEndpoint({
+  path: 'inbox/count',
+  order: ['token', 'validate'],
+  token: tokenOfRead,
+  request: Type.Object({}),
+  response: ObjectResponse(Type.Object({ countUnread: Type.Integer() })),
+  async handle({ bearer, parts }) {
+    parts.mobileReads.take(bearer.activationId, parts.platform.now())
+    return ok({ countUnread: await countUnreadMessages(parts.db, bearer) })
+  },
+})
+
+export const inboxList = mobileTokenEndpoint({
+  path: 'inbox/message/list',
+  order: ['token', 'validate'],
+  token: tokenOfRead,
+  request: ObjectRequest(
+    Type.Object({
+      page: Type.Integer({ minimum: 0, maximum: 100_000, description: 'from 0' }),
+      size: Type.Integer({ minimum: 1, maximum: 100 }),
+      onlyUnread: Type.Optional(Type.Boolean()),
+    }),
+  ),
+  response: Type.Object({
+    status: Type.Literal('OK'),
+    responseObject: Type.Array(Message),
+    page: Type.Integer(),
+    size: Type.Integer(),
+  }),
+  async handle({ bearer, request: { requestObject }, parts }) {
+    parts.mobileReads.take(bearer.activationId, parts.platform.now())
+    const { page, size, onlyUnread = false } = requestObject
+    const messages = await listInboxMessages(parts.db, bearer, { page, size, onlyUnread })
+    return { ...ok(messages.map(toMessage)), page, size }
+  },
+})
+
+export const inboxDetail = mobileTokenEndpoint({
+  path: 'inbox/message/detail',
+  order: ['token', 'validate'],
+  token: tokenOfRead,
+  request: OfMessage,
+  response: ObjectResponse(Type.Composite([Message, Type.Object({ body: Type.String() })])),
+  async handle({ bearer, request, parts }) {
+    parts.mobileReads.take(bearer.activationId, parts.platform.now())
+    const message = await findInboxMessage(parts.db, bearer, request.requestObject.id)
+    if (message === undefined) throw new PawlError('INBOX_REFUSED', { detail: 'no such message' })
+    return ok({ ...toMessage(message), body: message.body })
+  },
+})
+
+export const inboxRead = mobileTokenEndpoint({
+  path: 'inbox/message/read',
+  order: ['token', 'validate'],
+  token: tokenOfWrite,
+  request: OfMessage,
+  response: Ok,
+  async handle({ bearer, request, parts }) {
+    const isKnown = await markMessageRead(parts.db, bearer, request.requestObject.id)
+    if (!isKnown) throw new PawlError('INBOX_REFUSED', { detail: 'no such message' })
+    return { status: 'OK' as const }
+  },
+})
+
+export const inboxReadAll = mobileTokenEndpoint({
+  path: 'inbox/message/read-all',
+  order: ['token', 'validate'],
+  token: tokenOfWrite,
+  request: Type.Object({}),
+  response: Ok,
+  async handle({ bearer, parts }) {
+    await markAllMessagesRead(parts.db, bearer)
+    return { status: 'OK' as const }
+  },
+})
+
+const toMessage = ({ messageId, type, subject, summary, isRead, createdAt }: InboxMessageRow) => ({
+  id: messageId,
+  type,
+  subject,
+  summary,
+  read: isRead,
+  timestampCreated: formatTime(createdAt.getTime()),
+})

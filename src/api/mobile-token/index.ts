@@ -1,0 +1,37 @@
+// The mobile token API: how the phone lists, approves and rejects operations, registers for pushes and reads its inbox.
+import type { FastifyInstance } from 'fastify'
+import { mountDeviceEndpoints } from '../../channel/mount.ts'
+import { renderMobileTokenError } from './error-renderer.ts'
+import { inboxCount, inboxDetail, inboxList, inboxRead, inboxReadAll } from './inbox.ts'
+import { operationAuthorize } from './operation/authorize.ts'
+import { operationCancel } from './operation/cancel.ts'
+import { operationClaim } from './operation/claim.ts'
+import { operationDetail } from './operation/detail.ts'
+import { operationHistory } from './operation/history.ts'
+import { operationList } from './operation/list.ts'
+import type { MobileTokenParts } from './parts.ts'
+import { pushRegister, pushRegisterToken } from './push.ts'
+
+export const mobileTokenEndpoints = [
+  operationList,
+  operationDetail,
+  operationClaim,
+  operationHistory,
+  operationAuthorize,
+  operationCancel,
+  pushRegister,
+  pushRegisterToken,
+  inboxCount,
+  inboxList,
+  inboxDetail,
+  inboxRead,
+  inboxReadAll,
+] as const
+
+export const mobileTokenApi = (parts: MobileTokenParts) => (app: FastifyInstance) =>
+  mountDeviceEndpoints(app, parts, {
+    protocol: parts.protocol,
+    prefix: '/',
+    endpoints: mobileTokenEndpoints,
+    renderError: renderMobileTokenError,
+  })

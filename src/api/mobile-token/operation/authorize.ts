@@ -1,0 +1,56 @@
+// operation/authorize: the phone approves. Code, counter, failed attempts, operation and audit row are one transaction. Spec:
+// mobile-token §4.5.
+import { Type } from '@sinclair/typebox'
+import { countWrongCode, decideApproval } from '../../../domain/operation-decision.ts'
+import { Absent, ObjectRequest, Ok } from '../../../http/types.ts'
+import { mobileTokenEndpoint } from '../parts.ts'
+
+export const operationAuthorize = mobileTokenEndpoint({
+  path: 'auth/token/app/operation/authorize',
+  order: ['validate', 'factors', 'authenticate'],
+  authenticate: {
+    resourceId: '/operation/authorize',
+    factors: ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'],
+    covers: 'body',
+  },
+  // A body without operation is answered like a wrong code (mobile-token §4.5, step 1).
+  refusals: { request: 'AUTHENTICATION_CODE_INVALID' },
+  request: ObjectRequest(
+    Type.Object({
+      id: Type.String({ minLength: 1, maxLength: 255 }),
+      data: Absent(Type.String()),
+      proximityCheck: Absent(
+        Type.Object({
+          otp: Type.String(),
+          type: Absent(Type.Union([Type.Literal('QR_CODE'), Type.Literal('DEEPLINK')])),
+          timestampReceived: Absent(Type.Unknown()),
+          timestampSent: Absent(Type.Unknown()),
+        }),
+      ),
+      mobileTokenData: Absent(Type.Record(Type.String(), Type.Unknown())),
+    }),
+  ),
+  response: Ok,
+  async settle({ tx, refusal, activation, factors, request, client, parts }) {
+    const { id, data, proximityCheck, mobileTokenData } = request.requestObject
+    const operationId = id.toLowerCase()
+    // Only who may answer for the activation counts: what names an unknown, blocked or foreign one touches no operation.
+    if (refusal === 'signature_does_not_match' && activation) return countWrongCode(tx, parts, activation, operationId)
+    if (refusal !== undefined || activation === undefined) return undefined
+    const authFactor = factors.toLowerCase()
+    return decideApproval(tx, parts, activation, {
+      operationId,
+      data: data ?? undefined,
+      factors: authFactor,
+      proximityOtp: proximityCheck?.otp,
+      additionalData: {
+        authFactor,
+        ipAddress: client.ip,
+        ...(client.userAgent !== undefined && { userAgent: client.userAgent.slice(0, 255) }),
+        ...(proximityCheck?.type && { proximityCheckType: proximityCheck.type }),
+        ...(mobileTokenData && { mobileTokenData }),
+      },
+    })
+  },
+  handle: async () => ({ status: 'OK' as const }),
+})

@@ -1,0 +1,19 @@
+// operation/detail/claim: the first phone that claims an operation without user gets it. Spec: mobile-token §4.3.
+import { claimOperation } from '../../../storage/operations.ts'
+import { mobileTokenEndpoint, tokenOfWrite } from '../parts.ts'
+import { OfOperation, OperationResponse, readDetail } from './detail.ts'
+
+export const operationClaim = mobileTokenEndpoint({
+  path: 'auth/token/app/operation/detail/claim',
+  order: ['token', 'validate'],
+  token: tokenOfWrite,
+  request: OfOperation,
+  response: OperationResponse,
+  async handle({ bearer, client, request, parts }) {
+    const { id } = request.requestObject
+    // Refuses what is unknown, foreign or over; an operation that somebody else claims in between is foreign the second time.
+    await readDetail(parts, bearer, id, client.acceptLanguage)
+    await claimOperation(parts.db, id.toLowerCase(), bearer.userId, new Date(parts.platform.now()))
+    return readDetail(parts, bearer, id, client.acceptLanguage)
+  },
+})

@@ -1,0 +1,42 @@
+// operation/detail: one PENDING operation, also one that nobody has claimed yet. Spec: mobile-token §4.2.
+import { Type } from '@sinclair/typebox'
+import type { Bearer } from '../../../channel/endpoint.ts'
+import { refuseUnlessPending, statusAt } from '../../../domain/operation.ts'
+import { ObjectRequest } from '../../../http/types.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import { findOperationWithTexts } from '../../../storage/operations.ts'
+import { mobileTokenEndpoint, type MobileTokenParts, tokenOfRead } from '../parts.ts'
+import { formatTime, OperationObject, toOperationObject } from './view.ts'
+
+/** `{ "requestObject": { "id": ... } }` */
+export const OfOperation = ObjectRequest(Type.Object({ id: Type.String({ minLength: 1, maxLength: 255 }) }))
+
+export const OperationResponse = Type.Object({
+  status: Type.Literal('OK'),
+  currentTimestamp: Type.String(),
+  responseObject: OperationObject,
+})
+
+export const operationDetail = mobileTokenEndpoint({
+  path: 'auth/token/app/operation/detail',
+  order: ['token', 'validate'],
+  token: tokenOfRead,
+  request: OfOperation,
+  response: OperationResponse,
+  handle: ({ bearer, client, request, parts }) => readDetail(parts, bearer, request.requestObject.id, client.acceptLanguage),
+})
+
+/** The answer for one operation. Throws OPERATION_NOT_FOUND, also for another user's, or the code of its status. */
+export async function readDetail(parts: MobileTokenParts, bearer: Bearer, id: string, acceptLanguage: string | undefined) {
+  const now = parts.platform.now()
+  parts.mobileReads.take(bearer.activationId, now)
+  const operation = await findOperationWithTexts(parts.db, bearer.applicationId, id.toLowerCase())
+  const isVisible = operation !== undefined && (operation.userId === null || operation.userId === bearer.userId)
+  if (!isVisible) throw new PawlError('OPERATION_NOT_FOUND')
+  refuseUnlessPending(statusAt(operation, now))
+  return {
+    status: 'OK' as const,
+    currentTimestamp: formatTime(now),
+    responseObject: toOperationObject(operation, 'PENDING', acceptLanguage),
+  }
+}

@@ -1,0 +1,29 @@
+// operation/list: what waits for the phone's user. Polled every few seconds: two indexed reads, nothing written. Spec: mobile-token §4.1.
+import { Type } from '@sinclair/typebox'
+import { listPendingOperations } from '../../../storage/operations.ts'
+import { mobileTokenEndpoint, tokenOfRead } from '../parts.ts'
+import { formatTime, OperationObject, toOperationObject } from './view.ts'
+
+export const operationList = mobileTokenEndpoint({
+  path: 'auth/token/app/operation/list',
+  order: ['token', 'validate'],
+  token: tokenOfRead,
+  request: Type.Object({}),
+  response: Type.Object({
+    status: Type.Literal('OK'),
+    currentTimestamp: Type.String(),
+    responseObject: Type.Array(OperationObject),
+  }),
+  async handle({ bearer, client, parts }) {
+    const now = parts.platform.now()
+    parts.mobileReads.take(bearer.activationId, now)
+    const operations = await listPendingOperations(parts.db, bearer.applicationId, bearer.userId, new Date(now), LIST_MAX)
+    return {
+      status: 'OK' as const,
+      currentTimestamp: formatTime(now),
+      responseObject: operations.map((operation) => toOperationObject(operation, 'PENDING', client.acceptLanguage)),
+    }
+  },
+})
+
+const LIST_MAX = 100

@@ -1,0 +1,58 @@
+// An operation as the phone shows it (mobile-token §3).
+import { Type } from '@sinclair/typebox'
+import { parseTexts, renderOperationForm } from '../../../domain/operation-form.ts'
+import { chooseLanguage } from '../../../http/language.ts'
+import type { OperationWithTexts } from '../../../storage/operations.ts'
+import type { OperationStatus } from '../../../storage/schema.ts'
+
+/** What a phone parses; further members may come. */
+export const OperationObject = Type.Object({
+  id: Type.String(),
+  name: Type.String({ description: 'the operation type' }),
+  data: Type.String({ description: 'what the phone signs' }),
+  status: Type.String(),
+  statusReason: Type.Optional(Type.String()),
+  operationCreated: Type.String({ description: "yyyy-MM-dd'T'HH:mm:ssZ, UTC, without fraction" }),
+  operationExpires: Type.String({ description: "yyyy-MM-dd'T'HH:mm:ssZ, UTC, without fraction" }),
+  allowedSignatureType: Type.Object({ type: Type.String(), variants: Type.Array(Type.String()) }),
+  formData: Type.Object({
+    title: Type.String(),
+    message: Type.String(),
+    attributes: Type.Array(Type.Record(Type.String(), Type.Unknown())),
+    resultTexts: Type.Optional(Type.Record(Type.String(), Type.String())),
+  }),
+  ui: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+})
+
+/** The value of OperationObject, in the language of the phone. */
+export function toOperationObject(operation: OperationWithTexts, status: OperationStatus, acceptLanguage: string | undefined) {
+  const texts = parseTexts(operation.texts)
+  const { formData, ui } = renderOperationForm({
+    texts,
+    parameters: JSON.parse(operation.parameters),
+    riskFlags: operation.riskFlags,
+    hasProximityCheck: operation.proximitySeed !== null,
+    locale: chooseLanguage(acceptLanguage, Object.keys(texts)),
+  })
+  const { statusReason } = operation
+  return {
+    id: operation.operationId,
+    name: operation.operationType,
+    data: operation.data,
+    status,
+    ...(statusReason !== null && { statusReason }),
+    operationCreated: formatTime(operation.createdAt.getTime()),
+    operationExpires: formatTime(operation.expiresAt.getTime()),
+    allowedSignatureType: toSignatureType(operation.signatureTypes.split(',')),
+    formData,
+    ...(ui && { ui }),
+  }
+}
+
+/** A time (ms) as `2026-01-02T14:43:13+0000`: strict parsers refuse a fraction. */
+export const formatTime = (milliseconds: number): string => new Date(milliseconds).toISOString().replace(/\.\d+Z$/, '+0000')
+
+/** One factor is enough as soon as the template lists it, whatever else it lists (mobile-token §3). */
+function toSignatureType(signatureTypes: readonly string[]): { type: string; variants: readonly string[] } {
+  return signatureTypes.includes('possession') ? { type: '1FA', variants: [] } : { type: '2FA', variants: signatureTypes }
+}

@@ -1,0 +1,20 @@
+// What the mobile token API needs from the process, and how its endpoints are declared.
+import { declareEndpoint } from '../../channel/endpoint.ts'
+import type { ChannelParts } from '../../channel/parts.ts'
+import type { RateLimit } from '../../domain/rate-limit.ts'
+import { FACTOR_COMBINATIONS, type Protocol } from '../../protocol/protocol.ts'
+
+export interface MobileTokenParts extends ChannelParts {
+  readonly protocol: Protocol
+  /** Reads of one activation. */
+  readonly mobileReads: RateLimit
+}
+
+/** Declares an endpoint of the mobile token API. */
+export const mobileTokenEndpoint = declareEndpoint<MobileTokenParts>()
+
+/** Tokens of any factors. What only reads may be repeated, and so writes nothing: phones poll it (mobile-token §4.1). */
+export const tokenOfRead = { factors: FACTOR_COMBINATIONS, isRepeatable: true } as const
+
+/** Tokens of any factors, good once. */
+export const tokenOfWrite = { factors: FACTOR_COMBINATIONS } as const

@@ -1,0 +1,46 @@
+// push/device/register: the phone says where pushes reach it. Stored for the bank's sender; pawl sends none. Spec: mobile-token §7.
+import { Type } from '@sinclair/typebox'
+import { places } from '../../domain/secrets.ts'
+import { Absent, NotBlank, ObjectRequest, Ok } from '../../http/types.ts'
+import { utf8 } from '../../lib/bytes.ts'
+import { PawlError } from '../../lib/errors.ts'
+import { type PushEnvironment, type PushPlatform, putPushRegistration } from '../../storage/push-registrations.ts'
+import { mobileTokenEndpoint, tokenOfWrite } from './parts.ts'
+
+// The older names of the same three are still sent.
+const PLATFORMS: Readonly<Record<string, PushPlatform>> = {
+  apns: 'apns',
+  fcm: 'fcm',
+  hms: 'hms',
+  ios: 'apns',
+  android: 'fcm',
+  huawei: 'hms',
+}
+
+const registerAt = (path: string) =>
+  mobileTokenEndpoint({
+    path,
+    order: ['token', 'validate'],
+    token: tokenOfWrite,
+    request: ObjectRequest(
+      Type.Object({
+        platform: Type.String({ enum: Object.keys(PLATFORMS) }),
+        environment: Absent(Type.Unsafe<PushEnvironment>(Type.String({ enum: ['development', 'production'] }))),
+        token: NotBlank(4096),
+      }),
+    ),
+    response: Ok,
+    async handle({ bearer: { activationId }, request, parts }) {
+      const { platform: name, environment, token } = request.requestObject
+      const platform = PLATFORMS[name]
+      if (platform === undefined) throw new PawlError('REQUEST_INVALID', { detail: `push platform ${name}` })
+      const pushToken = parts.recordKeys.seal(places.pushToken(activationId), utf8(token))
+      const registration = { activationId, platform, environment: environment ?? null, pushToken }
+      const isStored = await putPushRegistration(parts.db, registration, new Date(parts.platform.now()))
+      if (!isStored) throw new PawlError('PUSH_REGISTRATION_REFUSED', { detail: 'the activation is not active any more' })
+      return { status: 'OK' as const }
+    },
+  })
+
+export const pushRegister = registerAt('push/device/register')
+export const pushRegisterToken = registerAt('push/device/register/token')

@@ -1,0 +1,69 @@
+// Offline approvals on the channel's side: the personalised QR code, and the one-time password checked like a code (v3 §15).
+import { decideAuthentication } from '../domain/authentication.ts'
+import type { OfflineChannel, OtpAttempt } from '../domain/offline-approval.ts'
+import { PawlError } from '../lib/errors.ts'
+import type { OfflineMatch, Protocol } from '../protocol/protocol.ts'
+import { findActivation, type ActivationRow } from '../storage/activations.ts'
+import type { ChannelParts } from './parts.ts'
+import { activationKeysOf, ctrDataOf, serverPrivateKeyOf } from './secrets.ts'
+import { type Judged, settleAttempt } from './settle-attempt.ts'
+
+/** What offline approvals need of the channel. */
+export const createOfflineChannel = (parts: ChannelParts, protocol: Protocol): OfflineChannel => ({
+  createPayload: (activation, { data, totp, nonce }) => {
+    const keys = activationKeysOf(parts.recordKeys, protocol, activation)
+    if (keys === undefined) return undefined
+    const payload = { data, nonceBase64: nonce, ...(totp !== undefined && { totp }) }
+    return protocol.createPersonalizedPayload(payload, {
+      keys,
+      serverPrivateKey: serverPrivateKeyOf(parts.recordKeys, activation),
+    })
+  },
+
+  checkOtp: async (attempt, effect) => {
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      const activation = await findActivation(parts.db, attempt.activationId)
+      if (activation?.state !== 'ACTIVE') return undefined
+      const match = findMatch(parts, protocol, activation, attempt)
+      const judged = judge(activation, match)
+      const at = new Date(parts.platform.now())
+      const audit = {
+        applicationId: activation.applicationId,
+        userId: activation.userId,
+        activationId: activation.activationId,
+        eventType: judged.move ? 'offline_otp_ok' : 'offline_otp_invalid',
+        eventData: JSON.stringify({ operationId: attempt.operationId, ...(judged.move && match && { factors: match.factors }) }),
+        occurredAt: at,
+      }
+      const settled = await settleAttempt(parts, activation, judged, audit, {
+        acceptedFor: null,
+        effect: (tx, { refusal }) => effect(tx, { isRight: refusal === undefined, factors: match?.factors.toLowerCase() }),
+      })
+      if (settled) return settled.effect
+    }
+    throw new PawlError('UNAVAILABLE', { detail: `lost ${ROUNDS_MAX} races for one activation`, retryAfterSeconds: 1 })
+  },
+})
+
+function findMatch(
+  { recordKeys, settings }: ChannelParts,
+  protocol: Protocol,
+  activation: ActivationRow,
+  attempt: OtpAttempt,
+): OfflineMatch | undefined {
+  const keys = activationKeysOf(recordKeys, protocol, activation)
+  const ctrData = ctrDataOf(recordKeys, activation)
+  if (keys === undefined || ctrData === undefined) return undefined
+  const { otp, operationId, operationData, nonce, isBiometryAllowed, totps } = attempt
+  const request = { otp, operationId, operationData, nonceBase64: nonce, componentLength: 8, isBiometryAllowed, totps }
+  return protocol.verifyOfflineOtp(keys, ctrData, request, settings.counterLookAhead)
+}
+
+/** However many combinations were tried, it is one attempt, and never one of possession alone (v3 §15.2). */
+function judge(activation: ActivationRow, match: OfflineMatch | undefined): Judged {
+  const decision = decideAuthentication(activation, { valid: match !== undefined, isCounted: true })
+  const refusal = match && decision.valid ? undefined : 'signature_does_not_match'
+  return { refusal, move: decision.valid ? match : undefined, decision }
+}
+
+const ROUNDS_MAX = 128

@@ -1,0 +1,81 @@
+// Makes the outcome of one attempt durable: counter, failed attempts, state and audit row in one conditional statement, and what an
+// endpoint adds to it in the same transaction (v3 §10.5, mobile-token §4.5).
+import type { AuthenticationDecision } from '../domain/authentication.ts'
+import { places } from '../domain/secrets.ts'
+import type { CounterMove } from '../protocol/protocol.ts'
+import { type ActivationRow, storeAuthentication } from '../storage/activations.ts'
+import { type AuditEvent, insertAuditEvent } from '../storage/audit.ts'
+import { inTransaction, type Tx } from '../storage/database.ts'
+import type { ChannelParts } from './parts.ts'
+
+/** Why a code was not accepted, as the audit log names it (cloud §7). */
+export type Refusal =
+  | 'signature_does_not_match'
+  | 'activation_invalid_state'
+  | 'activation_invalid_state_ctr_mismatch'
+  | 'activation_invalid_application'
+  | 'activation_unknown'
+
+export interface Judged {
+  readonly refusal: Refusal | undefined
+  /** Set when the code is accepted. */
+  readonly move: CounterMove | undefined
+  /** What becomes of the activation, if there is one. */
+  readonly decision: AuthenticationDecision | undefined
+}
+
+/** What an endpoint does in the transaction of the check; `refusal` is undefined when the code was right. */
+export type Effect<T> = (tx: Tx, outcome: { refusal: Refusal | undefined; activation: ActivationRow | undefined }) => Promise<T>
+
+export interface Settled<T> {
+  /** As it is now. */
+  readonly activation: ActivationRow | undefined
+  readonly effect: T | undefined
+}
+
+/** Stores a judged attempt; undefined when the activation is no longer the one that was read: the caller reads and judges again. */
+export async function settleAttempt<T>(
+  parts: ChannelParts,
+  activation: ActivationRow | undefined,
+  judged: Judged,
+  audit: AuditEvent,
+  { acceptedFor, effect }: { readonly acceptedFor: string | null; readonly effect?: Effect<T> | undefined },
+): Promise<Settled<T> | undefined> {
+  const { move, decision } = judged
+  const refusal = move ? undefined : (judged.refusal ?? 'signature_does_not_match')
+  if (!activation?.ctrData || !decision || !changesAnything(activation, decision)) {
+    if (effect === undefined) {
+      await insertAuditEvent(parts.db, audit)
+      return { activation, effect: undefined }
+    }
+    return inTransaction(parts.db, async (tx) => {
+      await insertAuditEvent(tx, audit)
+      return { activation, effect: await effect(tx, { refusal, activation }) }
+    })
+  }
+  const { activationId, rowVersion } = activation
+  const ctrData = move ? parts.recordKeys.seal(places.ctrData(activationId), move.ctrData) : activation.ctrData
+  const next = {
+    rowVersion: rowVersion + 1,
+    counter: activation.counter + (move?.steps ?? 0),
+    ctrData: Buffer.from(ctrData),
+    failedAttempts: decision.failedAttempts,
+    state: decision.state,
+  }
+  const blockedReason = decision.blockedReason ?? null
+  const outcome = { ...next, activationId, rowVersion, blockedReason, acceptedFor, at: audit.occurredAt }
+  const after = { ...activation, ...next }
+  const settled =
+    effect === undefined
+      ? (await parts.authenticationStore.store(outcome, audit)) && { activation: after, effect: undefined }
+      : await inTransaction(parts.db, async (tx) => {
+          if (!(await storeAuthentication(tx, outcome, audit))) return false
+          return { activation: after, effect: await effect(tx, { refusal, activation: after }) }
+        })
+  if (!settled) return undefined
+  if (blockedReason !== null) parts.events.activationBlocked({ activationId, reason: blockedReason })
+  return settled
+}
+
+const changesAnything = (activation: ActivationRow, decision: AuthenticationDecision): boolean =>
+  decision.valid || decision.failedAttempts !== activation.failedAttempts || decision.state !== activation.state

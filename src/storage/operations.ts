@@ -1,0 +1,264 @@
+// The table operation: what a user is asked to approve. Every transition is one update that compares status = 'PENDING' (cloud §6.2).
+import { sql } from 'kysely'
+import type { Db, Tx } from './database.ts'
+import type { OperationStatus } from './schema.ts'
+
+export interface OperationRow {
+  readonly operationId: string
+  readonly applicationId: string
+  /** Null until somebody claims it. */
+  readonly userId: string | null
+  readonly templateRevisionId: string
+  readonly templateName: string
+  readonly operationType: string
+  readonly language: string
+  /** JSON object of texts. */
+  readonly parameters: string
+  readonly data: string
+  readonly status: OperationStatus
+  readonly statusReason: string | null
+  /** Comma list. */
+  readonly signatureTypes: string
+  readonly failureCount: number
+  readonly maxFailureCount: number
+  readonly riskFlags: string
+  readonly activationFlag: string | null
+  /** sealed */
+  readonly proximitySeed: Buffer | null
+  readonly createdAt: Date
+  readonly expiresAt: Date
+}
+
+/** An operation with the texts of the template it was made from. */
+export interface OperationWithTexts extends OperationRow {
+  /** JSON, by language. */
+  readonly texts: string
+}
+
+/** A PENDING operation of a user, as it is created. */
+export interface NewOperation extends OperationRow {
+  readonly userId: string
+  readonly externalId: string | null
+}
+
+/** Inserts an operation if its user has an ACTIVE registration in the application; false when not. */
+export async function insertOperation(db: Db, operation: NewOperation): Promise<boolean> {
+  const o = operation
+  const { rows } = await sql`
+    insert into operation (operation_id, application_id, user_id, external_id, template_revision_id, template_name, operation_type,
+      language, parameters, data, status, signature_types, max_failure_count, risk_flags, activation_flag, proximity_seed, created_at,
+      expires_at)
+    select ${o.operationId}::text, application_id, user_id, ${o.externalId}::text, ${o.templateRevisionId}::text,
+      ${o.templateName}::text, ${o.operationType}::text, ${o.language}::text, ${o.parameters}::text, ${o.data}::text, 'PENDING',
+      ${o.signatureTypes}::text, ${o.maxFailureCount}::integer, ${o.riskFlags}::text, ${o.activationFlag}::text,
+      ${o.proximitySeed}::bytea, ${o.createdAt}::timestamptz, ${o.expiresAt}::timestamptz
+    from activation where application_id = ${o.applicationId} and user_id = ${o.userId} and state = 'ACTIVE'
+    returning operation_id`.execute(db)
+  return rows.length === 1
+}
+
+/** One operation of an application. */
+export async function findOperation(db: Db, applicationId: string, operationId: string): Promise<OperationRow | undefined> {
+  return db
+    .selectFrom('operation')
+    .select(operationColumns)
+    .where('operation_id', '=', operationId)
+    .where('application_id', '=', applicationId)
+    .executeTakeFirst()
+}
+
+/** The same, with the texts it shows. */
+export async function findOperationWithTexts(
+  db: Db,
+  applicationId: string,
+  operationId: string,
+): Promise<OperationWithTexts | undefined> {
+  return selectWithTexts(db)
+    .where('operation.operation_id', '=', operationId)
+    .where('operation.application_id', '=', applicationId)
+    .executeTakeFirst()
+}
+
+/** The same, locked until the end of the transaction. */
+export async function lockOperation(tx: Tx, applicationId: string, operationId: string): Promise<OperationRow | undefined> {
+  return tx
+    .selectFrom('operation')
+    .select(operationColumns)
+    .where('operation_id', '=', operationId)
+    .where('application_id', '=', applicationId)
+    .forUpdate()
+    .executeTakeFirst()
+}
+
+/** What waits for a user's approval at a time, newest first. */
+export async function listPendingOperations(
+  db: Db,
+  applicationId: string,
+  userId: string,
+  at: Date,
+  limit: number,
+): Promise<OperationWithTexts[]> {
+  return selectWithTexts(db)
+    .where('operation.application_id', '=', applicationId)
+    .where('operation.user_id', '=', userId)
+    .where('operation.status', '=', sql.lit('PENDING'))
+    .where('operation.expires_at', '>', at)
+    .orderBy('operation.created_at', 'desc')
+    .orderBy('operation.operation_id')
+    .limit(limit)
+    .execute()
+}
+
+/** All operations of a user, newest first. */
+export async function listUserOperations(
+  db: Db,
+  applicationId: string,
+  userId: string,
+  limit: number,
+): Promise<OperationWithTexts[]> {
+  return selectWithTexts(db)
+    .where('operation.application_id', '=', applicationId)
+    .where('operation.user_id', '=', userId)
+    .orderBy('operation.created_at', 'desc')
+    .orderBy('operation.operation_id')
+    .limit(limit)
+    .execute()
+}
+
+export interface OperationSearch {
+  readonly userId?: string | undefined
+  readonly status?: OperationStatus | undefined
+  /** Only what stands behind this one in the order. */
+  readonly after?: { readonly createdAt: Date; readonly operationId: string } | undefined
+  readonly limit: number
+}
+
+/** Operations of an application, newest first. */
+export async function searchOperations(db: Db, applicationId: string, search: OperationSearch): Promise<OperationRow[]> {
+  const { userId, status, after, limit } = search
+  let query = db.selectFrom('operation').select(operationColumns).where('application_id', '=', applicationId)
+  if (userId !== undefined) query = query.where('user_id', '=', userId)
+  if (status !== undefined) query = query.where('status', '=', status)
+  if (after !== undefined) {
+    query = query.where(({ eb, and, or }) =>
+      or([
+        eb('created_at', '<', after.createdAt),
+        and([eb('created_at', '=', after.createdAt), eb('operation_id', '>', after.operationId)]),
+      ]),
+    )
+  }
+  return query.orderBy('created_at', 'desc').orderBy('operation_id').limit(limit).execute()
+}
+
+/** How an operation ends by somebody's decision. */
+export interface OperationEnd {
+  readonly operationId: string
+  readonly to: 'APPROVED' | 'REJECTED' | 'CANCELED'
+  readonly statusReason: string | null
+  /** JSON object, or null. */
+  readonly additionalData: string | null
+  readonly at: Date
+}
+
+/** PENDING to a final status; false when it was not PENDING any more or its time was over. */
+export async function endOperation(db: Db, end: OperationEnd): Promise<boolean> {
+  const { rows } = await sql`
+    update operation set status = ${end.to}, status_reason = ${end.statusReason}, additional_data = ${end.additionalData},
+      finalized_at = ${end.at}
+    where operation_id = ${end.operationId} and status = 'PENDING' and expires_at > ${end.at}
+    returning operation_id`.execute(db)
+  return rows.length === 1
+}
+
+/**
+ * Counts a failed approval of a PENDING operation and gives its status after that: FAILED when the maximum is reached. Undefined when it
+ * was not PENDING any more.
+ */
+export async function countOperationFailure(db: Db, operationId: string, at: Date): Promise<OperationStatus | undefined> {
+  const { rows } = await sql<{ status: OperationStatus }>`
+    update operation set failure_count = failure_count + 1,
+      status = case when failure_count + 1 >= max_failure_count then 'FAILED' else status end,
+      finalized_at = case when failure_count + 1 >= max_failure_count then ${at}::timestamptz end
+    where operation_id = ${operationId} and status = 'PENDING' and expires_at > ${at}
+    returning status`.execute(db)
+  return rows[0]?.status
+}
+
+/** Gives an unclaimed PENDING operation to a user; false when it has one already, or is over. */
+export async function claimOperation(db: Db, operationId: string, userId: string, at: Date): Promise<boolean> {
+  const { rows } = await sql`
+    update operation set user_id = ${userId}
+    where operation_id = ${operationId} and user_id is null and status = 'PENDING' and expires_at > ${at}
+    returning operation_id`.execute(db)
+  return rows.length === 1
+}
+
+/** Makes the expiry of up to `limit` operations durable, those due longest first; safe in several processes. */
+export async function expireOperations(db: Db, at: Date, limit: number): Promise<number> {
+  const { rows } = await sql`
+    update operation set status = 'EXPIRED', finalized_at = ${at} where operation_id in (
+      select operation_id from operation where status = 'PENDING' and expires_at <= ${at}
+      order by expires_at limit ${limit} for update skip locked
+    ) returning operation_id`.execute(db)
+  return rows.length
+}
+
+/** Stores a nonce of an offline approval; of those of an operation only the newest `keep` stay. */
+export async function insertOperationNonce(db: Db, operationId: string, nonce: string, at: Date, keep: number): Promise<void> {
+  await sql`
+    with dropped as (
+      delete from operation_nonce where operation_id = ${operationId} and nonce in (
+        select nonce from operation_nonce where operation_id = ${operationId} order by created_at desc, nonce offset ${keep - 1}
+      )
+    )
+    insert into operation_nonce (operation_id, nonce, created_at) values (${operationId}, ${nonce}, ${at})`.execute(db)
+}
+
+/** Whether a nonce was issued for the operation and lives. */
+export async function hasOperationNonce(db: Db, operationId: string, nonce: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('operation_nonce')
+    .select('nonce')
+    .where('operation_id', '=', operationId)
+    .where('nonce', '=', nonce)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Deletes up to `limit` nonces of operations that are over. */
+export async function deleteUselessNonces(db: Db, _at: Date, limit: number): Promise<number> {
+  const { rows } = await sql`
+    delete from operation_nonce where (operation_id, nonce) in (
+      select n.operation_id, n.nonce from operation_nonce n join operation o on o.operation_id = n.operation_id
+      where o.status <> 'PENDING' limit ${limit} for update of n skip locked
+    ) returning nonce`.execute(db)
+  return rows.length
+}
+
+const selectWithTexts = (db: Db) =>
+  db
+    .selectFrom('operation')
+    .innerJoin('template_revision', 'template_revision.template_revision_id', 'operation.template_revision_id')
+    .select([...operationColumns, 'template_revision.texts'])
+
+const operationColumns = [
+  'operation.operation_id as operationId',
+  'operation.application_id as applicationId',
+  'operation.user_id as userId',
+  'operation.template_revision_id as templateRevisionId',
+  'operation.template_name as templateName',
+  'operation.operation_type as operationType',
+  'operation.language',
+  'operation.parameters',
+  'operation.data',
+  'operation.status',
+  'operation.status_reason as statusReason',
+  'operation.signature_types as signatureTypes',
+  'operation.failure_count as failureCount',
+  'operation.max_failure_count as maxFailureCount',
+  'operation.risk_flags as riskFlags',
+  'operation.activation_flag as activationFlag',
+  'operation.proximity_seed as proximitySeed',
+  'operation.created_at as createdAt',
+  'operation.expires_at as expiresAt',
+] as const
