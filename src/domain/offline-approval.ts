@@ -12,9 +12,10 @@ import {
 } from '../storage/operations.ts'
 import { type OperationParts, readOperation, refusalOf, refuseUnlessPending, statusAt } from './operation.ts'
 import { countFailure, end } from './operation-decision.ts'
-import { parseTexts, renderQrTexts } from './operation-form.ts'
+import { renderQrTexts } from './operation-form.ts'
 import { listProximityOtps } from './proximity.ts'
 import type { RateLimit } from './rate-limit.ts'
+import { chooseTexts, type TemplateTexts } from './template.ts'
 
 /** A one-time password to check against the counter of an activation. */
 export interface OtpAttempt {
@@ -69,7 +70,8 @@ export async function createOfflineQr(
   const activation = await findApprover(parts, operation)
   refuseUnlessPending(statusAt(operation, parts.platform.now()))
   const nonce = toBase64(parts.platform.randomBytes(NONCE_BYTES))
-  const { title, message } = renderQrTexts(parseTexts(operation.texts), operation.language, JSON.parse(operation.parameters))
+  const { texts } = chooseTexts(JSON.parse(operation.texts) as TemplateTexts, [operation.language])
+  const { title, message } = renderQrTexts(texts, JSON.parse(operation.parameters))
   const flags = `${isBiometryAllowed(operation) ? 'B' : ''}${operation.riskFlags}`
   const data = [operationId, title, message, operation.data, flags].join('\n')
   const totp = listProximityOtps(parts, operation)?.[0]

@@ -2,16 +2,19 @@
 import { sha256 } from '../crypto/hash.ts'
 import { utf8 } from '../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
+import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import { findRegistration } from '../storage/activations.ts'
 import { type Db, inTransaction } from '../storage/database.ts'
 import { takeIdempotencyKey } from '../storage/idempotency-keys.ts'
 import { endOperation, findOperation, insertOperation, type NewOperation, type OperationRow } from '../storage/operations.ts'
 import type { OperationStatus } from '../storage/schema.ts'
+import type { TemplateRow } from '../storage/templates.ts'
 import { composeOperationData } from './operation-data.ts'
 import { createProximitySeed } from './proximity.ts'
 import type { RecordKeys } from './record-keys.ts'
 import type { Owner } from './registration.ts'
+import { chooseTexts, fillText, type TemplateTexts } from './template.ts'
 import type { TemplateReader } from './template-reader.ts'
 
 export interface OperationParts {
@@ -19,6 +22,7 @@ export interface OperationParts {
   readonly platform: Platform
   readonly recordKeys: RecordKeys
   readonly templates: TemplateReader
+  readonly events: Events
 }
 
 export interface OperationRequest {
@@ -73,6 +77,7 @@ export async function createOperation(parts: OperationParts, owner: Owner, reque
   const { idempotency } = request
   if (idempotency === undefined) {
     if (!(await insertOperation(parts.db, operation))) throw noRegistration()
+    warnOfMissing(parts, template, operation)
     return operation
   }
   const key = { ...idempotency, bodyHash: hashRequest(owner, request) }
@@ -83,7 +88,10 @@ export async function createOperation(parts: OperationParts, owner: Owner, reque
     if (taken === undefined && !(await insertOperation(tx, operation))) throw noRegistration()
     return taken
   })
-  if (known === undefined) return operation
+  if (known === undefined) {
+    warnOfMissing(parts, template, operation)
+    return operation
+  }
   const first = await findOperation(parts.db, owner.applicationId, known.operationId)
   if (first === undefined || !known.bodyHash.equals(key.bodyHash)) {
     const violations = [{ fieldName: 'Idempotency-Key', hint: 'was used with another request' }]
@@ -135,6 +143,17 @@ const REFUSALS: Record<OperationStatus, ErrorCode | undefined> = {
   CANCELED: 'OPERATION_CANCELED',
   EXPIRED: 'OPERATION_EXPIRED',
   FAILED: 'OPERATION_FAILED',
+}
+
+/** Texts show nothing for a placeholder without parameter; whoever wrote the template or the call wants to know. */
+function warnOfMissing(
+  { events }: OperationParts,
+  template: TemplateRow,
+  { operationId, language, parameters }: NewOperation,
+): void {
+  const { title, message } = chooseTexts(JSON.parse(template.texts) as TemplateTexts, [language]).texts
+  const { missing } = fillText(`${title}\n${message}`, JSON.parse(parameters))
+  if (missing.length > 0) events.placeholdersMissing({ operationId, template: template.templateName, names: missing.join(', ') })
 }
 
 const noRegistration = (): PawlError => new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the user has no active registration' })

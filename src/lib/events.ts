@@ -12,6 +12,8 @@ export const createEvents = (log: Log) => ({
   vaultUnlocked: (fields: { activationId: string; reason: string }) => log.info(fields, 'vault unlocked'),
   registrationChanged: (fields: { activationId: string; from: string; to: string; reason: string | null }) =>
     log.info(fields, 'registration changed'),
+  placeholdersMissing: (fields: { operationId: string; template: string; names: string }) =>
+    log.warn(fields, 'texts of an operation have placeholders without parameter'),
   /** The name only of a known user: what a stranger types there may be a password. */
   credentialRefused: (fields: { username: string | undefined; source: string; reason: string }) =>
     log.warn(fields, 'credential refused'),

@@ -1,7 +1,8 @@
 // An operation as the phone shows it (mobile-token §3).
-import { Type } from '@sinclair/typebox'
-import { parseTexts, renderOperationForm } from '../../../domain/operation-form.ts'
-import { chooseLanguage } from '../../../http/language.ts'
+import { type Static, Type } from '@sinclair/typebox'
+import { renderOperationForm } from '../../../domain/operation-form.ts'
+import { chooseTexts, type TemplateTexts } from '../../../domain/template.ts'
+import { parseAcceptLanguage } from '../../../http/language.ts'
 import type { OperationWithTexts } from '../../../storage/operations.ts'
 import type { OperationStatus } from '../../../storage/schema.ts'
 
@@ -19,20 +20,24 @@ export const OperationObject = Type.Object({
     title: Type.String(),
     message: Type.String(),
     attributes: Type.Array(Type.Record(Type.String(), Type.Unknown())),
-    resultTexts: Type.Optional(Type.Record(Type.String(), Type.String())),
+    resultTexts: Type.Optional(
+      Type.Partial(Type.Object({ success: Type.String(), failure: Type.String(), reject: Type.String() })),
+    ),
   }),
   ui: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 })
 
 /** The value of OperationObject, in the language of the phone. */
-export function toOperationObject(operation: OperationWithTexts, status: OperationStatus, acceptLanguage: string | undefined) {
-  const texts = parseTexts(operation.texts)
+export function toOperationObject(
+  operation: OperationWithTexts,
+  status: OperationStatus,
+  acceptLanguage: string | undefined,
+): Static<typeof OperationObject> {
   const { formData, ui } = renderOperationForm({
-    texts,
+    ...chooseTexts(JSON.parse(operation.texts) as TemplateTexts, parseAcceptLanguage(acceptLanguage)),
     parameters: JSON.parse(operation.parameters),
     riskFlags: operation.riskFlags,
     hasProximityCheck: operation.proximitySeed !== null,
-    locale: chooseLanguage(acceptLanguage, Object.keys(texts)),
   })
   const { statusReason } = operation
   return {
@@ -44,7 +49,7 @@ export function toOperationObject(operation: OperationWithTexts, status: Operati
     operationCreated: formatTime(operation.createdAt.getTime()),
     operationExpires: formatTime(operation.expiresAt.getTime()),
     allowedSignatureType: toSignatureType(operation.signatureTypes.split(',')),
-    formData,
+    formData: { ...formData, attributes: [...formData.attributes] },
     ...(ui && { ui }),
   }
 }
@@ -53,6 +58,5 @@ export function toOperationObject(operation: OperationWithTexts, status: Operati
 export const formatTime = (milliseconds: number): string => new Date(milliseconds).toISOString().replace(/\.\d+Z$/, '+0000')
 
 /** One factor is enough as soon as the template lists it, whatever else it lists (mobile-token §3). */
-function toSignatureType(signatureTypes: readonly string[]): { type: string; variants: readonly string[] } {
-  return signatureTypes.includes('possession') ? { type: '1FA', variants: [] } : { type: '2FA', variants: signatureTypes }
-}
+const toSignatureType = (signatureTypes: string[]): { type: string; variants: string[] } =>
+  signatureTypes.includes('possession') ? { type: '1FA', variants: [] } : { type: '2FA', variants: signatureTypes }
