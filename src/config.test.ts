@@ -33,6 +33,8 @@ describe('defaults', () => {
       adminUser: 'admin',
       adminActsOnDefaultApplication: true,
       credentialFailuresPerMinute: 20,
+      mobileReadsPerMinute: 60,
+      otpAttemptsPerMinute: 10,
       activationValiditySeconds: 300,
       activationRemoveAllow1fa: false,
       maxFailedAttempts: 5,

@@ -140,14 +140,9 @@ export async function searchOperations(db: Db, applicationId: string, search: Op
   if (userId !== undefined) query = query.where('user_id', '=', userId)
   if (status !== undefined) query = query.where('status', '=', status)
   if (after !== undefined) {
-    query = query.where(({ eb, and, or }) =>
-      or([
-        eb('created_at', '<', after.createdAt),
-        and([eb('created_at', '=', after.createdAt), eb('operation_id', '>', after.operationId)]),
-      ]),
-    )
+    query = query.where(sql<boolean>`(created_at, operation_id) < (${after.createdAt}, ${after.operationId})`)
   }
-  return query.orderBy('created_at', 'desc').orderBy('operation_id').limit(limit).execute()
+  return query.orderBy('created_at', 'desc').orderBy('operation_id', 'desc').limit(limit).execute()
 }
 
 /** How an operation ends by somebody's decision. */
