@@ -13,6 +13,7 @@ import { loadMasterKey } from './domain/master-key.ts'
 import { createRateLimit } from './domain/rate-limit.ts'
 import { createRecordKeys } from './domain/record-keys.ts'
 import { createTemplateReader } from './domain/template-reader.ts'
+import { createTemplateTexts } from './domain/template-texts.ts'
 import type { HealthParts } from './http/health.ts'
 import { createEvents } from './lib/events.ts'
 import type { Log } from './lib/log.ts'
@@ -74,6 +75,7 @@ export async function createContext(
       protocol: v3,
       offline: createOfflineChannel(channel, v3),
       templates: createTemplateReader(db, platform),
+      templateTexts: createTemplateTexts(db),
       mobileReads: createRateLimit(config.mobileReadsPerMinute),
       otpAttempts: createRateLimit(config.otpAttemptsPerMinute),
       pingDatabase: () => pingDatabase(db),

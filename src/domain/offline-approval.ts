@@ -3,19 +3,14 @@ import { toBase64 } from '../lib/base64.ts'
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
 import { type ActivationRow, findActivation, findRegistration } from '../storage/activations.ts'
 import { inTransaction, type Tx } from '../storage/database.ts'
-import {
-  findOperationWithTexts,
-  hasOperationNonce,
-  insertOperationNonce,
-  lockOperation,
-  type OperationRow,
-} from '../storage/operations.ts'
+import { hasOperationNonce, insertOperationNonce, lockOperation, type OperationRow } from '../storage/operations.ts'
 import { type OperationParts, readOperation, refusalOf, refuseUnlessPending, statusAt } from './operation.ts'
 import { countFailure, end } from './operation-decision.ts'
 import { renderQrTexts } from './operation-form.ts'
 import { listProximityOtps } from './proximity.ts'
 import type { RateLimit } from './rate-limit.ts'
-import { chooseTexts, type TemplateTexts } from './template.ts'
+import { chooseTexts } from './template.ts'
+import type { ReadTemplateTexts } from './template-texts.ts'
 
 /** A one-time password to check against the counter of an activation. */
 export interface OtpAttempt {
@@ -52,6 +47,7 @@ export interface OfflineChannel {
 
 export interface OfflineParts extends OperationParts {
   readonly offline: OfflineChannel
+  readonly templateTexts: ReadTemplateTexts
   /** Passwords typed for one user. */
   readonly otpAttempts: RateLimit
 }
@@ -65,12 +61,13 @@ export async function createOfflineQr(
   applicationId: string,
   operationId: string,
 ): Promise<{ readonly operationQrCodeData: string; readonly nonce: string }> {
-  const operation = await findOperationWithTexts(parts.db, applicationId, operationId)
-  if (operation === undefined) throw new PawlError('OPERATION_NOT_FOUND')
+  const operation = await readOperation(parts, applicationId, operationId)
   const activation = await findApprover(parts, operation)
-  refuseUnlessPending(statusAt(operation, parts.platform.now()))
+  refuseUnlessPending(operation.status)
   const nonce = toBase64(parts.platform.randomBytes(NONCE_BYTES))
-  const { texts } = chooseTexts(JSON.parse(operation.texts) as TemplateTexts, [operation.language])
+  const stored = (await parts.templateTexts([operation.templateRevisionId])).get(operation.templateRevisionId)
+  if (stored === undefined) throw new TypeError('an operation without its template revision')
+  const { texts } = chooseTexts(stored, [operation.language])
   const { title, message } = renderQrTexts(texts, JSON.parse(operation.parameters))
   const flags = `${isBiometryAllowed(operation) ? 'B' : ''}${operation.riskFlags}`
   const data = [operationId, title, message, operation.data, flags].join('\n')

@@ -29,12 +29,6 @@ export interface OperationRow {
   readonly expiresAt: Date
 }
 
-/** An operation with the texts of the template it was made from. */
-export interface OperationWithTexts extends OperationRow {
-  /** JSON, by language. */
-  readonly texts: string
-}
-
 /** A PENDING operation of a user, as it is created. */
 export interface NewOperation extends OperationRow {
   readonly userId: string
@@ -67,18 +61,6 @@ export async function findOperation(db: Db, applicationId: string, operationId: 
     .executeTakeFirst()
 }
 
-/** The same, with the texts it shows. */
-export async function findOperationWithTexts(
-  db: Db,
-  applicationId: string,
-  operationId: string,
-): Promise<OperationWithTexts | undefined> {
-  return selectWithTexts(db)
-    .where('operation.operation_id', '=', operationId)
-    .where('operation.application_id', '=', applicationId)
-    .executeTakeFirst()
-}
-
 /** The same, locked until the end of the transaction. */
 export async function lockOperation(tx: Tx, applicationId: string, operationId: string): Promise<OperationRow | undefined> {
   return tx
@@ -97,30 +79,29 @@ export async function listPendingOperations(
   userId: string,
   at: Date,
   limit: number,
-): Promise<OperationWithTexts[]> {
-  return selectWithTexts(db)
-    .where('operation.application_id', '=', applicationId)
-    .where('operation.user_id', '=', userId)
-    .where('operation.status', '=', sql.lit('PENDING'))
-    .where('operation.expires_at', '>', at)
-    .orderBy('operation.created_at', 'desc')
-    .orderBy('operation.operation_id')
+): Promise<OperationRow[]> {
+  return db
+    .selectFrom('operation')
+    .select(operationColumns)
+    .where('application_id', '=', applicationId)
+    .where('user_id', '=', userId)
+    .where('status', '=', sql.lit('PENDING'))
+    .where('expires_at', '>', at)
+    .orderBy('created_at', 'desc')
+    .orderBy('operation_id')
     .limit(limit)
     .execute()
 }
 
 /** All operations of a user, newest first. */
-export async function listUserOperations(
-  db: Db,
-  applicationId: string,
-  userId: string,
-  limit: number,
-): Promise<OperationWithTexts[]> {
-  return selectWithTexts(db)
-    .where('operation.application_id', '=', applicationId)
-    .where('operation.user_id', '=', userId)
-    .orderBy('operation.created_at', 'desc')
-    .orderBy('operation.operation_id')
+export async function listUserOperations(db: Db, applicationId: string, userId: string, limit: number): Promise<OperationRow[]> {
+  return db
+    .selectFrom('operation')
+    .select(operationColumns)
+    .where('application_id', '=', applicationId)
+    .where('user_id', '=', userId)
+    .orderBy('created_at', 'desc')
+    .orderBy('operation_id')
     .limit(limit)
     .execute()
 }
@@ -230,30 +211,24 @@ export async function deleteUselessNonces(db: Db, _at: Date, limit: number): Pro
   return rows.length
 }
 
-const selectWithTexts = (db: Db) =>
-  db
-    .selectFrom('operation')
-    .innerJoin('template_revision', 'template_revision.template_revision_id', 'operation.template_revision_id')
-    .select([...operationColumns, 'template_revision.texts'])
-
 const operationColumns = [
-  'operation.operation_id as operationId',
-  'operation.application_id as applicationId',
-  'operation.user_id as userId',
-  'operation.template_revision_id as templateRevisionId',
-  'operation.template_name as templateName',
-  'operation.operation_type as operationType',
-  'operation.language',
-  'operation.parameters',
-  'operation.data',
-  'operation.status',
-  'operation.status_reason as statusReason',
-  'operation.signature_types as signatureTypes',
-  'operation.failure_count as failureCount',
-  'operation.max_failure_count as maxFailureCount',
-  'operation.risk_flags as riskFlags',
-  'operation.activation_flag as activationFlag',
-  'operation.proximity_seed as proximitySeed',
-  'operation.created_at as createdAt',
-  'operation.expires_at as expiresAt',
+  'operation_id as operationId',
+  'application_id as applicationId',
+  'user_id as userId',
+  'template_revision_id as templateRevisionId',
+  'template_name as templateName',
+  'operation_type as operationType',
+  'language',
+  'parameters',
+  'data',
+  'status',
+  'status_reason as statusReason',
+  'signature_types as signatureTypes',
+  'failure_count as failureCount',
+  'max_failure_count as maxFailureCount',
+  'risk_flags as riskFlags',
+  'activation_flag as activationFlag',
+  'proximity_seed as proximitySeed',
+  'created_at as createdAt',
+  'expires_at as expiresAt',
 ] as const

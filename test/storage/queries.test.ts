@@ -202,7 +202,6 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
   operations: {
     insertOperation: (db) => operations.insertOperation(db, operation),
     findOperation: (db) => operations.findOperation(db, 'a', 'o'),
-    findOperationWithTexts: (db) => operations.findOperationWithTexts(db, 'a', 'o'),
     lockOperation: (_db, tx) => operations.lockOperation(tx, 'a', 'o'),
     listPendingOperations: (db) => operations.listPendingOperations(db, 'a', 'u', at, 100),
     listUserOperations: (db) => operations.listUserOperations(db, 'a', 'u', 100),

@@ -2,10 +2,12 @@
 import { declareEndpoint } from '../../channel/endpoint.ts'
 import type { ChannelParts } from '../../channel/parts.ts'
 import type { RateLimit } from '../../domain/rate-limit.ts'
+import type { ReadTemplateTexts } from '../../domain/template-texts.ts'
 import { FACTOR_COMBINATIONS, type Protocol } from '../../protocol/protocol.ts'
 
 export interface MobileTokenParts extends ChannelParts {
   readonly protocol: Protocol
+  readonly templateTexts: ReadTemplateTexts
   /** Reads of one activation. */
   readonly mobileReads: RateLimit
 }

@@ -4,9 +4,9 @@ import type { Bearer } from '../../../channel/endpoint.ts'
 import { refuseUnlessPending, statusAt } from '../../../domain/operation.ts'
 import { ObjectRequest } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import { findOperationWithTexts } from '../../../storage/operations.ts'
+import { findOperation } from '../../../storage/operations.ts'
 import { mobileTokenEndpoint, type MobileTokenParts, tokenOfRead } from '../parts.ts'
-import { formatTime, OperationObject, toOperationObject } from './view.ts'
+import { formatTime, OperationObject, toOperationObjects } from './view.ts'
 
 /** `{ "requestObject": { "id": ... } }` */
 export const OfOperation = ObjectRequest(Type.Object({ id: Type.String({ minLength: 1, maxLength: 255 }) }))
@@ -30,13 +30,11 @@ export const operationDetail = mobileTokenEndpoint({
 export async function readDetail(parts: MobileTokenParts, bearer: Bearer, id: string, acceptLanguage: string | undefined) {
   const now = parts.platform.now()
   parts.mobileReads.take(bearer.activationId, now)
-  const operation = await findOperationWithTexts(parts.db, bearer.applicationId, id.toLowerCase())
+  const operation = await findOperation(parts.db, bearer.applicationId, id.toLowerCase())
   const isVisible = operation !== undefined && (operation.userId === null || operation.userId === bearer.userId)
   if (!isVisible) throw new PawlError('OPERATION_NOT_FOUND')
   refuseUnlessPending(statusAt(operation, now))
-  return {
-    status: 'OK' as const,
-    currentTimestamp: formatTime(now),
-    responseObject: toOperationObject(operation, 'PENDING', acceptLanguage),
-  }
+  const [responseObject] = await toOperationObjects(parts, [operation], now, acceptLanguage)
+  if (responseObject === undefined) throw new PawlError('REQUEST_INVALID', { detail: 'the operation has no texts' })
+  return { status: 'OK' as const, currentTimestamp: formatTime(now), responseObject }
 }

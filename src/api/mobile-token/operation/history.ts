@@ -1,10 +1,9 @@
 // operation/history: all operations of the user, whatever has become of them. Spec: mobile-token §4.4.
 import { Type } from '@sinclair/typebox'
-import { statusAt } from '../../../domain/operation.ts'
 import { ObjectResponse, ok } from '../../../http/types.ts'
 import { listUserOperations } from '../../../storage/operations.ts'
 import { mobileTokenEndpoint } from '../parts.ts'
-import { OperationObject, toOperationObject } from './view.ts'
+import { OperationObject, toOperationObjects } from './view.ts'
 
 export const operationHistory = mobileTokenEndpoint({
   path: 'auth/token/app/operation/history',
@@ -19,7 +18,7 @@ export const operationHistory = mobileTokenEndpoint({
   async handle({ bearer, client, parts }) {
     const now = parts.platform.now()
     const operations = await listUserOperations(parts.db, bearer.applicationId, bearer.userId, HISTORY_MAX)
-    return ok(operations.map((operation) => toOperationObject(operation, statusAt(operation, now), client.acceptLanguage)))
+    return ok(await toOperationObjects(parts, operations, now, client.acceptLanguage))
   },
 })
 

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { listPendingOperations } from '../../../storage/operations.ts'
 import { mobileTokenEndpoint, tokenOfRead } from '../parts.ts'
-import { formatTime, OperationObject, toOperationObject } from './view.ts'
+import { formatTime, OperationObject, toOperationObjects } from './view.ts'
 
 export const operationList = mobileTokenEndpoint({
   path: 'auth/token/app/operation/list',
@@ -21,7 +21,7 @@ export const operationList = mobileTokenEndpoint({
     return {
       status: 'OK' as const,
       currentTimestamp: formatTime(now),
-      responseObject: operations.map((operation) => toOperationObject(operation, 'PENDING', client.acceptLanguage)),
+      responseObject: await toOperationObjects(parts, operations, now, client.acceptLanguage),
     }
   },
 })

@@ -1,10 +1,12 @@
 // An operation as the phone shows it (mobile-token §3).
 import { type Static, Type } from '@sinclair/typebox'
+import { statusAt } from '../../../domain/operation.ts'
 import { renderOperationForm } from '../../../domain/operation-form.ts'
 import { chooseTexts, type TemplateTexts } from '../../../domain/template.ts'
 import { parseAcceptLanguage } from '../../../http/language.ts'
-import type { OperationWithTexts } from '../../../storage/operations.ts'
+import type { OperationRow } from '../../../storage/operations.ts'
 import type { OperationStatus } from '../../../storage/schema.ts'
+import type { MobileTokenParts } from '../parts.ts'
 
 /** What a phone parses; further members may come. */
 export const OperationObject = Type.Object({
@@ -27,14 +29,31 @@ export const OperationObject = Type.Object({
   ui: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 })
 
-/** The value of OperationObject, in the language of the phone. */
-export function toOperationObject(
-  operation: OperationWithTexts,
-  status: OperationStatus,
+/** Values of OperationObject, in the language of the phone, with the status at `now` (ms). */
+export async function toOperationObjects(
+  { templateTexts }: MobileTokenParts,
+  operations: readonly OperationRow[],
+  now: number,
   acceptLanguage: string | undefined,
-): Static<typeof OperationObject> {
+): Promise<OperationView[]> {
+  const tags = parseAcceptLanguage(acceptLanguage)
+  const texts = await templateTexts(operations.map(({ templateRevisionId }) => templateRevisionId))
+  return operations.flatMap((operation) => {
+    const own = texts.get(operation.templateRevisionId)
+    return own === undefined ? [] : [toOperationObject(operation, own, statusAt(operation, now), tags)]
+  })
+}
+
+type OperationView = Static<typeof OperationObject>
+
+function toOperationObject(
+  operation: OperationRow,
+  texts: TemplateTexts,
+  status: OperationStatus,
+  tags: readonly string[],
+): OperationView {
   const { formData, ui } = renderOperationForm({
-    ...chooseTexts(JSON.parse(operation.texts) as TemplateTexts, parseAcceptLanguage(acceptLanguage)),
+    ...chooseTexts(texts, tags),
     parameters: JSON.parse(operation.parameters),
     riskFlags: operation.riskFlags,
     hasProximityCheck: operation.proximitySeed !== null,
