@@ -40,6 +40,8 @@ export interface Config {
   readonly mobileReadsPerMinute: number
   readonly otpAttemptsPerMinute: number
   readonly shutdownTimeoutSeconds: number
+  /** JSON list of templates that start applies. */
+  readonly templatesFile?: string
   readonly statusName: string
   readonly statusVersion: string
 }
@@ -274,6 +276,13 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     default: '10',
     unit: 'calls',
     description: 'How many offline one-time passwords of one user are checked in a minute.',
+  },
+  templatesFile: {
+    name: 'PAWL_TEMPLATES_FILE',
+    kind: matching('path', /^[^\0]+$/, 'a path'),
+    description:
+      'JSON file with the templates of operations, applied at each start: what it has is written, what left it is deleted. ' +
+      'docs/TEMPLATES.md says how to write one.',
   },
   shutdownTimeoutSeconds: {
     name: 'PAWL_SHUTDOWN_TIMEOUT_SECONDS',

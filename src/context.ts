@@ -12,6 +12,8 @@ import { loadInstallationKeys } from './domain/installation-keys.ts'
 import { loadMasterKey } from './domain/master-key.ts'
 import { createRateLimit } from './domain/rate-limit.ts'
 import { createRecordKeys } from './domain/record-keys.ts'
+import { readTemplateFile } from './domain/template-file.ts'
+import { installTemplates } from './domain/template-installation.ts'
 import { createTemplateReader } from './domain/template-reader.ts'
 import { createTemplateTexts } from './domain/template-texts.ts'
 import type { HealthParts } from './http/health.ts'
@@ -50,6 +52,7 @@ export async function createContext(
   const events = createEvents(log)
   const onConnectionError = (err: Error) => events.databaseConnectionLost({ err })
   const { databaseUrl } = secrets
+  const templatesOfFile = config.templatesFile === undefined ? undefined : readTemplateFile(config.templatesFile)
   const database =
     given ?? (await openDatabase({ databaseUrl, dataDir: config.dataDir, poolSize: config.databasePoolSize, onConnectionError }))
   try {
@@ -59,6 +62,7 @@ export async function createContext(
     const installationKeys = await loadInstallationKeys(db, recordKeys, platform)
     const base = { db, platform, recordKeys, events, installationKeys, settings: config }
     const credentials = createCredentials(base)
+    await installTemplates(base, templatesOfFile)
     const generated = await bootstrapAdmin(base, credentials, config.adminUser, secrets.adminPassword)
     const stopHousekeeping = startHousekeeping(base)
     const channel = {

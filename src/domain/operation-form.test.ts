@@ -118,6 +118,7 @@ describe('formData', () => {
         const form = JSON.parse(JSON.stringify(render({ texts: template, parameters: { a, b } })))
         expect(form.formData.attributes).toHaveLength(5)
       }),
+      { numRuns: 30 },
     )
   })
 })

@@ -18,6 +18,8 @@ export const createEvents = (log: Log) => ({
   credentialRefused: (fields: { username: string | undefined; source: string; reason: string }) =>
     log.warn(fields, 'credential refused'),
   adminPasswordReplaced: (fields: { username: string }) => log.warn(fields, 'admin password replaced by the configured one'),
+  templateChanged: (fields: { templateName: string; change: 'created' | 'changed' | 'deleted'; by: string }) =>
+    log.info(fields, 'template changed'),
   publicUrlMissing: () => log.warn('PAWL_PUBLIC_URL is not set: serviceBaseUrl is derived from the request'),
   requestServed: (fields: { method: string; path: string; status: number; ms: number }) => log.debug(fields, 'request served'),
   requestFailed: (fields: { requestId: string; method: string; path: string; err: unknown }) =>

@@ -83,6 +83,7 @@ export async function putTemplate(
     const current = await findTemplate(tx, content.templateName)
     if (write.onlyIf === (current === undefined ? 'present' : 'absent')) return 'refused'
     const isSame = current !== undefined && isSameContent(current, content)
+    if (isSame && current.source === write.source) return 'unchanged'
     const templateRevisionId = isSame ? current.templateRevisionId : await insertRevision(tx, content, write)
     await tx
       .insertInto('template')

@@ -7,6 +7,7 @@ import { keepJsonBodies } from '../../http/raw-body.ts'
 import { useStrictValidation } from '../../http/validation.ts'
 import { applicationCreate, applicationRead } from './admin/application.ts'
 import { applicationChange, applicationDetail, applicationsList, versionChange, versionCreate } from './admin/applications.ts'
+import { templateCreate, templateRead, templateRemove, templateReplace, templatesList } from './admin/templates.ts'
 import { userCreate, userPassword, userRemove, usersList } from './admin/users.ts'
 import { mountCloudEndpoint } from './endpoint.ts'
 import { renderCloudError } from './error-renderer.ts'
@@ -44,6 +45,11 @@ export const cloudEndpoints = [
   userCreate,
   userRemove,
   userPassword,
+  templatesList,
+  templateRead,
+  templateCreate,
+  templateReplace,
+  templateRemove,
 ] as const
 
 export const cloudApi = (parts: CloudParts) => async (app: FastifyInstance) => {

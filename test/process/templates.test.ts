@@ -1,0 +1,50 @@
+// Templates from outside the process: the file at start, and the command line.
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, test, vi } from 'vitest'
+import { createInstallation, endEverything, refusePawl, runNode, startPawl } from '../helpers/process.ts'
+
+// Creating a database costs seconds of processor time, and other test files run at the same time.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+afterEach(endEverything)
+
+test('a file with a fault is refused in one line, before anything is opened', async () => {
+  const { directory, env } = await createInstallation('embedded')
+  const file = join(directory, 'templates.json')
+  writeFileSync(file, '[{"templateName":"half"}]')
+  const { code, stdout, stderr } = await refusePawl(env, { PAWL_TEMPLATES_FILE: file })
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).toMatch(/^pawl cannot start: the templates file .* is wrong in template 1 "half": operationType .*\n$/)
+  expect((await runNode(['scripts/templates.ts', 'list'], env)).stderr).toContain('there is no database')
+})
+
+test('the file is applied at start; the command line lists, exports and imports', async () => {
+  const { directory, env } = await createInstallation('embedded')
+  const file = join(directory, 'templates.json')
+  const [one, two] = ['one', 'two'].map((templateName) => ({
+    templateName,
+    operationType: 'test',
+    dataTemplate: 'A2',
+    signatureType: ['possession'],
+    maxFailureCount: 1,
+    expiration: 60,
+    riskFlags: '',
+    proximityCheckEnabled: false,
+    texts: { en: { title: 'T', message: 'M', attributes: [] } },
+  }))
+  writeFileSync(file, JSON.stringify([one]))
+  await (await startPawl(env, { PAWL_TEMPLATES_FILE: file })).end('SIGTERM')
+
+  const listed = await runNode(['scripts/templates.ts', 'list'], env)
+  expect(listed.stdout.split('\n')).toContain('one\ttest\tA2\tfile')
+  expect(listed.stdout).toContain('payment\tauthorize_payment\tA1*A${amount}${currency}*I${iban}\tshipped\n')
+  const exported = await runNode(['scripts/templates.ts', 'export'], env)
+  expect(JSON.parse(exported.stdout)).toContainEqual(one)
+
+  writeFileSync(file, JSON.stringify([{ ...one, expiration: 61 }, two]))
+  const imported = await runNode(['scripts/templates.ts', 'import', file], env)
+  expect(imported).toMatchObject({ code: 0, stdout: 'one\tchanged\ntwo\tcreated\n' })
+  expect((await runNode(['scripts/templates.ts', 'import'], env)).code).toBe(2)
+  expect(await runNode(['scripts/templates.ts', 'import', directory], env)).toMatchObject({ code: 1, stdout: '' })
+})
