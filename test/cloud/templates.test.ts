@@ -13,7 +13,7 @@ import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'
 import { expectError } from '../helpers/expectations.ts'
 import { member } from '../helpers/http.ts'
-import { expectOk } from '../helpers/world.ts'
+import { expectOk, openWorld } from '../helpers/world.ts'
 
 let server: TestServer
 let bank: Bank
@@ -196,6 +196,26 @@ describe('revisions', () => {
     for (const reply of replies) expect([200, 400]).toContain(reply.status)
     expectError(await bank.call('GET', path('contested')), 400, 'ERROR_ADMIN')
   })
+})
+
+test('an operation keeps what it was made from, the next one is made from what was written just before', async () => {
+  const admin = `${server.admin.user}:${server.admin.password}`
+  const world = await openWorld({ urls: [server.url], admin, advance: () => undefined, close: async () => undefined })
+  const { userId } = await world.activePhone('3.3')
+  const begin = (what: Record<string, string>) =>
+    bank.call('POST', '/operations', { userId, template: 'living', parameters: what })
+  const readFirst = () => bank.call('GET', `/operations?operationId=${String(member(first.json, 'operationId'))}`)
+  expectError(await begin({}), 400, 'ERROR_REQUEST')
+  expectOk(await create('living'))
+  const first = expectOk(await begin({ what: 'a' }))
+  expect(first.json).toMatchObject({ operationType: 'test', maxFailureCount: 5 })
+  expectOk(await bank.call('PUT', path('living'), template('living', { operationType: 'other', maxFailureCount: 2 })))
+  expect(expectOk(await begin({ what: 'a' })).json).toMatchObject({ operationType: 'other', maxFailureCount: 2 })
+  expectOk(await bank.call('DELETE', path('living')))
+  const refused = await begin({ what: 'a' })
+  expectError(refused, 400, 'ERROR_REQUEST')
+  expect(member(refused.json, 'responseObject', 'violations')).toEqual([expect.objectContaining({ fieldName: 'template' })])
+  expect(expectOk(await readFirst()).json).toMatchObject({ operationType: 'test', maxFailureCount: 5, status: 'PENDING' })
 })
 
 describe('a start', () => {
