@@ -46,7 +46,7 @@ export const operationCreate = cloudEndpoint({
     parameters: Type.Optional(
       Type.Union([
         Type.Record(
-          Type.String({ pattern: '^[^\\u0000]{1,255}$' }),
+          Type.String({ pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$' }),
           Type.String({ pattern: '^[^\\u0000]{0,4096}$', description: 'must be at most 4096 characters' }),
           { additionalProperties: false },
         ),
