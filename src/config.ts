@@ -39,6 +39,10 @@ export interface Config {
   readonly adminActsOnDefaultApplication: boolean
   readonly mobileReadsPerMinute: number
   readonly otpAttemptsPerMinute: number
+  readonly webhookAllowHttp: boolean
+  readonly webhookAllowPrivateAddresses: boolean
+  readonly webhookRetryBaseSeconds: number
+  readonly webhookRetentionDays: number
   readonly shutdownTimeoutSeconds: number
   /** JSON list of templates that start applies. */
   readonly templatesFile?: string
@@ -94,7 +98,7 @@ export interface Setting<T = unknown> {
   readonly default?: string
   /** In the documentation, where the default itself would be out of date with the next release. */
   readonly defaultLabel?: string
-  readonly unit?: 'seconds' | 'connections' | 'attempts' | 'steps' | 'failures' | 'calls'
+  readonly unit?: 'seconds' | 'connections' | 'attempts' | 'steps' | 'failures' | 'calls' | 'days'
   readonly description: string
 }
 
@@ -283,6 +287,34 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     description:
       'JSON file with the templates of operations, applied at each start: what it has is written, what left it is deleted. ' +
       'docs/TEMPLATES.md says how to write one.',
+  },
+  webhookAllowHttp: {
+    name: 'PAWL_WEBHOOK_ALLOW_HTTP',
+    kind: boolean,
+    default: 'false',
+    description: 'Webhooks may go to http URLs. By default only to https.',
+  },
+  webhookAllowPrivateAddresses: {
+    name: 'PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES',
+    kind: boolean,
+    default: 'false',
+    description: 'Webhooks may go to loopback, private and other addresses that are not of the public internet.',
+  },
+  webhookRetryBaseSeconds: {
+    name: 'PAWL_WEBHOOK_RETRY_BASE_SECONDS',
+    kind: integer(1, 60),
+    default: '5',
+    unit: 'seconds',
+    description:
+      'Wait after the first failed attempt of a delivery. All other waits grow with it: by default 15 s, 1 min, 5 min, 30 min, 4 h and ' +
+      '19 h, eight attempts in 24 hours.',
+  },
+  webhookRetentionDays: {
+    name: 'PAWL_WEBHOOK_RETENTION_DAYS',
+    kind: integer(1, 3650),
+    default: '30',
+    unit: 'days',
+    description: 'How long deliveries are kept, delivered and dead ones alike.',
   },
   shutdownTimeoutSeconds: {
     name: 'PAWL_SHUTDOWN_TIMEOUT_SECONDS',

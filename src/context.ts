@@ -16,6 +16,7 @@ import { readTemplateFile } from './domain/template-file.ts'
 import { installTemplates } from './domain/template-installation.ts'
 import { createTemplateReader } from './domain/template-reader.ts'
 import { createTemplateTexts } from './domain/template-texts.ts'
+import { startWebhookDelivery } from './domain/webhook-loop.ts'
 import type { HealthParts } from './http/health.ts'
 import { createEvents } from './lib/events.ts'
 import type { Log } from './lib/log.ts'
@@ -41,13 +42,15 @@ export interface Surroundings {
   readonly platform: Platform
   readonly log: Log
   readonly database?: Database
+  /** False for a process that leaves webhooks to others. */
+  readonly deliversWebhooks?: boolean
 }
 
 /** Opens and migrates the database, unwraps the keys, makes the first administrator. Throws StartError with one line for the operator. */
 export async function createContext(
   config: Config,
   secrets: Secrets,
-  { platform, log, database: given }: Surroundings,
+  { platform, log, database: given, deliversWebhooks = true }: Surroundings,
 ): Promise<Context> {
   const events = createEvents(log)
   const onConnectionError = (err: Error) => events.databaseConnectionLost({ err })
@@ -65,6 +68,7 @@ export async function createContext(
     await installTemplates(base, templatesOfFile)
     const generated = await bootstrapAdmin(base, credentials, config.adminUser, secrets.adminPassword)
     const stopHousekeeping = startHousekeeping(base)
+    const stopWebhookDelivery = deliversWebhooks ? startWebhookDelivery(base) : async () => undefined
     const channel = {
       ...base,
       authenticationStore: createAuthenticationStore(db),
@@ -86,7 +90,7 @@ export async function createContext(
       dataLocation: database.location,
       firstStart: generated === undefined ? undefined : { adminUser: config.adminUser, adminPassword: generated },
       close: async () => {
-        await stopHousekeeping()
+        await Promise.all([stopHousekeeping(), stopWebhookDelivery()])
         await database.close()
       },
     }

@@ -1,4 +1,4 @@
-// Background work every process does beside the others: make expiry durable, delete what has run out (v3 §7.3, §8.7, §14).
+// Background work every process does beside the others: make expiry durable, delete what has run out (v3 §7.3, §8.7, §14; cloud §9).
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import { removeExpiredActivations } from '../storage/activations.ts'
@@ -7,11 +7,13 @@ import { deleteExpiredIdempotencyKeys } from '../storage/idempotency-keys.ts'
 import { deleteUselessNonces, expireOperations } from '../storage/operations.ts'
 import { deleteExpiredTemporaryKeys } from '../storage/temporary-keys.ts'
 import { deleteExpiredUniqueValues } from '../storage/unique-values.ts'
+import { deleteOldDeliveries } from '../storage/webhook-deliveries.ts'
 
 export interface HousekeepingParts {
   readonly db: Db
   readonly platform: Platform
   readonly events: Events
+  readonly settings: { readonly webhookRetentionDays: number }
 }
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
@@ -35,11 +37,13 @@ export function startHousekeeping(parts: HousekeepingParts): () => Promise<void>
 }
 
 /** One round: batches until nothing is due, so that no statement holds many locks. */
-export async function runHousekeeping({ db, platform }: HousekeepingParts): Promise<void> {
+export async function runHousekeeping({ db, platform, settings }: HousekeepingParts): Promise<void> {
   const at = new Date(platform.now())
   for (const removeDue of TASKS) {
     while ((await removeDue(db, at, BATCH_ROWS)) === BATCH_ROWS);
   }
+  const before = new Date(at.getTime() - settings.webhookRetentionDays * DAY_MS)
+  while ((await deleteOldDeliveries(db, before, BATCH_ROWS)) === BATCH_ROWS);
 }
 
 const TASKS = [
@@ -53,3 +57,4 @@ const TASKS = [
 
 const INTERVAL_MS = 5_000
 const BATCH_ROWS = 500
+const DAY_MS = 86_400_000

@@ -20,6 +20,9 @@ export const places = {
   tokenSecret: place('token', 'token_secret'),
   temporaryPrivateKey: place('temporary_key', 'private_key'),
   proximitySeed: place('operation', 'proximity_seed'),
+  webhookSecret: place('webhook', 'secret'),
+  webhookPreviousSecret: place('webhook', 'previous_secret'),
+  webhookBasicCredentials: place('webhook', 'basic_credentials'),
   pushToken: place('push_registration', 'push_token'),
 } as const
 

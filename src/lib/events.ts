@@ -25,6 +25,14 @@ export const createEvents = (log: Log) => ({
   requestFailed: (fields: { requestId: string; method: string; path: string; err: unknown }) =>
     log.error(fields, 'request failed'),
   databaseConnectionLost: (fields: { err: unknown }) => log.warn(fields, 'an idle database connection broke'),
+  /** `reason` has the status or the host, never the path of the receiver. */
+  webhookAttemptFailed: (fields: { webhookId: string; deliveryId: string; attempts: number; reason: string }) =>
+    log.info(fields, 'webhook attempt failed'),
+  webhookDeliveryDead: (fields: { webhookId: string; deliveryId: string; reason: string }) =>
+    log.warn(fields, 'webhook delivery given up, it can be replayed'),
+  webhookDisabled: (fields: { webhookId: string; reason: string }) => log.warn(fields, 'webhook disabled'),
+  webhookUnusable: (fields: { webhookId: string; err: unknown }) => log.error(fields, 'webhook cannot be sent'),
+  webhookRoundFailed: (fields: { err: unknown }) => log.error(fields, 'delivering webhooks failed'),
   housekeepingFailed: (fields: { err: unknown }) => log.error(fields, 'housekeeping failed'),
 })
 

@@ -56,7 +56,11 @@ export interface OutboundAnswer {
 export async function sendOutbound(outbound: OutboundRequest): Promise<OutboundAnswer> {
   const url = new URL(outbound.url)
   const signal = AbortSignal.timeout(outbound.timeoutMs)
-  const address = await resolveTarget(url.hostname, outbound.arePrivateAllowed)
+  const address = await untilAborted(
+    resolveTarget(url.hostname, outbound.arePrivateAllowed),
+    signal,
+    `${url.origin} was not resolved in time`,
+  )
   const toAddress: LookupFunction = (_host, options, done) => {
     const family = isIP(address)
     if (options.all) done(null, [{ address, family }])
@@ -86,6 +90,14 @@ export async function sendOutbound(outbound: OutboundRequest): Promise<OutboundA
     outgoing.on('error', fail)
     outgoing.end(outbound.body)
   })
+}
+
+/** The resolver of the system cannot be stopped; whoever waits for it can. */
+function untilAborted<T>(work: Promise<T>, signal: AbortSignal, message: string): Promise<T> {
+  const aborted = new Promise<never>((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(new OutboundError(message)), { once: true })
+  })
+  return Promise.race([work, aborted])
 }
 
 const INNER_IPV4 = [

@@ -27,6 +27,8 @@ export interface TestServerOptions {
   /** A PostgreSQL database of the caller, for several servers on one database; it is not dropped. */
   readonly databaseUrl?: string
   readonly masterKey?: Uint8Array
+  /** False leaves webhooks to the test, which calls deliverDue. */
+  readonly deliversWebhooks?: boolean
 }
 
 /** Starts one server; close it in afterAll. */
@@ -38,7 +40,12 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const { database, drop } = await openTestDatabase(options.databaseUrl)
   const lines: string[] = []
   const log = createLog(config.logLevel, { write: (line: string) => lines.push(line) })
-  const context = await createContext(config, secrets, { platform: clock.platform, log, database })
+  const context = await createContext(config, secrets, {
+    platform: clock.platform,
+    log,
+    database,
+    deliversWebhooks: options.deliversWebhooks ?? true,
+  })
   const app = await buildApp(context)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo

@@ -16,6 +16,8 @@ import * as pushRegistrations from '../../src/storage/push-registrations.ts'
 import * as temporaryKeys from '../../src/storage/temporary-keys.ts'
 import * as tokens from '../../src/storage/tokens.ts'
 import * as uniqueValues from '../../src/storage/unique-values.ts'
+import * as webhookDeliveries from '../../src/storage/webhook-deliveries.ts'
+import * as webhooks from '../../src/storage/webhooks.ts'
 import * as wrappedKeys from '../../src/storage/wrapped-keys.ts'
 
 const at = new Date(0)
@@ -49,6 +51,19 @@ const exchange = {
   externalId: null,
   at,
 }
+const lease = { leaseId: 'l', at, until: at }
+const webhook = {
+  webhookId: 'w',
+  applicationId: 'a',
+  name: 'n',
+  kind: 'OPERATION',
+  url: 'u',
+  attributes: '',
+  secret: bytes,
+  basicCredentials: null,
+  isEnabled: true,
+  createdAt: at,
+} as const
 const activation = {
   activation_id: 'x',
   application_id: 'a',
@@ -250,6 +265,32 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     useUniqueValues: (db) => uniqueValues.useUniqueValues(db, [{ valueHash: bytes, expiresAt: at }]),
     deleteExpiredUniqueValues: (db) => uniqueValues.deleteExpiredUniqueValues(db, at, 500),
   },
+  webhookDeliveries: {
+    listDueWebhooks: (db) => webhookDeliveries.listDueWebhooks(db, at),
+    claimDeliveries: (db) => webhookDeliveries.claimDeliveries(db, 'w', lease, 16),
+    claimProbe: (db) => webhookDeliveries.claimProbe(db, 'w', lease, at),
+    storeDelivered: (db) => webhookDeliveries.storeDelivered(db, '1', 'l', at),
+    storeFailed: (db) => webhookDeliveries.storeFailed(db, '1', 'l', { attempts: 1, nextAttemptAt: null, reason: 'r', at }),
+    listDeliveries: (db) => webhookDeliveries.listDeliveries(db, 'w', { status: 'DEAD', before: null, limit: 100 }),
+    replayDelivery: (db) => webhookDeliveries.replayDelivery(db, 'w', 'd'),
+    replayDeadDeliveries: (db) => webhookDeliveries.replayDeadDeliveries(db, 'w', 1_000),
+    deleteDeliveriesOf: (db) => webhookDeliveries.deleteDeliveriesOf(db, 'w', 1_000),
+    deleteOldDeliveries: (db) => webhookDeliveries.deleteOldDeliveries(db, at, 500),
+    listPushRegistrations: (db) => webhookDeliveries.listPushRegistrations(db, 'a', 'u'),
+  },
+  webhooks: {
+    findWebhook: (db) => webhooks.findWebhook(db, 'w'),
+    listWebhooks: (db) => webhooks.listWebhooks(db, null),
+    insertWebhook: (db) => webhooks.insertWebhook(db, webhook),
+    updateWebhook: (db) => webhooks.updateWebhook(db, 'w', { ...webhook, basicCredentials: undefined, at }),
+    replaceWebhookSecret: (db) =>
+      webhooks.replaceWebhookSecret(db, 'w', { from: bytes, to: bytes, previous: null, previousExpiresAt: null }),
+    deleteWebhook: (db) => webhooks.deleteWebhook(db, 'w'),
+    storeWebhookFailure: (db) =>
+      webhooks.storeWebhookFailure(db, 'w', { at, probeAt: at, pausedUntil: null, disabledReason: null }),
+    storeWebhookSuccess: (db) => webhooks.storeWebhookSuccess(db, 'w', { delivered: 1, at, failingSince: at }),
+    expireOperation: (db) => webhooks.expireOperation(db, 'o', at),
+  },
   wrappedKeys: {
     findWrappedKey: (db) => wrappedKeys.findWrappedKey(db, 'p'),
     insertWrappedKey: (db) => wrappedKeys.insertWrappedKey(db, 'p', bytes, at),
@@ -266,6 +307,8 @@ const modules: Record<string, object> = {
   temporaryKeys,
   tokens,
   uniqueValues,
+  webhookDeliveries,
+  webhooks,
   wrappedKeys,
 }
 

@@ -23,7 +23,13 @@ test('the schema is the committed one', async () => {
     select format('%s %s %s', conrelid::regclass, conname, pg_get_constraintdef(oid)) as line from pg_constraint
     where connamespace = 'public'::regnamespace and contype in ('c', 'f', 'p', 'u') and conrelid::regclass::text not like 'kysely%'
     order by conrelid::regclass::text, conname`.execute(db)
-  const lines = [columns, indexes, constraints].map(({ rows }) => rows.map(({ line }) => line).join('\n'))
+  const triggers = await sql<{ line: string }>`
+    select pg_get_triggerdef(oid) as line from pg_trigger where not tgisinternal order by tgrelid::regclass::text, tgname`.execute(
+    db,
+  )
+  const functions = await sql<{ line: string }>`
+    select pg_get_functiondef(oid) as line from pg_proc where pronamespace = 'public'::regnamespace order by proname`.execute(db)
+  const lines = [columns, indexes, constraints, triggers, functions].map(({ rows }) => rows.map(({ line }) => line).join('\n'))
   await expect(`${lines.join('\n\n')}\n`).toMatchFileSnapshot('schema.snap')
 })
 

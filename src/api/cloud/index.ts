@@ -9,6 +9,8 @@ import { applicationCreate, applicationRead } from './admin/application.ts'
 import { applicationChange, applicationDetail, applicationsList, versionChange, versionCreate } from './admin/applications.ts'
 import { templateCreate, templateRead, templateRemove, templateReplace, templatesList } from './admin/templates.ts'
 import { userCreate, userPassword, userRemove, usersList } from './admin/users.ts'
+import { webhookDeliveriesList, webhookDeliveriesReplay } from './admin/webhook-deliveries.ts'
+import { webhookChange, webhookCreate, webhookDetail, webhookRemove, webhookSecret, webhooksList } from './admin/webhooks.ts'
 import { mountCloudEndpoint } from './endpoint.ts'
 import { renderCloudError } from './error-renderer.ts'
 import { operationsSearch } from './admin/operations.ts'
@@ -16,6 +18,7 @@ import { inboxMessageCreate } from './inbox.ts'
 import { pushRegistrationRead } from './push.ts'
 import { offlineOtp, offlineQr } from './operations/offline.ts'
 import { operationCancel, operationCreate, operationRead } from './operations/operations.ts'
+import { operationCallback } from './internal/callback-operation.ts'
 import type { CloudParts } from './parts.ts'
 import { registrationCommit } from './registration/commit.ts'
 import { registrationChange, registrationCreate, registrationRead, registrationRemove } from './registration/registration.ts'
@@ -50,6 +53,15 @@ export const cloudEndpoints = [
   templateCreate,
   templateReplace,
   templateRemove,
+  webhooksList,
+  webhookDetail,
+  webhookCreate,
+  webhookChange,
+  webhookRemove,
+  webhookSecret,
+  webhookDeliveriesList,
+  webhookDeliveriesReplay,
+  operationCallback,
 ] as const
 
 export const cloudApi = (parts: CloudParts) => async (app: FastifyInstance) => {

@@ -1,0 +1,163 @@
+// /admin/webhooks: receivers of an application's changes, beyond the contract (cloud §9, §10).
+import { Type } from '@sinclair/typebox'
+import {
+  changeWebhook,
+  createWebhook,
+  openBasic,
+  removeWebhook,
+  rotateWebhookSecret,
+  type WebhookParts,
+} from '../../../domain/webhook.ts'
+import { Ok } from '../../../http/types.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import type { WebhookKind } from '../../../storage/schema.ts'
+import { listWebhooks, type WebhookFigures, type WebhookRow } from '../../../storage/webhooks.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier, Username } from '../fields.ts'
+
+const Kind = Type.Unsafe<WebhookKind>(Type.String({ enum: ['OPERATION', 'ACTIVATION'] }))
+const OfWebhook = Type.Object({ id: Identifier })
+const Basic = Type.Object({
+  username: Username,
+  password: Type.String({
+    pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$',
+    description: 'must be 1 to 255 characters without control characters',
+  }),
+})
+const target = {
+  name: Identifier,
+  url: Type.String({ pattern: '^[^]{1,1024}$', description: 'must be 1 to 1024 characters' }),
+  attributes: Type.Optional(Type.Array(Type.String({ maxLength: 64 }), { uniqueItems: true })),
+  isEnabled: Type.Optional(Type.Boolean()),
+}
+
+const Webhook = Type.Object({
+  id: Type.String(),
+  application: Type.String(),
+  name: Type.String(),
+  kind: Kind,
+  url: Type.String(),
+  attributes: Type.Array(Type.String()),
+  basicUsername: Type.Optional(Type.String()),
+  isEnabled: Type.Boolean(),
+  /** Why pawl disabled it. */
+  disabledReason: Type.Optional(Type.String()),
+  /** Until then messages are also signed with the previous secret. */
+  previousSecretExpiresAt: Type.Optional(Type.Integer()),
+  createdAt: Type.Integer(),
+  /** Deliveries that wait for their first or next attempt. */
+  waiting: Type.Integer(),
+  /** Since the webhook was created. */
+  delivered: Type.Integer(),
+  dead: Type.Integer(),
+  /** Attempts without a success between them. */
+  failuresInRow: Type.Integer(),
+  /** Age of the oldest waiting delivery. */
+  lagSeconds: Type.Integer(),
+})
+/** `whsec_` and Base64 of 32 bytes; shown this once. */
+const Secret = Type.Object({ secret: Type.String() })
+
+export const webhooksList = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/webhooks',
+  roles: ['admin'],
+  response: Type.Object({ webhooks: Type.Array(Webhook) }),
+  async handle({ parts }) {
+    return { webhooks: (await listWebhooks(parts.db, null)).map((row) => toWebhook(parts, row)) }
+  },
+})
+
+export const webhookDetail = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/webhooks/:id',
+  roles: ['admin'],
+  params: OfWebhook,
+  response: Webhook,
+  invalidAs: 'ADMINISTRATION_REFUSED',
+  handle: ({ params: { id }, parts }) => readDetail(parts, id),
+})
+
+export const webhookCreate = cloudEndpoint({
+  method: 'POST',
+  path: '/admin/webhooks',
+  roles: ['admin'],
+  body: Type.Object({ application: Identifier, kind: Kind, ...target, basic: Type.Optional(Basic) }),
+  response: Type.Composite([Webhook, Secret]),
+  async handle({ body: { application, kind, name, url, attributes = [], basic, isEnabled = true }, parts }) {
+    const webhook = { applicationId: application, kind, name, url, attributes, basic, isEnabled }
+    const { webhookId, secret } = await createWebhook(parts, webhook)
+    return { ...(await readDetail(parts, webhookId)), secret }
+  },
+})
+
+export const webhookChange = cloudEndpoint({
+  method: 'PUT',
+  path: '/admin/webhooks/:id',
+  roles: ['admin'],
+  params: OfWebhook,
+  /** Without `basic` the credentials stay, which nobody can read back; null removes them. */
+  body: Type.Object({ ...target, basic: Type.Optional(Type.Union([Basic, Type.Null()])) }),
+  response: Webhook,
+  async handle({ params: { id }, body: { name, url, attributes = [], basic, isEnabled = true }, parts }) {
+    await changeWebhook(parts, id, { name, url, attributes, basic, isEnabled })
+    return readDetail(parts, id)
+  },
+})
+
+export const webhookRemove = cloudEndpoint({
+  method: 'DELETE',
+  path: '/admin/webhooks/:id',
+  roles: ['admin'],
+  params: OfWebhook,
+  response: Ok,
+  async handle({ params: { id }, parts }) {
+    await removeWebhook(parts, id)
+    return { status: 'OK' as const }
+  },
+})
+
+export const webhookSecret = cloudEndpoint({
+  method: 'POST',
+  path: '/admin/webhooks/:id/secret',
+  roles: ['admin'],
+  params: OfWebhook,
+  body: Type.Object({
+    /** How long messages are also signed with the previous secret. */
+    keepPreviousSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 2_592_000 })),
+  }),
+  response: Secret,
+  async handle({ params: { id }, body: { keepPreviousSeconds = 0 }, parts }) {
+    return { secret: await rotateWebhookSecret(parts, id, keepPreviousSeconds) }
+  },
+})
+
+async function readDetail(parts: WebhookParts, id: string) {
+  const [row] = await listWebhooks(parts.db, id)
+  if (row === undefined) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no webhook ${id}` })
+  return toWebhook(parts, row)
+}
+
+function toWebhook(parts: WebhookParts, row: WebhookRow & WebhookFigures) {
+  const now = parts.platform.now()
+  const basicUsername = openBasic(parts, row)?.split(':')[0]
+  const previousSecretExpiresAt = row.previousSecretExpiresAt?.getTime() ?? 0
+  return {
+    id: row.webhookId,
+    application: row.applicationId,
+    name: row.name,
+    kind: row.kind,
+    url: row.url,
+    attributes: row.attributes.split(',').filter(Boolean),
+    ...(basicUsername !== undefined && { basicUsername }),
+    isEnabled: row.isEnabled,
+    ...(row.disabledReason !== null && { disabledReason: row.disabledReason }),
+    ...(previousSecretExpiresAt > now && { previousSecretExpiresAt }),
+    createdAt: row.createdAt.getTime(),
+    waiting: row.waiting,
+    delivered: row.delivered,
+    dead: row.dead,
+    failuresInRow: row.failuresInRow,
+    lagSeconds: row.waitingSince === null ? 0 : Math.max(0, Math.round((now - row.waitingSince.getTime()) / 1000)),
+  }
+}

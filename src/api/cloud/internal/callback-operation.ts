@@ -1,0 +1,23 @@
+// POST /internal/callback/operation: kept for compatibility; pawl tells itself of changes (cloud §8).
+import { Type } from '@sinclair/typebox'
+import { Ok } from '../../../http/types.ts'
+import { expireOperation } from '../../../storage/webhooks.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+
+export const operationCallback = cloudEndpoint({
+  method: 'POST',
+  path: '/internal/callback/operation',
+  roles: ['internal', 'admin'],
+  body: Type.Object({
+    operationId: Type.String({
+      pattern: '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$',
+      description: 'must be a UUID',
+    }),
+  }),
+  response: Ok,
+  /** Makes a due expiry durable, which also publishes it. An unknown operation is no error: the caller must not learn which exist. */
+  async handle({ body: { operationId }, parts }) {
+    await expireOperation(parts.db, operationId.toLowerCase(), new Date(parts.platform.now()))
+    return { status: 'OK' as const }
+  },
+})

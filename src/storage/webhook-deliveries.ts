@@ -1,0 +1,234 @@
+// The table webhook_delivery, the outbox: rows come from triggers (migrations/0004), are taken with a lease, and end delivered or dead
+// (cloud §9).
+import { type RawBuilder, sql } from 'kysely'
+import type { Db } from './database.ts'
+import type { DeliveryStatus } from './schema.ts'
+
+/** Enabled webhooks that have something to try at `at`; not all of it may be next in line. */
+export async function listDueWebhooks(db: Db, at: Date): Promise<readonly string[]> {
+  const { rows } = await sql<{ webhookId: string }>`
+    select webhook_id as "webhookId" from webhook w where is_enabled and (paused_until is null or paused_until <= ${at}) and (
+      exists (
+        select from webhook_delivery d where d.webhook_id = w.webhook_id and d.status = 'WAITING' and d.next_attempt_at <= ${at}
+          and ${isFree('d', at)}
+      ) or (
+        probe_at <= ${at} and exists (select from webhook_delivery d where d.webhook_id = w.webhook_id and d.status = 'WAITING')
+      )
+    ) order by webhook_id`.execute(db)
+  return rows.map(({ webhookId }) => webhookId)
+}
+
+/** A delivery that this process holds until its lease ends. */
+export interface ClaimedDelivery {
+  readonly sequence: string
+  readonly deliveryId: string
+  readonly webhookId: string
+  readonly objectId: string
+  /** JSON. */
+  readonly payload: string
+  readonly attempts: number
+  readonly scheduledAt: Date
+}
+
+export interface Lease {
+  readonly leaseId: string
+  readonly at: Date
+  readonly until: Date
+}
+
+/** Takes up to `limit` due deliveries of an enabled webhook, of each object the first that waits; none that another process holds. */
+export async function claimDeliveries(
+  db: Db,
+  webhookId: string,
+  lease: Lease,
+  limit: number,
+): Promise<readonly ClaimedDelivery[]> {
+  const { rows } = await sql<ClaimedDelivery>`
+    with due as (
+      select d.sequence from webhook_delivery d join webhook w on w.webhook_id = d.webhook_id
+      where d.webhook_id = ${webhookId} and w.is_enabled and (w.paused_until is null or w.paused_until <= ${lease.at})
+        and d.status = 'WAITING' and d.next_attempt_at <= ${lease.at} and ${isFree('d', lease.at)} and ${isNextInLine('d')}
+      order by d.next_attempt_at, d.sequence limit ${limit} for update of d skip locked
+    )
+    ${takeLease('due', lease)}`.execute(db)
+  return rows
+}
+
+/**
+ * Takes the oldest waiting delivery of a webhook that fails, whatever its schedule, when the time for that has come. It then comes again
+ * at `nextProbeAt`.
+ */
+export async function claimProbe(
+  db: Db,
+  webhookId: string,
+  lease: Lease,
+  nextProbeAt: Date,
+): Promise<readonly ClaimedDelivery[]> {
+  const { rows } = await sql<ClaimedDelivery>`
+    with probed as (
+      update webhook set probe_at = ${nextProbeAt}
+      where webhook_id = ${webhookId} and is_enabled and probe_at <= ${lease.at}
+        and (paused_until is null or paused_until <= ${lease.at})
+      returning webhook_id
+    ), oldest as (
+      select d.sequence from webhook_delivery d join probed on probed.webhook_id = d.webhook_id
+      where d.status = 'WAITING' and ${isFree('d', lease.at)} and ${isNextInLine('d')}
+      order by d.sequence limit 1 for update of d skip locked
+    )
+    ${takeLease('oldest', lease)}`.execute(db)
+  return rows
+}
+
+/** Ends a delivery that was received; nothing happens when the lease has passed to another process. */
+export async function storeDelivered(db: Db, sequence: string, leaseId: string, at: Date): Promise<void> {
+  await sql`
+    update webhook_delivery set status = 'DELIVERED', attempts = attempts + 1, lease_id = null, leased_until = null, last_error = null,
+      finished_at = ${at}
+    where sequence = ${sequence} and lease_id = ${leaseId} and status = 'WAITING'`.execute(db)
+}
+
+export interface DeliveryFailure {
+  readonly attempts: number
+  /** Null when it was the last attempt. */
+  readonly nextAttemptAt: Date | null
+  readonly reason: string
+  readonly at: Date
+}
+
+/** Schedules the next attempt, or ends the delivery as dead; nothing happens when the lease has passed to another process. */
+export async function storeFailed(db: Db, sequence: string, leaseId: string, failure: DeliveryFailure): Promise<void> {
+  const { attempts, nextAttemptAt, reason, at } = failure
+  await sql`
+    update webhook_delivery set status = case when ${nextAttemptAt}::timestamptz is null then 'DEAD' else 'WAITING' end,
+      attempts = ${attempts}, scheduled_at = coalesce(${nextAttemptAt}::timestamptz, scheduled_at),
+      next_attempt_at = coalesce(${nextAttemptAt}::timestamptz, next_attempt_at), lease_id = null, leased_until = null,
+      last_error = ${reason}, finished_at = case when ${nextAttemptAt}::timestamptz is null then ${at}::timestamptz end
+    where sequence = ${sequence} and lease_id = ${leaseId} and status = 'WAITING'`.execute(db)
+}
+
+export interface DeliveryRow {
+  readonly sequence: string
+  readonly deliveryId: string
+  readonly objectId: string
+  /** JSON. */
+  readonly payload: string
+  readonly status: DeliveryStatus
+  readonly attempts: number
+  readonly nextAttemptAt: Date
+  readonly lastError: string | null
+  readonly createdAt: Date
+  readonly finishedAt: Date | null
+}
+
+export interface DeliveryFilter {
+  readonly status: DeliveryStatus | null
+  /** Only those older than this sequence. */
+  readonly before: string | null
+  readonly limit: number
+}
+
+/** Deliveries of a webhook, newest first. */
+export async function listDeliveries(db: Db, webhookId: string, filter: DeliveryFilter): Promise<readonly DeliveryRow[]> {
+  return db
+    .selectFrom('webhook_delivery')
+    .select([
+      'sequence',
+      'delivery_id as deliveryId',
+      'object_id as objectId',
+      'payload',
+      'status',
+      'attempts',
+      'next_attempt_at as nextAttemptAt',
+      'last_error as lastError',
+      'created_at as createdAt',
+      'finished_at as finishedAt',
+    ])
+    .where('webhook_id', '=', webhookId)
+    .where(sql<boolean>`(${filter.status}::text is null or status = ${filter.status})`)
+    .where(sql<boolean>`(${filter.before}::bigint is null or sequence < ${filter.before})`)
+    .orderBy('sequence', 'desc')
+    .limit(filter.limit)
+    .execute()
+}
+
+/** Makes a delivery wait again, from its first attempt on and with the same id, or one that waits due at once. False when there is none. */
+export async function replayDelivery(db: Db, webhookId: string, deliveryId: string): Promise<boolean> {
+  const { rows } = await sql`
+    update webhook_delivery set status = 'WAITING', attempts = case when status = 'WAITING' then attempts else 0 end,
+      scheduled_at = case when status = 'WAITING' then scheduled_at else 'epoch' end, next_attempt_at = 'epoch', finished_at = null
+    where webhook_id = ${webhookId} and delivery_id = ${deliveryId} returning sequence`.execute(db)
+  return rows.length === 1
+}
+
+/** Makes up to `limit` dead deliveries wait again, oldest first, and returns how many. */
+export async function replayDeadDeliveries(db: Db, webhookId: string, limit: number): Promise<number> {
+  const { rows } = await sql`
+    update webhook_delivery set status = 'WAITING', attempts = 0, scheduled_at = 'epoch', next_attempt_at = 'epoch', finished_at = null
+    where sequence in (
+      select sequence from webhook_delivery where webhook_id = ${webhookId} and status = 'DEAD' order by sequence limit ${limit}
+      for update skip locked
+    ) returning sequence`.execute(db)
+  return rows.length
+}
+
+/** Deletes up to `limit` deliveries of a webhook that was deleted. */
+export async function deleteDeliveriesOf(db: Db, webhookId: string, limit: number): Promise<number> {
+  const { rows } = await sql`
+    delete from webhook_delivery where sequence in (
+      select sequence from webhook_delivery where webhook_id = ${webhookId} order by sequence limit ${limit} for update skip locked
+    ) returning sequence`.execute(db)
+  return rows.length
+}
+
+/** Deletes up to `limit` deliveries made before `before`, all but those that an enabled webhook still tries. */
+export async function deleteOldDeliveries(db: Db, before: Date, limit: number): Promise<number> {
+  const { rows } = await sql`
+    delete from webhook_delivery where sequence in (
+      select d.sequence from webhook_delivery d where d.created_at <= ${before} and (
+        d.status <> 'WAITING' or not exists (select from webhook w where w.webhook_id = d.webhook_id and w.is_enabled)
+      ) order by d.created_at limit ${limit} for update of d skip locked
+    ) returning sequence`.execute(db)
+  return rows.length
+}
+
+export interface PushRegistrationRow {
+  readonly activationId: string
+  readonly platform: 'apns' | 'fcm' | 'hms'
+  readonly environment: 'development' | 'production' | null
+  /** sealed */
+  readonly pushToken: Buffer
+}
+
+/** Where push messages to a user go: the registrations of their active phones. */
+export async function listPushRegistrations(
+  db: Db,
+  applicationId: string,
+  userId: string,
+): Promise<readonly PushRegistrationRow[]> {
+  return db
+    .selectFrom('push_registration as p')
+    .innerJoin('activation as a', 'a.activation_id', 'p.activation_id')
+    .select(['p.activation_id as activationId', 'p.platform', 'p.environment', 'p.push_token as pushToken'])
+    .where('a.application_id', '=', applicationId)
+    .where('a.user_id', '=', userId)
+    .where('a.state', '=', 'ACTIVE')
+    .execute()
+}
+
+const isFree = (table: string, at: Date): RawBuilder<boolean> => {
+  const leasedUntil = sql.ref(`${table}.leased_until`)
+  return sql<boolean>`(${leasedUntil} is null or ${leasedUntil} <= ${at})`
+}
+
+/** Deliveries of one object go in their order: each waits for the end of all before it. */
+const isNextInLine = (table: string): RawBuilder<boolean> => sql<boolean>`not exists (
+        select from webhook_delivery earlier where earlier.webhook_id = ${sql.ref(`${table}.webhook_id`)}
+          and earlier.object_id = ${sql.ref(`${table}.object_id`)} and earlier.status = 'WAITING'
+          and earlier.sequence < ${sql.ref(`${table}.sequence`)}
+      )`
+
+const takeLease = (source: string, { leaseId, until }: Lease): RawBuilder<unknown> => sql`
+    update webhook_delivery d set lease_id = ${leaseId}, leased_until = ${until}
+    from ${sql.ref(source)} where d.sequence = ${sql.ref(`${source}.sequence`)}
+    returning d.sequence, d.delivery_id as "deliveryId", d.webhook_id as "webhookId", d.object_id as "objectId", d.payload, d.attempts,
+      d.scheduled_at as "scheduledAt"`

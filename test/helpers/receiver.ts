@@ -1,0 +1,77 @@
+// The bank's receiver of webhooks: a real HTTP server that keeps what it got and answers as told (cloud §9).
+import { createHmac } from 'node:crypto'
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface Received {
+  readonly id: string
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+  /** The parsed body. */
+  readonly json: Readonly<Record<string, unknown>>
+  readonly path: string
+}
+
+export interface Receiver {
+  /** http://127.0.0.1:PORT/hook */
+  readonly url: string
+  /** Everything received, in order. */
+  readonly received: readonly Received[]
+  /** How it answers from now on; by default 200. */
+  readonly answerWith: (answer: Answer) => void
+  /** Takes everything received so far and starts anew. */
+  readonly take: () => Received[]
+  /** Closes the port. */
+  readonly goDown: () => Promise<void>
+  /** Listens on the same port again. */
+  readonly comeUp: () => Promise<void>
+}
+
+/** A status, or an answer of any kind; a function that does nothing never answers. */
+export type Answer = number | ((request: Received, response: ServerResponse) => void)
+
+/** Starts a receiver; it ends with the process or with goDown. */
+export async function startReceiver(): Promise<Receiver> {
+  const received: Received[] = []
+  let answer: Answer = 200
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const text = Buffer.concat(chunks).toString('utf8')
+      const { headers, url: path = '' } = request
+      const one = { id: String(headers['webhook-id']), headers, text, json: JSON.parse(text) as Received['json'], path }
+      received.push(one)
+      if (typeof answer === 'number') response.writeHead(answer).end('thank you')
+      else answer(one, response)
+    })
+  })
+  const listen = (port: number) => new Promise<void>((resolve) => void server.listen(port, '127.0.0.1', resolve))
+  await listen(0)
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}/hook`,
+    received,
+    answerWith: (next) => {
+      answer = next
+    },
+    take: () => received.splice(0),
+    goDown: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+    comeUp: () => listen(port),
+  }
+}
+
+/** The signatures of a message under `whsec_` secrets, as the header should have them; written from docs/WEBHOOKS.md. */
+export function signaturesOf({ headers, text }: Received, ...secrets: readonly string[]): string {
+  const signed = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${text}`
+  const sign = (secret: string) =>
+    createHmac('sha256', Buffer.from(secret.replace('whsec_', ''), 'base64'))
+      .update(signed)
+      .digest('base64')
+  return secrets.map((secret) => `v1,${sign(secret)}`).join(' ')
+}

@@ -1,0 +1,600 @@
+// The delivery of webhooks: order, ids, signatures, retries, and what happens when receivers or processes fail (cloud §9).
+import { sql } from 'kysely'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { runHousekeeping } from '../../src/domain/housekeeping.ts'
+import { deliverDue } from '../../src/domain/webhook-delivery.ts'
+import { startWebhookDelivery } from '../../src/domain/webhook-loop.ts'
+import { inTransaction } from '../../src/storage/database.ts'
+import { claimDeliveries, storeFailed } from '../../src/storage/webhook-deliveries.ts'
+import { startTestServer, type TestServer } from '../helpers/app.ts'
+import { HOUR, MINUTE, SECOND } from '../helpers/expectations.ts'
+import { member } from '../helpers/http.ts'
+import { CREATED_AT, endOperation, failOperation, insertOperation } from '../helpers/operations.ts'
+import { type Received, type Receiver, signaturesOf, startReceiver } from '../helpers/receiver.ts'
+import { expectOk, openWorld, type World } from '../helpers/world.ts'
+
+let server: TestServer
+let world: World
+let receiver: Receiver
+beforeAll(async () => {
+  const env = { PAWL_WEBHOOK_ALLOW_HTTP: 'true', PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true' }
+  server = await startTestServer({ env, deliversWebhooks: false })
+  world = await openWorld({
+    urls: [server.url],
+    admin: `${server.admin.user}:${server.admin.password}`,
+    advance: (milliseconds) => server.clock.advance(milliseconds),
+    close: () => server.close(),
+  })
+  receiver = await startReceiver()
+})
+afterAll(async () => {
+  await receiver.goDown()
+  await world.close()
+})
+
+/** Each test has the installation to itself: webhooks of others are gone with their deliveries. */
+beforeEach(async () => {
+  const { webhooks } = expectOk(await world.bank.call('GET', '/admin/webhooks')).json as { webhooks: { id: string }[] }
+  for (const { id } of webhooks) expectOk(await world.bank.call('DELETE', `/admin/webhooks/${id}`))
+  receiver.answerWith(200)
+  receiver.take()
+})
+
+interface Hook {
+  readonly id: string
+  readonly secret: string
+}
+
+const createHook = async (more: Readonly<Record<string, unknown>> = {}): Promise<Hook> => {
+  const body = { application: 'test-app', name: 'hook', kind: 'OPERATION', url: receiver.url, attributes: ['status'], ...more }
+  return expectOk(await world.bank.call('POST', '/admin/webhooks', body)).json as unknown as Hook
+}
+const readHook = async ({ id }: Hook): Promise<Readonly<Record<string, unknown>>> =>
+  expectOk(await world.bank.call('GET', `/admin/webhooks/${id}`)).json as Readonly<Record<string, unknown>>
+const listDeliveries = async ({ id }: Hook, query = ''): Promise<readonly Readonly<Record<string, unknown>>[]> =>
+  member(expectOk(await world.bank.call('GET', `/admin/webhooks/${id}/deliveries${query}`)).json, 'deliveries') as never
+const replay = async ({ id }: Hook, what: object): Promise<unknown> =>
+  member(expectOk(await world.bank.call('POST', `/admin/webhooks/${id}/deliveries`, what)).json, 'replayed')
+const change = ({ id }: Hook, more: Readonly<Record<string, unknown>> = {}) =>
+  world.bank.call('PUT', `/admin/webhooks/${id}`, { name: 'hook', url: receiver.url, attributes: ['status'], ...more })
+
+const deliver = (): Promise<number> => deliverDue(server.context)
+const newOperation = (more = {}): Promise<string> => insertOperation(server.context.db, { applicationId: 'test-app', ...more })
+const statusesOf = (received: readonly Received[]): unknown[] =>
+  received.map(({ json }) => json['status'] ?? json['activationStatus'])
+
+describe('a message', () => {
+  test('of an operation has type, id and the attributes that were asked for, with times in milliseconds', async () => {
+    const attributes = [
+      'userId',
+      'applications',
+      'operationType',
+      'parameters',
+      'additionalData',
+      'activationFlag',
+      'status',
+      'data',
+      'failureCount',
+      'maxFailureCount',
+      'signatureType',
+      'externalId',
+      'timestampCreated',
+      'timestampExpires',
+      'timestampFinalized',
+      'statusReason',
+      'template',
+      'language',
+      'pushTokens',
+    ]
+    const bare = await createHook({ attributes: [] })
+    await createHook({ attributes })
+    const operationId = await newOperation()
+    await deliver()
+    await endOperation(server.context.db, operationId, 'APPROVED')
+    await deliver()
+    const bodies = receiver.take().map(({ text }) => JSON.parse(text) as Record<string, unknown>)
+    const full = {
+      type: 'OPERATION',
+      operationId,
+      userId: 'alice',
+      applications: ['test-app'],
+      operationType: 'authorize_payment',
+      parameters: { amount: '10' },
+      additionalData: { channel: 'web' },
+      status: 'PENDING',
+      data: 'A1*A10EUR',
+      failureCount: 0,
+      maxFailureCount: 5,
+      signatureType: ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'],
+      externalId: 'external',
+      timestampCreated: CREATED_AT,
+      timestampExpires: CREATED_AT + 300_000,
+      template: 'payment',
+      language: 'en',
+      pushTokens: [],
+    }
+    expect(bodies.filter((body) => body['status'] !== undefined)).toEqual([
+      full,
+      { ...full, status: 'APPROVED', timestampFinalized: CREATED_AT + 1_000 },
+    ])
+    expect(bodies.filter((body) => body['status'] === undefined)).toEqual([
+      { type: 'OPERATION', operationId },
+      { type: 'OPERATION', operationId },
+    ])
+    expect(await readHook(bare)).toMatchObject({ delivered: 2, waiting: 0, dead: 0, failuresInRow: 0, lagSeconds: 0 })
+  })
+
+  test('is sent for each change of an activation, with its attributes', async () => {
+    const attributes = [
+      'userId',
+      'activationName',
+      'deviceInfo',
+      'platform',
+      'protocol',
+      'activationFlags',
+      'activationStatus',
+      'blockedReason',
+      'applicationId',
+    ]
+    await createHook({ kind: 'ACTIVATION', attributes })
+    const { userId, phone } = await world.activePhone('3.3')
+    expectOk(await phone.send(phone.prepareValidation()))
+    expectOk(await world.bank.change(userId, 'BLOCK', { blockReason: 'LOST' }))
+    expectOk(await world.bank.change(userId, 'UNBLOCK'))
+    expectOk(await world.bank.remove(userId))
+    await deliver()
+    const received = receiver.take()
+    expect(statusesOf(received)).toEqual(['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'ACTIVE', 'REMOVED'])
+    const { activationId } = phone.state
+    expect(received[0]?.json).toEqual({
+      type: 'ACTIVATION',
+      activationId,
+      userId,
+      protocol: 'powerauth',
+      activationFlags: [],
+      activationStatus: 'CREATED',
+      applicationId: 'test-app',
+    })
+    expect(received[3]?.json).toMatchObject({
+      activationId,
+      userId,
+      activationName: expect.any(String) as unknown,
+      platform: expect.any(String) as unknown,
+      blockedReason: 'LOST',
+    })
+  })
+
+  test('is sent when an activation runs out and when one is blocked by wrong codes', async () => {
+    await createHook({ kind: 'ACTIVATION', attributes: ['activationStatus', 'blockedReason'] })
+    const { phone } = await world.activePhone('3.3')
+    await world.register()
+    for (let i = 0; i < 5; i += 1) await phone.send(phone.prepareValidation({ wrongKeys: { knowledge: new Uint8Array(16) } }))
+    server.clock.advance(10 * MINUTE)
+    await runHousekeeping(server.context)
+    await deliver()
+    const bodies = receiver.take().map(({ json }) => json)
+    expect(bodies).toContainEqual(expect.objectContaining({ activationStatus: 'BLOCKED', blockedReason: 'MAX_FAILED_ATTEMPTS' }))
+    expect(bodies.filter(({ activationStatus }) => activationStatus === 'REMOVED')).toHaveLength(1)
+  })
+
+  test('carries the push tokens of the user, sealed in the database until then', async () => {
+    await createHook({ attributes: ['pushTokens'] })
+    const { userId, phone } = await world.activePhone('3.3')
+    const { activationId } = phone.state
+    const { db, recordKeys } = server.context
+    const sealed = recordKeys.seal({ table: 'push_registration', column: 'push_token', row: activationId }, Buffer.from('token'))
+    await sql`insert into push_registration (activation_id, platform, environment, push_token, updated_at)
+      values (${activationId}, 'apns', 'production', ${sealed}, now())`.execute(db)
+    const operationId = await newOperation({ userId })
+    await deliver()
+    const pushTokens = [{ activationId, platform: 'apns', environment: 'production', token: 'token' }]
+    expect(receiver.take().map(({ json }) => json)).toEqual([{ type: 'OPERATION', operationId, pushTokens }])
+  })
+
+  test.each(['{"a":"\\ud800"}', '{"a":"\\u0000"}', '{"a":"\\"\\\\\\n*{}\\u202e"}', '{}'])(
+    'has parameters that are hard to write: %s',
+    async (parameters) => {
+      await createHook({ attributes: ['parameters'] })
+      await newOperation({ parameters })
+      await deliver()
+      expect(receiver.take().map(({ json }) => json['parameters'])).toEqual([JSON.parse(parameters)])
+    },
+  )
+
+  test('carries one id in two headers, the second it was sent, and a signature over both and the body', async () => {
+    const hook = await createHook()
+    await newOperation()
+    const before = Math.floor(Date.now() / 1000)
+    await deliver()
+    const [received] = receiver.take()
+    if (!received) throw new Error('nothing was received')
+    const { headers } = received
+    expect(headers).toMatchObject({ 'content-type': 'application/json', 'webhook-id': headers['idempotency-key'] })
+    expect(received.id).toMatch(/^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/)
+    expect(Number(headers['webhook-timestamp'])).toBeGreaterThanOrEqual(before)
+    expect(headers['webhook-signature']).toBe(signaturesOf(received, hook.secret))
+    expect(headers.authorization).toBeUndefined()
+    expect(received.path).toBe('/hook')
+  })
+
+  test('carries two signatures while the secret is being rotated, and the new one alone afterwards', async () => {
+    const hook = await createHook({ basic: { username: 'pawl', password: 'wörd' } })
+    const rotate = async (more: object): Promise<string> =>
+      String(member(expectOk(await world.bank.call('POST', `/admin/webhooks/${hook.id}/secret`, more)).json, 'secret'))
+    const second = await rotate({ keepPreviousSeconds: 60 })
+    await newOperation()
+    await deliver()
+    server.clock.advance(61 * SECOND)
+    await newOperation()
+    await deliver()
+    const third = await rotate({})
+    await newOperation()
+    await deliver()
+    const received = receiver.take()
+    const secrets = [[second, hook.secret], [second], [third]]
+    expect(received.map(({ headers }) => headers['webhook-signature'])).toEqual(
+      received.map((one, i) => signaturesOf(one, ...(secrets[i] ?? []))),
+    )
+    expect(received).toHaveLength(3)
+    for (const { headers } of received) {
+      expect(headers.authorization).toBe(`Basic ${Buffer.from('pawl:wörd').toString('base64')}`)
+    }
+  })
+})
+
+describe('the outbox', () => {
+  test('takes every change in the order of the commits, and nothing else', async () => {
+    await createHook()
+    const { db } = server.context
+    const operationId = await newOperation()
+    for (let i = 0; i < 2; i += 1) await failOperation(db, operationId)
+    await sql`update operation set additional_data = null, user_id = 'bob' where operation_id = ${operationId}`.execute(db)
+    await endOperation(db, operationId, 'APPROVED')
+    await deliver()
+    expect(statusesOf(receiver.take())).toEqual(['PENDING', 'PENDING', 'PENDING', 'APPROVED'])
+  })
+
+  test('is empty when the change is rolled back', async () => {
+    const hook = await createHook()
+    const operationId = await newOperation()
+    await deliver()
+    const rolledBack = inTransaction(server.context.db, async (tx) => {
+      await sql`update operation set status = 'CANCELED' where operation_id = ${operationId}`.execute(tx)
+      throw new Error('no')
+    })
+    await expect(rolledBack).rejects.toThrow('no')
+    expect(await listDeliveries(hook)).toHaveLength(1)
+  })
+
+  test('is for the application and the kind of the webhook, while it is enabled', async () => {
+    expectOk(await world.bank.createApplication('other-app'))
+    const hooks = [
+      await createHook({ application: 'other-app' }),
+      await createHook({ kind: 'ACTIVATION', attributes: [] }),
+      await createHook({ isEnabled: false }),
+      await createHook(),
+    ]
+    await newOperation()
+    await deliver()
+    expect(receiver.take()).toHaveLength(1)
+    expect(await Promise.all(hooks.map(async (hook) => (await listDeliveries(hook)).length))).toEqual([0, 0, 0, 1])
+  })
+
+  test('forgets what was finished long ago, and what nobody will try', async () => {
+    const hook = await createHook()
+    const disabled = await createHook()
+    await newOperation()
+    expectOk(await change(disabled, { isEnabled: false }))
+    await deliver()
+    server.clock.advance(29 * 24 * HOUR)
+    await runHousekeeping(server.context)
+    expect([await listDeliveries(hook), await listDeliveries(disabled)]).toMatchObject([{ length: 1 }, { length: 1 }])
+    receiver.answerWith(500)
+    await newOperation()
+    await deliver()
+    server.clock.advance(2 * 24 * HOUR)
+    await runHousekeeping(server.context)
+    const { rows } = await sql`select status from webhook_delivery`.execute(server.context.db)
+    // The clock of the database stands still in this test, so the later one is as old; it still has attempts to come.
+    expect(rows).toEqual([{ status: 'WAITING' }])
+    expect(await readHook(hook)).toMatchObject({ delivered: 1, waiting: 1 })
+  })
+})
+
+describe('a failed attempt', () => {
+  test('is repeated with the same id and body, and holds back only what comes after it for the same object', async () => {
+    await createHook()
+    const first = await newOperation()
+    receiver.answerWith((request, response) => response.writeHead(request.json['operationId'] === first ? 500 : 200).end())
+    await endOperation(server.context.db, first, 'APPROVED')
+    const second = await newOperation()
+    await deliver()
+    expect(receiver.take().map(({ json }) => [json['operationId'], json['status']])).toEqual([
+      [first, 'PENDING'],
+      [second, 'PENDING'],
+    ])
+    await endOperation(server.context.db, second, 'REJECTED')
+    await deliver()
+    expect(receiver.take().map(({ json }) => json['operationId'])).toEqual([second])
+    receiver.answerWith(200)
+    server.clock.advance(6 * SECOND)
+    await deliver()
+    expect(receiver.take().map(({ json }) => [json['operationId'], json['status']])).toEqual([
+      [first, 'PENDING'],
+      [first, 'APPROVED'],
+    ])
+  })
+
+  test('comes eight times within a day, then the delivery is dead and goes out of the way; a replay has the same id', async () => {
+    const hook = await createHook()
+    receiver.answerWith(503)
+    const operationId = await newOperation()
+    await endOperation(server.context.db, operationId, 'APPROVED')
+    const gaps: number[] = []
+    for (let attempt = 1; attempt <= 7; attempt += 1) {
+      await deliver()
+      const [waiting] = (await listDeliveries(hook, '?status=WAITING')).slice(-1)
+      expect(waiting).toMatchObject({ attempts: attempt, lastError: 'HTTP 503' })
+      const at = Number(waiting?.['nextAttemptAt'])
+      const now = server.context.platform.now()
+      gaps.push(Math.round((at - now) / SECOND))
+      server.clock.advance(at - now + SECOND)
+    }
+    const expected = [5, 15, 60, 300, 1_800, 14_400, 69_820]
+    gaps.forEach((gap, i) => expect(Math.abs(gap - (expected[i] ?? 0))).toBeLessThanOrEqual(1 + 0.1 * (expected[i] ?? 0)))
+    expect(gaps.reduce((sum, gap) => sum + gap)).toBeGreaterThan(20 * 3_600)
+    receiver.answerWith(({ json }, response) => response.writeHead(json['status'] === 'PENDING' ? 503 : 200).end())
+    await deliver()
+    const all = receiver.take()
+    expect(new Set(all.slice(0, 8).map(({ id, text }) => id + text)).size).toBe(1)
+    expect(statusesOf(all.slice(8))).toEqual(['APPROVED'])
+    const [dead] = await listDeliveries(hook, '?status=DEAD')
+    expect(dead).toMatchObject({ id: all[0]?.id, objectId: operationId, objectStatus: 'PENDING', attempts: 8 })
+    expect(await readHook(hook)).toMatchObject({ dead: 1, delivered: 1, waiting: 0 })
+    expect(server.log()).toContain('webhook delivery given up')
+    receiver.answerWith(200)
+    expect(await replay(hook, { status: 'DEAD' })).toBe(1)
+    await deliver()
+    expect(receiver.take()).toMatchObject([{ id: all[0]?.id, text: all[0]?.text }])
+    expect(await readHook(hook)).toMatchObject({ dead: 0, delivered: 2 })
+    expect(await replay(hook, { deliveryId: all[0]?.id })).toBe(1)
+    await deliver()
+    expect(receiver.take().map(({ id }) => id)).toEqual([all[0]?.id])
+  })
+
+  test('of a receiver that was down for long is forgotten with its first success: all that waits is due at once', async () => {
+    const hook = await createHook()
+    await receiver.goDown()
+    const operations = await Promise.all(Array.from({ length: 20 }, () => newOperation()))
+    for (const wait of [6, 17, 67]) {
+      await deliver()
+      server.clock.advance(wait * SECOND)
+    }
+    for (const operationId of operations) await endOperation(server.context.db, operationId, 'APPROVED')
+    await deliver()
+    expect(await readHook(hook)).toMatchObject({ waiting: 40, failuresInRow: 80 })
+    await receiver.comeUp()
+    expect(await deliver()).toBe(0)
+    // No delivery is due for five minutes; a probe finds out that the receiver is back.
+    server.clock.advance(MINUTE)
+    expect(await deliver()).toBe(40)
+    const received = receiver.take()
+    for (const operationId of operations) {
+      expect(statusesOf(received.filter(({ json }) => json['operationId'] === operationId))).toEqual(['PENDING', 'APPROVED'])
+    }
+    expect(await readHook(hook)).toMatchObject({ waiting: 0, delivered: 40, failuresInRow: 0 })
+  })
+
+  test('ahead of its schedule does not count', async () => {
+    const hook = await createHook()
+    const poison = await newOperation()
+    receiver.answerWith(500)
+    for (const wait of [6, 17, 67]) {
+      await deliver()
+      server.clock.advance(wait * SECOND)
+    }
+    await deliver()
+    const before = await listDeliveries(hook)
+    expect(before).toMatchObject([{ attempts: 4 }])
+    for (let probe = 0; probe < 3; probe += 1) {
+      server.clock.advance(61 * SECOND)
+      expect(await deliver()).toBe(1)
+    }
+    receiver.answerWith(({ json }, response) => response.writeHead(json['operationId'] === poison ? 500 : 200).end())
+    await newOperation()
+    // The new one, and because of its success the old one once more.
+    expect(await deliver()).toBe(2)
+    expect((await listDeliveries(hook)).filter(({ objectId }) => objectId === poison)).toEqual(before)
+  })
+
+  test.each([301, 302, 307, 308])('is an answer %i: redirects are not followed', async (status) => {
+    const hook = await createHook()
+    const elsewhere = await startReceiver()
+    receiver.answerWith((_request, response) => response.writeHead(status, { location: elsewhere.url }).end())
+    await newOperation()
+    await deliver()
+    expect(await listDeliveries(hook)).toMatchObject([{ status: 'WAITING', attempts: 1, lastError: `HTTP ${status}` }])
+    expect(elsewhere.received).toEqual([])
+    await elsewhere.goDown()
+  })
+
+  test('with 410 disables the webhook until an administrator enables it again', async () => {
+    const hook = await createHook()
+    receiver.answerWith(410)
+    await newOperation()
+    await deliver()
+    expect(await readHook(hook)).toMatchObject({ isEnabled: false, disabledReason: 'HTTP 410', waiting: 1 })
+    expect(server.log()).toContain('webhook disabled')
+    receiver.answerWith(200)
+    await newOperation()
+    server.clock.advance(HOUR)
+    expect(await deliver()).toBe(0)
+    const enabled = expectOk(await change(hook, { isEnabled: true })).json
+    expect(enabled).not.toHaveProperty('disabledReason')
+    expect(await deliver()).toBe(1)
+    expect(await readHook(hook)).toMatchObject({ isEnabled: true, waiting: 0, failuresInRow: 0 })
+  })
+
+  test.each([
+    ['in seconds', '120', 120],
+    ['as a date', () => new Date(server.context.platform.now() + 300_000).toUTCString(), 300],
+    ['of a day, taken as an hour', '86400', 3_600],
+  ])('with Retry-After %s holds the whole webhook back', async (_title, value, seconds) => {
+    const hook = await createHook()
+    const header = typeof value === 'string' ? value : value()
+    receiver.answerWith((_request, response) => response.writeHead(429, { 'retry-after': header }).end())
+    await newOperation()
+    await deliver()
+    receiver.answerWith(200)
+    await newOperation()
+    server.clock.advance((seconds - 5) * SECOND)
+    expect(await deliver()).toBe(0)
+    server.clock.advance(6 * SECOND)
+    expect(await deliver()).toBe(2)
+    expect(await readHook(hook)).toMatchObject({ delivered: 2 })
+  })
+
+  test.each(['0', '-5', 'soon', '', '1e3'])('with Retry-After %j waits as if there were none', async (value) => {
+    await createHook()
+    receiver.answerWith((_request, response) => response.writeHead(503, { 'retry-after': value }).end())
+    await newOperation()
+    await deliver()
+    receiver.answerWith(200)
+    server.clock.advance(6 * SECOND)
+    expect(await deliver()).toBe(1)
+  })
+
+  test('is none when the answer is long or empty, as long as its status is 2xx', async () => {
+    const hook = await createHook()
+    receiver.answerWith((_request, response) => response.writeHead(202).end('x'.repeat(1_000_000)))
+    await newOperation()
+    await deliver()
+    receiver.answerWith(204)
+    await newOperation()
+    await deliver()
+    expect(await readHook(hook)).toMatchObject({ delivered: 2, waiting: 0 })
+  })
+
+  test('says in log and list what went wrong, but no secret and no path of the receiver', async () => {
+    const basic = { username: 'pawl', password: 'password of the receiver' }
+    const hook = await createHook({ url: receiver.url.replace('/hook', '/secret-path?token=secret-token'), basic })
+    await receiver.goDown()
+    await newOperation()
+    await deliver()
+    await receiver.comeUp()
+    const [failed] = await listDeliveries(hook)
+    expect(failed?.['lastError']).toMatch(/^no answer from http:\/\/127\.0\.0\.1:\d+ \(ECONNREFUSED\)$/)
+    expect(server.log()).toContain('webhook attempt failed')
+    const encoded = Buffer.from(`${basic.username}:${basic.password}`).toString('base64')
+    for (const secret of [hook.secret, hook.secret.slice(6), basic.password, encoded, 'secret-path', 'secret-token']) {
+      expect(server.log()).not.toContain(secret)
+    }
+  })
+
+  test('is one whose secret does not open: the webhook waits, others go on', async () => {
+    const broken = await createHook()
+    const other = await createHook()
+    await sql`update webhook set secret = ${Buffer.alloc(60)} where webhook_id = ${broken.id}`.execute(server.context.db)
+    await newOperation()
+    await deliver()
+    expect(await readHook(other)).toMatchObject({ delivered: 1 })
+    expect(await listDeliveries(broken)).toMatchObject([{ status: 'WAITING', attempts: 1 }])
+    expect(server.log()).toContain('webhook cannot be sent')
+  })
+})
+
+describe('a target that is not allowed', () => {
+  const deliverStrictly = (more: object) => {
+    const { context } = server
+    return deliverDue({ ...context, settings: { ...context.settings, ...more } })
+  }
+
+  test.each(['127.0.0.1', 'localhost', '[::1]', '[::ffff:127.0.0.1]', '2130706433', '0x7f.1', '10.0.0.1', '169.254.169.254'])(
+    'is %s: no connection is made',
+    async (host) => {
+      const { port } = new URL(receiver.url)
+      const hook = await createHook({ url: `http://${host}:${port}/hook` })
+      await newOperation()
+      await deliverStrictly({ webhookAllowPrivateAddresses: false })
+      expect(receiver.received).toEqual([])
+      const [refused] = await listDeliveries(hook)
+      expect(refused).toMatchObject({ status: 'WAITING', attempts: 1 })
+      expect(refused?.['lastError']).toContain('not a public address')
+    },
+  )
+
+  test('is http: nothing is sent', async () => {
+    const hook = await createHook()
+    await newOperation()
+    await deliverStrictly({ webhookAllowHttp: false })
+    expect(receiver.received).toEqual([])
+    expect(await listDeliveries(hook)).toMatchObject([{ lastError: 'http is not allowed' }])
+  })
+})
+
+describe('several processes', () => {
+  test('deliver everything once when nothing fails, in order', async () => {
+    await createHook()
+    const { db } = server.context
+    const operations = await Promise.all(Array.from({ length: 60 }, () => newOperation()))
+    for (const operationId of operations) {
+      await failOperation(db, operationId)
+      await endOperation(db, operationId, 'APPROVED')
+    }
+    await Promise.all(Array.from({ length: 3 }, deliver))
+    const received = receiver.take()
+    expect(received).toHaveLength(180)
+    expect(new Set(received.map(({ id }) => id)).size).toBe(180)
+    for (const operationId of operations) {
+      expect(statusesOf(received.filter(({ json }) => json['operationId'] === operationId))).toEqual([
+        'PENDING',
+        'PENDING',
+        'APPROVED',
+      ])
+    }
+  })
+
+  test('take over what one of them held when it was killed, after its lease; its late word changes nothing', async () => {
+    const hook = await createHook()
+    const { db, platform } = server.context
+    await newOperation()
+    const lease = { leaseId: 'killed', at: new Date(platform.now()), until: new Date(platform.now() + 30 * SECOND) }
+    const [held] = await claimDeliveries(db, hook.id, lease, 10)
+    expect(await deliver()).toBe(0)
+    server.clock.advance(31 * SECOND)
+    const failure = { attempts: 1, nextAttemptAt: null, reason: 'late', at: new Date(platform.now()) }
+    let isLate = false
+    receiver.answerWith((_request, response) => {
+      void storeFailed(db, held?.sequence ?? '', 'killed', failure).then(() => {
+        isLate = true
+        response.end()
+      })
+    })
+    expect(await deliver()).toBe(1)
+    expect(isLate).toBe(true)
+    expect(await listDeliveries(hook)).toMatchObject([{ id: held?.deliveryId, status: 'DELIVERED', attempts: 1 }])
+  })
+})
+
+test('a receiver that never answers holds up no other webhook, and is given up after ten seconds', async () => {
+  const silent = await startReceiver()
+  silent.answerWith(() => undefined)
+  const slow = await createHook({ url: silent.url })
+  const quick = await createHook()
+  const stop = startWebhookDelivery(server.context)
+  try {
+    const since = performance.now()
+    for (let i = 0; i < 40; i += 1) await newOperation()
+    await expect.poll(() => receiver.received.length, { timeout: 9_000 }).toBe(40)
+    await newOperation()
+    await expect.poll(() => receiver.received.length, { timeout: 5_000 }).toBe(41)
+    expect(performance.now() - since).toBeLessThan(9_000)
+    expect(await readHook(quick)).toMatchObject({ dead: 0 })
+    await expect.poll(async () => (await readHook(slow))['failuresInRow'], { timeout: 15_000 }).toBe(16)
+    const deliveries = await listDeliveries(slow)
+    expect(deliveries.map(({ lastError }) => lastError)).toContain(`no answer from ${new URL(silent.url).origin} within 10 s`)
+  } finally {
+    await stop()
+    await silent.goDown()
+  }
+})
