@@ -16,8 +16,8 @@ beforeAll(async () => {
   bank = createBank(server.url, `${server.admin.user}:${server.admin.password}`)
   expectOk(await bank.createApplication('one'))
   for (const role of ['integration', 'internal', 'admin']) {
-    const created = expectOk(await bank.call('POST', '/admin/users', { username: role, role, application: 'one' }))
-    credentials[role] = `${role}:${String(member(created.json, 'password'))}`
+    const created = expectOk(await bank.call('POST', '/admin/users', { username: `the-${role}`, role, application: 'one' }))
+    credentials[role] = `the-${role}:${String(member(created.json, 'password'))}`
   }
 })
 afterAll(() => server.close())
@@ -121,7 +121,7 @@ describe('a webhook', () => {
     expect(await readAll()).toEqual(before)
   })
 
-  test.each<[string, object]>([
+  test.each<[string, Readonly<Record<string, unknown>>]>([
     ['name', { name: '' }],
     ['name', { name: 'a\u0000b' }],
     ['name', { name: 'x'.repeat(256) }],

@@ -1,0 +1,36 @@
+// Webhooks and their dead letters from the command line, on the configured database (an embedded one only while its server is stopped):
+//   node scripts/webhooks.ts list
+//   node scripts/webhooks.ts replay WEBHOOK_ID [DELIVERY_ID]
+// The second lets one delivery, or all dead ones, wait again; a running server sends them.
+import { replayDeliveries } from '../src/domain/webhook.ts'
+import type { Db } from '../src/storage/database.ts'
+import { listWebhooks } from '../src/storage/webhooks.ts'
+import { withDatabase } from './open-database.ts'
+
+const [command, webhookId, deliveryId] = process.argv.slice(2)
+
+if (command === 'list') await withDatabase({ mustExist: true }, ({ db }) => list(db))
+else if (command === 'replay' && webhookId !== undefined)
+  await withDatabase({ mustExist: true }, ({ db }) => replay(db, webhookId))
+else {
+  process.stderr.write('give list, or replay WEBHOOK_ID [DELIVERY_ID]\n')
+  process.exitCode = 1
+}
+
+async function list(db: Db): Promise<void> {
+  for (const webhook of await listWebhooks(db, null)) {
+    const { applicationId, name, kind, isEnabled, disabledReason, waiting, delivered, dead, failuresInRow } = webhook
+    const state = isEnabled ? 'enabled' : `disabled${disabledReason === null ? '' : ` (${disabledReason})`}`
+    const since = webhook.waitingSince === null ? '' : ` since ${webhook.waitingSince.toISOString()}`
+    print(`${webhook.webhookId} ${kind} of ${applicationId}, ${JSON.stringify(name)}, ${state}`)
+    print(`  ${waiting} waiting${since}, ${delivered} delivered, ${dead} dead, ${failuresInRow} failures in a row`)
+  }
+}
+
+async function replay(db: Db, id: string): Promise<void> {
+  print(`${await replayDeliveries({ db }, id, deliveryId)} replayed`)
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
