@@ -1,7 +1,7 @@
 // Writes docs/CONFIG.md and .env.example from the table of settings in src/config.ts: node scripts/config-docs.ts
 import { writeFileSync } from 'node:fs'
 import { SECRET_SETTINGS, SETTINGS } from '../src/config.ts'
-import type { SecretSetting, Setting } from '../src/config.ts'
+import type { SecretSetting, Setting } from '../src/config-kinds.ts'
 
 const root = new URL('..', import.meta.url)
 

@@ -1,4 +1,4 @@
-// The kinds of settings: how the text of an environment variable becomes a value, or one line that says what is wrong.
+// Settings and their kinds: how the text of an environment variable becomes a value, or one line that says what is wrong.
 import { isIP } from 'node:net'
 import { parseBase64 } from './lib/base64.ts'
 
@@ -10,6 +10,24 @@ export interface Kind<T = unknown> {
 }
 
 export type Parsed<T> = { readonly value: T } | { readonly problem: string }
+
+/** One row of the table of settings. */
+export interface Setting<T = unknown> {
+  readonly name: string
+  readonly kind: Kind<T>
+  readonly default?: string
+  /** In the documentation, where the default itself would be out of date with the next release. */
+  readonly defaultLabel?: string
+  readonly unit?: 'seconds' | 'milliseconds' | 'connections' | 'attempts' | 'steps' | 'failures' | 'calls' | 'days'
+  readonly description: string
+}
+
+/** A setting that may also come from a file, by the name NAME_FILE. */
+export interface SecretSetting<T = unknown> {
+  readonly name: string
+  readonly kind: Kind<T>
+  readonly description: string
+}
 
 export const matching = (label: string, pattern: RegExp, hint: string): Kind<string> => ({
   label,
@@ -48,6 +66,24 @@ export const publicUrl: Kind<string> = {
     if (!isPlain || !/^https?:\/\//.test(value)) return { problem: `${quote(value)} is not an http or https URL` }
     return value.endsWith('/') ? { problem: `${quote(value)} ends in a slash, leave it out` } : { value }
   },
+}
+
+/** Where pawl itself sends questions; credentials have a setting of their own. */
+export const providerUrl: Kind<string> = {
+  label: 'http(s) URL',
+  parse(value) {
+    const url = URL.canParse(value) ? new URL(value) : undefined
+    const isPlain = url?.username === '' && url.password === '' && url.hash === '' && !/\s/.test(value)
+    return isPlain && /^https?:\/\//.test(value)
+      ? { value }
+      : { problem: `${quote(value)} is not an http or https URL without credentials and fragment` }
+  },
+}
+
+export const authorization: Kind<string> = {
+  label: 'value of an HTTP header',
+  // The value is a secret, so the problem does not repeat it.
+  parse: (value) => (/^[\x20-\x7E]{1,4096}$/.test(value) ? { value } : { problem: 'not 1 to 4096 printable ASCII characters' }),
 }
 
 export const addressList: Kind<readonly string[]> = {

@@ -45,6 +45,8 @@ describe('defaults', () => {
       shutdownTimeoutSeconds: 10,
       statusName: 'pawl',
       statusVersion: expect.stringMatching(/^\d+\.\d+\.\d+/),
+      userInfoTimeoutMs: 3000,
+      activationProviderTimeoutMs: 5000,
       logLevel: 'info',
     })
     expect(Object.keys(secrets)).toEqual([])

@@ -5,15 +5,17 @@ import packageJson from '../package.json' with { type: 'json' }
 import {
   addressList,
   adminPassword,
+  authorization,
   boolean,
   databaseUrl,
   integer,
   masterKey,
   matching,
   oneOf,
+  providerUrl,
   publicUrl,
 } from './config-kinds.ts'
-import type { Kind, Parsed } from './config-kinds.ts'
+import type { Parsed, SecretSetting, Setting } from './config-kinds.ts'
 import { LOG_LEVELS } from './lib/log.ts'
 import type { LogLevel } from './lib/log.ts'
 
@@ -48,6 +50,10 @@ export interface Config {
   readonly templatesFile?: string
   readonly statusName: string
   readonly statusVersion: string
+  readonly userInfoUrl?: string
+  readonly userInfoTimeoutMs: number
+  readonly activationProviderUrl?: string
+  readonly activationProviderTimeoutMs: number
 }
 
 /** Never logged: an object of this type prints as [secret]. */
@@ -56,6 +62,9 @@ export interface Secrets {
   /** 32 bytes. */
   readonly masterKey?: Uint8Array
   readonly adminPassword?: string
+  /** Values of the header Authorization. */
+  readonly userInfoAuthorization?: string
+  readonly activationProviderAuthorization?: string
 }
 
 /** The environment is not usable; `problems` has one line for each fault and no secret value. */
@@ -90,23 +99,6 @@ export function parseConfig(
   if (problems.length > 0) throw new ConfigError(problems)
   // Every member was parsed by the table row of its name, and the table has a row for every member.
   return { config: Object.freeze(config) as unknown as Config, secrets: hide(secrets) }
-}
-
-export interface Setting<T = unknown> {
-  readonly name: string
-  readonly kind: Kind<T>
-  readonly default?: string
-  /** In the documentation, where the default itself would be out of date with the next release. */
-  readonly defaultLabel?: string
-  readonly unit?: 'seconds' | 'connections' | 'attempts' | 'steps' | 'failures' | 'calls' | 'days'
-  readonly description: string
-}
-
-/** A setting that may also come from a file, by the name NAME_FILE. */
-export interface SecretSetting<T = unknown> {
-  readonly name: string
-  readonly kind: Kind<T>
-  readonly description: string
 }
 
 function findUnknownNames(env: Readonly<Record<string, string | undefined>>): string[] {
@@ -336,6 +328,34 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     defaultLabel: 'the version of pawl',
     description: 'Application version in the answer of /pa/v3/status.',
   },
+  userInfoUrl: {
+    name: 'PAWL_USER_INFO_URL',
+    kind: providerUrl,
+    description:
+      'Server of the bank that is asked for claims about a user: POST {applicationId, userId, activationId}, answer a JSON object. ' +
+      'Its claims stand above stored ones of the same name.',
+  },
+  userInfoTimeoutMs: {
+    name: 'PAWL_USER_INFO_TIMEOUT_MS',
+    kind: integer(1, 60_000),
+    default: '3000',
+    unit: 'milliseconds',
+    description: 'How long its answer may take, from the connection to the last byte.',
+  },
+  activationProviderUrl: {
+    name: 'PAWL_ACTIVATION_PROVIDER_URL',
+    kind: providerUrl,
+    description:
+      'Server of the bank that finds the user of an activation without code (DIRECT, CUSTOM): POST {applicationId, type, ' +
+      'identityAttributes, customAttributes}, answer {userId, commit?, customAttributes?}. Without it such activations are refused.',
+  },
+  activationProviderTimeoutMs: {
+    name: 'PAWL_ACTIVATION_PROVIDER_TIMEOUT_MS',
+    kind: integer(1, 60_000),
+    default: '5000',
+    unit: 'milliseconds',
+    description: 'How long its answer may take, from the connection to the last byte.',
+  },
   logLevel: {
     name: 'PAWL_LOG_LEVEL',
     kind: oneOf(LOG_LEVELS),
@@ -362,5 +382,15 @@ export const SECRET_SETTINGS: { readonly [M in keyof Secrets]-?: SecretSetting<N
     name: 'PAWL_ADMIN_PASSWORD',
     kind: adminPassword,
     description: 'Password of the administrator that the first start creates. By default generated and printed once.',
+  },
+  userInfoAuthorization: {
+    name: 'PAWL_USER_INFO_AUTHORIZATION',
+    kind: authorization,
+    description: 'Header `Authorization` of requests to PAWL_USER_INFO_URL, for example `Bearer ...`. By default none is sent.',
+  },
+  activationProviderAuthorization: {
+    name: 'PAWL_ACTIVATION_PROVIDER_AUTHORIZATION',
+    kind: authorization,
+    description: 'The same for PAWL_ACTIVATION_PROVIDER_URL.',
   },
 }

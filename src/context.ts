@@ -6,8 +6,11 @@ import type { MobileTokenParts } from './api/mobile-token/parts.ts'
 import { createOfflineChannel } from './channel/authenticate-offline.ts'
 import { createRecentParties } from './channel/recent-parties.ts'
 import { createDecoy } from './channel/secrets.ts'
+import { createActivationOtps } from './domain/activation-otp.ts'
 import { bootstrapAdmin, createCredentials } from './domain/credential.ts'
+import { createActivationProvider } from './domain/direct-activation.ts'
 import { startHousekeeping } from './domain/housekeeping.ts'
+import { createHttpProvider, type HttpProvider } from './domain/http-provider.ts'
 import { loadInstallationKeys } from './domain/installation-keys.ts'
 import { loadMasterKey } from './domain/master-key.ts'
 import { createRateLimit } from './domain/rate-limit.ts'
@@ -17,6 +20,7 @@ import { installTemplates } from './domain/template-installation.ts'
 import { createTemplateReader } from './domain/template-reader.ts'
 import { createTemplateTexts } from './domain/template-texts.ts'
 import { startWebhookDelivery } from './domain/webhook-loop.ts'
+import { type ClaimsParts, createUserInfoProvider } from './domain/user-info.ts'
 import type { HealthParts } from './http/health.ts'
 import { createEvents } from './lib/events.ts'
 import type { Log } from './lib/log.ts'
@@ -80,6 +84,8 @@ export async function createContext(
       config,
       log,
       credentials,
+      activationOtps: createActivationOtps(installationKeys.credentialHash, platform),
+      ...createProviders(base, config, secrets),
       protocol: v3,
       offline: createOfflineChannel(channel, v3),
       templates: createTemplateReader(db, platform),
@@ -99,3 +105,20 @@ export async function createContext(
     throw error
   }
 }
+
+/** The providers of the bank that the operator configured. */
+function createProviders(parts: ClaimsParts, config: Config, secrets: Secrets) {
+  const userInfo = createOptional(config.userInfoUrl, config.userInfoTimeoutMs, secrets.userInfoAuthorization)
+  const { activationProviderUrl, activationProviderTimeoutMs } = config
+  const activation = createOptional(activationProviderUrl, activationProviderTimeoutMs, secrets.activationProviderAuthorization)
+  return {
+    userInfoProvider: createUserInfoProvider(parts, userInfo),
+    activationProvider: activation && createActivationProvider(activation),
+  }
+}
+
+const createOptional = (
+  url: string | undefined,
+  timeoutMs: number,
+  authorization: string | undefined,
+): HttpProvider | undefined => (url === undefined ? undefined : createHttpProvider({ url, timeoutMs, authorization }))

@@ -9,10 +9,13 @@ import {
   findActivationByCode,
   type ActivationRow,
   storeKeyExchange,
+  type WaitingActivationRow,
 } from '../storage/activations.ts'
 import type { Db } from '../storage/database.ts'
+import { type ActivationOtps, countWrongOtp, createOtpJudge } from './activation-otp.ts'
 import { createAuditEvent } from './audit.ts'
 import { parseActivationCode } from './activation-code.ts'
+import type { CreatedActivation } from './created-activation.ts'
 import type { RecordKeys } from './record-keys.ts'
 import { isExpired } from './registration.ts'
 import { hashActivationCode, openPrivateKey, places } from './secrets.ts'
@@ -23,6 +26,7 @@ export interface ActivationParts {
   readonly recordKeys: RecordKeys
   readonly events: Events
   readonly installationKeys: { readonly codeLookup: KeyObject }
+  readonly activationOtps: ActivationOtps
 }
 
 /** What the device says of itself. */
@@ -52,51 +56,91 @@ export interface ExchangedKeys {
 }
 
 /**
- * Binds a device to the activation that waits for `code` (v3 §8.4): CREATED to PENDING_COMMIT. Throws ACTIVATION_FAILED for an
- * unknown, used or expired code alike; an invalid device key removes the activation.
+ * Binds a device to the activation that waits for `code` (v3 §8.4): CREATED to PENDING_COMMIT, or to ACTIVE when it is committed in this
+ * phase. Throws ACTIVATION_FAILED for an unknown, used or expired code and for the wrong OTP alike; an invalid device key and too many
+ * wrong OTPs remove the activation.
  */
 export async function exchangeKeys(
   parts: ActivationParts,
   agreement: KeyAgreement,
   applicationId: string,
-  code: string,
+  { code, otp }: { readonly code: string; readonly otp: string | null },
   device: DeviceDescription,
 ): Promise<ExchangedKeys> {
-  const { db, platform, recordKeys } = parts
-  const refuse = (reason: string): PawlError => {
-    parts.events.activationRefused({ reason })
-    return new PawlError('ACTIVATION_FAILED', { detail: reason })
+  const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_KEY_EXCHANGE', otp)
+  // A wrong OTP that is counted moves the row under the feet of the right one, at most as often as attempts are allowed.
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const activation = await findWaiting(parts, applicationId, code)
+    const verdict = await judgeOtp(activation)
+    if (verdict === 'MISSING' || verdict === 'UNEXPECTED') throw refuseActivation(parts, `the OTP is ${verdict.toLowerCase()}`)
+    if (verdict === 'WRONG') {
+      if (await countWrongOtp(parts, activation)) throw refuseActivation(parts, 'the OTP is wrong')
+      continue
+    }
+    const to = activation.commitPhase === 'ON_KEY_EXCHANGE' ? 'ACTIVE' : 'PENDING_COMMIT'
+    const bound = await bindDevice(parts, agreement, activation, device, to)
+    if (bound === 'INVALID_DEVICE_KEY') {
+      await remove(parts, activation, bound)
+      throw refuseActivation(parts, 'the device key is not a point of the curve')
+    }
+    if (bound !== 'MOVED') {
+      parts.events.registrationChanged({ activationId: bound.activationId, from: 'CREATED', to, reason: null })
+      return bound
+    }
   }
-  const activation = await findActivationByCode(db, applicationId, hashActivationCode(parts.installationKeys.codeLookup, code))
-  if (parseActivationCode(code) === undefined || activation === undefined) throw refuse('no activation waits for this code')
-  const at = new Date(platform.now())
-  if (isExpired(activation, at.getTime())) throw refuse('the code has expired')
+  throw lostTooManyRaces()
+}
+
+/** An error ACTIVATION_FAILED whose reason the log knows. */
+export function refuseActivation({ events }: Pick<ActivationParts, 'events'>, reason: string): PawlError {
+  events.activationRefused({ reason })
+  return new PawlError('ACTIVATION_FAILED', { detail: reason })
+}
+
+/** Agrees on keys with a device and stores them in its CREATED activation, which moves to `to`; MOVED when it is no longer the one read. */
+export async function bindDevice(
+  { db, platform, recordKeys }: Pick<ActivationParts, 'db' | 'platform' | 'recordKeys'>,
+  agreement: KeyAgreement,
+  activation: CreatedActivation,
+  device: DeviceDescription,
+  to: 'PENDING_COMMIT' | 'ACTIVE',
+): Promise<ExchangedKeys | 'INVALID_DEVICE_KEY' | 'MOVED'> {
   const { activationId, serverPublicKey, userId } = activation
   const serverPrivateKey = openPrivateKey(recordKeys, places.serverPrivateKey(activationId), activation.serverPrivateKey)
   const masterSecret = agreement.agreeMasterSecret(serverPrivateKey, device.devicePublicKey)
-  if (masterSecret === undefined) {
-    await remove(parts, activation, 'INVALID_DEVICE_KEY')
-    throw refuse('the device key is not a point of the curve')
-  }
+  if (masterSecret === undefined) return 'INVALID_DEVICE_KEY'
   const ctrData = platform.randomBytes(16)
-  const isStored = await storeKeyExchange(db, {
-    activationId,
-    rowVersion: activation.rowVersion,
-    protocolVersion: agreement.activationVersion,
-    devicePublicKey: device.devicePublicKey,
-    activationFingerprint: agreement.activationFingerprint(device.devicePublicKey, activationId, serverPublicKey),
-    masterSecret: recordKeys.seal(places.masterSecret(activationId), masterSecret),
-    ctrData: recordKeys.seal(places.ctrData(activationId), ctrData),
-    name: device.name,
-    platform: device.platform?.toLowerCase() || 'unknown',
-    deviceInfo: device.deviceInfo,
-    extras: device.extras,
-    externalId: device.externalId,
-    at,
-  })
-  if (!isStored) throw refuse('another device was faster')
-  parts.events.registrationChanged({ activationId, from: 'CREATED', to: 'PENDING_COMMIT', reason: null })
-  return { activationId, userId, serverPublicKey, ctrData }
+  const at = new Date(platform.now())
+  const isStored = await storeKeyExchange(
+    db,
+    {
+      activationId,
+      rowVersion: activation.rowVersion,
+      to,
+      protocolVersion: agreement.activationVersion,
+      devicePublicKey: device.devicePublicKey,
+      activationFingerprint: agreement.activationFingerprint(device.devicePublicKey, activationId, serverPublicKey),
+      masterSecret: recordKeys.seal(places.masterSecret(activationId), masterSecret),
+      ctrData: recordKeys.seal(places.ctrData(activationId), ctrData),
+      name: device.name,
+      platform: device.platform?.toLowerCase() || 'unknown',
+      deviceInfo: device.deviceInfo,
+      extras: device.extras,
+      externalId: device.externalId,
+      at,
+    },
+    to === 'ACTIVE' ? createAuditEvent(activation, 'registration_committed', {}, at.getTime()) : null,
+  )
+  return isStored ? { activationId, userId, serverPublicKey, ctrData } : 'MOVED'
+}
+
+async function findWaiting(parts: ActivationParts, applicationId: string, code: string): Promise<WaitingActivationRow> {
+  const codeHash = hashActivationCode(parts.installationKeys.codeLookup, code)
+  const activation = await findActivationByCode(parts.db, applicationId, codeHash)
+  if (parseActivationCode(code) === undefined || activation === undefined)
+    throw refuseActivation(parts, 'no activation waits for this code')
+  if (isExpired(activation, parts.platform.now())) throw refuseActivation(parts, 'the code has expired')
+  return activation
 }
 
 /** Removes an activation on its phone's request, whatever state it has reached meanwhile. */
@@ -106,7 +150,7 @@ export async function removeActivation(parts: ActivationParts, activationId: str
     if (activation === undefined || activation.state === 'REMOVED') return
     if (await remove(parts, activation, null)) return
   }
-  throw new PawlError('UNAVAILABLE', { detail: 'lost too many races for one activation', retryAfterSeconds: 1 })
+  throw lostTooManyRaces()
 }
 
 async function remove(parts: ActivationParts, activation: ActivationRow, reason: string | null): Promise<boolean> {
@@ -121,4 +165,8 @@ async function remove(parts: ActivationParts, activation: ActivationRow, reason:
   return isStored
 }
 
-const ROUNDS_MAX = 32
+const lostTooManyRaces = (): PawlError =>
+  new PawlError('UNAVAILABLE', { detail: 'lost too many races for one activation', retryAfterSeconds: 1 })
+
+// More than wrong OTPs can be counted for one activation: who is refused here has guessed nothing.
+const ROUNDS_MAX = 100

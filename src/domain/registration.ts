@@ -1,26 +1,25 @@
 // A registration is an activation seen from the bank: made, read, committed, blocked, unblocked, removed (cloud §3).
 import type { KeyObject } from 'node:crypto'
-import { fromUtf8, utf8 } from '../lib/bytes.ts'
+import { fromUtf8 } from '../lib/bytes.ts'
 import { PawlError } from '../lib/errors.ts'
 import type { Events } from '../lib/events.ts'
-import type { Platform } from '../lib/platform.ts'
-import { changeState, findRegistration, insertActivation, type RegistrationRow } from '../storage/activations.ts'
+import { changeState, findRegistration, type RegistrationRow } from '../storage/activations.ts'
 import { findMasterKeyPair } from '../storage/applications.ts'
-import { type Db, inTransaction, isUniqueViolation } from '../storage/database.ts'
-import type { ActivationState } from '../storage/schema.ts'
+import { isUniqueViolation } from '../storage/database.ts'
+import { findRegistrationToCommit } from '../storage/registrations.ts'
+import type { ActivationState, CommitPhase } from '../storage/schema.ts'
+import { type ActivationOtps, countWrongOtp, createOtpJudge } from './activation-otp.ts'
 import { createAuditEvent } from './audit.ts'
 import { composeActivationQrText, createActivationCode, signActivationCode } from './activation-code.ts'
-import type { RecordKeys } from './record-keys.ts'
-import { createKeyPair, hashActivationCode, openPrivateKey, places, sealPrivateKey } from './secrets.ts'
+import { type CreatedActivationParts, insertCreated } from './created-activation.ts'
+import { openPrivateKey, places } from './secrets.ts'
 
-export interface RegistrationParts {
-  readonly db: Db
-  readonly platform: Platform
-  readonly recordKeys: RecordKeys
+export interface RegistrationParts extends CreatedActivationParts {
   readonly events: Events
-  readonly installationKeys: { readonly codeLookup: KeyObject }
-  readonly settings: { readonly activationValiditySeconds: number; readonly maxFailedAttempts: number }
+  readonly activationOtps: ActivationOtps
 }
+
+type ChangeParts = Pick<RegistrationParts, 'db' | 'platform' | 'events'>
 
 /** The owner of a registration within the application of the caller. */
 export interface Owner {
@@ -43,20 +42,38 @@ export const openQrText = (parts: RegistrationParts, row: RegistrationRow): stri
     ? ''
     : fromUtf8(parts.recordKeys.open(places.activationQrCode(row.activationId), row.activationQrCode))
 
+/** How a registration becomes active (v3 §8.5). */
+export interface CommitRules {
+  /** Where it is committed, and where the OTP is demanded. */
+  readonly commitPhase: CommitPhase
+  readonly otp: string | null
+}
+
+export interface CreatedRegistration {
+  readonly activationId: string
+  readonly activationQrCodeData: string
+}
+
 /**
- * Creates a registration and returns its QR text. Throws REGISTRATION_EXISTS when the user has a live one, also when another
- * request creates it at the same time.
+ * Creates a registration. Throws REGISTRATION_EXISTS when the user has a live one, also when another request creates it at the same
+ * time.
  */
-export async function createRegistration(parts: RegistrationParts, owner: Owner): Promise<string> {
+export async function createRegistration(
+  parts: RegistrationParts,
+  owner: Owner,
+  { commitPhase, otp }: CommitRules = { commitPhase: 'ON_COMMIT', otp: null },
+): Promise<CreatedRegistration> {
   const existing = await findRegistration(parts.db, owner.applicationId, owner.userId)
   if (existing !== undefined && !(await expire(parts, owner, existing))) throw new PawlError('REGISTRATION_EXISTS')
   const masterKey = await readMasterKey(parts, owner.applicationId)
+  const otpHash = otp === null ? null : await parts.activationOtps.hash(otp)
   for (let attempt = 0; attempt < CODE_ATTEMPTS_MAX; attempt += 1) {
     const code = createActivationCode(parts.platform.randomBytes(10))
-    const qrText = composeActivationQrText(code, signActivationCode(code, masterKey))
+    const activationQrCodeData = composeActivationQrText(code, signActivationCode(code, masterKey))
     try {
-      await insertCreated(parts, owner, code, qrText)
-      return qrText
+      const created = { ...owner, code, qrText: activationQrCodeData, commitPhase, otpHash }
+      const { activationId } = await insertCreated(parts, created)
+      return { activationId, activationQrCodeData }
     } catch (error) {
       if (isUniqueViolation(error, 'activation_live')) throw new PawlError('REGISTRATION_EXISTS', { cause: error })
       // One of 2^80 codes a second time: try another.
@@ -66,13 +83,28 @@ export async function createRegistration(parts: RegistrationParts, owner: Owner)
   throw new PawlError('INTERNAL', { detail: 'no unique activation code found' })
 }
 
-/** PENDING_COMMIT to ACTIVE. Throws REGISTRATION_NOT_FOUND from any other state, also on a second commit. */
-export async function commitRegistration(parts: RegistrationParts, owner: Owner, externalUserId: string | null): Promise<void> {
-  const row = await readRegistration(parts, owner)
-  const isCommitted =
-    row?.state === 'PENDING_COMMIT' &&
-    (await change(parts, owner, row, { to: 'ACTIVE', event: 'registration_committed', externalUserId }))
-  if (!isCommitted) throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no registration waits for its commit' })
+/**
+ * PENDING_COMMIT to ACTIVE. Throws REGISTRATION_NOT_FOUND from any other state, also on a second commit, and OTP_INVALID when an OTP is
+ * demanded and this one is not it; too many wrong ones remove the registration.
+ */
+export async function commitRegistration(
+  parts: RegistrationParts,
+  owner: Owner,
+  { otp, externalUserId }: { readonly otp: string | null; readonly externalUserId: string | null },
+): Promise<void> {
+  const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp)
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const row = await findRegistrationToCommit(parts.db, owner.applicationId, owner.userId)
+    if (row?.state !== 'PENDING_COMMIT' || isExpired(row, parts.platform.now()))
+      throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no registration waits for its commit' })
+    const verdict = await judgeOtp(row)
+    const isRefused = verdict !== 'PASSED' && verdict !== 'NOT_DEMANDED'
+    if (isRefused && (verdict !== 'WRONG' || (await countWrongOtp(parts, row))))
+      throw new PawlError('OTP_INVALID', { detail: `the OTP is ${verdict.toLowerCase()}` })
+    if (isRefused) continue
+    if (await change(parts, owner, row, { to: 'ACTIVE', event: 'registration_committed', externalUserId })) return
+  }
+  throw lostTooManyRaces()
 }
 
 export type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
@@ -93,7 +125,7 @@ export async function changeRegistration(
       throw new PawlError('REGISTRATION_CHANGE_REFUSED', { detail: `${wanted.change} in ${row.state}` })
     if (await change(parts, owner, row, { to, event, reason, externalUserId: wanted.externalUserId })) return
   }
-  throw new PawlError('UNAVAILABLE', { detail: 'lost too many races for one registration', retryAfterSeconds: 1 })
+  throw lostTooManyRaces()
 }
 
 /** CREATED and PENDING_COMMIT end at their expiry. */
@@ -101,16 +133,16 @@ export const isExpired = (row: { state: ActivationState; expiresAt: Date }, now:
   (row.state === 'CREATED' || row.state === 'PENDING_COMMIT') && row.expiresAt.getTime() <= now
 
 /** Stores that a registration has run out; false when it has not. */
-async function expire(parts: RegistrationParts, owner: Owner, row: RegistrationRow): Promise<boolean> {
+export async function expire(parts: ChangeParts, owner: Owner, row: RegistrationRow): Promise<boolean> {
   if (!isExpired(row, parts.platform.now())) return false
   await change(parts, owner, row, { to: 'REMOVED', event: 'registration_expired', reason: 'EXPIRED' })
   return true
 }
 
 async function change(
-  parts: RegistrationParts,
+  parts: ChangeParts,
   owner: Owner,
-  row: RegistrationRow,
+  row: Pick<RegistrationRow, 'activationId' | 'rowVersion' | 'state'>,
   next: { to: ActivationState; event: string; reason?: string | null; externalUserId?: string | null },
 ): Promise<boolean> {
   const at = new Date(parts.platform.now())
@@ -122,32 +154,6 @@ async function change(
   )
   if (isStored) parts.events.registrationChanged({ activationId: row.activationId, from: row.state, to, reason })
   return isStored
-}
-
-async function insertCreated(parts: RegistrationParts, owner: Owner, code: string, qrText: string): Promise<void> {
-  const { platform, recordKeys, settings } = parts
-  const activationId = platform.uuid()
-  const now = platform.now()
-  const { privateKey, publicKey } = createKeyPair()
-  await inTransaction(parts.db, (tx) =>
-    insertActivation(
-      tx,
-      {
-        activation_id: activationId,
-        application_id: owner.applicationId,
-        user_id: owner.userId,
-        state: 'CREATED',
-        activation_code_hash: hashActivationCode(parts.installationKeys.codeLookup, code),
-        activation_qr_code: recordKeys.seal(places.activationQrCode(activationId), utf8(qrText)),
-        server_public_key: publicKey,
-        server_private_key: sealPrivateKey(recordKeys, places.serverPrivateKey(activationId), privateKey),
-        max_failed_attempts: settings.maxFailedAttempts,
-        created_at: new Date(now),
-        expires_at: new Date(now + settings.activationValiditySeconds * 1000),
-      },
-      createAuditEvent({ ...owner, activationId }, 'registration_created', {}, now),
-    ),
-  )
 }
 
 async function readMasterKey(parts: RegistrationParts, applicationId: string): Promise<KeyObject> {
@@ -162,5 +168,9 @@ const CHANGES: Record<RegistrationChange, { from: readonly ActivationState[]; to
   REMOVE: { from: ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED'], to: 'REMOVED', event: 'registration_removed' },
 }
 
+const lostTooManyRaces = (): PawlError =>
+  new PawlError('UNAVAILABLE', { detail: 'lost too many races for one registration', retryAfterSeconds: 1 })
+
 const CODE_ATTEMPTS_MAX = 10
-const ROUNDS_MAX = 32
+// More than wrong OTPs can be counted for one registration: who is refused here has guessed nothing.
+const ROUNDS_MAX = 100

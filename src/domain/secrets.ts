@@ -24,6 +24,7 @@ export const places = {
   webhookPreviousSecret: place('webhook', 'previous_secret'),
   webhookBasicCredentials: place('webhook', 'basic_credentials'),
   pushToken: place('push_registration', 'push_token'),
+  userClaims: (applicationId: string, userId: string) => place('user_claims', 'claims')(JSON.stringify([applicationId, userId])),
 } as const
 
 /** The Base64 text of an application secret, as the protocol uses it (v3 §3.1). */

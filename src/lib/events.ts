@@ -9,6 +9,9 @@ export const createEvents = (log: Log) => ({
     log.info(fields, 'encrypted request refused'),
   temporaryKeyRefused: (fields: { reason: string }) => log.info(fields, 'temporary key refused'),
   activationRefused: (fields: { reason: string }) => log.info(fields, 'activation refused'),
+  userInfoFailed: (fields: { activationId: string; err: unknown }) => log.warn(fields, 'no user info'),
+  activationProviderFailed: (fields: { applicationId: string; err: unknown }) =>
+    log.warn(fields, 'the activation provider gave no user'),
   vaultUnlocked: (fields: { activationId: string; reason: string }) => log.info(fields, 'vault unlocked'),
   registrationChanged: (fields: { activationId: string; from: string; to: string; reason: string | null }) =>
     log.info(fields, 'registration changed'),

@@ -2,7 +2,7 @@
 import { CompiledQuery, type Insertable, sql } from 'kysely'
 import { type AuditEvent, insertAuditEvent, insertAuditEventFrom } from './audit.ts'
 import type { Db, Tx } from './database.ts'
-import type { ActivationState, ActivationTable } from './schema.ts'
+import type { ActivationState, ActivationTable, CommitPhase } from './schema.ts'
 
 /** An activation as a device request needs it. Bytes marked sealed are encrypted records. */
 export interface ActivationRow {
@@ -65,14 +65,20 @@ export async function findActivation(db: Db, activationId: string): Promise<Acti
   return rows[0]
 }
 
+/** An activation before its key exchange. */
+export interface WaitingActivationRow extends ActivationRow {
+  readonly commitPhase: CommitPhase
+  readonly otpHash: Buffer | null
+}
+
 /** The activation that waits for this code in this application. */
 export async function findActivationByCode(
   db: Db,
   applicationId: string,
   codeHash: Uint8Array,
-): Promise<ActivationRow | undefined> {
-  const { rows } = await sql<ActivationRow>`
-    select ${activationColumns} from activation a
+): Promise<WaitingActivationRow | undefined> {
+  const { rows } = await sql<WaitingActivationRow>`
+    select ${activationColumns}, a.commit_phase as "commitPhase", a.otp_hash as "otpHash" from activation a
     where a.application_id = ${applicationId} and a.activation_code_hash = ${codeHash} and a.state = 'CREATED'`.execute(db)
   return rows[0]
 }
@@ -137,7 +143,8 @@ export interface StateChange {
 
 /**
  * Moves an activation from one state to another together with history and audit row. False when somebody else was faster.
- * Leaving BLOCKED for ACTIVE resets the failed attempts; REMOVED forgets the QR text and where pushes go.
+ * ACTIVE resets the failed attempts; REMOVED forgets the QR text and where pushes go. None of the states it leads to needs the OTP any
+ * more.
  */
 export async function changeState(db: Db, change: StateChange, audit: AuditEvent): Promise<boolean> {
   const { rows } = await sql`
@@ -145,7 +152,7 @@ export async function changeState(db: Db, change: StateChange, audit: AuditEvent
       update activation set state = ${change.to}, row_version = row_version + 1,
         blocked_reason = case when ${change.to}::text = 'BLOCKED' then ${change.reason}::text end,
         failed_attempts = case when ${change.to}::text = 'ACTIVE' then 0 else failed_attempts end,
-        activation_qr_code = case when ${change.to}::text = 'REMOVED' then null else activation_qr_code end
+        activation_qr_code = case when ${change.to}::text = 'REMOVED' then null else activation_qr_code end, otp_hash = null
       where activation_id = ${change.activationId} and row_version = ${change.rowVersion} and state = ${change.from}
       returning activation_id
     ), history as (
@@ -163,6 +170,7 @@ export async function changeState(db: Db, change: StateChange, audit: AuditEvent
 export interface KeyExchange {
   readonly activationId: string
   readonly rowVersion: number
+  readonly to: 'PENDING_COMMIT' | 'ACTIVE'
   readonly protocolVersion: number
   readonly devicePublicKey: Uint8Array
   readonly activationFingerprint: string
@@ -178,20 +186,31 @@ export interface KeyExchange {
   readonly at: Date
 }
 
-/** CREATED to PENDING_COMMIT with the device's key. False when the code was used, removed or expired meanwhile. */
-export async function storeKeyExchange(db: Db, exchange: KeyExchange): Promise<boolean> {
-  const { rows } = await sql`
+/**
+ * CREATED to PENDING_COMMIT or ACTIVE with the device's key; the audit row is that of a commit, for ACTIVE. False when the code was used,
+ * removed or expired meanwhile, or a wrong OTP counted.
+ */
+export async function storeKeyExchange(db: Db, exchange: KeyExchange, audit: AuditEvent | null): Promise<boolean> {
+  const moved = sql`
     with moved as (
-      update activation set state = 'PENDING_COMMIT', protocol_version = ${exchange.protocolVersion},
+      update activation set state = ${exchange.to}, protocol_version = ${exchange.protocolVersion},
         device_public_key = ${exchange.devicePublicKey}, activation_fingerprint = ${exchange.activationFingerprint},
-        master_secret = ${exchange.masterSecret}, ctr_data = ${exchange.ctrData}, counter = 0, name = ${exchange.name}, platform = ${exchange.platform}, device_info = ${exchange.deviceInfo},
-        extras = ${exchange.extras}, external_id = ${exchange.externalId}, activation_qr_code = null, row_version = row_version + 1
+        master_secret = ${exchange.masterSecret}, ctr_data = ${exchange.ctrData}, counter = 0, failed_attempts = 0,
+        name = ${exchange.name}, platform = ${exchange.platform}, device_info = ${exchange.deviceInfo}, extras = ${exchange.extras},
+        external_id = ${exchange.externalId}, activation_qr_code = null, row_version = row_version + 1,
+        otp_hash = case when ${exchange.to}::text = 'PENDING_COMMIT' then otp_hash end
       where activation_id = ${exchange.activationId} and row_version = ${exchange.rowVersion} and state = 'CREATED'
         and expires_at > ${exchange.at}
       returning activation_id
-    )
+    )`
+  const history = sql`
     insert into activation_history (activation_id, from_state, to_state, occurred_at)
-    select activation_id, 'CREATED', 'PENDING_COMMIT', ${exchange.at}::timestamptz from moved returning activation_id`.execute(db)
+    select activation_id, 'CREATED', ${exchange.to}::text, ${exchange.at}::timestamptz from moved`
+  const statement =
+    audit === null
+      ? sql`${moved} ${history} returning activation_id`
+      : sql`${moved}, history as (${history}) ${insertAuditEventFrom('moved', audit)}`
+  const { rows } = await statement.execute(db)
   return rows.length === 1
 }
 
@@ -259,7 +278,7 @@ export async function removeExpiredActivations(db: Db, at: Date, limit: number):
       where state in ('CREATED', 'PENDING_COMMIT') and expires_at <= ${at}
       order by expires_at limit ${limit} for update skip locked
     ), removed as (
-      update activation a set state = 'REMOVED', activation_qr_code = null, row_version = row_version + 1
+      update activation a set state = 'REMOVED', activation_qr_code = null, otp_hash = null, row_version = row_version + 1
       from due where a.activation_id = due.activation_id
       returning a.activation_id, a.application_id, a.user_id, due.state as from_state
     ), history as (

@@ -8,6 +8,8 @@ export interface ApplicationRow {
   readonly isDefault: boolean
   /** Comma list of factor combinations that open the vault. */
   readonly vaultFactors: string
+  /** JSON object that goes into the answers of activation/status. */
+  readonly customObject: string | null
 }
 
 /** One application. */
@@ -47,6 +49,20 @@ export async function markDefaultApplication(tx: Tx, applicationId: string): Pro
 /** Sets which factor combinations open the vault. */
 export async function setVaultFactors(db: Db, applicationId: string, vaultFactors: string): Promise<void> {
   await db.updateTable('application').set({ vault_factors: vaultFactors }).where('application_id', '=', applicationId).execute()
+}
+
+/** The custom objects of all applications, in a fixed order. */
+export async function listCustomObjects(db: Db): Promise<Pick<ApplicationRow, 'applicationId' | 'customObject'>[]> {
+  return db
+    .selectFrom('application')
+    .select(['application_id as applicationId', 'custom_object as customObject'])
+    .orderBy('application_id')
+    .execute()
+}
+
+/** Sets the JSON object that goes into the answers of activation/status; null removes it. */
+export async function setCustomObject(db: Db, applicationId: string, customObject: string | null): Promise<void> {
+  await db.updateTable('application').set({ custom_object: customObject }).where('application_id', '=', applicationId).execute()
 }
 
 /** The factor combinations that open the vault for the application of this key; none for an unknown key. */
@@ -130,4 +146,5 @@ const applicationColumns = [
   'application_id as applicationId',
   'is_default as isDefault',
   'vault_factors as vaultFactors',
+  'custom_object as customObject',
 ] as const

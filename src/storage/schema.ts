@@ -9,6 +9,8 @@ type OptionalText = ColumnType<string | null, string | null | undefined, string 
 type OptionalTime = ColumnType<Date | null, Date | null | undefined, Date | null>
 
 export type ActivationState = 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
+/** Where an activation is committed, and where its OTP is demanded if it has one. */
+export type CommitPhase = 'ON_COMMIT' | 'ON_KEY_EXCHANGE'
 export type Role = 'admin' | 'integration' | 'internal'
 
 export type OperationStatus = 'PENDING' | 'APPROVED' | 'REJECTED' | 'CANCELED' | 'EXPIRED' | 'FAILED'
@@ -24,6 +26,8 @@ export interface ApplicationTable {
   is_default: Generated<boolean>
   vault_factors: Generated<string>
   created_at: Date
+  /** JSON object. */
+  custom_object: OptionalText
 }
 
 export interface ApplicationVersionTable {
@@ -73,6 +77,8 @@ export interface ActivationTable {
   last_used_at: OptionalTime
   /** Comma list. */
   flags: Generated<string>
+  commit_phase: Generated<CommitPhase>
+  otp_hash: OptionalBytes
 }
 
 /** A view: live activations without keys. */
@@ -286,6 +292,13 @@ export interface WebhookDeliveryTable {
   finished_at: OptionalTime
 }
 
+export interface UserClaimsTable {
+  application_id: string
+  user_id: string
+  claims: Bytes
+  updated_at: Date
+}
+
 export interface Schema {
   wrapped_key: WrappedKeyTable
   application: ApplicationTable
@@ -309,4 +322,5 @@ export interface Schema {
   inbox_message: InboxMessageTable
   webhook: WebhookTable
   webhook_delivery: WebhookDeliveryTable
+  user_claims: UserClaimsTable
 }

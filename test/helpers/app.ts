@@ -35,8 +35,8 @@ export interface TestServerOptions {
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const clock = createClock()
   const adminPassword = 'test admin password'
-  const { config } = parseConfig({ PAWL_PORT: '0', PAWL_LOG_LEVEL: 'debug', ...options.env }, () => '')
-  const secrets: Secrets = { masterKey: options.masterKey ?? randomBytes(32), adminPassword }
+  const { config, secrets: given } = parseConfig({ PAWL_PORT: '0', PAWL_LOG_LEVEL: 'debug', ...options.env }, () => '')
+  const secrets: Secrets = { ...given, masterKey: options.masterKey ?? randomBytes(32), adminPassword }
   const { database, drop } = await openTestDatabase(options.databaseUrl)
   const lines: string[] = []
   const log = createLog(config.logLevel, { write: (line: string) => lines.push(line) })

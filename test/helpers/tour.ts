@@ -28,6 +28,7 @@ export async function tour({ url, adminUser, adminPassword, secrets }: TourOptio
   await visitAdministration(admin, secrets)
   const bank = await visitUsers(admin, secrets)
   for (const version of PHONE_VERSIONS) await visitDevice(bank, app, version, secrets)
+  await visitRegistrations(admin, app, secrets)
   await visitWrongPlaces(admin, app, secrets)
 }
 
@@ -103,6 +104,34 @@ async function visitDevice(bank: Bank, app: AppConfiguration, version: PhoneVers
     if (stop === 'remove') await phone.exchange(phone.prepareRemove())
     note(secrets, phone)
   }
+}
+
+/** Claims, an OTP right and wrong, and what administrators read of it. One registration stays with its OTP in the database. */
+async function visitRegistrations(admin: Bank, app: AppConfiguration, secrets: Secrets): Promise<void> {
+  const registrations = `/admin/applications/${APPLICATION}/registrations`
+  const claims = { name: 'claim-of-the-tour' }
+  secrets.addText('claim', claims.name)
+  for (const userId of ['tour-otp', 'tour-otp-stays']) {
+    expectStatus(await admin.call('PUT', `/admin/applications/${APPLICATION}/claims/${userId}`, claims), 200)
+    expectStatus(await admin.call('PUT', `/admin/applications/${APPLICATION}/claims/${userId}`, { ...claims, sub: 'x' }), 400)
+    const [otp, wrong] = [`otp-${b64(random(9))}`, `wrong-otp-${b64(random(9))}`]
+    secrets.addText('OTP of the bank', otp)
+    secrets.addText('wrong OTP', wrong)
+    const created = expectStatus(await admin.call('POST', registrations, { userId, otp }), 200)
+    const { code } = readQrCode(created)
+    secrets.addText('activation code', code)
+    const phone = createPhone({ url: admin.url, app, version: '3.3' })
+    await phone.activate(code)
+    note(secrets, phone)
+    expectStatus(await admin.call('POST', `${registrations}/commit`, { userId, otp: wrong }), 400)
+    expectStatus(await admin.call('POST', `${registrations}/commit`, { userId, otp: [otp] }), 400)
+    if (userId === 'tour-otp') expectStatus(await admin.call('POST', `${registrations}/commit`, { userId, otp }), 200)
+    const { activationId } = phone.state
+    expectStatus(await admin.call('PUT', `/admin/activations/${activationId}/flags`, { flags: ['TOUR'] }), 200)
+    expectStatus(await admin.call('GET', `${registrations}/${activationId}`), 200)
+    if (userId === 'tour-otp') await phone.exchange(await phone.prepareUserInfo())
+  }
+  expectStatus(await admin.call('GET', registrations), 200)
 }
 
 async function usePhone(phone: VirtualPhone, secrets: Secrets): Promise<void> {

@@ -1,5 +1,5 @@
 // What a test of the phone's API starts from: a listening server, one application, its bank, and phones in any state.
-import { createPostgresDatabase, startTestServer } from './app.ts'
+import { createPostgresDatabase, startTestServer, type TestServer, type TestServerOptions } from './app.ts'
 import type { Bank } from './bank.ts'
 import { createBank, readApplication, readQrCode } from './bank.ts'
 import type { HttpReply } from './http.ts'
@@ -47,15 +47,21 @@ export interface Server {
 }
 
 /** Starts a server of its own and opens a world on it. */
-export async function startWorld(): Promise<World> {
-  const server = await startTestServer()
-  return openWorld({
+export const startWorld = async (): Promise<World> => openWorldOn(await startTestServer())
+
+/** Starts a server with settings and opens a world on it, for tests that also look at its log and database. */
+export async function startServerWithWorld(options: TestServerOptions): Promise<{ server: TestServer; world: World }> {
+  const server = await startTestServer(options)
+  return { server, world: await openWorldOn(server) }
+}
+
+const openWorldOn = (server: TestServer): Promise<World> =>
+  openWorld({
     urls: [server.url],
     admin: `${server.admin.user}:${server.admin.password}`,
     advance: (milliseconds) => server.clock.advance(milliseconds),
     close: () => server.close(),
   })
-}
 
 /** Starts two servers on one PostgreSQL database, with one master key and clocks that move together. */
 export async function startSharedWorld(): Promise<World> {

@@ -7,6 +7,7 @@ import * as audit from '../../src/storage/audit.ts'
 import * as authenticationStore from '../../src/storage/authentication-store.ts'
 import * as credentials from '../../src/storage/credentials.ts'
 import type { Db, Tx } from '../../src/storage/database.ts'
+import * as registrations from '../../src/storage/registrations.ts'
 import type { Schema } from '../../src/storage/schema.ts'
 import * as templates from '../../src/storage/templates.ts'
 import * as idempotencyKeys from '../../src/storage/idempotency-keys.ts'
@@ -18,6 +19,7 @@ import * as tokens from '../../src/storage/tokens.ts'
 import * as uniqueValues from '../../src/storage/unique-values.ts'
 import * as webhookDeliveries from '../../src/storage/webhook-deliveries.ts'
 import * as webhooks from '../../src/storage/webhooks.ts'
+import * as userClaims from '../../src/storage/user-claims.ts'
 import * as wrappedKeys from '../../src/storage/wrapped-keys.ts'
 
 const at = new Date(0)
@@ -64,6 +66,7 @@ const webhook = {
   isEnabled: true,
   createdAt: at,
 } as const
+const search = { applicationId: 'a', userId: null, state: null, after: null, at, limit: 51 } as const
 const activation = {
   activation_id: 'x',
   application_id: 'a',
@@ -123,7 +126,8 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     storeAuthentication: (db) => activations.storeAuthentication(db, { ...outcome, state: 'ACTIVE' }, auditEvent),
     'storeAuthentication that blocks': (db) => activations.storeAuthentication(db, { ...outcome, state: 'BLOCKED' }, auditEvent),
     changeState: (db) => activations.changeState(db, change, auditEvent),
-    storeKeyExchange: (db) => activations.storeKeyExchange(db, exchange),
+    storeKeyExchange: (db) => activations.storeKeyExchange(db, { ...exchange, to: 'PENDING_COMMIT' }, null),
+    'storeKeyExchange that commits': (db) => activations.storeKeyExchange(db, { ...exchange, to: 'ACTIVE' }, auditEvent),
     renameActivation: (db) => activations.renameActivation(db, 'x', 'n', at),
     findRegistration: (db) => activations.findRegistration(db, 'a', 'u'),
     insertActivation: (_db, tx) => activations.insertActivation(tx, activation, auditEvent),
@@ -135,6 +139,8 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     listApplications: (db) => applications.listApplications(db),
     insertApplication: (_db, tx) => applications.insertApplication(tx, 'a', at),
     markDefaultApplication: (_db, tx) => applications.markDefaultApplication(tx, 'a'),
+    listCustomObjects: (db) => applications.listCustomObjects(db),
+    setCustomObject: (db) => applications.setCustomObject(db, 'a', '{}'),
     setVaultFactors: (db) => applications.setVaultFactors(db, 'a', 'POSSESSION_KNOWLEDGE'),
     findVaultFactors: (db) => applications.findVaultFactors(db, 'k'),
     listApplicationVersions: (db) => applications.listApplicationVersions(db, 'a'),
@@ -242,6 +248,26 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
       pushRegistrations.putPushRegistration(db, { activationId: 'x', platform: 'apns', environment: null, pushToken: bytes }, at),
     findPushRegistration: (db) => pushRegistrations.findPushRegistration(db, 'a', 'u'),
   },
+  registrations: {
+    findRegistrationToCommit: (db) => registrations.findRegistrationToCommit(db, 'a', 'u'),
+    storeOtpFailure: (db) =>
+      registrations.storeOtpFailure(
+        db,
+        { activationId: 'x', rowVersion: 1, from: 'CREATED', to: 'REMOVED', failedAttempts: 5, reason: 'r', at },
+        auditEvent,
+      ),
+    listRegistrations: (db) => registrations.listRegistrations(db, search),
+    'listRegistrations of a user in a state after another': (db) =>
+      registrations.listRegistrations(db, {
+        ...search,
+        userId: 'u',
+        state: 'ACTIVE',
+        after: { createdAt: at, activationId: 'x' },
+      }),
+    findRegistrationDetail: (db) => registrations.findRegistrationDetail(db, 'a', 'x', at),
+    listActivationHistory: (db) => registrations.listActivationHistory(db, 'x', 100),
+    setActivationFlags: (db) => registrations.setActivationFlags(db, 'x', 'A,B', at),
+  },
   temporaryKeys: {
     insertTemporaryKey: (db) =>
       temporaryKeys.insertTemporaryKey(db, {
@@ -291,6 +317,11 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     storeWebhookSuccess: (db) => webhooks.storeWebhookSuccess(db, 'w', { delivered: 1, at, failingSince: at }),
     expireOperation: (db) => webhooks.expireOperation(db, 'o', at),
   },
+  userClaims: {
+    findUserClaims: (db) => userClaims.findUserClaims(db, 'a', 'u'),
+    storeUserClaims: (db) => userClaims.storeUserClaims(db, { applicationId: 'a', userId: 'u', claims: bytes, at }),
+    deleteUserClaims: (db) => userClaims.deleteUserClaims(db, 'a', 'u'),
+  },
   wrappedKeys: {
     findWrappedKey: (db) => wrappedKeys.findWrappedKey(db, 'p'),
     insertWrappedKey: (db) => wrappedKeys.insertWrappedKey(db, 'p', bytes, at),
@@ -304,11 +335,13 @@ const modules: Record<string, object> = {
   authenticationStore,
   credentials,
   templates,
+  registrations,
   temporaryKeys,
   tokens,
   uniqueValues,
   webhookDeliveries,
   webhooks,
+  userClaims,
   wrappedKeys,
 }
 

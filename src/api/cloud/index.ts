@@ -8,6 +8,14 @@ import { useStrictValidation } from '../../http/validation.ts'
 import { applicationCreate, applicationRead } from './admin/application.ts'
 import { applicationChange, applicationDetail, applicationsList, versionChange, versionCreate } from './admin/applications.ts'
 import { templateCreate, templateRead, templateRemove, templateReplace, templatesList } from './admin/templates.ts'
+import { claimsRead, claimsRemove, claimsReplace } from './admin/claims.ts'
+import { activationFlags } from './admin/flags.ts'
+import {
+  administrationRegistrationCommit,
+  administrationRegistrationCreate,
+  registrationDetail,
+  registrationsList,
+} from './admin/registrations.ts'
 import { userCreate, userPassword, userRemove, usersList } from './admin/users.ts'
 import { webhookDeliveriesList, webhookDeliveriesReplay } from './admin/webhook-deliveries.ts'
 import { webhookChange, webhookCreate, webhookDetail, webhookRemove, webhookSecret, webhooksList } from './admin/webhooks.ts'
@@ -62,6 +70,14 @@ export const cloudEndpoints = [
   webhookDeliveriesList,
   webhookDeliveriesReplay,
   operationCallback,
+  claimsRead,
+  claimsReplace,
+  claimsRemove,
+  administrationRegistrationCreate,
+  administrationRegistrationCommit,
+  registrationsList,
+  registrationDetail,
+  activationFlags,
 ] as const
 
 export const cloudApi = (parts: CloudParts) => async (app: FastifyInstance) => {

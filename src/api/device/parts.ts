@@ -1,17 +1,19 @@
 // What the device API needs from the process, and how its endpoints are declared.
-import type { ActivationParts } from '../../domain/activation.ts'
+import type { DirectActivationParts } from '../../domain/direct-activation.ts'
+import type { UserInfoParts } from '../../domain/user-info.ts'
 import { declareEndpoint } from '../../channel/endpoint.ts'
 import type { ChannelParts, ChannelSettings } from '../../channel/parts.ts'
 import type { Protocol } from '../../protocol/protocol.ts'
 
-export interface DeviceSettings extends ChannelSettings {
-  readonly activationRemoveAllow1fa: boolean
-  readonly temporaryKeyValiditySeconds: number
-  readonly statusName: string
-  readonly statusVersion: string
-}
+export type DeviceSettings = ChannelSettings &
+  DirectActivationParts['settings'] & {
+    readonly activationRemoveAllow1fa: boolean
+    readonly temporaryKeyValiditySeconds: number
+    readonly statusName: string
+    readonly statusVersion: string
+  }
 
-export interface DeviceParts extends ChannelParts, ActivationParts {
+export interface DeviceParts extends ChannelParts, DirectActivationParts, UserInfoParts {
   readonly settings: DeviceSettings
   readonly protocol: Protocol
 }

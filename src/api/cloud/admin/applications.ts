@@ -1,6 +1,7 @@
 // /admin/applications: settings and versions of applications, beyond the contract (cloud §10, administration paths).
 import { Type } from '@sinclair/typebox'
 import { addVersion } from '../../../domain/application.ts'
+import { serializeCustomObject } from '../../../domain/custom-object.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import {
   type ApplicationRow,
@@ -8,6 +9,7 @@ import {
   listApplications,
   listApplicationVersions,
   markDefaultApplication,
+  setCustomObject,
   setVaultFactors,
   setVersionSupported,
 } from '../../../storage/applications.ts'
@@ -23,7 +25,11 @@ const Application = Type.Object({
   vaultFactors: Type.Array(Type.String()),
 })
 const Version = Type.Object({ name: Type.String(), appKey: Type.String(), isSupported: Type.Boolean() })
-const ApplicationDetail = Type.Composite([Application, Type.Object({ versions: Type.Array(Version) })])
+const CustomObject = Type.Record(Type.String(), Type.Unknown())
+const ApplicationDetail = Type.Composite([
+  Application,
+  Type.Object({ customObject: Type.Optional(CustomObject), versions: Type.Array(Version) }),
+])
 const OfApplication = Type.Object({ id: Identifier })
 
 export const applicationsList = cloudEndpoint({
@@ -54,14 +60,18 @@ export const applicationChange = cloudEndpoint({
   body: Type.Object({
     isDefault: Type.Optional(Type.Literal(true)),
     vaultFactors: Type.Optional(Type.Array(Type.String({ enum: VAULT_FACTORS }), { uniqueItems: true })),
+    /** Goes into the answers of activation/status, for anybody to read; null removes it. */
+    customObject: Type.Optional(Type.Union([CustomObject, Type.Null()])),
   }),
   response: ApplicationDetail,
-  async handle({ params: { id }, body: { isDefault, vaultFactors }, parts }) {
+  async handle({ params: { id }, body: { isDefault, vaultFactors, customObject }, parts }) {
+    const serialized = customObject && serializeCustomObject(customObject)
     await readDetail(parts.db, id)
     await inTransaction(parts.db, async (tx) => {
       if (isDefault) await markDefaultApplication(tx, id)
       // Possession and knowledge always opens the vault.
       if (vaultFactors) await setVaultFactors(tx, id, [...new Set(['POSSESSION_KNOWLEDGE', ...vaultFactors])].join(','))
+      if (serialized !== undefined) await setCustomObject(tx, id, serialized)
     })
     return readDetail(parts.db, id)
   },
@@ -104,9 +114,11 @@ export const versionChange = cloudEndpoint({
 async function readDetail(db: Db, id: string) {
   const application = await findApplication(db, id)
   if (application === undefined) throw unknown(`application ${id}`)
+  const { customObject } = application
   const versions = await listApplicationVersions(db, id)
   return {
     ...toApplication(application),
+    ...(customObject !== null && { customObject: JSON.parse(customObject) as Record<string, unknown> }),
     versions: versions.map(({ name, applicationKey, isSupported }) => ({ name, appKey: applicationKey, isSupported })),
   }
 }

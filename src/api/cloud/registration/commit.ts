@@ -1,4 +1,4 @@
-// POST /registration/commit: the bank confirms the device. Spec: cloud §3.3.
+// POST /registration/commit: the bank confirms the device. Spec: cloud §3.3, v3 §8.5.
 import { Type } from '@sinclair/typebox'
 import { commitRegistration } from '../../../domain/registration.ts'
 import { Ok } from '../../../http/types.ts'
@@ -9,11 +9,17 @@ export const registrationCommit = cloudEndpoint({
   method: 'POST',
   path: '/registration/commit',
   roles: ['admin', 'integration'],
-  body: Type.Object({ userId: Identifier, externalUserId: OptionalText }),
+  body: Type.Object({
+    userId: Identifier,
+    externalUserId: OptionalText,
+    /** Not in the contract: for a registration that demands one here. */
+    otp: OptionalText,
+  }),
   response: Ok,
   async handle(call) {
-    const { userId, externalUserId } = call.body
-    await commitRegistration(call.parts, await ownerOf(call, userId), externalUserId ?? null)
+    const { userId, externalUserId, otp } = call.body
+    const owner = await ownerOf(call, userId)
+    await commitRegistration(call.parts, owner, { otp: otp ?? null, externalUserId: externalUserId ?? null })
     return { status: 'OK' as const }
   },
 })

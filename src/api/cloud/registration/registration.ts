@@ -16,7 +16,8 @@ export const registrationCreate = cloudEndpoint({
   response: Type.Object({ activationQrCodeData: Type.String() }),
   async handle(call) {
     const owner = await ownerOf(call, call.body.userId)
-    return { activationQrCodeData: await createRegistration(call.parts, owner) }
+    const { activationQrCodeData } = await createRegistration(call.parts, owner)
+    return { activationQrCodeData }
   },
 })
 

@@ -1,11 +1,14 @@
-// activation/create: binds the device to the activation that waits for its code. Two encrypted layers. Spec: v3 §8.3, §8.4.
-import { Type } from '@sinclair/typebox'
-import { exchangeKeys } from '../../../domain/activation.ts'
+// activation/create: binds the device to the activation that waits for its code, or to a user whom a provider recognises. Two encrypted
+// layers. Spec: v3 §8.3 to §8.6.
+import { type Static, Type } from '@sinclair/typebox'
+import { type DeviceDescription, exchangeKeys } from '../../../domain/activation.ts'
+import { activateDirectly, recogniseUser } from '../../../domain/direct-activation.ts'
+import { readUserInfoOfNew } from '../../../domain/user-info.ts'
 import { Absent, NotBlank, Text } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { findRequestParties } from '../../../storage/activations.ts'
-import { deviceEndpoint } from '../parts.ts'
+import { deviceEndpoint, type DeviceParts } from '../parts.ts'
 
 const Layer1Request = Type.Object({
   // RECOVERY and anything else is no type of this server.
@@ -17,7 +20,6 @@ const Layer1Request = Type.Object({
 
 const Layer2Request = Type.Object({
   devicePublicKey: NotBlank(128),
-  // No OTP can be set up for an activation yet, so whatever comes is ignored: it must not activate anything (v3 §8.5).
   activationOtp: Absent(Type.String()),
   activationName: Absent(Text(255)),
   extras: Absent(Type.String()),
@@ -35,29 +37,52 @@ export const activationCreate = deviceEndpoint({
   response: Type.Object({
     activationData: Type.Record(Type.String(), Type.Unknown()),
     customAttributes: Type.Record(Type.String(), Type.Unknown()),
+    /** When there are claims. */
+    userInfo: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
   }),
   async handle({ request, nested, sealNested, applicationKey, parts }) {
-    if (request.type !== 'CODE')
-      throw new PawlError('ACTIVATION_FAILED', { detail: `no provider for activations of type ${request.type}` })
-    const { code } = request.identityAttributes
-    if (code === undefined) {
+    if (request.type === 'CODE' && request.identityAttributes['code'] === undefined) {
       throw new PawlError('REQUEST_INVALID', { violations: [{ fieldName: 'identityAttributes.code', hint: 'must be present' }] })
     }
     const { version } = await findRequestParties(parts.db, applicationKey, '')
     if (version === undefined) throw new PawlError('ACTIVATION_FAILED', { detail: 'the application version is gone' })
-    const keys = await exchangeKeys(parts, parts.protocol, version.applicationId, code, {
-      // What is not Base64 is no point either and ends like one.
-      devicePublicKey: parseBase64(nested.devicePublicKey) ?? new Uint8Array(0),
-      name: nested.activationName ?? null,
-      platform: nested.platform ?? null,
-      deviceInfo: nested.deviceInfo ?? null,
-      extras: nested.extras ?? null,
-      externalId: nested.externalId ?? null,
-    })
-    const { activationId, serverPublicKey, ctrData } = keys
+    const { applicationId } = version
+    const { keys, customAttributes } = await activate(parts, applicationId, request, nested)
+    const { activationId, userId, serverPublicKey, ctrData } = keys
+    const userInfo = await readUserInfoOfNew(parts, { applicationId, userId, activationId })
     return {
       activationData: sealNested({ activationId, serverPublicKey: toBase64(serverPublicKey), ctrData: toBase64(ctrData) }),
-      customAttributes: request.customAttributes ?? {},
+      customAttributes,
+      ...(userInfo && { userInfo }),
     }
   },
+})
+
+/** Binds the device in the way its request names. */
+async function activate(
+  parts: DeviceParts,
+  applicationId: string,
+  { type, identityAttributes, customAttributes: sent }: Static<typeof Layer1Request>,
+  nested: Static<typeof Layer2Request>,
+) {
+  const customAttributes = sent ?? {}
+  const device = describeDevice(nested)
+  if (type === 'CODE') {
+    const secrets = { code: identityAttributes['code'] ?? '', otp: nested.activationOtp ?? null }
+    return { keys: await exchangeKeys(parts, parts.protocol, applicationId, secrets, device), customAttributes }
+  }
+  const user = await recogniseUser(parts, { applicationId, type, identityAttributes, customAttributes })
+  const owner = { applicationId, userId: user.userId }
+  const keys = await activateDirectly(parts, parts.protocol, owner, user.isCommitted ? 'ACTIVE' : 'PENDING_COMMIT', device)
+  return { keys, customAttributes: user.customAttributes ?? customAttributes }
+}
+
+const describeDevice = (nested: Static<typeof Layer2Request>): DeviceDescription => ({
+  // What is not Base64 is no point either and ends like one.
+  devicePublicKey: parseBase64(nested.devicePublicKey) ?? new Uint8Array(0),
+  name: nested.activationName ?? null,
+  platform: nested.platform ?? null,
+  deviceInfo: nested.deviceInfo ?? null,
+  extras: nested.extras ?? null,
+  externalId: nested.externalId ?? null,
 })

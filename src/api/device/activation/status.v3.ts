@@ -1,6 +1,7 @@
 // activation/status: the encrypted state of an activation, for anybody who asks; only its phone can read it. Spec: v3 §9.
 import { Type } from '@sinclair/typebox'
 import { activationKeysOf, ctrDataOf } from '../../../channel/secrets.ts'
+import { readCustomObject } from '../../../domain/custom-object.ts'
 import { isExpired } from '../../../domain/registration.ts'
 import { Absent, NotBlank, ObjectRequest, ObjectResponse, ok } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
@@ -13,13 +14,25 @@ export const activationStatus = deviceEndpoint({
   order: ['validate'],
   request: ObjectRequest(Type.Object({ activationId: NotBlank(255), challenge: Absent(Type.String()) })),
   response: ObjectResponse(
-    Type.Object({ activationId: Type.String(), encryptedStatusBlob: Type.String(), nonce: Type.Optional(Type.String()) }),
+    Type.Object({
+      activationId: Type.String(),
+      encryptedStatusBlob: Type.String(),
+      nonce: Type.Optional(Type.String()),
+      customObject: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    }),
   ),
   async handle({ request, parts }) {
     const { activationId, challenge } = request.requestObject
     const iv = challenge == null ? undefined : { challenge: parseChallenge(challenge), nonce: parts.platform.randomBytes(16) }
-    const blob = encryptStatus(parts, await findActivation(parts.db, activationId), iv)
-    return ok({ activationId, encryptedStatusBlob: toBase64(blob), ...(iv && { nonce: toBase64(iv.nonce) }) })
+    const activation = await findActivation(parts.db, activationId)
+    const customObject = await readCustomObject(parts, activationId, activation?.applicationId)
+    const encryptedStatusBlob = toBase64(encryptStatus(parts, activation, iv))
+    return ok({
+      activationId,
+      encryptedStatusBlob,
+      ...(iv && { nonce: toBase64(iv.nonce) }),
+      ...(customObject && { customObject }),
+    })
   },
 })
 

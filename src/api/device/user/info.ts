@@ -1,5 +1,6 @@
 // user/info: claims about the owner of the activation. Spec: v3 §13.
 import { Type } from '@sinclair/typebox'
+import { readUserInfo } from '../../../domain/user-info.ts'
 import { deviceEndpoint } from '../parts.ts'
 
 export const userInfo = deviceEndpoint({
@@ -9,12 +10,14 @@ export const userInfo = deviceEndpoint({
   order: ['envelope', 'open', 'validate'],
   encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation' },
   request: Type.Object({}),
-  response: Type.Object({
-    sub: Type.String(),
-    jti: Type.String(),
-    iat: Type.Integer({ description: 'seconds since 1970-01-01 UTC' }),
-  }),
-  async handle({ activation, parts }) {
-    return { sub: activation.userId, jti: parts.platform.uuid(), iat: Math.floor(parts.platform.now() / 1000) }
-  },
+  response: Type.Object(
+    {
+      sub: Type.String(),
+      jti: Type.String(),
+      iat: Type.Integer({ description: 'seconds since 1970-01-01 UTC' }),
+    },
+    // Claims of the bank, of any name and type.
+    { additionalProperties: true },
+  ),
+  handle: ({ activation, parts }) => readUserInfo(parts, activation),
 })

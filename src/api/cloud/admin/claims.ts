@@ -1,0 +1,57 @@
+// /admin/applications/{id}/claims/{userId}: what phones are told about their user, beyond the contract (v3 §13, cloud §10).
+import { Type } from '@sinclair/typebox'
+import { readStoredClaims, writeClaims } from '../../../domain/user-info.ts'
+import { Ok } from '../../../http/types.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import { deleteUserClaims } from '../../../storage/user-claims.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier } from '../fields.ts'
+import { requireApplication } from './require-application.ts'
+
+const path = '/admin/applications/:id/claims/:userId'
+const OfUser = Type.Object({ id: Identifier, userId: Identifier })
+const Claims = Type.Record(Type.String(), Type.Unknown())
+
+export const claimsRead = cloudEndpoint({
+  method: 'GET',
+  path,
+  roles: ['admin'],
+  params: OfUser,
+  response: Claims,
+  async handle({ params: { id, userId }, parts }) {
+    await requireApplication(parts.db, id)
+    return (await readStoredClaims(parts, id, userId)) ?? refuse(userId)
+  },
+})
+
+export const claimsReplace = cloudEndpoint({
+  method: 'PUT',
+  path,
+  roles: ['admin'],
+  params: OfUser,
+  // A request without a body must not empty them: that is what DELETE is for.
+  body: Type.Record(Type.String(), Type.Unknown(), { minProperties: 1 }),
+  response: Ok,
+  async handle({ params: { id, userId }, body, parts }) {
+    await requireApplication(parts.db, id)
+    await writeClaims(parts, id, userId, body)
+    return { status: 'OK' as const }
+  },
+})
+
+export const claimsRemove = cloudEndpoint({
+  method: 'DELETE',
+  path,
+  roles: ['admin'],
+  params: OfUser,
+  response: Ok,
+  async handle({ params: { id, userId }, parts }) {
+    await requireApplication(parts.db, id)
+    if (!(await deleteUserClaims(parts.db, id, userId))) refuse(userId)
+    return { status: 'OK' as const }
+  },
+})
+
+function refuse(userId: string): never {
+  throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no claims about ${userId}` })
+}

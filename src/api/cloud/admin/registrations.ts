@@ -1,0 +1,204 @@
+// /admin/applications/{id}/registrations: registrations with an OTP and a commit phase, and the search for them (v3 §8.5, cloud §10).
+import { type Static, Type } from '@sinclair/typebox'
+import { commitRegistration, createRegistration } from '../../../domain/registration.ts'
+import { Ok } from '../../../http/types.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import {
+  findRegistrationDetail,
+  type HistoryRow,
+  listActivationHistory,
+  type ListedRegistrationRow,
+  listRegistrations,
+  type RegistrationDetailRow,
+} from '../../../storage/registrations.ts'
+import type { ActivationState, CommitPhase } from '../../../storage/schema.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier, OptionalText } from '../fields.ts'
+import { requireApplication } from './require-application.ts'
+
+// Time of creation and id of the last one shown. The time stays within what both databases and JavaScript can say.
+const CURSOR = /^(\d{1,14})_([0-9a-f-]{36})$/
+const roles = ['admin'] as const
+const path = '/admin/applications/:id/registrations'
+const OfApplication = Type.Object({ id: Identifier })
+const Phase = Type.Unsafe<CommitPhase>(Type.String({ enum: ['ON_COMMIT', 'ON_KEY_EXCHANGE'] }))
+const OptionalPhase = Type.Optional(Phase)
+const State = Type.Unsafe<ActivationState>(Type.String({ enum: ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'] }))
+const Time = Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' })
+
+const ListedRegistration = Type.Object({
+  activationId: Type.String(),
+  userId: Type.String(),
+  state: State,
+  name: Type.Optional(Type.String()),
+  platform: Type.Optional(Type.String()),
+  deviceInfo: Type.Optional(Type.String()),
+  timestampCreated: Time,
+  timestampLastUsed: Type.Optional(Time),
+})
+const HistoryEntry = Type.Object({
+  /** Absent in the entry of the creation. */
+  from: Type.Optional(Type.String()),
+  to: Type.String(),
+  reason: Type.Optional(Type.String()),
+  externalUserId: Type.Optional(Type.String()),
+  timestamp: Time,
+})
+const RegistrationDetail = Type.Composite([
+  ListedRegistration,
+  Type.Object({
+    blockReason: Type.Optional(Type.String()),
+    flags: Type.Array(Type.String()),
+    /** Generation, from the key exchange on. */
+    protocolVersion: Type.Optional(Type.Integer()),
+    activationFingerprint: Type.Optional(Type.String()),
+    failedAttempts: Type.Integer(),
+    maxFailedAttempts: Type.Integer(),
+    commitPhase: Phase,
+    /** Whether one is still to be given. */
+    isOtpDemanded: Type.Boolean(),
+    extras: Type.Optional(Type.String()),
+    externalId: Type.Optional(Type.String()),
+    /** Of CREATED and PENDING_COMMIT. */
+    timestampExpires: Type.Optional(Time),
+    /** Newest first. */
+    history: Type.Array(HistoryEntry),
+  }),
+])
+
+const RegistrationRequest = Type.Object({
+  userId: Identifier,
+  otp: Type.Optional(Identifier),
+  otpPhase: OptionalPhase,
+  commitPhase: OptionalPhase,
+})
+
+export const administrationRegistrationCreate = cloudEndpoint({
+  method: 'POST',
+  path,
+  roles,
+  params: OfApplication,
+  body: RegistrationRequest,
+  response: Type.Object({ activationId: Type.String(), activationQrCodeData: Type.String() }),
+  async handle({ params: { id }, body, parts }) {
+    const rules = toCommitRules(body)
+    await requireApplication(parts.db, id)
+    return createRegistration(parts, { applicationId: id, userId: body.userId }, rules)
+  },
+})
+
+export const administrationRegistrationCommit = cloudEndpoint({
+  method: 'POST',
+  path: `${path}/commit`,
+  roles,
+  params: OfApplication,
+  body: Type.Object({ userId: Identifier, otp: OptionalText, externalUserId: OptionalText }),
+  response: Ok,
+  async handle({ params: { id }, body: { userId, otp, externalUserId }, parts }) {
+    await requireApplication(parts.db, id)
+    const given = { otp: otp ?? null, externalUserId: externalUserId ?? null }
+    await commitRegistration(parts, { applicationId: id, userId }, given)
+    return { status: 'OK' as const }
+  },
+})
+
+export const registrationsList = cloudEndpoint({
+  method: 'GET',
+  path,
+  roles,
+  params: OfApplication,
+  query: Type.Object({
+    userId: Type.Optional(Identifier),
+    state: Type.Optional(State),
+    limit: Type.Integer({ minimum: 1, maximum: 100, default: 50 }),
+    cursor: Type.Optional(Type.String({ pattern: CURSOR.source, description: 'must be the nextCursor of an answer' })),
+  }),
+  /** `nextCursor` leads to the next page; absent on the last one. */
+  response: Type.Object({ registrations: Type.Array(ListedRegistration), nextCursor: Type.Optional(Type.String()) }),
+  async handle({ params: { id }, query: { userId, state, limit, cursor }, parts }) {
+    await requireApplication(parts.db, id)
+    const rows = await listRegistrations(parts.db, {
+      applicationId: id,
+      userId: userId ?? null,
+      state: state ?? null,
+      after: cursor === undefined ? null : parseCursor(cursor),
+      at: new Date(parts.platform.now()),
+      limit: limit + 1,
+    })
+    const page = rows.slice(0, limit)
+    const last = rows.length > limit ? page.at(-1) : undefined
+    return {
+      registrations: page.map(toListed),
+      ...(last && { nextCursor: toCursor(last) }),
+    }
+  },
+})
+
+export const registrationDetail = cloudEndpoint({
+  method: 'GET',
+  path: `${path}/:activationId`,
+  roles,
+  params: Type.Object({ id: Identifier, activationId: Identifier }),
+  response: RegistrationDetail,
+  async handle({ params: { id, activationId }, parts }) {
+    const row = await findRegistrationDetail(parts.db, id, activationId, new Date(parts.platform.now()))
+    if (row === undefined) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no activation ${activationId} in ${id}` })
+    return toDetail(row, await listActivationHistory(parts.db, activationId, HISTORY_ROWS_MAX))
+  },
+})
+
+/**
+ * Where the registration is committed is where its OTP is demanded: an explicit phase of the OTP decides both, and so does an explicit
+ * commit phase. Both at once are refused (v3 §8.5).
+ */
+function toCommitRules({ otp, otpPhase, commitPhase }: Static<typeof RegistrationRequest>) {
+  const refuse = (hint: string) => {
+    const violations = [{ fieldName: 'otpPhase', hint }]
+    return new PawlError('REQUEST_INVALID', { detail: `otpPhase ${hint}`, violations })
+  }
+  if (otpPhase !== undefined && commitPhase !== undefined) throw refuse('must not be given together with commitPhase')
+  if (otpPhase !== undefined && otp === undefined) throw refuse('must not be given without otp')
+  return { otp: otp ?? null, commitPhase: otpPhase ?? commitPhase ?? ('ON_COMMIT' as const) }
+}
+
+const toCursor = ({ createdAt, activationId }: ListedRegistrationRow): string => `${createdAt.getTime()}_${activationId}`
+
+function parseCursor(cursor: string): { createdAt: Date; activationId: string } {
+  const [, time = '', activationId = ''] = CURSOR.exec(cursor) ?? []
+  return { createdAt: new Date(Number(time)), activationId }
+}
+
+const toListed = (row: ListedRegistrationRow): Static<typeof ListedRegistration> => ({
+  activationId: row.activationId,
+  userId: row.userId,
+  state: row.state,
+  ...(row.name !== null && { name: row.name }),
+  ...(row.platform !== null && { platform: row.platform }),
+  ...(row.deviceInfo !== null && { deviceInfo: row.deviceInfo }),
+  timestampCreated: row.createdAt.getTime(),
+  ...(row.lastUsedAt !== null && { timestampLastUsed: row.lastUsedAt.getTime() }),
+})
+
+const toDetail = (row: RegistrationDetailRow, history: readonly HistoryRow[]): Static<typeof RegistrationDetail> => ({
+  ...toListed(row),
+  ...(row.blockedReason !== null && { blockReason: row.blockedReason }),
+  flags: row.flags === '' ? [] : row.flags.split(','),
+  ...(row.protocolVersion !== null && { protocolVersion: row.protocolVersion }),
+  ...(row.activationFingerprint !== null && { activationFingerprint: row.activationFingerprint }),
+  failedAttempts: row.failedAttempts,
+  maxFailedAttempts: row.maxFailedAttempts,
+  commitPhase: row.commitPhase,
+  isOtpDemanded: row.hasOtp && row.state !== 'REMOVED',
+  ...(row.extras !== null && { extras: row.extras }),
+  ...(row.externalId !== null && { externalId: row.externalId }),
+  ...((row.state === 'CREATED' || row.state === 'PENDING_COMMIT') && { timestampExpires: row.expiresAt.getTime() }),
+  history: history.map(({ fromState, toState, reason, externalUserId, occurredAt }) => ({
+    ...(fromState !== null && { from: fromState }),
+    to: toState,
+    ...(reason !== null && { reason }),
+    ...(externalUserId !== null && { externalUserId }),
+    timestamp: occurredAt.getTime(),
+  })),
+})
+
+const HISTORY_ROWS_MAX = 100

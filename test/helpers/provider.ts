@@ -1,0 +1,77 @@
+// A server of the bank that pawl asks: it notes every question and answers as a test says.
+import { createServer, type IncomingHttpHeaders } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface Question {
+  readonly method: string
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly json: unknown
+}
+
+export interface ProviderAnswer {
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+  /** Text or bytes as they are, anything else as JSON. */
+  readonly body?: unknown
+}
+
+export interface Provider {
+  /** http://127.0.0.1:PORT */
+  readonly url: string
+  /** All questions so far. */
+  readonly questions: Question[]
+  /** Answers from now on; `undefined` never answers. */
+  readonly answerWith: (answer: (question: Question) => ProviderAnswer | undefined) => void
+  readonly close: () => void
+}
+
+/** Listens on 127.0.0.1 and answers `{}` until told otherwise. */
+export async function startProvider(): Promise<Provider> {
+  const questions: Question[] = []
+  let answer: (question: Question) => ProviderAnswer | undefined = () => ({ body: {} })
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const json: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'))
+      const question = { method: request.method ?? '', path: request.url ?? '', headers: request.headers, json }
+      questions.push(question)
+      const given = answer(question)
+      if (given === undefined) return
+      const { status = 200, headers = {}, body } = given
+      response.writeHead(status, headers)
+      response.end(typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body))
+    })
+  })
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    questions,
+    answerWith: (next) => {
+      answer = next
+    },
+    close: () => {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+/** Answers that are no answer, by what is wrong with them; for every provider. */
+export const BROKEN_ANSWERS: readonly [string, ProviderAnswer | undefined][] = [
+  ['none within the time limit', undefined],
+  ['an error', { status: 500, body: { userId: 'x' } }],
+  ['no content', { status: 204, body: '' }],
+  ['a redirect', { status: 302, headers: { location: '/elsewhere' }, body: { userId: 'x' } }],
+  ['no body', { body: '' }],
+  ['what is not JSON', { body: '{"userId":' }],
+  ['what is not UTF-8', { body: Buffer.from([0x22, 0xff, 0x22]) }],
+  ['a list', { body: ['x'] }],
+  ['null', { body: 'null' }],
+  ['a text', { body: '"x"' }],
+  ['more than 64 KiB', { body: { userId: 'x', padding: 'x'.repeat(64 * 1024) } }],
+  ['an object nested too deeply', { body: `{"userId":"x","deep":${'['.repeat(65)}${']'.repeat(65)}}` }],
+]
