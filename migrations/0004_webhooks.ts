@@ -61,7 +61,7 @@ begin
   insert into webhook_delivery (delivery_id, webhook_id, object_id, payload, created_at)
   select gen_random_uuid()::text, w.webhook_id, new.operation_id, json_strip_nulls(json_build_object(
     'applicationId', new.application_id, 'userId', new.user_id, 'operationType', new.operation_type, 'template', new.template_name,
-    'language', new.language, 'parameters', new.parameters, 'additionalData', new.additional_data,
+    'templateRevisionId', new.template_revision_id, 'language', new.language, 'parameters', new.parameters, 'additionalData', new.additional_data,
     'activationFlag', new.activation_flag, 'status', new.status, 'statusReason', new.status_reason, 'data', new.data,
     'failureCount', new.failure_count, 'maxFailureCount', new.max_failure_count, 'signatureTypes', new.signature_types,
     'externalId', new.external_id, 'timestampCreated', ${milliseconds('new.created_at')},

@@ -72,7 +72,8 @@ export async function createContext(
     await installTemplates(base, templatesOfFile)
     const generated = await bootstrapAdmin(base, credentials, config.adminUser, secrets.adminPassword)
     const stopHousekeeping = startHousekeeping(base)
-    const stopWebhookDelivery = deliversWebhooks ? startWebhookDelivery(base) : async () => undefined
+    const templateTexts = createTemplateTexts(db)
+    const stopWebhookDelivery = deliversWebhooks ? startWebhookDelivery({ ...base, templateTexts }) : async () => undefined
     const channel = {
       ...base,
       authenticationStore: createAuthenticationStore(db),
@@ -89,7 +90,7 @@ export async function createContext(
       protocol: v3,
       offline: createOfflineChannel(channel, v3),
       templates: createTemplateReader(db, platform),
-      templateTexts: createTemplateTexts(db),
+      templateTexts,
       mobileReads: createRateLimit(config.mobileReadsPerMinute),
       otpAttempts: createRateLimit(config.otpAttemptsPerMinute),
       pingDatabase: () => pingDatabase(db),

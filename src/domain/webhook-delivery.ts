@@ -2,7 +2,7 @@
 import type { KeyObject } from 'node:crypto'
 import { importHmacKey } from '../crypto/hmac.ts'
 import { toBase64 } from '../lib/base64.ts'
-import { fromUtf8, utf8 } from '../lib/bytes.ts'
+import { utf8 } from '../lib/bytes.ts'
 import type { Events } from '../lib/events.ts'
 import { OutboundError, sendOutbound } from '../lib/outbound.ts'
 import {
@@ -11,18 +11,20 @@ import {
   claimProbe,
   type Lease,
   listDueWebhooks,
-  listPushRegistrations,
   storeDelivered,
-  storeFailed,
+  storeFailures,
 } from '../storage/webhook-deliveries.ts'
 import { findWebhook, storeWebhookFailure, storeWebhookSuccess, type WebhookRow } from '../storage/webhooks.ts'
 import { places } from './secrets.ts'
+import { chooseTexts, fillText, type OperationParameters } from './template.ts'
+import type { ReadTemplateTexts } from './template-texts.ts'
 import { openBasic, type WebhookParts } from './webhook.ts'
-import { composeBody, PUSH_TOKENS, signMessage, type Snapshot } from './webhook-message.ts'
+import { composeBody, type OperationTexts, signMessage, type Snapshot, TEXT_ATTRIBUTES } from './webhook-message.ts'
 import { ATTEMPTS_MAX, parseRetryAfter, probeMilliseconds, retryMilliseconds } from './webhook-schedule.ts'
 
 export interface DeliveryParts extends WebhookParts {
   readonly events: Events
+  readonly templateTexts: ReadTemplateTexts
   readonly settings: WebhookParts['settings'] & { readonly webhookRetryBaseSeconds: number }
 }
 
@@ -57,8 +59,10 @@ async function deliverBatch(parts: DeliveryParts, webhookId: string): Promise<nu
   const claimed = due.length > 0 ? due : await claimProbe(db, webhookId, lease, new Date(now + probeMs))
   const webhook = claimed.length > 0 ? await findWebhook(db, webhookId) : undefined
   if (webhook === undefined) return 0
-  const outcomes = await Promise.all(claimed.map((delivery) => deliverOne(parts, webhook, delivery, lease)))
-  const delivered = outcomes.filter(Boolean).length
+  const outcomes = await Promise.all(claimed.map((delivery) => deliverOne(parts, webhook, delivery, lease.leaseId)))
+  const failed = outcomes.filter((outcome) => outcome !== undefined)
+  const delivered = claimed.length - failed.length
+  if (failed.length > 0) await recordFailures(parts, webhookId, lease, failed)
   if (delivered > 0) {
     const at = platform.now()
     await storeWebhookSuccess(db, webhookId, { delivered, at: new Date(at), failingSince: new Date(at - probeMs) })
@@ -66,28 +70,35 @@ async function deliverBatch(parts: DeliveryParts, webhookId: string): Promise<nu
   return claimed.length
 }
 
-/** One attempt and what it changes; true when the message was received. */
-async function deliverOne(parts: DeliveryParts, webhook: WebhookRow, delivery: ClaimedDelivery, lease: Lease): Promise<boolean> {
-  const outcome = await attempt(parts, webhook, delivery)
-  const at = new Date(parts.platform.now())
-  if (outcome.isReceived) await storeDelivered(parts.db, delivery.sequence, lease.leaseId, at)
-  else await recordFailure(parts, delivery, lease, outcome, at)
-  return outcome.isReceived
+interface Failed {
+  readonly delivery: ClaimedDelivery
+  readonly failure: Failure
 }
 
-type Outcome =
-  | { readonly isReceived: true }
-  | {
-      readonly isReceived: false
-      readonly reason: string
-      readonly isGone?: boolean
-      /** The receiver's own wish. */
-      readonly waitMs?: number | undefined
-    }
+/** One attempt. That it was received is stored at once, for every moment in between may end in a second message. */
+async function deliverOne(
+  parts: DeliveryParts,
+  webhook: WebhookRow,
+  delivery: ClaimedDelivery,
+  leaseId: string,
+): Promise<Failed | undefined> {
+  const failure = await attempt(parts, webhook, delivery)
+  if (failure !== undefined) return { delivery, failure }
+  await storeDelivered(parts.db, delivery.sequence, leaseId, new Date(parts.platform.now()))
+  return undefined
+}
 
-async function attempt(parts: DeliveryParts, webhook: WebhookRow, delivery: ClaimedDelivery): Promise<Outcome> {
+interface Failure {
+  readonly reason: string
+  readonly isGone?: boolean
+  /** The receiver's own wish. */
+  readonly waitMs?: number | undefined
+}
+
+/** Sends the message; undefined when it was received. */
+async function attempt(parts: DeliveryParts, webhook: WebhookRow, delivery: ClaimedDelivery): Promise<Failure | undefined> {
   const { platform, settings } = parts
-  if (webhook.url.startsWith('http:') && !settings.webhookAllowHttp) return { isReceived: false, reason: 'http is not allowed' }
+  if (webhook.url.startsWith('http:') && !settings.webhookAllowHttp) return { reason: 'http is not allowed' }
   try {
     const { status, headers } = await sendOutbound({
       url: webhook.url,
@@ -97,14 +108,14 @@ async function attempt(parts: DeliveryParts, webhook: WebhookRow, delivery: Clai
       answerBytesMax: ANSWER_BYTES_MAX,
       arePrivateAllowed: settings.webhookAllowPrivateAddresses,
     })
-    if (status >= 200 && status < 300) return { isReceived: true }
+    if (status >= 200 && status < 300) return undefined
     const waitMs = parseRetryAfter(headers['retry-after'], platform.now())
-    return { isReceived: false, reason: `HTTP ${status}`, isGone: status === 410, waitMs }
+    return { reason: `HTTP ${status}`, isGone: status === 410, waitMs }
   } catch (error) {
-    if (error instanceof OutboundError) return { isReceived: false, reason: describe(error) }
+    if (error instanceof OutboundError) return { reason: describe(error) }
     // A secret that does not open concerns this webhook alone: it waits like any that fails, and the others go on.
     parts.events.webhookUnusable({ webhookId: webhook.webhookId, err: error })
-    return { isReceived: false, reason: 'the message could not be made, see the log' }
+    return { reason: 'the message could not be made, see the log' }
   }
 }
 
@@ -115,8 +126,9 @@ async function composeMessage(
 ): Promise<{ body: string; headers: Record<string, string> }> {
   const snapshot = JSON.parse(payload) as Snapshot
   const attributes = webhook.attributes.split(',').filter(Boolean)
-  const later = attributes.includes(PUSH_TOKENS) ? { [PUSH_TOKENS]: await openPushTokens(parts, snapshot) } : {}
-  const body = composeBody({ kind: webhook.kind, objectId, attributes }, snapshot, later)
+  const needsTexts = webhook.kind === 'OPERATION' && TEXT_ATTRIBUTES.some((name) => attributes.includes(name))
+  const texts = needsTexts ? await readTexts(parts, snapshot) : undefined
+  const body = composeBody({ kind: webhook.kind, objectId, attributes }, snapshot, texts)
   const timestamp = Math.floor(parts.platform.now() / 1000)
   const basic = openBasic(parts, webhook)
   return {
@@ -142,41 +154,51 @@ function openSecrets({ recordKeys, platform }: DeliveryParts, webhook: WebhookRo
   return [key, recordKeys.openCached(places.webhookPreviousSecret(webhookId), previousSecret, importKey).key]
 }
 
-async function openPushTokens({ db, recordKeys }: DeliveryParts, { applicationId, userId }: Snapshot): Promise<unknown> {
-  const rows = userId === undefined ? [] : await listPushRegistrations(db, String(applicationId), String(userId))
-  return rows.map(({ activationId, platform, environment, pushToken }) => ({
-    activationId,
-    platform,
-    ...(environment !== null && { environment }),
-    token: fromUtf8(recordKeys.open(places.pushToken(activationId), pushToken)),
-  }))
-}
-
-async function recordFailure(
-  parts: DeliveryParts,
-  { sequence, deliveryId, webhookId, ...before }: ClaimedDelivery,
-  { leaseId, at: triedAt }: Lease,
-  { reason, isGone = false, waitMs = 0 }: Exclude<Outcome, { isReceived: true }>,
-  at: Date,
-): Promise<void> {
-  const { db, events, platform } = parts
-  const base = parts.settings.webhookRetryBaseSeconds
-  // An attempt ahead of its schedule, because the receiver may be back, costs the delivery nothing.
-  const isEarly = triedAt < before.scheduledAt
-  const attempts = before.attempts + (isEarly ? 0 : 1)
-  const retryMs = Math.max(waitMs, retryMilliseconds(attempts, base, platform))
-  const nextAttemptAt = isEarly ? before.scheduledAt : attempts < ATTEMPTS_MAX ? new Date(at.getTime() + retryMs) : null
+async function recordFailures(parts: DeliveryParts, webhookId: string, lease: Lease, failed: readonly Failed[]): Promise<void> {
+  const { db, events, platform, settings } = parts
+  const at = new Date(platform.now())
+  const waitMs = Math.max(...failed.map(({ failure }) => failure.waitMs ?? 0))
+  const gone = failed.find(({ failure }) => failure.isGone)?.failure.reason ?? null
   // The webhook first, so that a process that ends in between leaves no failure that its next success does not know of.
   await storeWebhookFailure(db, webhookId, {
+    failed: failed.length,
     at,
-    probeAt: new Date(at.getTime() + Math.max(waitMs, probeMilliseconds(base))),
+    probeAt: new Date(at.getTime() + Math.max(waitMs, probeMilliseconds(settings.webhookRetryBaseSeconds))),
     pausedUntil: waitMs > 0 ? new Date(at.getTime() + waitMs) : null,
-    disabledReason: isGone ? reason : null,
+    disabledReason: gone,
   })
-  await storeFailed(db, sequence, leaseId, { attempts, nextAttemptAt, reason, at })
-  events.webhookAttemptFailed({ webhookId, deliveryId, attempts, reason })
-  if (nextAttemptAt === null) events.webhookDeliveryDead({ webhookId, deliveryId, reason })
-  if (isGone) events.webhookDisabled({ webhookId, reason })
+  const scheduled = failed.map((one) => ({ ...one.delivery, ...schedule(parts, one, lease, at) }))
+  await storeFailures(db, lease.leaseId, scheduled, at)
+  events.webhookAttemptsFailed({ webhookId, failed: failed.length, reason: failed[0]?.failure.reason ?? '' })
+  for (const { deliveryId, nextAttemptAt, reason } of scheduled) {
+    if (nextAttemptAt === null) events.webhookDeliveryDead({ webhookId, deliveryId, reason })
+  }
+  if (gone !== null) events.webhookDisabled({ webhookId, reason: gone })
+}
+
+/** When a delivery is tried again; null for never. */
+function schedule(
+  { platform, settings }: DeliveryParts,
+  { delivery, failure: { reason, waitMs = 0 } }: Failed,
+  lease: Lease,
+  at: Date,
+): { attempts: number; nextAttemptAt: Date | null; reason: string } {
+  // An attempt ahead of its schedule, because the receiver may be back, costs the delivery nothing.
+  if (lease.at < delivery.scheduledAt) return { attempts: delivery.attempts, nextAttemptAt: delivery.scheduledAt, reason }
+  const attempts = delivery.attempts + 1
+  if (attempts >= ATTEMPTS_MAX) return { attempts, nextAttemptAt: null, reason }
+  const retryMs = Math.max(waitMs, retryMilliseconds(attempts, settings.webhookRetryBaseSeconds, platform))
+  return { attempts, nextAttemptAt: new Date(at.getTime() + retryMs), reason }
+}
+
+async function readTexts({ templateTexts }: DeliveryParts, snapshot: Snapshot): Promise<OperationTexts | undefined> {
+  const revisionId = String(snapshot['templateRevisionId'])
+  const stored = (await templateTexts([revisionId])).get(revisionId)
+  if (stored === undefined) return undefined
+  const { texts } = chooseTexts(stored, [String(snapshot['language'])])
+  const parameters = JSON.parse(String(snapshot['parameters'])) as OperationParameters
+  const fill = (text: string): string => fillText(text, parameters).text
+  return { title: fill(texts.title), message: fill(texts.message), summary: texts.summary && fill(texts.summary) }
 }
 
 /** The host and what the system said, without path and query, which may hold a secret of the receiver. */

@@ -8,8 +8,15 @@ import type { WebhookKind } from '../storage/schema.ts'
 /** What the triggers copy from a changed row (migrations/0004); null members are left out. */
 export type Snapshot = Readonly<Record<string, string | number | undefined>>
 
-/** An attribute that is read when the message is sent and not when the change happened: the user's push registrations. */
-export const PUSH_TOKENS = 'pushTokens'
+/** What the phone shows of an operation, in its language; read when the message is sent. */
+export interface OperationTexts {
+  readonly title: string
+  readonly message: string
+  readonly summary: string | undefined
+}
+
+/** The attributes that need them. */
+export const TEXT_ATTRIBUTES: readonly (keyof OperationTexts)[] = ['title', 'message', 'summary']
 
 const take = (name: string) => (snapshot: Snapshot) => snapshot[name]
 const takeList = (name: string) => (snapshot: Snapshot) => splitList(snapshot[name])
@@ -37,7 +44,7 @@ const ATTRIBUTES: Record<WebhookKind, Readonly<Record<string, (snapshot: Snapsho
     statusReason: take('statusReason'),
     template: take('template'),
     language: take('language'),
-    [PUSH_TOKENS]: () => undefined,
+    ...Object.fromEntries(TEXT_ATTRIBUTES.map((name) => [name, () => undefined])),
   },
   ACTIVATION: {
     userId: take('userId'),
@@ -56,15 +63,21 @@ const ATTRIBUTES: Record<WebhookKind, Readonly<Record<string, (snapshot: Snapsho
 /** The attributes that a webhook of a kind may ask for. */
 export const attributesOf = (kind: WebhookKind): readonly string[] => Object.keys(ATTRIBUTES[kind])
 
-/** The body as it is sent and signed. `later` has the values of attributes that are not in the snapshot. */
+/** The body as it is sent and signed. `texts` are needed when one of their attributes was chosen. */
 export function composeBody(
   { kind, objectId, attributes }: { kind: WebhookKind; objectId: string; attributes: readonly string[] },
   snapshot: Snapshot,
-  later: Readonly<Record<string, unknown>>,
+  texts: OperationTexts | undefined,
 ): string {
-  const chosen = attributes.map((name) => [name, later[name] ?? ATTRIBUTES[kind][name]?.(snapshot)])
+  const chosen = attributes.map((name) => [name, ATTRIBUTES[kind][name]?.(snapshot)])
+  const shown = kind === 'OPERATION' ? TEXT_ATTRIBUTES.filter((name) => attributes.includes(name)) : []
   const id = kind === 'OPERATION' ? { operationId: objectId } : { activationId: objectId }
-  return JSON.stringify({ type: kind, ...id, ...Object.fromEntries(chosen) })
+  return JSON.stringify({
+    type: kind,
+    ...id,
+    ...Object.fromEntries(chosen),
+    ...Object.fromEntries(shown.map((name) => [name, texts?.[name]])),
+  })
 }
 
 /** `v1,` and the Base64 HMAC-SHA-256 over `id.timestamp.body`, once for each key, separated by spaces (Standard Webhooks). */

@@ -28,9 +28,9 @@ export const createEvents = (log: Log) => ({
   requestFailed: (fields: { requestId: string; method: string; path: string; err: unknown }) =>
     log.error(fields, 'request failed'),
   databaseConnectionLost: (fields: { err: unknown }) => log.warn(fields, 'an idle database connection broke'),
-  /** `reason` has the status or the host, never the path of the receiver. */
-  webhookAttemptFailed: (fields: { webhookId: string; deliveryId: string; attempts: number; reason: string }) =>
-    log.info(fields, 'webhook attempt failed'),
+  /** Of one batch; `reason` is the first one's and has the status or the host, never the path of the receiver. */
+  webhookAttemptsFailed: (fields: { webhookId: string; failed: number; reason: string }) =>
+    log.info(fields, 'webhook attempts failed'),
   webhookDeliveryDead: (fields: { webhookId: string; deliveryId: string; reason: string }) =>
     log.warn(fields, 'webhook delivery given up, it can be replayed'),
   webhookDisabled: (fields: { webhookId: string; reason: string }) => log.warn(fields, 'webhook disabled'),

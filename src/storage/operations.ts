@@ -179,6 +179,14 @@ export async function expireOperations(db: Db, at: Date, limit: number): Promise
   return rows.length
 }
 
+/** Makes the expiry of one operation durable; false when it is not due, or over already. */
+export async function expireOperation(db: Db, operationId: string, at: Date): Promise<boolean> {
+  const { rows } = await sql`
+    update operation set status = 'EXPIRED', finalized_at = ${at}
+    where operation_id = ${operationId} and status = 'PENDING' and expires_at <= ${at} returning operation_id`.execute(db)
+  return rows.length === 1
+}
+
 /** Stores a nonce of an offline approval; of those of an operation only the newest `keep` stay. */
 export async function insertOperationNonce(db: Db, operationId: string, nonce: string, at: Date, keep: number): Promise<void> {
   await sql`

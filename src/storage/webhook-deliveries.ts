@@ -88,22 +88,27 @@ export async function storeDelivered(db: Db, sequence: string, leaseId: string, 
 }
 
 export interface DeliveryFailure {
+  readonly sequence: string
   readonly attempts: number
   /** Null when it was the last attempt. */
   readonly nextAttemptAt: Date | null
   readonly reason: string
-  readonly at: Date
 }
 
-/** Schedules the next attempt, or ends the delivery as dead; nothing happens when the lease has passed to another process. */
-export async function storeFailed(db: Db, sequence: string, leaseId: string, failure: DeliveryFailure): Promise<void> {
-  const { attempts, nextAttemptAt, reason, at } = failure
+/** Schedules the next attempts, or ends deliveries as dead; those whose lease has passed to another process stay as they are. */
+export async function storeFailures(db: Db, leaseId: string, failures: readonly DeliveryFailure[], at: Date): Promise<void> {
+  const sequences = failures.map(({ sequence }) => sequence)
+  const attempts = failures.map((failure) => failure.attempts)
+  const nextAttempts = failures.map(({ nextAttemptAt }) => nextAttemptAt?.toISOString() ?? null)
+  const reasons = failures.map(({ reason }) => reason)
   await sql`
-    update webhook_delivery set status = case when ${nextAttemptAt}::timestamptz is null then 'DEAD' else 'WAITING' end,
-      attempts = ${attempts}, scheduled_at = coalesce(${nextAttemptAt}::timestamptz, scheduled_at),
-      next_attempt_at = coalesce(${nextAttemptAt}::timestamptz, next_attempt_at), lease_id = null, leased_until = null,
-      last_error = ${reason}, finished_at = case when ${nextAttemptAt}::timestamptz is null then ${at}::timestamptz end
-    where sequence = ${sequence} and lease_id = ${leaseId} and status = 'WAITING'`.execute(db)
+    update webhook_delivery d set status = case when f.next_attempt_at is null then 'DEAD' else 'WAITING' end, attempts = f.attempts,
+      scheduled_at = coalesce(f.next_attempt_at, d.scheduled_at), next_attempt_at = coalesce(f.next_attempt_at, d.next_attempt_at),
+      lease_id = null, leased_until = null, last_error = f.reason,
+      finished_at = case when f.next_attempt_at is null then ${at}::timestamptz end
+    from unnest(${sequences}::bigint[], ${attempts}::int[], ${nextAttempts}::timestamptz[], ${reasons}::text[])
+      as f (sequence, attempts, next_attempt_at, reason)
+    where d.sequence = f.sequence and d.lease_id = ${leaseId} and d.status = 'WAITING'`.execute(db)
 }
 
 export interface DeliveryRow {
@@ -192,30 +197,6 @@ export async function deleteOldDeliveries(db: Db, before: Date, limit: number): 
       ) order by d.created_at limit ${limit} for update of d skip locked
     ) returning sequence`.execute(db)
   return rows.length
-}
-
-export interface PushRegistrationRow {
-  readonly activationId: string
-  readonly platform: 'apns' | 'fcm' | 'hms'
-  readonly environment: 'development' | 'production' | null
-  /** sealed */
-  readonly pushToken: Buffer
-}
-
-/** Where push messages to a user go: the registrations of their active phones. */
-export async function listPushRegistrations(
-  db: Db,
-  applicationId: string,
-  userId: string,
-): Promise<readonly PushRegistrationRow[]> {
-  return db
-    .selectFrom('push_registration as p')
-    .innerJoin('activation as a', 'a.activation_id', 'p.activation_id')
-    .select(['p.activation_id as activationId', 'p.platform', 'p.environment', 'p.push_token as pushToken'])
-    .where('a.application_id', '=', applicationId)
-    .where('a.user_id', '=', userId)
-    .where('a.state', '=', 'ACTIVE')
-    .execute()
 }
 
 const isFree = (table: string, at: Date): RawBuilder<boolean> => {

@@ -117,8 +117,10 @@ export async function updateWebhook(db: Db, webhookId: string, change: WebhookCh
         paused_until = null
       where webhook_id = ${webhookId} returning webhook_id
     ), due as (
-      update webhook_delivery d set next_attempt_at = ${change.at} from changed
-      where d.webhook_id = changed.webhook_id and d.status = 'WAITING' and d.next_attempt_at > ${change.at}
+      update webhook_delivery set next_attempt_at = ${change.at} where sequence in (
+        select d.sequence from webhook_delivery d join changed on changed.webhook_id = d.webhook_id
+        where d.status = 'WAITING' and d.next_attempt_at > ${change.at} for update of d skip locked
+      )
     )
     select count(*)::int as changed from changed`.execute(db)
   return rows[0]?.changed === 1
@@ -153,6 +155,7 @@ export async function deleteWebhook(db: Db, webhookId: string): Promise<boolean>
 }
 
 export interface WebhookFailure {
+  readonly failed: number
   readonly at: Date
   readonly probeAt: Date
   /** Null without a wish of the receiver. */
@@ -161,11 +164,11 @@ export interface WebhookFailure {
   readonly disabledReason: string | null
 }
 
-/** Counts a failed attempt. */
+/** Counts failed attempts. */
 export async function storeWebhookFailure(db: Db, webhookId: string, failure: WebhookFailure): Promise<void> {
-  const { at, probeAt, pausedUntil, disabledReason } = failure
+  const { failed, at, probeAt, pausedUntil, disabledReason } = failure
   await sql`
-    update webhook set failures_in_row = failures_in_row + 1, failing_since = coalesce(failing_since, ${at}::timestamptz),
+    update webhook set failures_in_row = failures_in_row + ${failed}, failing_since = coalesce(failing_since, ${at}::timestamptz),
       probe_at = ${probeAt}, paused_until = greatest(paused_until, ${pausedUntil}::timestamptz),
       is_enabled = is_enabled and ${disabledReason}::text is null, disabled_reason = coalesce(${disabledReason}::text, disabled_reason)
     where webhook_id = ${webhookId}`.execute(db)
@@ -180,7 +183,8 @@ export interface WebhookSuccess {
 
 /** Counts deliveries. After a longer failure everything that waits becomes due at once. */
 export async function storeWebhookSuccess(db: Db, webhookId: string, success: WebhookSuccess): Promise<void> {
-  // The webhook is locked before its deliveries, and whoever holds a delivery waits for no webhook.
+  // The webhook is locked before its deliveries, and whoever holds a delivery waits for no webhook. What is being stored at this moment
+  // is left out: it has just been tried.
   await sql`
     with before as (
       select webhook_id, failing_since from webhook where webhook_id = ${webhookId} for update
@@ -189,22 +193,11 @@ export async function storeWebhookSuccess(db: Db, webhookId: string, success: We
         probe_at = null
       from before where w.webhook_id = before.webhook_id returning w.webhook_id, before.failing_since
     )
-    update webhook_delivery d set next_attempt_at = ${success.at} from counted
-    where d.webhook_id = counted.webhook_id and counted.failing_since <= ${success.failingSince} and d.status = 'WAITING'
-      and d.next_attempt_at > ${success.at}`.execute(db)
-}
-
-/** Makes the expiry of one due PENDING operation durable; false when there is none. */
-export async function expireOperation(db: Db, operationId: string, at: Date): Promise<boolean> {
-  const row = await db
-    .updateTable('operation')
-    .set({ status: 'EXPIRED', finalized_at: at })
-    .where('operation_id', '=', operationId)
-    .where('status', '=', 'PENDING')
-    .where('expires_at', '<=', at)
-    .returning('operation_id')
-    .executeTakeFirst()
-  return row !== undefined
+    update webhook_delivery set next_attempt_at = ${success.at} where sequence in (
+      select d.sequence from webhook_delivery d join counted on counted.webhook_id = d.webhook_id
+      where counted.failing_since <= ${success.failingSince} and d.status = 'WAITING' and d.next_attempt_at > ${success.at}
+      for update of d skip locked
+    )`.execute(db)
 }
 
 const webhookColumns = [

@@ -50,6 +50,32 @@ async function visitAdministration(admin: Bank, secrets: Secrets): Promise<void>
   expectStatus(await admin.call('POST', versions, { name: 'second' }), 200)
   noteApplication(secrets, await admin.call('GET', `/admin/application?id=${APPLICATION}&version=second`))
   expectStatus(await admin.call('PATCH', `${versions}/second`, { isSupported: false }), 200)
+  await visitWebhooks(admin, secrets)
+}
+
+/** A webhook whose receiver cannot be found, so that every change of an activation is a failed attempt. */
+async function visitWebhooks(admin: Bank, secrets: Secrets): Promise<void> {
+  const basic = { username: 'receiver', password: 'password of the receiver' }
+  secrets.addText('password of a receiver', basic.password)
+  secrets.addText('credential of a receiver', `${basic.username}:${basic.password}`)
+  const noteSecret = (reply: HttpReply): void => {
+    const secret = String(member(expectStatus(reply, 200).json, 'secret'))
+    secrets.addText('secret of a webhook', secret)
+    secrets.addBytes('key of a webhook', unb64(secret.slice(6)))
+  }
+  const url = 'https://receiver.invalid/path-of-the-receiver'
+  const created = await admin.call('POST', '/admin/webhooks', {
+    application: APPLICATION,
+    name: 'tour',
+    kind: 'ACTIVATION',
+    url,
+    basic,
+  })
+  noteSecret(created)
+  const path = `/admin/webhooks/${String(member(created.json, 'id'))}`
+  noteSecret(await admin.call('POST', `${path}/secret`, { keepPreviousSeconds: 3_600 }))
+  expectStatus(await admin.call('PUT', path, { name: 'tour', url }), 200)
+  expectStatus(await admin.call('GET', `${path}/deliveries`), 200)
 }
 
 /** Users with generated and chosen passwords; the bank of the tour is the last of them. */

@@ -178,6 +178,9 @@ const SEALED = [
   { table: 'activation', column: 'ctr_data', key: 'activation_id' },
   { table: 'token', column: 'token_secret', key: 'token_id' },
   { table: 'temporary_key', column: 'private_key', key: 'temporary_key_id' },
+  { table: 'webhook', column: 'secret', key: 'webhook_id' },
+  { table: 'webhook', column: 'previous_secret', key: 'webhook_id' },
+  { table: 'webhook', column: 'basic_credentials', key: 'webhook_id' },
 ] as const
 
 /** 32 bytes of a P-256 key in PKCS#8. */

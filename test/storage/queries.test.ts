@@ -238,6 +238,7 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
       operations.endOperation(db, { operationId: 'o', to: 'APPROVED', statusReason: null, additionalData: null, at }),
     countOperationFailure: (db) => operations.countOperationFailure(db, 'o', at),
     claimOperation: (db) => operations.claimOperation(db, 'o', 'u', at),
+    expireOperation: (db) => operations.expireOperation(db, 'o', at),
     expireOperations: (db) => operations.expireOperations(db, at, 500),
     insertOperationNonce: (db) => operations.insertOperationNonce(db, 'o', 'n', at, 10),
     hasOperationNonce: (db) => operations.hasOperationNonce(db, 'o', 'n'),
@@ -296,13 +297,13 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     claimDeliveries: (db) => webhookDeliveries.claimDeliveries(db, 'w', lease, 16),
     claimProbe: (db) => webhookDeliveries.claimProbe(db, 'w', lease, at),
     storeDelivered: (db) => webhookDeliveries.storeDelivered(db, '1', 'l', at),
-    storeFailed: (db) => webhookDeliveries.storeFailed(db, '1', 'l', { attempts: 1, nextAttemptAt: null, reason: 'r', at }),
+    storeFailures: (db) =>
+      webhookDeliveries.storeFailures(db, 'l', [{ sequence: '1', attempts: 1, nextAttemptAt: null, reason: 'r' }], at),
     listDeliveries: (db) => webhookDeliveries.listDeliveries(db, 'w', { status: 'DEAD', before: null, limit: 100 }),
     replayDelivery: (db) => webhookDeliveries.replayDelivery(db, 'w', 'd'),
     replayDeadDeliveries: (db) => webhookDeliveries.replayDeadDeliveries(db, 'w', 1_000),
     deleteDeliveriesOf: (db) => webhookDeliveries.deleteDeliveriesOf(db, 'w', 1_000),
     deleteOldDeliveries: (db) => webhookDeliveries.deleteOldDeliveries(db, at, 500),
-    listPushRegistrations: (db) => webhookDeliveries.listPushRegistrations(db, 'a', 'u'),
   },
   webhooks: {
     findWebhook: (db) => webhooks.findWebhook(db, 'w'),
@@ -313,9 +314,8 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
       webhooks.replaceWebhookSecret(db, 'w', { from: bytes, to: bytes, previous: null, previousExpiresAt: null }),
     deleteWebhook: (db) => webhooks.deleteWebhook(db, 'w'),
     storeWebhookFailure: (db) =>
-      webhooks.storeWebhookFailure(db, 'w', { at, probeAt: at, pausedUntil: null, disabledReason: null }),
+      webhooks.storeWebhookFailure(db, 'w', { failed: 1, at, probeAt: at, pausedUntil: null, disabledReason: null }),
     storeWebhookSuccess: (db) => webhooks.storeWebhookSuccess(db, 'w', { delivered: 1, at, failingSince: at }),
-    expireOperation: (db) => webhooks.expireOperation(db, 'o', at),
   },
   userClaims: {
     findUserClaims: (db) => userClaims.findUserClaims(db, 'a', 'u'),

@@ -5,11 +5,11 @@ import { runHousekeeping } from '../../src/domain/housekeeping.ts'
 import { deliverDue } from '../../src/domain/webhook-delivery.ts'
 import { startWebhookDelivery } from '../../src/domain/webhook-loop.ts'
 import { inTransaction } from '../../src/storage/database.ts'
-import { claimDeliveries, storeFailed } from '../../src/storage/webhook-deliveries.ts'
+import { claimDeliveries, storeFailures } from '../../src/storage/webhook-deliveries.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
-import { HOUR, MINUTE, SECOND } from '../helpers/expectations.ts'
+import { expectError, HOUR, MINUTE, SECOND } from '../helpers/expectations.ts'
 import { member } from '../helpers/http.ts'
-import { CREATED_AT, endOperation, failOperation, insertOperation } from '../helpers/operations.ts'
+import { CREATED_AT, EXPIRES_AT, endOperation, failOperation, insertOperation } from '../helpers/operations.ts'
 import { type Received, type Receiver, signaturesOf, startReceiver } from '../helpers/receiver.ts'
 import { expectOk, openWorld, type World } from '../helpers/world.ts'
 
@@ -32,8 +32,9 @@ afterAll(async () => {
   await world.close()
 })
 
-/** Each test has the installation to itself: webhooks of others are gone with their deliveries. */
+/** Each test has the installation to itself: operations of others are over, their webhooks gone with all deliveries. */
 beforeEach(async () => {
+  await sql`update operation set status = 'CANCELED' where status = 'PENDING'`.execute(server.context.db)
   const { webhooks } = expectOk(await world.bank.call('GET', '/admin/webhooks')).json as { webhooks: { id: string }[] }
   for (const { id } of webhooks) expectOk(await world.bank.call('DELETE', `/admin/webhooks/${id}`))
   receiver.answerWith(200)
@@ -84,7 +85,6 @@ describe('a message', () => {
       'statusReason',
       'template',
       'language',
-      'pushTokens',
     ]
     const bare = await createHook({ attributes: [] })
     await createHook({ attributes })
@@ -108,10 +108,9 @@ describe('a message', () => {
       signatureType: ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'],
       externalId: 'external',
       timestampCreated: CREATED_AT,
-      timestampExpires: CREATED_AT + 300_000,
+      timestampExpires: EXPIRES_AT,
       template: 'payment',
       language: 'en',
-      pushTokens: [],
     }
     expect(bodies.filter((body) => body['status'] !== undefined)).toEqual([
       full,
@@ -177,18 +176,51 @@ describe('a message', () => {
     expect(bodies.filter(({ activationStatus }) => activationStatus === 'REMOVED')).toHaveLength(1)
   })
 
-  test('carries the push tokens of the user, sealed in the database until then', async () => {
-    await createHook({ attributes: ['pushTokens'] })
-    const { userId, phone } = await world.activePhone('3.3')
-    const { activationId } = phone.state
-    const { db, recordKeys } = server.context
-    const sealed = recordKeys.seal({ table: 'push_registration', column: 'push_token', row: activationId }, Buffer.from('token'))
-    await sql`insert into push_registration (activation_id, platform, environment, push_token, updated_at)
-      values (${activationId}, 'apns', 'production', ${sealed}, now())`.execute(db)
-    const operationId = await newOperation({ userId })
+  test('carries what the phone shows of an operation, in its language', async () => {
+    await createHook({ attributes: ['title', 'message', 'summary', 'language'] })
+    const { userId } = await world.activePhone('3.3')
+    const texts = {
+      en: { title: 'Payment of ${amount}', message: 'To ${iban}', attributes: [], summary: 'Confirm ${amount}' },
+      cs: { title: 'Platba ${amount}', message: 'Na ${iban}', attributes: [] },
+    }
+    const template = {
+      templateName: 'texts',
+      operationType: 'texts',
+      dataTemplate: 'A0',
+      signatureType: ['possession_knowledge'],
+    }
+    const limits = { maxFailureCount: 5, expiration: 300 }
+    expectOk(await world.bank.call('POST', '/admin/templates', { ...template, ...limits, texts }))
+    const parameters = { amount: '10 ${iban}', iban: 'CZ\n27' }
+    for (const language of ['en', 'cs']) {
+      expectOk(await world.bank.call('POST', '/operations', { userId, template: 'texts', language, parameters }))
+    }
     await deliver()
-    const pushTokens = [{ activationId, platform: 'apns', environment: 'production', token: 'token' }]
-    expect(receiver.take().map(({ json }) => json)).toEqual([{ type: 'OPERATION', operationId, pushTokens }])
+    expect(receiver.take().map(({ json: { title, message, summary, language } }) => [language, title, message, summary])).toEqual(
+      [
+        ['en', 'Payment of 10 ${iban}', 'To CZ\n27', 'Confirm 10 ${iban}'],
+        ['cs', 'Platba 10 ${iban}', 'Na CZ\n27', undefined],
+      ],
+    )
+  })
+
+  test('is sent for an operation from its creation over a wrong approval to its end', async () => {
+    await createHook({ attributes: ['status', 'failureCount', 'statusReason', 'parameters'] })
+    const { userId } = await world.activePhone('3.3')
+    const parameters = { amount: '10', currency: 'EUR', iban: 'DE89370400440532013000' }
+    const created = expectOk(await world.bank.call('POST', '/operations', { userId, template: 'payment', parameters }))
+    const operationId = String(member(created.json, 'operationId'))
+    const qr = expectOk(await world.bank.call('GET', `/operations/offline/qr?operationId=${operationId}`))
+    const offline = { operationId, nonce: member(qr.json, 'nonce'), otp: '12345678-12345678' }
+    expectError(await world.bank.call('POST', '/operations/offline/otp', offline), 400, 'ERROR_OTP_INVALID')
+    expectOk(await world.bank.call('DELETE', `/operations?operationId=${operationId}&statusReason=CHANGED`))
+    await deliver()
+    const id = { type: 'OPERATION', operationId }
+    expect(receiver.take().map(({ json }) => json)).toEqual([
+      { ...id, status: 'PENDING', failureCount: 0, parameters },
+      { ...id, status: 'PENDING', failureCount: 1, parameters },
+      { ...id, status: 'CANCELED', failureCount: 1, statusReason: 'CHANGED', parameters },
+    ])
   })
 
   test.each(['{"a":"\\ud800"}', '{"a":"\\u0000"}', '{"a":"\\"\\\\\\n*{}\\u202e"}', '{}'])(
@@ -464,7 +496,7 @@ describe('a failed attempt', () => {
     await receiver.comeUp()
     const [failed] = await listDeliveries(hook)
     expect(failed?.['lastError']).toMatch(/^no answer from http:\/\/127\.0\.0\.1:\d+ \(ECONNREFUSED\)$/)
-    expect(server.log()).toContain('webhook attempt failed')
+    expect(server.log()).toContain('webhook attempts failed')
     const encoded = Buffer.from(`${basic.username}:${basic.password}`).toString('base64')
     for (const secret of [hook.secret, hook.secret.slice(6), basic.password, encoded, 'secret-path', 'secret-token']) {
       expect(server.log()).not.toContain(secret)
@@ -542,10 +574,10 @@ describe('several processes', () => {
     const [held] = await claimDeliveries(db, hook.id, lease, 10)
     expect(await deliver()).toBe(0)
     server.clock.advance(31 * SECOND)
-    const failure = { attempts: 1, nextAttemptAt: null, reason: 'late', at: new Date(platform.now()) }
+    const failure = { sequence: held?.sequence ?? '', attempts: 1, nextAttemptAt: null, reason: 'late' }
     let isLate = false
     receiver.answerWith((_request, response) => {
-      void storeFailed(db, held?.sequence ?? '', 'killed', failure).then(() => {
+      void storeFailures(db, 'killed', [failure], new Date(platform.now())).then(() => {
         isLate = true
         response.end()
       })
