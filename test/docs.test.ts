@@ -8,6 +8,7 @@ import { renderErrorsDocument } from '../scripts/errors-docs.ts'
 import { cloudEndpoints } from '../src/api/cloud/index.ts'
 import { deviceEndpoints } from '../src/api/device/index.ts'
 import { SECRET_SETTINGS, SETTINGS } from '../src/config.ts'
+import { attributesOf } from '../src/domain/webhook-message.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const readText = (path: string): string => readFileSync(join(root, path), 'utf8')
@@ -57,6 +58,14 @@ describe('endpoints', () => {
 
   /** README names parameters in braces and cuts what a line has named before. */
   const shorten = (path: string): string => path.replace(/:(\w+)/g, '{$1}').replace(/^.*(\/versions\/\{name\})$/, '$1')
+})
+
+describe('webhooks', () => {
+  test.each(['OPERATION', 'ACTIVATION'] as const)('docs/WEBHOOKS.md lists every attribute of %s', (kind) => {
+    const [, listed = ''] =
+      new RegExp(`^Attributes of \`${kind}\`: (.*?)(?:\\.\\n|\\n\\n)`, 'ms').exec(readText('docs/WEBHOOKS.md')) ?? []
+    expect(attributesOf(kind).filter((name) => !listed.includes(`\`${name}\``))).toEqual([])
+  })
 })
 
 describe('links', () => {

@@ -9,7 +9,7 @@ import { deliverTo, type DeliveryParts } from './webhook-delivery.ts'
 export function startWebhookDelivery(parts: DeliveryParts): () => Promise<void> {
   const lanes = new Map<string, Promise<void>>()
   let last = ''
-  let looking: Promise<void> | undefined
+  let looking: Promise<unknown> | undefined
   let resting = 0
   let isStopped = false
 
@@ -35,7 +35,7 @@ export function startWebhookDelivery(parts: DeliveryParts): () => Promise<void> 
     if (isStopped || looking !== undefined) return
     looking = look()
       .catch(fail)
-      .then(() => {
+      .finally(() => {
         looking = undefined
       })
   }

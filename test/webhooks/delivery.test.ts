@@ -1,4 +1,5 @@
 // The delivery of webhooks: order, ids, signatures, retries, and what happens when receivers or processes fail (cloud §9).
+import { readFileSync } from 'node:fs'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { runHousekeeping } from '../../src/domain/housekeeping.ts'
@@ -247,6 +248,40 @@ describe('a message', () => {
     expect(headers['webhook-signature']).toBe(signaturesOf(received, hook.secret))
     expect(headers.authorization).toBeUndefined()
     expect(received.path).toBe('/hook')
+  })
+
+  test('is found genuine by the code of docs/WEBHOOKS.md, and altered or old it is not', async () => {
+    const [, code = ''] = /```js\n(.*?)```/s.exec(readFileSync('docs/WEBHOOKS.md', 'utf8')) ?? []
+    const module = (await import(`data:text/javascript,${encodeURIComponent(code)}`)) as {
+      isGenuine: (secret: string, headers: object, body: string, nowSeconds: number) => boolean
+    }
+    const hook = await createHook()
+    const next = member(
+      (await world.bank.call('POST', `/admin/webhooks/${hook.id}/secret`, { keepPreviousSeconds: 60 })).json,
+      'secret',
+    )
+    await newOperation()
+    await deliver()
+    const [received] = receiver.take()
+    if (!received) throw new Error('nothing was received')
+    const { headers, text } = received
+    const now = Math.floor(server.context.platform.now() / 1000)
+    const check = (secret: string, more: object = {}, body = text, at = now) =>
+      module.isGenuine(secret, { ...headers, ...more }, body, at)
+    expect([check(hook.secret), check(String(next))]).toEqual([true, true])
+    const other = `whsec_${Buffer.alloc(32).toString('base64')}`
+    expect([check(other), check(hook.secret, {}, `${text} `), check(hook.secret, {}, text, now + 400)]).toEqual([
+      false,
+      false,
+      false,
+    ])
+    const altered = [
+      { 'webhook-id': 'x' },
+      { 'webhook-timestamp': 'x' },
+      { 'webhook-signature': undefined },
+      { 'webhook-signature': 'v1,' },
+    ]
+    for (const more of altered) expect(check(hook.secret, more)).toBe(false)
   })
 
   test('carries two signatures while the secret is being rotated, and the new one alone afterwards', async () => {
@@ -577,7 +612,7 @@ describe('several processes', () => {
     const failure = { sequence: held?.sequence ?? '', attempts: 1, nextAttemptAt: null, reason: 'late' }
     let isLate = false
     receiver.answerWith((_request, response) => {
-      void storeFailures(db, 'killed', [failure], new Date(platform.now())).then(() => {
+      void storeFailures(db, 'killed', [failure], new Date(platform.now())).finally(() => {
         isLate = true
         response.end()
       })
