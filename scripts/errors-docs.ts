@@ -3,26 +3,28 @@ import { writeFileSync } from 'node:fs'
 import { rendering as cloud } from '../src/api/cloud/error-renderer.ts'
 import { rendering as device } from '../src/api/device/error-renderer.ts'
 import { rendering as mobileToken } from '../src/api/mobile-token/error-renderer.ts'
+import { rendering as utility } from '../src/api/utility/error-renderer.ts'
 import type { ErrorCode } from '../src/lib/errors.ts'
 
 /** The text of docs/ERRORS.md. */
 export function renderErrorsDocument(): string {
   const rows = (Object.keys(device) as ErrorCode[]).map((code) => {
     const { status, code: deviceCode, message } = device[code]
-    const others = [mobileToken[code], cloud[code]].map((rendered) => `${rendered.status} \`${rendered.code}\``)
+    const others = [mobileToken[code], utility[code], cloud[code]].map((rendered) => `${rendered.status} \`${rendered.code}\``)
     return `| \`${code}\` | ${status} \`${deviceCode}\` | \`${message}\` | ${others.join(' | ')} |`
   })
   return `# Errors
 
 Made from the error renderers by \`node scripts/errors-docs.ts\`; \`test/docs.test.ts\` fails when it is out of date.
 
-The body of every error is \`{"status":"ERROR","responseObject":{"code":"...","message":"..."}}\`. On the device API the message has the prefix
+The body of an error is \`{"status":"ERROR","responseObject":{"code":"...","message":"..."}}\`. On the mobile utility API it is
+\`{"id":"...","code":"...","message":"..."}\`, and the log has the id. On the device API the message has the prefix
 \`SVC_\` for requests with \`X-Svc-*\` headers and \`POWER_AUTH_\` for all others; that of \`ERR_VALIDATION\` names the member that is wrong where
 one is known. Structural errors of the cloud API list \`violations\` beside code and message. 401 of the cloud API comes with
 \`WWW-Authenticate\`, 429 and 503 with \`Retry-After\`, 500 and 503 with \`X-Request-Id\`, which the log has too.
 
-| inside | device API | message | mobile token API | cloud API |
-|---|---|---|---|---|
+| inside | device API | message | mobile token API | mobile utility | cloud API |
+|---|---|---|---|---|---|
 ${rows.join('\n')}
 `
 }

@@ -6,6 +6,8 @@ import { deviceApi } from './api/device/index.ts'
 import { renderDeviceError } from './api/device/error-renderer.ts'
 import { mobileTokenApi } from './api/mobile-token/index.ts'
 import { renderMobileTokenError } from './api/mobile-token/error-renderer.ts'
+import { createUtilityErrorRenderer } from './api/utility/error-renderer.ts'
+import { utilityApi } from './api/utility/index.ts'
 import type { Context } from './context.ts'
 import { type ErrorRenderer, renderErrorsWith, renderUnknownPathsWith, toPawlError } from './http/errors.ts'
 import { keepRawBodies } from './http/raw-body.ts'
@@ -23,7 +25,7 @@ export async function buildApp(context: Context): Promise<FastifyInstance> {
     genReqId: () => context.platform.uuid(),
     // What the server refuses before it knows the route, for example a URL that does not decode.
     frameworkErrors: (error, request, reply) => {
-      rendererOf(request.url)(toPawlError(error), request as never, reply as never)
+      rendererOf(request.url, context)(toPawlError(error), request as never, reply as never)
     },
   })
   // A signed GET may carry a body; it is read and, as the protocol says, not covered by the code.
@@ -41,12 +43,14 @@ export async function buildApp(context: Context): Promise<FastifyInstance> {
   await app.register(health(context))
   await app.register(deviceApi(context), { prefix: '/pa' })
   await app.register(mobileTokenApi(context), { prefix: '/api' })
+  await app.register(utilityApi(context), { prefix: '/app' })
   await app.register(cloudApi(context))
   return app
 }
 
 /** The API a path belongs to, for what is refused before it has a route. */
-function rendererOf(url: string): ErrorRenderer {
+function rendererOf(url: string, { events }: Context): ErrorRenderer {
   if (url.startsWith('/pa/')) return renderDeviceError
+  if (url.startsWith('/app/')) return createUtilityErrorRenderer(events)
   return url.startsWith('/api/') ? renderMobileTokenError : renderCloudError
 }

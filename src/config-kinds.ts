@@ -97,6 +97,17 @@ export const addressList: Kind<readonly string[]> = {
   },
 }
 
+export const portList: Kind<readonly number[]> = {
+  label: 'ports, separated by commas',
+  parse(value) {
+    const entries = value.split(',').map((entry) => ({ entry, parsed: integer(1, 65_535).parse(entry.trim()) }))
+    const wrong = entries.find(({ parsed }) => 'problem' in parsed)
+    return wrong === undefined
+      ? { value: Object.freeze(entries.flatMap(({ parsed }) => ('value' in parsed ? [parsed.value] : []))) }
+      : { problem: `${quote(wrong.entry)} is not a port from 1 to 65535` }
+  },
+}
+
 /** A range of /0 would trust everyone, which is never what is meant. */
 function isAddressOrRange(entry: string): boolean {
   const [address = '', prefix, ...rest] = entry.split('/')

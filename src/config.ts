@@ -1,6 +1,5 @@
 // Configuration: a record of environment variables becomes a frozen Config and Secrets, or one error that lists every
 // problem. SETTINGS and SECRET_SETTINGS are the only list of settings; docs/CONFIG.md and .env.example are made from them.
-import { inspect } from 'node:util'
 import packageJson from '../package.json' with { type: 'json' }
 import {
   addressList,
@@ -12,10 +11,12 @@ import {
   masterKey,
   matching,
   oneOf,
+  portList,
   providerUrl,
   publicUrl,
 } from './config-kinds.ts'
-import type { Parsed, SecretSetting, Setting } from './config-kinds.ts'
+import type { SecretSetting, Setting } from './config-kinds.ts'
+import { hideSecrets, readEnvironment } from './config-reader.ts'
 import { LOG_LEVELS } from './lib/log.ts'
 import type { LogLevel } from './lib/log.ts'
 
@@ -45,6 +46,9 @@ export interface Config {
   readonly webhookAllowPrivateAddresses: boolean
   readonly webhookRetryBaseSeconds: number
   readonly webhookRetentionDays: number
+  readonly certificateFetchPrivate: boolean
+  readonly certificateFetchPorts: readonly number[]
+  readonly certificateWatch: boolean
   readonly shutdownTimeoutSeconds: number
   /** JSON list of templates that start applies. */
   readonly templatesFile?: string
@@ -83,74 +87,13 @@ export function parseConfig(
   env: Readonly<Record<string, string | undefined>>,
   readFile: (path: string) => string,
 ): { config: Config; secrets: Secrets } {
-  const problems = findUnknownNames(env)
-  const config: Record<string, unknown> = {}
-  for (const [member, setting] of Object.entries<Setting>(SETTINGS)) {
-    const text = env[setting.name] || setting.default
-    if (text !== undefined) config[member] = keep(setting.name, setting.kind.parse(text), problems)
-  }
-  const secrets: Record<string, unknown> = {}
-  for (const [member, setting] of Object.entries<SecretSetting>(SECRET_SETTINGS)) {
-    const text = readSecret(setting.name, env, readFile, problems)
-    if (text !== undefined) secrets[member] = keep(setting.name, setting.kind.parse(text), problems)
-  }
+  const tables = { settings: SETTINGS, secretSettings: SECRET_SETTINGS, foreignNames: FOREIGN_NAMES }
+  const { config, secrets, problems } = readEnvironment(tables, env, readFile)
   const hasMasterKey = 'masterKey' in secrets || problems.some((problem) => problem.startsWith(SECRET_SETTINGS.masterKey.name))
   if ('databaseUrl' in secrets && !hasMasterKey) problems.push(MASTER_KEY_MISSING)
   if (problems.length > 0) throw new ConfigError(problems)
   // Every member was parsed by the table row of its name, and the table has a row for every member.
-  return { config: Object.freeze(config) as unknown as Config, secrets: hide(secrets) }
-}
-
-function findUnknownNames(env: Readonly<Record<string, string | undefined>>): string[] {
-  return Object.keys(env)
-    .filter((name) => name.startsWith('PAWL_') && env[name] !== '' && !isKnownName(name))
-    .toSorted()
-    .map((name) => `${name}: no such setting, docs/CONFIG.md lists them`)
-}
-
-function isKnownName(name: string): boolean {
-  if (Object.values<Setting>(SETTINGS).some((setting) => setting.name === name)) return true
-  if (Object.values<SecretSetting>(SECRET_SETTINGS).some((setting) => setting.name === name || `${setting.name}_FILE` === name))
-    return true
-  return FOREIGN_NAMES.includes(name) || name.startsWith('PAWL_TEST_')
-}
-
-function readSecret(
-  name: string,
-  env: Readonly<Record<string, string | undefined>>,
-  readFile: (path: string) => string,
-  problems: string[],
-): string | undefined {
-  const fileName = `${name}_FILE`
-  const path = env[fileName]
-  if (!path) return env[name] || undefined
-  if (env[name]) {
-    problems.push(`${name}: set together with ${fileName}, keep one of them`)
-    return undefined
-  }
-  try {
-    // Editors and `echo` end a file with a newline that is not part of the secret.
-    const text = readFile(path).replace(/\r?\n$/, '')
-    if (text === '') problems.push(`${fileName}: ${path} is empty`)
-    return text || undefined
-  } catch (error) {
-    problems.push(`${fileName}: ${path} cannot be read (${readCode(error)})`)
-    return undefined
-  }
-}
-
-const readCode = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : String(error))
-
-function keep<T>(name: string, parsed: Parsed<T>, problems: string[]): T | undefined {
-  if ('value' in parsed) return parsed.value
-  problems.push(`${name}: ${parsed.problem}`)
-  return undefined
-}
-
-/** Members stay readable for code; JSON, util.inspect and text conversion see one word. */
-function hide(secrets: Record<string, unknown>): Record<string, unknown> {
-  const print = { value: () => '[secret]' }
-  return Object.freeze(Object.defineProperties(secrets, { toJSON: print, toString: print, [inspect.custom]: print }))
+  return { config: Object.freeze(config) as unknown as Config, secrets: hideSecrets(secrets) }
 }
 
 const MASTER_KEY_MISSING = 'PAWL_MASTER_KEY: needed together with DATABASE_URL, make one with: openssl rand -base64 32'
@@ -307,6 +250,26 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     default: '30',
     unit: 'days',
     description: 'How long deliveries are kept, delivered and dead ones alike.',
+  },
+  certificateFetchPrivate: {
+    name: 'PAWL_CERTIFICATE_FETCH_PRIVATE',
+    kind: boolean,
+    default: 'false',
+    description:
+      'Certificates to pin may be fetched from loopback, private and link-local addresses. By default from public ones only.',
+  },
+  certificateFetchPorts: {
+    name: 'PAWL_CERTIFICATE_FETCH_PORTS',
+    kind: portList,
+    default: '443',
+    description: 'Ports that certificates to pin may be fetched from.',
+  },
+  certificateWatch: {
+    name: 'PAWL_CERTIFICATE_WATCH',
+    kind: boolean,
+    default: 'false',
+    description:
+      'Once a day, compare the certificate that each pinned domain shows with its pins: an error in the log when it is not among them.',
   },
   shutdownTimeoutSeconds: {
     name: 'PAWL_SHUTDOWN_TIMEOUT_SECONDS',

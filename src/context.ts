@@ -4,15 +4,18 @@ import type { DeviceParts } from './api/device/parts.ts'
 import type { CloudParts } from './api/cloud/parts.ts'
 import type { MobileTokenParts } from './api/mobile-token/parts.ts'
 import { createOfflineChannel } from './channel/authenticate-offline.ts'
+import type { UtilityParts } from './api/utility/parts.ts'
 import { createRecentParties } from './channel/recent-parties.ts'
 import { createDecoy } from './channel/secrets.ts'
 import { createActivationOtps } from './domain/activation-otp.ts'
+import { startCertificateWatch } from './domain/certificate-watch.ts'
 import { bootstrapAdmin, createCredentials } from './domain/credential.ts'
 import { createActivationProvider } from './domain/direct-activation.ts'
 import { startHousekeeping } from './domain/housekeeping.ts'
 import { createHttpProvider, type HttpProvider } from './domain/http-provider.ts'
 import { loadInstallationKeys } from './domain/installation-keys.ts'
 import { loadMasterKey } from './domain/master-key.ts'
+import { createPinning } from './domain/pinning.ts'
 import { createRateLimit } from './domain/rate-limit.ts'
 import { createRecordKeys } from './domain/record-keys.ts'
 import { readTemplateFile } from './domain/template-file.ts'
@@ -30,7 +33,7 @@ import { createAuthenticationStore } from './storage/authentication-store.ts'
 import { type Database, openDatabase, pingDatabase } from './storage/database.ts'
 import { migrate } from './storage/migrate.ts'
 
-export interface Context extends DeviceParts, MobileTokenParts, CloudParts, HealthParts {
+export interface Context extends DeviceParts, MobileTokenParts, CloudParts, UtilityParts, HealthParts {
   readonly config: Config
   readonly log: Log
   readonly settings: Config
@@ -74,6 +77,7 @@ export async function createContext(
     const stopHousekeeping = startHousekeeping(base)
     const templateTexts = createTemplateTexts(db)
     const stopWebhookDelivery = deliversWebhooks ? startWebhookDelivery({ ...base, templateTexts }) : async () => undefined
+    const stopCertificateWatch = config.certificateWatch ? startCertificateWatch(base) : async () => undefined
     const channel = {
       ...base,
       authenticationStore: createAuthenticationStore(db),
@@ -87,6 +91,7 @@ export async function createContext(
       credentials,
       activationOtps: createActivationOtps(installationKeys.credentialHash, platform),
       ...createProviders(base, config, secrets),
+      pinning: createPinning(base),
       protocol: v3,
       offline: createOfflineChannel(channel, v3),
       templates: createTemplateReader(db, platform),
@@ -97,7 +102,7 @@ export async function createContext(
       dataLocation: database.location,
       firstStart: generated === undefined ? undefined : { adminUser: config.adminUser, adminPassword: generated },
       close: async () => {
-        await Promise.all([stopHousekeeping(), stopWebhookDelivery()])
+        await Promise.all([stopHousekeeping(), stopWebhookDelivery(), stopCertificateWatch()])
         await database.close()
       },
     }

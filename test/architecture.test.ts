@@ -19,7 +19,12 @@ const http = ['fastify', '@fastify/type-provider-typebox', '@sinclair/typebox']
 const layers: readonly Layer[] = [
   { path: 'src/lib', pawl: [], packages: ['pino'] },
   { path: 'src/config-kinds.ts', pawl: ['src/lib'], packages: [] },
-  { path: 'src/config.ts', pawl: ['src/lib', 'src/config-kinds.ts', 'package.json'], packages: [] },
+  { path: 'src/config-reader.ts', pawl: ['src/config-kinds.ts'], packages: [] },
+  {
+    path: 'src/config.ts',
+    pawl: ['src/lib', 'src/config-kinds.ts', 'src/config-reader.ts', 'package.json'],
+    packages: [],
+  },
   { path: 'src/crypto', pawl: ['src/lib'], packages: [] },
   { path: 'src/protocol/protocol.ts', pawl: ['src/lib'], packages: [] },
   { path: 'src/protocol/v3', pawl: ['src/protocol/protocol.ts', 'src/crypto', 'src/lib'], packages: ['jose'] },

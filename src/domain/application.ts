@@ -12,6 +12,8 @@ import {
   listApplicationVersions,
 } from '../storage/applications.ts'
 import { type Db, inTransaction, isUniqueViolation } from '../storage/database.ts'
+import { insertPinningKeyPair } from '../storage/pinning.ts'
+import { createPinningKeyPair } from './pinning.ts'
 import type { RecordKeys } from './record-keys.ts'
 import { createKeyPair, openApplicationSecret, places, sealPrivateKey } from './secrets.ts'
 
@@ -31,15 +33,22 @@ export interface MobileConfiguration {
   readonly appSecret: string
 }
 
-/** Creates an application with a version `default` and a P-256 master key pair. Throws ADMINISTRATION_REFUSED when the id is taken. */
-export async function createApplication(parts: ApplicationParts, applicationId: string): Promise<void> {
+/**
+ * Creates an application with a version `default`, a P-256 master key pair and a pinning key pair. Throws ADMINISTRATION_REFUSED when the
+ * id is taken.
+ */
+export async function createApplication(
+  parts: ApplicationParts,
+  applicationId: string,
+  displayName: string | null = null,
+): Promise<void> {
   const { platform, recordKeys } = parts
   const at = new Date(platform.now())
   const { privateKey, publicKey } = createKeyPair()
   const masterKeyPairId = platform.uuid()
   try {
     await inTransaction(parts.db, async (tx) => {
-      await insertApplication(tx, applicationId, at)
+      await insertApplication(tx, applicationId, displayName, at)
       await insertMasterKeyPair(tx, {
         master_key_pair_id: masterKeyPairId,
         application_id: applicationId,
@@ -48,10 +57,11 @@ export async function createApplication(parts: ApplicationParts, applicationId: 
         private_key: sealPrivateKey(recordKeys, places.masterPrivateKey(masterKeyPairId), privateKey),
         created_at: at,
       })
+      await insertPinningKeyPair(tx, createPinningKeyPair(parts, applicationId))
       await addVersion({ ...parts, db: tx }, applicationId, DEFAULT_VERSION)
     })
   } catch (error) {
-    if (isUniqueViolation(error, 'application_default')) return createApplication(parts, applicationId)
+    if (isUniqueViolation(error, 'application_default')) return createApplication(parts, applicationId, displayName)
     if (isUniqueViolation(error)) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `application ${applicationId} exists` })
     throw error
   }

@@ -1,6 +1,7 @@
 // Background work every process does beside the others: make expiry durable, delete what has run out (v3 §7.3, §8.7, §14; cloud §9).
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
+import { startRounds } from '../lib/rounds.ts'
 import { removeExpiredActivations } from '../storage/activations.ts'
 import type { Db } from '../storage/database.ts'
 import { deleteExpiredIdempotencyKeys } from '../storage/idempotency-keys.ts'
@@ -17,24 +18,12 @@ export interface HousekeepingParts {
 }
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
-export function startHousekeeping(parts: HousekeepingParts): () => Promise<void> {
-  let round: Promise<void> = Promise.resolve()
-  let isRunning = false
-  const timer = setInterval(() => {
-    if (isRunning) return
-    isRunning = true
-    round = runHousekeeping(parts)
-      .catch((err: unknown) => parts.events.housekeepingFailed({ err }))
-      .finally(() => {
-        isRunning = false
-      })
-  }, INTERVAL_MS)
-  timer.unref()
-  return async () => {
-    clearInterval(timer)
-    await round
-  }
-}
+export const startHousekeeping = (parts: HousekeepingParts): (() => Promise<void>) =>
+  startRounds(
+    () => runHousekeeping(parts),
+    INTERVAL_MS,
+    (err) => parts.events.housekeepingFailed({ err }),
+  )
 
 /** One round: batches until nothing is due, so that no statement holds many locks. */
 export async function runHousekeeping({ db, platform, settings }: HousekeepingParts): Promise<void> {

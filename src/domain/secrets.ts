@@ -13,6 +13,7 @@ const place =
 export const places = {
   applicationSecret: place('application_version', 'application_secret'),
   masterPrivateKey: place('master_key_pair', 'private_key'),
+  pinningPrivateKey: place('pinning_key_pair', 'private_key'),
   activationQrCode: place('activation', 'activation_qr_code'),
   serverPrivateKey: place('activation', 'server_private_key'),
   masterSecret: place('activation', 'master_secret'),

@@ -32,6 +32,16 @@ export function useStrictValidation(app: FastifyInstance): void {
   })
 }
 
+/** A query string with a percent sign that starts no character would be taken as it stands. Throws PawlError REQUEST_INVALID. */
+export function refuseMalformedQuery(url: string): void {
+  try {
+    decodeURIComponent(url.slice(url.indexOf('?') + 1))
+  } catch (cause) {
+    const violations = [{ fieldName: 'query', hint: 'must be percent-encoded UTF-8' }]
+    throw new PawlError('REQUEST_INVALID', { detail: 'malformed query string', violations, cause })
+  }
+}
+
 /** AJV's findings, one for each member; what is wrong first wins. */
 export function toViolations(errors: readonly ErrorObject[] | null | undefined): Violation[] {
   const byField = new Map<string, Violation>()
@@ -78,5 +88,6 @@ const options = {
 } as const
 const bodies = new Ajv({ ...options, coerceTypes: false, allErrors: true })
 const texts = new Ajv({ ...options, coerceTypes: true, allErrors: true })
-const SECRET_FIELDS = /(^|\.)(password|otp|secret)$/i
+// A PEM text may hold a private key beside the certificate.
+const SECRET_FIELDS = /(^|\.)(password|otp|secret|pem)$/i
 const VALUE_CHARACTERS_MAX = 128

@@ -23,6 +23,17 @@ export const createEvents = (log: Log) => ({
   adminPasswordReplaced: (fields: { username: string }) => log.warn(fields, 'admin password replaced by the configured one'),
   templateChanged: (fields: { templateName: string; change: 'created' | 'changed' | 'deleted'; by: string }) =>
     log.info(fields, 'template changed'),
+  /** `errorId` is what the caller got. */
+  utilityRequestRefused: (fields: { errorId: string; path: string; code: string }) =>
+    log.info(fields, 'mobile utility request refused'),
+  certificateSeen: (fields: { applicationId: string; domain: string; daysToExpiry: number }) =>
+    log.info(fields, 'the live certificate is pinned'),
+  /** The alarm of the certificate watcher. */
+  certificateNotPinned: (fields: { applicationId: string; domain: string; daysToExpiry: number }) =>
+    log.error(fields, 'the live certificate is not pinned: apps will refuse the connection'),
+  certificateNotSeen: (fields: { applicationId: string; domain: string; reason: string }) =>
+    log.warn(fields, 'the live certificate could not be read'),
+  certificateWatchFailed: (fields: { err: unknown }) => log.error(fields, 'the certificate watcher failed'),
   publicUrlMissing: () => log.warn('PAWL_PUBLIC_URL is not set: serviceBaseUrl is derived from the request'),
   requestServed: (fields: { method: string; path: string; status: number; ms: number }) => log.debug(fields, 'request served'),
   requestFailed: (fields: { requestId: string; method: string; path: string; err: unknown }) =>

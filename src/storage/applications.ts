@@ -10,6 +10,8 @@ export interface ApplicationRow {
   readonly vaultFactors: string
   /** JSON object that goes into the answers of activation/status. */
   readonly customObject: string | null
+  /** For people; null where none was given. */
+  readonly displayName: string | null
 }
 
 /** One application. */
@@ -29,12 +31,12 @@ export async function listApplications(db: Db): Promise<ApplicationRow[]> {
 }
 
 /** Inserts an application; it becomes the default one when it is the first. Throws a unique violation when the id is taken. */
-export async function insertApplication(tx: Tx, applicationId: string, at: Date): Promise<void> {
+export async function insertApplication(tx: Tx, applicationId: string, displayName: string | null, at: Date): Promise<void> {
   // Two first applications at once: one of them meets the unique index of the default and is refused as a whole.
   const any = await tx.selectFrom('application').select('application_id').limit(1).executeTakeFirst()
   await tx
     .insertInto('application')
-    .values({ application_id: applicationId, is_default: any === undefined, created_at: at })
+    .values({ application_id: applicationId, is_default: any === undefined, display_name: displayName, created_at: at })
     .execute()
 }
 
@@ -147,4 +149,5 @@ const applicationColumns = [
   'is_default as isDefault',
   'vault_factors as vaultFactors',
   'custom_object as customObject',
+  'display_name as displayName',
 ] as const

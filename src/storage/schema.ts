@@ -25,6 +25,7 @@ export interface ApplicationTable {
   application_id: string
   is_default: Generated<boolean>
   vault_factors: Generated<string>
+  display_name: OptionalText
   created_at: Date
   /** JSON object. */
   custom_object: OptionalText
@@ -299,6 +300,57 @@ export interface UserClaimsTable {
   updated_at: Date
 }
 
+export type CertificateSource = 'pem' | 'fetch' | 'fingerprint'
+export type MobilePlatform = 'ANDROID' | 'IOS'
+
+export interface PinningKeyPairTable {
+  application_id: string
+  public_key: Bytes
+  private_key: Bytes
+  created_at: Date
+}
+
+export interface PinnedDomainTable {
+  application_id: string
+  domain: string
+  port: Generated<number>
+  created_at: Date
+  next_check_at: Date
+  checked_at: OptionalTime
+  live_fingerprint: OptionalBytes
+  live_expires_at: OptionalTime
+  is_chain_trusted: ColumnType<boolean | null, boolean | null | undefined, boolean | null>
+  problem: OptionalText
+}
+
+export interface PinnedCertificateTable {
+  application_id: string
+  domain: string
+  fingerprint: Bytes
+  expires_at: Date
+  source: CertificateSource
+  /** DER. */
+  certificate: OptionalBytes
+  created_at: Date
+}
+
+export interface VersionRuleTable {
+  version_rule_id: ColumnType<number, never, never>
+  application_id: string
+  platform: MobilePlatform
+  major_os_version: ColumnType<number | null, number | null | undefined, number | null>
+  suggested_version: OptionalText
+  required_version: OptionalText
+  message_key: OptionalText
+  created_at: Date
+}
+
+export interface VersionTextTable {
+  message_key: string
+  language: string
+  text: string
+}
+
 export interface Schema {
   wrapped_key: WrappedKeyTable
   application: ApplicationTable
@@ -323,4 +375,9 @@ export interface Schema {
   webhook: WebhookTable
   webhook_delivery: WebhookDeliveryTable
   user_claims: UserClaimsTable
+  pinning_key_pair: PinningKeyPairTable
+  pinned_domain: PinnedDomainTable
+  pinned_certificate: PinnedCertificateTable
+  version_rule: VersionRuleTable
+  version_text: VersionTextTable
 }

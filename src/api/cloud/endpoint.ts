@@ -3,6 +3,7 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../../domain/credential.ts'
 import type { Owner } from '../../domain/registration.ts'
+import { refuseMalformedQuery } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { findDefaultApplicationId } from '../../storage/applications.ts'
 import type { Role } from '../../storage/schema.ts'
@@ -110,16 +111,6 @@ export async function applicationOf({ parts, caller }: { parts: CloudParts; call
 async function applicationOfAdmin(parts: CloudParts, { applicationId }: Caller): Promise<string | null | undefined> {
   if (!parts.settings.adminActsOnDefaultApplication) return undefined
   return applicationId ?? findDefaultApplicationId(parts.db)
-}
-
-/** A query string with a percent sign that starts no character would be taken as it stands. */
-function refuseMalformedQuery(url: string): void {
-  try {
-    decodeURIComponent(url.slice(url.indexOf('?') + 1))
-  } catch (cause) {
-    const violations = [{ fieldName: 'query', hint: 'must be percent-encoded UTF-8' }]
-    throw new PawlError('REQUEST_INVALID', { detail: 'malformed query string', violations, cause })
-  }
 }
 
 function refuseStructure(error: Error, invalidAs: ErrorCode | undefined): Error {

@@ -35,3 +35,6 @@ export const OperationId = Type.String({
 export const StatusReason = Type.Optional(
   Type.String({ pattern: '^[^\\u0000-\\u001F\\u007F]{1,32}$', description: 'must be 1 to 32 characters' }),
 )
+
+/** Seconds since 1970-01-01 UTC, to the end of year 9999. */
+export const Seconds = Type.Integer({ minimum: 0, maximum: 253_402_300_799, description: 'seconds since 1970-01-01 UTC' })

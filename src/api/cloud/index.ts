@@ -16,6 +16,25 @@ import {
   registrationDetail,
   registrationsList,
 } from './admin/registrations.ts'
+import {
+  ruleCreate,
+  ruleDetail,
+  ruleRemove,
+  rulesList,
+  textDetail,
+  textRemove,
+  textsList,
+  textStore,
+} from './admin/app-versions.ts'
+import { appCreate, appDetail, appsList } from './admin/apps.ts'
+import {
+  certificateAuto,
+  certificateFingerprint,
+  certificatePem,
+  certificateRemove,
+  domainRemove,
+  expiredRemove,
+} from './admin/certificates.ts'
 import { userCreate, userPassword, userRemove, usersList } from './admin/users.ts'
 import { webhookDeliveriesList, webhookDeliveriesReplay } from './admin/webhook-deliveries.ts'
 import { webhookChange, webhookCreate, webhookDetail, webhookRemove, webhookSecret, webhooksList } from './admin/webhooks.ts'
@@ -78,6 +97,23 @@ export const cloudEndpoints = [
   registrationsList,
   registrationDetail,
   activationFlags,
+  appCreate,
+  appsList,
+  appDetail,
+  certificateAuto,
+  certificatePem,
+  certificateFingerprint,
+  certificateRemove,
+  domainRemove,
+  expiredRemove,
+  rulesList,
+  ruleCreate,
+  ruleDetail,
+  ruleRemove,
+  textsList,
+  textStore,
+  textDetail,
+  textRemove,
 ] as const
 
 export const cloudApi = (parts: CloudParts) => async (app: FastifyInstance) => {

@@ -2,13 +2,15 @@
 import type { ApplicationParts } from '../../domain/application.ts'
 import type { Credentials } from '../../domain/credential.ts'
 import type { OfflineParts } from '../../domain/offline-approval.ts'
+import type { CertificateParts } from '../../domain/pinned-certificate.ts'
 import type { RegistrationParts } from '../../domain/registration.ts'
 import type { WebhookParts } from '../../domain/webhook.ts'
 
-export interface CloudParts extends RegistrationParts, ApplicationParts, OfflineParts, WebhookParts {
+export interface CloudParts extends RegistrationParts, ApplicationParts, OfflineParts, WebhookParts, CertificateParts {
   readonly credentials: Credentials
   readonly settings: RegistrationParts['settings'] &
-    WebhookParts['settings'] & {
+    WebhookParts['settings'] &
+    CertificateParts['settings'] & {
       readonly adminActsOnDefaultApplication: boolean
       /** Base below which /pa/v3 hangs, without trailing slash; derived from the request when absent. */
       readonly publicUrl?: string

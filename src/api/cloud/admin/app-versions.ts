@@ -1,0 +1,178 @@
+// /admin/apps/{name}/versions and /admin/texts: which versions of a mobile app are too old, and what its users are told. Spec:
+// mobile-utility §4.
+import { Type } from '@sinclair/typebox'
+import { requireApplication } from '../../../domain/pinned-certificate.ts'
+import { Absent, Ok } from '../../../http/types.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import { isUniqueViolation } from '../../../storage/database.ts'
+import type { MobilePlatform } from '../../../storage/schema.ts'
+import {
+  deleteVersionRule,
+  deleteVersionText,
+  findVersionRule,
+  findVersionText,
+  insertVersionRule,
+  listVersionRules,
+  listVersionTexts,
+  storeVersionText,
+  type VersionRuleRow,
+} from '../../../storage/version-rules.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier } from '../fields.ts'
+
+const INT4_MAX = 2_147_483_647
+
+const OfApp = Type.Object({ name: Identifier })
+const OfRule = Type.Object({ name: Identifier, id: Type.Integer({ minimum: 1, maximum: INT4_MAX }) })
+const OfText = Type.Object({
+  key: Identifier,
+  language: Type.String({ pattern: '^[a-z]{2}$', description: 'must be two letters' }),
+})
+const Version = Type.String({
+  pattern: '^\\d{1,9}\\.\\d{1,9}\\.\\d{1,9}([-+][0-9A-Za-z.+-]{1,200})?$',
+  description: 'must be MAJOR.MINOR.PATCH',
+})
+
+const members = {
+  platform: Type.Unsafe<MobilePlatform>(Type.String({ enum: ['ANDROID', 'IOS'] })),
+  /** Without one the rule holds where no other does. */
+  majorOsVersion: Absent(Type.Integer({ minimum: 0, maximum: 999_999_999 })),
+  /** Older apps are told to update. */
+  suggestedVersion: Absent(Version),
+  /** Older apps must update. */
+  requiredVersion: Absent(Version),
+  messageKey: Absent(Identifier),
+}
+const Rule = Type.Object({ id: Type.Integer(), ...members })
+const Text = Type.Object({ messageKey: Type.String(), language: Type.String(), text: Type.String() })
+
+export const rulesList = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/apps/:name/versions',
+  roles: ['admin'],
+  params: OfApp,
+  response: Type.Object({ applicationVersions: Type.Array(Rule) }),
+  async handle({ params: { name }, parts }) {
+    await requireApplication(parts.db, name)
+    return { applicationVersions: (await listVersionRules(parts.db, name)).map(toRule) }
+  },
+})
+
+export const ruleCreate = cloudEndpoint({
+  method: 'POST',
+  path: '/admin/apps/:name/versions',
+  roles: ['admin'],
+  params: OfApp,
+  body: Type.Object(members),
+  response: Rule,
+  async handle({ params: { name }, body, parts }) {
+    await requireApplication(parts.db, name)
+    const row = {
+      application_id: name,
+      platform: body.platform,
+      major_os_version: body.majorOsVersion ?? null,
+      suggested_version: body.suggestedVersion ?? null,
+      required_version: body.requiredVersion ?? null,
+      message_key: body.messageKey ?? null,
+      created_at: new Date(parts.platform.now()),
+    }
+    const rule = await insertVersionRule(parts.db, row).catch((cause: unknown) => {
+      if (!isUniqueViolation(cause)) throw cause
+      const violations = [{ fieldName: 'majorOsVersion', hint: 'has a rule already' }]
+      throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'the rule exists', violations, cause })
+    })
+    parts.pinning.forget(name)
+    return toRule(rule)
+  },
+})
+
+export const ruleDetail = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/apps/:name/versions/:id',
+  roles: ['admin'],
+  params: OfRule,
+  response: Rule,
+  async handle({ params: { name, id }, parts }) {
+    const rule = await findVersionRule(parts.db, name, id)
+    if (rule === undefined) throw unknown(`version rule ${id} of ${name}`)
+    return toRule(rule)
+  },
+})
+
+export const ruleRemove = cloudEndpoint({
+  method: 'DELETE',
+  path: '/admin/apps/:name/versions/:id',
+  roles: ['admin'],
+  params: OfRule,
+  response: Ok,
+  async handle({ params: { name, id }, parts }) {
+    if (!(await deleteVersionRule(parts.db, name, id))) throw unknown(`version rule ${id} of ${name}`)
+    parts.pinning.forget(name)
+    return { status: 'OK' as const }
+  },
+})
+
+export const textsList = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/texts',
+  roles: ['admin'],
+  response: Type.Object({ texts: Type.Array(Text) }),
+  async handle({ parts }) {
+    return { texts: await listVersionTexts(parts.db) }
+  },
+})
+
+export const textStore = cloudEndpoint({
+  method: 'POST',
+  path: '/admin/texts',
+  roles: ['admin'],
+  body: Type.Object({
+    messageKey: Identifier,
+    language: OfText.properties.language,
+    text: Type.String({ pattern: '^(?=[^]*\\S)[^\\u0000]{1,4096}$', description: 'must be 1 to 4096 characters, not blank' }),
+  }),
+  response: Text,
+  async handle({ body, parts }) {
+    await storeVersionText(parts.db, body)
+    parts.pinning.forget()
+    return body
+  },
+})
+
+export const textDetail = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/texts/:key/:language',
+  roles: ['admin'],
+  params: OfText,
+  response: Text,
+  async handle({ params: { key, language }, parts }) {
+    const text = await findVersionText(parts.db, key, language)
+    if (text === undefined) throw unknown(`text ${key} in ${language}`)
+    return text
+  },
+})
+
+export const textRemove = cloudEndpoint({
+  method: 'DELETE',
+  path: '/admin/texts/:key/:language',
+  roles: ['admin'],
+  params: OfText,
+  response: Ok,
+  async handle({ params: { key, language }, parts }) {
+    if (!(await deleteVersionText(parts.db, key, language))) throw unknown(`text ${key} in ${language}`)
+    parts.pinning.forget()
+    return { status: 'OK' as const }
+  },
+})
+
+/** Members without a value are left out. */
+const toRule = (rule: VersionRuleRow) => ({
+  id: rule.id,
+  platform: rule.platform,
+  ...(rule.majorOsVersion !== null && { majorOsVersion: rule.majorOsVersion }),
+  ...(rule.suggestedVersion !== null && { suggestedVersion: rule.suggestedVersion }),
+  ...(rule.requiredVersion !== null && { requiredVersion: rule.requiredVersion }),
+  ...(rule.messageKey !== null && { messageKey: rule.messageKey }),
+})
+
+const unknown = (what: string): PawlError => new PawlError('ADMINISTRATION_REFUSED', { detail: `no ${what}` })

@@ -1,0 +1,120 @@
+// /admin/apps: applications as the mobile utility sees them, with their pinned certificates. Spec: mobile-utility §4.
+import { Type } from '@sinclair/typebox'
+import { createApplication } from '../../../domain/application.ts'
+import { daysBetween } from '../../../domain/certificate-watch.ts'
+import { toBase64 } from '../../../lib/base64.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import { type ApplicationRow, findApplication, listApplications } from '../../../storage/applications.ts'
+import {
+  listPinnedCertificates,
+  listPinnedDomains,
+  type PinnedCertificateRow,
+  type PinnedDomainRow,
+} from '../../../storage/pinning.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier, Seconds } from '../fields.ts'
+import type { CloudParts } from '../parts.ts'
+import { PinnedCertificate, toCertificate } from './certificates.ts'
+
+const App = Type.Object({ name: Type.String(), displayName: Type.String() })
+
+/** What the watcher saw at the domain last. */
+const Live = Type.Object({
+  checkedAt: Seconds,
+  /** Missing when no certificate was seen: then there is a problem. */
+  fingerprint: Type.Optional(Type.String()),
+  expires: Type.Optional(Seconds),
+  daysToExpiry: Type.Optional(Type.Integer()),
+  isChainTrusted: Type.Optional(Type.Boolean()),
+  isPinned: Type.Boolean(),
+  problem: Type.Optional(Type.String()),
+})
+
+const AppDetail = Type.Composite([
+  App,
+  Type.Object({
+    publicKey: Type.String(),
+    domains: Type.Array(
+      Type.Object({
+        name: Type.String(),
+        port: Type.Integer(),
+        certificates: Type.Array(PinnedCertificate),
+        live: Type.Optional(Live),
+      }),
+    ),
+  }),
+])
+
+export const appCreate = cloudEndpoint({
+  method: 'POST',
+  path: '/admin/apps',
+  roles: ['admin'],
+  body: Type.Object({ name: Identifier, displayName: Type.Optional(Identifier) }),
+  response: AppDetail,
+  async handle({ body: { name, displayName }, parts }) {
+    await createApplication(parts, name, displayName)
+    return readDetail(parts, name)
+  },
+})
+
+export const appsList = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/apps',
+  roles: ['admin'],
+  response: Type.Object({ applications: Type.Array(App) }),
+  async handle({ parts }) {
+    return { applications: (await listApplications(parts.db)).map(toApp) }
+  },
+})
+
+export const appDetail = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/apps/:name',
+  roles: ['admin'],
+  params: Type.Object({ name: Identifier }),
+  response: AppDetail,
+  handle: ({ params, parts }) => readDetail(parts, params.name),
+})
+
+async function readDetail({ db, platform, pinning }: CloudParts, name: string) {
+  const application = await findApplication(db, name)
+  const pinned = await pinning.find(name)
+  if (application === undefined || pinned === undefined)
+    throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no application ${name}` })
+  // Not those in memory: another process may have changed them a moment ago.
+  const certificates = await listPinnedCertificates(db, name)
+  const domains = await listPinnedDomains(db, name)
+  const now = platform.now()
+  return {
+    ...toApp(application),
+    publicKey: toBase64(pinned.publicKey),
+    domains: domains.map((row) => {
+      const own = certificates.filter(({ domain }) => domain === row.domain)
+      const { domain, port } = row
+      return { name: domain, port, certificates: own.map((one) => toCertificate(one, now)), ...toLive(row, own, now) }
+    }),
+  }
+}
+
+const toApp = ({ applicationId, displayName }: ApplicationRow) => ({
+  name: applicationId,
+  displayName: displayName ?? applicationId,
+})
+
+/** Whether the live certificate is pinned is decided now: a pin that was added since the check counts. */
+function toLive(row: PinnedDomainRow, pins: readonly PinnedCertificateRow[], now: number) {
+  const { checkedAt, liveFingerprint, liveExpiresAt, isChainTrusted, problem } = row
+  if (checkedAt === null) return {}
+  const isPinned = pins.some(({ fingerprint, expiresAt }) => liveFingerprint?.equals(fingerprint) && expiresAt.getTime() >= now)
+  const live = {
+    checkedAt: toSeconds(checkedAt),
+    ...(liveFingerprint !== null && { fingerprint: toBase64(liveFingerprint) }),
+    ...(liveExpiresAt !== null && { expires: toSeconds(liveExpiresAt), daysToExpiry: daysBetween(now, liveExpiresAt.getTime()) }),
+    ...(isChainTrusted !== null && { isChainTrusted }),
+    isPinned,
+    ...(problem !== null && { problem }),
+  }
+  return { live }
+}
+
+const toSeconds = (time: Date): number => Math.floor(time.getTime() / 1000)

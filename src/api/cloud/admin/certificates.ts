@@ -1,0 +1,144 @@
+// /admin/apps/{name}/certificates and /domains: what the mobile utility publishes for an application. Spec: mobile-utility §4.
+import { Type } from '@sinclair/typebox'
+import { pinFingerprint, pinLive, pinPem, requireDomainName, requireFingerprint } from '../../../domain/pinned-certificate.ts'
+import { Ok } from '../../../http/types.ts'
+import { toBase64 } from '../../../lib/base64.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import { toPem } from '../../../lib/pem.ts'
+import {
+  deleteExpiredCertificates,
+  deletePinnedCertificate,
+  deletePinnedDomain,
+  type PinnedCertificateRow,
+} from '../../../storage/pinning.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier, Seconds } from '../fields.ts'
+
+const OfApp = Type.Object({ name: Identifier })
+const Force = Type.Optional(Type.Boolean({ description: 'pins a certificate for other names too' }))
+const Pem = Type.String({
+  pattern: '^[^\\u0000]{1,65536}$',
+  description: 'must be a certificate in PEM, at most 65536 characters',
+})
+const Port = Type.Integer({ minimum: 1, maximum: 65_535, default: 443, description: 'must be a port' })
+
+const members = {
+  /** Base64 of SHA-256 over the DER bytes. */
+  fingerprint: Type.String(),
+  expires: Seconds,
+  isExpired: Type.Boolean(),
+  source: Type.String({ enum: ['pem', 'fetch', 'fingerprint'] }),
+  created: Seconds,
+  /** Missing where only the fingerprint is known. */
+  pem: Type.Optional(Type.String()),
+}
+
+/** A pinned certificate as administrators see it. */
+export const PinnedCertificate = Type.Object(members)
+const PinnedOfDomain = Type.Object({ name: Type.String(), ...members })
+
+/** The same of a row; `now` in milliseconds. */
+export const toCertificate = (row: PinnedCertificateRow, now: number) => ({
+  fingerprint: toBase64(row.fingerprint),
+  expires: toSeconds(row.expiresAt),
+  isExpired: row.expiresAt.getTime() < now,
+  source: row.source,
+  created: toSeconds(row.createdAt),
+  ...(row.certificate !== null && { pem: toPem(row.certificate) }),
+})
+
+export const certificatePem = cloudEndpoint({
+  method: 'POST',
+  path: '/admin/apps/:name/certificates/pem',
+  roles: ['admin'],
+  params: OfApp,
+  body: Type.Object({ domain: Identifier, pem: Pem, force: Force }),
+  response: PinnedOfDomain,
+  async handle({ params, body: { domain, pem, force = false }, parts }) {
+    const row = await pinPem(parts, { applicationId: params.name, domain }, pem, force)
+    return { name: row.domain, ...toCertificate(row, parts.platform.now()) }
+  },
+})
+
+export const certificateFingerprint = cloudEndpoint({
+  method: 'POST',
+  path: '/admin/apps/:name/certificates/fingerprint',
+  roles: ['admin'],
+  params: OfApp,
+  body: Type.Object({ domain: Identifier, fingerprint: Identifier, expires: Seconds }),
+  response: PinnedOfDomain,
+  async handle({ params, body: { domain, fingerprint, expires }, parts }) {
+    const row = await pinFingerprint(parts, { applicationId: params.name, domain }, fingerprint, new Date(expires * 1000))
+    return { name: row.domain, ...toCertificate(row, parts.platform.now()) }
+  },
+})
+
+export const certificateAuto = cloudEndpoint({
+  method: 'POST',
+  path: '/admin/apps/:name/certificates/auto',
+  roles: ['admin'],
+  params: OfApp,
+  body: Type.Object({ domain: Identifier, port: Port, force: Force }),
+  response: Type.Object({
+    name: Type.String(),
+    ...members,
+    isChainTrusted: Type.Boolean(),
+    /** Why the chain or the name does not verify with the public roots. */
+    chainProblem: Type.Optional(Type.String()),
+  }),
+  async handle({ params, body: { domain, port, force = false }, parts }) {
+    const { chainProblem, ...row } = await pinLive(parts, { applicationId: params.name, domain }, port, force)
+    return {
+      name: row.domain,
+      ...toCertificate(row, parts.platform.now()),
+      isChainTrusted: chainProblem === undefined,
+      ...(chainProblem !== undefined && { chainProblem }),
+    }
+  },
+})
+
+export const certificateRemove = cloudEndpoint({
+  method: 'DELETE',
+  path: '/admin/apps/:name/certificates',
+  roles: ['admin'],
+  params: OfApp,
+  query: Type.Object({ domain: Identifier, fingerprint: Identifier }),
+  response: Ok,
+  async handle({ params: { name }, query, parts }) {
+    const [domain, fingerprint] = [requireDomainName(query.domain), requireFingerprint(query.fingerprint)]
+    if (!(await deletePinnedCertificate(parts.db, name, domain, fingerprint)))
+      throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no such certificate of ${domain} in ${name}` })
+    parts.pinning.forget(name)
+    return { status: 'OK' as const }
+  },
+})
+
+export const domainRemove = cloudEndpoint({
+  method: 'DELETE',
+  path: '/admin/apps/:name/domains',
+  roles: ['admin'],
+  params: OfApp,
+  query: Type.Object({ domain: Identifier }),
+  response: Ok,
+  async handle({ params: { name }, query, parts }) {
+    const domain = requireDomainName(query.domain)
+    if (!(await deletePinnedDomain(parts.db, name, domain)))
+      throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no domain ${domain} in ${name}` })
+    parts.pinning.forget(name)
+    return { status: 'OK' as const }
+  },
+})
+
+export const expiredRemove = cloudEndpoint({
+  method: 'DELETE',
+  path: '/admin/certificates/expired',
+  roles: ['admin'],
+  response: Type.Object({ status: Type.Literal('OK'), removed: Type.Integer() }),
+  async handle({ parts }) {
+    const removed = await deleteExpiredCertificates(parts.db, new Date(parts.platform.now()))
+    parts.pinning.forget()
+    return { status: 'OK' as const, removed }
+  },
+})
+
+const toSeconds = (time: Date): number => Math.floor(time.getTime() / 1000)

@@ -1,0 +1,79 @@
+// How the mobile utility API says what went wrong (seed "Error body", mobile-utility §3).
+import type { FastifyRequest } from 'fastify'
+import type { ErrorRenderer } from '../../http/errors.ts'
+import type { ErrorCode } from '../../lib/errors.ts'
+import type { Events } from '../../lib/events.ts'
+
+interface Rendered {
+  readonly status: number
+  readonly code: string
+  readonly message: string
+}
+
+const generic: Rendered = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' }
+
+export const rendering = {
+  REQUEST_INVALID: { status: 400, code: 'ERROR_REQUEST', message: 'Invalid request' },
+  PATH_UNKNOWN: { status: 404, code: 'ERROR_NOT_FOUND', message: 'No such URL' },
+  TOO_MANY_REQUESTS: { status: 429, code: 'TOO_MANY_REQUESTS', message: 'Too many requests' },
+  CHALLENGE_INSUFFICIENT: {
+    status: 403,
+    code: 'INSUFFICIENT_CHALLENGE',
+    message: 'The header X-Cert-Pinning-Challenge must hold 16 to 1024 printable ASCII characters',
+  },
+  PINNING_APPLICATION_UNKNOWN: { status: 404, code: 'PUBLIC_KEY_NOT_FOUND', message: 'No application of this name' },
+  UNAVAILABLE: { status: 503, code: 'ERROR_GENERIC', message: 'Service unavailable' },
+  // Codes of the other APIs; no endpoint of this one throws them.
+  CREDENTIALS_INVALID: generic,
+  ROLE_FORBIDDEN: generic,
+  AUTHENTICATION_CODE_INVALID: generic,
+  AUTHENTICATION_REQUEST_INVALID: generic,
+  AUTHENTICATION_HEADER_MISSING: generic,
+  TOKEN_FAILED: generic,
+  ENCRYPTION_FAILED: generic,
+  APPROVAL_REFUSED: generic,
+  OTP_INVALID: generic,
+  ACTIVATION_FAILED: generic,
+  TEMPORARY_KEY_FAILED: generic,
+  VAULT_FAILED: generic,
+  REGISTRATION_EXISTS: generic,
+  REGISTRATION_NOT_FOUND: generic,
+  REGISTRATION_CHANGE_REFUSED: generic,
+  OPERATION_NOT_FOUND: generic,
+  OPERATION_FINISHED: generic,
+  OPERATION_FAILED: generic,
+  OPERATION_CANCELED: generic,
+  OPERATION_EXPIRED: generic,
+  ACTIVATION_FLAG_MISSING: generic,
+  PUSH_REGISTRATION_REFUSED: generic,
+  INBOX_REFUSED: generic,
+  AUDIT_REFUSED: generic,
+  USER_INFO_FAILED: generic,
+  ADMINISTRATION_REFUSED: generic,
+  INTERNAL: generic,
+} satisfies Record<ErrorCode, Rendered>
+
+/** Signs the body of an answer with the key of the application that the request named: the value of X-Cert-Pinning-Signature. */
+export type Signer = (body: Uint8Array) => string
+
+/** Requests whose challenge and application are known: from then on errors are signed too. */
+export type Signers = WeakMap<FastifyRequest, Signer>
+
+export const SIGNATURE_HEADER = 'x-cert-pinning-signature'
+
+/** Answers `{ id, code, message }`. The id is the request's, of which there is one error, and stands in the log line. */
+export const createUtilityErrorRenderer =
+  (events: Events, signers: Signers = new WeakMap()): ErrorRenderer =>
+  (error, request, reply) => {
+    const { status, code, message } = rendering[error.code]
+    const { id } = request
+    const [violation] = error.violations
+    const text = violation ? `${message}: ${violation.fieldName} ${violation.hint}` : message
+    const body = Buffer.from(JSON.stringify({ id, code, message: text }))
+    // Failures of our own have their line already, under the same id.
+    if (status < 500) events.utilityRequestRefused({ errorId: id, path: request.routeOptions?.url ?? 'unknown', code })
+    if (error.retryAfterSeconds !== undefined) void reply.header('retry-after', error.retryAfterSeconds)
+    const sign = signers.get(request)
+    if (sign !== undefined) void reply.header(SIGNATURE_HEADER, sign(body))
+    void reply.code(status).header('cache-control', 'no-store').header('content-type', 'application/json').send(body)
+  }

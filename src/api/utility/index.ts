@@ -1,0 +1,18 @@
+// The mobile utility API: what a mobile app asks for when it starts. No credentials; the answers are signed.
+import type { FastifyInstance } from 'fastify'
+import { renderErrorsWith, renderUnknownPathsWith } from '../../http/errors.ts'
+import { createUtilityErrorRenderer, type Signers } from './error-renderer.ts'
+import { mountInit } from './init.ts'
+import { mountInitPublicKey } from './init-public-key.ts'
+import type { UtilityParts } from './parts.ts'
+
+export const utilityPaths = ['/app/init', '/app/init/public-key'] as const
+
+export const utilityApi = (parts: UtilityParts) => async (app: FastifyInstance) => {
+  const signers: Signers = new WeakMap()
+  const render = createUtilityErrorRenderer(parts.events, signers)
+  renderErrorsWith(app, parts.events, render)
+  renderUnknownPathsWith(app, render)
+  mountInit(app, parts, signers)
+  mountInitPublicKey(app, parts)
+}

@@ -1,0 +1,36 @@
+// GET /app/init/public-key: the key that verifies /app/init, for people who build the app. An app that downloads its key gains nothing.
+// Spec: seed "Endpoints", mobile-utility §2.
+import { Type } from '@sinclair/typebox'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { compileParser, refuseMalformedQuery } from '../../http/validation.ts'
+import { toBase64 } from '../../lib/base64.ts'
+import { PawlError } from '../../lib/errors.ts'
+import type { UtilityParts } from './parts.ts'
+
+const PublicKey = Type.Object({ publicKey: Type.String() })
+
+const parseQuery = compileParser(
+  Type.Object({
+    appName: Type.String({
+      minLength: 1,
+      pattern: '^(?=[^]*\\S)[^\\u0000-\\u001F\\u007F]{1,255}$',
+      description: 'must be 1 to 255 characters, not blank, without control characters',
+    }),
+  }),
+)
+
+/** Mounts the endpoint. */
+export function mountInitPublicKey(app: FastifyInstance, { pinning }: UtilityParts): void {
+  app.get('/init/public-key', { schema: { response: { 200: PublicKey } } }, async (request, reply) => {
+    const application = await pinning.find(parseAppName(request))
+    if (application === undefined) throw new PawlError('PINNING_APPLICATION_UNKNOWN')
+    void reply.header('cache-control', 'public, max-age=300')
+    return { publicKey: toBase64(application.publicKey) }
+  })
+}
+
+/** The name of the application in the query. Throws REQUEST_INVALID when it is missing, repeated, or no name. */
+export function parseAppName(request: FastifyRequest): string {
+  refuseMalformedQuery(request.raw.url ?? '')
+  return parseQuery(request.query).appName
+}

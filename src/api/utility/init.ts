@@ -1,0 +1,90 @@
+// GET /app/init: the pinned certificates of an application, signed over the caller's challenge. Spec: seed "Endpoints", mobile-utility §1.
+import { Type } from '@sinclair/typebox'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { verifyVersion } from '../../domain/app-version.ts'
+import { type PinnedApplication, signPinningAnswer } from '../../domain/pinning.ts'
+import { parseAcceptLanguage } from '../../http/language.ts'
+import { compileParser } from '../../http/validation.ts'
+import { toBase64 } from '../../lib/base64.ts'
+import { PawlError } from '../../lib/errors.ts'
+import type { MobilePlatform } from '../../storage/schema.ts'
+import { SIGNATURE_HEADER, type Signers } from './error-renderer.ts'
+import { parseAppName } from './init-public-key.ts'
+import type { UtilityParts } from './parts.ts'
+
+const Answer = Type.Object({
+  /** Seconds since 1970-01-01 UTC, as `expires`. */
+  timestamp: Type.Integer(),
+  fingerprints: Type.Array(Type.Object({ name: Type.String(), fingerprint: Type.String(), expires: Type.Integer() })),
+  verifyVersionResult: Type.Optional(Type.Object({ update: Type.String(), message: Type.Optional(Type.String()) })),
+})
+
+const parseApp = compileParser(
+  Type.Object({
+    appVersion: Type.Optional(
+      Type.String({ pattern: '^\\d{1,9}\\.\\d{1,9}\\.\\d{1,9}([-+ ][^]{0,200})?$', description: 'must be MAJOR.MINOR.PATCH' }),
+    ),
+    osVersion: Type.Optional(
+      Type.String({
+        pattern: '^\\d{1,9}(\\.\\d{1,9}){0,3}([-+ ][^]{0,200})?$',
+        description: 'must be a version like 17.4.1 or 34',
+      }),
+    ),
+    platform: Type.Optional(Type.Unsafe<MobilePlatform>(Type.String({ enum: ['ANDROID', 'IOS'] }))),
+  }),
+)
+
+/** Mounts the endpoint. What `signers` learns lets the error renderer sign what fails from then on. */
+export function mountInit(app: FastifyInstance, { platform, pinning }: UtilityParts, signers: Signers): void {
+  app.get('/init', async (request, reply) => {
+    // Before anything is looked up: without a challenge nobody learns which names exist.
+    const challenge = readChallenge(request)
+    const application = await pinning.find(parseAppName(request))
+    if (application === undefined) throw new PawlError('PINNING_APPLICATION_UNKNOWN')
+    const sign = (body: Uint8Array): string => signPinningAnswer(application.privateKey, challenge, body)
+    signers.set(request, sign)
+    const answer = compose(application, platform.now(), request)
+    const serialize = reply.compileSerializationSchema(Answer) as (value: unknown) => string
+    // Serialized once: these bytes are signed and these bytes are sent.
+    const body = Buffer.from(serialize(answer))
+    return reply
+      .header('cache-control', 'no-store')
+      .header(SIGNATURE_HEADER, sign(body))
+      .header('content-type', 'application/json')
+      .send(body)
+  })
+}
+
+/** The challenge as received; the length of its text counts, not of what it may encode. */
+function readChallenge(request: FastifyRequest): string {
+  const [challenge = '', ...others] = request.raw.headersDistinct[CHALLENGE_HEADER] ?? []
+  if (others.length > 0) {
+    const violations = [{ fieldName: 'X-Cert-Pinning-Challenge', hint: 'must be sent once' }]
+    throw new PawlError('REQUEST_INVALID', { detail: 'several challenges', violations })
+  }
+  if (!/^[\x20-\x7e]{16,1024}$/.test(challenge)) throw new PawlError('CHALLENGE_INSUFFICIENT')
+  return challenge
+}
+
+function compose({ certificates, rules, texts }: PinnedApplication, now: number, request: FastifyRequest) {
+  const { appVersion, osVersion, platform } = parseApp(request.query)
+  const isVersionAsked = appVersion !== undefined && osVersion !== undefined && platform !== undefined
+  const languages = parseAcceptLanguage(request.headers['accept-language'])
+  return {
+    timestamp: toSeconds(now),
+    fingerprints: certificates
+      .filter(({ expiresAt }) => expiresAt.getTime() >= now)
+      .map(({ domain, fingerprint, expiresAt }) => ({
+        name: domain,
+        fingerprint: toBase64(fingerprint),
+        expires: toSeconds(expiresAt.getTime()),
+      })),
+    ...(isVersionAsked && {
+      verifyVersionResult: verifyVersion(rules, texts, { appVersion, osVersion, platform }, languages),
+    }),
+  }
+}
+
+const toSeconds = (milliseconds: number): number => Math.floor(milliseconds / 1000)
+
+const CHALLENGE_HEADER = 'x-cert-pinning-challenge'

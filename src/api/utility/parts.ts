@@ -1,0 +1,10 @@
+// What the mobile utility API needs from the process; context.ts satisfies it.
+import type { Pinning } from '../../domain/pinning.ts'
+import type { Events } from '../../lib/events.ts'
+import type { Platform } from '../../lib/platform.ts'
+
+export interface UtilityParts {
+  readonly platform: Platform
+  readonly events: Events
+  readonly pinning: Pinning
+}

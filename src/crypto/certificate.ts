@@ -1,0 +1,30 @@
+// One certificate (RFC 5280): its fingerprint, its names and its end. Chains are not verified here.
+import { X509Certificate } from 'node:crypto'
+import { sha256 } from './hash.ts'
+
+export interface Certificate {
+  readonly der: Uint8Array
+  /** SHA-256 of the DER bytes, 32 bytes. */
+  readonly fingerprint: Uint8Array
+  /** notAfter, milliseconds since 1970-01-01 UTC. */
+  readonly expiresAt: number
+  /** Whether a DNS subject alternative name is `host`, or stands for it with a wildcard as its whole first label (RFC 6125 §6.4.3). */
+  readonly isFor: (host: string) => boolean
+}
+
+/** A certificate of DER bytes; undefined for anything else. */
+export function parseCertificate(der: Uint8Array): Certificate | undefined {
+  try {
+    const certificate = new X509Certificate(der)
+    const { raw, validToDate } = certificate
+    return {
+      der: raw,
+      fingerprint: sha256(raw),
+      expiresAt: validToDate.getTime(),
+      // The subject is no place for host names, and never for more than one (RFC 6125 §6.4.4).
+      isFor: (host) => certificate.checkHost(host, { subject: 'never', partialWildcards: false }) !== undefined,
+    }
+  } catch {
+    return undefined
+  }
+}
