@@ -20,6 +20,8 @@ import * as uniqueValues from '../../src/storage/unique-values.ts'
 import * as webhookDeliveries from '../../src/storage/webhook-deliveries.ts'
 import * as webhooks from '../../src/storage/webhooks.ts'
 import * as userClaims from '../../src/storage/user-claims.ts'
+import * as pinning from '../../src/storage/pinning.ts'
+import * as versionRules from '../../src/storage/version-rules.ts'
 import * as wrappedKeys from '../../src/storage/wrapped-keys.ts'
 
 const at = new Date(0)
@@ -137,7 +139,7 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     findApplication: (db) => applications.findApplication(db, 'a'),
     findDefaultApplicationId: (db) => applications.findDefaultApplicationId(db),
     listApplications: (db) => applications.listApplications(db),
-    insertApplication: (_db, tx) => applications.insertApplication(tx, 'a', at),
+    insertApplication: (_db, tx) => applications.insertApplication(tx, 'a', null, at),
     markDefaultApplication: (_db, tx) => applications.markDefaultApplication(tx, 'a'),
     listCustomObjects: (db) => applications.listCustomObjects(db),
     setCustomObject: (db) => applications.setCustomObject(db, 'a', '{}'),
@@ -269,6 +271,40 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     listActivationHistory: (db) => registrations.listActivationHistory(db, 'x', 100),
     setActivationFlags: (db) => registrations.setActivationFlags(db, 'x', 'A,B', at),
   },
+  pinning: {
+    findPinningKeyPair: (db) => pinning.findPinningKeyPair(db, 'a'),
+    insertPinningKeyPair: (db) =>
+      pinning.insertPinningKeyPair(db, { application_id: 'a', public_key: bytes, private_key: bytes, created_at: at }),
+    listPinnedCertificates: (db) => pinning.listPinnedCertificates(db, 'a'),
+    findPinnedCertificate: (db) => pinning.findPinnedCertificate(db, 'a', 'd', bytes),
+    insertPinnedCertificate: (db) =>
+      pinning.insertPinnedCertificate(db, {
+        applicationId: 'a',
+        domain: 'd',
+        port: null,
+        fingerprint: bytes,
+        expiresAt: at,
+        source: 'pem',
+        certificate: bytes,
+        createdAt: at,
+      }),
+    deletePinnedCertificate: (db) => pinning.deletePinnedCertificate(db, 'a', 'd', bytes),
+    deletePinnedDomain: (db) => pinning.deletePinnedDomain(db, 'a', 'd'),
+    deleteExpiredCertificates: (db) => pinning.deleteExpiredCertificates(db, at).catch(ignoreNoRow),
+    listPinnedDomains: (db) => pinning.listPinnedDomains(db, 'a'),
+    claimDueDomains: (db) => pinning.claimDueDomains(db, at, at, 10),
+    storeDomainCheck: (db) =>
+      pinning.storeDomainCheck(db, {
+        applicationId: 'a',
+        domain: 'd',
+        checkedAt: at,
+        nextCheckAt: at,
+        liveFingerprint: bytes,
+        liveExpiresAt: at,
+        isChainTrusted: true,
+        problem: null,
+      }),
+  },
   temporaryKeys: {
     insertTemporaryKey: (db) =>
       temporaryKeys.insertTemporaryKey(db, {
@@ -322,6 +358,18 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     storeUserClaims: (db) => userClaims.storeUserClaims(db, { applicationId: 'a', userId: 'u', claims: bytes, at }),
     deleteUserClaims: (db) => userClaims.deleteUserClaims(db, 'a', 'u'),
   },
+  versionRules: {
+    listVersionRules: (db) => versionRules.listVersionRules(db, 'a'),
+    findVersionRule: (db) => versionRules.findVersionRule(db, 'a', 1),
+    insertVersionRule: (db) =>
+      versionRules.insertVersionRule(db, { application_id: 'a', platform: 'IOS', created_at: at }).catch(ignoreNoRow),
+    deleteVersionRule: (db) => versionRules.deleteVersionRule(db, 'a', 1),
+    listVersionTexts: (db) => versionRules.listVersionTexts(db),
+    listVersionTextsOf: (db) => versionRules.listVersionTextsOf(db, 'a'),
+    findVersionText: (db) => versionRules.findVersionText(db, 'k', 'en'),
+    storeVersionText: (db) => versionRules.storeVersionText(db, { messageKey: 'k', language: 'en', text: 't' }),
+    deleteVersionText: (db) => versionRules.deleteVersionText(db, 'k', 'en'),
+  },
   wrappedKeys: {
     findWrappedKey: (db) => wrappedKeys.findWrappedKey(db, 'p'),
     insertWrappedKey: (db) => wrappedKeys.insertWrappedKey(db, 'p', bytes, at),
@@ -342,6 +390,8 @@ const modules: Record<string, object> = {
   webhookDeliveries,
   webhooks,
   userClaims,
+  pinning,
+  versionRules,
   wrappedKeys,
 }
 

@@ -38,3 +38,6 @@ export const StatusReason = Type.Optional(
 
 /** Seconds since 1970-01-01 UTC, to the end of year 9999. */
 export const Seconds = Type.Integer({ minimum: 0, maximum: 253_402_300_799, description: 'seconds since 1970-01-01 UTC' })
+
+/** The value of Seconds. */
+export const toSeconds = (time: Date): number => Math.floor(time.getTime() / 1000)

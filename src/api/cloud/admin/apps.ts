@@ -12,7 +12,7 @@ import {
   type PinnedDomainRow,
 } from '../../../storage/pinning.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, Seconds } from '../fields.ts'
+import { Identifier, Seconds, toSeconds } from '../fields.ts'
 import type { CloudParts } from '../parts.ts'
 import { PinnedCertificate, toCertificate } from './certificates.ts'
 
@@ -116,5 +116,3 @@ function toLive(row: PinnedDomainRow, pins: readonly PinnedCertificateRow[], now
   }
   return { live }
 }
-
-const toSeconds = (time: Date): number => Math.floor(time.getTime() / 1000)

@@ -12,7 +12,7 @@ import {
   type PinnedCertificateRow,
 } from '../../../storage/pinning.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, Seconds } from '../fields.ts'
+import { Identifier, Seconds, toSeconds } from '../fields.ts'
 
 const OfApp = Type.Object({ name: Identifier })
 const Force = Type.Optional(Type.Boolean({ description: 'pins a certificate for other names too' }))
@@ -140,5 +140,3 @@ export const expiredRemove = cloudEndpoint({
     return { status: 'OK' as const, removed }
   },
 })
-
-const toSeconds = (time: Date): number => Math.floor(time.getTime() / 1000)
