@@ -1,0 +1,158 @@
+// Pinned certificates and version rules of mobile apps from the command line, through the administration API of a running server, so that
+// it works beside the embedded database and takes effect at once:
+//   node scripts/pinning.ts --admin admin:PASSWORD [--url http://127.0.0.1:8080] [--app my-app] COMMAND [ARGUMENT ...]
+import { readFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+
+interface Call {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly path: string
+  readonly body?: Record<string, unknown>
+}
+
+interface Options {
+  readonly app: string
+  readonly force: boolean
+  readonly port: number
+}
+
+interface Command {
+  readonly usage: string
+  /** The last argument may be missing when its name is in brackets. */
+  readonly call: (options: Options, ...given: string[]) => Call
+}
+
+const ofApp = (app: string, rest = ''): string => `/admin/apps/${encodeURIComponent(app)}${rest}`
+const query = (members: Record<string, string>): string => `?${new URLSearchParams(members).toString()}`
+
+const commands: Record<string, Command> = {
+  apps: { usage: '', call: () => ({ method: 'GET', path: '/admin/apps' }) },
+  'create-app': {
+    usage: '[DISPLAY-NAME]',
+    call: ({ app }, displayName) => ({ method: 'POST', path: '/admin/apps', body: { name: app, displayName } }),
+  },
+  list: { usage: '', call: ({ app }) => ({ method: 'GET', path: ofApp(app) }) },
+  'add-pem': {
+    usage: 'DOMAIN FILE',
+    call: ({ app, force }, domain = '', file = '') => ({
+      method: 'POST',
+      path: ofApp(app, '/certificates/pem'),
+      body: { domain, pem: readFileSync(file, 'utf8'), force },
+    }),
+  },
+  'add-fingerprint': {
+    usage: 'DOMAIN FINGERPRINT EXPIRES',
+    call: ({ app }, domain, fingerprint, expires = '') => ({
+      method: 'POST',
+      path: ofApp(app, '/certificates/fingerprint'),
+      body: { domain, fingerprint, expires: parseTime(expires) },
+    }),
+  },
+  fetch: {
+    usage: 'DOMAIN',
+    call: ({ app, force, port }, domain) => ({
+      method: 'POST',
+      path: ofApp(app, '/certificates/auto'),
+      body: { domain, port, force },
+    }),
+  },
+  remove: {
+    usage: 'DOMAIN [FINGERPRINT]',
+    call: ({ app }, domain = '', fingerprint) => ({
+      method: 'DELETE',
+      path:
+        fingerprint === undefined
+          ? ofApp(app, `/domains${query({ domain })}`)
+          : ofApp(app, `/certificates${query({ domain, fingerprint })}`),
+    }),
+  },
+  'remove-expired': { usage: '', call: () => ({ method: 'DELETE', path: '/admin/certificates/expired' }) },
+  versions: { usage: '', call: ({ app }) => ({ method: 'GET', path: ofApp(app, '/versions') }) },
+  'add-version': {
+    usage: 'JSON',
+    call: ({ app }, json = '') => ({ method: 'POST', path: ofApp(app, '/versions'), body: JSON.parse(json) }),
+  },
+  'remove-version': { usage: 'ID', call: ({ app }, id) => ({ method: 'DELETE', path: ofApp(app, `/versions/${id}`) }) },
+  texts: { usage: '', call: () => ({ method: 'GET', path: '/admin/texts' }) },
+  'set-text': {
+    usage: 'KEY LANGUAGE TEXT',
+    call: (_options, messageKey, language, text) => ({
+      method: 'POST',
+      path: '/admin/texts',
+      body: { messageKey, language, text },
+    }),
+  },
+  'remove-text': {
+    usage: 'KEY LANGUAGE',
+    call: (_options, key = '', language = '') => ({
+      method: 'DELETE',
+      path: `/admin/texts/${encodeURIComponent(key)}/${language}`,
+    }),
+  },
+}
+
+try {
+  process.stdout.write(`${JSON.stringify(await run(), null, 2)}\n`)
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
+  process.exitCode = 1
+}
+
+async function run(): Promise<unknown> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      admin: { type: 'string' },
+      /** A file with the same text, which then is in no list of processes. */
+      'admin-file': { type: 'string' },
+      url: { type: 'string', default: 'http://127.0.0.1:8080' },
+      app: { type: 'string' },
+      force: { type: 'boolean', default: false },
+      port: { type: 'string', default: '443' },
+    },
+  })
+  const [name = '', ...given] = positionals
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (command === undefined || !fits(command.usage, given.length)) throw new Error(describeUsage())
+  const app = values.app ?? ''
+  const admin = values['admin-file'] === undefined ? values.admin : readFileSync(values['admin-file'], 'utf8').trim()
+  if (admin === undefined) throw new Error('--admin USER:PASSWORD or --admin-file FILE is needed')
+  const call = command.call({ app, force: values.force, port: Number(values.port) }, ...given)
+  if (app === '' && (call.path.startsWith('/admin/apps//') || call.body?.['name'] === '' || call.path === '/admin/apps/'))
+    throw new Error('--app NAME is needed')
+  return send(values.url, admin, call)
+}
+
+/** The answer as JSON; throws what a refusal says. */
+async function send(url: string, admin: string, { method, path, body }: Call): Promise<unknown> {
+  const reply = await fetch(url + path, {
+    method,
+    headers: {
+      Authorization: `Basic ${Buffer.from(admin).toString('base64')}`,
+      ...(body && { 'Content-Type': 'application/json' }),
+    },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  const text = await reply.text()
+  if (!reply.ok) throw new Error(`HTTP ${reply.status} ${text}`)
+  return JSON.parse(text)
+}
+
+function fits(usage: string, given: number): boolean {
+  const names = usage.split(' ').filter((name) => name !== '')
+  return given <= names.length && given >= names.filter((name) => !name.startsWith('[')).length
+}
+
+/** Seconds since 1970, given as such or as a date: `openssl x509 -enddate` prints one. */
+function parseTime(text: string): number {
+  const seconds = /^\d+$/.test(text) ? Number(text) : Math.floor(Date.parse(text) / 1000)
+  if (Number.isNaN(seconds)) throw new Error(`${text} is no time: give seconds since 1970, or a date like 2027-01-31T12:00:00Z`)
+  return seconds
+}
+
+function describeUsage(): string {
+  const lines = Object.entries(commands).map(([name, { usage }]) => `  ${name} ${usage}`.trimEnd())
+  const head =
+    'node scripts/pinning.ts --admin USER:PASSWORD [--admin-file FILE] [--url URL] [--app NAME] [--force] [--port N] COMMAND'
+  return [head, 'Commands:', ...lines].join('\n')
+}
