@@ -22,14 +22,14 @@ interface Command {
   readonly call: (options: Options, ...given: string[]) => Call
 }
 
-const ofApp = (app: string, rest = ''): string => `/admin/apps/${encodeURIComponent(app)}${rest}`
+const ofApp = (app: string, rest = ''): string => `/admin/apps/${encodeURIComponent(requireApp(app))}${rest}`
 const query = (members: Record<string, string>): string => `?${new URLSearchParams(members).toString()}`
 
 const commands: Record<string, Command> = {
   apps: { usage: '', call: () => ({ method: 'GET', path: '/admin/apps' }) },
   'create-app': {
     usage: '[DISPLAY-NAME]',
-    call: ({ app }, displayName) => ({ method: 'POST', path: '/admin/apps', body: { name: app, displayName } }),
+    call: ({ app }, displayName) => ({ method: 'POST', path: '/admin/apps', body: { name: requireApp(app), displayName } }),
   },
   list: { usage: '', call: ({ app }) => ({ method: 'GET', path: ofApp(app) }) },
   'add-pem': {
@@ -117,10 +117,7 @@ async function run(): Promise<unknown> {
   const app = values.app ?? ''
   const admin = values['admin-file'] === undefined ? values.admin : readFileSync(values['admin-file'], 'utf8').trim()
   if (admin === undefined) throw new Error('--admin USER:PASSWORD or --admin-file FILE is needed')
-  const call = command.call({ app, force: values.force, port: Number(values.port) }, ...given)
-  if (app === '' && (call.path.startsWith('/admin/apps//') || call.body?.['name'] === '' || call.path === '/admin/apps/'))
-    throw new Error('--app NAME is needed')
-  return send(values.url, admin, call)
+  return send(values.url, admin, command.call({ app, force: values.force, port: Number(values.port) }, ...given))
 }
 
 /** The answer as JSON; throws what a refusal says. */
@@ -136,6 +133,11 @@ async function send(url: string, admin: string, { method, path, body }: Call): P
   const text = await reply.text()
   if (!reply.ok) throw new Error(`HTTP ${reply.status} ${text}`)
   return JSON.parse(text)
+}
+
+function requireApp(app: string): string {
+  if (app === '') throw new Error('--app NAME is needed')
+  return app
 }
 
 function fits(usage: string, given: number): boolean {

@@ -1,0 +1,58 @@
+// Reading the certificate of a TLS server: every way in which there is none ends with an OutboundError, and in time.
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { OutboundError } from './outbound.ts'
+import { readPeerCertificate } from './peer-certificate.ts'
+
+const sockets: Socket[] = []
+/** Says nothing, or with the first byte something that is no TLS. */
+const silent = createServer((socket) => sockets.push(socket))
+const plain = createServer((socket) =>
+  socket.on('error', () => undefined).once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
+)
+const ports: number[] = []
+
+beforeAll(async () => {
+  for (const server of [silent, plain]) {
+    await new Promise<void>((resolve) => {
+      server.listen(0, 'localhost', resolve)
+    })
+    ports.push((server.address() as AddressInfo).port)
+  }
+})
+afterAll(() => {
+  for (const socket of sockets) socket.destroy()
+  silent.close()
+  plain.close()
+})
+
+const read = (port: number | undefined, more: { arePrivateAllowed?: boolean; signal?: AbortSignal; timeoutMs?: number } = {}) =>
+  readPeerCertificate({ host: 'localhost', port: port ?? 0, arePrivateAllowed: true, timeoutMs: 5_000, ...more })
+
+test('a server that says nothing is left at the time limit', async () => {
+  const start = performance.now()
+  await expect(read(ports[0], { timeoutMs: 150 })).rejects.toThrow('did not answer in time')
+  expect(performance.now() - start).toBeLessThan(2_000)
+})
+
+test('an attempt ends when its caller does not want it any more', async () => {
+  const stop = new AbortController()
+  const attempt = read(ports[0], { signal: stop.signal })
+  stop.abort()
+  await expect(attempt).rejects.toThrow(OutboundError)
+  await expect(read(ports[0], { signal: stop.signal })).rejects.toThrow(OutboundError)
+})
+
+test('a server that speaks no TLS is refused', async () => {
+  await expect(read(ports[1])).rejects.toThrow('no TLS with')
+})
+
+test('a port where nobody listens is refused', async () => {
+  await expect(read(1)).rejects.toThrow('ECONNREFUSED')
+})
+
+test('an address that is not public is not connected to', async () => {
+  const before = sockets.length
+  await expect(read(ports[0], { arePrivateAllowed: false })).rejects.toThrow('not a public address')
+  expect(sockets).toHaveLength(before)
+})

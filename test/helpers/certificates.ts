@@ -1,0 +1,78 @@
+// Certificates made with the openssl command, and TLS servers that show them.
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createServer } from 'node:tls'
+import { createHash, X509Certificate } from 'node:crypto'
+
+export interface TestCertificate {
+  readonly pem: string
+  readonly privateKeyPem: string
+  /** Base64 of SHA-256 over the DER bytes. */
+  readonly fingerprint: string
+  /** notAfter in seconds. */
+  readonly expires: number
+}
+
+/** A self-signed certificate for these subject alternative names, for instance `DNS:api.bank.example`. */
+export function createCertificate(names: readonly string[], { days = 30, commonName = 'test' } = {}): TestCertificate {
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-certificate-'))
+  try {
+    const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
+    const alternatives = names.length === 0 ? [] : ['-addext', `subjectAltName=${names.join(',')}`]
+    const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
+    const subject = ['-days', String(days), '-subj', `/CN=${commonName}`]
+    execFileSync('openssl', ['req', '-x509', ...curve, '-keyout', key, '-out', cert, ...subject, ...alternatives], {
+      stdio: 'pipe',
+    })
+    const pem = readFileSync(cert, 'utf8')
+    const { raw, validTo } = new X509Certificate(pem)
+    return {
+      pem,
+      privateKeyPem: readFileSync(key, 'utf8'),
+      fingerprint: createHash('sha256').update(raw).digest('base64'),
+      expires: Date.parse(validTo) / 1000,
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+export interface TlsServer {
+  readonly port: number
+  /** Server names that clients asked for. */
+  readonly asked: readonly string[]
+  /** Shows another certificate from now on. */
+  readonly show: (certificate: TestCertificate) => void
+  readonly close: () => Promise<void>
+}
+
+/** A TLS server at `localhost`. */
+export async function startTlsServer(certificate: TestCertificate): Promise<TlsServer> {
+  const asked: string[] = []
+  const toContext = ({ pem, privateKeyPem }: TestCertificate) => ({ cert: pem, key: privateKeyPem })
+  // Clients leave as soon as they have seen the certificate, which may be before the server takes the connection.
+  const SNICallback = (name: string, done: (error: null) => void) => {
+    asked.push(name)
+    done(null)
+  }
+  const server = createServer({ ...toContext(certificate), SNICallback }, (socket) =>
+    socket.on('error', () => undefined).resume(),
+  )
+  server.on('tlsClientError', () => undefined)
+  await new Promise<void>((resolve) => {
+    server.listen(0, 'localhost', resolve)
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    asked,
+    show: (other) => server.setSecureContext(toContext(other)),
+    close: async () => {
+      await new Promise<void>((resolve) => {
+        server.close(() => resolve())
+      })
+    },
+  }
+}

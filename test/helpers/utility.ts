@@ -1,0 +1,67 @@
+// The mobile app as a caller of /app/init, which checks answers as the pinning SDKs do (mobile-utility §6).
+import { createPublicKey, verify } from 'node:crypto'
+import { request as openRequest } from 'node:http'
+import { p256 } from '@noble/curves/nist.js'
+import type { HttpReply } from './http.ts'
+import { random, unb64 } from './phone-crypto.ts'
+
+/** Base64 of 16 random bytes, as SDKs send it. */
+export const newChallenge = (): string => Buffer.from(random(16)).toString('base64')
+
+export interface UtilityReply extends HttpReply {
+  /** As they came. */
+  readonly body: Buffer
+}
+
+/** GET with any headers; a list of values sends the header several times. */
+export function get(
+  url: string,
+  path: string,
+  headers: Record<string, string | string[]> = {},
+  method = 'GET',
+): Promise<UtilityReply> {
+  return new Promise((resolve, reject) => {
+    const outgoing = openRequest(url + path, { method, headers }, (incoming) => {
+      const chunks: Buffer[] = []
+      incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+      incoming.on('error', reject)
+      incoming.on('end', () => {
+        const body = Buffer.concat(chunks)
+        const text = body.toString()
+        resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body, text, json: JSON.parse(text) })
+      })
+    })
+    outgoing.on('error', reject)
+    outgoing.end()
+  })
+}
+
+/** GET /app/init of an application. */
+export const getInit = (
+  url: string,
+  appName: string,
+  {
+    challenge = newChallenge(),
+    more = '',
+    headers = {},
+  }: { challenge?: string; more?: string; headers?: Record<string, string> } = {},
+): Promise<UtilityReply> =>
+  get(url, `/app/init?appName=${encodeURIComponent(appName)}${more}`, { 'X-Cert-Pinning-Challenge': challenge, ...headers })
+
+/** What an SDK decides, by two implementations of ECDSA that must agree. A missing signature is a wrong one. */
+export function isGenuine(
+  publicKey: string,
+  challenge: string,
+  { headers, body }: Pick<UtilityReply, 'headers' | 'body'>,
+): boolean {
+  const point = unb64(publicKey)
+  const header = headers['x-cert-pinning-signature']
+  if (typeof header !== 'string' || !/^[A-Za-z0-9+/]+={0,2}$/.test(header) || header.length % 4 !== 0) return false
+  const signature = Buffer.from(header, 'base64')
+  const message = Buffer.concat([Buffer.from(`${challenge}&`, 'utf8'), body])
+  const byNoble = p256.verify(signature, message, point, { format: 'der', lowS: false })
+  const spki = Buffer.concat([Buffer.from('3059301306072a8648ce3d020106082a8648ce3d030107034200', 'hex'), point])
+  const byNode = verify('sha256', message, createPublicKey({ key: spki, format: 'der', type: 'spki' }), signature)
+  if (byNoble !== byNode) throw new Error('two implementations disagree about a signature')
+  return byNode
+}
