@@ -7,6 +7,7 @@ import { renderConfigMarkdown, renderEnvExample } from '../scripts/config-docs.t
 import { renderErrorsDocument } from '../scripts/errors-docs.ts'
 import { cloudEndpoints } from '../src/api/cloud/index.ts'
 import { deviceEndpoints } from '../src/api/device/index.ts'
+import { utilityPaths } from '../src/api/utility/index.ts'
 import { SECRET_SETTINGS, SETTINGS } from '../src/config.ts'
 import { attributesOf } from '../src/domain/webhook-message.ts'
 
@@ -49,6 +50,10 @@ describe('endpoints', () => {
 
   test.each(deviceEndpoints.map(({ path }) => path))('README.md lists %s', (path) => {
     expect(readme).toContain(`\`${path}\``)
+  })
+
+  test.each(utilityPaths)('README.md lists %s', (path) => {
+    expect(readme).toContain(`\`GET ${path}?`)
   })
 
   test.each(cloudEndpoints.map(({ method, path }) => [method, path]))('README.md lists %s %s', (method, path) => {

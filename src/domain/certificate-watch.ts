@@ -25,11 +25,12 @@ export const startCertificateWatch = (parts: WatchParts): (() => Promise<void>) 
 
 /** One round: checks every domain that is due and that no other process has taken. */
 export async function runCertificateWatch(parts: WatchParts, signal?: AbortSignal): Promise<void> {
-  const { db, platform } = parts
-  while (signal?.aborted !== true) {
-    const now = platform.now()
-    const due = await claimDueDomains(db, new Date(now), new Date(now + CLAIM_MS), BATCH_DOMAINS)
-    if (due.length === 0) return
+  const claim = async (): Promise<readonly DueDomain[]> => {
+    if (signal?.aborted === true) return []
+    const now = parts.platform.now()
+    return claimDueDomains(parts.db, new Date(now), new Date(now + CLAIM_MS), BATCH_DOMAINS)
+  }
+  for (let due = await claim(); due.length > 0; due = await claim()) {
     await Promise.all(due.map((domain) => checkDomain(parts, domain, signal)))
   }
 }

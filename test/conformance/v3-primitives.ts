@@ -1,9 +1,10 @@
 // Vectors of primitives, key derivation and curve points (v3 §2, §3.2), and of the mobile utility's signature (v3 §17).
 import { expect } from 'vitest'
 import { ecdh } from '../../src/crypto/ecdh.ts'
-import { ecdsaSign, ecdsaVerify } from '../../src/crypto/ecdsa.ts'
+import { ecdsaVerify } from '../../src/crypto/ecdsa.ts'
 import { deriveX963 } from '../../src/crypto/kdf.ts'
 import { decodePoint, privateKeyFromScalar, publicKeyFromPoint, publicKeyOf } from '../../src/crypto/key.ts'
+import { signPinningAnswer } from '../../src/domain/pinning.ts'
 import { parseBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
 import {
@@ -66,9 +67,11 @@ export const primitiveFamilies: Readonly<Record<string, Handler>> = {
   'mobile-utility-signature': ({ input }) => {
     const publicKey = publicKeyFromPoint('P-256', bytes(input, 'publicKey'))
     if (!publicKey) throw new Error('publicKey is not valid')
-    const message = utf8(`${text(input, 'challenge')}&${text(input, 'body')}`)
+    const [challenge, body] = [text(input, 'challenge'), text(input, 'body')]
+    const message = utf8(`${challenge}&${body}`)
     if (has(input, 'privateKey')) {
-      expect(ecdsaVerify(publicKey, message, ecdsaSign(privateKey(input, 'privateKey'), message))).toBe(true)
+      const signature = Buffer.from(signPinningAnswer(privateKey(input, 'privateKey'), challenge, utf8(body)), 'base64')
+      expect(ecdsaVerify(publicKey, message, signature)).toBe(true)
     }
     return { valid: ecdsaVerify(publicKey, message, bytes(input, 'signature')) }
   },

@@ -26,6 +26,7 @@ export async function tour({ url, adminUser, adminPassword, secrets }: TourOptio
   const admin = createBank(url, `${adminUser}:${adminPassword}`)
   const app = noteApplication(secrets, await admin.createApplication(APPLICATION))
   await visitAdministration(admin, secrets)
+  await visitPinning(admin, secrets)
   const bank = await visitUsers(admin, secrets)
   for (const version of PHONE_VERSIONS) await visitDevice(bank, app, version, secrets)
   await visitRegistrations(admin, app, secrets)
@@ -76,6 +77,24 @@ async function visitWebhooks(admin: Bank, secrets: Secrets): Promise<void> {
   noteSecret(await admin.call('POST', `${path}/secret`, { keepPreviousSeconds: 3_600 }))
   expectStatus(await admin.call('PUT', path, { name: 'tour', url }), 200)
   expectStatus(await admin.call('GET', `${path}/deliveries`), 200)
+}
+
+/** Pinned certificates, and a private key that an administrator uploads by mistake. */
+async function visitPinning(admin: Bank, secrets: Secrets): Promise<void> {
+  const app = `/admin/apps/${APPLICATION}`
+  const domain = 'api.bank.example'
+  const pin = { domain, fingerprint: b64(random(32)), expires: 4_000_000_000 }
+  expectStatus(await admin.call('POST', `${app}/certificates/fingerprint`, pin), 200)
+  const key = random(48)
+  secrets.addBytes('private key in a PEM text', key)
+  const pem = `-----BEGIN PRIVATE KEY-----\n${b64(key)}\n-----END PRIVATE KEY-----\n`
+  expectStatus(await admin.call('POST', `${app}/certificates/pem`, { domain, pem }), 400)
+  expectStatus(await admin.call('POST', `${app}/certificates/pem`, { domain, pem: pem.repeat(1_000) }), 400)
+  expectStatus(await admin.call('GET', app), 200)
+  const headers = { 'X-Cert-Pinning-Challenge': b64(random(16)) }
+  expectStatus(await sendJson(admin.url, 'GET', `/app/init?appName=${APPLICATION}`, undefined, headers), 200)
+  expectStatus(await sendJson(admin.url, 'GET', `/app/init/public-key?appName=${APPLICATION}`), 200)
+  expectStatus(await sendJson(admin.url, 'GET', `/app/init?appName=${APPLICATION}`), 403)
 }
 
 /** Users with generated and chosen passwords; the bank of the tour is the last of them. */

@@ -298,9 +298,12 @@ describe('errors', () => {
     const { db, pinning } = server.context
     await sql`alter table pinned_certificate rename to pinned_certificate_away`.execute(db)
     pinning.forget()
-    const reply = await getInit(server.url, 'app').finally(() =>
-      sql`alter table pinned_certificate_away rename to pinned_certificate`.execute(db),
-    )
+    let reply: UtilityReply
+    try {
+      reply = await getInit(server.url, 'app')
+    } finally {
+      await sql`alter table pinned_certificate_away rename to pinned_certificate`.execute(db)
+    }
     expectRefusal(reply, 500, 'ERROR_GENERIC')
     expect(reply.text).not.toContain('pinned_certificate')
     expect(server.log()).toContain(String(member(reply.json, 'id')))
