@@ -1,0 +1,33 @@
+// Background rounds: one at a time, a failed one is reported and followed by the next, a stop waits.
+import { expect, test, vi } from 'vitest'
+import { startRounds } from './rounds.ts'
+
+test('rounds run one at a time, also after a failure, and a stop waits for the one that runs', async () => {
+  const failures: unknown[] = []
+  let running = 0
+  let most = 0
+  let rounds = 0
+  let sawStop = false
+  const held = Promise.withResolvers<void>()
+  const stop = startRounds(
+    async (signal) => {
+      rounds += 1
+      running += 1
+      most = Math.max(most, running)
+      if (rounds > 2) {
+        await held.promise
+        sawStop = signal.aborted
+      }
+      running -= 1
+      if (rounds === 1) throw new Error('first')
+    },
+    1,
+    (err) => failures.push(err),
+  )
+  await vi.waitFor(() => expect(rounds).toBe(3))
+  const stopped = stop()
+  held.resolve()
+  await stopped
+  expect({ rounds, most, running, sawStop }).toEqual({ rounds: 3, most: 1, running: 0, sawStop: true })
+  expect(failures).toEqual([new Error('first')])
+})
