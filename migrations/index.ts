@@ -2,6 +2,7 @@
 import type { Migration } from 'kysely/migration'
 import * as initial from './0001_initial.ts'
 import * as operations from './0002_operations.ts'
+import * as audit from './0003_audit.ts'
 import * as webhooks from './0004_webhooks.ts'
 import * as pinning from './0005_pinning.ts'
 import * as userInfo from './0006_user-info.ts'
@@ -9,6 +10,7 @@ import * as userInfo from './0006_user-info.ts'
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
   '0002_operations': operations,
+  '0003_audit': audit,
   '0004_webhooks': webhooks,
   '0005_pinning': pinning,
   '0006_user-info': userInfo,

@@ -1,6 +1,6 @@
 // Opens the configured database for a command line tool, and says in one line when that is not possible.
 import { existsSync, readFileSync } from 'node:fs'
-import { ConfigError, parseConfig } from '../src/config.ts'
+import { type Config, ConfigError, parseConfig, type Secrets } from '../src/config.ts'
 import { StartError } from '../src/lib/errors.ts'
 import { openDatabase } from '../src/storage/database.ts'
 import type { Database } from '../src/storage/database.ts'
@@ -11,7 +11,7 @@ import type { Database } from '../src/storage/database.ts'
  */
 export async function withDatabase(
   { mustExist }: { mustExist: boolean },
-  work: (database: Database) => Promise<void>,
+  work: (database: Database, settings: { config: Config; secrets: Secrets }) => Promise<void>,
 ): Promise<void> {
   try {
     const { config, secrets } = parseConfig(process.env, (path) => readFileSync(path, 'utf8'))
@@ -21,7 +21,7 @@ export async function withDatabase(
     }
     const database = await openDatabase({ databaseUrl: secrets.databaseUrl, dataDir, poolSize })
     try {
-      await work(database)
+      await work(database, { config, secrets })
     } finally {
       await database.close()
     }

@@ -49,6 +49,7 @@ export interface Config {
   readonly certificateFetchPrivate: boolean
   readonly certificateFetchPorts: readonly number[]
   readonly certificateWatch: boolean
+  readonly auditRetentionDays: number
   readonly shutdownTimeoutSeconds: number
   /** JSON list of templates that start applies. */
   readonly templatesFile?: string
@@ -152,7 +153,8 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     kind: integer(1, 100_000),
     default: '20',
     unit: 'failures',
-    description: 'Wrong user names or passwords taken from one address in a minute before it has to wait.',
+    description:
+      'Wrong passwords for one user name from one address in a minute, before they are refused with 429. Right ones still pass.',
   },
   activationValiditySeconds: {
     name: 'PAWL_ACTIVATION_VALIDITY_SECONDS',
@@ -270,6 +272,13 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     default: 'false',
     description:
       'Once a day, compare the certificate that each pinned domain shows with its pins: an error in the log when it is not among them.',
+  },
+  auditRetentionDays: {
+    name: 'PAWL_AUDIT_RETENTION_DAYS',
+    kind: integer(1, 36_500),
+    default: '365',
+    unit: 'days',
+    description: 'How long rows of the audit log are kept.',
   },
   shutdownTimeoutSeconds: {
     name: 'PAWL_SHUTDOWN_TIMEOUT_SECONDS',

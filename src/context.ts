@@ -9,11 +9,13 @@ import { createRecentParties } from './channel/recent-parties.ts'
 import { createDecoy } from './channel/secrets.ts'
 import { createActivationOtps } from './domain/activation-otp.ts'
 import { startCertificateWatch } from './domain/certificate-watch.ts'
+import { startAuditSealing } from './domain/audit-seal.ts'
+import { createAuditVerification } from './domain/audit-verification.ts'
 import { bootstrapAdmin, createCredentials } from './domain/credential.ts'
 import { createActivationProvider } from './domain/direct-activation.ts'
 import { startHousekeeping } from './domain/housekeeping.ts'
 import { createHttpProvider, type HttpProvider } from './domain/http-provider.ts'
-import { loadInstallationKeys } from './domain/installation-keys.ts'
+import { type InstallationKeys, loadInstallationKeys } from './domain/installation-keys.ts'
 import { loadMasterKey } from './domain/master-key.ts'
 import { createPinning } from './domain/pinning.ts'
 import { createRateLimit } from './domain/rate-limit.ts'
@@ -37,6 +39,7 @@ export interface Context extends DeviceParts, MobileTokenParts, CloudParts, Util
   readonly config: Config
   readonly log: Log
   readonly settings: Config
+  readonly installationKeys: InstallationKeys
   /** For people: where the data lies. */
   readonly dataLocation: string
   /** Set when this start created the administrator with a generated password. */
@@ -75,6 +78,7 @@ export async function createContext(
     await installTemplates(base, templatesOfFile)
     const generated = await bootstrapAdmin(base, credentials, config.adminUser, secrets.adminPassword)
     const stopHousekeeping = startHousekeeping(base)
+    const stopAuditSealing = startAuditSealing(base)
     const templateTexts = createTemplateTexts(db)
     const stopWebhookDelivery = deliversWebhooks ? startWebhookDelivery({ ...base, templateTexts }) : async () => undefined
     const stopCertificateWatch = config.certificateWatch ? startCertificateWatch(base) : async () => undefined
@@ -92,6 +96,7 @@ export async function createContext(
       activationOtps: createActivationOtps(installationKeys.credentialHash, platform),
       ...createProviders(base, config, secrets),
       pinning: createPinning(base),
+      verifyAudit: createAuditVerification(base),
       protocol: v3,
       offline: createOfflineChannel(channel, v3),
       templates: createTemplateReader(db, platform),
@@ -102,7 +107,7 @@ export async function createContext(
       dataLocation: database.location,
       firstStart: generated === undefined ? undefined : { adminUser: config.adminUser, adminPassword: generated },
       close: async () => {
-        await Promise.all([stopHousekeeping(), stopWebhookDelivery(), stopCertificateWatch()])
+        await Promise.all([stopHousekeeping(), stopAuditSealing(), stopWebhookDelivery(), stopCertificateWatch()])
         await database.close()
       },
     }

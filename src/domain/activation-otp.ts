@@ -42,15 +42,13 @@ export interface OtpDemand {
   readonly otpHash: Uint8Array | null
 }
 
+export type OtpJudge = (demand: OtpDemand) => Promise<OtpVerdict>
+
 /**
  * Judges one OTP in one phase, for an activation that is read again after each lost race: the slow hash is computed once, unless it is
  * another activation by then.
  */
-export function createOtpJudge(
-  otps: ActivationOtps,
-  phase: CommitPhase,
-  otp: string | null,
-): (demand: OtpDemand) => Promise<OtpVerdict> {
+export function createOtpJudge(otps: ActivationOtps, phase: CommitPhase, otp: string | null): OtpJudge {
   const sent = otp === null || otp.trim() === '' ? undefined : otp
   let known: { readonly otpHash: Uint8Array; readonly verdict: OtpVerdict } | undefined
   return async ({ commitPhase, otpHash }) => {

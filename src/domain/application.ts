@@ -11,7 +11,7 @@ import {
   insertMasterKeyPair,
   listApplicationVersions,
 } from '../storage/applications.ts'
-import { type Db, inTransaction, isUniqueViolation } from '../storage/database.ts'
+import { type Db, inTransaction } from '../storage/database.ts'
 import { insertPinningKeyPair } from '../storage/pinning.ts'
 import { createPinningKeyPair } from './pinning.ts'
 import type { RecordKeys } from './record-keys.ts'
@@ -46,41 +46,37 @@ export async function createApplication(
   const at = new Date(platform.now())
   const { privateKey, publicKey } = createKeyPair()
   const masterKeyPairId = platform.uuid()
-  try {
-    await inTransaction(parts.db, async (tx) => {
-      await insertApplication(tx, applicationId, displayName, at)
-      await insertMasterKeyPair(tx, {
-        master_key_pair_id: masterKeyPairId,
-        application_id: applicationId,
-        algorithm: 'EC_P256',
-        public_key: publicKey,
-        private_key: sealPrivateKey(recordKeys, places.masterPrivateKey(masterKeyPairId), privateKey),
-        created_at: at,
-      })
-      await insertPinningKeyPair(tx, createPinningKeyPair(parts, applicationId))
-      await addVersion({ ...parts, db: tx }, applicationId, DEFAULT_VERSION)
+  await inTransaction(parts.db, async (tx) => {
+    if (!(await insertApplication(tx, applicationId, displayName, at)))
+      throw new PawlError('ADMINISTRATION_REFUSED', { detail: `application ${applicationId} exists` })
+    await insertMasterKeyPair(tx, {
+      master_key_pair_id: masterKeyPairId,
+      application_id: applicationId,
+      algorithm: 'EC_P256',
+      public_key: publicKey,
+      private_key: sealPrivateKey(recordKeys, places.masterPrivateKey(masterKeyPairId), privateKey),
+      created_at: at,
     })
-  } catch (error) {
-    if (isUniqueViolation(error, 'application_default')) return createApplication(parts, applicationId, displayName)
-    if (isUniqueViolation(error)) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `application ${applicationId} exists` })
-    throw error
-  }
+    await insertPinningKeyPair(tx, createPinningKeyPair(parts, applicationId))
+    await addVersion({ ...parts, db: tx }, applicationId, DEFAULT_VERSION)
+  })
 }
 
-/** Adds a version with a random key and secret. Throws a unique violation when the name is taken. */
+/** Adds a version with a random key and secret. Throws ADMINISTRATION_REFUSED when the name is taken. */
 export async function addVersion(
   { db, platform, recordKeys }: ApplicationParts,
   applicationId: string,
   name: string,
 ): Promise<void> {
   const applicationKey = toBase64(platform.randomBytes(16))
-  await insertApplicationVersion(db, {
+  const isInserted = await insertApplicationVersion(db, {
     application_key: applicationKey,
     application_id: applicationId,
     name,
     application_secret: recordKeys.seal(places.applicationSecret(applicationKey), utf8(toBase64(platform.randomBytes(16)))),
     created_at: new Date(platform.now()),
   })
+  if (!isInserted) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `version ${name} exists` })
 }
 
 /**

@@ -1,5 +1,16 @@
-// Audit rows of what happens to an activation beside the checking of codes (cloud §7).
-import type { AuditEvent } from '../storage/audit.ts'
+// The audit log of devices (cloud §7): rows of what happens to an activation beside the checking of codes, and reading all of them.
+import { PawlError } from '../lib/errors.ts'
+import { hasActivation } from '../storage/activations.ts'
+import { type AuditEvent, type AuditItem, type AuditQuery, listAuditItems } from '../storage/audit.ts'
+import type { Db } from '../storage/database.ts'
+
+/** The rows of a user within a range, newest first. Throws AUDIT_REFUSED when the user never had a registration in the application. */
+export async function readAuditLog({ db }: { readonly db: Db }, query: AuditQuery): Promise<AuditItem[]> {
+  const items = await listAuditItems(db, query)
+  if (items.length === 0 && !(await hasActivation(db, query.applicationId, query.userId)))
+    throw new PawlError('AUDIT_REFUSED', { detail: 'unknown user' })
+  return items
+}
 
 /** An audit row; `fields` become its data as compact JSON, those that are null are left out. */
 export const createAuditEvent = (

@@ -15,7 +15,7 @@ import {
   type PasswordRow,
   replacePassword,
 } from '../storage/credentials.ts'
-import { type Db, inTransaction, isUniqueViolation } from '../storage/database.ts'
+import { type Db, inTransaction } from '../storage/database.ts'
 import type { Role } from '../storage/schema.ts'
 import { createPasswords, usablePasswords } from './password.ts'
 
@@ -42,10 +42,15 @@ export interface Credentials {
   readonly verify: (username: string, password: string, source: string) => Promise<Caller>
   /** Whether a password is one of the user's, without counting or logging. */
   readonly isPassword: (username: string, password: string) => Promise<boolean>
-  /** Creates a user; a missing password is generated. Returns the password. Throws ADMINISTRATION_REFUSED when the name is taken. */
-  readonly create: (user: NewUser) => Promise<string>
-  /** Replaces the password, which stays valid for `keepPreviousSeconds` more; a missing one is generated. Returns the password. */
-  readonly reset: (username: string, password: string | undefined, keepPreviousSeconds: number) => Promise<string>
+  /**
+   * Hashes a password for a user who is there, or for one to be created; a missing password is generated. Takes long for a chosen one, so
+   * it is done before a transaction begins.
+   */
+  readonly prepare: (chosen: string | undefined, username?: string) => Promise<PreparedPassword>
+  /** Creates a user. Throws ADMINISTRATION_REFUSED when the name is taken. */
+  readonly create: (db: Db, user: NewUser, prepared: PreparedPassword) => Promise<void>
+  /** Replaces the password, which stays valid for `keepPreviousSeconds` more. Throws ADMINISTRATION_REFUSED when there is no such user. */
+  readonly reset: (db: Db, username: string, prepared: PreparedPassword, keepPreviousSeconds: number) => Promise<void>
   /** Makes this process forget what it has verified; others follow within 30 s. */
   readonly forget: () => void
 }
@@ -54,8 +59,13 @@ export interface NewUser {
   readonly username: string
   readonly role: Role
   readonly applicationId: string | null
-  readonly password: string | undefined
   readonly expiresAt: Date | null
+}
+
+/** A password and what is stored of it. */
+export interface PreparedPassword {
+  readonly password: string
+  readonly row: NewPassword
 }
 
 /** The credentials of one installation. */
@@ -65,12 +75,14 @@ export function createCredentials(parts: CredentialParts): Credentials {
   const throttle = createThrottle(parts)
   const cacheKey = importHmacKey(platform.randomBytes(32))
   const verified = new LRUCache<string, Verified>({ max: 1_000 })
+  let generation = 0
 
   const verify: Credentials['verify'] = async (username, password, source) => {
     const now = platform.now()
     const key = toBase64(hmac(cacheKey, concat(u32(username.length), utf8(username), utf8(password))))
     const known = verified.get(key)
     if (known && known.until > now) return known.caller
+    const generationRead = generation
     const credential = await findCredential(db, username)
     // A password that was right before is so as long as its row is there: no second scrypt.
     const remembered =
@@ -80,50 +92,42 @@ export function createCredentials(parts: CredentialParts): Credentials {
     const { role, applicationId, expiresAt } = credential
     const caller = { username, role, applicationId }
     const ends = [expiresAt, row.expiresAt].map((end) => end?.getTime() ?? Number.POSITIVE_INFINITY)
-    verified.set(key, { caller, row, until: Math.min(now + CACHE_MS, ...ends) })
+    // What was read before something was forgotten may be out of date.
+    if (generationRead === generation) verified.set(key, { caller, row, until: Math.min(now + CACHE_MS, ...ends) })
     return caller
   }
 
-  const createPassword = async (
-    chosen: string | undefined,
-    salt: Uint8Array,
-  ): Promise<{ password: string; row: NewPassword }> => {
+  const prepare: Credentials['prepare'] = async (chosen, username) => {
+    const existing = username === undefined ? undefined : await findCredential(db, username)
+    const salt = existing?.salt ?? platform.randomBytes(16)
     const password = chosen ?? toBase64Url(platform.randomBytes(32))
     const scheme = chosen === undefined ? 'generated' : 'chosen'
     const passwordHash = await passwords.hash(scheme, password, salt)
-    return { password, row: { passwordId: platform.uuid(), scheme, passwordHash, createdAt: new Date(platform.now()) } }
+    return { password, row: { passwordId: platform.uuid(), salt, scheme, passwordHash, createdAt: new Date(platform.now()) } }
   }
 
-  const create: Credentials['create'] = async ({ password: chosen, ...user }) => {
-    const salt = platform.randomBytes(16)
-    const { password, row } = await createPassword(chosen, salt)
-    try {
-      await inTransaction(db, async (tx) => {
-        await insertCredential(tx, { ...user, salt, createdAt: row.createdAt })
-        await replacePassword(tx, user.username, row, null)
-      })
-    } catch (error) {
-      if (!isUniqueViolation(error)) throw error
-      throw new PawlError('ADMINISTRATION_REFUSED', { detail: `user ${user.username} exists`, cause: error })
-    }
-    return password
-  }
+  const create: Credentials['create'] = (target, user, { row }) =>
+    inTransaction(target, async (tx) => {
+      if (!(await insertCredential(tx, { ...user, salt: row.salt, createdAt: row.createdAt })))
+        throw new PawlError('ADMINISTRATION_REFUSED', { detail: `user ${user.username} exists` })
+      await replacePassword(tx, user.username, row, null)
+    })
 
-  const reset: Credentials['reset'] = async (username, chosen, keepPreviousSeconds) => {
-    const credential = await findCredential(db, username)
-    const { password, row } = await createPassword(chosen, credential?.salt ?? new Uint8Array(16))
+  const reset: Credentials['reset'] = async (target, username, { row }, keepPreviousSeconds) => {
     const previousExpiresAt = keepPreviousSeconds > 0 ? new Date(platform.now() + keepPreviousSeconds * 1000) : null
-    const isReplaced =
-      credential !== undefined && (await inTransaction(db, (tx) => replacePassword(tx, username, row, previousExpiresAt)))
+    const isReplaced = await inTransaction(target, (tx) => replacePassword(tx, username, row, previousExpiresAt))
     if (!isReplaced) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no user ${username}` })
-    verified.clear()
-    return password
   }
 
   const isPassword: Credentials['isPassword'] = async (username, password) =>
     (await passwords.findMatch(await findCredential(db, username), password, platform.now(), 'start')) !== undefined
 
-  return { verify, isPassword, create, reset, forget: () => verified.clear() }
+  const forget: Credentials['forget'] = () => {
+    generation += 1
+    verified.clear()
+  }
+
+  return { verify, isPassword, prepare, create, reset, forget }
 }
 
 interface Verified {
@@ -164,14 +168,9 @@ export async function bootstrapAdmin(
   if (existing === undefined) {
     if (adminPassword === undefined && (await hasAdmin(parts.db))) return undefined
     try {
-      const password = await credentials.create({
-        username: adminUser,
-        role: 'admin',
-        applicationId: null,
-        password: adminPassword,
-        expiresAt: null,
-      })
-      return adminPassword === undefined ? password : undefined
+      const prepared = await credentials.prepare(adminPassword)
+      await credentials.create(parts.db, { username: adminUser, role: 'admin', applicationId: null, expiresAt: null }, prepared)
+      return adminPassword === undefined ? prepared.password : undefined
     } catch (error) {
       // Another process of the same first start was faster; its generated password is the one that was shown.
       if (error instanceof PawlError && error.code === 'ADMINISTRATION_REFUSED') return undefined
@@ -180,7 +179,7 @@ export async function bootstrapAdmin(
   }
   if (existing.role !== 'admin') throw new StartError(`PAWL_ADMIN_USER names ${adminUser}, who is no administrator`)
   if (adminPassword === undefined || (await credentials.isPassword(adminUser, adminPassword))) return undefined
-  await credentials.reset(adminUser, adminPassword, 0)
+  await credentials.reset(parts.db, adminUser, await credentials.prepare(adminPassword, adminUser), 0)
   parts.events.adminPasswordReplaced({ username: adminUser })
   return undefined
 }

@@ -8,7 +8,7 @@ import { findMasterKeyPair } from '../storage/applications.ts'
 import { isUniqueViolation } from '../storage/database.ts'
 import { findRegistrationToCommit } from '../storage/registrations.ts'
 import type { ActivationState, CommitPhase } from '../storage/schema.ts'
-import { type ActivationOtps, countWrongOtp, createOtpJudge } from './activation-otp.ts'
+import { type ActivationOtps, countWrongOtp, createOtpJudge, type OtpJudge } from './activation-otp.ts'
 import { createAuditEvent } from './audit.ts'
 import { composeActivationQrText, createActivationCode, signActivationCode } from './activation-code.ts'
 import { type CreatedActivationParts, insertCreated } from './created-activation.ts'
@@ -46,7 +46,8 @@ export const openQrText = (parts: RegistrationParts, row: RegistrationRow): stri
 export interface CommitRules {
   /** Where it is committed, and where the OTP is demanded. */
   readonly commitPhase: CommitPhase
-  readonly otp: string | null
+  /** As ActivationOtps.hash gives it. */
+  readonly otpHash: Uint8Array | null
 }
 
 export interface CreatedRegistration {
@@ -61,12 +62,11 @@ export interface CreatedRegistration {
 export async function createRegistration(
   parts: RegistrationParts,
   owner: Owner,
-  { commitPhase, otp }: CommitRules = { commitPhase: 'ON_COMMIT', otp: null },
+  { commitPhase, otpHash }: CommitRules = { commitPhase: 'ON_COMMIT', otpHash: null },
 ): Promise<CreatedRegistration> {
   const existing = await findRegistration(parts.db, owner.applicationId, owner.userId)
   if (existing !== undefined && !(await expire(parts, owner, existing))) throw new PawlError('REGISTRATION_EXISTS')
   const masterKey = await readMasterKey(parts, owner.applicationId)
-  const otpHash = otp === null ? null : await parts.activationOtps.hash(otp)
   for (let attempt = 0; attempt < CODE_ATTEMPTS_MAX; attempt += 1) {
     const code = createActivationCode(parts.platform.randomBytes(10))
     const activationQrCodeData = composeActivationQrText(code, signActivationCode(code, masterKey))
@@ -83,6 +83,14 @@ export async function createRegistration(
   throw new PawlError('INTERNAL', { detail: 'no unique activation code found' })
 }
 
+/** Judges the OTP of a commit before a transaction begins; the judge remembers it. */
+export async function prepareCommit(parts: RegistrationParts, owner: Owner, otp: string | null): Promise<OtpJudge> {
+  const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp)
+  const row = await findRegistrationToCommit(parts.db, owner.applicationId, owner.userId)
+  if (row?.state === 'PENDING_COMMIT') await judgeOtp(row)
+  return judgeOtp
+}
+
 /**
  * PENDING_COMMIT to ACTIVE. Throws REGISTRATION_NOT_FOUND from any other state, also on a second commit, and OTP_INVALID when an OTP is
  * demanded and this one is not it; too many wrong ones remove the registration.
@@ -91,8 +99,8 @@ export async function commitRegistration(
   parts: RegistrationParts,
   owner: Owner,
   { otp, externalUserId }: { readonly otp: string | null; readonly externalUserId: string | null },
+  judgeOtp: OtpJudge = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp),
 ): Promise<void> {
-  const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp)
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     const row = await findRegistrationToCommit(parts.db, owner.applicationId, owner.userId)
     if (row?.state !== 'PENDING_COMMIT' || isExpired(row, parts.platform.now()))

@@ -100,9 +100,13 @@ export async function rotateWebhookSecret(parts: WebhookParts, webhookId: string
   return formatSecret(next)
 }
 
-/** Removes a webhook and all its deliveries. */
-export async function removeWebhook({ db }: WebhookParts, webhookId: string): Promise<void> {
+/** Removes a webhook. Its deliveries are left to removeDeliveries, when this is committed: until then there may be new ones. */
+export async function removeWebhook({ db }: Pick<WebhookParts, 'db'>, webhookId: string): Promise<void> {
   if (!(await deleteWebhook(db, webhookId))) throw unknown(`webhook ${webhookId}`)
+}
+
+/** Removes all deliveries of a webhook that is gone. */
+export async function removeDeliveries({ db }: Pick<WebhookParts, 'db'>, webhookId: string): Promise<void> {
   while ((await deleteDeliveriesOf(db, webhookId, BATCH_ROWS)) === BATCH_ROWS);
 }
 

@@ -47,6 +47,9 @@ export const createEvents = (log: Log) => ({
   webhookDisabled: (fields: { webhookId: string; reason: string }) => log.warn(fields, 'webhook disabled'),
   webhookUnusable: (fields: { webhookId: string; err: unknown }) => log.error(fields, 'webhook cannot be sent'),
   webhookRoundFailed: (fields: { err: unknown }) => log.error(fields, 'delivering webhooks failed'),
+  auditSealingFailed: (fields: { err: unknown }) => log.error(fields, 'the audit log could not be sealed'),
+  auditChainBroken: (fields: { chain: string }) =>
+    log.error(fields, 'an audit chain was altered and is sealed no further; verify the audit log'),
   housekeepingFailed: (fields: { err: unknown }) => log.error(fields, 'housekeeping failed'),
 })
 

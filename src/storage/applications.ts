@@ -30,14 +30,20 @@ export async function listApplications(db: Db): Promise<ApplicationRow[]> {
   return db.selectFrom('application').select(applicationColumns).orderBy('created_at').orderBy('application_id').execute()
 }
 
-/** Inserts an application; it becomes the default one when it is the first. Throws a unique violation when the id is taken. */
-export async function insertApplication(tx: Tx, applicationId: string, displayName: string | null, at: Date): Promise<void> {
-  // Two first applications at once: one of them meets the unique index of the default and is refused as a whole.
+/** Inserts an application; it becomes the default one when it is the first. False when the id is taken. */
+export async function insertApplication(tx: Tx, applicationId: string, displayName: string | null, at: Date): Promise<boolean> {
   const any = await tx.selectFrom('application').select('application_id').limit(1).executeTakeFirst()
-  await tx
-    .insertInto('application')
-    .values({ application_id: applicationId, is_default: any === undefined, display_name: displayName, created_at: at })
-    .execute()
+  const insert = async (isDefault: boolean): Promise<boolean> => {
+    const inserted = await tx
+      .insertInto('application')
+      .values({ application_id: applicationId, is_default: isDefault, display_name: displayName, created_at: at })
+      .onConflict((conflict) => conflict.doNothing())
+      .returning('application_id')
+      .executeTakeFirst()
+    return inserted !== undefined
+  }
+  // Two first applications at once: one of them meets the unique index of the default, and is then not the first.
+  return (any === undefined && (await insert(true))) || insert(false)
 }
 
 /** Moves the default mark to this application. */
@@ -102,9 +108,15 @@ export async function listApplicationVersions(db: Db, applicationId: string): Pr
     .execute()
 }
 
-/** Inserts a version. Throws a unique violation when the application has one of that name. */
-export async function insertApplicationVersion(db: Db, version: Insertable<ApplicationVersionTable>): Promise<void> {
-  await db.insertInto('application_version').values(version).execute()
+/** Inserts a version; false when the application has one of that name. */
+export async function insertApplicationVersion(db: Db, version: Insertable<ApplicationVersionTable>): Promise<boolean> {
+  const inserted = await db
+    .insertInto('application_version')
+    .values(version)
+    .onConflict((conflict) => conflict.columns(['application_id', 'name']).doNothing())
+    .returning('name')
+    .executeTakeFirst()
+  return inserted !== undefined
 }
 
 /** Switches a version on or off; false when there is none of that name. */

@@ -1,4 +1,7 @@
 // The table audit_event. Append only; rows of a change are written in the statement of the change.
+//
+// Sealing (audit-chain.ts) relies on one thing here: a transaction has its id before it takes a sequence number, because something else
+// was written first. Then all transactions that hold a lower number than one that can be seen are known by their ids.
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from './database.ts'
 
@@ -15,17 +18,12 @@ export interface AuditEvent {
 
 /** Writes one audit row on its own, for events that change nothing else. */
 export async function insertAuditEvent(db: Db, event: AuditEvent): Promise<void> {
-  await db
-    .insertInto('audit_event')
-    .values({
-      application_id: event.applicationId,
-      user_id: event.userId,
-      activation_id: event.activationId,
-      event_type: event.eventType,
-      event_data: event.eventData,
-      occurred_at: event.occurredAt,
-    })
-    .execute()
+  await sql`
+    with started as materialized (select pg_current_xact_id())
+    insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
+    select ${event.applicationId}::text, ${event.userId}::text, ${event.activationId}::text, ${event.eventType}::text,
+      ${event.eventData}::text, ${event.occurredAt}::timestamptz
+    from started`.execute(db)
 }
 
 /**
@@ -37,3 +35,43 @@ export const insertAuditEventFrom = (source: string, event: AuditEvent): RawBuil
     select ${event.applicationId}::text, ${event.userId}::text, activation_id, ${event.eventType}::text, ${event.eventData}::text,
       ${event.occurredAt}::timestamptz
     from ${sql.ref(source)} returning activation_id`
+
+/** A row as the bank sees it. */
+export interface AuditItem {
+  readonly activationId: string
+  readonly eventType: string
+  readonly eventData: string
+  readonly occurredAt: Date
+}
+
+export interface AuditQuery {
+  readonly applicationId: string
+  readonly userId: string
+  /** Inclusive. */
+  readonly from: Date
+  /** Inclusive. */
+  readonly to: Date
+  /** Exclusive. */
+  readonly before: Date | null
+  readonly limit: number
+}
+
+/**
+ * The newest `limit` rows of a user, and those that share the time of the last of them, newest first: the next page begins before that
+ * time and misses nothing.
+ */
+export async function listAuditItems(
+  db: Db,
+  { applicationId, userId, from, to, before, limit }: AuditQuery,
+): Promise<AuditItem[]> {
+  const { rows } = await sql<AuditItem>`
+    select activation_id as "activationId", event_type as "eventType", event_data as "eventData", occurred_at as "occurredAt"
+    from (
+      select sequence, activation_id, event_type, event_data, occurred_at from audit_event
+      where application_id = ${applicationId} and user_id = ${userId} and occurred_at >= ${from} and occurred_at <= ${to}
+        and occurred_at < coalesce(${before}::timestamptz, 'infinity')
+      order by occurred_at desc fetch first (${limit}) rows with ties
+    ) as page
+    order by occurred_at desc, sequence desc`.execute(db)
+  return rows
+}

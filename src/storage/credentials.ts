@@ -68,9 +68,9 @@ export interface NewCredential {
   readonly createdAt: Date
 }
 
-/** Inserts a credential; it has no password yet. Throws a unique violation when the name is taken. */
-export async function insertCredential(tx: Tx, credential: NewCredential): Promise<void> {
-  await tx
+/** Inserts a credential; it has no password yet. False when the name is taken. */
+export async function insertCredential(tx: Tx, credential: NewCredential): Promise<boolean> {
+  const inserted = await tx
     .insertInto('credential')
     .values({
       username: credential.username,
@@ -80,11 +80,16 @@ export async function insertCredential(tx: Tx, credential: NewCredential): Promi
       expires_at: credential.expiresAt,
       created_at: credential.createdAt,
     })
-    .execute()
+    .onConflict((conflict) => conflict.column('username').doNothing())
+    .returning('username')
+    .executeTakeFirst()
+  return inserted !== undefined
 }
 
 /** What a new password stores; `passwordHash` is keyed. */
 export interface NewPassword {
+  /** Of the credential that it was hashed for. */
+  readonly salt: Uint8Array
   readonly passwordId: string
   readonly scheme: 'generated' | 'chosen'
   readonly passwordHash: Uint8Array
@@ -93,7 +98,7 @@ export interface NewPassword {
 
 /**
  * Sets a password. Earlier ones end at `previousExpiresAt`, or at once when that is null; none but the latest of them stays at all.
- * False when the credential is gone. The row is locked first, so that two resets at once leave one password.
+ * False when the credential is gone, or is another one of that name. The row is locked first, so that two resets at once leave one password.
  */
 export async function replacePassword(
   tx: Tx,
@@ -105,6 +110,7 @@ export async function replacePassword(
     .selectFrom('credential')
     .select('username')
     .where('username', '=', username)
+    .where('salt', '=', Buffer.from(password.salt))
     .forUpdate()
     .executeTakeFirst()
   if (locked === undefined) return false

@@ -11,7 +11,7 @@ type OptionalTime = ColumnType<Date | null, Date | null | undefined, Date | null
 export type ActivationState = 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
 /** Where an activation is committed, and where its OTP is demanded if it has one. */
 export type CommitPhase = 'ON_COMMIT' | 'ON_KEY_EXCHANGE'
-export type Role = 'admin' | 'integration' | 'internal'
+export type Role = 'admin' | 'integration' | 'internal' | 'read-only'
 
 export type OperationStatus = 'PENDING' | 'APPROVED' | 'REJECTED' | 'CANCELED' | 'EXPIRED' | 'FAILED'
 
@@ -156,7 +156,43 @@ export interface AuditEventTable {
   event_type: string
   event_data: string
   occurred_at: Date
-  seal: OptionalBytes
+}
+
+export interface AdminEventTable {
+  sequence: Sequence
+  username: string
+  action: string
+  target: string
+  /** JSON. */
+  before: OptionalText
+  /** JSON. */
+  after: OptionalText
+  occurred_at: Date
+}
+
+/** int8 that is written as a number: text in both databases. */
+type Position = ColumnType<string, number, number>
+
+export interface AuditChainTable {
+  chain_id: Generated<number>
+  name: string
+  start_position: Position
+  start_seal: Bytes
+  head_position: Position
+  head_seal: Bytes
+  authentication: Bytes
+}
+
+export interface AuditSealTable {
+  chain_id: number
+  position: Position
+  sequence: Position
+  seal: Bytes
+}
+
+export interface AuditSourceTable {
+  source: string
+  settled_sequence: Position
 }
 
 export interface TemplateRevisionTable {
@@ -365,6 +401,10 @@ export interface Schema {
   credential: CredentialTable
   credential_password: CredentialPasswordTable
   audit_event: AuditEventTable
+  admin_event: AdminEventTable
+  audit_chain: AuditChainTable
+  audit_seal: AuditSealTable
+  audit_source: AuditSourceTable
   template_revision: TemplateRevisionTable
   template: TemplateTable
   operation: OperationTable

@@ -146,13 +146,9 @@ describe('administration', () => {
   })
 
   test('only administrators may', async () => {
-    await server.context.credentials.create({
-      username: 'integrator',
-      role: 'integration',
-      applicationId: null,
-      password: 'an integration password',
-      expiresAt: null,
-    })
+    const { credentials, db } = server.context
+    const user = { username: 'integrator', role: 'integration', applicationId: null, expiresAt: null } as const
+    await credentials.create(db, user, await credentials.prepare('an integration password'))
     const other = bank.as('integrator:an integration password')
     expectError(await other.call('GET', '/admin/templates'), 403, 'HTTP_403')
     expectError(await other.call('POST', '/admin/templates', template('x')), 403, 'HTTP_403')

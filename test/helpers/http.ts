@@ -51,6 +51,10 @@ export function sendJson(
   return send(url, { method, path, headers: { ...contentType, ...headers }, body })
 }
 
+/** The text of a query string. */
+export const toQuery = (members: Readonly<Record<string, unknown>>): string =>
+  new URLSearchParams(Object.entries(members).map(([name, value]): [string, string] => [name, String(value)])).toString()
+
 /** A member of a JSON value, found by its path; undefined when it is not there. */
 export function member(json: unknown, ...path: readonly string[]): unknown {
   let value = json

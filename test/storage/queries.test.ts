@@ -3,7 +3,9 @@ import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQue
 import { expect, test } from 'vitest'
 import * as activations from '../../src/storage/activations.ts'
 import * as applications from '../../src/storage/applications.ts'
+import * as adminEvents from '../../src/storage/admin-events.ts'
 import * as audit from '../../src/storage/audit.ts'
+import * as auditChain from '../../src/storage/audit-chain.ts'
 import * as authenticationStore from '../../src/storage/authentication-store.ts'
 import * as credentials from '../../src/storage/credentials.ts'
 import type { Db, Tx } from '../../src/storage/database.ts'
@@ -38,7 +40,11 @@ const outcome = {
   at,
 }
 const credential = { username: 'n', role: 'admin', applicationId: null, salt: bytes, expiresAt: null, createdAt: at } as const
-const password = { passwordId: 'p', scheme: 'generated', passwordHash: bytes, createdAt: at } as const
+const password = { passwordId: 'p', salt: bytes, scheme: 'generated', passwordHash: bytes, createdAt: at } as const
+const adminEvent = { username: 'n', action: 'a', target: 't', before: null, after: '{}', occurredAt: at }
+const NO_FILTER = { username: undefined, action: undefined, from: undefined, to: undefined, beforeSequence: undefined }
+const place = { position: 1, seal: bytes }
+const chain = { name: 'c', start: place, head: place, authentication: bytes }
 const change = { activationId: 'x', rowVersion: 1, from: 'ACTIVE', to: 'BLOCKED', reason: 'r', externalUserId: null, at } as const
 const exchange = {
   activationId: 'x',
@@ -133,7 +139,15 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     renameActivation: (db) => activations.renameActivation(db, 'x', 'n', at),
     findRegistration: (db) => activations.findRegistration(db, 'a', 'u'),
     insertActivation: (_db, tx) => activations.insertActivation(tx, activation, auditEvent),
+    hasActivation: (db) => activations.hasActivation(db, 'a', 'u'),
     removeExpiredActivations: (db) => activations.removeExpiredActivations(db, at, 500),
+  },
+  adminEvents: {
+    lockAdministration: (_db, tx) => adminEvents.lockAdministration(tx),
+    insertAdminEvent: (_db, tx) => adminEvents.insertAdminEvent(tx, adminEvent),
+    listAdminEvents: (db) => adminEvents.listAdminEvents(db, { ...NO_FILTER, limit: 1 }),
+    'listAdminEvents with every filter': (db) =>
+      adminEvents.listAdminEvents(db, { username: 'n', action: 'a', from: at, to: at, beforeSequence: 1, limit: 1 }),
   },
   applications: {
     findApplication: (db) => applications.findApplication(db, 'a'),
@@ -168,8 +182,27 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
   },
   audit: {
     insertAuditEvent: (db) => audit.insertAuditEvent(db, auditEvent),
+    listAuditItems: (db) =>
+      audit.listAuditItems(db, { applicationId: 'a', userId: 'u', from: at, to: at, before: null, limit: 1 }),
     insertAuditEventFrom: (db) =>
       sql`with moved as (select '1' as activation_id)${audit.insertAuditEventFrom('moved', auditEvent)}`.execute(db),
+  },
+  auditChain: {
+    observeSequences: (db) => auditChain.observeSequences(db, 'audit_event'),
+    lockSource: (_db, tx) => auditChain.lockSource(tx, 'audit_event'),
+    settleSource: (_db, tx) => auditChain.settleSource(tx, 'audit_event', 1),
+    findStretchEnd: (db) => auditChain.findStretchEnd(db, 'audit_event', 0, 500),
+    findUnsealed: (db) => auditChain.findUnsealed(db, 'audit_event', 0, 1),
+    'findUnsealed of administrators': (db) => auditChain.findUnsealed(db, 'admin_event', 0, 1),
+    findChains: (db) => auditChain.findChains(db),
+    insertChain: (_db, tx) => auditChain.insertChain(tx, chain).catch(() => undefined),
+    updateChain: (_db, tx) => auditChain.updateChain(tx, 1, chain),
+    insertSeals: (_db, tx) => auditChain.insertSeals(tx, [{ chainId: 1, position: 1, sequence: 1, seal: bytes }]),
+    findSealed: (db) => auditChain.findSealed(db, 'audit_event', 1, 0, 1000),
+    findSeal: (db) => auditChain.findSeal(db, 1, 1),
+    findChainsToShorten: (db) => auditChain.findChainsToShorten(db, 'audit_event', at),
+    deleteSealed: (_db, tx) => auditChain.deleteSealed(tx, 'audit_event', 1, [1]),
+    countUnsealed: (db) => auditChain.countUnsealed(db, 'audit_event', 0, 1000),
   },
   authenticationStore: {
     'createAuthenticationStore for several at once': async (db) => {
@@ -378,8 +411,10 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
 
 const modules: Record<string, object> = {
   activations,
+  adminEvents,
   applications,
   audit,
+  auditChain,
   authenticationStore,
   credentials,
   templates,
@@ -408,7 +443,7 @@ test.each(Object.entries(calls))('the SQL of %s is the committed one', async (na
 // The recorder answers every query with no row.
 const ignoreNoRow = (): undefined => undefined
 
-const NOT_QUERIES = ['toRequestParties']
+const NOT_QUERIES = ['toRequestParties', 'sourceOfChain']
 
 test('every storage function is among them', () => {
   const missing = Object.entries(modules).flatMap(([name, module]) =>

@@ -5,7 +5,9 @@ import type { Caller } from '../../domain/credential.ts'
 import type { Owner } from '../../domain/registration.ts'
 import { refuseMalformedQuery } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import { insertAdminEvent, lockAdministration } from '../../storage/admin-events.ts'
 import { findDefaultApplicationId } from '../../storage/applications.ts'
+import { type Db, inTransaction } from '../../storage/database.ts'
 import type { Role } from '../../storage/schema.ts'
 import type { CloudParts } from './parts.ts'
 
@@ -18,7 +20,20 @@ export interface CloudCall<B, Q, U, H = unknown> {
   readonly caller: Caller
   /** `scheme://host` as the caller used it. */
   readonly origin: string
+  /** Of an audited endpoint `db` is the transaction of the change: whatever it calls must use this `db` and no other. */
   readonly parts: CloudParts
+  /** Work for after the change is committed, on the database itself; not done when it is not. The answer waits for it. */
+  readonly afterCommit: (work: (db: Db) => unknown) => void
+}
+
+/** How a change is recorded in the audit log of administrators. Nothing of it may be secret. */
+export interface Audited<B, Q, U, R> {
+  /** What was changed, for people: `user alice`. `answer` is the handler's; it may hold a password. */
+  readonly target: (call: CloudCall<B, Q, U>, answer: R) => string
+  /** The thing as it is, as JSON; undefined when there is none. Asked before the change, without `answer`, and after it. */
+  readonly view: (call: CloudCall<B, Q, U>, answer: R | undefined) => Promise<unknown>
+  /** A refusal with this code has counted something, which must stay: it is committed, and nothing is recorded. */
+  readonly committedRefusal?: ErrorCode
 }
 
 export interface CloudEndpoint<
@@ -27,6 +42,7 @@ export interface CloudEndpoint<
   U extends TSchema,
   R extends TSchema,
   H extends TSchema = TSchema,
+  P = undefined,
 > {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly path: string
@@ -39,16 +55,27 @@ export interface CloudEndpoint<
   readonly response: R
   /** The code of a structural error, where it is not ERROR_REQUEST. */
   readonly invalidAs?: ErrorCode
-  readonly handle: (call: CloudCall<Static<B>, Static<Q>, Static<U>, Static<H>>) => Promise<Static<R>>
+  /** Slow work whose result the handler needs, done before the transaction. */
+  readonly prepare?: (call: CloudCall<Static<B>, Static<Q>, Static<U>, Static<H>>) => Promise<P>
+  readonly handle: (call: CloudCall<Static<B>, Static<Q>, Static<U>, Static<H>>, prepared: P) => Promise<Static<R>>
+  /** Declared by every endpoint below /admin that changes something: views, change and record are then one transaction. */
+  readonly audited?: Audited<Static<B>, Static<Q>, Static<U>, Static<R>>
 }
 
 /** An endpoint whose schemas are no longer visible in its type. */
 // biome-ignore lint/suspicious/noExplicitAny: the schemas meet again inside the endpoint, where they were checked
-export type AnyCloudEndpoint = CloudEndpoint<any, any, any, any, any>
+export type AnyCloudEndpoint = CloudEndpoint<any, any, any, any, any, any>
 
 /** Keeps the types of schemas and handler together while an endpoint is declared. */
-export const cloudEndpoint = <B extends TSchema, Q extends TSchema, U extends TSchema, R extends TSchema, H extends TSchema>(
-  endpoint: CloudEndpoint<B, Q, U, R, H>,
+export const cloudEndpoint = <
+  B extends TSchema,
+  Q extends TSchema,
+  U extends TSchema,
+  R extends TSchema,
+  H extends TSchema,
+  P = undefined,
+>(
+  endpoint: CloudEndpoint<B, Q, U, R, H, P>,
 ): AnyCloudEndpoint => endpoint
 
 /** Mounts one endpoint; `callerOf` gives the caller whose credentials were found right. */
@@ -58,7 +85,7 @@ export function mountCloudEndpoint(
   endpoint: AnyCloudEndpoint,
   callerOf: (request: FastifyRequest) => Caller,
 ): void {
-  const { body, query: querystring, params, headers, response, roles, invalidAs } = endpoint
+  const { body, query: querystring, params, headers, response, invalidAs } = endpoint
   app.route({
     method: endpoint.method,
     url: endpoint.path,
@@ -72,13 +99,14 @@ export function mountCloudEndpoint(
     attachValidation: true,
     // Runs after the credentials were checked and before the body is read.
     onRequest: async (request) => {
-      if (!roles.includes(callerOf(request).role)) throw new PawlError('ROLE_FORBIDDEN')
+      if (!mayCall(endpoint, callerOf(request))) throw new PawlError('ROLE_FORBIDDEN')
     },
     handler: async (request) => {
       refuseMalformedQuery(request.raw.url ?? '')
       if (request.validationError) throw refuseStructure(request.validationError, invalidAs)
       const origin = `${request.protocol}://${request.host}`
-      const call = {
+      const followUps: ((db: Db) => unknown)[] = []
+      const answer = await serve(endpoint, {
         body: request.body ?? {},
         query: request.query,
         params: request.params,
@@ -86,10 +114,46 @@ export function mountCloudEndpoint(
         caller: callerOf(request),
         origin,
         parts,
-      }
-      return endpoint.handle(call)
+        afterCommit: (work) => followUps.push(work),
+      })
+      for (const followUp of followUps) await followUp(parts.db)
+      return answer
     },
   })
+}
+
+/** Who reads for one application has no view of the administration, which is about all of them. */
+const mayCall = ({ roles, path }: AnyCloudEndpoint, { role, applicationId }: Caller): boolean =>
+  roles.includes(role) && !(role === 'read-only' && applicationId !== null && path.startsWith('/admin/'))
+
+async function serve(endpoint: AnyCloudEndpoint, call: CloudCall<unknown, unknown, unknown>): Promise<unknown> {
+  const { handle, audited } = endpoint
+  const prepared: unknown = await endpoint.prepare?.(call)
+  if (audited === undefined) return handle(call, prepared)
+  const { parts, caller } = call
+  let refusal: unknown
+  const answer = await inTransaction(parts.db, async (tx) => {
+    const within = { ...call, parts: { ...parts, db: tx } }
+    await lockAdministration(tx)
+    const before: unknown = await audited.view(within, undefined)
+    const given: unknown = await handle(within, prepared).catch((error: unknown) => {
+      if (!(error instanceof PawlError) || error.code !== audited.committedRefusal) throw error
+      refusal = error
+    })
+    if (refusal !== undefined) return undefined
+    const after: unknown = await audited.view(within, given)
+    await insertAdminEvent(tx, {
+      username: caller.username,
+      action: `${endpoint.method} ${endpoint.path.replaceAll(/:(\w+)/g, '{$1}')}`,
+      target: audited.target(within, given),
+      before: JSON.stringify(before) ?? null,
+      after: JSON.stringify(after) ?? null,
+      occurredAt: new Date(parts.platform.now()),
+    })
+    return given
+  })
+  if (refusal !== undefined) throw refusal
+  return answer
 }
 
 /** The registration owner in the application of the credential. Throws as applicationOf. */
@@ -102,11 +166,15 @@ export const ownerOf = async (call: { parts: CloudParts; caller: Caller }, userI
  * The application of the credential. A credential without one has no access, which the contract spells REGISTRATION_NOT_FOUND
  * (cloud §2).
  */
-export async function applicationOf({ parts, caller }: { parts: CloudParts; caller: Caller }): Promise<string> {
-  const applicationId = caller.role === 'admin' ? await applicationOfAdmin(parts, caller) : caller.applicationId
+export async function applicationOf(call: { parts: CloudParts; caller: Caller }): Promise<string> {
+  const applicationId = await findApplicationOf(call)
   if (!applicationId) throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the credential has no application' })
   return applicationId
 }
+
+/** The application of the credential, if it has one. */
+export const findApplicationOf = async ({ parts, caller }: { parts: CloudParts; caller: Caller }) =>
+  caller.role === 'admin' ? applicationOfAdmin(parts, caller) : caller.applicationId
 
 async function applicationOfAdmin(parts: CloudParts, { applicationId }: Caller): Promise<string | null | undefined> {
   if (!parts.settings.adminActsOnDefaultApplication) return undefined

@@ -41,3 +41,10 @@ export const Seconds = Type.Integer({ minimum: 0, maximum: 253_402_300_799, desc
 
 /** The value of Seconds. */
 export const toSeconds = (time: Date): number => Math.floor(time.getTime() / 1000)
+/** How many items a page has at the most. */
+export const PageLimit = (max: number) => Type.Optional(Type.Integer({ minimum: 1, maximum: max }))
+
+/** A time in a query or a body, up to the year 9999. */
+export const OptionalTime = Type.Optional(
+  Type.Integer({ minimum: 0, maximum: 253_402_300_799_999, description: 'milliseconds since 1970-01-01 UTC' }),
+)

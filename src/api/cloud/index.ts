@@ -38,6 +38,8 @@ import {
 import { userCreate, userPassword, userRemove, usersList } from './admin/users.ts'
 import { webhookDeliveriesList, webhookDeliveriesReplay } from './admin/webhook-deliveries.ts'
 import { webhookChange, webhookCreate, webhookDetail, webhookRemove, webhookSecret, webhooksList } from './admin/webhooks.ts'
+import { adminAudit, auditVerification } from './admin/audit.ts'
+import { auditLog } from './audit/log.ts'
 import { mountCloudEndpoint } from './endpoint.ts'
 import { renderCloudError } from './error-renderer.ts'
 import { operationsSearch } from './admin/operations.ts'
@@ -64,6 +66,7 @@ export const cloudEndpoints = [
   pushRegistrationRead,
   inboxMessageCreate,
   operationsSearch,
+  auditLog,
   applicationCreate,
   applicationRead,
   applicationsList,
@@ -114,6 +117,8 @@ export const cloudEndpoints = [
   textStore,
   textDetail,
   textRemove,
+  adminAudit,
+  auditVerification,
 ] as const
 
 export const cloudApi = (parts: CloudParts) => async (app: FastifyInstance) => {

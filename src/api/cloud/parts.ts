@@ -1,4 +1,5 @@
 // What the cloud API needs from the process; context.ts satisfies it.
+import type { AuditReport } from '../../domain/audit-verification.ts'
 import type { ApplicationParts } from '../../domain/application.ts'
 import type { Credentials } from '../../domain/credential.ts'
 import type { OfflineParts } from '../../domain/offline-approval.ts'
@@ -8,6 +9,8 @@ import type { WebhookParts } from '../../domain/webhook.ts'
 
 export interface CloudParts extends RegistrationParts, ApplicationParts, OfflineParts, WebhookParts, CertificateParts {
   readonly credentials: Credentials
+  /** Callers who ask while a verification runs share its report. */
+  readonly verifyAudit: () => Promise<AuditReport>
   readonly settings: RegistrationParts['settings'] &
     WebhookParts['settings'] &
     CertificateParts['settings'] & {

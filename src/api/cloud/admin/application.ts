@@ -5,6 +5,7 @@ import { ObjectResponse, ok } from '../../../http/types.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier } from '../fields.ts'
 import type { CloudParts } from '../parts.ts'
+import { viewApplication } from './applications.ts'
 
 const ApplicationConfiguration = ObjectResponse(
   Type.Object({
@@ -25,6 +26,10 @@ export const applicationCreate = cloudEndpoint({
   async handle({ body: { id }, parts, origin }) {
     await createApplication(parts, id)
     return ok({ serviceBaseUrl: baseUrlOf(parts, origin), ...(await readMobileConfiguration(parts, id)) })
+  },
+  audited: {
+    target: ({ body: { id } }) => `application ${id}`,
+    view: ({ body: { id }, parts }) => viewApplication(parts.db, id),
   },
 })
 

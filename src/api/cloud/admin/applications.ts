@@ -13,8 +13,8 @@ import {
   setVaultFactors,
   setVersionSupported,
 } from '../../../storage/applications.ts'
-import { type Db, inTransaction, isUniqueViolation } from '../../../storage/database.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { type Db, inTransaction } from '../../../storage/database.ts'
+import { type Audited, cloudEndpoint } from '../endpoint.ts'
 import { Identifier } from '../fields.ts'
 
 const VAULT_FACTORS = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
@@ -32,10 +32,15 @@ const ApplicationDetail = Type.Composite([
 ])
 const OfApplication = Type.Object({ id: Identifier })
 
+const audited: Audited<unknown, unknown, { readonly id: string }, unknown> = {
+  target: ({ params: { id } }) => `application ${id}`,
+  view: ({ params: { id }, parts }) => viewApplication(parts.db, id),
+}
+
 export const applicationsList = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications',
-  roles: ['admin'],
+  roles: ['admin', 'read-only'],
   response: Type.Object({ applications: Type.Array(Application) }),
   async handle({ parts }) {
     return { applications: (await listApplications(parts.db)).map(toApplication) }
@@ -45,7 +50,7 @@ export const applicationsList = cloudEndpoint({
 export const applicationDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id',
-  roles: ['admin'],
+  roles: ['admin', 'read-only'],
   params: OfApplication,
   response: ApplicationDetail,
   invalidAs: 'ADMINISTRATION_REFUSED',
@@ -75,6 +80,7 @@ export const applicationChange = cloudEndpoint({
     })
     return readDetail(parts.db, id)
   },
+  audited,
 })
 
 export const versionCreate = cloudEndpoint({
@@ -87,15 +93,10 @@ export const versionCreate = cloudEndpoint({
   invalidAs: 'ADMINISTRATION_REFUSED',
   async handle({ params: { id }, body: { name }, parts }) {
     await readDetail(parts.db, id)
-    try {
-      await addVersion(parts, id, name)
-    } catch (error) {
-      if (isUniqueViolation(error))
-        throw new PawlError('ADMINISTRATION_REFUSED', { detail: `version ${name} exists`, cause: error })
-      throw error
-    }
+    await addVersion(parts, id, name)
     return readDetail(parts.db, id)
   },
+  audited,
 })
 
 export const versionChange = cloudEndpoint({
@@ -109,11 +110,19 @@ export const versionChange = cloudEndpoint({
     if (!(await setVersionSupported(parts.db, id, name, isSupported))) throw unknown(`version ${name} of ${id}`)
     return readDetail(parts.db, id)
   },
+  audited,
 })
 
 async function readDetail(db: Db, id: string) {
+  const detail = await viewApplication(db, id)
+  if (detail === undefined) throw unknown(`application ${id}`)
+  return detail
+}
+
+/** An application with its versions, without secrets; undefined when there is none. */
+export async function viewApplication(db: Db, id: string) {
   const application = await findApplication(db, id)
-  if (application === undefined) throw unknown(`application ${id}`)
+  if (application === undefined) return undefined
   const { customObject } = application
   const versions = await listApplicationVersions(db, id)
   return {

@@ -4,7 +4,7 @@ import { readStoredClaims, writeClaims } from '../../../domain/user-info.ts'
 import { Ok } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { deleteUserClaims } from '../../../storage/user-claims.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { type Audited, cloudEndpoint } from '../endpoint.ts'
 import { Identifier } from '../fields.ts'
 import { requireApplication } from './require-application.ts'
 
@@ -12,10 +12,19 @@ const path = '/admin/applications/:id/claims/:userId'
 const OfUser = Type.Object({ id: Identifier, userId: Identifier })
 const Claims = Type.Record(Type.String(), Type.Unknown())
 
+const audited: Audited<unknown, unknown, { readonly id: string; readonly userId: string }, unknown> = {
+  target: ({ params: { id, userId } }) => `claims about ${userId} in ${id}`,
+  // What they say about a person stays where it is encrypted.
+  view: async ({ params: { id, userId }, parts }) => {
+    const claims = await readStoredClaims(parts, id, userId)
+    return claims && { names: Object.keys(claims) }
+  },
+}
+
 export const claimsRead = cloudEndpoint({
   method: 'GET',
   path,
-  roles: ['admin'],
+  roles: ['admin', 'read-only'],
   params: OfUser,
   response: Claims,
   async handle({ params: { id, userId }, parts }) {
@@ -37,6 +46,7 @@ export const claimsReplace = cloudEndpoint({
     await writeClaims(parts, id, userId, body)
     return { status: 'OK' as const }
   },
+  audited,
 })
 
 export const claimsRemove = cloudEndpoint({
@@ -50,6 +60,7 @@ export const claimsRemove = cloudEndpoint({
     if (!(await deleteUserClaims(parts.db, id, userId))) refuse(userId)
     return { status: 'OK' as const }
   },
+  audited,
 })
 
 function refuse(userId: string): never {

@@ -1,6 +1,7 @@
 // PUT /admin/activations/{id}/flags: marks of an activation that templates may demand, beyond the contract (cloud §10).
 import { Type } from '@sinclair/typebox'
 import { PawlError } from '../../../lib/errors.ts'
+import { findActivationFlags } from '../../../storage/activations.ts'
 import { setActivationFlags } from '../../../storage/registrations.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier } from '../fields.ts'
@@ -19,5 +20,9 @@ export const activationFlags = cloudEndpoint({
     const isStored = await setActivationFlags(parts.db, id, flags.join(','), new Date(parts.platform.now()))
     if (!isStored) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no live activation ${id}` })
     return { flags }
+  },
+  audited: {
+    target: ({ params: { id } }) => `activation ${id}`,
+    view: async ({ params: { id }, parts }) => ({ flags: await findActivationFlags(parts.db, id) }),
   },
 })

@@ -14,7 +14,7 @@ const Status = Type.Unsafe<OperationStatus>(Type.String({ enum: STATUSES }))
 export const operationsSearch = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/operations',
-  roles: ['admin'],
+  roles: ['admin', 'read-only'],
   params: Type.Object({ id: Identifier }),
   query: Type.Object({
     userId: Type.Optional(Identifier),

@@ -1,8 +1,9 @@
 // /admin/applications/{id}/registrations: registrations with an OTP and a commit phase, and the search for them (v3 §8.5, cloud §10).
 import { type Static, Type } from '@sinclair/typebox'
-import { commitRegistration, createRegistration } from '../../../domain/registration.ts'
+import { commitRegistration, createRegistration, prepareCommit } from '../../../domain/registration.ts'
 import { Ok } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
+import { findRegistration } from '../../../storage/activations.ts'
 import {
   findRegistrationDetail,
   type HistoryRow,
@@ -12,7 +13,7 @@ import {
   type RegistrationDetailRow,
 } from '../../../storage/registrations.ts'
 import type { ActivationState, CommitPhase } from '../../../storage/schema.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { type Audited, cloudEndpoint } from '../endpoint.ts'
 import { Identifier, OptionalText } from '../fields.ts'
 import { requireApplication } from './require-application.ts'
 
@@ -66,6 +67,14 @@ const RegistrationDetail = Type.Composite([
   }),
 ])
 
+const audited: Audited<{ readonly userId: string }, unknown, { readonly id: string }, unknown> = {
+  target: ({ params: { id }, body: { userId } }) => `registration of ${userId} in ${id}`,
+  view: async ({ params: { id }, body: { userId }, parts }) => {
+    const row = await findRegistration(parts.db, id, userId)
+    return row && { activationId: row.activationId, state: row.state }
+  },
+}
+
 const RegistrationRequest = Type.Object({
   userId: Identifier,
   otp: Type.Optional(Identifier),
@@ -80,11 +89,15 @@ export const administrationRegistrationCreate = cloudEndpoint({
   params: OfApplication,
   body: RegistrationRequest,
   response: Type.Object({ activationId: Type.String(), activationQrCodeData: Type.String() }),
-  async handle({ params: { id }, body, parts }) {
-    const rules = toCommitRules(body)
+  prepare: async ({ body, parts }) => {
+    const { otp, commitPhase } = toCommitRules(body)
+    return { commitPhase, otpHash: otp === null ? null : await parts.activationOtps.hash(otp) }
+  },
+  async handle({ params: { id }, body, parts }, rules) {
     await requireApplication(parts.db, id)
     return createRegistration(parts, { applicationId: id, userId: body.userId }, rules)
   },
+  audited,
 })
 
 export const administrationRegistrationCommit = cloudEndpoint({
@@ -94,18 +107,20 @@ export const administrationRegistrationCommit = cloudEndpoint({
   params: OfApplication,
   body: Type.Object({ userId: Identifier, otp: OptionalText, externalUserId: OptionalText }),
   response: Ok,
-  async handle({ params: { id }, body: { userId, otp, externalUserId }, parts }) {
+  prepare: ({ params: { id }, body: { userId, otp }, parts }) => prepareCommit(parts, { applicationId: id, userId }, otp ?? null),
+  async handle({ params: { id }, body: { userId, otp, externalUserId }, parts }, judgeOtp) {
     await requireApplication(parts.db, id)
     const given = { otp: otp ?? null, externalUserId: externalUserId ?? null }
-    await commitRegistration(parts, { applicationId: id, userId }, given)
+    await commitRegistration(parts, { applicationId: id, userId }, given, judgeOtp)
     return { status: 'OK' as const }
   },
+  audited: { ...audited, committedRefusal: 'OTP_INVALID' },
 })
 
 export const registrationsList = cloudEndpoint({
   method: 'GET',
   path,
-  roles,
+  roles: [...roles, 'read-only'],
   params: OfApplication,
   query: Type.Object({
     userId: Type.Optional(Identifier),
@@ -137,7 +152,7 @@ export const registrationsList = cloudEndpoint({
 export const registrationDetail = cloudEndpoint({
   method: 'GET',
   path: `${path}/:activationId`,
-  roles,
+  roles: [...roles, 'read-only'],
   params: Type.Object({ id: Identifier, activationId: Identifier }),
   response: RegistrationDetail,
   async handle({ params: { id, activationId }, parts }) {

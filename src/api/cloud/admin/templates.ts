@@ -5,8 +5,9 @@ import { parseTemplate, renderTemplate } from '../../../domain/template-parser.t
 import { type SignatureType, type Template, type TemplateTexts, toTemplate } from '../../../domain/template.ts'
 import { Absent, Ok } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
+import type { Db } from '../../../storage/database.ts'
 import { deleteTemplate, findTemplate, listTemplates, type TemplateRow, type TemplateSource } from '../../../storage/templates.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { type Audited, cloudEndpoint } from '../endpoint.ts'
 import { Identifier } from '../fields.ts'
 
 const text = (max: number, description: string) => Type.String({ pattern: `^[^]{1,${max}}$`, description })
@@ -97,10 +98,15 @@ const TemplateAnswer = Type.Object({
 
 const OfTemplate = Type.Object({ name: Identifier })
 
+const audited: Audited<unknown, unknown, { readonly name: string }, unknown> = {
+  target: ({ params: { name } }) => `template ${name}`,
+  view: ({ params: { name }, parts }) => viewTemplate(parts.db, name),
+}
+
 export const templatesList = cloudEndpoint({
   method: 'GET',
   path: '/admin/templates',
-  roles: ['admin'],
+  roles: ['admin', 'read-only'],
   response: Type.Object({ templates: Type.Array(TemplateAnswer) }),
   async handle({ parts }) {
     const rows = await listTemplates(parts.db)
@@ -111,7 +117,7 @@ export const templatesList = cloudEndpoint({
 export const templateRead = cloudEndpoint({
   method: 'GET',
   path: '/admin/templates/:name',
-  roles: ['admin'],
+  roles: ['admin', 'read-only'],
   params: OfTemplate,
   response: TemplateAnswer,
   async handle({ params: { name }, parts }) {
@@ -127,14 +133,20 @@ export const templateCreate = cloudEndpoint({
   roles: ['admin'],
   body: Type.Object({ templateName: Identifier, ...members, ...optionalMembers }),
   response: TemplateAnswer,
-  async handle({ body, caller, parts }) {
+  async handle({ body, caller, parts, afterCommit }) {
     const template = readTemplate(body)
     const { templateName } = template
     const outcome = await writeTemplate(parts, template, 'administration', 'absent')
     if (outcome === 'refused') throw refuse(`template ${templateName} exists`)
-    parts.templates.forget()
-    parts.events.templateChanged({ templateName, change: 'created', by: caller.username })
+    afterCommit(() => {
+      parts.templates.forget()
+      parts.events.templateChanged({ templateName, change: 'created', by: caller.username })
+    })
     return { ...renderTemplate(template), source: 'administration' as const }
+  },
+  audited: {
+    target: ({ body: { templateName } }) => `template ${templateName}`,
+    view: ({ body: { templateName }, parts }) => viewTemplate(parts.db, templateName),
   },
 })
 
@@ -145,7 +157,7 @@ export const templateReplace = cloudEndpoint({
   params: OfTemplate,
   body: Type.Object({ templateName: Absent(Identifier), ...members, ...optionalMembers }),
   response: TemplateAnswer,
-  async handle({ params: { name }, body, caller, parts }) {
+  async handle({ params: { name }, body, caller, parts, afterCommit }) {
     if (body.templateName && body.templateName !== name) {
       const violations = [
         { fieldName: 'templateName', invalidValue: body.templateName.slice(0, 128), hint: 'must be the name in the path' },
@@ -155,10 +167,13 @@ export const templateReplace = cloudEndpoint({
     const template = readTemplate({ ...body, templateName: name })
     const outcome = await writeTemplate(parts, template, 'administration', 'present')
     if (outcome === 'refused') throw refuse(`no template ${name}`)
-    parts.templates.forget()
-    if (outcome === 'changed') parts.events.templateChanged({ templateName: name, change: outcome, by: caller.username })
+    afterCommit(() => {
+      parts.templates.forget()
+      if (outcome === 'changed') parts.events.templateChanged({ templateName: name, change: outcome, by: caller.username })
+    })
     return { ...renderTemplate(template), source: 'administration' as const }
   },
+  audited,
 })
 
 export const templateRemove = cloudEndpoint({
@@ -167,18 +182,26 @@ export const templateRemove = cloudEndpoint({
   roles: ['admin'],
   params: OfTemplate,
   response: Ok,
-  async handle({ params: { name }, caller, parts }) {
+  async handle({ params: { name }, caller, parts, afterCommit }) {
     if (!(await deleteTemplate(parts.db, name))) throw refuse(`no template ${name}`)
-    parts.templates.forget()
-    parts.events.templateChanged({ templateName: name, change: 'deleted', by: caller.username })
+    afterCommit(() => {
+      parts.templates.forget()
+      parts.events.templateChanged({ templateName: name, change: 'deleted', by: caller.username })
+    })
     return { status: 'OK' as const }
   },
+  audited,
 })
 
 function readTemplate(body: unknown): Template {
   const parsed = parseTemplate(body)
   if ('template' in parsed) return parsed.template
   throw new PawlError('REQUEST_INVALID', { detail: 'the template is not sound', violations: parsed.violations })
+}
+
+async function viewTemplate(db: Db, templateName: string) {
+  const row = await findTemplate(db, templateName)
+  return row && renderRow(row)
 }
 
 const renderRow = (row: TemplateRow) => ({ ...renderTemplate(toTemplate(row)), source: row.source })

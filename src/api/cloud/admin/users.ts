@@ -3,21 +3,24 @@ import { Type } from '@sinclair/typebox'
 import { Ok } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { findApplication } from '../../../storage/applications.ts'
-import { deleteCredential, listCredentials } from '../../../storage/credentials.ts'
+import { deleteCredential, findCredential, listCredentials } from '../../../storage/credentials.ts'
+import type { Db } from '../../../storage/database.ts'
 import type { Role } from '../../../storage/schema.ts'
-import { cloudEndpoint } from '../endpoint.ts'
-import { ChosenPassword, Identifier, Username } from '../fields.ts'
+import { type Audited, cloudEndpoint } from '../endpoint.ts'
+import { ChosenPassword, Identifier, OptionalTime, Username } from '../fields.ts'
 
-const RoleName = Type.Unsafe<Role>(Type.String({ enum: ['admin', 'integration', 'internal'] }))
+const RoleName = Type.Unsafe<Role>(Type.String({ enum: ['admin', 'integration', 'internal', 'read-only'] }))
 const OfUser = Type.Object({ name: Username })
-const ExpiresAt = Type.Optional(
-  Type.Integer({ minimum: 0, maximum: 253_402_300_799_999, description: 'milliseconds since 1970-01-01 UTC' }),
-)
+
+const audited: Audited<unknown, unknown, { readonly name: string }, unknown> = {
+  target: ({ params: { name } }) => `user ${name}`,
+  view: ({ params: { name }, parts }) => viewUser(parts.db, name),
+}
 
 export const usersList = cloudEndpoint({
   method: 'GET',
   path: '/admin/users',
-  roles: ['admin'],
+  roles: ['admin', 'read-only'],
   response: Type.Object({
     users: Type.Array(
       Type.Object({
@@ -25,7 +28,7 @@ export const usersList = cloudEndpoint({
         role: RoleName,
         application: Type.Optional(Type.String()),
         isDisabled: Type.Boolean(),
-        expiresAt: ExpiresAt,
+        expiresAt: OptionalTime,
       }),
     ),
   }),
@@ -53,7 +56,7 @@ export const userCreate = cloudEndpoint({
     /** Without one an integration user has no access. */
     application: Type.Optional(Identifier),
     password: Type.Optional(ChosenPassword),
-    expiresAt: ExpiresAt,
+    expiresAt: OptionalTime,
   }),
   response: Type.Object({
     username: Type.String(),
@@ -62,18 +65,18 @@ export const userCreate = cloudEndpoint({
     /** Shown this once. */
     password: Type.String(),
   }),
-  async handle({ body: { username, role, application, password: chosen, expiresAt }, parts }) {
+  prepare: ({ body: { password }, parts }) => parts.credentials.prepare(password),
+  async handle({ body: { username, role, application, expiresAt }, parts }, prepared) {
     if (application !== undefined && (await findApplication(parts.db, application)) === undefined) {
       throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no application ${application}` })
     }
-    const password = await parts.credentials.create({
-      username,
-      role,
-      applicationId: application ?? null,
-      password: chosen,
-      expiresAt: expiresAt === undefined ? null : new Date(expiresAt),
-    })
-    return { username, role, ...(application !== undefined && { application }), password }
+    const ends = expiresAt === undefined ? null : new Date(expiresAt)
+    await parts.credentials.create(parts.db, { username, role, applicationId: application ?? null, expiresAt: ends }, prepared)
+    return { username, role, ...(application !== undefined && { application }), password: prepared.password }
+  },
+  audited: {
+    target: ({ body: { username } }) => `user ${username}`,
+    view: ({ body: { username }, parts }) => viewUser(parts.db, username),
   },
 })
 
@@ -83,12 +86,13 @@ export const userRemove = cloudEndpoint({
   roles: ['admin'],
   params: OfUser,
   response: Ok,
-  async handle({ params: { name }, caller, parts }) {
+  async handle({ params: { name }, caller, parts, afterCommit }) {
     if (name === caller.username) throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'nobody removes their own credential' })
     if (!(await deleteCredential(parts.db, name))) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no user ${name}` })
-    parts.credentials.forget()
+    afterCommit(parts.credentials.forget)
     return { status: 'OK' as const }
   },
+  audited,
 })
 
 export const userPassword = cloudEndpoint({
@@ -102,7 +106,20 @@ export const userPassword = cloudEndpoint({
     keepPreviousSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 2_592_000 })),
   }),
   response: Type.Object({ username: Type.String(), password: Type.String() }),
-  async handle({ params: { name }, body: { password: chosen, keepPreviousSeconds = 0 }, parts }) {
-    return { username: name, password: await parts.credentials.reset(name, chosen, keepPreviousSeconds) }
+  prepare: ({ params: { name }, body: { password }, parts }) => parts.credentials.prepare(password, name),
+  async handle({ params: { name }, body: { keepPreviousSeconds = 0 }, parts, afterCommit }, prepared) {
+    await parts.credentials.reset(parts.db, name, prepared, keepPreviousSeconds)
+    afterCommit(parts.credentials.forget)
+    return { username: name, password: prepared.password }
   },
+  audited,
 })
+
+/** A user for the audit log: of passwords only which kind there are and until when. */
+async function viewUser(db: Db, username: string) {
+  const user = await findCredential(db, username)
+  if (user === undefined) return undefined
+  const { role, applicationId, isDisabled, expiresAt } = user
+  const passwords = user.passwords.map((password) => ({ scheme: password.scheme, expiresAt: password.expiresAt }))
+  return { username, role, application: applicationId, isDisabled, expiresAt, passwords }
+}

@@ -4,6 +4,7 @@ import { readWebhook, replayDeliveries } from '../../../domain/webhook.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import type { DeliveryStatus } from '../../../storage/schema.ts'
 import { type DeliveryRow, listDeliveries } from '../../../storage/webhook-deliveries.ts'
+import { listWebhooks } from '../../../storage/webhooks.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier } from '../fields.ts'
 
@@ -29,7 +30,7 @@ const Delivery = Type.Object({
 export const webhookDeliveriesList = cloudEndpoint({
   method: 'GET',
   path: '/admin/webhooks/:id/deliveries',
-  roles: ['admin'],
+  roles: ['admin', 'read-only'],
   params: OfWebhook,
   query: Type.Object({
     status: Type.Optional(Status),
@@ -60,6 +61,14 @@ export const webhookDeliveriesReplay = cloudEndpoint({
       throw new PawlError('REQUEST_INVALID', { detail: 'nothing to replay was named', violations })
     }
     return { replayed: await replayDeliveries(parts, id, deliveryId) }
+  },
+  audited: {
+    target: ({ params: { id }, body: { deliveryId } }) =>
+      deliveryId ? `delivery ${deliveryId} of webhook ${id}` : `webhook ${id}`,
+    view: async ({ params: { id }, parts }) => {
+      const [webhook] = await listWebhooks(parts.db, id)
+      return webhook && { waiting: webhook.waiting, dead: webhook.dead }
+    },
   },
 })
 

@@ -4,6 +4,7 @@ import {
   changeWebhook,
   createWebhook,
   openBasic,
+  removeDeliveries,
   removeWebhook,
   rotateWebhookSecret,
   type WebhookParts,
@@ -11,12 +12,18 @@ import {
 import { Ok } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import type { WebhookKind } from '../../../storage/schema.ts'
-import { listWebhooks, type WebhookFigures, type WebhookRow } from '../../../storage/webhooks.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { findWebhook, listWebhooks, type WebhookFigures, type WebhookRow } from '../../../storage/webhooks.ts'
+import { type Audited, cloudEndpoint } from '../endpoint.ts'
 import { Identifier, Username } from '../fields.ts'
 
 const Kind = Type.Unsafe<WebhookKind>(Type.String({ enum: ['OPERATION', 'ACTIVATION'] }))
 const OfWebhook = Type.Object({ id: Identifier })
+
+const audited: Audited<unknown, unknown, { readonly id: string }, unknown> = {
+  target: ({ params: { id } }) => `webhook ${id}`,
+  view: ({ params: { id }, parts }) => viewWebhook(parts, id),
+}
+
 const Basic = Type.Object({
   username: Username,
   password: Type.String({
@@ -61,7 +68,7 @@ const Secret = Type.Object({ secret: Type.String() })
 export const webhooksList = cloudEndpoint({
   method: 'GET',
   path: '/admin/webhooks',
-  roles: ['admin'],
+  roles: ['admin', 'read-only'],
   response: Type.Object({ webhooks: Type.Array(Webhook) }),
   async handle({ parts }) {
     return { webhooks: (await listWebhooks(parts.db, null)).map((row) => toWebhook(parts, row)) }
@@ -71,7 +78,7 @@ export const webhooksList = cloudEndpoint({
 export const webhookDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/webhooks/:id',
-  roles: ['admin'],
+  roles: ['admin', 'read-only'],
   params: OfWebhook,
   response: Webhook,
   invalidAs: 'ADMINISTRATION_REFUSED',
@@ -89,6 +96,10 @@ export const webhookCreate = cloudEndpoint({
     const { webhookId, secret } = await createWebhook(parts, webhook)
     return { ...(await readDetail(parts, webhookId)), secret }
   },
+  audited: {
+    target: (_call, { id }) => `webhook ${id}`,
+    view: async ({ parts }, answer) => answer && viewWebhook(parts, answer.id),
+  },
 })
 
 export const webhookChange = cloudEndpoint({
@@ -103,6 +114,7 @@ export const webhookChange = cloudEndpoint({
     await changeWebhook(parts, id, { name, url, attributes, basic, isEnabled })
     return readDetail(parts, id)
   },
+  audited,
 })
 
 export const webhookRemove = cloudEndpoint({
@@ -111,10 +123,12 @@ export const webhookRemove = cloudEndpoint({
   roles: ['admin'],
   params: OfWebhook,
   response: Ok,
-  async handle({ params: { id }, parts }) {
+  async handle({ params: { id }, parts, afterCommit }) {
     await removeWebhook(parts, id)
+    afterCommit((db) => removeDeliveries({ db }, id))
     return { status: 'OK' as const }
   },
+  audited,
 })
 
 export const webhookSecret = cloudEndpoint({
@@ -130,7 +144,28 @@ export const webhookSecret = cloudEndpoint({
   async handle({ params: { id }, body: { keepPreviousSeconds = 0 }, parts }) {
     return { secret: await rotateWebhookSecret(parts, id, keepPreviousSeconds) }
   },
+  audited,
 })
+
+/** A webhook for the audit log: how it is set up, not how it is doing. The query of a URL may hold a secret of the receiver. */
+async function viewWebhook(parts: WebhookParts, id: string) {
+  const row = await findWebhook(parts.db, id)
+  if (row === undefined) return undefined
+  const { webhookId, applicationId, name, kind, url, attributes, isEnabled, previousSecretExpiresAt } = row
+  const { origin, pathname } = new URL(url)
+  const basicUsername = openBasic(parts, row)?.split(':')[0]
+  return {
+    id: webhookId,
+    application: applicationId,
+    name,
+    kind,
+    url: `${origin}${pathname}`,
+    basicUsername,
+    isEnabled,
+    attributes: attributes.split(',').filter(Boolean),
+    previousSecretExpiresAt,
+  }
+}
 
 async function readDetail(parts: WebhookParts, id: string) {
   const [row] = await listWebhooks(parts.db, id)

@@ -73,12 +73,14 @@ export const operationCreate = cloudEndpoint({
 export const operationRead = cloudEndpoint({
   method: 'GET',
   path: '/operations',
-  roles,
+  roles: [...roles, 'read-only'],
   query: Type.Object({ operationId: OperationId }),
   response: Operation,
   async handle(call) {
     const operation = await readOperation(call.parts, await applicationOf(call), call.query.operationId.toLowerCase())
-    return toOperation(call.parts, operation)
+    const { proximityOtp, ...shown } = toOperation(call.parts, operation)
+    // Who may only read shows nobody the password for an approval.
+    return proximityOtp === undefined || call.caller.role === 'read-only' ? shown : { ...shown, proximityOtp }
   },
 })
 

@@ -26,7 +26,7 @@ const Device = { name: Type.String(), platform: Type.String(), deviceInfo: Type.
 export const registrationRead = cloudEndpoint({
   method: 'GET',
   path: '/registration',
-  roles,
+  roles: ['admin', 'integration', 'read-only'],
   query: OfUser,
   // One of five shapes; members that a shape does not have are absent.
   response: Type.Object({

@@ -1,0 +1,52 @@
+// GET /audit/log: what happened to the devices of a user. Spec: seed "Audit", cloud §7.
+import { Type } from '@sinclair/typebox'
+import { readAuditLog } from '../../../domain/audit.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import { cloudEndpoint, findApplicationOf } from '../endpoint.ts'
+import { Identifier, PageLimit } from '../fields.ts'
+
+/** Without paging parameters as many items as there may be. */
+const ITEMS_MAX = 1_000
+
+export const auditLog = cloudEndpoint({
+  method: 'GET',
+  path: '/audit/log',
+  roles: ['admin', 'integration', 'read-only'],
+  query: Type.Object({
+    userId: Identifier,
+    // Times have an error code of their own, so they are read by the handler.
+    timestampFrom: Type.Optional(Type.Unknown()),
+    timestampTo: Type.Optional(Type.Unknown()),
+    before: Type.Optional(Type.Unknown()),
+    limit: PageLimit(ITEMS_MAX),
+  }),
+  response: Type.Object({
+    items: Type.Array(
+      Type.Object({ activationId: Type.String(), eventType: Type.String(), eventData: Type.String(), timestamp: Type.Integer() }),
+    ),
+  }),
+  async handle(call) {
+    const { userId, timestampFrom, timestampTo, before, limit = ITEMS_MAX } = call.query
+    const now = call.parts.platform.now()
+    const from = parseTime(timestampFrom) ?? new Date(now - RANGE_MS)
+    const to = parseTime(timestampTo) ?? new Date(now)
+    if (from > to) throw new PawlError('AUDIT_REFUSED', { detail: 'timestampFrom is after timestampTo' })
+    const range = { from, to, before: parseTime(before) ?? null, limit }
+    const applicationId = await findApplicationOf(call)
+    // Outside any application no user is known.
+    if (!applicationId) throw new PawlError('AUDIT_REFUSED', { detail: 'the credential has no application' })
+    const items = await readAuditLog(call.parts, { applicationId, userId, ...range })
+    return { items: items.map(({ occurredAt, ...item }) => ({ ...item, timestamp: occurredAt.getTime() })) }
+  },
+})
+
+/** A time as the contract has it, milliseconds since 1970; what lies beyond the calendar is its end. Throws AUDIT_REFUSED. */
+function parseTime(value: unknown): Date | undefined {
+  if (value === undefined) return undefined
+  if (typeof value !== 'string' || !/^\d{1,19}$/.test(value))
+    throw new PawlError('AUDIT_REFUSED', { detail: 'a time is no number' })
+  return new Date(Math.min(Number(value), TIME_MAX))
+}
+
+const TIME_MAX = 253_402_300_799_999
+const RANGE_MS = 30 * 86_400_000

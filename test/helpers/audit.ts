@@ -1,0 +1,49 @@
+// What tests of the audit log share: rows, a sealer that is known to be done, and a database that forgets what was done to it.
+import { sql } from 'kysely'
+import type { Context } from '../../src/context.ts'
+import { createAuditSealer } from '../../src/domain/audit-seal.ts'
+import { insertAuditEvent } from '../../src/storage/audit.ts'
+import type { Db, Tx } from '../../src/storage/database.ts'
+
+/** Writes one audit row. */
+export const writeRow = (context: Context, db: Db, applicationId: string | null, text: string): Promise<void> =>
+  insertAuditEvent(db, {
+    applicationId,
+    userId: 'alice',
+    activationId: 'a-1',
+    eventType: 'test_row',
+    eventData: text,
+    occurredAt: new Date(context.platform.now()),
+  })
+
+/** Seals until every row of both tables is sealed and settled, whatever the server's own sealer does meanwhile. */
+export async function sealAll(context: Context, seal = createAuditSealer(context)): Promise<void> {
+  do await seal()
+  while (await isUnsettled(context.db))
+}
+
+/** Does something to the database, looks at it, and undoes it. */
+export async function lookAndUndo<T>(db: Db, act: (tx: Tx) => Promise<void>, look: (tx: Tx) => Promise<T>): Promise<T> {
+  const undone = new Error('undone')
+  let seen: { value: T } | undefined
+  await db
+    .transaction()
+    .execute(async (tx) => {
+      await act(tx)
+      seen = { value: await look(tx) }
+      throw undone
+    })
+    .catch((error: unknown) => {
+      if (error !== undone) throw error
+    })
+  if (seen === undefined) throw new Error('nothing was seen')
+  return seen.value
+}
+
+async function isUnsettled(db: Db): Promise<boolean> {
+  const { rows } = await sql`
+    select from audit_source where settled_sequence < case source
+      when 'audit_event' then (select coalesce(max(sequence), 0) from audit_event)
+      else (select coalesce(max(sequence), 0) from admin_event) end`.execute(db)
+  return rows.length > 0
+}

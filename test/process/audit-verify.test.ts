@@ -1,0 +1,79 @@
+// scripts/audit-verify.ts as an operator runs it: what it prints, how it ends, and the heads that are kept elsewhere (cloud §7).
+import { sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Db, openDatabase } from '../../src/storage/database.ts'
+import { createBank } from '../helpers/bank.ts'
+import { ADMIN_PASSWORD, createInstallation, DATABASE_KINDS, endEverything, runNode, startPawl } from '../helpers/process.ts'
+import type { Ended, Installation } from '../helpers/process.ts'
+import { expectOk } from '../helpers/world.ts'
+
+// Several starts a test, and other test files run at the same time.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+describe.each(DATABASE_KINDS)('on %s', (kind) => {
+  let installation: Installation
+  const verify = (...args: string[]): Promise<Ended> => runNode(['scripts/audit-verify.ts', ...args], installation.env)
+  const change = async (work: (db: Db) => Promise<unknown>): Promise<void> => {
+    const { db, close } = await openDatabase({
+      databaseUrl: installation.env['DATABASE_URL'],
+      dataDir: installation.dataDir,
+      poolSize: 1,
+    })
+    try {
+      await work(db)
+    } finally {
+      await close()
+    }
+  }
+
+  beforeAll(async () => {
+    installation = await createInstallation(kind)
+    const server = await startPawl(installation.env, { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD })
+    const bank = createBank(server.url, `admin:${ADMIN_PASSWORD}`)
+    expectOk(await bank.createApplication('my-app'))
+    expectOk(await bank.register('alice'))
+    const isSealed = async (): Promise<boolean> =>
+      /application:my-app","isIntact":true,"sealed":1,"unsealed":0/.test(
+        expectOk(await bank.call('GET', '/admin/audit/verification')).text,
+      )
+    while (!(await isSealed()));
+    await server.end('SIGTERM')
+  })
+  afterAll(endEverything)
+
+  test('an intact log ends with 0 and prints heads that can be given back', async () => {
+    const first = await verify()
+    expect(first).toMatchObject({ code: 0, stderr: '' })
+    expect(first.stdout).toContain('application:my-app: 1 sealed, 0 not yet\n')
+    expect(first.stdout).toMatch(/the audit log is intact\n$/)
+    const heads = [...first.stdout.matchAll(/^ {2}head (\S+)$/gm)].map(([, head = '']) => head)
+    expect(heads).toHaveLength(2)
+    expect(await verify(...heads.flatMap((head) => ['--expect-head', head]))).toMatchObject({ code: 0, stdout: first.stdout })
+    const longer = await verify('--expect-head', `application:my-app=9:${'0'.repeat(64)}`)
+    expect(longer.code).toBe(1)
+    expect(longer.stdout).toContain('BROKEN: the chain ends before the noted head (position 9)')
+  })
+
+  test('an altered log ends with 1 and names the row', async () => {
+    await change((db) => sql`update audit_event set user_id = 'bob'`.execute(db))
+    const altered = await verify()
+    expect(altered.code).toBe(1)
+    expect(altered.stdout).toContain('BROKEN: the row was changed or moved (position 1, sequence 1)')
+    await change((db) => sql`update audit_event set user_id = 'alice'`.execute(db))
+    expect((await verify()).code).toBe(0)
+  })
+
+  test.each(['my-app', 'my-app=1', 'my-app=x:00', `my-app=1:${'g'.repeat(64)}`])('%j is no head', async (head) => {
+    expect(await verify('--expect-head', head)).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining(head) as unknown,
+    })
+  })
+})
+
+test('no database, or a wrong key, is said in one line', async () => {
+  const installation = await createInstallation('embedded')
+  const ended = await runNode(['scripts/audit-verify.ts'], installation.env)
+  expect(ended).toMatchObject({ code: 1, stdout: '', stderr: `there is no database in ${installation.dataDir}\n` })
+})
