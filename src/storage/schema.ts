@@ -1,19 +1,34 @@
 // Row types of the tables in migrations/. Sealed columns hold records encrypted by domain/record-keys.ts.
 import type { ColumnType, Generated } from 'kysely'
+import type { Bytes, OptionalBytes, OptionalText, OptionalTime, Sequence } from './columns.ts'
+import type { AdminEventTable, AuditChainTable, AuditEventTable, AuditSealTable, AuditSourceTable } from './schema-audit.ts'
+import type {
+  IdempotencyKeyTable,
+  InboxMessageTable,
+  OperationNonceTable,
+  OperationTable,
+  PushRegistrationTable,
+  TemplateRevisionTable,
+  TemplateTable,
+} from './schema-operations.ts'
+import type {
+  PinnedCertificateTable,
+  PinnedDomainTable,
+  PinningKeyPairTable,
+  VersionRuleTable,
+  VersionTextTable,
+} from './schema-pinning.ts'
+import type { WebhookDeliveryTable, WebhookTable } from './schema-webhooks.ts'
 
-type Bytes = ColumnType<Buffer, Uint8Array, Uint8Array>
-type OptionalBytes = ColumnType<Buffer | null, Uint8Array | null | undefined, Uint8Array | null>
-/** int8: text in both databases. */
-type Sequence = ColumnType<string, never, never>
-type OptionalText = ColumnType<string | null, string | null | undefined, string | null>
-type OptionalTime = ColumnType<Date | null, Date | null | undefined, Date | null>
+export type * from './schema-audit.ts'
+export type * from './schema-operations.ts'
+export type * from './schema-pinning.ts'
+export type * from './schema-webhooks.ts'
 
 export type ActivationState = 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
 /** Where an activation is committed, and where its OTP is demanded if it has one. */
 export type CommitPhase = 'ON_COMMIT' | 'ON_KEY_EXCHANGE'
 export type Role = 'admin' | 'integration' | 'internal' | 'read-only'
-
-export type OperationStatus = 'PENDING' | 'APPROVED' | 'REJECTED' | 'CANCELED' | 'EXPIRED' | 'FAILED'
 
 export interface WrappedKeyTable {
   purpose: string
@@ -148,243 +163,11 @@ export interface CredentialPasswordTable {
   created_at: Date
 }
 
-export interface AuditEventTable {
-  sequence: Sequence
-  application_id: OptionalText
-  user_id: OptionalText
-  activation_id: string
-  event_type: string
-  event_data: string
-  occurred_at: Date
-}
-
-export interface AdminEventTable {
-  sequence: Sequence
-  username: string
-  action: string
-  target: string
-  /** JSON. */
-  before: OptionalText
-  /** JSON. */
-  after: OptionalText
-  occurred_at: Date
-}
-
-/** int8 that is written as a number: text in both databases. */
-type Position = ColumnType<string, number, number>
-
-export interface AuditChainTable {
-  chain_id: Generated<number>
-  name: string
-  start_position: Position
-  start_seal: Bytes
-  head_position: Position
-  head_seal: Bytes
-  authentication: Bytes
-}
-
-export interface AuditSealTable {
-  chain_id: number
-  position: Position
-  sequence: Position
-  seal: Bytes
-}
-
-export interface AuditSourceTable {
-  source: string
-  settled_sequence: Position
-}
-
-export interface TemplateRevisionTable {
-  template_revision_id: string
-  template_name: string
-  operation_type: string
-  data_template: string
-  /** Comma list. */
-  signature_types: string
-  max_failure_count: number
-  expiration_seconds: number
-  risk_flags: string
-  is_proximity_check_enabled: boolean
-  activation_flag: OptionalText
-  /** JSON, by language. */
-  texts: string
-  created_at: Date
-}
-
-export interface TemplateTable {
-  template_name: string
-  template_revision_id: string
-  source: 'shipped' | 'file' | 'administration'
-}
-
-export interface OperationTable {
-  operation_id: string
-  application_id: string
-  user_id: OptionalText
-  external_id: OptionalText
-  template_revision_id: string
-  template_name: string
-  operation_type: string
-  language: string
-  /** JSON, as given. */
-  parameters: string
-  data: string
-  status: OperationStatus
-  status_reason: OptionalText
-  /** Comma list. */
-  signature_types: string
-  failure_count: Generated<number>
-  max_failure_count: number
-  risk_flags: string
-  activation_flag: OptionalText
-  proximity_seed: OptionalBytes
-  /** JSON. */
-  additional_data: OptionalText
-  created_at: Date
-  expires_at: Date
-  finalized_at: OptionalTime
-}
-
-export interface OperationNonceTable {
-  operation_id: string
-  nonce: string
-  created_at: Date
-}
-
-export interface IdempotencyKeyTable {
-  username: string
-  idempotency_key: string
-  body_hash: Bytes
-  operation_id: string
-  expires_at: Date
-}
-
-export interface PushRegistrationTable {
-  activation_id: string
-  platform: 'apns' | 'fcm' | 'hms'
-  environment: ColumnType<
-    'development' | 'production' | null,
-    'development' | 'production' | null,
-    'development' | 'production' | null
-  >
-  push_token: Bytes
-  updated_at: Date
-}
-
-export interface InboxMessageTable {
-  message_id: string
-  application_id: string
-  user_id: string
-  type: 'text' | 'html'
-  subject: string
-  summary: string
-  body: string
-  is_read: Generated<boolean>
-  created_at: Date
-}
-
-export type WebhookKind = 'OPERATION' | 'ACTIVATION'
-export type DeliveryStatus = 'WAITING' | 'DELIVERED' | 'DEAD'
-
-export interface WebhookTable {
-  webhook_id: string
-  application_id: string
-  name: string
-  kind: WebhookKind
-  url: string
-  /** Comma list. */
-  attributes: string
-  secret: Bytes
-  previous_secret: OptionalBytes
-  previous_secret_expires_at: OptionalTime
-  basic_credentials: OptionalBytes
-  is_enabled: Generated<boolean>
-  disabled_reason: OptionalText
-  /** int8: text in both databases. */
-  delivered_count: Generated<string>
-  failures_in_row: Generated<number>
-  failing_since: OptionalTime
-  probe_at: OptionalTime
-  paused_until: OptionalTime
-  created_at: Date
-}
-
-/** Rows are inserted by triggers alone. */
-export interface WebhookDeliveryTable {
-  sequence: Sequence
-  delivery_id: string
-  webhook_id: string
-  object_id: string
-  /** JSON. */
-  payload: string
-  status: Generated<DeliveryStatus>
-  attempts: Generated<number>
-  scheduled_at: Generated<Date>
-  next_attempt_at: Generated<Date>
-  lease_id: OptionalText
-  leased_until: OptionalTime
-  last_error: OptionalText
-  created_at: Date
-  finished_at: OptionalTime
-}
-
 export interface UserClaimsTable {
   application_id: string
   user_id: string
   claims: Bytes
   updated_at: Date
-}
-
-export type CertificateSource = 'pem' | 'fetch' | 'fingerprint'
-export type MobilePlatform = 'ANDROID' | 'IOS'
-
-export interface PinningKeyPairTable {
-  application_id: string
-  public_key: Bytes
-  private_key: Bytes
-  created_at: Date
-}
-
-export interface PinnedDomainTable {
-  application_id: string
-  domain: string
-  port: Generated<number>
-  created_at: Date
-  next_check_at: Date
-  checked_at: OptionalTime
-  live_fingerprint: OptionalBytes
-  live_expires_at: OptionalTime
-  is_chain_trusted: ColumnType<boolean | null, boolean | null | undefined, boolean | null>
-  problem: OptionalText
-}
-
-export interface PinnedCertificateTable {
-  application_id: string
-  domain: string
-  fingerprint: Bytes
-  expires_at: Date
-  source: CertificateSource
-  /** DER. */
-  certificate: OptionalBytes
-  created_at: Date
-}
-
-export interface VersionRuleTable {
-  version_rule_id: ColumnType<number, never, never>
-  application_id: string
-  platform: MobilePlatform
-  major_os_version: ColumnType<number | null, number | null | undefined, number | null>
-  suggested_version: OptionalText
-  required_version: OptionalText
-  message_key: OptionalText
-  created_at: Date
-}
-
-export interface VersionTextTable {
-  message_key: string
-  language: string
-  text: string
 }
 
 export interface Schema {

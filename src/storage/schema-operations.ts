@@ -1,0 +1,94 @@
+// Row types of operations and of what belongs to them on the phone.
+import type { ColumnType, Generated } from 'kysely'
+import type { Bytes, OptionalBytes, OptionalText, OptionalTime } from './columns.ts'
+
+export type OperationStatus = 'PENDING' | 'APPROVED' | 'REJECTED' | 'CANCELED' | 'EXPIRED' | 'FAILED'
+
+export interface TemplateRevisionTable {
+  template_revision_id: string
+  template_name: string
+  operation_type: string
+  data_template: string
+  /** Comma list. */
+  signature_types: string
+  max_failure_count: number
+  expiration_seconds: number
+  risk_flags: string
+  is_proximity_check_enabled: boolean
+  activation_flag: OptionalText
+  /** JSON, by language. */
+  texts: string
+  created_at: Date
+}
+
+export interface TemplateTable {
+  template_name: string
+  template_revision_id: string
+  source: 'shipped' | 'file' | 'administration'
+}
+
+export interface OperationTable {
+  operation_id: string
+  application_id: string
+  user_id: OptionalText
+  external_id: OptionalText
+  template_revision_id: string
+  template_name: string
+  operation_type: string
+  language: string
+  /** JSON, as given. */
+  parameters: string
+  data: string
+  status: OperationStatus
+  status_reason: OptionalText
+  /** Comma list. */
+  signature_types: string
+  failure_count: Generated<number>
+  max_failure_count: number
+  risk_flags: string
+  activation_flag: OptionalText
+  proximity_seed: OptionalBytes
+  /** JSON. */
+  additional_data: OptionalText
+  created_at: Date
+  expires_at: Date
+  finalized_at: OptionalTime
+}
+
+export interface OperationNonceTable {
+  operation_id: string
+  nonce: string
+  created_at: Date
+}
+
+export interface IdempotencyKeyTable {
+  username: string
+  idempotency_key: string
+  body_hash: Bytes
+  operation_id: string
+  expires_at: Date
+}
+
+export interface PushRegistrationTable {
+  activation_id: string
+  platform: 'apns' | 'fcm' | 'hms'
+  environment: ColumnType<
+    'development' | 'production' | null,
+    'development' | 'production' | null,
+    'development' | 'production' | null
+  >
+  push_token: Bytes
+  updated_at: Date
+}
+
+export interface InboxMessageTable {
+  message_id: string
+  application_id: string
+  user_id: string
+  type: 'text' | 'html'
+  subject: string
+  summary: string
+  body: string
+  is_read: Generated<boolean>
+  created_at: Date
+}
