@@ -49,6 +49,7 @@ describe('defaults', () => {
       webhookAllowPrivateAddresses: false,
       webhookRetryBaseSeconds: 5,
       webhookRetentionDays: 30,
+      auditRetentionDays: 365,
       shutdownTimeoutSeconds: 10,
       statusName: 'pawl',
       statusVersion: expect.stringMatching(/^\d+\.\d+\.\d+/),

@@ -15,12 +15,10 @@ import {
   type NewCertificate,
   type PinnedCertificateRow,
 } from '../storage/pinning.ts'
-import type { Pinning } from './pinning.ts'
 
 export interface CertificateParts {
   readonly db: Db
   readonly platform: Platform
-  readonly pinning: Pinning
   readonly settings: FetchSettings
 }
 
@@ -62,13 +60,23 @@ export function pinFingerprint(
   return store(parts, target.applicationId, { domain, port: null, source: 'fingerprint', ...certificate })
 }
 
-/** Connects to the domain and pins what it shows; says why the chain does not verify. Throws ADMINISTRATION_REFUSED. */
-export async function pinLive(
+/** What a domain shows, found fit to be pinned. */
+export interface LiveCertificate {
+  /** As it is stored. */
+  readonly domain: string
+  readonly port: number
+  readonly certificate: Certificate
+  /** Why the chain or the name does not verify with the public roots. */
+  readonly chainProblem: string | undefined
+}
+
+/** Connects to the domain. Throws ADMINISTRATION_REFUSED when there is no such application or nothing there to be pinned. */
+export async function readLive(
   parts: CertificateParts,
   target: PinTarget,
   port: number,
   force: boolean,
-): Promise<Pinned & { readonly chainProblem: string | undefined }> {
+): Promise<LiveCertificate> {
   const domain = requireDomainName(target.domain)
   if (!parts.settings.certificateFetchPorts.includes(port)) throw refuse('port', 'is not allowed by PAWL_CERTIFICATE_FETCH_PORTS')
   await requireApplication(parts.db, target.applicationId)
@@ -77,9 +85,15 @@ export async function pinLive(
     throw error
   })
   requireFit(parts, certificate, domain, force, 'domain')
-  const pinned = await store(parts, target.applicationId, { domain, port, source: 'fetch', ...toColumns(certificate) })
-  return { ...pinned, chainProblem }
+  return { domain, port, certificate, chainProblem }
 }
+
+/** Pins what readLive has found. */
+export const pinLive = (
+  parts: CertificateParts,
+  applicationId: string,
+  { domain, port, certificate }: LiveCertificate,
+): Promise<Pinned> => store(parts, applicationId, { domain, port, source: 'fetch', ...toColumns(certificate) })
 
 /** The leaf that a domain shows now. Throws OutboundError. */
 export async function fetchCertificate(
@@ -131,13 +145,12 @@ function requireFit(
 }
 
 async function store(
-  { db, platform, pinning }: CertificateParts,
+  { db, platform }: CertificateParts,
   applicationId: string,
   row: Omit<NewCertificate, 'applicationId' | 'createdAt'>,
 ): Promise<Pinned> {
   await requireApplication(db, applicationId)
   await insertPinnedCertificate(db, { ...row, applicationId, createdAt: new Date(platform.now()) })
-  pinning.forget(applicationId)
   const stored = await findPinnedCertificate(db, applicationId, row.domain, row.fingerprint)
   if (stored === undefined) throw refuse('domain', 'was removed at the same time')
   return stored

@@ -52,7 +52,7 @@ export function createPinning(parts: PinningParts): Pinning {
       const entry = known.get(applicationId)
       // A clock that was set back must not keep an entry alive.
       if (entry && now >= entry.readAt && now < entry.readAt + KEPT_MS) return entry.application
-      const read = { readAt: now, application: readApplication(parts, applicationId) }
+      const read = { readAt: now, application: readPinnedApplication(parts, applicationId) }
       known.set(applicationId, read)
       const dropThis = () => {
         if (known.peek(applicationId) === read) known.delete(applicationId)
@@ -90,7 +90,8 @@ export function createPinningKeyPair({ platform, recordKeys }: Omit<PinningParts
   }
 }
 
-async function readApplication(parts: PinningParts, applicationId: string): Promise<PinnedApplication | undefined> {
+/** What is stored now; undefined when there is no such application. */
+export async function readPinnedApplication(parts: PinningParts, applicationId: string): Promise<PinnedApplication | undefined> {
   const { db, recordKeys } = parts
   const pair = await findOrCreateKeyPair(parts, applicationId)
   if (pair === undefined) return undefined

@@ -4,11 +4,13 @@ import type { ApplicationParts } from '../../domain/application.ts'
 import type { Credentials } from '../../domain/credential.ts'
 import type { OfflineParts } from '../../domain/offline-approval.ts'
 import type { CertificateParts } from '../../domain/pinned-certificate.ts'
+import type { Pinning } from '../../domain/pinning.ts'
 import type { RegistrationParts } from '../../domain/registration.ts'
 import type { WebhookParts } from '../../domain/webhook.ts'
 
 export interface CloudParts extends RegistrationParts, ApplicationParts, OfflineParts, WebhookParts, CertificateParts {
   readonly credentials: Credentials
+  readonly pinning: Pinning
   /** Callers who ask while a verification runs share its report. */
   readonly verifyAudit: () => Promise<AuditReport>
   readonly settings: RegistrationParts['settings'] &

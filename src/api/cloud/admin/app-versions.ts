@@ -17,7 +17,7 @@ import {
   storeVersionText,
   type VersionRuleRow,
 } from '../../../storage/version-rules.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { type Audited, cloudEndpoint } from '../endpoint.ts'
 import { Identifier } from '../fields.ts'
 
 const INT4_MAX = 2_147_483_647
@@ -46,10 +46,15 @@ const members = {
 const Rule = Type.Object({ id: Type.Integer(), ...members })
 const Text = Type.Object({ messageKey: Type.String(), language: Type.String(), text: Type.String() })
 
+const auditedRules: Audited<unknown, unknown, { readonly name: string }, unknown> = {
+  target: ({ params: { name } }) => `version rules of ${name}`,
+  view: async ({ params: { name }, parts }) => (await listVersionRules(parts.db, name)).map(toRule),
+}
+
 export const rulesList = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps/:name/versions',
-  roles: ['admin'],
+  roles: ['admin', 'read-only'],
   params: OfApp,
   response: Type.Object({ applicationVersions: Type.Array(Rule) }),
   async handle({ params: { name }, parts }) {
@@ -65,7 +70,7 @@ export const ruleCreate = cloudEndpoint({
   params: OfApp,
   body: Type.Object(members),
   response: Rule,
-  async handle({ params: { name }, body, parts }) {
+  async handle({ params: { name }, body, parts, afterCommit }) {
     await requireApplication(parts.db, name)
     const row = {
       application_id: name,
@@ -81,15 +86,16 @@ export const ruleCreate = cloudEndpoint({
       const violations = [{ fieldName: 'majorOsVersion', hint: 'has a rule already' }]
       throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'the rule exists', violations, cause })
     })
-    parts.pinning.forget(name)
+    afterCommit(() => parts.pinning.forget(name))
     return toRule(rule)
   },
+  audited: auditedRules,
 })
 
 export const ruleDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps/:name/versions/:id',
-  roles: ['admin'],
+  roles: ['admin', 'read-only'],
   params: OfRule,
   response: Rule,
   async handle({ params: { name, id }, parts }) {
@@ -105,17 +111,18 @@ export const ruleRemove = cloudEndpoint({
   roles: ['admin'],
   params: OfRule,
   response: Ok,
-  async handle({ params: { name, id }, parts }) {
+  async handle({ params: { name, id }, parts, afterCommit }) {
     if (!(await deleteVersionRule(parts.db, name, id))) throw unknown(`version rule ${id} of ${name}`)
-    parts.pinning.forget(name)
+    afterCommit(() => parts.pinning.forget(name))
     return { status: 'OK' as const }
   },
+  audited: auditedRules,
 })
 
 export const textsList = cloudEndpoint({
   method: 'GET',
   path: '/admin/texts',
-  roles: ['admin'],
+  roles: ['admin', 'read-only'],
   response: Type.Object({ texts: Type.Array(Text) }),
   async handle({ parts }) {
     return { texts: await listVersionTexts(parts.db) }
@@ -132,17 +139,21 @@ export const textStore = cloudEndpoint({
     text: Type.String({ pattern: '^(?=[^]*\\S)[^\\u0000]{1,4096}$', description: 'must be 1 to 4096 characters, not blank' }),
   }),
   response: Text,
-  async handle({ body, parts }) {
+  async handle({ body, parts, afterCommit }) {
     await storeVersionText(parts.db, body)
-    parts.pinning.forget()
+    afterCommit(() => parts.pinning.forget())
     return body
+  },
+  audited: {
+    target: ({ body: { messageKey, language } }) => `text ${messageKey} in ${language}`,
+    view: ({ body: { messageKey, language }, parts }) => findVersionText(parts.db, messageKey, language),
   },
 })
 
 export const textDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/texts/:key/:language',
-  roles: ['admin'],
+  roles: ['admin', 'read-only'],
   params: OfText,
   response: Text,
   async handle({ params: { key, language }, parts }) {
@@ -158,10 +169,14 @@ export const textRemove = cloudEndpoint({
   roles: ['admin'],
   params: OfText,
   response: Ok,
-  async handle({ params: { key, language }, parts }) {
+  async handle({ params: { key, language }, parts, afterCommit }) {
     if (!(await deleteVersionText(parts.db, key, language))) throw unknown(`text ${key} in ${language}`)
-    parts.pinning.forget()
+    afterCommit(() => parts.pinning.forget())
     return { status: 'OK' as const }
+  },
+  audited: {
+    target: ({ params: { key, language } }) => `text ${key} in ${language}`,
+    view: ({ params: { key, language }, parts }) => findVersionText(parts.db, key, language),
   },
 })
 

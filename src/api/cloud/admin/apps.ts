@@ -2,15 +2,11 @@
 import { Type } from '@sinclair/typebox'
 import { createApplication } from '../../../domain/application.ts'
 import { daysBetween } from '../../../domain/certificate-watch.ts'
+import { readPinnedApplication } from '../../../domain/pinning.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { type ApplicationRow, findApplication, listApplications } from '../../../storage/applications.ts'
-import {
-  listPinnedCertificates,
-  listPinnedDomains,
-  type PinnedCertificateRow,
-  type PinnedDomainRow,
-} from '../../../storage/pinning.ts'
+import { listPinnedDomains, type PinnedCertificateRow, type PinnedDomainRow } from '../../../storage/pinning.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, Seconds, toSeconds } from '../fields.ts'
 import type { CloudParts } from '../parts.ts'
@@ -55,12 +51,16 @@ export const appCreate = cloudEndpoint({
     await createApplication(parts, name, displayName)
     return readDetail(parts, name)
   },
+  audited: {
+    target: ({ body: { name } }) => `application ${name}`,
+    view: async (_call, answer) => answer && { name: answer.name, displayName: answer.displayName },
+  },
 })
 
 export const appsList = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps',
-  roles: ['admin'],
+  roles: ['admin', 'read-only'],
   response: Type.Object({ applications: Type.Array(App) }),
   async handle({ parts }) {
     return { applications: (await listApplications(parts.db)).map(toApp) }
@@ -70,19 +70,19 @@ export const appsList = cloudEndpoint({
 export const appDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps/:name',
-  roles: ['admin'],
+  roles: ['admin', 'read-only'],
   params: Type.Object({ name: Identifier }),
   response: AppDetail,
   handle: ({ params, parts }) => readDetail(parts, params.name),
 })
 
-async function readDetail({ db, platform, pinning }: CloudParts, name: string) {
+async function readDetail(parts: CloudParts, name: string) {
+  const { db, platform } = parts
   const application = await findApplication(db, name)
-  const pinned = await pinning.find(name)
+  const pinned = await readPinnedApplication(parts, name)
   if (application === undefined || pinned === undefined)
     throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no application ${name}` })
-  // Not those in memory: another process may have changed them a moment ago.
-  const certificates = await listPinnedCertificates(db, name)
+  const { certificates } = pinned
   const domains = await listPinnedDomains(db, name)
   const now = platform.now()
   return {

@@ -1,6 +1,13 @@
 // /admin/apps/{name}/certificates and /domains: what the mobile utility publishes for an application. Spec: mobile-utility §4.
 import { Type } from '@sinclair/typebox'
-import { pinFingerprint, pinLive, pinPem, requireDomainName, requireFingerprint } from '../../../domain/pinned-certificate.ts'
+import {
+  pinFingerprint,
+  pinLive,
+  pinPem,
+  readLive,
+  requireDomainName,
+  requireFingerprint,
+} from '../../../domain/pinned-certificate.ts'
 import { Ok } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
@@ -9,9 +16,10 @@ import {
   deleteExpiredCertificates,
   deletePinnedCertificate,
   deletePinnedDomain,
+  listPinnedCertificates,
   type PinnedCertificateRow,
 } from '../../../storage/pinning.ts'
-import { cloudEndpoint } from '../endpoint.ts'
+import { type Audited, cloudEndpoint } from '../endpoint.ts'
 import { Identifier, Seconds, toSeconds } from '../fields.ts'
 
 const OfApp = Type.Object({ name: Identifier })
@@ -47,6 +55,16 @@ export const toCertificate = (row: PinnedCertificateRow, now: number) => ({
   ...(row.certificate !== null && { pem: toPem(row.certificate) }),
 })
 
+const audited: Audited<unknown, unknown, { readonly name: string }, unknown> = {
+  target: ({ params: { name } }) => `certificates of ${name}`,
+  view: async ({ params: { name }, parts }) =>
+    (await listPinnedCertificates(parts.db, name)).map(({ domain, fingerprint, expiresAt }) => ({
+      domain,
+      fingerprint: toBase64(fingerprint),
+      expires: toSeconds(expiresAt),
+    })),
+}
+
 export const certificatePem = cloudEndpoint({
   method: 'POST',
   path: '/admin/apps/:name/certificates/pem',
@@ -54,10 +72,12 @@ export const certificatePem = cloudEndpoint({
   params: OfApp,
   body: Type.Object({ domain: Identifier, pem: Pem, force: Force }),
   response: PinnedOfDomain,
-  async handle({ params, body: { domain, pem, force = false }, parts }) {
+  async handle({ params, body: { domain, pem, force = false }, parts, afterCommit }) {
     const row = await pinPem(parts, { applicationId: params.name, domain }, pem, force)
+    afterCommit(() => parts.pinning.forget(params.name))
     return { name: row.domain, ...toCertificate(row, parts.platform.now()) }
   },
+  audited,
 })
 
 export const certificateFingerprint = cloudEndpoint({
@@ -67,10 +87,12 @@ export const certificateFingerprint = cloudEndpoint({
   params: OfApp,
   body: Type.Object({ domain: Identifier, fingerprint: Identifier, expires: Seconds }),
   response: PinnedOfDomain,
-  async handle({ params, body: { domain, fingerprint, expires }, parts }) {
+  async handle({ params, body: { domain, fingerprint, expires }, parts, afterCommit }) {
     const row = await pinFingerprint(parts, { applicationId: params.name, domain }, fingerprint, new Date(expires * 1000))
+    afterCommit(() => parts.pinning.forget(params.name))
     return { name: row.domain, ...toCertificate(row, parts.platform.now()) }
   },
+  audited,
 })
 
 export const certificateAuto = cloudEndpoint({
@@ -86,8 +108,13 @@ export const certificateAuto = cloudEndpoint({
     /** Why the chain or the name does not verify with the public roots. */
     chainProblem: Type.Optional(Type.String()),
   }),
-  async handle({ params, body: { domain, port, force = false }, parts }) {
-    const { chainProblem, ...row } = await pinLive(parts, { applicationId: params.name, domain }, port, force)
+  // A connection to somewhere else has no place in a transaction.
+  prepare: ({ params, body: { domain, port, force = false }, parts }) =>
+    readLive(parts, { applicationId: params.name, domain }, port, force),
+  async handle({ params, parts, afterCommit }, live) {
+    const { chainProblem } = live
+    const row = await pinLive(parts, params.name, live)
+    afterCommit(() => parts.pinning.forget(params.name))
     return {
       name: row.domain,
       ...toCertificate(row, parts.platform.now()),
@@ -95,6 +122,7 @@ export const certificateAuto = cloudEndpoint({
       ...(chainProblem !== undefined && { chainProblem }),
     }
   },
+  audited,
 })
 
 export const certificateRemove = cloudEndpoint({
@@ -104,13 +132,14 @@ export const certificateRemove = cloudEndpoint({
   params: OfApp,
   query: Type.Object({ domain: Identifier, fingerprint: Identifier }),
   response: Ok,
-  async handle({ params: { name }, query, parts }) {
+  async handle({ params: { name }, query, parts, afterCommit }) {
     const [domain, fingerprint] = [requireDomainName(query.domain), requireFingerprint(query.fingerprint)]
     if (!(await deletePinnedCertificate(parts.db, name, domain, fingerprint)))
       throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no such certificate of ${domain} in ${name}` })
-    parts.pinning.forget(name)
+    afterCommit(() => parts.pinning.forget(name))
     return { status: 'OK' as const }
   },
+  audited,
 })
 
 export const domainRemove = cloudEndpoint({
@@ -120,13 +149,14 @@ export const domainRemove = cloudEndpoint({
   params: OfApp,
   query: Type.Object({ domain: Identifier }),
   response: Ok,
-  async handle({ params: { name }, query, parts }) {
+  async handle({ params: { name }, query, parts, afterCommit }) {
     const domain = requireDomainName(query.domain)
     if (!(await deletePinnedDomain(parts.db, name, domain)))
       throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no domain ${domain} in ${name}` })
-    parts.pinning.forget(name)
+    afterCommit(() => parts.pinning.forget(name))
     return { status: 'OK' as const }
   },
+  audited,
 })
 
 export const expiredRemove = cloudEndpoint({
@@ -134,9 +164,13 @@ export const expiredRemove = cloudEndpoint({
   path: '/admin/certificates/expired',
   roles: ['admin'],
   response: Type.Object({ status: Type.Literal('OK'), removed: Type.Integer() }),
-  async handle({ parts }) {
+  async handle({ parts, afterCommit }) {
     const removed = await deleteExpiredCertificates(parts.db, new Date(parts.platform.now()))
-    parts.pinning.forget()
+    afterCommit(() => parts.pinning.forget())
     return { status: 'OK' as const, removed }
+  },
+  audited: {
+    target: () => 'expired certificates',
+    view: async (_call, answer) => answer && { removed: answer.removed },
   },
 })
