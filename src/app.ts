@@ -1,21 +1,26 @@
-// The HTTP server: mounts the APIs and health.
+// The HTTP server: mounts the APIs and health. One server for all, or one for phones and one for the bank (cloud §1.1).
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import { cloudApi } from './api/cloud/index.ts'
 import { renderCloudError } from './api/cloud/error-renderer.ts'
 import { deviceApi } from './api/device/index.ts'
 import { renderDeviceError } from './api/device/error-renderer.ts'
+import { docsApi } from './api/docs/index.ts'
 import { mobileTokenApi } from './api/mobile-token/index.ts'
 import { renderMobileTokenError } from './api/mobile-token/error-renderer.ts'
 import { createUtilityErrorRenderer } from './api/utility/error-renderer.ts'
 import { utilityApi } from './api/utility/index.ts'
 import type { Context } from './context.ts'
+import { describeApis } from './description.ts'
 import { type ErrorRenderer, renderErrorsWith, renderUnknownPathsWith, toPawlError } from './http/errors.ts'
 import { keepRawBodies } from './http/raw-body.ts'
 import { health } from './http/health.ts'
 import { serverOptions } from './http/server-options.ts'
 
-/** Builds the server around a context; it does not listen yet. */
-export async function buildApp(context: Context): Promise<FastifyInstance> {
+/** `public`: what phones call; `internal`: the bank's API, administration and the description; health is part of each. */
+export type Surface = 'everything' | 'public' | 'internal'
+
+/** Builds a server around a context; it does not listen yet. */
+export async function buildApp(context: Context, surface: Surface = 'everything'): Promise<FastifyInstance> {
   const app = Fastify({
     ...serverOptions(context.config),
     loggerInstance: context.log as FastifyBaseLogger,
@@ -41,10 +46,15 @@ export async function buildApp(context: Context): Promise<FastifyInstance> {
     })
   }
   await app.register(health(context))
-  await app.register(deviceApi(context), { prefix: '/pa' })
-  await app.register(mobileTokenApi(context), { prefix: '/api' })
-  await app.register(utilityApi(context), { prefix: '/app' })
-  await app.register(cloudApi(context))
+  if (surface !== 'internal') {
+    await app.register(deviceApi(context), { prefix: '/pa' })
+    await app.register(mobileTokenApi(context), { prefix: '/api' })
+    await app.register(utilityApi(context), { prefix: '/app' })
+  }
+  if (surface !== 'public') {
+    await app.register(cloudApi(context))
+    await app.register(docsApi(describeApis(context.config)))
+  }
   return app
 }
 

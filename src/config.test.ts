@@ -27,6 +27,7 @@ describe('defaults', () => {
     expect(config).toEqual({
       host: '127.0.0.1',
       port: 8080,
+      internalHost: '127.0.0.1',
       trustedProxies: [],
       dataDir: './data',
       databasePoolSize: 8,

@@ -23,6 +23,9 @@ import type { LogLevel } from './lib/log.ts'
 export interface Config {
   readonly host: string
   readonly port: number
+  readonly internalHost: string
+  /** With it, cloud API, administration and description are served there only. */
+  readonly internalPort?: number
   readonly dataDir: string
   readonly databasePoolSize: number
   /** Without trailing slash. */
@@ -111,6 +114,19 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     description: 'Address to listen on. 0.0.0.0 or :: for every network interface.',
   },
   port: { name: 'PAWL_PORT', kind: integer(0, 65535), default: '8080', description: 'Port to listen on. 0 takes a free one.' },
+  internalHost: {
+    name: 'PAWL_INTERNAL_HOST',
+    kind: matching('host name or IP address', /^[\w.:-]+$/, 'a host name or an IP address'),
+    default: '127.0.0.1',
+    description: 'Address of the internal listener. Used with PAWL_INTERNAL_PORT.',
+  },
+  internalPort: {
+    name: 'PAWL_INTERNAL_PORT',
+    kind: integer(0, 65535),
+    description:
+      'Port of a second listener, which then alone serves the cloud API, administration and the description of the APIs; PAWL_PORT ' +
+      'keeps what phones call. Never reachable for phones. Without it, PAWL_PORT serves everything. 0 takes a free one.',
+  },
   publicUrl: {
     name: 'PAWL_PUBLIC_URL',
     kind: publicUrl,

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
-import { buildApp } from './app.ts'
+import { buildApp, type Surface } from './app.ts'
 import { ConfigError, parseConfig } from './config.ts'
 import { createContext } from './context.ts'
 import type { Context } from './context.ts'
@@ -26,41 +26,52 @@ try {
   process.on('uncaughtException', (error) => die(log, error))
   const context = await createContext(config, secrets, { platform: systemPlatform, log })
   const running = await listen(context)
-  process.stdout.write(renderStartText(running.app.server.address(), context))
+  process.stdout.write(renderStartText(running, context))
   void stopRequested.promise.then((signal) => stop(running, context, signal))
 } catch (error) {
   refuseStart(error)
 }
 
-interface Running {
+interface Listener {
   readonly app: FastifyInstance
   readonly connections: ReturnType<typeof followConnections>
 }
 
+/** What phones call comes first; the second is there when the bank's API has a listener of its own. */
+type Running = readonly [Listener, Listener?]
+
 /** Serves, or closes what is open already and throws. */
 async function listen(context: Context): Promise<Running> {
+  const { host, port, internalHost, internalPort } = context.config
   try {
-    const app = await buildApp(context)
-    const connections = followConnections(app.server)
-    await app.listen({ host: context.config.host, port: context.config.port })
-    return { app, connections }
+    if (internalPort === undefined) return [await openListener(context, 'everything', host, port)]
+    const internal = await openListener(context, 'internal', internalHost, internalPort)
+    return [await openListener(context, 'public', host, port), internal]
   } catch (error) {
     await context.close()
     throw error
   }
 }
 
+async function openListener(context: Context, surface: Surface, host: string, port: number): Promise<Listener> {
+  const app = await buildApp(context, surface)
+  const connections = followConnections(app.server)
+  await app.listen({ host, port })
+  return { app, connections }
+}
+
 /** Takes no new connections, lets running requests finish until the time limit, closes the database, ends the process. */
-async function stop({ app, connections }: Running, context: Context, signal: NodeJS.Signals): Promise<void> {
+async function stop(running: Running, context: Context, signal: NodeJS.Signals): Promise<void> {
   const { config, log } = context
+  const listeners = running.filter((listener) => listener !== undefined)
   log.info({ signal }, 'stopping')
-  const closed = app.close().then(() => true)
+  const closed = Promise.all(listeners.map(({ app }) => app.close())).then(() => true)
   const isClosedWithin = (seconds: number) => Promise.race([closed, sleep(seconds * 1000, false, { ref: false })])
   // A request on its way has a second to arrive; what has not run by then may be sent again elsewhere.
-  if (!(await isClosedWithin(1))) connections.cutWaiting()
+  if (!(await isClosedWithin(1))) for (const { connections } of listeners) connections.cutWaiting()
   if (!(await isClosedWithin(config.shutdownTimeoutSeconds))) {
     log.warn('requests were still running at the time limit, their connections are cut')
-    app.server.closeAllConnections()
+    for (const { app } of listeners) app.server.closeAllConnections()
     await closed
   }
   // A database that no longer answers would never be closed; to it, this end is a lost connection.
@@ -85,22 +96,27 @@ function explain(error: unknown): readonly string[] {
   if (!(error instanceof Error)) return [String(error)]
   const { code, syscall, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number }
   const place = `${address}:${port}`
-  if (code === 'EADDRINUSE') return [`${place} is in use by another program; stop it or choose another PAWL_PORT`]
-  if (code === 'EADDRNOTAVAIL') return [`${address} is not an address of this machine; choose another PAWL_HOST`]
-  if (code === 'EACCES' && port !== undefined) return [`listening on ${place} is not permitted; choose another PAWL_PORT`]
+  if (code === 'EADDRINUSE')
+    return [`${place} is in use by another program; stop it or choose another port (PAWL_PORT, PAWL_INTERNAL_PORT)`]
+  if (code === 'EADDRNOTAVAIL')
+    return [`${address} is not an address of this machine; choose another (PAWL_HOST, PAWL_INTERNAL_HOST)`]
+  if (code === 'EACCES' && port !== undefined) return [`listening on ${place} is not permitted; choose another port`]
   if (syscall !== undefined) return [error.message]
   // Not foreseen: the stack is worth more than brevity.
   return [error.stack ?? error.message]
 }
 
-function renderStartText(address: string | AddressInfo | null, { config, dataLocation, firstStart }: Context): string {
-  const url = config.publicUrl ?? formatUrl(address)
+function renderStartText([first, internal]: Running, { config, dataLocation, firstStart }: Context): string {
+  const address = formatUrl(first.app.server.address())
+  const internalAddress = internal && formatUrl(internal.app.server.address())
+  const bankUrl = internalAddress ?? config.publicUrl ?? address
   const user = firstStart?.adminUser ?? config.adminUser
   const credential = firstStart ? `${user}:${firstStart.adminPassword}` : user
-  return `pawl listens on ${formatUrl(address)}
+  return `pawl listens on ${address}
+${internalAddress ? `Cloud API and administration, never for phones: ${internalAddress}\n` : ''}API description: ${bankUrl}/swagger-ui.html
 Data: ${dataLocation}
 Administrator: ${user}${firstStart ? `, password: ${firstStart.adminPassword} (shown only now)` : ''}
-Create an application: curl -u '${credential}' -H 'Content-Type: application/json' -d '{"id":"my-app"}' ${url}/admin/application
+Create an application: curl -u '${credential}' -H 'Content-Type: application/json' -d '{"id":"my-app"}' ${bankUrl}/admin/application
 `
 }
 

@@ -81,6 +81,11 @@ export interface DeviceEndpoint<
 > {
   /** Below the prefix of its API. */
   readonly path: string
+  /** For the description of the API: one line, and Markdown for what it does not say. */
+  readonly summary?: string
+  readonly description?: string
+  /** For the description of the API: what the handler itself refuses. Without it, anything that may be the caller's fault. */
+  readonly errors?: readonly ErrorCode[]
   /** Further paths, below /pa. */
   readonly alsoAt?: readonly string[]
   /** POST when absent. */

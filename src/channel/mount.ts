@@ -1,5 +1,5 @@
 // Puts the endpoints of an API into the server: one route a path, bodies as bytes, the API's own errors.
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
 import type { PawlError } from '../lib/errors.ts'
 import { renderErrorsWith, renderUnknownPathsWith } from '../http/errors.ts'
 import { hideContentTypes, keepRawBodies } from '../http/raw-body.ts'
@@ -42,11 +42,17 @@ export async function mountDeviceEndpoints<P extends ChannelParts>(
       const text = endpoint.encrypt ? JSON.stringify(answer) : serialize(answer)
       return reply.type('application/json').send(text)
     }
-    for (const url of [prefix + endpoint.path, ...(endpoint.alsoAt ?? [])]) {
-      app.route({ method: [...(endpoint.methods ?? ['POST'])], url, handler })
-    }
+    for (const url of urlsOf(prefix, endpoint)) app.route({ method: [...methodsOf(endpoint)], url, handler })
   }
 }
+
+/** Where an endpoint is served, below the place of the API. */
+export const urlsOf = <P extends ChannelParts>(prefix: string, { path, alsoAt = [] }: AnyEndpoint<P>): readonly string[] => [
+  prefix + path,
+  ...alsoAt,
+]
+
+export const methodsOf = <P extends ChannelParts>({ methods }: AnyEndpoint<P>): readonly HTTPMethods[] => methods ?? ['POST']
 
 function splitOnce(text: string, separator: string): [string, string | undefined] {
   const at = text.indexOf(separator)

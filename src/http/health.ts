@@ -1,6 +1,7 @@
 // Health for balancers and people: alive without the database, ready with it.
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
+import type { Operation } from './operation.ts'
 
 export interface HealthParts {
   /** Resolves when the database answers, rejects when not. */
@@ -23,3 +24,28 @@ export const health =
 
 const Healthy = Type.Object({ status: Type.Literal('OK') })
 const Unhealthy = Type.Object({ status: Type.Literal('UNAVAILABLE') })
+
+const tag = 'Description and health'
+
+/** What the description of the APIs says of health. */
+export const healthOperations: readonly Operation[] = [
+  {
+    method: 'GET',
+    path: '/health/live',
+    tag,
+    summary: 'The process serves requests',
+    security: [],
+    answers: [{ status: 200, description: 'alive', schema: Healthy }],
+  },
+  {
+    method: 'GET',
+    path: '/health/ready',
+    tag,
+    summary: 'The database answers',
+    security: [],
+    answers: [
+      { status: 200, description: 'ready', schema: Healthy },
+      { status: 503, description: 'not ready', schema: Unhealthy, headers: { 'Retry-After': 'seconds' } },
+    ],
+  },
+]

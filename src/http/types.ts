@@ -21,5 +21,8 @@ export const NotBlank = (max: number) =>
 /** Any text up to `max` UTF-16 code units. */
 export const Text = (max: number) => Type.String({ pattern: `^[^]{0,${max}}$`, description: `must be at most ${max} characters` })
 
+/** The schema with a value that the description of the APIs shows. */
+export const withExample = <S extends TSchema>(schema: S, example: unknown): S => ({ ...schema, examples: [example] })
+
 /** JSON null counts as absent (v3 §1.2). */
 export const Absent = <S extends TSchema>(schema: S) => Type.Optional(Type.Union([schema, Type.Null()]))

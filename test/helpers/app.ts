@@ -6,9 +6,11 @@ import pg from 'pg'
 import { buildApp } from '../../src/app.ts'
 import { parseConfig, type Secrets } from '../../src/config.ts'
 import { type Context, createContext } from '../../src/context.ts'
+import { describeApis } from '../../src/description.ts'
 import { createLog } from '../../src/lib/log.ts'
 import type { Platform } from '../../src/lib/platform.ts'
 import { type Database, openDatabase, openInMemory } from '../../src/storage/database.ts'
+import { watchAnswers } from './documented.ts'
 
 export interface TestServer {
   /** http://127.0.0.1:PORT */
@@ -18,6 +20,7 @@ export interface TestServer {
   readonly context: Context
   /** What the server has logged so far, at level debug. */
   readonly log: () => string
+  /** Rejects when an answer was given that the description of the APIs does not know. */
   readonly close: () => Promise<void>
 }
 
@@ -47,6 +50,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     deliversWebhooks: options.deliversWebhooks ?? true,
   })
   const app = await buildApp(context)
+  const documented = watchAnswers(app.server, describeApis(config))
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
   return {
@@ -60,6 +64,8 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       await app.close()
       await context.close()
       await drop()
+      const undocumented = documented.undocumented()
+      if (undocumented.length > 0) throw new Error(`the description of the APIs is wrong:\n${undocumented.join('\n')}`)
     },
   }
 }

@@ -1,12 +1,16 @@
 // Members that several endpoints share, with the limits of cloud §1.3.
 import { Type } from '@sinclair/typebox'
+import { withExample } from '../../http/types.ts'
 
 /** Identifiers: 1 to 255 UTF-16 code units, not blank, no control characters, compared as they are. */
 export const Identifier = Type.String({
   minLength: 1,
   pattern: '^(?=[^]*\\S)[^\\u0000-\\u001F\\u007F]{1,255}$',
   description: 'must be 1 to 255 characters, not blank, without control characters',
+  examples: ['my-app'],
 })
+
+export const UserId = withExample(Identifier, 'alice')
 
 /** Free text up to 255 UTF-16 code units; null counts as absent. */
 export const OptionalText = Type.Optional(
@@ -17,18 +21,21 @@ export const OptionalText = Type.Optional(
 export const Username = Type.String({
   pattern: '^[^\\u0000-\\u001F\\u007F:]{1,255}$',
   description: 'must be 1 to 255 characters without colon and control characters',
+  examples: ['bank'],
 })
 
 /** Passwords that a person chooses. */
 export const ChosenPassword = Type.String({
   pattern: '^[^\\u0000-\\u001F\\u007F]{12,255}$',
   description: 'must be 12 to 255 characters without control characters',
+  examples: ['a password of my own'],
 })
 
 /** A UUID in either case; it is compared in lower case. */
 export const OperationId = Type.String({
   pattern: '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$',
   description: 'must be a UUID',
+  examples: ['3f2504e0-4f89-41d3-9a0c-0305e82c3301'],
 })
 
 /** A machine-readable reason that the phone may show. */

@@ -2,16 +2,18 @@
 import { Type } from '@sinclair/typebox'
 import { insertInboxMessage } from '../../storage/inbox-messages.ts'
 import { cloudEndpoint, ownerOf } from './endpoint.ts'
-import { Identifier } from './fields.ts'
+import { UserId } from './fields.ts'
 
 const Line = (max: number) => Type.String({ minLength: 1, maxLength: max })
 
 export const inboxMessageCreate = cloudEndpoint({
   method: 'POST',
   path: '/inbox/messages',
+  summary: 'Leaves a message in the inbox of a user',
+  errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration'],
   body: Type.Object({
-    userId: Identifier,
+    userId: UserId,
     type: Type.Optional(Type.Unsafe<'text' | 'html'>(Type.String({ enum: ['text', 'html'], default: 'text' }))),
     subject: Line(255),
     summary: Line(1024),

@@ -4,13 +4,16 @@ import { places } from '../../domain/secrets.ts'
 import { fromUtf8 } from '../../lib/bytes.ts'
 import { findPushRegistration } from '../../storage/push-registrations.ts'
 import { cloudEndpoint, ownerOf } from './endpoint.ts'
-import { Identifier } from './fields.ts'
+import { UserId } from './fields.ts'
 
 export const pushRegistrationRead = cloudEndpoint({
   method: 'GET',
   path: '/push/registration',
+  summary: 'Where pushes reach the phone of a user',
+  description: 'Empty when the user has no phone that takes pushes.',
+  errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration'],
-  query: Type.Object({ userId: Identifier }),
+  query: Type.Object({ userId: UserId }),
   // Empty when the user has no phone that takes pushes.
   response: Type.Object({
     activationId: Type.Optional(Type.String()),

@@ -5,6 +5,8 @@ import { deviceEndpoint } from './parts.ts'
 
 export const status = deviceEndpoint({
   path: 'status',
+  summary: 'Clock and name of the server',
+  errors: [],
   order: [],
   response: ObjectResponse(
     Type.Object({

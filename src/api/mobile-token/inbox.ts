@@ -25,6 +25,8 @@ const OfMessage = ObjectRequest(Type.Object({ id: Type.String({ minLength: 1, ma
 
 export const inboxCount = mobileTokenEndpoint({
   path: 'inbox/count',
+  summary: 'Number of unread messages',
+  errors: ['TOO_MANY_REQUESTS'],
   order: ['token', 'validate'],
   token: tokenOfRead,
   request: Type.Object({}),
@@ -37,6 +39,8 @@ export const inboxCount = mobileTokenEndpoint({
 
 export const inboxList = mobileTokenEndpoint({
   path: 'inbox/message/list',
+  summary: 'Messages of the inbox',
+  errors: ['TOO_MANY_REQUESTS'],
   order: ['token', 'validate'],
   token: tokenOfRead,
   request: ObjectRequest(
@@ -62,6 +66,8 @@ export const inboxList = mobileTokenEndpoint({
 
 export const inboxDetail = mobileTokenEndpoint({
   path: 'inbox/message/detail',
+  summary: 'One message',
+  errors: ['TOO_MANY_REQUESTS', 'INBOX_REFUSED'],
   order: ['token', 'validate'],
   token: tokenOfRead,
   request: OfMessage,
@@ -76,6 +82,8 @@ export const inboxDetail = mobileTokenEndpoint({
 
 export const inboxRead = mobileTokenEndpoint({
   path: 'inbox/message/read',
+  summary: 'Marks a message as read',
+  errors: ['INBOX_REFUSED'],
   order: ['token', 'validate'],
   token: tokenOfWrite,
   request: OfMessage,
@@ -89,6 +97,8 @@ export const inboxRead = mobileTokenEndpoint({
 
 export const inboxReadAll = mobileTokenEndpoint({
   path: 'inbox/message/read-all',
+  summary: 'Marks all messages as read',
+  errors: [],
   order: ['token', 'validate'],
   token: tokenOfWrite,
   request: Type.Object({}),

@@ -20,6 +20,8 @@ const PLATFORMS: Readonly<Record<string, PushPlatform>> = {
 const registerAt = (path: string) =>
   mobileTokenEndpoint({
     path,
+    summary: 'Says where pushes reach the phone',
+    errors: ['PUSH_REGISTRATION_REFUSED'],
     order: ['token', 'validate'],
     token: tokenOfWrite,
     request: ObjectRequest(

@@ -7,17 +7,17 @@ import { toBase64 } from '../../lib/base64.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { UtilityParts } from './parts.ts'
 
-const PublicKey = Type.Object({ publicKey: Type.String() })
+export const PublicKey = Type.Object({ publicKey: Type.String({ description: 'Base64 of a point of P-256, 65 bytes' }) })
 
-const parseQuery = compileParser(
-  Type.Object({
-    appName: Type.String({
-      minLength: 1,
-      pattern: '^(?=[^]*\\S)[^\\u0000-\\u001F\\u007F]{1,255}$',
-      description: 'must be 1 to 255 characters, not blank, without control characters',
-    }),
+export const OfApplication = Type.Object({
+  appName: Type.String({
+    minLength: 1,
+    pattern: '^(?=[^]*\\S)[^\\u0000-\\u001F\\u007F]{1,255}$',
+    description: 'must be 1 to 255 characters, not blank, without control characters',
+    examples: ['my-app'],
   }),
-)
+})
+const parseQuery = compileParser(OfApplication)
 
 /** Mounts the endpoint. */
 export function mountInitPublicKey(app: FastifyInstance, { pinning }: UtilityParts): void {

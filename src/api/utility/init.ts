@@ -12,27 +12,43 @@ import { SIGNATURE_HEADER, type Signers } from './error-renderer.ts'
 import { parseAppName } from './init-public-key.ts'
 import type { UtilityParts } from './parts.ts'
 
-const Answer = Type.Object({
+export const InitAnswer = Type.Object({
   /** Seconds since 1970-01-01 UTC, as `expires`. */
   timestamp: Type.Integer(),
-  fingerprints: Type.Array(Type.Object({ name: Type.String(), fingerprint: Type.String(), expires: Type.Integer() })),
-  verifyVersionResult: Type.Optional(Type.Object({ update: Type.String(), message: Type.Optional(Type.String()) })),
+  fingerprints: Type.Array(
+    Type.Object({
+      name: Type.String({ examples: ['api.bank.example'] }),
+      fingerprint: Type.String({ description: 'Base64 of SHA-256 of the certificate' }),
+      expires: Type.Integer(),
+    }),
+  ),
+  verifyVersionResult: Type.Optional(
+    Type.Object({
+      update: Type.String({ enum: ['NOT_REQUIRED', 'SUGGESTED', 'FORCED'] }),
+      message: Type.Optional(Type.String()),
+    }),
+  ),
 })
 
-const parseApp = compileParser(
-  Type.Object({
-    appVersion: Type.Optional(
-      Type.String({ pattern: '^\\d{1,9}\\.\\d{1,9}\\.\\d{1,9}([-+ ][^]{0,200})?$', description: 'must be MAJOR.MINOR.PATCH' }),
-    ),
-    osVersion: Type.Optional(
-      Type.String({
-        pattern: '^\\d{1,9}(\\.\\d{1,9}){0,3}([-+ ][^]{0,200})?$',
-        description: 'must be a version like 17.4.1 or 34',
-      }),
-    ),
-    platform: Type.Optional(Type.Unsafe<MobilePlatform>(Type.String({ enum: ['ANDROID', 'IOS'] }))),
-  }),
-)
+/** What an app says of itself, beside the name of its application. */
+export const AppVersion = Type.Object({
+  appVersion: Type.Optional(
+    Type.String({
+      pattern: '^\\d{1,9}\\.\\d{1,9}\\.\\d{1,9}([-+ ][^]{0,200})?$',
+      description: 'must be MAJOR.MINOR.PATCH',
+      examples: ['1.4.0'],
+    }),
+  ),
+  osVersion: Type.Optional(
+    Type.String({
+      pattern: '^\\d{1,9}(\\.\\d{1,9}){0,3}([-+ ][^]{0,200})?$',
+      description: 'must be a version like 17.4.1 or 34',
+      examples: ['17.4.1'],
+    }),
+  ),
+  platform: Type.Optional(Type.Unsafe<MobilePlatform>(Type.String({ enum: ['ANDROID', 'IOS'] }))),
+})
+const parseApp = compileParser(AppVersion)
 
 /** Mounts the endpoint. What `signers` learns lets the error renderer sign what fails from then on. */
 export function mountInit(app: FastifyInstance, { platform, pinning }: UtilityParts, signers: Signers): void {
@@ -44,7 +60,7 @@ export function mountInit(app: FastifyInstance, { platform, pinning }: UtilityPa
     const sign = (body: Uint8Array): string => signPinningAnswer(application.privateKey, challenge, body)
     signers.set(request, sign)
     const answer = compose(application, platform.now(), request)
-    const serialize = reply.compileSerializationSchema(Answer) as (value: unknown) => string
+    const serialize = reply.compileSerializationSchema(InitAnswer) as (value: unknown) => string
     // Serialized once: these bytes are signed and these bytes are sent.
     const body = Buffer.from(serialize(answer))
     return reply

@@ -26,11 +26,12 @@ const OfApp = Type.Object({ name: Identifier })
 const OfRule = Type.Object({ name: Identifier, id: Type.Integer({ minimum: 1, maximum: INT4_MAX }) })
 const OfText = Type.Object({
   key: Identifier,
-  language: Type.String({ pattern: '^[a-z]{2}$', description: 'must be two letters' }),
+  language: Type.String({ pattern: '^[a-z]{2}$', description: 'must be two letters', examples: ['en'] }),
 })
 const Version = Type.String({
   pattern: '^\\d{1,9}\\.\\d{1,9}\\.\\d{1,9}([-+][0-9A-Za-z.+-]{1,200})?$',
   description: 'must be MAJOR.MINOR.PATCH',
+  examples: ['1.4.0'],
 })
 
 const members = {
@@ -54,6 +55,8 @@ const auditedRules: Audited<unknown, unknown, { readonly name: string }, unknown
 export const rulesList = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps/:name/versions',
+  summary: 'Lists version rules of an app',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
   params: OfApp,
   response: Type.Object({ applicationVersions: Type.Array(Rule) }),
@@ -66,6 +69,8 @@ export const rulesList = cloudEndpoint({
 export const ruleCreate = cloudEndpoint({
   method: 'POST',
   path: '/admin/apps/:name/versions',
+  summary: 'Adds a version rule',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfApp,
   body: Type.Object(members),
@@ -95,6 +100,8 @@ export const ruleCreate = cloudEndpoint({
 export const ruleDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps/:name/versions/:id',
+  summary: 'Reads a version rule',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
   params: OfRule,
   response: Rule,
@@ -108,6 +115,8 @@ export const ruleDetail = cloudEndpoint({
 export const ruleRemove = cloudEndpoint({
   method: 'DELETE',
   path: '/admin/apps/:name/versions/:id',
+  summary: 'Removes a version rule',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfRule,
   response: Ok,
@@ -122,6 +131,8 @@ export const ruleRemove = cloudEndpoint({
 export const textsList = cloudEndpoint({
   method: 'GET',
   path: '/admin/texts',
+  summary: 'Lists texts of version rules',
+  errors: [],
   roles: ['admin', 'read-only'],
   response: Type.Object({ texts: Type.Array(Text) }),
   async handle({ parts }) {
@@ -132,6 +143,8 @@ export const textsList = cloudEndpoint({
 export const textStore = cloudEndpoint({
   method: 'POST',
   path: '/admin/texts',
+  summary: 'Stores a text of version rules',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   body: Type.Object({
     messageKey: Identifier,
@@ -153,6 +166,8 @@ export const textStore = cloudEndpoint({
 export const textDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/texts/:key/:language',
+  summary: 'Reads a text of version rules',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
   params: OfText,
   response: Text,
@@ -166,6 +181,8 @@ export const textDetail = cloudEndpoint({
 export const textRemove = cloudEndpoint({
   method: 'DELETE',
   path: '/admin/texts/:key/:language',
+  summary: 'Removes a text of version rules',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfText,
   response: Ok,

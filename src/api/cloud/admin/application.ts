@@ -1,7 +1,7 @@
 // /admin/application: creates an application and reads what its mobile app needs. Spec: seed "Application administration", cloud §10.
 import { Type } from '@sinclair/typebox'
 import { createApplication, readMobileConfiguration } from '../../../domain/application.ts'
-import { ObjectResponse, ok } from '../../../http/types.ts'
+import { ObjectResponse, ok, withExample } from '../../../http/types.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier } from '../fields.ts'
 import type { CloudParts } from '../parts.ts'
@@ -9,16 +9,18 @@ import { viewApplication } from './applications.ts'
 
 const ApplicationConfiguration = ObjectResponse(
   Type.Object({
-    serviceBaseUrl: Type.String(),
-    masterServerPublicKey: Type.String(),
-    appKey: Type.String(),
-    appSecret: Type.String(),
+    serviceBaseUrl: Type.String({ examples: ['https://phones.bank.example'] }),
+    masterServerPublicKey: Type.String({ description: 'Base64 of a point of P-256, 65 bytes' }),
+    appKey: Type.String({ description: 'Base64 of 16 bytes', examples: ['dVoIMqp0QyQh5zuHk0KKGQ=='] }),
+    appSecret: Type.String({ description: 'Base64 of 16 bytes', examples: ['Q0P6F8pPaQr8vFzH6MDh1g=='] }),
   }),
 )
 
 export const applicationCreate = cloudEndpoint({
   method: 'POST',
   path: '/admin/application',
+  summary: 'Creates an application',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   body: Type.Object({ id: Identifier }),
   response: ApplicationConfiguration,
@@ -36,8 +38,10 @@ export const applicationCreate = cloudEndpoint({
 export const applicationRead = cloudEndpoint({
   method: 'GET',
   path: '/admin/application',
+  summary: 'What a mobile app needs of its application',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  query: Type.Object({ id: Identifier, version: Type.Optional(Identifier) }),
+  query: Type.Object({ id: Identifier, version: Type.Optional(withExample(Identifier, 'default')) }),
   response: ApplicationConfiguration,
   invalidAs: 'ADMINISTRATION_REFUSED',
   async handle({ query: { id, version }, parts, origin }) {

@@ -40,6 +40,8 @@ const audited: Audited<unknown, unknown, { readonly id: string }, unknown> = {
 export const applicationsList = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications',
+  summary: 'Lists applications',
+  errors: [],
   roles: ['admin', 'read-only'],
   response: Type.Object({ applications: Type.Array(Application) }),
   async handle({ parts }) {
@@ -50,6 +52,8 @@ export const applicationsList = cloudEndpoint({
 export const applicationDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id',
+  summary: 'Settings and versions of an application',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
   params: OfApplication,
   response: ApplicationDetail,
@@ -60,6 +64,8 @@ export const applicationDetail = cloudEndpoint({
 export const applicationChange = cloudEndpoint({
   method: 'PATCH',
   path: '/admin/applications/:id',
+  summary: 'Changes the settings of an application',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfApplication,
   body: Type.Object({
@@ -86,6 +92,8 @@ export const applicationChange = cloudEndpoint({
 export const versionCreate = cloudEndpoint({
   method: 'POST',
   path: '/admin/applications/:id/versions',
+  summary: 'Adds a version',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfApplication,
   body: Type.Object({ name: Identifier }),
@@ -102,6 +110,8 @@ export const versionCreate = cloudEndpoint({
 export const versionChange = cloudEndpoint({
   method: 'PATCH',
   path: '/admin/applications/:id/versions/:name',
+  summary: 'Switches a version on or off',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: Type.Object({ id: Identifier, name: Identifier }),
   body: Type.Object({ isSupported: Type.Boolean() }),

@@ -44,6 +44,8 @@ const AppDetail = Type.Composite([
 export const appCreate = cloudEndpoint({
   method: 'POST',
   path: '/admin/apps',
+  summary: 'Creates an application and its pinning key',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   body: Type.Object({ name: Identifier, displayName: Type.Optional(Identifier) }),
   response: AppDetail,
@@ -60,6 +62,8 @@ export const appCreate = cloudEndpoint({
 export const appsList = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps',
+  summary: 'Lists applications with their names for people',
+  errors: [],
   roles: ['admin', 'read-only'],
   response: Type.Object({ applications: Type.Array(App) }),
   async handle({ parts }) {
@@ -70,6 +74,8 @@ export const appsList = cloudEndpoint({
 export const appDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps/:name',
+  summary: 'Pinned domains and certificates of an application',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
   params: Type.Object({ name: Identifier }),
   response: AppDetail,

@@ -10,6 +10,8 @@ const ITEMS_MAX = 1_000
 export const adminAudit = cloudEndpoint({
   method: 'GET',
   path: '/admin/audit',
+  summary: 'What administrators changed',
+  errors: [],
   roles: ['admin', 'read-only'],
   query: Type.Object({
     username: Type.Optional(Identifier),
@@ -55,6 +57,8 @@ export const adminAudit = cloudEndpoint({
 export const auditVerification = cloudEndpoint({
   method: 'GET',
   path: '/admin/audit/verification',
+  summary: 'Verifies the seals of the audit log',
+  errors: [],
   roles: ['admin', 'read-only'],
   response: Type.Object({
     isIntact: Type.Boolean(),

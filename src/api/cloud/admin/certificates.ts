@@ -68,6 +68,8 @@ const audited: Audited<unknown, unknown, { readonly name: string }, unknown> = {
 export const certificatePem = cloudEndpoint({
   method: 'POST',
   path: '/admin/apps/:name/certificates/pem',
+  summary: 'Pins a certificate from a PEM file',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfApp,
   body: Type.Object({ domain: Identifier, pem: Pem, force: Force }),
@@ -83,6 +85,8 @@ export const certificatePem = cloudEndpoint({
 export const certificateFingerprint = cloudEndpoint({
   method: 'POST',
   path: '/admin/apps/:name/certificates/fingerprint',
+  summary: 'Pins a certificate by its fingerprint',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfApp,
   body: Type.Object({ domain: Identifier, fingerprint: Identifier, expires: Seconds }),
@@ -98,6 +102,8 @@ export const certificateFingerprint = cloudEndpoint({
 export const certificateAuto = cloudEndpoint({
   method: 'POST',
   path: '/admin/apps/:name/certificates/auto',
+  summary: 'Pins the certificate that a server shows',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfApp,
   body: Type.Object({ domain: Identifier, port: Port, force: Force }),
@@ -128,6 +134,8 @@ export const certificateAuto = cloudEndpoint({
 export const certificateRemove = cloudEndpoint({
   method: 'DELETE',
   path: '/admin/apps/:name/certificates',
+  summary: 'Removes a pinned certificate',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfApp,
   query: Type.Object({ domain: Identifier, fingerprint: Identifier }),
@@ -145,6 +153,8 @@ export const certificateRemove = cloudEndpoint({
 export const domainRemove = cloudEndpoint({
   method: 'DELETE',
   path: '/admin/apps/:name/domains',
+  summary: 'Removes a domain with its certificates',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfApp,
   query: Type.Object({ domain: Identifier }),
@@ -162,6 +172,8 @@ export const domainRemove = cloudEndpoint({
 export const expiredRemove = cloudEndpoint({
   method: 'DELETE',
   path: '/admin/certificates/expired',
+  summary: 'Removes certificates that have ended',
+  errors: [],
   roles: ['admin'],
   response: Type.Object({ status: Type.Literal('OK'), removed: Type.Integer() }),
   async handle({ parts, afterCommit }) {

@@ -5,11 +5,11 @@ import { Ok } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { deleteUserClaims } from '../../../storage/user-claims.ts'
 import { type Audited, cloudEndpoint } from '../endpoint.ts'
-import { Identifier } from '../fields.ts'
+import { Identifier, UserId } from '../fields.ts'
 import { requireApplication } from './require-application.ts'
 
 const path = '/admin/applications/:id/claims/:userId'
-const OfUser = Type.Object({ id: Identifier, userId: Identifier })
+const OfUser = Type.Object({ id: Identifier, userId: UserId })
 const Claims = Type.Record(Type.String(), Type.Unknown())
 
 const audited: Audited<unknown, unknown, { readonly id: string; readonly userId: string }, unknown> = {
@@ -24,6 +24,8 @@ const audited: Audited<unknown, unknown, { readonly id: string; readonly userId:
 export const claimsRead = cloudEndpoint({
   method: 'GET',
   path,
+  summary: 'Reads what phones are told about a user',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
   params: OfUser,
   response: Claims,
@@ -36,6 +38,8 @@ export const claimsRead = cloudEndpoint({
 export const claimsReplace = cloudEndpoint({
   method: 'PUT',
   path,
+  summary: 'Replaces what phones are told about a user',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfUser,
   // A request without a body must not empty them: that is what DELETE is for.
@@ -52,6 +56,8 @@ export const claimsReplace = cloudEndpoint({
 export const claimsRemove = cloudEndpoint({
   method: 'DELETE',
   path,
+  summary: 'Removes what phones are told about a user',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfUser,
   response: Ok,

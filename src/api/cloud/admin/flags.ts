@@ -6,12 +6,18 @@ import { setActivationFlags } from '../../../storage/registrations.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier } from '../fields.ts'
 
-const Flag = Type.String({ pattern: '^[A-Z0-9_]{1,64}$', description: 'must be 1 to 64 of the characters A-Z, 0-9 and _' })
+const Flag = Type.String({
+  pattern: '^[A-Z0-9_]{1,64}$',
+  description: 'must be 1 to 64 of the characters A-Z, 0-9 and _',
+  examples: ['VERIFIED'],
+})
 const Flags = Type.Object({ flags: Type.Array(Flag, { uniqueItems: true, maxItems: 64 }) })
 
 export const activationFlags = cloudEndpoint({
   method: 'PUT',
   path: '/admin/activations/:id/flags',
+  summary: 'Replaces the flags of an activation',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: Type.Object({ id: Identifier }),
   body: Flags,

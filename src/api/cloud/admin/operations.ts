@@ -6,7 +6,7 @@ import { findApplication } from '../../../storage/applications.ts'
 import { searchOperations } from '../../../storage/operations.ts'
 import type { OperationStatus } from '../../../storage/schema.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, OperationId } from '../fields.ts'
+import { Identifier, OperationId, UserId } from '../fields.ts'
 
 const STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'CANCELED', 'EXPIRED', 'FAILED']
 const Status = Type.Unsafe<OperationStatus>(Type.String({ enum: STATUSES }))
@@ -14,10 +14,12 @@ const Status = Type.Unsafe<OperationStatus>(Type.String({ enum: STATUSES }))
 export const operationsSearch = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/operations',
+  summary: 'Searches operations of an application',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
   params: Type.Object({ id: Identifier }),
   query: Type.Object({
-    userId: Type.Optional(Identifier),
+    userId: Type.Optional(UserId),
     status: Type.Optional(Status),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 100 })),
     /** Both of the last operation of the page before. */

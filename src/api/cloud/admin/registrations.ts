@@ -14,7 +14,7 @@ import {
 } from '../../../storage/registrations.ts'
 import type { ActivationState, CommitPhase } from '../../../storage/schema.ts'
 import { type Audited, cloudEndpoint } from '../endpoint.ts'
-import { Identifier, OptionalText } from '../fields.ts'
+import { Identifier, OptionalText, UserId } from '../fields.ts'
 import { requireApplication } from './require-application.ts'
 
 // Time of creation and id of the last one shown. The time stays within what both databases and JavaScript can say.
@@ -76,7 +76,7 @@ const audited: Audited<{ readonly userId: string }, unknown, { readonly id: stri
 }
 
 const RegistrationRequest = Type.Object({
-  userId: Identifier,
+  userId: UserId,
   otp: Type.Optional(Identifier),
   otpPhase: OptionalPhase,
   commitPhase: OptionalPhase,
@@ -85,6 +85,8 @@ const RegistrationRequest = Type.Object({
 export const administrationRegistrationCreate = cloudEndpoint({
   method: 'POST',
   path,
+  summary: 'Creates a registration, with an OTP where one is wanted',
+  errors: ['ADMINISTRATION_REFUSED', 'REGISTRATION_EXISTS'],
   roles,
   params: OfApplication,
   body: RegistrationRequest,
@@ -103,9 +105,11 @@ export const administrationRegistrationCreate = cloudEndpoint({
 export const administrationRegistrationCommit = cloudEndpoint({
   method: 'POST',
   path: `${path}/commit`,
+  summary: 'Commits a registration, with its OTP',
+  errors: ['ADMINISTRATION_REFUSED', 'REGISTRATION_NOT_FOUND', 'OTP_INVALID'],
   roles,
   params: OfApplication,
-  body: Type.Object({ userId: Identifier, otp: OptionalText, externalUserId: OptionalText }),
+  body: Type.Object({ userId: UserId, otp: OptionalText, externalUserId: OptionalText }),
   response: Ok,
   prepare: ({ params: { id }, body: { userId, otp }, parts }) => prepareCommit(parts, { applicationId: id, userId }, otp ?? null),
   async handle({ params: { id }, body: { userId, otp, externalUserId }, parts }, judgeOtp) {
@@ -120,13 +124,21 @@ export const administrationRegistrationCommit = cloudEndpoint({
 export const registrationsList = cloudEndpoint({
   method: 'GET',
   path,
+  summary: 'Searches registrations of an application',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: [...roles, 'read-only'],
   params: OfApplication,
   query: Type.Object({
-    userId: Type.Optional(Identifier),
+    userId: Type.Optional(UserId),
     state: Type.Optional(State),
     limit: Type.Integer({ minimum: 1, maximum: 100, default: 50 }),
-    cursor: Type.Optional(Type.String({ pattern: CURSOR.source, description: 'must be the nextCursor of an answer' })),
+    cursor: Type.Optional(
+      Type.String({
+        pattern: CURSOR.source,
+        description: 'must be the nextCursor of an answer',
+        examples: ['1767225600000_3f2504e0-4f89-41d3-9a0c-0305e82c3301'],
+      }),
+    ),
   }),
   /** `nextCursor` leads to the next page; absent on the last one. */
   response: Type.Object({ registrations: Type.Array(ListedRegistration), nextCursor: Type.Optional(Type.String()) }),
@@ -152,6 +164,8 @@ export const registrationsList = cloudEndpoint({
 export const registrationDetail = cloudEndpoint({
   method: 'GET',
   path: `${path}/:activationId`,
+  summary: 'A registration with its history',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: [...roles, 'read-only'],
   params: Type.Object({ id: Identifier, activationId: Identifier }),
   response: RegistrationDetail,

@@ -106,6 +106,8 @@ const audited: Audited<unknown, unknown, { readonly name: string }, unknown> = {
 export const templatesList = cloudEndpoint({
   method: 'GET',
   path: '/admin/templates',
+  summary: 'Lists templates',
+  errors: [],
   roles: ['admin', 'read-only'],
   response: Type.Object({ templates: Type.Array(TemplateAnswer) }),
   async handle({ parts }) {
@@ -117,6 +119,8 @@ export const templatesList = cloudEndpoint({
 export const templateRead = cloudEndpoint({
   method: 'GET',
   path: '/admin/templates/:name',
+  summary: 'Reads a template',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
   params: OfTemplate,
   response: TemplateAnswer,
@@ -130,6 +134,8 @@ export const templateRead = cloudEndpoint({
 export const templateCreate = cloudEndpoint({
   method: 'POST',
   path: '/admin/templates',
+  summary: 'Creates a template',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   body: Type.Object({ templateName: Identifier, ...members, ...optionalMembers }),
   response: TemplateAnswer,
@@ -153,6 +159,8 @@ export const templateCreate = cloudEndpoint({
 export const templateReplace = cloudEndpoint({
   method: 'PUT',
   path: '/admin/templates/:name',
+  summary: 'Replaces a template',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfTemplate,
   body: Type.Object({ templateName: Absent(Identifier), ...members, ...optionalMembers }),
@@ -179,6 +187,8 @@ export const templateReplace = cloudEndpoint({
 export const templateRemove = cloudEndpoint({
   method: 'DELETE',
   path: '/admin/templates/:name',
+  summary: 'Removes a template',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfTemplate,
   response: Ok,

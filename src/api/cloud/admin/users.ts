@@ -20,6 +20,8 @@ const audited: Audited<unknown, unknown, { readonly name: string }, unknown> = {
 export const usersList = cloudEndpoint({
   method: 'GET',
   path: '/admin/users',
+  summary: 'Lists credentials',
+  errors: [],
   roles: ['admin', 'read-only'],
   response: Type.Object({
     users: Type.Array(
@@ -49,6 +51,9 @@ export const usersList = cloudEndpoint({
 export const userCreate = cloudEndpoint({
   method: 'POST',
   path: '/admin/users',
+  summary: 'Creates a credential',
+  description: 'The password is shown this once.',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   body: Type.Object({
     username: Username,
@@ -83,6 +88,8 @@ export const userCreate = cloudEndpoint({
 export const userRemove = cloudEndpoint({
   method: 'DELETE',
   path: '/admin/users/:name',
+  summary: 'Removes a credential',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfUser,
   response: Ok,
@@ -98,6 +105,9 @@ export const userRemove = cloudEndpoint({
 export const userPassword = cloudEndpoint({
   method: 'POST',
   path: '/admin/users/:name/password',
+  summary: 'Gives a credential a new password',
+  description: 'Without `password` one is generated. It is shown this once.',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfUser,
   body: Type.Object({

@@ -30,13 +30,17 @@ const Delivery = Type.Object({
 export const webhookDeliveriesList = cloudEndpoint({
   method: 'GET',
   path: '/admin/webhooks/:id/deliveries',
+  summary: 'Lists deliveries of a webhook',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
   params: OfWebhook,
   query: Type.Object({
     status: Type.Optional(Status),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
     /** `next` of the page before. */
-    before: Type.Optional(Type.String({ pattern: '^[0-9]{1,18}$', description: 'must be the next of another page' })),
+    before: Type.Optional(
+      Type.String({ pattern: '^[0-9]{1,18}$', description: 'must be the next of another page', examples: ['100'] }),
+    ),
   }),
   response: Type.Object({ deliveries: Type.Array(Delivery), next: Type.Optional(Type.String()) }),
   async handle({ params: { id }, query: { status = null, limit = 100, before = null }, parts }) {
@@ -50,6 +54,8 @@ export const webhookDeliveriesList = cloudEndpoint({
 export const webhookDeliveriesReplay = cloudEndpoint({
   method: 'POST',
   path: '/admin/webhooks/:id/deliveries',
+  summary: 'Sends deliveries again',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfWebhook,
   /** One of the two: a delivery in any status, or all that were given up. */

@@ -68,6 +68,8 @@ const Secret = Type.Object({ secret: Type.String() })
 export const webhooksList = cloudEndpoint({
   method: 'GET',
   path: '/admin/webhooks',
+  summary: 'Lists webhooks',
+  errors: [],
   roles: ['admin', 'read-only'],
   response: Type.Object({ webhooks: Type.Array(Webhook) }),
   async handle({ parts }) {
@@ -78,6 +80,8 @@ export const webhooksList = cloudEndpoint({
 export const webhookDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/webhooks/:id',
+  summary: 'Reads a webhook',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
   params: OfWebhook,
   response: Webhook,
@@ -88,6 +92,8 @@ export const webhookDetail = cloudEndpoint({
 export const webhookCreate = cloudEndpoint({
   method: 'POST',
   path: '/admin/webhooks',
+  summary: 'Creates a webhook',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   body: Type.Object({ application: Identifier, kind: Kind, ...target, basic: Type.Optional(Basic) }),
   response: Type.Composite([Webhook, Secret]),
@@ -105,6 +111,8 @@ export const webhookCreate = cloudEndpoint({
 export const webhookChange = cloudEndpoint({
   method: 'PUT',
   path: '/admin/webhooks/:id',
+  summary: 'Replaces a webhook',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfWebhook,
   /** Without `basic` the credentials stay, which nobody can read back; null removes them. */
@@ -120,6 +128,8 @@ export const webhookChange = cloudEndpoint({
 export const webhookRemove = cloudEndpoint({
   method: 'DELETE',
   path: '/admin/webhooks/:id',
+  summary: 'Removes a webhook',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfWebhook,
   response: Ok,
@@ -134,6 +144,8 @@ export const webhookRemove = cloudEndpoint({
 export const webhookSecret = cloudEndpoint({
   method: 'POST',
   path: '/admin/webhooks/:id/secret',
+  summary: 'Gives a webhook a new secret',
+  errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfWebhook,
   body: Type.Object({

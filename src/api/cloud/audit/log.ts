@@ -8,16 +8,20 @@ import { Identifier, PageLimit } from '../fields.ts'
 /** Without paging parameters as many items as there may be. */
 const ITEMS_MAX = 1_000
 
+const AnyTime = Type.Unknown({ description: 'milliseconds since 1970-01-01 UTC', examples: ['1767225600000'] })
+
 export const auditLog = cloudEndpoint({
   method: 'GET',
   path: '/audit/log',
+  summary: 'What happened to the device of a user',
+  errors: ['AUDIT_REFUSED'],
   roles: ['admin', 'integration', 'read-only'],
   query: Type.Object({
     userId: Identifier,
     // Times have an error code of their own, so they are read by the handler.
-    timestampFrom: Type.Optional(Type.Unknown()),
-    timestampTo: Type.Optional(Type.Unknown()),
-    before: Type.Optional(Type.Unknown()),
+    timestampFrom: Type.Optional(AnyTime),
+    timestampTo: Type.Optional(AnyTime),
+    before: Type.Optional(AnyTime),
     limit: PageLimit(ITEMS_MAX),
   }),
   response: Type.Object({

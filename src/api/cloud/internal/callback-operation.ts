@@ -7,11 +7,15 @@ import { cloudEndpoint } from '../endpoint.ts'
 export const operationCallback = cloudEndpoint({
   method: 'POST',
   path: '/internal/callback/operation',
+  summary: 'Tells of an operation that changed inside',
+  description: 'pawl tells itself; this makes an expiry durable that is due. An unknown operation is no error.',
+  errors: [],
   roles: ['internal', 'admin'],
   body: Type.Object({
     operationId: Type.String({
       pattern: '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$',
       description: 'must be a UUID',
+      examples: ['3f2504e0-4f89-41d3-9a0c-0305e82c3301'],
     }),
   }),
   response: Ok,

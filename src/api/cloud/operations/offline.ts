@@ -10,6 +10,15 @@ const roles = ['admin', 'integration'] as const
 export const offlineQr = cloudEndpoint({
   method: 'GET',
   path: '/operations/offline/qr',
+  summary: 'QR code for an approval without connection',
+  errors: [
+    'REGISTRATION_NOT_FOUND',
+    'OPERATION_NOT_FOUND',
+    'OPERATION_FINISHED',
+    'OPERATION_FAILED',
+    'OPERATION_CANCELED',
+    'OPERATION_EXPIRED',
+  ],
   roles,
   query: Type.Object({ operationId: OperationId }),
   response: Type.Object({
@@ -22,6 +31,17 @@ export const offlineQr = cloudEndpoint({
 export const offlineOtp = cloudEndpoint({
   method: 'POST',
   path: '/operations/offline/otp',
+  summary: 'Approves an operation by its one-time password',
+  errors: [
+    'OTP_INVALID',
+    'REGISTRATION_NOT_FOUND',
+    'OPERATION_NOT_FOUND',
+    'OPERATION_FINISHED',
+    'OPERATION_FAILED',
+    'OPERATION_CANCELED',
+    'OPERATION_EXPIRED',
+    'TOO_MANY_REQUESTS',
+  ],
   roles,
   body: Type.Object({ operationId: OperationId, otp: Identifier, nonce: Identifier }),
   response: Ok,

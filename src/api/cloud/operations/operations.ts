@@ -2,10 +2,10 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { cancelOperation, createOperation, readOperation } from '../../../domain/operation.ts'
 import { readProximityOtp } from '../../../domain/proximity.ts'
-import { Ok } from '../../../http/types.ts'
+import { Ok, withExample } from '../../../http/types.ts'
 import type { OperationRow } from '../../../storage/operations.ts'
 import { applicationOf, cloudEndpoint, ownerOf } from '../endpoint.ts'
-import { Identifier, OperationId, OptionalText, StatusReason } from '../fields.ts'
+import { Identifier, OperationId, OptionalText, StatusReason, UserId } from '../fields.ts'
 import type { CloudParts } from '../parts.ts'
 
 const roles = ['admin', 'integration'] as const
@@ -27,6 +27,9 @@ const Operation = Type.Object({
 export const operationCreate = cloudEndpoint({
   method: 'POST',
   path: '/operations',
+  summary: 'Asks a user to approve something',
+  description: 'The same `Idempotency-Key` with the same body answers with the first operation.',
+  errors: ['REGISTRATION_NOT_FOUND'],
   roles,
   headers: Type.Object({
     'idempotency-key': Type.Optional(
@@ -37,10 +40,10 @@ export const operationCreate = cloudEndpoint({
     ),
   }),
   body: Type.Object({
-    userId: Identifier,
-    template: Identifier,
+    userId: UserId,
+    template: withExample(Identifier, 'login'),
     language: Type.Optional(
-      Type.Union([Type.String({ pattern: '^[A-Za-z]{2}$', description: 'must be two letters' }), Type.Null()]),
+      Type.Union([Type.String({ pattern: '^[A-Za-z]{2}$', description: 'must be two letters', examples: ['en'] }), Type.Null()]),
     ),
     externalId: OptionalText,
     parameters: Type.Optional(
@@ -73,6 +76,8 @@ export const operationCreate = cloudEndpoint({
 export const operationRead = cloudEndpoint({
   method: 'GET',
   path: '/operations',
+  summary: 'State of an operation',
+  errors: ['REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND'],
   roles: [...roles, 'read-only'],
   query: Type.Object({ operationId: OperationId }),
   response: Operation,
@@ -87,6 +92,15 @@ export const operationRead = cloudEndpoint({
 export const operationCancel = cloudEndpoint({
   method: 'DELETE',
   path: '/operations',
+  summary: 'Cancels an operation that waits',
+  errors: [
+    'REGISTRATION_NOT_FOUND',
+    'OPERATION_NOT_FOUND',
+    'OPERATION_FINISHED',
+    'OPERATION_FAILED',
+    'OPERATION_CANCELED',
+    'OPERATION_EXPIRED',
+  ],
   roles,
   query: Type.Object({ operationId: OperationId, statusReason: StatusReason }),
   response: Ok,

@@ -3,14 +3,16 @@ import { Type } from '@sinclair/typebox'
 import { commitRegistration } from '../../../domain/registration.ts'
 import { Ok } from '../../../http/types.ts'
 import { cloudEndpoint, ownerOf } from '../endpoint.ts'
-import { Identifier, OptionalText } from '../fields.ts'
+import { OptionalText, UserId } from '../fields.ts'
 
 export const registrationCommit = cloudEndpoint({
   method: 'POST',
   path: '/registration/commit',
+  summary: 'Confirms the device of a registration',
+  errors: ['REGISTRATION_NOT_FOUND', 'OTP_INVALID'],
   roles: ['admin', 'integration'],
   body: Type.Object({
-    userId: Identifier,
+    userId: UserId,
     externalUserId: OptionalText,
     /** Not in the contract: for a registration that demands one here. */
     otp: OptionalText,

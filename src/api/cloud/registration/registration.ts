@@ -3,17 +3,23 @@ import { Type } from '@sinclair/typebox'
 import { changeRegistration, createRegistration, openQrText, readRegistration } from '../../../domain/registration.ts'
 import { Ok } from '../../../http/types.ts'
 import { cloudEndpoint, ownerOf } from '../endpoint.ts'
-import { Identifier, OptionalText } from '../fields.ts'
+import { OptionalText, UserId } from '../fields.ts'
+
+const QR_TEXT = 'VVVVV-VVVVV-VVVVV-VTFVA#MEUCIQDcPHNjYPjLQ7iYoQ=='
+const PHONE = { name: 'Phone of Alice', platform: 'ios', deviceInfo: 'iPhone15,2' }
 
 const roles = ['admin', 'integration'] as const
-const OfUser = Type.Object({ userId: Identifier })
+const OfUser = Type.Object({ userId: UserId })
 
 export const registrationCreate = cloudEndpoint({
   method: 'POST',
   path: '/registration',
+  summary: 'Creates a registration',
+  description: 'The whole answer is the content of the QR code; its part before `#` is the activation code for typing.',
+  errors: ['REGISTRATION_EXISTS', 'REGISTRATION_NOT_FOUND'],
   roles,
   body: OfUser,
-  response: Type.Object({ activationQrCodeData: Type.String() }),
+  response: Type.Object({ activationQrCodeData: Type.String({ examples: [QR_TEXT] }) }),
   async handle(call) {
     const owner = await ownerOf(call, call.body.userId)
     const { activationQrCodeData } = await createRegistration(call.parts, owner)
@@ -26,15 +32,28 @@ const Device = { name: Type.String(), platform: Type.String(), deviceInfo: Type.
 export const registrationRead = cloudEndpoint({
   method: 'GET',
   path: '/registration',
+  summary: 'State and device of a registration',
+  errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration', 'read-only'],
   query: OfUser,
   // One of five shapes; members that a shape does not have are absent.
-  response: Type.Object({
-    registration: Type.Union(['NONE', 'CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED'].map((state) => Type.Literal(state))),
-    activationQrCodeData: Type.Optional(Type.String()),
-    ...Type.Partial(Type.Object(Device)).properties,
-    activationFingerprint: Type.Optional(Type.String()),
-  }),
+  response: Type.Object(
+    {
+      registration: Type.Union(['NONE', 'CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED'].map((state) => Type.Literal(state))),
+      activationQrCodeData: Type.Optional(Type.String()),
+      ...Type.Partial(Type.Object(Device)).properties,
+      activationFingerprint: Type.Optional(Type.String()),
+    },
+    {
+      examples: [
+        { registration: 'NONE' },
+        { registration: 'CREATED', activationQrCodeData: QR_TEXT },
+        { registration: 'PENDING_COMMIT', ...PHONE, activationFingerprint: '74618273' },
+        { registration: 'ACTIVE', ...PHONE },
+        { registration: 'BLOCKED', ...PHONE },
+      ],
+    },
+  ),
   async handle(call) {
     const row = await readRegistration(call.parts, await ownerOf(call, call.query.userId))
     if (row === undefined) return { registration: 'NONE' }
@@ -48,9 +67,11 @@ export const registrationRead = cloudEndpoint({
 export const registrationChange = cloudEndpoint({
   method: 'PUT',
   path: '/registration',
+  summary: 'Blocks, unblocks or removes a registration',
+  errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
   roles,
   body: Type.Object({
-    userId: Identifier,
+    userId: UserId,
     change: Type.Unsafe<'BLOCK' | 'UNBLOCK' | 'REMOVE'>(Type.String({ enum: ['BLOCK', 'UNBLOCK', 'REMOVE'] })),
     externalUserId: OptionalText,
     blockReason: OptionalText,
@@ -67,6 +88,8 @@ export const registrationChange = cloudEndpoint({
 export const registrationRemove = cloudEndpoint({
   method: 'DELETE',
   path: '/registration',
+  summary: 'Removes a registration',
+  errors: ['REGISTRATION_NOT_FOUND'],
   roles,
   query: OfUser,
   response: Ok,

@@ -30,6 +30,8 @@ const Layer2Request = Type.Object({
 
 export const activationCreate = deviceEndpoint({
   path: 'activation/create',
+  summary: 'Exchanges keys for an activation code',
+  errors: ['ACTIVATION_FAILED', 'USER_INFO_FAILED'],
   order: ['envelope', 'open', 'validate', 'open-nested'],
   encrypt: { scope: 'APPLICATION_SCOPE', sharedInfo1: '/pa/generic/application' },
   nested: { sharedInfo1: '/pa/activation', request: Layer2Request, pick: (layer1) => layer1.activationData },

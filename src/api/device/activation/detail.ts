@@ -7,6 +7,8 @@ export const ActivationDetail = Type.Object({ activationId: Type.String(), activ
 
 export const activationDetail = deviceEndpoint({
   path: 'activation/detail',
+  summary: 'Id and name of the activation',
+  errors: [],
   order: ['envelope', 'open', 'token'],
   token: { factors: ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] },
   encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation' },

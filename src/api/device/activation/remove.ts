@@ -6,6 +6,8 @@ import { deviceEndpoint } from '../parts.ts'
 
 export const activationRemove = deviceEndpoint({
   path: 'activation/remove',
+  summary: 'Ends the activation',
+  errors: [],
   order: ['factors', 'authenticate'],
   authenticate: {
     resourceId: '/pa/activation/remove',

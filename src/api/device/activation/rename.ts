@@ -8,6 +8,8 @@ import { ActivationDetail } from './detail.ts'
 
 export const activationRename = deviceEndpoint({
   path: 'activation/rename',
+  summary: 'Changes the name of the activation',
+  errors: ['ACTIVATION_FAILED'],
   order: ['factors', 'envelope', 'open', 'authenticate', 'validate'],
   authenticate: {
     resourceId: '/pa/activation/rename',

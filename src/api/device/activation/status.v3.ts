@@ -11,6 +11,9 @@ import { deviceEndpoint, type DeviceParts } from '../parts.ts'
 
 export const activationStatus = deviceEndpoint({
   path: 'activation/status',
+  summary: 'Encrypted state of an activation',
+  description: 'Only its phone can read it. An unknown activation answers random bytes.',
+  errors: [],
   order: ['validate'],
   request: ObjectRequest(Type.Object({ activationId: NotBlank(255), challenge: Absent(Type.String()) })),
   response: ObjectResponse(

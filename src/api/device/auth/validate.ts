@@ -4,6 +4,8 @@ import { deviceEndpoint } from '../parts.ts'
 
 export const authValidate = deviceEndpoint({
   path: 'signature/validate',
+  summary: 'Checks an authentication code over any body',
+  errors: [],
   methods: ['GET', 'POST', 'PUT', 'DELETE'],
   order: ['factors', 'authenticate'],
   authenticate: {

@@ -12,6 +12,9 @@ import { deviceEndpoint, type DeviceParts } from '../parts.ts'
 
 export const keystoreCreate = deviceEndpoint({
   path: 'keystore/create',
+  summary: 'Makes a temporary encryption key',
+  description: 'For protocol 3.3. The JWT is signed with HS256; that of the answer with ES256.',
+  errors: ['TEMPORARY_KEY_FAILED'],
   order: ['validate'],
   request: ObjectRequest(Type.Object({ jwt: NotBlank(8192) })),
   response: ObjectResponse(Type.Object({ jwt: Type.String() })),

@@ -8,6 +8,8 @@ import { deviceEndpoint } from '../parts.ts'
 
 export const tokenCreate = deviceEndpoint({
   path: 'token/create',
+  summary: 'Issues a token for frequent low-risk calls',
+  errors: [],
   order: ['factors', 'envelope', 'authenticate', 'open', 'validate'],
   authenticate: {
     resourceId: '/pa/token/create',

@@ -7,6 +7,9 @@ import { deviceEndpoint } from '../parts.ts'
 
 export const tokenRemove = deviceEndpoint({
   path: 'token/remove',
+  summary: 'Forgets a token',
+  description: 'The same answer whether or not there was one.',
+  errors: [],
   order: ['factors', 'authenticate', 'validate'],
   authenticate: {
     resourceId: '/pa/token/remove',

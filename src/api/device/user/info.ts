@@ -5,6 +5,8 @@ import { deviceEndpoint } from '../parts.ts'
 
 export const userInfo = deviceEndpoint({
   path: 'user/info',
+  summary: 'Claims about the user',
+  errors: ['USER_INFO_FAILED'],
   // The contract serves protocol 3 under this path of protocol 4 too.
   alsoAt: ['/v4/user/info'],
   order: ['envelope', 'open', 'validate'],

@@ -10,6 +10,8 @@ import { deviceEndpoint } from '../parts.ts'
 
 export const vaultUnlock = deviceEndpoint({
   path: 'vault/unlock',
+  summary: 'Key of the secure vault of the phone',
+  errors: [],
   order: ['envelope', 'factors', 'open', 'validate', 'authenticate'],
   authenticate: {
     resourceId: '/pa/vault/unlock',

@@ -7,6 +7,16 @@ import { mobileTokenEndpoint } from '../parts.ts'
 
 export const operationAuthorize = mobileTokenEndpoint({
   path: 'auth/token/app/operation/authorize',
+  summary: 'Approves an operation',
+  errors: [
+    'OPERATION_NOT_FOUND',
+    'ACTIVATION_FLAG_MISSING',
+    'APPROVAL_REFUSED',
+    'OPERATION_FINISHED',
+    'OPERATION_FAILED',
+    'OPERATION_CANCELED',
+    'OPERATION_EXPIRED',
+  ],
   order: ['validate', 'factors', 'authenticate'],
   authenticate: {
     resourceId: '/operation/authorize',

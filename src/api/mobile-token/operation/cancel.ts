@@ -6,6 +6,8 @@ import { mobileTokenEndpoint } from '../parts.ts'
 
 export const operationCancel = mobileTokenEndpoint({
   path: 'auth/token/app/operation/cancel',
+  summary: 'Rejects an operation',
+  errors: ['OPERATION_NOT_FOUND', 'OPERATION_FINISHED', 'OPERATION_FAILED', 'OPERATION_CANCELED', 'OPERATION_EXPIRED'],
   order: ['validate', 'factors', 'authenticate'],
   authenticate: { resourceId: '/operation/cancel', factors: ['POSSESSION'], covers: 'body' },
   refusals: { request: 'AUTHENTICATION_CODE_INVALID' },

@@ -5,6 +5,16 @@ import { OfOperation, OperationResponse, readDetail } from './detail.ts'
 
 export const operationClaim = mobileTokenEndpoint({
   path: 'auth/token/app/operation/detail/claim',
+  summary: 'Takes an operation that nobody has claimed',
+  errors: [
+    'TOO_MANY_REQUESTS',
+    'OPERATION_NOT_FOUND',
+    'OPERATION_FINISHED',
+    'OPERATION_FAILED',
+    'OPERATION_CANCELED',
+    'OPERATION_EXPIRED',
+    'REQUEST_INVALID',
+  ],
   order: ['token', 'validate'],
   token: tokenOfWrite,
   request: OfOperation,

@@ -19,6 +19,16 @@ export const OperationResponse = Type.Object({
 
 export const operationDetail = mobileTokenEndpoint({
   path: 'auth/token/app/operation/detail',
+  summary: 'One operation that waits',
+  errors: [
+    'TOO_MANY_REQUESTS',
+    'OPERATION_NOT_FOUND',
+    'OPERATION_FINISHED',
+    'OPERATION_FAILED',
+    'OPERATION_CANCELED',
+    'OPERATION_EXPIRED',
+    'REQUEST_INVALID',
+  ],
   order: ['token', 'validate'],
   token: tokenOfRead,
   request: OfOperation,

@@ -7,6 +7,8 @@ import { OperationObject, toOperationObjects } from './view.ts'
 
 export const operationHistory = mobileTokenEndpoint({
   path: 'auth/token/app/operation/history',
+  summary: 'All operations of the user',
+  errors: [],
   order: ['factors', 'authenticate', 'validate'],
   authenticate: {
     resourceId: '/operation/history',

@@ -6,6 +6,8 @@ import { formatTime, OperationObject, toOperationObjects } from './view.ts'
 
 export const operationList = mobileTokenEndpoint({
   path: 'auth/token/app/operation/list',
+  summary: 'Operations that wait for the user',
+  errors: ['TOO_MANY_REQUESTS'],
   order: ['token', 'validate'],
   token: tokenOfRead,
   request: Type.Object({}),

@@ -1,0 +1,64 @@
+// What the description of the APIs says of the cloud API: its endpoints as they are declared, and the checks before them (cloud §1.2).
+import { Type } from '@sinclair/typebox'
+import { describeErrors, type ErrorDescription, listCallersFaults, type Operation } from '../../http/operation.ts'
+import type { ErrorCode } from '../../lib/errors.ts'
+import type { AnyCloudEndpoint } from './endpoint.ts'
+import { rendering } from './error-renderer.ts'
+
+/** One operation for each endpoint. */
+export const describeCloudEndpoints = (endpoints: readonly AnyCloudEndpoint[]): Operation[] => endpoints.map(describeEndpoint)
+
+function describeEndpoint(endpoint: AnyCloudEndpoint): Operation {
+  const { method, path, summary = `${method} ${path}`, description, roles, params, query, headers, body, response } = endpoint
+  return {
+    method,
+    path,
+    tag: nameTag(path),
+    summary,
+    description: [description, `Roles: ${roles.join(', ')}.`].filter((text) => text !== undefined).join('\n\n'),
+    security: [['basic']],
+    params,
+    query,
+    headers,
+    body: body && { schema: body, isRequired: true },
+    answers: [{ status: 200, description: 'done', schema: response }, ...describeErrors(errorsOfCloud, listCodes(endpoint))],
+  }
+}
+
+/** A group for each first word of a path; administration has many, and they are told apart by the second. */
+function nameTag(path: string): string {
+  const [first = '', second = ''] = path.slice(1).split('/')
+  if (first !== 'admin') return first.slice(0, 1).toUpperCase() + first.slice(1)
+  return `Administration: ${second === 'application' ? 'applications' : second}`
+}
+
+function listCodes({ params, errors, invalidAs, body, query }: AnyCloudEndpoint): ErrorCode[] {
+  // A query string that is no percent-encoded text, or a body over the limit, is refused wherever it comes.
+  const codes: ErrorCode[] = ['REQUEST_INVALID', 'CREDENTIALS_INVALID', 'ROLE_FORBIDDEN', 'TOO_MANY_REQUESTS']
+  codes.push('UNAVAILABLE', 'INTERNAL', ...(errors ?? listCallersFaults(errorsOfCloud)))
+  if (invalidAs !== undefined && (params || body || query)) codes.push(invalidAs)
+  // A parameter of the path that is empty or holds a slash makes it another path.
+  if (params) codes.push('PATH_UNKNOWN')
+  return codes
+}
+
+const Violation = Type.Object({
+  fieldName: Type.String({ examples: ['userId'] }),
+  invalidValue: Type.Optional(Type.String({ description: 'cut at 128 characters, left out for secrets', examples: [''] })),
+  hint: Type.String({ examples: ['must not be blank'] }),
+})
+
+const errorsOfCloud: ErrorDescription = {
+  rendering,
+  schema: (codes, status) =>
+    Type.Object({
+      status: Type.Literal('ERROR'),
+      responseObject: Type.Object({
+        code: Type.String({ enum: codes }),
+        message: Type.String(),
+        ...(status === 400 && { violations: Type.Optional(Type.Array(Violation)) }),
+      }),
+    }),
+  example: ({ code, message }) => ({ status: 'ERROR', responseObject: { code, message } }),
+  headers: { 401: { 'WWW-Authenticate': 'asks for HTTP Basic' } },
+}

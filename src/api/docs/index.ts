@@ -1,0 +1,131 @@
+// The description of the APIs for programs and for people: /openapi.json and /swagger-ui.html (mobile-utility §5).
+import { readFile } from 'node:fs/promises'
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
+import type { Operation } from '../../http/operation.ts'
+import { PawlError } from '../../lib/errors.ts'
+
+/** Serves the document and a page that shows it. Both need no credential: they hold nothing but what the contract says. */
+export const docsApi =
+  (document: Record<string, unknown>): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    const json = JSON.stringify(document)
+    const files = await readFiles()
+    app.addHook('onSend', async (_request, reply) => {
+      void reply.headers(SECURITY_HEADERS)
+    })
+    app.get('/openapi.json', async (_request, reply) => reply.type('application/json').send(json))
+    app.get('/swagger-ui.html', async (_request, reply) => reply.type('text/html; charset=utf-8').send(PAGE))
+    app.get('/swagger-ui/:file', { schema: { params: OfFile } }, async ({ params }, reply) => {
+      const file = files.get(params.file)
+      if (file === undefined) throw new PawlError('PATH_UNKNOWN')
+      return reply.type(file.type).header('cache-control', 'public, max-age=3600').send(file.bytes)
+    })
+  }
+
+const tag = 'Description and health'
+const OfFile = Type.Object({ file: Type.String({ examples: ['start.js'] }) })
+
+const Refused = Type.Object({
+  status: Type.Literal('ERROR'),
+  responseObject: Type.Object({ code: Type.String({ examples: ['ERROR_NOT_FOUND'] }), message: Type.String() }),
+})
+
+/** What the description says of itself. */
+export const docsOperations: readonly Operation[] = [
+  {
+    method: 'GET',
+    path: '/openapi.json',
+    tag,
+    summary: 'This document',
+    security: [],
+    answers: [
+      { status: 200, description: 'OpenAPI 3.1', schema: Type.Object({ openapi: Type.String({ examples: ['3.1.0'] }) }) },
+    ],
+  },
+  {
+    method: 'GET',
+    path: '/swagger-ui.html',
+    tag,
+    summary: 'This document as an interactive page',
+    security: [],
+    answers: [{ status: 200, description: 'the page', mediaType: 'text/html' }],
+  },
+  {
+    method: 'GET',
+    path: '/swagger-ui/:file',
+    tag,
+    summary: 'Scripts and styles of the page',
+    security: [],
+    params: OfFile,
+    answers: [
+      { status: 200, description: 'the file', mediaType: '*/*' },
+      { status: 400, description: 'a name that is too long or does not decode', schema: Refused },
+      { status: 404, description: 'no such file', schema: Refused },
+    ],
+  },
+]
+
+interface StaticFile {
+  readonly type: string
+  readonly bytes: Buffer
+}
+
+/** All of it from this server: the package brings the built files, and nothing of it is executed here. */
+async function readFiles(): Promise<ReadonlyMap<string, StaticFile>> {
+  const folder = new URL('./static/', import.meta.resolve('@fastify/swagger-ui'))
+  const files = new Map<string, StaticFile>([['start.js', { type: JAVASCRIPT, bytes: Buffer.from(START) }]])
+  for (const [name, type] of Object.entries(PACKAGED)) files.set(name, { type, bytes: await readFile(new URL(name, folder)) })
+  return files
+}
+
+const JAVASCRIPT = 'text/javascript; charset=utf-8'
+const PACKAGED = {
+  'swagger-ui.css': 'text/css; charset=utf-8',
+  'index.css': 'text/css; charset=utf-8',
+  'swagger-ui-bundle.js': JAVASCRIPT,
+  'favicon-32x32.png': 'image/png',
+}
+
+// Nothing from elsewhere and nothing inline. Swagger UI sets styles through the DOM, which needs no 'unsafe-inline', and
+// its style sheet holds images as data.
+const SECURITY_HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +
+    "form-action 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+}
+
+const PAGE = `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>pawl: description of the APIs</title>
+    <link rel="icon" type="image/png" href="swagger-ui/favicon-32x32.png">
+    <link rel="stylesheet" href="swagger-ui/swagger-ui.css">
+    <link rel="stylesheet" href="swagger-ui/index.css">
+  </head>
+  <body>
+    <div id="swagger-ui"></div>
+    <script src="swagger-ui/swagger-ui-bundle.js"></script>
+    <script src="swagger-ui/start.js"></script>
+  </body>
+</html>
+`
+
+// The validator badge would send the address of this server to another one.
+const START = `SwaggerUIBundle({
+  url: 'openapi.json',
+  dom_id: '#swagger-ui',
+  presets: [SwaggerUIBundle.presets.apis],
+  layout: 'BaseLayout',
+  validatorUrl: null,
+  queryConfigEnabled: false,
+  persistAuthorization: false,
+  deepLinking: true,
+  docExpansion: 'list',
+  displayRequestDuration: true,
+})
+`

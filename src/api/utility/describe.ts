@@ -1,0 +1,64 @@
+// What the description of the APIs says of the mobile utility API (mobile-utility §1 to §3).
+import { Type } from '@sinclair/typebox'
+import { describeErrors, type ErrorDescription, type Operation } from '../../http/operation.ts'
+import { rendering } from './error-renderer.ts'
+import { AppVersion, InitAnswer } from './init.ts'
+import { OfApplication, PublicKey } from './init-public-key.ts'
+
+/** One operation for each endpoint of the mobile utility API. */
+export const describeUtilityApi = (): readonly Operation[] => [
+  {
+    method: 'GET',
+    path: '/app/init',
+    tag,
+    summary: 'Pinned certificates of an application, signed',
+    description:
+      '`X-Cert-Pinning-Signature` is ECDSA with SHA-256 over the challenge, `&` and the body as sent. Errors are signed too once the ' +
+      'application is known. `verifyVersionResult` comes when `appVersion`, `osVersion` and `platform` are all sent.',
+    security: [],
+    headers: Challenge,
+    query: Type.Composite([OfApplication, AppVersion]),
+    answers: [
+      {
+        status: 200,
+        description: 'done',
+        schema: InitAnswer,
+        headers: { 'X-Cert-Pinning-Signature': 'Base64 of the signature' },
+      },
+      ...describeErrors(errorsOfUtility, ['CHALLENGE_INSUFFICIENT', ...ERRORS]),
+    ],
+  },
+  {
+    method: 'GET',
+    path: '/app/init/public-key',
+    tag,
+    summary: 'The key that verifies the signature',
+    description: 'For people who build the app: an app that downloads its key gains nothing.',
+    security: [],
+    query: OfApplication,
+    answers: [{ status: 200, description: 'done', schema: PublicKey }, ...describeErrors(errorsOfUtility, ERRORS)],
+  },
+]
+
+const tag = 'Mobile utility API'
+
+// Fewer than 16 bytes are refused with 403, not as a malformed request, so the schema demands nothing of the header but itself.
+const Challenge = Type.Object({
+  'X-Cert-Pinning-Challenge': Type.String({
+    description: '16 to 1024 printable ASCII characters, random for each request',
+    examples: ['r5LrB4bDyoGVEA3U8UeOSQ=='],
+  }),
+})
+
+const ERRORS = ['REQUEST_INVALID', 'PINNING_APPLICATION_UNKNOWN', 'UNAVAILABLE', 'INTERNAL'] as const
+
+const errorsOfUtility: ErrorDescription = {
+  rendering,
+  schema: (codes) =>
+    Type.Object({
+      id: Type.String({ format: 'uuid', description: 'names the request in the log' }),
+      code: Type.String({ enum: [...codes] }),
+      message: Type.String(),
+    }),
+  example: ({ code, message }) => ({ id: '3f2504e0-4f89-41d3-9a0c-0305e82c3301', code, message }),
+}

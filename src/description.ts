@@ -1,0 +1,49 @@
+// The description of all APIs, put together from the lists of endpoints that are mounted.
+import packageJson from '../package.json' with { type: 'json' }
+import { describeCloudEndpoints } from './api/cloud/describe.ts'
+import { cloudEndpoints } from './api/cloud/index.ts'
+import { describeDeviceApi } from './api/device/describe.ts'
+import { docsOperations } from './api/docs/index.ts'
+import { describeMobileTokenApi } from './api/mobile-token/describe.ts'
+import { describeUtilityApi } from './api/utility/describe.ts'
+import { healthOperations } from './http/health.ts'
+import { renderOpenApi } from './http/openapi.ts'
+import type { Operation } from './http/operation.ts'
+
+export interface DescriptionSettings {
+  readonly publicUrl?: string
+  readonly internalPort?: number
+}
+
+/** The OpenAPI document. With two listeners it says where the phone's half is served, as far as the settings know. */
+export function describeApis({ publicUrl, internalPort }: DescriptionSettings): Record<string, unknown> {
+  const isElsewhere = internalPort !== undefined && publicUrl !== undefined
+  const server = isElsewhere ? { server: { url: publicUrl, description: 'the public listener' } } : {}
+  return renderOpenApi({ title: 'pawl', version: packageJson.version, description: DESCRIPTION }, [
+    ...publicOperations().map((operation) => ({ ...operation, ...server })),
+    ...internalOperations(),
+    ...healthOperations,
+  ])
+}
+
+/** What phones call. */
+const publicOperations = (): Operation[] => [...describeDeviceApi(), ...describeMobileTokenApi(), ...describeUtilityApi()]
+
+/** What the bank calls, and this description. */
+const internalOperations = (): Operation[] => [...describeCloudEndpoints(cloudEndpoints), ...docsOperations]
+
+const DESCRIPTION = `Binds phones to users and verifies what they sign.
+
+**Device API** (\`/pa/*\`): called by mobile SDKs. The protocol headers are accepted as \`X-PowerAuth-*\` and as \`X-Svc-*\`, one spelling a
+request; error messages begin with \`POWER_AUTH_\` or \`SVC_\` accordingly. Bodies of encrypted endpoints are envelopes, described together
+with the content that they decrypt to.
+
+**Mobile token API** (\`/api/*\`): how the phone lists, approves and rejects operations.
+
+**Mobile utility API** (\`/app/*\`): pinned certificates, in answers that are signed; no credential.
+
+**Cloud API** and administration: called by the bank's back ends and operators with HTTP Basic. Never expose it to phones; with
+\`PAWL_INTERNAL_PORT\` it has a listener of its own, and this page is served there.
+
+Bodies are JSON in UTF-8, at most 256 KiB; unknown members are ignored. What is no HTTP request is answered with 400, headers over
+16 KiB with 431.`

@@ -1,0 +1,97 @@
+// What the description of the APIs says of one endpoint. Each API makes it from the declarations that serve its requests.
+import type { TSchema } from '@sinclair/typebox'
+import type { ErrorCode } from '../lib/errors.ts'
+
+export interface Operation {
+  readonly method: string
+  /** As the server mounts it: `/admin/users/:name`. */
+  readonly path: string
+  /** The group it is shown in. */
+  readonly tag: string
+  /** One line, without a full stop. */
+  readonly summary: string
+  /** Markdown. */
+  readonly description?: string
+  /** Alternatives; each names the credentials that are sent together. None: the endpoint asks for nothing. */
+  readonly security: readonly (readonly SecurityScheme[])[]
+  /** Objects whose members are the parameters. */
+  readonly params?: TSchema | undefined
+  readonly query?: TSchema | undefined
+  readonly headers?: TSchema | undefined
+  /** Of JSON, unless `mediaType` says otherwise. */
+  readonly body?: { readonly schema: TSchema; readonly isRequired: boolean; readonly mediaType?: string } | undefined
+  readonly answers: readonly Answer[]
+  /** Where it is served, when that is not where the document comes from. */
+  readonly server?: { readonly url: string; readonly description: string }
+}
+
+export interface Answer {
+  readonly status: number
+  readonly description: string
+  /** None: the body is no JSON, see `mediaType`. */
+  readonly schema?: TSchema
+  readonly mediaType?: string
+  /** Name to meaning. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Name to body, where the schema has none. */
+  readonly examples?: Readonly<Record<string, unknown>>
+}
+
+/** Credentials by the names they have in the document. */
+export type SecurityScheme =
+  | 'basic'
+  | 'powerAuthAuthorization'
+  | 'powerAuthEncryption'
+  | 'powerAuthToken'
+  | 'svcAuthorization'
+  | 'svcEncryption'
+  | 'svcToken'
+
+/** How one API shows its errors: its table, and the body it makes of a row. */
+export interface ErrorDescription {
+  readonly rendering: Readonly<Record<ErrorCode, RenderedError>>
+  /** Schema of the body of these wire codes. */
+  readonly schema: (codes: readonly string[], status: number) => TSchema
+  readonly example: (error: RenderedError) => unknown
+  readonly headers?: Readonly<Record<number, Readonly<Record<string, string>>>>
+}
+
+export interface RenderedError {
+  readonly status: number
+  readonly code: string
+  readonly message: string
+}
+
+/** The answers that these failures become, one for each status. */
+export function describeErrors(api: ErrorDescription, codes: readonly ErrorCode[]): Answer[] {
+  const rendered = [...new Set(codes)].map((code) => api.rendering[code])
+  const statuses = [...new Set(rendered.map(({ status }) => status))].sort((a, b) => a - b)
+  return statuses.map((status) => {
+    const errors = rendered.filter((error) => error.status === status)
+    const byText = new Map(errors.map((error) => [`\`${error.code}\`: ${error.message}`, error]))
+    const wireCodes = [...new Set(errors.map(({ code }) => code))].sort()
+    return {
+      status,
+      description: [...byText.keys()].sort().join('; '),
+      schema: api.schema(wireCodes, status),
+      headers: { ...COMMON_HEADERS[status], ...api.headers?.[status] },
+      examples: Object.fromEntries(errors.map((error) => [nameExample(error, errors), api.example(error)])),
+    }
+  })
+}
+
+/** Every code whose wire form is the caller's fault, for endpoints that do not say which of them they answer. */
+export const listCallersFaults = ({ rendering }: ErrorDescription): ErrorCode[] =>
+  (Object.keys(rendering) as ErrorCode[]).filter((code) => code !== 'PATH_UNKNOWN' && rendering[code].status < 500)
+
+/** Wire codes repeat where only the message differs. */
+const nameExample = ({ code, message }: RenderedError, all: readonly RenderedError[]): string =>
+  all.some((other) => other.code === code && other.message !== message) ? `${code} ${message}` : code
+
+const RETRY_AFTER = 'seconds to wait before the same request may succeed'
+const REQUEST_ID = 'names the request in the log'
+const COMMON_HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
+  429: { 'Retry-After': RETRY_AFTER },
+  500: { 'X-Request-Id': REQUEST_ID },
+  503: { 'Retry-After': RETRY_AFTER, 'X-Request-Id': REQUEST_ID },
+}

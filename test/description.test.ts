@@ -1,0 +1,255 @@
+// The description of the APIs: the document says what the server does, and the page shows it without anything from elsewhere.
+import { existsSync } from 'node:fs'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import type { FastifyInstance } from 'fastify'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { buildApp, type Surface } from '../src/app.ts'
+import { describeApis } from '../src/description.ts'
+import { startTestServer, type TestServer } from './helpers/app.ts'
+import { createBank } from './helpers/bank.ts'
+import { compileSchema, resolve } from './helpers/documented.ts'
+import { member, sendJson } from './helpers/http.ts'
+
+let server: TestServer
+let document: Record<string, unknown>
+beforeAll(async () => {
+  server = await startTestServer()
+  document = (await sendJson(server.url, 'GET', '/openapi.json')).json as Record<string, unknown>
+})
+afterAll(() => server.close())
+
+interface Listed {
+  readonly name: string
+  readonly operation: Record<string, unknown>
+}
+
+const operationsOf = (json: unknown): Listed[] =>
+  Object.entries(member(json, 'paths') as Record<string, Record<string, Record<string, unknown>>>).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })),
+  )
+
+describe('the document', () => {
+  test('is a valid OpenAPI 3.1 document', async () => {
+    const validator = new Validator()
+    expect(await validator.validate(structuredClone(document))).toEqual({ valid: true })
+    expect(validator.version).toBe('3.1')
+  })
+
+  test('has every route of the server, and no other', async () => {
+    const app = await buildApp(server.context)
+    await app.ready()
+    expect(
+      operationsOf(document)
+        .map(({ name }) => name)
+        .toSorted(),
+    ).toEqual(listRoutes(app).toSorted())
+    await app.close()
+  })
+
+  test('says of each operation what it is, under an id of its own', () => {
+    const operations = operationsOf(document)
+    const ids = operations.map(({ operation }) => operation['operationId'])
+    expect(new Set(ids).size).toBe(ids.length)
+    // An endpoint declares its summary; without one its method and path stand in.
+    const unnamed = operations.filter(({ operation }) => /^(GET|POST|PUT|PATCH|DELETE) /.test(String(operation['summary'])))
+    expect(unnamed.map(({ name }) => name)).toEqual([])
+  })
+
+  test('asks for the credentials that the server asks for', () => {
+    const schemes = (path: string, method: string): unknown => member(document, 'paths', path, method, 'security')
+    expect(schemes('/registration', 'get')).toEqual([{ basic: [] }])
+    expect(schemes('/pa/v3/status', 'post')).toEqual([])
+    expect(schemes('/pa/v3/token/create', 'post')).toEqual([{ powerAuthAuthorization: [] }, { svcAuthorization: [] }])
+    expect(schemes('/pa/v3/activation/create', 'post')).toEqual([{ powerAuthEncryption: [] }, { svcEncryption: [] }])
+    expect(schemes('/pa/v3/activation/detail', 'post')).toEqual([
+      { powerAuthEncryption: [], powerAuthToken: [] },
+      { svcEncryption: [], svcToken: [] },
+    ])
+  })
+
+  test('has no schema that a validator refuses, and no example that its schema refuses', () => {
+    const wrong = operationsOf(document).flatMap(({ name, operation }) =>
+      examplesIn(operation).flatMap(({ place, schema, values }) => {
+        const validate = compileSchema(schema)
+        return values.filter((value) => !validate(value)).map((value) => `${name} ${place}: ${JSON.stringify(value)}`)
+      }),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  test('shows the envelope of an encrypted endpoint together with what it decrypts to', () => {
+    const body = member(document, 'paths', '/pa/v3/activation/rename', 'post', 'requestBody', 'content', 'application/json')
+    expect(member(body, 'schema', 'required')).toEqual(['encryptedData', 'ephemeralPublicKey', 'mac'])
+    expect(member(body, 'schema', 'properties', 'encryptedData', 'contentSchema', 'required')).toEqual(['activationName'])
+  })
+
+  test('names the address of the phones when they have another listener', () => {
+    const settings = { publicUrl: 'https://phones.bank.example', internalPort: 8081 }
+    const separate = describeApis(settings)
+    expect(member(separate, 'paths', '/pa/v3/status', 'post', 'servers')).toEqual([
+      { url: settings.publicUrl, description: 'the public listener' },
+    ])
+    expect(member(separate, 'paths', '/registration', 'get', 'servers')).toBeUndefined()
+  })
+})
+
+describe('two listeners', () => {
+  const apps = new Map<Surface, FastifyInstance>()
+  beforeAll(async () => {
+    for (const surface of ['everything', 'public', 'internal'] as const) {
+      const app = await buildApp(server.context, surface)
+      await app.ready()
+      apps.set(surface, app)
+    }
+  })
+  afterAll(async () => {
+    for (const app of apps.values()) await app.close()
+  })
+
+  const routesOf = (surface: Surface): string[] => listRoutes(apps.get(surface) as FastifyInstance).toSorted()
+
+  test('share the routes of one between them; only health is on both', () => {
+    const [all, open, internal] = [routesOf('everything'), routesOf('public'), routesOf('internal')]
+    expect([...new Set([...open, ...internal])].toSorted()).toEqual(all)
+    expect(open.filter((route) => internal.includes(route))).toEqual(['GET /health/live', 'GET /health/ready'])
+    expect(open.filter((route) => !/^\w+ \/(pa|api|app|health)\//.test(route))).toEqual([])
+    expect(internal.filter((route) => /^\w+ \/(pa|api|app)\//.test(route))).toEqual([])
+  })
+
+  test.each([
+    ['public', 'GET', '/registration?userId=a'],
+    ['public', 'POST', '/admin/application'],
+    ['public', 'GET', '/admin/users'],
+    ['public', 'GET', '/openapi.json'],
+    ['public', 'GET', '/swagger-ui.html'],
+    ['public', 'POST', '/pa/v3/nothing'],
+    ['internal', 'POST', '/pa/v3/status'],
+    ['internal', 'POST', '/nothing'],
+  ] as const)('the %s one does not know %s %s, whoever asks', async (surface, method, url) => {
+    const authorization = `Basic ${Buffer.from(`${server.admin.user}:${server.admin.password}`).toString('base64')}`
+    const app = apps.get(surface) as FastifyInstance
+    for (const headers of [{}, { authorization }]) {
+      const reply = await app.inject({ method, url, headers })
+      expect(reply.statusCode).toBe(404)
+      expect(reply.json()).toMatchObject({ status: 'ERROR', responseObject: { code: 'ERROR_NOT_FOUND' } })
+    }
+  })
+})
+
+describe('the page', () => {
+  test('and its files come with headers that allow nothing from elsewhere and nothing inline', async () => {
+    for (const path of ['/swagger-ui.html', '/swagger-ui/start.js', '/swagger-ui/swagger-ui.css', '/openapi.json']) {
+      const { status, headers } = await sendJson(server.url, 'GET', path)
+      expect(status).toBe(200)
+      expect(headers['content-security-policy']).toMatch(/^default-src 'none'; .*frame-ancestors 'none'$/)
+      expect(headers['content-security-policy']).not.toContain('unsafe')
+      expect(headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' })
+    }
+    const { text } = await sendJson(server.url, 'GET', '/swagger-ui.html')
+    expect(text).not.toMatch(/<script>|<style>|style=|https?:/)
+  })
+
+  test.each(['nothing.js', 'index.html', '..%2f..%2fpackage.json', '%2e%2e'])('has no file %s', async (name) => {
+    expect((await sendJson(server.url, 'GET', `/swagger-ui/${name}`)).status).toBe(404)
+  })
+})
+
+const CHROMIUM = '/usr/bin/chromium'
+
+describe.skipIf(!existsSync(CHROMIUM))(`the page in a browser (needs ${CHROMIUM})`, () => {
+  let browser: Browser
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+  })
+  afterAll(() => browser?.close())
+
+  test('lists all operations and carries one out, without an error and without asking another host', {
+    timeout: 90_000,
+  }, async () => {
+    await createBank(server.url, `${server.admin.user}:${server.admin.password}`).createApplication('test-app')
+    const page = await browser.newPage({ viewport: { width: 1280, height: 1600 } })
+    const { complaints, foreign } = watchPage(page, server.url)
+    await page.goto(`${server.url}/swagger-ui.html`)
+    await page.locator('.opblock').first().waitFor()
+    expect(await page.locator('.opblock').count()).toBe(operationsOf(document).length)
+
+    await authorize(page, server.admin)
+    const operation = page.locator('#operations-Registration-getRegistration')
+    await operation.locator('.opblock-summary-control').click()
+    await operation.getByRole('button', { name: 'Try it out' }).click()
+    await operation.getByPlaceholder('userId').fill('bob')
+    await operation.getByRole('button', { name: 'Execute' }).click()
+    await operation.locator('.live-responses-table .response-col_status').getByText('200').waitFor()
+    expect(await operation.locator('.live-responses-table').innerText()).toContain('"registration": "NONE"')
+
+    const encrypted = page.locator('.opblock', { has: page.locator('[data-path="/pa/v3/token/create"]') })
+    await encrypted.locator('.opblock-summary-control').click()
+    await encrypted.getByText('Authentication code over resource id').waitFor()
+    const screenshot = process.env['PAWL_TEST_SCREENSHOT']
+    if (screenshot) await page.screenshot({ path: screenshot, fullPage: true })
+    expect(complaints).toEqual([])
+    expect(foreign).toEqual([])
+    await page.close()
+  })
+})
+
+/** Collects what the page complains about, refused policies among it, and every address that is not this server's. */
+function watchPage(page: Page, url: string): { complaints: string[]; foreign: string[] } {
+  const complaints: string[] = []
+  const foreign: string[] = []
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
+  })
+  page.on('pageerror', (error) => complaints.push(String(error)))
+  page.on('requestfailed', (request) => complaints.push(`${request.url()} failed`))
+  page.on('request', (request) => {
+    if (!request.url().startsWith(`${url}/`) && !request.url().startsWith('data:')) foreign.push(request.url())
+  })
+  return { complaints, foreign }
+}
+
+async function authorize(page: Page, { user, password }: TestServer['admin']): Promise<void> {
+  await page.locator('.auth-wrapper > .authorize').click()
+  const form = page.locator('.auth-container', { has: page.getByLabel('auth-basic-username') }).first()
+  await form.getByLabel('auth-basic-username').fill(user)
+  await form.getByLabel('auth-basic-password').fill(password)
+  await form.getByRole('button', { name: 'Apply credentials' }).click()
+  await page.locator('.modal-ux-header .close-modal').click()
+}
+
+/** `METHOD /path/{parameter}` of every route, read from the router's own tree. */
+function listRoutes(app: FastifyInstance): string[] {
+  const names: string[] = []
+  const trail: string[] = []
+  for (const line of app.printRoutes({ commonPrefix: false }).split('\n')) {
+    const [, indent = '', path = '', methods = ''] = /^((?:[│ ] {3})*)[├└]── (.*?)(?: \(([A-Z, ]+)\))?$/.exec(line) ?? []
+    trail.splice(indent.length / 4, trail.length, path)
+    const full = trail.join('').replace(/:(\w+)/g, '{$1}')
+    for (const method of methods.split(', ').filter((name) => name !== '')) names.push(`${method} ${full}`)
+  }
+  return names
+}
+
+interface Exemplified {
+  readonly place: string
+  readonly schema: unknown
+  readonly values: readonly unknown[]
+}
+
+function examplesIn(operation: Record<string, unknown>): readonly Exemplified[] {
+  const parameters = ((operation['parameters'] ?? []) as Record<string, unknown>[]).map(({ name, schema, example }) => ({
+    place: String(name),
+    schema,
+    values: [example],
+  }))
+  const bodies = Object.entries({ request: operation['requestBody'], ...(operation['responses'] as object) })
+    .map(([place, body]) => ({ place, content: member(resolve(document, body), 'content', 'application/json') }))
+    .filter(({ content }) => content !== undefined)
+    .map(({ place, content }) => ({
+      place,
+      schema: member(content, 'schema'),
+      values: Object.values((member(content, 'examples') ?? {}) as Record<string, { value: unknown }>).map(({ value }) => value),
+    }))
+  return [...parameters, ...bodies]
+}

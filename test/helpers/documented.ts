@@ -1,0 +1,93 @@
+// Watches a server: every answer it gives must be one that the description of the APIs knows, status and body.
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { member } from './http.ts'
+
+export interface Documented {
+  /** Answers of endpoints that the document does not have, or not so; one line each. */
+  readonly undocumented: () => readonly string[]
+}
+
+/** Follows the answers of `server` from now on. */
+export function watchAnswers(server: Server, document: unknown): Documented {
+  const find = createFinder(document)
+  const found = new Set<string>()
+  server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
+    const end = response.end.bind(response) as (...args: unknown[]) => ServerResponse
+    response.end = ((...args: unknown[]) => {
+      const problem = judge(find, request, response, args[0])
+      if (problem !== undefined) found.add(problem)
+      return end(...args)
+    }) as typeof response.end
+  })
+  return { undocumented: () => [...found] }
+}
+
+/** Compiles a schema of the document, and refuses keywords that JSON Schema does not have. */
+export const compileSchema = (schema: unknown): ValidateFunction => ajv.compile(schema as object)
+
+/** Follows a reference inside the document. */
+export function resolve(document: unknown, value: unknown): unknown {
+  const reference = member(value, '$ref')
+  return typeof reference === 'string' ? member(document, ...reference.slice(2).split('/')) : value
+}
+
+interface Found {
+  readonly operation: unknown
+  readonly validate: (status: number) => ValidateFunction | undefined
+}
+
+type Find = (method: string, path: string) => Found | undefined
+
+function judge(
+  find: Find,
+  { method = '', url = '' }: IncomingMessage,
+  response: ServerResponse,
+  chunk: unknown,
+): string | undefined {
+  const { statusCode: status } = response
+  const found = find(method, url.split('?')[0] ?? '')
+  const place = `${method} ${url.split('?')[0]} answers ${status}`
+  if (found === undefined) return status < 400 ? `${place} and is not in the document` : undefined
+  if (member(found.operation, 'responses', String(status)) === undefined) return `${place}, which the document does not list`
+  const validate = found.validate(status)
+  if (validate === undefined) return undefined
+  const text = Buffer.isBuffer(chunk) ? chunk.toString('utf8') : String(chunk)
+  try {
+    return validate(JSON.parse(text)) ? undefined : `${place}: ${text.slice(0, 300)} is not as documented: ${explain(validate)}`
+  } catch {
+    return `${place}: ${text.slice(0, 300)} is no JSON`
+  }
+}
+
+const explain = ({ errors }: ValidateFunction): string => JSON.stringify(errors)
+
+/** Names win over parameters; a malformed path has no operation. */
+function createFinder(document: unknown): Find {
+  const templates = Object.entries(member(document, 'paths') as Record<string, Record<string, unknown>>)
+    .map(([path, methods]) => ({ pattern: new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`), methods, path }))
+    .toSorted((a, b) => a.path.split('{').length - b.path.split('{').length)
+  const compiled = new Map<unknown, ValidateFunction>()
+  return (method, path) => {
+    const operation = templates.find(({ pattern, methods }) => pattern.test(path) && method.toLowerCase() in methods)?.methods[
+      method.toLowerCase()
+    ]
+    if (operation === undefined) return undefined
+    const validate = (status: number): ValidateFunction | undefined => {
+      const answer = resolve(document, member(operation, 'responses', String(status)))
+      const schema = member(answer, 'content', 'application/json', 'schema')
+      if (schema === undefined) return undefined
+      const known = compiled.get(schema) ?? compileSchema(schema)
+      compiled.set(schema, known)
+      return known
+    }
+    return { operation, validate }
+  }
+}
+
+const ajv = new Ajv2020({
+  strict: true,
+  strictTypes: false,
+  allowUnionTypes: true,
+  formats: { uuid: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/ },
+})
