@@ -52,15 +52,15 @@ export interface Surroundings {
   readonly platform: Platform
   readonly log: Log
   readonly database?: Database
-  /** False for a process that leaves webhooks to others. */
-  readonly deliversWebhooks?: boolean
+  /** False for a process that leaves all work beside requests to others. */
+  readonly worksInBackground?: boolean
 }
 
 /** Opens and migrates the database, unwraps the keys, makes the first administrator. Throws StartError with one line for the operator. */
 export async function createContext(
   config: Config,
   secrets: Secrets,
-  { platform, log, database: given, deliversWebhooks = true }: Surroundings,
+  { platform, log, database: given, worksInBackground = true }: Surroundings,
 ): Promise<Context> {
   const events = createEvents(log)
   const onConnectionError = (err: Error) => events.databaseConnectionLost({ err })
@@ -77,11 +77,15 @@ export async function createContext(
     const credentials = createCredentials(base)
     await installTemplates(base, templatesOfFile)
     const generated = await bootstrapAdmin(base, credentials, config.adminUser, secrets.adminPassword)
-    const stopHousekeeping = startHousekeeping(base)
-    const stopAuditSealing = startAuditSealing(base)
     const templateTexts = createTemplateTexts(db)
-    const stopWebhookDelivery = deliversWebhooks ? startWebhookDelivery({ ...base, templateTexts }) : async () => undefined
-    const stopCertificateWatch = config.certificateWatch ? startCertificateWatch(base) : async () => undefined
+    const background = worksInBackground
+      ? [
+          startHousekeeping(base),
+          startAuditSealing(base),
+          startWebhookDelivery({ ...base, templateTexts }),
+          ...(config.certificateWatch ? [startCertificateWatch(base)] : []),
+        ]
+      : []
     const channel = {
       ...base,
       authenticationStore: createAuthenticationStore(db),
@@ -107,7 +111,7 @@ export async function createContext(
       dataLocation: database.location,
       firstStart: generated === undefined ? undefined : { adminUser: config.adminUser, adminPassword: generated },
       close: async () => {
-        await Promise.all([stopHousekeeping(), stopAuditSealing(), stopWebhookDelivery(), stopCertificateWatch()])
+        await Promise.all(background.map((stop) => stop()))
         await database.close()
       },
     }

@@ -30,8 +30,8 @@ export interface TestServerOptions {
   /** A PostgreSQL database of the caller, for several servers on one database; it is not dropped. */
   readonly databaseUrl?: string
   readonly masterKey?: Uint8Array
-  /** False leaves webhooks to the test, which calls deliverDue. */
-  readonly deliversWebhooks?: boolean
+  /** False leaves housekeeping and webhooks to the test, which calls runHousekeeping and deliverDue. */
+  readonly worksInBackground?: boolean
 }
 
 /** Starts one server; close it in afterAll. */
@@ -47,7 +47,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     platform: clock.platform,
     log,
     database,
-    deliversWebhooks: options.deliversWebhooks ?? true,
+    worksInBackground: options.worksInBackground ?? true,
   })
   const app = await buildApp(context)
   const documented = watchAnswers(app.server, describeApis(config))

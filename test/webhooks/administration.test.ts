@@ -12,7 +12,7 @@ let server: TestServer
 let bank: Bank
 const credentials: Record<string, string> = {}
 beforeAll(async () => {
-  server = await startTestServer({ deliversWebhooks: false })
+  server = await startTestServer({ worksInBackground: false })
   bank = createBank(server.url, `${server.admin.user}:${server.admin.password}`)
   expectOk(await bank.createApplication('one'))
   for (const role of ['integration', 'internal', 'admin']) {

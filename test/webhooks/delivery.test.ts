@@ -19,7 +19,7 @@ let world: World
 let receiver: Receiver
 beforeAll(async () => {
   const env = { PAWL_WEBHOOK_ALLOW_HTTP: 'true', PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true' }
-  server = await startTestServer({ env, deliversWebhooks: false })
+  server = await startTestServer({ env, worksInBackground: false })
   world = await openWorld({
     urls: [server.url],
     admin: `${server.admin.user}:${server.admin.password}`,
