@@ -1,4 +1,4 @@
-// The bank's side: a thin client of the cloud and administration API with HTTP Basic (cloud §2, §3, §10).
+// The bank's side: a thin client of the cloud and administration API with HTTP Basic (cloud §2, §3, §6, §10).
 import type { HttpReply } from './http.ts'
 import { member, send, sendJson } from './http.ts'
 import { unb64 } from './phone-crypto.ts'
@@ -18,6 +18,11 @@ export interface Bank {
   readonly change: (userId: unknown, change: unknown, more?: Readonly<Record<string, unknown>>) => Promise<HttpReply>
   readonly remove: (userId: string) => Promise<HttpReply>
   readonly view: (userId: string) => Promise<HttpReply>
+  readonly createOperation: (body: unknown, headers?: Readonly<Record<string, string>>) => Promise<HttpReply>
+  readonly readOperation: (operationId: string) => Promise<HttpReply>
+  readonly cancelOperation: (operationId: string, statusReason?: string) => Promise<HttpReply>
+  readonly offlineQr: (operationId: string) => Promise<HttpReply>
+  readonly offlineOtp: (operationId: unknown, otp: unknown, nonce: unknown) => Promise<HttpReply>
   /** The same client with another credential or address. */
   readonly as: (credential: string | undefined, url?: string) => Bank
 }
@@ -43,6 +48,14 @@ export function createBank(url: string, credential: string | undefined): Bank {
     change: (userId, change, more) => call('PUT', '/registration', { userId, change, ...more }),
     remove: (userId) => call('DELETE', `/registration?userId=${encodeURIComponent(userId)}`),
     view: (userId) => call('GET', `/registration?userId=${encodeURIComponent(userId)}`),
+    createOperation: (body, more) => sendJson(url, 'POST', '/operations', body, { ...headers, ...more }),
+    readOperation: (operationId) => call('GET', `/operations?operationId=${encodeURIComponent(operationId)}`),
+    cancelOperation: (operationId, statusReason) => {
+      const reason = statusReason === undefined ? '' : `&statusReason=${encodeURIComponent(statusReason)}`
+      return call('DELETE', `/operations?operationId=${encodeURIComponent(operationId)}${reason}`)
+    },
+    offlineQr: (operationId) => call('GET', `/operations/offline/qr?operationId=${encodeURIComponent(operationId)}`),
+    offlineOtp: (operationId, otp, nonce) => call('POST', '/operations/offline/otp', { operationId, otp, nonce }),
     as: (other, otherUrl = url) => createBank(otherUrl, other),
   }
 }

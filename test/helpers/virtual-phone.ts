@@ -34,6 +34,7 @@ import {
   unb64,
 } from './phone-crypto.ts'
 import type { EnvelopeJson, TemporaryKey } from './phone-envelope.ts'
+import { bindOperations } from './phone-operations.ts'
 import type {
   EnvelopeOptions,
   PhoneContext,
@@ -67,6 +68,7 @@ function bindPhone(phone: PhoneContext) {
       prepareSigned(phone, { path, resourceId, ...request })
   return {
     ...phone,
+    ...bindOperations(phone),
     version: options.version,
     serverTime: () => serverTime(phone),
     send: <T>(request: Prepared<T>, url = options.url): Promise<HttpReply> => send(url, request),

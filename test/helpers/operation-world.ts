@@ -1,0 +1,205 @@
+// A world for tests of operations: templates of their own, users whose phone has a token, and a look at what is stored (cloud §4, §6).
+import { sql } from 'kysely'
+import { expect } from 'vitest'
+import type { Context } from '../../src/context.ts'
+import { runHousekeeping } from '../../src/domain/housekeeping.ts'
+import { type Template, toTemplateContent } from '../../src/domain/template.ts'
+import type { Db } from '../../src/storage/database.ts'
+import { putTemplate } from '../../src/storage/templates.ts'
+import { createPostgresDatabase, startTestServer, type TestServer } from './app.ts'
+import { type Bank, readApplication, readQrCode } from './bank.ts'
+import { readCounters } from './expectations.ts'
+import { member } from './http.ts'
+import { type PhoneVersion, random } from './phone-crypto.ts'
+import type { AppConfiguration, PhoneOptions, PhoneToken } from './phone-state.ts'
+import { createPhone } from './virtual-phone.ts'
+import { type Bound, expectOk, openWorld, type World } from './world.ts'
+
+/** A user with an active phone that has a token. */
+export interface Holder extends Bound {
+  readonly token: PhoneToken
+}
+
+/** An operation as the bank made it, with the data that the phone signs. */
+export interface TestOperation {
+  readonly id: string
+  readonly data: string
+  readonly created: number
+  readonly expires: number
+}
+
+export interface StoredOperation {
+  readonly status: string
+  readonly statusReason: string | null
+  readonly failureCount: number
+  readonly userId: string | null
+  readonly data: string
+  readonly additionalData: Readonly<Record<string, unknown>> | null
+  readonly finalizedAt: Date | null
+}
+
+/** One application with its bank. */
+export interface Side {
+  readonly bank: Bank
+  readonly app: AppConfiguration
+}
+
+export interface OperationWorld extends World {
+  /** One for each server. */
+  readonly contexts: readonly Context[]
+  readonly db: Db
+  /** Puts a template under a new name, which it returns; every member has a default. */
+  readonly template: (change?: Partial<Template>) => Promise<string>
+  readonly holder: (version?: PhoneVersion, options?: Partial<PhoneOptions>, side?: Side) => Promise<Holder>
+  /** A second application with a bank of its own. */
+  readonly openSide: () => Promise<Side>
+  /** A payment of a user, from the default template of this world if none is named. */
+  readonly operation: (userId: string, body?: Readonly<Record<string, unknown>>, bank?: Bank) => Promise<TestOperation>
+  /** Takes the user of an operation away, as if it had been created without one. */
+  readonly unclaim: (operationId: string) => Promise<void>
+  readonly stored: (operationId: string) => Promise<StoredOperation>
+  /** What may be counted: counter and failed attempts of the phone, status and failures of the operation. */
+  readonly counts: (holder: Bound, operationId: string) => Promise<Record<string, unknown>>
+  /** The types of the audit rows that are about the operation itself, oldest first. */
+  readonly audit: (operationId: string) => Promise<string[]>
+  readonly setFlags: (holder: Bound, flags: string) => Promise<void>
+  readonly housekeeping: () => Promise<void>
+}
+
+/** Parameters of the default template. */
+export const PAYMENT = { amount: '10', currency: 'EUR', iban: 'DE89370400440532013000' } as const
+/** Operation data of these. */
+export const PAYMENT_DATA = 'A1*A10EUR*IDE89370400440532013000'
+
+const DEFAULT_TEMPLATE: Template = {
+  templateName: '',
+  operationType: 'authorize_payment',
+  dataTemplate: 'A1*A${amount}${currency}*I${iban}',
+  signatureTypes: ['possession_knowledge', 'possession_biometry'],
+  maxFailureCount: 5,
+  expirationSeconds: 300,
+  riskFlags: '',
+  isProximityCheckEnabled: false,
+  activationFlag: null,
+  texts: {
+    en: { title: 'Payment', message: 'Please confirm the payment', attributes: [] },
+    cs: { title: 'Platba', message: 'Potvrďte prosím platbu', attributes: [] },
+  },
+}
+
+/** Starts one server, or `servers` of them on one PostgreSQL database. */
+export async function startOperationWorld({ servers = 1, env = {} as Record<string, string> } = {}): Promise<OperationWorld> {
+  const shared = servers > 1 ? await createPostgresDatabase() : undefined
+  const masterKey = random(32)
+  const running: TestServer[] = []
+  for (let i = 0; i < servers; i++) {
+    running.push(await startTestServer({ env, ...(shared && { databaseUrl: shared.databaseUrl, masterKey }) }))
+  }
+  const [first] = running
+  if (!first) throw new Error('a world needs a server')
+  const contexts = running.map(({ context }) => context)
+  const world = await openWorld({
+    urls: running.map(({ url }) => url),
+    admin: `${first.admin.user}:${first.admin.password}`,
+    advance: (milliseconds) => running.forEach(({ clock }) => clock.advance(milliseconds)),
+    close: async () => {
+      for (const server of running) await server.close()
+      await shared?.drop()
+    },
+  })
+  return { ...world, contexts, ...(await createTools(world, contexts, first.context)) }
+}
+
+async function createTools(world: World, contexts: readonly Context[], { db }: Context) {
+  let made = 0
+  const template: OperationWorld['template'] = async (change) => {
+    made += 1
+    const content = toTemplateContent({ ...DEFAULT_TEMPLATE, templateName: `template-${made}`, ...change })
+    const write = { source: 'administration', templateRevisionId: `revision-${made}`, at: new Date(0) } as const
+    await putTemplate(db, content, write)
+    for (const context of contexts) context.templates.forget()
+    return content.templateName
+  }
+  const defaultTemplate = await template()
+
+  const holder: OperationWorld['holder'] = async (version = '3.3', options = {}, { bank, app } = world) => {
+    const userId = world.newUser()
+    const { code } = readQrCode(await bank.register(userId))
+    const phone = createPhone({ url: world.url, app, version, ...options })
+    await phone.activate(code)
+    expectOk(await bank.commit(userId))
+    return { userId, phone, token: await phone.createToken('possession') }
+  }
+
+  const openSide = async (): Promise<Side> => {
+    made += 1
+    const app = readApplication(await world.bank.createApplication(`side-${made}`))
+    const user = { username: `side-${made}`, role: 'integration', application: `side-${made}` }
+    const password = member(expectOk(await world.bank.call('POST', '/admin/users', user)).json, 'password')
+    return { app, bank: world.bank.as(`side-${made}:${String(password)}`) }
+  }
+
+  const stored: OperationWorld['stored'] = async (operationId) => {
+    const row = await db
+      .selectFrom('operation')
+      .select(['status', 'status_reason', 'failure_count', 'user_id', 'data', 'additional_data', 'finalized_at'])
+      .where('operation_id', '=', operationId)
+      .executeTakeFirstOrThrow()
+    return {
+      status: row.status,
+      statusReason: row.status_reason,
+      failureCount: row.failure_count,
+      userId: row.user_id,
+      data: row.data,
+      additionalData: row.additional_data === null ? null : JSON.parse(row.additional_data),
+      finalizedAt: row.finalized_at,
+    }
+  }
+
+  const operation: OperationWorld['operation'] = async (userId, body = {}, bank = world.bank) => {
+    const reply = await bank.createOperation({ userId, template: defaultTemplate, parameters: PAYMENT, ...body })
+    const { operationId, timestampCreated, timestampExpires } = expectOk(reply).json as Record<string, unknown>
+    const id = String(operationId)
+    return { id, data: (await stored(id)).data, created: Number(timestampCreated), expires: Number(timestampExpires) }
+  }
+
+  return {
+    db,
+    template,
+    holder,
+    openSide,
+    stored,
+    operation,
+    unclaim: async (operationId: string) => {
+      await db.updateTable('operation').set({ user_id: null }).where('operation_id', '=', operationId).execute()
+    },
+    counts: async ({ phone }: Bound, operationId: string) => {
+      const { status, failureCount } = await stored(operationId)
+      return { ...(await readCounters(phone)), status, failureCount }
+    },
+    audit: async (operationId: string) => {
+      const { rows } = await sql<{ type: string }>`
+        select event_type as type from audit_event
+        where event_type not like 'signature%' and event_data like ${`%${operationId}%`} order by sequence`.execute(db)
+      return rows.map(({ type }) => type)
+    },
+    setFlags: async ({ phone }: Bound, flags: string) => {
+      await db.updateTable('activation').set({ flags }).where('activation_id', '=', phone.state.activationId).execute()
+    },
+    housekeeping: async () => {
+      for (const context of contexts) await runHousekeeping(context)
+    },
+  }
+}
+
+/** Expects that what may be counted is the same after `act`. */
+export async function expectNothingCounted(
+  world: OperationWorld,
+  holder: Bound,
+  operationId: string,
+  act: () => Promise<void>,
+): Promise<void> {
+  const before = await world.counts(holder, operationId)
+  await act()
+  expect(await world.counts(holder, operationId)).toEqual(before)
+}

@@ -1,0 +1,158 @@
+// What a phone does with operations: it lists, approves and rejects them, online and by a QR code, registers for pushes and reads its
+// inbox (mobile-token §4, §7, §8; v3 §15). Written from the specification, apart from the server.
+import { prepareSigned, serverTime, tokenHeader } from './phone-channel.ts'
+import type { PhoneKeys } from './phone-crypto.ts'
+import { bytesOf, computeSignature, isEcdsa, nextCtrData, signedData, unb64 } from './phone-crypto.ts'
+import type { PhoneContext, PhoneFactors, PhoneToken, Prepared, SignOptions } from './phone-state.ts'
+import { accepted, keysOf } from './phone-state.ts'
+
+/** Everything a token may be asked for, below the root. */
+export const TOKEN_PATHS = {
+  list: '/api/auth/token/app/operation/list',
+  detail: '/api/auth/token/app/operation/detail',
+  claim: '/api/auth/token/app/operation/detail/claim',
+  push: '/api/push/device/register',
+  pushToken: '/api/push/device/register/token',
+  inboxCount: '/api/inbox/count',
+  inboxList: '/api/inbox/message/list',
+  inboxDetail: '/api/inbox/message/detail',
+  inboxRead: '/api/inbox/message/read',
+  inboxReadAll: '/api/inbox/message/read-all',
+} as const
+export type TokenCall = keyof typeof TOKEN_PATHS
+
+/** Calls with a code: path and resource id. */
+export const SIGNED_CALLS = {
+  authorize: ['/api/auth/token/app/operation/authorize', '/operation/authorize'],
+  cancel: ['/api/auth/token/app/operation/cancel', '/operation/cancel'],
+  history: ['/api/auth/token/app/operation/history', '/operation/history'],
+} as const
+export type SignedCall = keyof typeof SIGNED_CALLS
+
+export interface TokenOptions {
+  /** Sent as it is instead of the request object. */
+  readonly body?: string | Uint8Array
+  /** Milliseconds; the server's time when absent. */
+  readonly timestamp?: number
+  readonly nonce?: Uint8Array
+  readonly language?: string
+}
+
+export interface OperationSignOptions extends SignOptions {
+  /** Signed and sent instead of the usual body. */
+  readonly body?: string | Uint8Array
+  /** JSON when absent; undefined sends none. */
+  readonly contentType?: string | undefined
+  readonly language?: string
+}
+
+export interface AuthorizeOptions extends OperationSignOptions {
+  readonly proximityCheck?: unknown
+  readonly mobileTokenData?: unknown
+}
+
+export interface RejectOptions extends OperationSignOptions {
+  readonly reason?: unknown
+  readonly mobileTokenData?: unknown
+}
+
+/** An operation as far as an approval needs it. */
+export interface ApprovableOperation {
+  readonly id: unknown
+  readonly data?: unknown
+}
+
+/** What a QR code holds, its signature found right. */
+export interface OperationQr {
+  readonly operationId: string
+  readonly title: string
+  readonly message: string
+  readonly data: string
+  readonly flags: string
+  /** Only with a proximity check. */
+  readonly totp: string | undefined
+  /** Base64 of 16 bytes. */
+  readonly nonce: string
+}
+
+/** The calls of the mobile token API, for one phone. */
+export const bindOperations = (phone: PhoneContext) => ({
+  /** A call with a token; `requestObject` undefined sends `{}`. */
+  prepareTokenCall: (call: TokenCall, token: PhoneToken, requestObject?: unknown, options?: TokenOptions) =>
+    prepareTokenCall(phone, TOKEN_PATHS[call], token, requestObject, options),
+  /** A call with a code. */
+  prepareSignedCall: (call: SignedCall, requestObject?: unknown, options?: OperationSignOptions) =>
+    prepareSignedCall(phone, call, requestObject, options),
+  prepareAuthorize: ({ id, data }: ApprovableOperation, options: AuthorizeOptions = {}) => {
+    const { proximityCheck, mobileTokenData } = options
+    return prepareSignedCall(phone, 'authorize', { id, data, proximityCheck, mobileTokenData }, options)
+  },
+  prepareReject: (id: unknown, options: RejectOptions = {}) => {
+    const { reason, mobileTokenData } = options
+    return prepareSignedCall(phone, 'cancel', { id, reason, mobileTokenData }, { factors: 'possession', ...options })
+  },
+  /** Reads a QR code as the SDKs do; throws when they would refuse it. */
+  scanOperation: (text: string) => scanOperation(text, phone.state.serverPublicKey),
+  /** The one-time password for a scanned operation, two groups of eight digits; the counter moves. */
+  computeOtp: (qr: OperationQr, options?: SignOptions) => computeOtp(phone, qr, options),
+})
+
+async function prepareTokenCall(
+  phone: PhoneContext,
+  path: string,
+  token: PhoneToken,
+  requestObject: unknown,
+  options: TokenOptions = {},
+): Promise<Prepared<unknown>> {
+  const { body = JSON.stringify({ requestObject }), language } = options
+  const timestamp = options.timestamp ?? (await serverTime(phone))
+  return {
+    method: 'POST',
+    path,
+    headers: {
+      'Content-Type': 'application/json',
+      ...(language !== undefined && { 'Accept-Language': language }),
+      ...tokenHeader(phone, token, timestamp, options.nonce),
+    },
+    body: typeof body === 'string' ? bytesOf(body) : body,
+    open: accepted,
+  }
+}
+
+function prepareSignedCall(
+  phone: PhoneContext,
+  call: SignedCall,
+  requestObject: unknown,
+  options: OperationSignOptions = {},
+): Prepared<unknown> {
+  const [path, resourceId] = SIGNED_CALLS[call]
+  const { language } = options
+  const prepared = prepareSigned(phone, { body: JSON.stringify({ requestObject }), ...options, path, resourceId })
+  return language === undefined ? prepared : { ...prepared, headers: { ...prepared.headers, 'Accept-Language': language } }
+}
+
+function scanOperation(text: string, serverPublicKey: Uint8Array): OperationQr {
+  const lines = text.split('\n')
+  if (lines.length < 7) throw new Error(`a QR text of ${lines.length} lines`)
+  const [operationId = '', title = '', message = '', data = '', flags = '', totp] = lines
+  const nonce = lines.at(-2) ?? ''
+  const last = lines.at(-1) ?? ''
+  const signature = unb64(last.slice(1))
+  const signed = bytesOf(text.slice(0, text.length - last.length + 1))
+  if (!last.startsWith('1')) throw new Error(`a QR text signed with the key ${last.slice(0, 1)}`)
+  if (unb64(nonce).length !== 16) throw new Error('the nonce of a QR text has not 16 bytes')
+  if (signature.length < 64 || !isEcdsa(serverPublicKey, signed, signature)) throw new Error('the signature of a QR text is wrong')
+  return { operationId, title, message, data, flags, totp: lines.length > 7 ? totp : undefined, nonce }
+}
+
+function computeOtp({ state }: PhoneContext, qr: OperationQr, options: SignOptions = {}): string {
+  const { factors = 'possession_knowledge', wrongKeys = {} } = options
+  const own: PhoneKeys = { ...keysOf(state), ...wrongKeys }
+  const keys = factors.split('_').map((factor) => own[factor as Extract<PhoneFactors, 'possession' | 'knowledge' | 'biometry'>])
+  const body = bytesOf([qr.operationId, qr.data, ...(qr.totp === undefined ? [] : [qr.totp])].join('&'))
+  const signed = signedData('POST', '/operation/authorize/offline', unb64(qr.nonce), body, 'offline')
+  // Whatever the version of the phone, one-time passwords are decimal, as all codes of 3.0 are.
+  const otp = computeSignature('3.0', keys, state.ctrData, signed)
+  state.ctrData = nextCtrData(state.ctrData)
+  return otp
+}
