@@ -16,7 +16,8 @@ const Operation = Type.Object({
   status: Type.Union(['PENDING', 'CANCELED', 'EXPIRED', 'APPROVED', 'REJECTED', 'FAILED'].map((status) => Type.Literal(status))),
   template: Type.String(),
   operationType: Type.String(),
-  parameters: Type.Record(Type.String(), Type.String()),
+  // The default pattern of names ends at a line break.
+  parameters: Type.Record(Type.String({ pattern: '^[^]*$' }), Type.String()),
   failureCount: Type.Integer(),
   maxFailureCount: Type.Integer(),
   timestampCreated: Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' }),
