@@ -141,7 +141,8 @@ function scanOperation(text: string, serverPublicKey: Uint8Array): OperationQr {
   const signed = bytesOf(text.slice(0, text.length - last.length + 1))
   if (!last.startsWith('1')) throw new Error(`a QR text signed with the key ${last.slice(0, 1)}`)
   if (unb64(nonce).length !== 16) throw new Error('the nonce of a QR text has not 16 bytes')
-  if (signature.length < 64 || !isEcdsa(serverPublicKey, signed, signature)) throw new Error('the signature of a QR text is wrong')
+  if (signature.length < 64 || !isEcdsa(serverPublicKey, signed, signature))
+    throw new Error('the signature of a QR text is wrong')
   return { operationId, title, message, data, flags, totp: lines.length > 7 ? totp : undefined, nonce }
 }
 
