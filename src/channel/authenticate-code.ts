@@ -18,6 +18,8 @@ export interface CodeAttempt {
   readonly bodies: readonly Uint8Array[]
   /** The covered bytes are an encrypted or decrypted payload: the audit log gets their length only. */
   readonly isConfidential: boolean
+  /** For the audit log in place of a body that holds a secret. */
+  readonly auditBody: Uint8Array | undefined
 }
 
 export type CodeVerdict<T> =
@@ -138,7 +140,8 @@ const storeVerdict = <T>(
   )
 
 /** The body for the audit log: text up to 4 KiB, anything else by its length. */
-function describeBody({ bodies: [body = NO_BODY], isConfidential }: CodeAttempt, isKnown: boolean): string {
+function describeBody({ bodies, auditBody, isConfidential }: CodeAttempt, isKnown: boolean): string {
+  const body = auditBody ?? bodies[0] ?? NO_BODY
   if (isConfidential) return `[encrypted, ${body.length} bytes]`
   // What a stranger sends is not worth its room.
   if (!isKnown) return `[${body.length} bytes]`

@@ -96,6 +96,11 @@ export interface DeviceEndpoint<
     readonly factors: readonly Factors[] | ((parts: P, header: AuthorizationHeader) => Promise<readonly Factors[]>)
     /** `body`: the bytes as they came; `plaintext`: the decrypted bytes. */
     readonly covers: 'body' | 'plaintext'
+    /**
+     * What the audit log shows in place of a body that holds a secret; undefined for one that may be shown. Needs `validate` before
+     * `authenticate`.
+     */
+    readonly auditAs?: (request: Static<Q>) => unknown
   }
   /**
    * Runs in the transaction of the code's check, also for a wrong code; what it changes is durable together with the counter. Returns how

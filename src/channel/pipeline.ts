@@ -179,14 +179,16 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
 
   async authenticate(state) {
     const { parts, protocol, endpoint, request, opened } = state
-    const { resourceId, covers } = required(endpoint.authenticate, 'authenticate')
+    const { resourceId, covers, auditAs } = required(endpoint.authenticate, 'authenticate')
     const header = required(state.authorization, 'authorization')
+    const shown = auditAs?.(state.parsed)
     const attempt = {
       header,
       method: request.method,
       resourceId,
       bodies: covers === 'plaintext' ? [required(opened, 'opened').plaintext] : coveredBodies(protocol, request),
       isConfidential: endpoint.encrypt !== undefined,
+      auditBody: shown === undefined ? undefined : utf8(JSON.stringify(shown)),
     }
     const verdict = await authenticateByCode(parts, protocol, attempt, effectOf(state, header))
     if (!verdict.valid) throw new PawlError(verdict.effect ?? 'AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })

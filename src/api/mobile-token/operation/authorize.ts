@@ -22,6 +22,11 @@ export const operationAuthorize = mobileTokenEndpoint({
     resourceId: '/operation/authorize',
     factors: ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'],
     covers: 'body',
+    // The audit log holds no one-time passwords (cloud §7).
+    auditAs: ({ requestObject }) =>
+      requestObject.proximityCheck
+        ? { requestObject: { ...requestObject, proximityCheck: { ...requestObject.proximityCheck, otp: '[hidden]' } } }
+        : undefined,
   },
   // A body without operation is answered like a wrong code (mobile-token §4.5, step 1).
   refusals: { request: 'AUTHENTICATION_CODE_INVALID' },
