@@ -181,7 +181,9 @@ async function createTools(world: World, contexts: readonly Context[], { db }: C
     audit: async (operationId: string) => {
       const { rows } = await sql<{ type: string }>`
         select event_type as type from audit_event
-        where event_type not like 'signature%' and event_data like ${`%${operationId}%`} order by sequence`.execute(db)
+        where (event_type like 'operation%' or event_type like 'offline%') and event_data like ${`%${operationId}%`} order by sequence`.execute(
+        db,
+      )
       return rows.map(({ type }) => type)
     },
     setFlags: async ({ phone }: Bound, flags: string) => {
