@@ -411,6 +411,7 @@ describe('what is no password', () => {
     const template = await world.template({ expirationSeconds: 60 })
     const { holder, phone, operation, qr } = await scanned({ template })
     await world.advance(MINUTE)
+    await world.housekeeping()
     await expectNothingCounted(world, holder, operation.id, async () => {
       expectError(await typeOtp(qr, phone.computeOtp(qr)), 400, 'ERROR_OPERATION_STATE_CHANGE')
       expectError(await world.bank.offlineOtp(operation.id, '0000000000000000', 'x'), 400, 'ERROR_OPERATION_STATE_CHANGE')

@@ -423,14 +423,13 @@ describe('GET /operations', () => {
     expect(member(expectOk(await world.bank.readOperation(id)).json, 'status')).toBe('PENDING')
   })
 
-  test('shows EXPIRED from the last moment on, without storing it', async () => {
+  test('shows EXPIRED from the last moment on, and the background stores it', async () => {
     const { id, created, expires } = await world.operation(userId)
     await world.advance(expires - created - 5 * SECOND)
     expect(member((await world.bank.readOperation(id)).json, 'status')).toBe('PENDING')
     await world.advance(5 * SECOND)
     const reply = expectOk(await world.bank.readOperation(id))
     expect(reply.json).toMatchObject({ status: 'EXPIRED', failureCount: 0, timestampExpires: expires })
-    expect(await world.stored(id)).toMatchObject({ status: 'PENDING', finalizedAt: null })
     await world.housekeeping()
     expect(await world.stored(id)).toMatchObject({ status: 'EXPIRED', finalizedAt: expect.any(Date) })
     expect((await world.bank.readOperation(id)).text).toBe(reply.text)

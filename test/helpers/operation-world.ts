@@ -88,13 +88,23 @@ const DEFAULT_TEMPLATE: Template = {
   },
 }
 
-/** Starts one server, or `servers` of them on one PostgreSQL database. */
-export async function startOperationWorld({ servers = 1, env = {} as Record<string, string> } = {}): Promise<OperationWorld> {
-  const shared = servers > 1 ? await createPostgresDatabase() : undefined
+export interface OperationWorldOptions {
+  /** More than one share a PostgreSQL database. */
+  readonly servers?: number
+  readonly env?: Record<string, string>
+  /** A PostgreSQL database of the caller, who drops it. */
+  readonly databaseUrl?: string
+}
+
+/** Starts the servers of a world of its own. */
+export async function startOperationWorld(options: OperationWorldOptions = {}): Promise<OperationWorld> {
+  const { servers = 1, env = {} } = options
+  const own = servers > 1 ? await createPostgresDatabase() : undefined
+  const databaseUrl = options.databaseUrl ?? own?.databaseUrl
   const masterKey = random(32)
   const running: TestServer[] = []
   for (let i = 0; i < servers; i++) {
-    running.push(await startTestServer({ env, ...(shared && { databaseUrl: shared.databaseUrl, masterKey }) }))
+    running.push(await startTestServer({ env, ...(databaseUrl && { databaseUrl, masterKey }) }))
   }
   const [first] = running
   if (!first) throw new Error('a world needs a server')
@@ -105,7 +115,7 @@ export async function startOperationWorld({ servers = 1, env = {} as Record<stri
     advance: (milliseconds) => running.forEach(({ clock }) => clock.advance(milliseconds)),
     close: async () => {
       for (const server of running) await server.close()
-      await shared?.drop()
+      await own?.drop()
     },
   })
   return { ...world, contexts, ...(await createTools(world, contexts, first.context)) }

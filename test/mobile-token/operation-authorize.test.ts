@@ -277,7 +277,7 @@ describe('a right code', () => {
     await world.advance(60 * SECOND)
     expectError(await authorize(), 400, 'OPERATION_EXPIRED')
     expectAuthFail(await authorize({ wrongKeys: WRONG_KEYS }))
-    expect(await world.stored(operation.id)).toMatchObject({ status: 'PENDING', failureCount: 0 })
+    expect((await world.stored(operation.id)).failureCount).toBe(0)
   })
 
   test('shortly before the end approves', async () => {
