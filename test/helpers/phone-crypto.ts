@@ -1,5 +1,5 @@
 // What a phone computes, written from the specification a second time, apart from the server (v3 §2 to §4, §7 to §11).
-import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createECDH, createHash, createHmac, randomBytes } from 'node:crypto'
 import { p256 } from '@noble/curves/nist.js'
 
 /** Device protocol versions of generation 3. */
@@ -80,13 +80,24 @@ export const sized = (...parts: readonly (Uint8Array | null)[]): Uint8Array =>
   join(...parts.flatMap((part) => [bigEndian(part?.length ?? 0, 4), part ?? new Uint8Array(0)]))
 
 /** A new P-256 key pair, or the one of a given scalar. */
-export function newKeyPair(privateKey: Uint8Array = p256.keygen().secretKey): PhoneKeyPair {
-  return { privateKey, uncompressed: p256.getPublicKey(privateKey, false), compressed: p256.getPublicKey(privateKey, true) }
+export function newKeyPair(privateKey?: Uint8Array): PhoneKeyPair {
+  const pair = createECDH('prime256v1')
+  if (privateKey) pair.setPrivateKey(privateKey)
+  else pair.generateKeys()
+  const scalar = privateKey ?? pair.getPrivateKey()
+  return {
+    privateKey: join(new Uint8Array(32 - scalar.length), scalar),
+    uncompressed: pair.getPublicKey(),
+    compressed: pair.getPublicKey(null, 'compressed'),
+  }
 }
 
 /** X coordinate of the ECDH point, 32 bytes with leading zeros (v3 §2.2). */
-export const dh32 = (privateKey: Uint8Array, publicKey: Uint8Array): Uint8Array =>
-  p256.getSharedSecret(privateKey, publicKey, true).subarray(1)
+export function dh32(privateKey: Uint8Array, publicKey: Uint8Array): Uint8Array {
+  const pair = createECDH('prime256v1')
+  pair.setPrivateKey(privateKey)
+  return pair.computeSecret(publicKey)
+}
 
 /** KEY_MASTER_SECRET and everything derived from it (v3 §3.2). */
 export function deriveKeys(devicePrivateKey: Uint8Array, serverPublicKey: Uint8Array): PhoneKeys {
