@@ -333,7 +333,7 @@ describe('a wrong code', () => {
     const [first = '', ...rest] = Buffer.from(good.body).toString().split(operation.data)
     const { headers } = phone.prepareReject(operation.id, { factors: 'possession_knowledge' })
     const wrong = [
-      withBody(good, `${[first, ...rest].join(operation.data.replace('A10EUR', 'A99EUR'))}`),
+      withBody(good, [first, ...rest].join(operation.data.replace('A10EUR', 'A99EUR'))),
       withBody(good, Buffer.concat([Buffer.from(good.body), Buffer.from(' ')])),
       withPair(good, 'pa_nonce', b64(random(16))),
       { ...good, headers },
