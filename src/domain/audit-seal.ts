@@ -48,7 +48,7 @@ export function createAuditSealer(parts: AuditSealParts): () => Promise<void> {
     reported.add(chain)
     parts.events.auditChainBroken({ chain })
   }
-  const watches = AUDIT_SOURCES.map((source): Watch => ({ source, candidate: undefined, settled: undefined }))
+  const watches = AUDIT_SOURCES.map((source): Watch => ({ source, candidate: undefined, settled: undefined, reached: 0 }))
   return async () => {
     for (const watch of watches) {
       await sealSource(parts, watch, report)
@@ -63,6 +63,8 @@ interface Watch {
   candidate: SequenceObservation | undefined
   /** What this process knows to be settled. */
   settled: number | undefined
+  /** The last row that this process has looked at. */
+  reached: number
 }
 
 type Report = (chain: string) => void
@@ -73,7 +75,10 @@ async function sealSource(parts: AuditSealParts, watch: Watch, report: Report): 
   const isDecided = candidate !== undefined && candidate.transaction <= seen.oldestTransaction
   if (candidate === undefined || isDecided) watch.candidate = seen
   if (seen.newest === watch.settled) return
-  let after = 0
+  // What is behind is looked at once more when it is decided, and only then: a transaction that stays open for hours, of whatever
+  // program, must not have all rows since its begin looked at every few seconds.
+  let after = isDecided ? 0 : watch.reached
+  if (seen.newest === after) return
   for (;;) {
     const batch = await inTransaction(parts.db, (tx) =>
       sealBatch(parts, tx, { source: watch.source, after, decided: isDecided ? candidate.newest : 0, report }),
@@ -83,6 +88,7 @@ async function sealSource(parts: AuditSealParts, watch: Watch, report: Report): 
     watch.settled = batch.settled
     if (batch.last === undefined) return
     after = batch.last
+    watch.reached = Math.max(watch.reached, after)
   }
 }
 
