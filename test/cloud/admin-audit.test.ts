@@ -280,7 +280,8 @@ describe('who only reads', () => {
   test('with an application reads its users and not the administration', async () => {
     const reader = await createReader('reader-of-app', 'app')
     expectOk(await bank.register('seen'))
-    expect(expectOk(await reader.view('seen')).json).toMatchObject({ registration: 'CREATED' })
+    // Without the code that would bind a phone.
+    expect(expectOk(await reader.view('seen')).json).toEqual({ registration: 'CREATED' })
     expectOk(await reader.call('GET', '/audit/log?userId=seen'))
     for (const { path } of reads.filter(({ path }) => path.startsWith('/admin/')))
       expectError(await reader.call('GET', path.replace(/:\w+/g, 'app')), 403, 'HTTP_403')

@@ -57,7 +57,11 @@ export const registrationRead = cloudEndpoint({
   async handle(call) {
     const row = await readRegistration(call.parts, await ownerOf(call, call.query.userId))
     if (row === undefined) return { registration: 'NONE' }
-    if (row.state === 'CREATED') return { registration: row.state, activationQrCodeData: openQrText(call.parts, row) }
+    if (row.state === 'CREATED') {
+      // Whoever has the code can bind a phone: it is nothing for a caller who may only read.
+      const mayBind = call.caller.role !== 'read-only'
+      return { registration: row.state, ...(mayBind && { activationQrCodeData: openQrText(call.parts, row) }) }
+    }
     const device = { name: row.name ?? '', platform: row.platform ?? 'unknown', deviceInfo: row.deviceInfo ?? '' }
     const isPending = row.state === 'PENDING_COMMIT'
     return { registration: row.state, ...device, ...(isPending && { activationFingerprint: row.activationFingerprint ?? '' }) }
