@@ -106,7 +106,6 @@ describe('POST /operations', () => {
   })
 
   test.each<[string, string]>([
-    ['with a line break', 'a\nb'],
     ['of a number', '0'],
     ['that objects have', 'constructor'],
     ['that objects have, too', 'toString'],
@@ -230,6 +229,7 @@ describe('a body of POST /operations', () => {
     ['a parameter of 4097 characters', { parameters: { ...PAYMENT, x: 'x'.repeat(4097) } }, 'parameters.x'],
     ['a parameter without name', { parameters: { ...PAYMENT, '': 'x' } }, 'parameters'],
     ['a parameter name of 256 characters', { parameters: { ...PAYMENT, ['x'.repeat(256)]: 'x' } }, 'parameters'],
+    ['a line break in a parameter name', { parameters: { ...PAYMENT, 'a\nb': 'x' } }, 'parameters'],
     ['U+0000 in a parameter', { parameters: { ...PAYMENT, x: 'a\u0000' } }, 'parameters.x'],
     ['U+0000 in a parameter name', { parameters: { ...PAYMENT, 'a\u0000': 'x' } }, 'parameters'],
     ['a tabulator in a parameter', { parameters: { ...PAYMENT, x: 'a\tb' } }, 'parameters.x'],
@@ -520,6 +520,18 @@ describe('the callers of operations', () => {
     const password = member(expectOk(await world.bank.call('POST', '/admin/users', user)).json, 'password')
     const bank = world.bank.as(`operations-internal:${String(password)}`)
     for (const [method, path] of CALLS) expectError(await bank.call(method, path), 403, 'HTTP_403')
+  })
+
+  test('of the role read-only read, without the password of a proximity check, and do nothing else', async () => {
+    const user = { username: 'operations-reader', role: 'read-only', application: world.applicationId }
+    const password = member(expectOk(await world.bank.call('POST', '/admin/users', user)).json, 'password')
+    const bank = world.bank.as(`operations-reader:${String(password)}`)
+    const { id } = await world.operation(userId, { template: await world.template({ isProximityCheckEnabled: true }) })
+    expect(Object.keys(expectOk(await world.bank.readOperation(id)).json as object)).toEqual([...MEMBERS, 'proximityOtp'])
+    expect(Object.keys(expectOk(await bank.readOperation(id)).json as object)).toEqual(MEMBERS)
+    for (const [method, path] of CALLS) {
+      if (method !== 'GET' || path !== '/operations') expectError(await bank.call(method, path), 403, 'HTTP_403')
+    }
   })
 
   test('use the listed methods only', async () => {
