@@ -4,7 +4,7 @@ import { insertInboxMessage } from '../../storage/inbox-messages.ts'
 import { cloudEndpoint, ownerOf } from './endpoint.ts'
 import { UserId } from './fields.ts'
 
-const Line = (max: number) => Type.String({ minLength: 1, maxLength: max })
+const Line = (max: number) => Type.String({ pattern: `^[^\\u0000]{1,${max}}$`, description: `must be 1 to ${max} characters` })
 
 export const inboxMessageCreate = cloudEndpoint({
   method: 'POST',

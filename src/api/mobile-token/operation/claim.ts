@@ -21,6 +21,7 @@ export const operationClaim = mobileTokenEndpoint({
   response: OperationResponse,
   async handle({ bearer, client, request, parts }) {
     const { id } = request.requestObject
+    parts.mobileReads.take(bearer.activationId, parts.platform.now())
     // Refuses what is unknown, foreign or over; an operation that somebody else claims in between is foreign the second time.
     await readDetail(parts, bearer, id, client.acceptLanguage)
     await claimOperation(parts.db, id.toLowerCase(), bearer.userId, new Date(parts.platform.now()))

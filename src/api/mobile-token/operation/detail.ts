@@ -33,13 +33,15 @@ export const operationDetail = mobileTokenEndpoint({
   token: tokenOfRead,
   request: OfOperation,
   response: OperationResponse,
-  handle: ({ bearer, client, request, parts }) => readDetail(parts, bearer, request.requestObject.id, client.acceptLanguage),
+  async handle({ bearer, client, request, parts }) {
+    parts.mobileReads.take(bearer.activationId, parts.platform.now())
+    return readDetail(parts, bearer, request.requestObject.id, client.acceptLanguage)
+  },
 })
 
 /** The answer for one operation. Throws OPERATION_NOT_FOUND, also for another user's, or the code of its status. */
 export async function readDetail(parts: MobileTokenParts, bearer: Bearer, id: string, acceptLanguage: string | undefined) {
   const now = parts.platform.now()
-  parts.mobileReads.take(bearer.activationId, now)
   const operation = await findOperation(parts.db, bearer.applicationId, id.toLowerCase())
   const isVisible = operation !== undefined && (operation.userId === null || operation.userId === bearer.userId)
   if (!isVisible) throw new PawlError('OPERATION_NOT_FOUND')
