@@ -10,20 +10,42 @@ import type { CloudParts } from '../parts.ts'
 
 const roles = ['admin', 'integration'] as const
 
-const Operation = Type.Object({
-  operationId: Type.String({ format: 'uuid' }),
-  userId: Type.String(),
-  status: Type.Union(['PENDING', 'CANCELED', 'EXPIRED', 'APPROVED', 'REJECTED', 'FAILED'].map((status) => Type.Literal(status))),
-  template: Type.String(),
-  operationType: Type.String(),
-  // The default pattern of names ends at a line break.
-  parameters: Type.Record(Type.String({ pattern: '^[^]*$' }), Type.String()),
-  failureCount: Type.Integer(),
-  maxFailureCount: Type.Integer(),
-  timestampCreated: Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' }),
-  timestampExpires: Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' }),
-  proximityOtp: Type.Optional(Type.String({ description: 'only with a proximity check: the password to show now' })),
-})
+const PAYMENT = { amount: '10.00', currency: 'EUR', iban: 'DE89370400440532013000' }
+
+const Operation = Type.Object(
+  {
+    operationId: Type.String({ format: 'uuid' }),
+    userId: Type.String(),
+    status: Type.Union(
+      ['PENDING', 'CANCELED', 'EXPIRED', 'APPROVED', 'REJECTED', 'FAILED'].map((status) => Type.Literal(status)),
+    ),
+    template: Type.String(),
+    operationType: Type.String(),
+    // The default pattern of names ends at a line break.
+    parameters: Type.Record(Type.String({ pattern: '^[^]*$' }), Type.String()),
+    failureCount: Type.Integer(),
+    maxFailureCount: Type.Integer(),
+    timestampCreated: Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' }),
+    timestampExpires: Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' }),
+    proximityOtp: Type.Optional(Type.String({ description: 'only with a proximity check: the password to show now' })),
+  },
+  {
+    examples: [
+      {
+        operationId: '3f2504e0-4f89-41d3-9a0c-0305e82c3301',
+        userId: 'alice',
+        status: 'PENDING',
+        template: 'payment',
+        operationType: 'authorize_payment',
+        parameters: PAYMENT,
+        failureCount: 0,
+        maxFailureCount: 5,
+        timestampCreated: 1767225600000,
+        timestampExpires: 1767225900000,
+      },
+    ],
+  },
+)
 
 export const operationCreate = cloudEndpoint({
   method: 'POST',
@@ -37,27 +59,39 @@ export const operationCreate = cloudEndpoint({
       Type.String({
         pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$',
         description: 'must be 1 to 255 characters without control characters',
+        examples: ['transfer-4711'],
       }),
     ),
   }),
-  body: Type.Object({
-    userId: UserId,
-    template: withExample(Identifier, 'login'),
-    language: Type.Optional(
-      Type.Union([Type.String({ pattern: '^[A-Za-z]{2}$', description: 'must be two letters', examples: ['en'] }), Type.Null()]),
-    ),
-    externalId: OptionalText,
-    parameters: Type.Optional(
-      Type.Union([
-        Type.Record(
-          Type.String({ pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$' }),
-          Type.String({ pattern: '^[^\\u0000]{0,4096}$', description: 'must be at most 4096 characters' }),
-          { additionalProperties: false },
-        ),
-        Type.Null(),
-      ]),
-    ),
-  }),
+  body: Type.Object(
+    {
+      userId: UserId,
+      template: withExample(Identifier, 'login'),
+      language: Type.Optional(
+        Type.Union([
+          Type.String({ pattern: '^[A-Za-z]{2}$', description: 'must be two letters', examples: ['en'] }),
+          Type.Null(),
+        ]),
+      ),
+      externalId: OptionalText,
+      parameters: Type.Optional(
+        Type.Union([
+          Type.Record(
+            Type.String({ pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$' }),
+            Type.String({ pattern: '^[^\\u0000]{0,4096}$', description: 'must be at most 4096 characters' }),
+            { additionalProperties: false },
+          ),
+          Type.Null(),
+        ]),
+      ),
+    },
+    {
+      examples: [
+        { userId: 'alice', template: 'payment', parameters: PAYMENT },
+        { userId: 'alice', template: 'login' },
+      ],
+    },
+  ),
   response: Operation,
   async handle(call) {
     const { userId, template, language, externalId, parameters } = call.body
