@@ -1,9 +1,19 @@
 // Tests lie beside the code and in test/. Two workers, because each may hold an embedded database and a server.
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
+
+// What has no database, or always the embedded one, runs once: not again beside the tests that PostgreSQL is for.
+const withoutPostgres = [
+  'src/**',
+  'test/{architecture,docs}.test.ts',
+  'test/{conformance,property}/**',
+  'test/process/{listeners,prepare,start,templates}.test.ts',
+]
+const isOnPostgres = Boolean(process.env['PAWL_TEST_DATABASE_URL'])
 
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    exclude: [...configDefaults.exclude, ...(isOnPostgres ? withoutPostgres : [])],
     globalSetup: ['test/helpers/global-setup.ts'],
     pool: 'forks',
     maxWorkers: 2,

@@ -10,8 +10,8 @@ import { createPostgresDatabase, serverUrl } from './app.ts'
 export type DatabaseKind = 'embedded' | 'postgresql'
 export type Environment = Readonly<Record<string, string>>
 
-/** The databases of this run; PostgreSQL when PAWL_TEST_DATABASE_URL names a server. */
-export const DATABASE_KINDS: readonly DatabaseKind[] = serverUrl() === undefined ? ['embedded'] : ['embedded', 'postgresql']
+/** The database of this run: PostgreSQL when PAWL_TEST_DATABASE_URL names a server. */
+export const DATABASE_KIND: DatabaseKind = serverUrl() === undefined ? 'embedded' : 'postgresql'
 
 /** The administrator's password wherever a test gives one. */
 export const ADMIN_PASSWORD = 'chosen by the operator'

@@ -3,14 +3,14 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Db, openDatabase } from '../../src/storage/database.ts'
 import { createBank } from '../helpers/bank.ts'
-import { ADMIN_PASSWORD, createInstallation, DATABASE_KINDS, endEverything, runNode, startPawl } from '../helpers/process.ts'
+import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, runNode, startPawl } from '../helpers/process.ts'
 import type { Ended, Installation } from '../helpers/process.ts'
 import { expectOk } from '../helpers/world.ts'
 
 // Several starts a test, and other test files run at the same time.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
-describe.each(DATABASE_KINDS)('on %s', (kind) => {
+describe.each([DATABASE_KIND])('on %s', (kind) => {
   let installation: Installation
   const verify = (...args: string[]): Promise<Ended> => runNode(['scripts/audit-verify.ts', ...args], installation.env)
   const change = async (work: (db: Db) => Promise<unknown>): Promise<void> => {

@@ -9,7 +9,7 @@ import { member } from '../helpers/http.ts'
 import { ctrDataHash } from '../helpers/phone-crypto.ts'
 import { keysOf } from '../helpers/phone-state.ts'
 import type { Installation, PawlProcess } from '../helpers/process.ts'
-import { ADMIN_PASSWORD, createInstallation, DATABASE_KINDS, endEverything, runNode, startPawl } from '../helpers/process.ts'
+import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, runNode, startPawl } from '../helpers/process.ts'
 import type { LoadPhone, LoadResult } from '../helpers/recorded-load.ts'
 import { activatePhones, openApplication, openRecorder, readRecords, replay, runLoad } from '../helpers/recorded-load.ts'
 
@@ -22,7 +22,7 @@ const ADMIN = `admin:${ADMIN_PASSWORD}`
 
 afterEach(endEverything)
 
-describe.each(DATABASE_KINDS)('killed on %s', (kind) => {
+describe.each([DATABASE_KIND])('killed on %s', (kind) => {
   test(
     'nothing answered 200 is accepted again, counters are where the phones left them, and the phones go on',
     async () => {
@@ -52,7 +52,7 @@ describe('scripts/load.ts', () => {
   test(
     'records a load through a kill and a new start, and finds every request refused',
     async () => {
-      const installation = await createInstallation(DATABASE_KINDS.at(-1) ?? 'embedded')
+      const installation = await createInstallation(DATABASE_KIND)
       const server = await start(installation)
       const file = join(installation.directory, 'record')
       const script = ['scripts/load.ts', '--url', server.url]

@@ -7,7 +7,7 @@ import type { Bank } from '../helpers/bank.ts'
 import { createBank } from '../helpers/bank.ts'
 import { member } from '../helpers/http.ts'
 import type { Installation, PawlProcess } from '../helpers/process.ts'
-import { ADMIN_PASSWORD, createInstallation, DATABASE_KINDS, endEverything, refusePawl, startPawl } from '../helpers/process.ts'
+import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, refusePawl, startPawl } from '../helpers/process.ts'
 import { expectOk } from '../helpers/world.ts'
 
 // Several starts a test, and other test files run at the same time.
@@ -17,7 +17,7 @@ const ONE_LINE = /^pawl cannot start: [^\n]+\n$/
 const REPLACED = 'admin password replaced by the configured one'
 const ADMIN = { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
 
-describe.each(DATABASE_KINDS)('on %s', (kind) => {
+describe.each([DATABASE_KIND])('on %s', (kind) => {
   let installation: Installation
   const start = (env = {}): Promise<PawlProcess> => startPawl(installation.env, env)
 

@@ -10,7 +10,7 @@ import { systemPlatform } from '../../src/lib/platform.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { createBank } from '../helpers/bank.ts'
 import type { Ended, Environment, Installation } from '../helpers/process.ts'
-import { createInstallation, DATABASE_KINDS, endEverything, runNode, startPawl } from '../helpers/process.ts'
+import { createInstallation, DATABASE_KIND, endEverything, runNode, startPawl } from '../helpers/process.ts'
 import type { Search, Secret, Secrets } from '../helpers/secret-search.ts'
 import { createSearch, createSecrets, readSecrets, spell, writeSecrets } from '../helpers/secret-search.ts'
 import { tour } from '../helpers/tour.ts'
@@ -25,7 +25,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 afterAll(endEverything)
 
 // The embedded database starts with a generated password, PostgreSQL with one that is given.
-describe.each(DATABASE_KINDS)('on %s', (kind) => {
+describe.each([DATABASE_KIND])('on %s', (kind) => {
   let installation: Installation
   let env: Environment
   let shown: string | undefined

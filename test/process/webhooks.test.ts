@@ -6,7 +6,7 @@ import { openDatabase } from '../../src/storage/database.ts'
 import { createBank } from '../helpers/bank.ts'
 import { endOperation, failOperation, insertOperation } from '../helpers/operations.ts'
 import type { Installation, PawlProcess } from '../helpers/process.ts'
-import { ADMIN_PASSWORD, createInstallation, DATABASE_KINDS, endEverything, runNode, startPawl } from '../helpers/process.ts'
+import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, runNode, startPawl } from '../helpers/process.ts'
 import { type Received, signaturesOf, startReceiver } from '../helpers/receiver.ts'
 import { expectOk } from '../helpers/world.ts'
 
@@ -69,7 +69,7 @@ async function repeat(count: number, work: (i: number) => Promise<void>): Promis
   await Promise.all(Array.from({ length: 8 }, run))
 }
 
-describe.each(DATABASE_KINDS)('on %s', (kind) => {
+describe.each([DATABASE_KIND])('on %s', (kind) => {
   test('every change of an activation reaches a receiver that was down, through a kill of the server', async () => {
     const receiver = await startReceiver()
     await receiver.goDown()
