@@ -1,4 +1,4 @@
-// AES-128 (FIPS 197): CBC with PKCS#7 padding, CBC without, and a single block (NIST SP 800-38A).
+// AES (FIPS 197, NIST SP 800-38A): AES-128 in CBC with PKCS#7 padding, in CBC without, on a single block; AES-256 in CTR.
 import { createCipheriv, createDecipheriv, createSecretKey } from 'node:crypto'
 
 /** `key` and `iv` 16 bytes. The result is 1 to 16 bytes longer than the plaintext, which may be empty. */
@@ -32,3 +32,10 @@ export function aesCbcDecryptUnpadded(key: Uint8Array, iv: Uint8Array, ciphertex
 /** One block of 16 bytes. ECB is safe here because there is no second block: AES serves as a pseudo-random function. */
 export const aesEncryptBlock = (key: Uint8Array, block: Uint8Array): Uint8Array =>
   createCipheriv('aes-128-ecb', createSecretKey(key), null).setAutoPadding(false).update(block)
+
+/**
+ * AES-256-CTR, which encrypts and decrypts alike; the result is as long as `bytes`. `key` 32 bytes; `iv` 16 bytes, all of it a
+ * big-endian counter. No (key, iv) may serve two plaintexts.
+ */
+export const aesCtr = (key: Uint8Array, iv: Uint8Array, bytes: Uint8Array): Uint8Array =>
+  createCipheriv('aes-256-ctr', createSecretKey(key), iv).update(bytes)

@@ -1,6 +1,7 @@
-// ANSI X9.63 key derivation with SHA-256 (SEC 1 §3.6.1).
+// Key derivation: ANSI X9.63 with SHA-256 (SEC 1 §3.6.1), HKDF with SHA-384 (RFC 5869).
 import { concat, u32 } from '../lib/bytes.ts'
 import { sha256 } from './hash.ts'
+import { hmacSha384 } from './hmac.ts'
 
 /** First `length` bytes of SHA-256(Z ‖ u32(1) ‖ info) ‖ SHA-256(Z ‖ u32(2) ‖ info) ‖ ... */
 export function deriveX963(z: Uint8Array, info: Uint8Array, length: number): Uint8Array {
@@ -9,4 +10,19 @@ export function deriveX963(z: Uint8Array, info: Uint8Array, length: number): Uin
   return concat(...blocks).subarray(0, length)
 }
 
+/** HKDF-Extract with SHA-384 (RFC 5869 §2.2), 48 bytes. An empty salt stands for 48 zero bytes. */
+export const hkdfExtract = (salt: Uint8Array, ikm: Uint8Array): Uint8Array => hmacSha384(salt, ikm)
+
+/** HKDF-Expand with SHA-384 (RFC 5869 §2.3): the first `length` bytes of T(1) ‖ T(2) ‖ ... */
+export function hkdfExpand(prk: Uint8Array, info: Uint8Array, length: number): Uint8Array {
+  const blocks: Uint8Array[] = []
+  let previous = new Uint8Array(0)
+  for (let counter = 1; (counter - 1) * HKDF_HASH_LENGTH < length; counter += 1) {
+    previous = Uint8Array.from(hmacSha384(prk, concat(previous, info, Uint8Array.of(counter))))
+    blocks.push(previous)
+  }
+  return concat(...blocks).subarray(0, length)
+}
+
 const HASH_LENGTH = 32
+const HKDF_HASH_LENGTH = 48

@@ -1,11 +1,20 @@
 // EC key pairs and points (SEC 1 §2.3, RFC 5480, RFC 5208). One table row a curve.
-import { createECDH, createPrivateKey, createPublicKey, ECDH, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import {
+  createECDH,
+  createPrivateKey,
+  createPublicKey,
+  ECDH,
+  generateKeyPair as generate,
+  generateKeyPairSync,
+  type KeyObject,
+} from 'node:crypto'
+import { inPool } from './pool.ts'
 
 export type Curve = keyof typeof CURVES
 
 export interface KeyPair {
   readonly privateKey: KeyObject
-  /** Uncompressed point: 65 bytes on P-256. */
+  /** Uncompressed point: 65 bytes on P-256, 97 on P-384. */
   readonly publicKey: Uint8Array
 }
 
@@ -15,6 +24,14 @@ export function generateKeyPair(curve: Curve): KeyPair {
   return { privateKey, publicKey: exportPoint(publicKey, curve) }
 }
 
+/** A fresh key pair, made in a thread of the pool: for P-384, half a millisecond. */
+export async function generateKeyPairInPool(curve: Curve): Promise<KeyPair> {
+  const privateKey = await inPool<KeyObject>((done) =>
+    generate('ec', { namedCurve: CURVES[curve].opensslName }, (error, _, key) => done(error, key)),
+  )
+  return { privateKey, publicKey: publicKeyOf(curve, privateKey) }
+}
+
 /** PKCS#8 DER. */
 export const exportPrivateKey = (key: KeyObject): Uint8Array => key.export({ format: 'der', type: 'pkcs8' })
 
@@ -22,7 +39,7 @@ export const exportPrivateKey = (key: KeyObject): Uint8Array => key.export({ for
 export const importPrivateKey = (pkcs8: Uint8Array): KeyObject =>
   createPrivateKey({ key: asBuffer(pkcs8), format: 'der', type: 'pkcs8' })
 
-/** The key of a big-endian scalar, 32 bytes on P-256; throws when the length or the value is out of range. */
+/** The key of a big-endian scalar, 32 bytes on P-256, 48 on P-384; throws when the length or the value is out of range. */
 export function privateKeyFromScalar(curve: Curve, scalar: Uint8Array): KeyObject {
   const { coordinateLength, opensslName, algorithm } = CURVES[curve]
   if (scalar.length !== coordinateLength) throw new RangeError(`a scalar on ${curve} has ${coordinateLength} bytes`)
@@ -33,11 +50,11 @@ export function privateKeyFromScalar(curve: Curve, scalar: Uint8Array): KeyObjec
   return importPrivateKey(der(SEQUENCE, der(INTEGER, Buffer.of(0)), algorithm, der(OCTET_STRING, ecPrivateKey)))
 }
 
-/** The public half of a private key: uncompressed point, 65 bytes on P-256. */
+/** The public half of a private key: uncompressed point, 65 bytes on P-256, 97 on P-384. */
 export const publicKeyOf = (curve: Curve, privateKey: KeyObject): Uint8Array => exportPoint(createPublicKey(privateKey), curve)
 
 /**
- * The uncompressed form of a point of 33 or 65 bytes (P-256) that starts with 02, 03 or 04. Undefined for any other form
+ * The uncompressed form of a point of 33 or 65 bytes (P-256), 49 or 97 (P-384) that starts with 02, 03 or 04. Undefined for any other form
  * (hybrid points and infinity included) and for a point that is not on the curve.
  */
 export function decodePoint(curve: Curve, point: Uint8Array): Uint8Array | undefined {
@@ -104,4 +121,5 @@ function describeCurve(opensslName: string, coordinateLength: number, oid: strin
 
 const CURVES = {
   'P-256': describeCurve('prime256v1', 32, '2a8648ce3d030107'),
+  'P-384': describeCurve('secp384r1', 48, '2b81040022'),
 } as const

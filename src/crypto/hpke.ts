@@ -1,0 +1,63 @@
+// HPKE (RFC 9180) as far as it exports secrets: DHKEM(P-384, HKDF-SHA384), base mode, HKDF-SHA384, no AEAD.
+import type { KeyObject } from 'node:crypto'
+import { concat, utf8 } from '../lib/bytes.ts'
+import { ecdhInPool } from './ecdh.ts'
+import { hkdfExpand, hkdfExtract } from './kdf.ts'
+import { type KeyPair, publicKeyFromPoint } from './key.ts'
+
+/** What Encap gives (RFC 9180 §4.1). */
+export interface DhEncapsulated {
+  /** The ephemeral public key, 97 bytes. */
+  readonly enc: Uint8Array
+  /** 48 bytes. */
+  readonly sharedSecret: Uint8Array
+}
+
+/**
+ * Encap with the ephemeral key given, which must be used once (RFC 9180 §4.1). `recipient`: uncompressed point, 97 bytes.
+ * Undefined when it is not on the curve.
+ */
+export async function encapDhkem(recipient: Uint8Array, ephemeral: KeyPair): Promise<DhEncapsulated | undefined> {
+  const publicKey = publicKeyFromPoint('P-384', recipient)
+  if (!publicKey) return undefined
+  const enc = ephemeral.publicKey
+  const dh = await ecdhInPool(ephemeral.privateKey, publicKey)
+  return { enc, sharedSecret: extractAndExpand(dh, concat(enc, recipient)) }
+}
+
+/** Decap (RFC 9180 §4.1), 48 bytes. `recipientPublicKey`: uncompressed point of the private key. Undefined for an invalid `enc`. */
+export async function decapDhkem(
+  enc: Uint8Array,
+  recipientPrivateKey: KeyObject,
+  recipientPublicKey: Uint8Array,
+): Promise<Uint8Array | undefined> {
+  const publicKey = publicKeyFromPoint('P-384', enc)
+  return publicKey && extractAndExpand(await ecdhInPool(recipientPrivateKey, publicKey), concat(enc, recipientPublicKey))
+}
+
+/** SetupBaseS or SetupBaseR and one Export of 48 bytes (RFC 9180 §5.1, §5.3). */
+export function exportSecret(sharedSecret: Uint8Array, info: Uint8Array, exporterContext: Uint8Array): Uint8Array {
+  const pskIdHash = labeledExtract(HPKE_SUITE, EMPTY, 'psk_id_hash', EMPTY)
+  const infoHash = labeledExtract(HPKE_SUITE, EMPTY, 'info_hash', info)
+  const secret = labeledExtract(HPKE_SUITE, sharedSecret, 'secret', EMPTY)
+  const exporterSecret = labeledExpand(HPKE_SUITE, secret, 'exp', concat(MODE_BASE, pskIdHash, infoHash))
+  return labeledExpand(HPKE_SUITE, exporterSecret, 'sec', exporterContext)
+}
+
+const extractAndExpand = (dh: Uint8Array, kemContext: Uint8Array): Uint8Array =>
+  labeledExpand(KEM_SUITE, labeledExtract(KEM_SUITE, EMPTY, 'eae_prk', dh), 'shared_secret', kemContext)
+
+// RFC 9180 §4, LabeledExtract and LabeledExpand; everything that is expanded here has 48 bytes.
+const labeledExtract = (suite: Uint8Array, salt: Uint8Array, label: string, ikm: Uint8Array): Uint8Array =>
+  hkdfExtract(salt, concat(VERSION_LABEL, suite, utf8(label), ikm))
+
+const labeledExpand = (suite: Uint8Array, prk: Uint8Array, label: string, info: Uint8Array): Uint8Array =>
+  hkdfExpand(prk, concat(LENGTH_48, VERSION_LABEL, suite, utf8(label), info), 48)
+
+const EMPTY = new Uint8Array(0)
+const MODE_BASE = Uint8Array.of(0)
+const LENGTH_48 = Uint8Array.of(0, 48)
+const VERSION_LABEL = utf8('HPKE-v1')
+// KEM 0x0011, KDF 0x0002, AEAD 0xFFFF (RFC 9180 §7).
+const KEM_SUITE = concat(utf8('KEM'), Uint8Array.of(0x00, 0x11))
+const HPKE_SUITE = concat(utf8('HPKE'), Uint8Array.of(0x00, 0x11, 0x00, 0x02, 0xff, 0xff))

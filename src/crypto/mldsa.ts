@@ -1,0 +1,63 @@
+// ML-DSA (FIPS 204), pure mode with empty context. Public keys as SubjectPublicKeyInfo (RFC 5280 §4.1), private ones as seeds.
+import { createPrivateKey, createPublicKey, generateKeyPair as generate, type KeyObject, sign, verify } from 'node:crypto'
+import { equalPublic } from '../lib/bytes.ts'
+import { inPool } from './pool.ts'
+
+export type MlDsa = keyof typeof PARAMETER_SETS
+
+export interface MlDsaKeyPair {
+  readonly privateKey: KeyObject
+  /** SubjectPublicKeyInfo: 1974 bytes for ML-DSA-65, 2614 for ML-DSA-87. */
+  readonly publicKey: Uint8Array
+}
+
+/** A fresh key pair. */
+export async function generateMlDsaKeyPair(parameterSet: MlDsa): Promise<MlDsaKeyPair> {
+  const privateKey = await inPool<KeyObject>((done) =>
+    generate(PARAMETER_SETS[parameterSet].opensslName, undefined, (error, _, key) => done(error, key)),
+  )
+  return { privateKey, publicKey: mlDsaPublicKeyOf(privateKey) }
+}
+
+/** Signature of `message`: 3309 bytes for ML-DSA-65, 4627 for ML-DSA-87. Not deterministic. */
+export const mlDsaSign = (privateKey: KeyObject, message: Uint8Array): Promise<Uint8Array> =>
+  inPool((done) => sign(undefined, message, privateKey, done))
+
+/** Whether `signature` is one of `message`; false for bytes that are no signature at all. */
+export const mlDsaVerify = (publicKey: KeyObject, message: Uint8Array, signature: Uint8Array): Promise<boolean> =>
+  inPool((done) => verify(undefined, message, publicKey, signature, done))
+
+/** The key of a SubjectPublicKeyInfo of exactly this parameter set; undefined for any other header or length. */
+export function importMlDsaPublicKey(parameterSet: MlDsa, spki: Uint8Array): KeyObject | undefined {
+  const { header, keyLength } = PARAMETER_SETS[parameterSet]
+  if (spki.length !== header.length + keyLength || !equalPublic(spki.subarray(0, header.length), header)) return undefined
+  return createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' })
+}
+
+/** The public half of a private key as SubjectPublicKeyInfo. */
+export const mlDsaPublicKeyOf = (privateKey: KeyObject): Uint8Array =>
+  createPublicKey(privateKey).export({ format: 'der', type: 'spki' })
+
+/** ξ of FIPS 204 §6.1, 32 bytes: all that has to be kept of a private key. */
+export const exportMlDsaSeed = (privateKey: KeyObject): Uint8Array => privateKey.export({ format: 'raw-seed' })
+
+/** The private key of its seed (32 bytes); throws when it is none, because such bytes come from our own storage only. */
+export const importMlDsaSeed = (parameterSet: MlDsa, seed: Uint8Array): KeyObject =>
+  createPrivateKey({
+    key: Buffer.from(seed),
+    format: 'raw-seed',
+    asymmetricKeyType: PARAMETER_SETS[parameterSet].opensslName,
+  })
+
+const PARAMETER_SETS = {
+  'ML-DSA-65': {
+    opensslName: 'ml-dsa-65',
+    header: Buffer.from('308207b2300b0609608648016503040312038207a100', 'hex'),
+    keyLength: 1952,
+  },
+  'ML-DSA-87': {
+    opensslName: 'ml-dsa-87',
+    header: Buffer.from('30820a32300b060960864801650304031303820a2100', 'hex'),
+    keyLength: 2592,
+  },
+} as const
