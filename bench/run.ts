@@ -55,7 +55,7 @@ await measure('verify a wrong code over 20 counter values', () =>
 const applicationKey = b64(randomBytes(16))
 const scope = { version: '3.2', applicationKey, activationId: randomUUID() } as const
 const context: EnvelopeContext = { ...scope, scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/token/create' }
-const envelopeKeys = { applicationSecret, privateKey: server.privateKey, keyTransport: keys.keyTransport }
+const envelopeKeys = { applicationSecret, envelopeKey: server.privateKey, activationKeys: keys }
 const { envelope } = sealEnvelope(
   { ...scope, label: context.sharedInfo1, applicationSecret, keyTransport: keys.keyTransport, publicKey: server.publicKey },
   Buffer.from('{}'),

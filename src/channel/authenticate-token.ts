@@ -27,7 +27,9 @@ export async function authenticateByToken(
   const { recordKeys, settings, platform } = parts
   const token = await findToken(parts.db, header.tokenId)
   // An unknown token is checked against a secret that nobody knows, so that it takes the time of a known one.
-  const secret = token ? recordKeys.open(places.tokenSecret(token.tokenId), token.tokenSecret) : platform.randomBytes(16)
+  const secret = token
+    ? recordKeys.open(places.tokenSecret(token.tokenId), token.tokenSecret)
+    : platform.randomBytes(protocol.tokenSecretLength)
   const isRight = protocol.verifyTokenDigest(secret, header)
   const windowSeconds = protocol.hasShortTokenWindow(header.version)
     ? settings.requestWindowSeconds

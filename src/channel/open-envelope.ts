@@ -1,7 +1,7 @@
 // Opening an encrypted request (v3 §6.6, §7.4): version and scope, keys, window, MAC, decryption. Nothing is used up here.
 import type { KeyObject } from 'node:crypto'
 import { openPrivateKey, places } from '../domain/secrets.ts'
-import type { Envelope, EnvelopeContext, OpenedEnvelope, Protocol } from '../protocol/protocol.ts'
+import type { ActivationKeys, Envelope, EnvelopeContext, OpenedEnvelope, Protocol } from '../protocol/protocol.ts'
 import { findMasterKeyPair } from '../storage/applications.ts'
 import { type ActivationRow, findRequestParties, type RequestParties } from '../storage/activations.ts'
 import { findTemporaryKey } from '../storage/temporary-keys.ts'
@@ -39,12 +39,12 @@ export async function openRequest(parts: ChannelParts, protocol: Protocol, reque
   // Always computed, with decoy keys where the right ones are missing: see secrets.ts.
   const opened = envelope.open({
     applicationSecret: applicationSecretOf(parts.recordKeys, parts.decoy, parties.version),
-    privateKey: keys.privateKey ?? parts.decoy.privateKey,
-    keyTransport: keys.keyTransport ?? parts.decoy.activationKeys.keyTransport,
+    envelopeKey: keys.envelopeKey ?? parts.decoy.envelopeKey,
+    activationKeys: keys.activationKeys ?? parts.decoy.activationKeys,
   })
   if (parties.version === undefined) return refuse('application version unknown')
   if (isStateChecked && !parties.version.isSupported) return refuse('application version unsupported')
-  if (keys.privateKey === undefined) return refuse(keys.missing)
+  if (keys.envelopeKey === undefined) return refuse(keys.missing)
   if (opened === undefined) return refuse('wrong MAC or padding')
   if (context.scope === 'ACTIVATION_SCOPE' && !isUsable(parties, isStateChecked))
     return refuse('activation unknown, foreign or not active')
@@ -59,12 +59,12 @@ export async function openRequest(parts: ChannelParts, protocol: Protocol, reque
 }
 
 interface SelectedKeys {
-  readonly privateKey: KeyObject | undefined
-  readonly keyTransport: Uint8Array | undefined
+  readonly envelopeKey: KeyObject | undefined
+  readonly activationKeys: ActivationKeys | undefined
   readonly missing: string
 }
 
-/** The private key the version demands: temporary, server or master (v3 §6, table). */
+/** The key the version demands: temporary, server or master (v3 §6, table). */
 async function selectKeys(
   parts: ChannelParts,
   protocol: Protocol,
@@ -73,33 +73,35 @@ async function selectKeys(
 ): Promise<SelectedKeys> {
   const { context, envelope } = request
   const activation = isOwn(parties) ? parties.activation : undefined
-  const keyTransport = activationKeysOf(parts.recordKeys, protocol, activation)?.keyTransport
+  const activationKeys = activationKeysOf(parts.recordKeys, protocol, activation)
   if (envelope.temporaryKeyId !== undefined) {
     return {
-      privateKey: await findTemporaryPrivateKey(parts, context, envelope.temporaryKeyId),
-      keyTransport,
+      envelopeKey: await findTemporaryKeyOf(parts, protocol, context, envelope.temporaryKeyId),
+      activationKeys,
       missing: 'temporary key missing',
     }
   }
   if (context.scope === 'ACTIVATION_SCOPE') {
-    const privateKey = activation && serverPrivateKeyOf(parts.recordKeys, activation)
-    return { privateKey, keyTransport, missing: 'activation unknown or foreign' }
+    const envelopeKey = activation && serverPrivateKeyOf(parts.recordKeys, activation)
+    return { envelopeKey, activationKeys, missing: 'activation unknown or foreign' }
   }
   const pair = parties.version && (await findMasterKeyPair(parts.db, parties.version.applicationId))
-  const privateKey = pair && openPrivateKey(parts.recordKeys, places.masterPrivateKey(pair.masterKeyPairId), pair.privateKey)
-  return { privateKey, keyTransport: undefined, missing: 'application without master key' }
+  const envelopeKey = pair && openPrivateKey(parts.recordKeys, places.masterPrivateKey(pair.masterKeyPairId), pair.privateKey)
+  return { envelopeKey, activationKeys: undefined, missing: 'application without master key' }
 }
 
 /** A temporary key serves the application key and the activation it was made for, until it expires (v3 §7.4). */
-async function findTemporaryPrivateKey(
+async function findTemporaryKeyOf(
   parts: ChannelParts,
+  protocol: Protocol,
   context: EnvelopeContext,
   id: string,
 ): Promise<KeyObject | undefined> {
   const row = await findTemporaryKey(parts.db, id)
   if (row === undefined || row.expiresAt.getTime() <= parts.platform.now()) return undefined
   if (row.applicationKey !== context.applicationKey || row.activationId !== (context.activationId ?? null)) return undefined
-  return openPrivateKey(parts.recordKeys, places.temporaryPrivateKey(row.temporaryKeyId), row.privateKey)
+  const place = places.temporaryPrivateKey(row.temporaryKeyId)
+  return parts.recordKeys.openCached(place, row.privateKey, (stored) => ({ key: protocol.importEnvelopeKey(stored) })).key
 }
 
 const isOwn = ({ version, activation }: RequestParties): boolean =>

@@ -186,7 +186,7 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
       header,
       method: request.method,
       resourceId,
-      bodies: covers === 'plaintext' ? [required(opened, 'opened').plaintext] : coveredBodies(protocol, request),
+      bodies: covers === 'plaintext' ? [required(opened, 'opened').plaintext] : protocol.coveredBodies(request),
       isConfidential: endpoint.encrypt !== undefined,
       auditBody: shown === undefined ? undefined : utf8(JSON.stringify(shown)),
     }
@@ -225,10 +225,6 @@ function effectOf(state: State, { factors }: AuthorizationHeader): Effect<ErrorC
 function clientOf({ ip, headers }: DeviceRequest): Client {
   return { ip, userAgent: headers['user-agent']?.toString(), acceptLanguage: headers['accept-language']?.toString() }
 }
-
-/** The code covers the body, of a GET request the canonical query (v3 §10.1). */
-const coveredBodies = (protocol: Protocol, request: DeviceRequest): readonly Uint8Array[] =>
-  request.method === 'GET' ? protocol.canonicalQueryReadings(request.query) : [request.body]
 
 /** Version, key and activation come from the authorization header, else from the encryption header (v3 §5.3). */
 function findContext({ endpoint, protocol, headers, authorization, refusals }: State): EnvelopeContext {

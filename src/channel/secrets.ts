@@ -3,30 +3,31 @@
 // What a request names may not exist, belong to somebody else, or be in the wrong state. It is then checked against a decoy, keys
 // that nobody knows, so that unknown, foreign and wrong take the same steps and the same time and end in the same refusal.
 import type { KeyObject } from 'node:crypto'
-import { createKeyPair, openApplicationSecret, openPrivateKey, places } from '../domain/secrets.ts'
+import { openApplicationSecret, openPrivateKey, places } from '../domain/secrets.ts'
 import type { RecordKeys } from '../domain/record-keys.ts'
 import { toBase64 } from '../lib/base64.ts'
 import type { Platform } from '../lib/platform.ts'
-import type { ActivationKeys, Protocol } from '../protocol/protocol.ts'
+import type { ActivationKeys, DecoyKeys, Protocol } from '../protocol/protocol.ts'
 import type { ActivationRow, VersionRow } from '../storage/activations.ts'
 
 /** Keys of the process that open nothing. */
-export interface Decoy {
+export interface Decoy<Keys extends ActivationKeys = ActivationKeys> extends DecoyKeys<Keys> {
   readonly applicationSecret: string
-  readonly activationKeys: ActivationKeys
-  readonly privateKey: KeyObject
-  /** 16 bytes, opened as a real one is. */
+  /** Opened as a real one is. */
   readonly openCtrData: () => Uint8Array
 }
 
 /** Makes the decoy of this process. */
-export function createDecoy(protocol: Protocol, recordKeys: RecordKeys, platform: Platform): Decoy {
+export function createDecoy<Keys extends ActivationKeys>(
+  protocol: Protocol<Keys>,
+  recordKeys: RecordKeys,
+  platform: Platform,
+): Decoy<Keys> {
   const place = places.ctrData('decoy')
-  const sealed = recordKeys.seal(place, platform.randomBytes(16))
+  const sealed = recordKeys.seal(place, platform.randomBytes(protocol.ctrDataLength))
   return {
     applicationSecret: toBase64(platform.randomBytes(16)),
-    activationKeys: protocol.deriveActivationKeys(platform.randomBytes(16)),
-    privateKey: createKeyPair().privateKey,
+    ...protocol.createDecoyKeys((length) => platform.randomBytes(length)),
     openCtrData: () => recordKeys.open(place, sealed),
   }
 }
@@ -36,16 +37,16 @@ export const applicationSecretOf = (keys: RecordKeys, decoy: Decoy, version: Ver
   version === undefined ? decoy.applicationSecret : openApplicationSecret(keys, version)
 
 /** The derived keys of an activation that has exchanged keys under this protocol; undefined for any other. */
-export function activationKeysOf(
+export function activationKeysOf<Keys extends ActivationKeys>(
   keys: RecordKeys,
-  protocol: Protocol,
+  protocol: Protocol<Keys>,
   activation: ActivationRow | undefined,
-): ActivationKeys | undefined {
+): Keys | undefined {
   if (activation?.masterSecret == null || activation.protocolVersion !== protocol.activationVersion) return undefined
   return keys.openCached(places.masterSecret(activation.activationId), activation.masterSecret, protocol.deriveActivationKeys)
 }
 
-/** The hash-based counter of an activation, 16 bytes; undefined before the key exchange. */
+/** The hash-based counter of an activation; undefined before the key exchange. */
 export const ctrDataOf = (keys: RecordKeys, activation: ActivationRow | undefined): Uint8Array | undefined =>
   activation?.ctrData == null ? undefined : keys.open(places.ctrData(activation.activationId), activation.ctrData)
 

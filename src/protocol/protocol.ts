@@ -59,32 +59,45 @@ export interface EnvelopeContext {
   readonly activationId: string | undefined
 }
 
+/**
+ * Keys of one activation that codes, envelopes and status need; derived once and cached by the caller. Only the generation that
+ * derived them looks inside.
+ */
+export type ActivationKeys = object
+
 /** What the server needs to open an envelope. */
-export interface EnvelopeKeys {
-  /** Base64 text, as the protocol uses it (v3 §3.1). */
+export interface EnvelopeKeys<Keys extends ActivationKeys = ActivationKeys> {
+  /** Base64 text (v3 §3.1). */
   readonly applicationSecret: string
-  /** P-256: master, server or temporary key, as the version demands (v3 §6, table). */
-  readonly privateKey: KeyObject
-  /** KEY_TRANSPORT, 16 bytes; activation scope only. */
-  readonly keyTransport: Uint8Array | undefined
+  /**
+   * v3: a P-256 private key, master, server or temporary as the version demands (v3 §6, table). v4: the secret key
+   * KEY_TEMPORARY_SHARED_SECRET, 32 bytes (v4 §5.5).
+   */
+  readonly envelopeKey: KeyObject
+  /** Activation scope only. */
+  readonly activationKeys: Keys | undefined
 }
 
 /** A well-formed request envelope, not yet opened. */
-export interface Envelope {
+export interface Envelope<Keys extends ActivationKeys = ActivationKeys> {
   /** Present where the version demands a temporary key. */
   readonly temporaryKeyId: string | undefined
   /** Milliseconds; present where the version has replay protection. */
   readonly timestamp: number | undefined
-  /** Ephemeral key and nonce, the value that may be used once; undefined where the version has no replay protection (v3 §14). */
+  /**
+   * The value that may be used once: ephemeral key and nonce (v3 §14), key id and nonce (v4 §5.6). Undefined where the version has
+   * no replay protection.
+   */
   readonly uniqueValue: Uint8Array | undefined
   /** Checks the MAC in constant time, then decrypts. Undefined when the MAC or the padding is wrong. */
-  readonly open: (keys: EnvelopeKeys) => OpenedEnvelope | undefined
+  // Methods, here and below, take keys: of the generation that made them, which is not in the type of those who only pass them on.
+  open(keys: EnvelopeKeys<Keys>): OpenedEnvelope | undefined
 }
 
-/** An opened request envelope; one key serves the request and its answer (v3 §6.4). */
+/** An opened request envelope; one key serves the request and its answer (v3 §6.4, v4 §5.5). */
 export interface OpenedEnvelope {
   readonly plaintext: Uint8Array
-  /** The answer's envelope as a JSON value. `nonce`: 16 fresh bytes; `timestamp`: server time in ms. */
+  /** The answer's envelope as a JSON value. `nonce`: 16 fresh bytes, of use in v3 only; `timestamp`: server time in ms. */
   readonly seal: (plaintext: Uint8Array, answer: { nonce: Uint8Array; timestamp: number }) => Record<string, string | number>
 }
 
@@ -101,25 +114,17 @@ export interface SignedRequest {
   readonly applicationSecret: string
 }
 
-/** Keys of one activation that verification, encryption and status need; derived once and cached by the caller. */
-export interface ActivationKeys {
-  /** HMAC keys, 16 bytes each. */
-  readonly possession: KeyObject
-  readonly knowledge: KeyObject
-  readonly biometry: KeyObject
-  /** KEY_TRANSPORT, KEY_TRANSPORT_IV, KEY_TRANSPORT_CTR, KEY_ENCRYPTION_VAULT: 16 bytes each (v3 §3.2). */
-  readonly keyTransport: Uint8Array
-  readonly keyTransportIv: Uint8Array
-  readonly keyTransportCtr: Uint8Array
-  readonly keyEncryptionVault: Uint8Array
-}
-
-/** How far the hash-based counter moves when a code matched (v3 §9.1). */
+/** What changes when a code matched (v3 §9.1, v4 §7.4). */
 export interface CounterMove {
   /** i + 1 when the i-th value matched: what the numeric counter gains. */
   readonly steps: number
-  /** 16 bytes: the value after the one that matched. */
+  /** The value after the one that matched: 16 bytes in v3, 32 in v4. */
   readonly ctrData: Uint8Array
+  /**
+   * The secret of the activation as it is to be stored from now on, when the match settled which of two factor keys is good
+   * (v4 §7.5); absent when it stays.
+   */
+  readonly activationSecret?: Uint8Array
 }
 
 /** A code to verify. */
@@ -129,38 +134,62 @@ export interface CodeToVerify {
   readonly code: string
 }
 
-/** Fields of the status blob (v3 §9.3). */
-export interface ActivationStatus {
-  readonly state: 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
-  readonly counter: number
-  /** 16 bytes. */
-  readonly ctrData: Uint8Array
-  readonly failedAttempts: number
-  readonly maxFailedAttempts: number
-  readonly lookAhead: number
-  readonly upgradeVersion: number
+/** What a code of an HTTP request may cover. */
+export interface CoveredRequest {
+  /** Upper case. */
+  readonly method: string
+  /** Raw bytes, empty when there is no body. */
+  readonly body: Uint8Array
+  /** Raw query string without its question mark. */
+  readonly query: string | undefined
 }
 
-/** Claims of a temporary key request (v3 §7.1), its MAC not yet checked. */
-export interface TemporaryKeyRequest {
+/** Names of key agreements: EC_P256 is version 3, the others version 4 (v4 §2.1). */
+export type Algorithm = 'EC_P256' | 'EC_P384' | 'EC_P384_ML_L3' | 'EC_P384_ML_L5'
+
+/** Private keys that sign for an application or an activation. */
+export interface SigningKeys {
+  /** P-256 in v3, P-384 in v4. */
+  readonly ecdsa: KeyObject
+  /** ML-DSA-65 or ML-DSA-87, as the algorithm demands; only in the hybrid algorithms of v4 (v4 §3.2). */
+  readonly mldsa?: KeyObject
+}
+
+/** Claims of a temporary key request (v3 §7.1, v4 §4.1), its MAC not yet checked. */
+export interface TemporaryKeyRequest<Keys extends ActivationKeys = ActivationKeys> {
   readonly applicationKey: string
   readonly activationId: string | undefined
   readonly challenge: string
-  /** Checks the MAC in constant time. `keyTransport` (16 bytes) in activation scope. */
-  readonly verify: (applicationSecret: string, keyTransport: Uint8Array | undefined) => boolean
+  /** What the request wants; it must be allowed for the application and be the one of the activation (v4 §4.2). */
+  readonly algorithm: Algorithm
+  /** Checks the MAC in constant time. `activationKeys` in activation scope. */
+  verify(applicationSecret: string, activationKeys: Keys | undefined): boolean
+  /** Makes the key and its answer, to be called for a genuine request only. Undefined when the client's keys are not valid. */
+  readonly issue: (terms: TemporaryKeyTerms, signingKeys: SigningKeys) => Promise<TemporaryKey | undefined>
 }
 
-/** What the answer to a temporary key request says (v3 §7.2). */
-export interface TemporaryKeyAnswer {
+/** What a temporary key is issued under. */
+export interface TemporaryKeyTerms {
   readonly temporaryKeyId: string
-  readonly applicationKey: string
-  readonly activationId: string | undefined
-  readonly challenge: string
-  /** Uncompressed point, 65 bytes. */
-  readonly publicKey: Uint8Array
   /** Milliseconds. */
   readonly issuedAt: number
   readonly expiresAt: number
+  /** 32 fresh bytes, the salt of the shared secret (v4 §2.4). */
+  readonly salt: Uint8Array
+}
+
+/** A temporary key (v3 §7, v4 §4). */
+export interface TemporaryKey {
+  /** To be stored sealed; importEnvelopeKey reads it. */
+  readonly envelopeKey: Uint8Array
+  /** What the client gets: a compact JWS in v3, a JSON document in v4. */
+  readonly jwt: string
+}
+
+/** Keys that open nothing and verify nothing. */
+export interface DecoyKeys<Keys extends ActivationKeys = ActivationKeys> {
+  readonly activationKeys: Keys
+  readonly envelopeKey: KeyObject
 }
 
 /** What the QR code of an offline approval shows and carries (v3 §15.1). */
@@ -194,63 +223,48 @@ export interface OfflineMatch extends CounterMove {
   readonly signedData: Uint8Array
 }
 
-/** One generation of the protocol. */
-export interface Protocol {
+/** What the rest of pawl needs of a generation of the protocol, whichever it is. What only one has is imported from its folder. */
+export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
   /** Path element: /pa/v3, /pa/v4. */
-  readonly path: 'v3'
+  readonly path: 'v3' | 'v4'
   /** What an activation of this generation records as its version. */
   readonly activationVersion: number
+  /** Bytes of the hash-based counter: 16 (v3 §9.1), 32 (v4 §7.2). */
+  readonly ctrDataLength: number
+  /** Bytes of the secret of a new token: 16 (v3 §11.1), 32 (v4 §9.9). */
+  readonly tokenSecretLength: number
   readonly parseAuthorizationHeader: (value: string, schemes: readonly string[]) => AuthorizationHeader | undefined
   readonly parseTokenHeader: (value: string, schemes: readonly string[]) => TokenHeader | undefined
   readonly parseEncryptionHeader: (value: string, schemes: readonly string[]) => EncryptionHeader | undefined
-  /** Undefined when a member is missing, malformed, or not defined by the version (v3 §6.5). */
-  readonly parseEnvelope: (context: EnvelopeContext, json: unknown) => Envelope | undefined
-  /** What a code of a GET request may cover, in the order to try: the query, decoded, sorted and encoded again (v3 §10.4). */
-  readonly canonicalQueryReadings: (rawQuery: string | undefined) => readonly Uint8Array[]
-  /** The bytes a code covers, up to and including the application secret (v3 §10.1). */
+  /** Undefined when a member is missing, malformed, or not defined by the version (v3 §6.5, v4 §5.2). */
+  parseEnvelope(context: EnvelopeContext, json: unknown): Envelope<Keys> | undefined
+  /** The key that opens envelopes, as it was stored; throws when it is none, because such bytes come from our own storage only. */
+  readonly importEnvelopeKey: (stored: Uint8Array) => KeyObject
+  /** What a code may cover, in the order to try: the body, or the query, decoded, sorted and encoded again (v3 §10.4, v4 §7.1). */
+  readonly coveredBodies: (request: CoveredRequest) => readonly Uint8Array[]
+  /** The bytes a code covers, up to and including the application secret (v3 §10.1, v4 §7.1). */
   readonly signedData: (request: SignedRequest) => Uint8Array
-  /** Tries `lookAhead` counter values; undefined when none matches or the code has the wrong form (v3 §9.1, §10.3). */
-  readonly verifyAuthenticationCode: (
-    keys: ActivationKeys,
+  /** Tries `lookAhead` counter values; undefined when none matches or the code has the wrong form (v3 §9.1, v4 §7.4). */
+  verifyAuthenticationCode(
+    keys: Keys,
     ctrData: Uint8Array,
     signedData: Uint8Array,
     code: CodeToVerify,
     lookAhead: number,
-  ) => CounterMove | undefined
+  ): CounterMove | undefined
   readonly verifyTokenDigest: (tokenSecret: Uint8Array, header: TokenHeader) => boolean
   /** Version has replay protection and the short time window for tokens (v3 §14: 3.2 and newer). */
   readonly hasShortTokenWindow: (version: string) => boolean
-  /** KEY_MASTER_SECRET from the key exchange, 16 bytes (v3 §3.2). Undefined when the device's point is not valid. */
-  readonly agreeMasterSecret: (serverPrivateKey: KeyObject, devicePublicKey: Uint8Array) => Uint8Array | undefined
-  readonly deriveActivationKeys: (keyMasterSecret: Uint8Array) => ActivationKeys
-  /** Eight digits shown on both sides (v3 §4.3). Points of 33 or 65 bytes. */
-  readonly activationFingerprint: (devicePublicKey: Uint8Array, activationId: string, serverPublicKey: Uint8Array) => string
-  /**
-   * The encrypted status blob, 32 bytes (v3 §9.3, §9.4). With `challenge` and `nonce` (16 bytes each) the 3.1 form, without
-   * them the 3.0 form. `filler`: 32 random bytes, of which the form uses what it needs.
-   */
-  readonly encryptStatusBlob: (
-    keys: ActivationKeys,
-    status: ActivationStatus,
-    iv: { challenge: Uint8Array; nonce: Uint8Array } | undefined,
-    filler: Uint8Array,
-  ) => Uint8Array
+  /** From the stored secret of an activation: KEY_MASTER_SECRET (v3 §3.2), or KEY_ACTIVATION_SECRET and factor keys (v4 §3.1). */
+  readonly deriveActivationKeys: (activationSecret: Uint8Array) => Keys
+  readonly createDecoyKeys: (randomBytes: (length: number) => Uint8Array) => DecoyKeys<Keys>
   /** Undefined when the JWT does not parse or lacks a claim. */
-  readonly parseTemporaryKeyRequest: (jwt: string) => TemporaryKeyRequest | undefined
-  /** ES256, signed with the master key or KEY_SERVER_PRIVATE (v3 §7.2). */
-  readonly createTemporaryKeyAnswer: (answer: TemporaryKeyAnswer, signingKey: KeyObject) => Promise<string>
-  /** The text of the QR code for one activation, which proves itself by a key of that activation (v3 §15.1). */
-  readonly createPersonalizedPayload: (
+  parseTemporaryKeyRequest(jwt: string): TemporaryKeyRequest<Keys> | undefined
+  /** The text of the QR code for one activation, which proves itself by a key of that activation (v3 §15.1, v4 §11.2). */
+  createPersonalizedPayload(
     payload: PersonalizedPayload,
-    own: { readonly keys: ActivationKeys; readonly serverPrivateKey: KeyObject },
-  ) => string
-  /** Tries every candidate TOTP, counter value and allowed factor combination: one attempt (v3 §15.2). */
-  readonly verifyOfflineOtp: (
-    keys: ActivationKeys,
-    ctrData: Uint8Array,
-    otp: OfflineOtp,
-    lookAhead: number,
-  ) => OfflineMatch | undefined
-  /** AES-CBC(KEY_TRANSPORT, zero IV, KEY_ENCRYPTION_VAULT), 32 bytes (v3 §12). */
-  readonly encryptVaultKey: (keys: ActivationKeys) => Uint8Array
+    own: { readonly keys: Keys; readonly serverPrivateKey: KeyObject },
+  ): string
+  /** Tries every candidate TOTP, counter value and allowed factor combination: one attempt (v3 §15.2, v4 §11.1). */
+  verifyOfflineOtp(keys: Keys, ctrData: Uint8Array, otp: OfflineOtp, lookAhead: number): OfflineMatch | undefined
 }

@@ -7,7 +7,7 @@ import { privateKeyFromScalar, publicKeyFromPoint, publicKeyOf } from '../../src
 import { decideAuthentication } from '../../src/domain/authentication.ts'
 import { parseBase64, toBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
-import type { ActivationKeys, Factors } from '../../src/protocol/protocol.ts'
+import type { Factors } from '../../src/protocol/protocol.ts'
 import {
   composeBaseString,
   composeSignedData,
@@ -17,9 +17,14 @@ import {
   toDecimalCode,
 } from '../../src/protocol/v3/authentication-code.ts'
 import { canonicalizeQuery } from '../../src/protocol/v3/canonical-query.ts'
-import { agreeMasterSecret, advanceCounter, deriveActivationKeys } from '../../src/protocol/v3/key-schedule.ts'
+import {
+  type ActivationKeys,
+  agreeMasterSecret,
+  advanceCounter,
+  deriveActivationKeys,
+} from '../../src/protocol/v3/key-schedule.ts'
 import { v3 } from '../../src/protocol/v3/index.ts'
-import { deriveRequestKey } from '../../src/protocol/v3/temporary-key.ts'
+import { createTemporaryKeyAnswer, deriveRequestKey, parseTemporaryKeyRequest } from '../../src/protocol/v3/temporary-key.ts'
 import { computeTokenDigest } from '../../src/protocol/v3/token-digest.ts'
 import { capabilitiesOf } from '../../src/protocol/v3/versions.ts'
 import { bytes, type Handler, has, integer, isMembers, list, type Members, members, optional, text, toText } from './vector.ts'
@@ -141,10 +146,10 @@ const temporaryKeyRequest: Handler = ({ input }) => {
   const jwt = text(input, 'jwt')
   const secret = text(input, 'applicationSecret')
   const keyTransport = optional(bytes, input, 'transportKey')
-  const request = v3.parseTemporaryKeyRequest(jwt)
+  const request = parseTemporaryKeyRequest(jwt)
   const isForUs =
     request?.applicationKey === text(input, 'applicationKey') && request.activationId === optional(text, input, 'activationId')
-  if (!request || !isForUs || !request.verify(secret, keyTransport)) return { valid: false }
+  if (!request || !isForUs || !request.verify(secret, keyTransport && { keyTransport })) return { valid: false }
   const { applicationKey, activationId, challenge } = request
   const known = { applicationKey, challenge, ...(activationId === undefined ? {} : { activationId }) }
   return { valid: true, hmacKey: deriveRequestKey(secret, keyTransport), claims: { ...decodeJwt(jwt), ...known } }
@@ -171,7 +176,7 @@ const temporaryKeyResponse: Handler = async ({ input }) => {
     issuedAt: integer(claims, 'iat_ms'),
     expiresAt: integer(claims, 'exp_ms'),
   }
-  const ours = await v3.createTemporaryKeyAnswer(answer, privateKeyFromScalar('P-256', bytes(input, 'signingKey')))
+  const ours = await createTemporaryKeyAnswer(answer, privateKeyFromScalar('P-256', bytes(input, 'signingKey')))
   return readJws(ours, verificationKey)
 }
 

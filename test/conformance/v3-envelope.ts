@@ -2,7 +2,7 @@
 import { expect } from 'vitest'
 import { ecdh } from '../../src/crypto/ecdh.ts'
 import { privateKeyFromScalar, publicKeyFromPoint } from '../../src/crypto/key.ts'
-import type { EnvelopeContext, EnvelopeKeys } from '../../src/protocol/protocol.ts'
+import type { EnvelopeContext } from '../../src/protocol/protocol.ts'
 import {
   deriveAssociatedData,
   deriveEnvelopeKey,
@@ -10,6 +10,7 @@ import {
   deriveSharedInfo1,
   deriveSharedInfo2,
   deriveSharedInfo2Base,
+  type EnvelopeSecrets,
   openEnvelope,
   parseMembers,
 } from '../../src/protocol/v3/envelope.ts'
@@ -25,7 +26,7 @@ export const envelopeFamilies: Readonly<Record<string, Handler>> = {
   'ecies-negative': ({ input }) => {
     const envelope = parseRequest(input)
     const isForOurKey = envelope?.temporaryKeyId === optional(text, input, 'temporaryKeyId')
-    const opened = isForOurKey ? envelope?.open(readKeys(input)) : undefined
+    const opened = isForOurKey ? openWith(input, envelope) : undefined
     return { valid: opened !== undefined, requestPlaintext: opened?.plaintext }
   },
   'public-ecies-application': openWithEnvelopeKey,
@@ -34,16 +35,16 @@ export const envelopeFamilies: Readonly<Record<string, Handler>> = {
 
 function exchangeEnvelopes({ input }: { input: Members }): Members {
   const context = readContext(input)
-  const keys = readKeys(input)
+  const keys = readSecrets(input)
   const request = parseRequestMembers(input)
   const envelope = parseRequest(input)
   expect(envelope?.temporaryKeyId).toBe(optional(text, input, 'temporaryKeyId'))
-  const opened = envelope?.open(keys)
+  const opened = openWith(input, envelope)
   if (!opened) throw new Error('the request does not open')
 
   const ephemeralKey = publicKeyFromPoint('P-256', request.ephemeralPublicKey)
   const sharedInfo1 = deriveSharedInfo1(context)
-  const envelopeKey = deriveEnvelopeKey(keys.privateKey, sharedInfo1, request.ephemeralPublicKey)
+  const envelopeKey = deriveEnvelopeKey(readPrivateKey(input), sharedInfo1, request.ephemeralPublicKey)
   if (!ephemeralKey || !envelopeKey) throw new Error('the ephemeral key is not valid')
   const sharedInfo2Base = deriveSharedInfo2Base(context, keys)
   const associatedData = deriveAssociatedData(context, request.temporaryKeyId)
@@ -53,7 +54,7 @@ function exchangeEnvelopes({ input }: { input: Members }): Members {
     sharedInfo1,
     sharedInfo2Base,
     associatedData,
-    sharedSecret: ecdh(keys.privateKey, ephemeralKey),
+    sharedSecret: ecdh(readPrivateKey(input), ephemeralKey),
     envelopeKey,
     requestIv: deriveIv(envelopeKey, request.nonce),
     requestSharedInfo2: deriveSharedInfo2(sharedInfo2Base, associatedData, requestParts),
@@ -66,7 +67,7 @@ function exchangeEnvelopes({ input }: { input: Members }): Members {
 
 function openWithEnvelopeKey({ input }: { input: Members }): Members {
   const context = readContext(input)
-  const keys = readSymmetricKeys(input)
+  const keys = readSecrets(input)
   const opened = openEnvelope(context, parseRequestMembers(input), keys, bytes(input, 'envelopeKey'))
   return {
     sharedInfo2Base: deriveSharedInfo2Base(context, keys),
@@ -97,12 +98,15 @@ function readContext(input: Members): EnvelopeContext {
   }
 }
 
-const readKeys = (input: Members): EnvelopeKeys => ({
-  ...readSymmetricKeys(input),
-  privateKey: privateKeyFromScalar('P-256', bytes(input, 'serverPrivateKey')),
-})
+function openWith(input: Members, envelope: ReturnType<typeof parseRequest>) {
+  const { applicationSecret, keyTransport } = readSecrets(input)
+  const activationKeys = keyTransport && { keyTransport }
+  return envelope?.open({ applicationSecret, envelopeKey: readPrivateKey(input), activationKeys })
+}
 
-const readSymmetricKeys = (input: Members): Omit<EnvelopeKeys, 'privateKey'> => ({
+const readPrivateKey = (input: Members) => privateKeyFromScalar('P-256', bytes(input, 'serverPrivateKey'))
+
+const readSecrets = (input: Members): EnvelopeSecrets => ({
   applicationSecret: text(input, 'applicationSecret'),
   keyTransport: optional(bytes, input, 'transportKey'),
 })

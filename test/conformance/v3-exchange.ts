@@ -59,8 +59,8 @@ function openLayer(input: Members, { version, applicationKey }: EncryptionHeader
   const privateKey = bytes(input, has(input, 'temporaryPrivateKey') ? 'temporaryPrivateKey' : 'masterPrivateKey')
   const opened = envelope?.open({
     applicationSecret: text(input, 'applicationSecret'),
-    privateKey: privateKeyFromScalar('P-256', privateKey),
-    keyTransport: undefined,
+    envelopeKey: privateKeyFromScalar('P-256', privateKey),
+    activationKeys: undefined,
   })
   if (!opened) throw new Error(`the layer of ${sharedInfo1} does not open`)
   return opened
@@ -90,8 +90,8 @@ const endpointExchange: Handler = ({ input, group = '' }) => {
   const privateKey = bytes(input, has(input, 'temporaryPrivateKey') ? 'temporaryPrivateKey' : 'serverPrivateKey')
   const opened = envelope?.open({
     applicationSecret: text(input, 'applicationSecret'),
-    privateKey: privateKeyFromScalar('P-256', privateKey),
-    keyTransport: keys.keyTransport,
+    envelopeKey: privateKeyFromScalar('P-256', privateKey),
+    activationKeys: keys,
   })
   if (!opened) throw new Error('the request does not open')
 

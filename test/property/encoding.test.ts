@@ -53,7 +53,7 @@ describe('the request of a temporary key', () => {
         const request = parseTemporaryKeyRequest(makeJwt({ applicationKey, challenge, ...others }))
         expect(request).toMatchObject({ applicationKey, challenge, activationId: undefined })
         expect(request?.verify(toBase64(secret), undefined)).toBe(true)
-        expect(request?.verify(toBase64(secret), keyTransport)).toBe(false)
+        expect(request?.verify(toBase64(secret), { keyTransport })).toBe(false)
         expect(request?.verify(toBase64(keyTransport), undefined)).toBe(false)
       }),
     )
@@ -62,10 +62,10 @@ describe('the request of a temporary key', () => {
   test('the activation claim decides the scope of the key', () => {
     const inActivationScope = { ...claims, activationId: 'a5a49895-c0cf-4d5b-bcd3-943413d2c688' }
     const request = parseTemporaryKeyRequest(makeJwt(inActivationScope, { key: Buffer.from(kdfInternal(keyTransport, secret)) }))
-    expect(request?.verify(toBase64(secret), keyTransport)).toBe(true)
-    expect(request?.verify(toBase64(secret), Buffer.alloc(16))).toBe(false)
+    expect(request?.verify(toBase64(secret), { keyTransport })).toBe(true)
+    expect(request?.verify(toBase64(secret), { keyTransport: Buffer.alloc(16) })).toBe(false)
     const madeForApplication = parseTemporaryKeyRequest(makeJwt(inActivationScope))
-    expect(madeForApplication?.verify(toBase64(secret), keyTransport)).toBe(false)
+    expect(madeForApplication?.verify(toBase64(secret), { keyTransport })).toBe(false)
     expect(madeForApplication?.verify(toBase64(secret), undefined)).toBe(false)
   })
 

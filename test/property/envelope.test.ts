@@ -39,7 +39,8 @@ function prepare(version: PhoneVersion, isActivationScope: boolean) {
     temporaryKeyId: '52f54f6b-6fb6-4029-a840-76236dfd1c40',
     ...(isActivationScope && { activationId: ACTIVATION_ID, keyTransport }),
   }
-  const keys = { applicationSecret, privateKey: server.privateKey, keyTransport: isActivationScope ? keyTransport : undefined }
+  const activationKeys = isActivationScope ? { keyTransport } : undefined
+  const keys = { applicationSecret, envelopeKey: server.privateKey, activationKeys }
   return { context, phone, keys }
 }
 

@@ -3,7 +3,8 @@ import type { DirectActivationParts } from '../../domain/direct-activation.ts'
 import type { UserInfoParts } from '../../domain/user-info.ts'
 import { declareEndpoint } from '../../channel/endpoint.ts'
 import type { ChannelParts, ChannelSettings } from '../../channel/parts.ts'
-import type { Protocol } from '../../protocol/protocol.ts'
+import type { Decoy } from '../../channel/secrets.ts'
+import type { ActivationKeys, ProtocolV3 } from '../../protocol/v3/index.ts'
 
 export type DeviceSettings = ChannelSettings &
   DirectActivationParts['settings'] & {
@@ -15,7 +16,8 @@ export type DeviceSettings = ChannelSettings &
 
 export interface DeviceParts extends ChannelParts, DirectActivationParts, UserInfoParts {
   readonly settings: DeviceSettings
-  readonly protocol: Protocol
+  readonly protocol: ProtocolV3
+  readonly decoy: Decoy<ActivationKeys>
 }
 
 /** Declares an endpoint of the device API. */

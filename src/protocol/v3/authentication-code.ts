@@ -3,8 +3,8 @@ import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hmac.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { concat, equalConstantTime, utf8 } from '../../lib/bytes.ts'
-import type { ActivationKeys, CodeToVerify, CounterMove, Factors, SignedRequest } from '../protocol.ts'
-import { advanceCounter } from './key-schedule.ts'
+import type { CodeToVerify, CounterMove, Factors, SignedRequest } from '../protocol.ts'
+import { type ActivationKeys, advanceCounter } from './key-schedule.ts'
 import { capabilitiesOf } from './versions.ts'
 
 /** The bytes a code covers: base string, `&`, application secret as text (v3 §10.1). */

@@ -8,9 +8,9 @@ import { deriveX963 } from '../../crypto/kdf.ts'
 import { hasPointForm, publicKeyFromPoint } from '../../crypto/key.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { concat, equalConstantTime, u64, utf8 } from '../../lib/bytes.ts'
-import type { Envelope, EnvelopeContext, EnvelopeKeys, OpenedEnvelope } from '../protocol.ts'
+import type { Envelope, EnvelopeContext, OpenedEnvelope } from '../protocol.ts'
 import { parseUuid } from './identifier.ts'
-import { concatWithSizes, kdfInternal } from './key-schedule.ts'
+import { type ActivationKeys, concatWithSizes, kdfInternal } from './key-schedule.ts'
 import { type Capabilities, capabilitiesOf } from './versions.ts'
 
 /** Members of a request envelope, decoded. */
@@ -26,8 +26,19 @@ export interface RequestMembers {
   readonly temporaryKeyId: string | undefined
 }
 
+/** What enters sharedInfo2 (v3 §6.3). */
+export interface EnvelopeSecrets {
+  /** Base64 text, as the protocol uses it (v3 §3.1). */
+  readonly applicationSecret: string
+  /** KEY_TRANSPORT, 16 bytes; activation scope only. */
+  readonly keyTransport: Uint8Array | undefined
+}
+
 /** Undefined when a member is missing, malformed, or not defined by the version (v3 §6.5). */
-export function parseEnvelope(context: EnvelopeContext, json: unknown): Envelope | undefined {
+export function parseEnvelope(
+  context: EnvelopeContext,
+  json: unknown,
+): Envelope<Pick<ActivationKeys, 'keyTransport'>> | undefined {
   const capabilities = capabilitiesOf(context.version)
   const members = capabilities && parseMembers(capabilities, json)
   if (!members) return undefined
@@ -36,9 +47,10 @@ export function parseEnvelope(context: EnvelopeContext, json: unknown): Envelope
     temporaryKeyId,
     timestamp,
     uniqueValue: timestamp !== undefined && nonce ? concat(ephemeralPublicKey, nonce) : undefined,
-    open: (keys) => {
-      const envelopeKey = deriveEnvelopeKey(keys.privateKey, deriveSharedInfo1(context), ephemeralPublicKey)
-      return envelopeKey && openEnvelope(context, members, keys, envelopeKey)
+    open: ({ applicationSecret, envelopeKey: privateKey, activationKeys }) => {
+      const envelopeKey = deriveEnvelopeKey(privateKey, deriveSharedInfo1(context), ephemeralPublicKey)
+      const secrets = { applicationSecret, keyTransport: activationKeys?.keyTransport }
+      return envelopeKey && openEnvelope(context, members, secrets, envelopeKey)
     },
   }
 }
@@ -57,11 +69,11 @@ export function deriveEnvelopeKey(
 export function openEnvelope(
   context: EnvelopeContext,
   members: RequestMembers,
-  keys: Omit<EnvelopeKeys, 'privateKey'>,
+  secrets: EnvelopeSecrets,
   envelopeKey: Uint8Array,
 ): OpenedEnvelope | undefined {
   const { ephemeralPublicKey, encryptedData, nonce, timestamp, temporaryKeyId } = members
-  const base = deriveSharedInfo2Base(context, keys)
+  const base = deriveSharedInfo2Base(context, secrets)
   const associatedData = deriveAssociatedData(context, temporaryKeyId)
   const bind = (parts: { nonce: Uint8Array | undefined; timestamp: number | undefined; ephemeralKey: Uint8Array | undefined }) =>
     deriveSharedInfo2(base, associatedData, parts)
@@ -92,7 +104,7 @@ export const deriveSharedInfo1 = ({ version, sharedInfo1 }: EnvelopeContext): Ui
 /** base of sharedInfo2, 32 bytes. In both scopes over the Base64 text of the application secret (v3 §3.1, §6.3). */
 export const deriveSharedInfo2Base = (
   { scope }: EnvelopeContext,
-  { applicationSecret, keyTransport }: Omit<EnvelopeKeys, 'privateKey'>,
+  { applicationSecret, keyTransport }: EnvelopeSecrets,
 ): Uint8Array => {
   if (scope === 'APPLICATION_SCOPE') return sha256(utf8(applicationSecret))
   if (!keyTransport) throw new TypeError('an envelope in activation scope needs KEY_TRANSPORT')

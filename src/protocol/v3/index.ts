@@ -1,36 +1,59 @@
 // Generation 3 of the protocol as the rest of pawl sees it. A list; nothing is computed here.
 import type { Protocol } from '../protocol.ts'
 import { composeSignedData, verifyAuthenticationCode } from './authentication-code.ts'
-import { canonicalQueryReadings } from './canonical-query.ts'
+import { coveredBodies } from './canonical-query.ts'
 import { parseEnvelope } from './envelope.ts'
 import { activationFingerprint } from './fingerprint.ts'
 import { parseAuthorizationHeader, parseEncryptionHeader, parseTokenHeader } from './header.ts'
-import { agreeMasterSecret, deriveActivationKeys, encryptVaultKey } from './key-schedule.ts'
+import {
+  type ActivationKeys,
+  agreeMasterSecret,
+  createDecoyKeys,
+  deriveActivationKeys,
+  encryptVaultKey,
+  importEnvelopeKey,
+} from './key-schedule.ts'
 import { encryptStatusBlob } from './status-blob.ts'
 import { createPersonalizedPayload, verifyOfflineOtp } from './offline.ts'
-import { createTemporaryKeyAnswer, parseTemporaryKeyRequest } from './temporary-key.ts'
+import { parseTemporaryKeyRequest } from './temporary-key.ts'
 import { hasShortTokenWindow, verifyTokenDigest } from './token-digest.ts'
 
-/** Versions 3.0 to 3.3. */
-export const v3: Protocol = {
+/** Versions 3.0 to 3.3, with what only v3 has. */
+export interface ProtocolV3 extends Protocol<ActivationKeys> {
+  /** KEY_MASTER_SECRET from the key exchange, 16 bytes (v3 §3.2). Undefined when the device's point is not valid. */
+  readonly agreeMasterSecret: typeof agreeMasterSecret
+  /** Eight digits shown on both sides (v3 §4.3). */
+  readonly activationFingerprint: typeof activationFingerprint
+  /** The encrypted status blob, 32 bytes (v3 §9.3, §9.4). */
+  readonly encryptStatusBlob: typeof encryptStatusBlob
+  /** AES-CBC(KEY_TRANSPORT, zero IV, KEY_ENCRYPTION_VAULT), 32 bytes (v3 §12). */
+  readonly encryptVaultKey: typeof encryptVaultKey
+}
+
+export const v3: ProtocolV3 = {
   path: 'v3',
   activationVersion: 3,
+  ctrDataLength: 16,
+  tokenSecretLength: 16,
   parseAuthorizationHeader,
   parseTokenHeader,
   parseEncryptionHeader,
   parseEnvelope,
-  canonicalQueryReadings,
+  importEnvelopeKey,
+  coveredBodies,
   signedData: composeSignedData,
   verifyAuthenticationCode,
   verifyTokenDigest,
   hasShortTokenWindow,
-  agreeMasterSecret,
   deriveActivationKeys,
-  activationFingerprint,
-  encryptStatusBlob,
+  createDecoyKeys,
   parseTemporaryKeyRequest,
-  createTemporaryKeyAnswer,
-  encryptVaultKey,
   createPersonalizedPayload,
   verifyOfflineOtp,
+  agreeMasterSecret,
+  activationFingerprint,
+  encryptStatusBlob,
+  encryptVaultKey,
 }
+
+export type { ActivationKeys } from './key-schedule.ts'

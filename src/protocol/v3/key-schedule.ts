@@ -4,9 +4,22 @@ import { aesCbcEncrypt, aesEncryptBlock } from '../../crypto/aes.ts'
 import { ecdh } from '../../crypto/ecdh.ts'
 import { sha256 } from '../../crypto/hash.ts'
 import { hmac, importHmacKey } from '../../crypto/hmac.ts'
-import { publicKeyFromPoint } from '../../crypto/key.ts'
+import { generateKeyPair, importPrivateKey, publicKeyFromPoint } from '../../crypto/key.ts'
 import { concat, u32 } from '../../lib/bytes.ts'
-import type { ActivationKeys } from '../protocol.ts'
+import type { DecoyKeys } from '../protocol.ts'
+
+/** Keys of one activation (v3 §3.2). */
+export interface ActivationKeys {
+  /** HMAC keys, 16 bytes each. */
+  readonly possession: KeyObject
+  readonly knowledge: KeyObject
+  readonly biometry: KeyObject
+  /** KEY_TRANSPORT, KEY_TRANSPORT_IV, KEY_TRANSPORT_CTR, KEY_ENCRYPTION_VAULT: 16 bytes each. */
+  readonly keyTransport: Uint8Array
+  readonly keyTransportIv: Uint8Array
+  readonly keyTransportCtr: Uint8Array
+  readonly keyEncryptionVault: Uint8Array
+}
 
 /** KEY_MASTER_SECRET = DH16(KEY_SERVER_PRIVATE, KEY_DEVICE_PUBLIC), 16 bytes; undefined for an invalid point (v3 §3.2). */
 export function agreeMasterSecret(serverPrivateKey: KeyObject, devicePublicKey: Uint8Array): Uint8Array | undefined {
@@ -27,6 +40,15 @@ export function deriveActivationKeys(keyMasterSecret: Uint8Array): ActivationKey
     keyTransportCtr: kdf(keyTransport, 4000),
   }
 }
+
+/** Keys that open nothing and verify nothing. */
+export const createDecoyKeys = (randomBytes: (length: number) => Uint8Array): DecoyKeys<ActivationKeys> => ({
+  activationKeys: deriveActivationKeys(randomBytes(16)),
+  envelopeKey: generateKeyPair('P-256').privateKey,
+})
+
+/** A temporary private key as it was stored, PKCS#8. */
+export const importEnvelopeKey = (stored: Uint8Array): KeyObject => importPrivateKey(stored)
 
 /**
  * AES-CBC(KEY_TRANSPORT, zero IV, KEY_ENCRYPTION_VAULT), 32 bytes (v3 §12). The IV is fixed because KEY_TRANSPORT encrypts

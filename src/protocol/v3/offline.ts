@@ -3,8 +3,9 @@ import type { KeyObject } from 'node:crypto'
 import { ecdsaSign } from '../../crypto/ecdsa.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
-import type { ActivationKeys, Factors, OfflineMatch, OfflineOtp, PersonalizedPayload } from '../protocol.ts'
+import type { Factors, OfflineMatch, OfflineOtp, PersonalizedPayload } from '../protocol.ts'
 import { composeBaseString, computeComponents, findCounter, selectFactorKeys, toDecimalCode } from './authentication-code.ts'
+import type { ActivationKeys } from './key-schedule.ts'
 
 /** Which key signs a payload: the activation's server key, or the application's master key (v3 §15.1). */
 export type OfflineSigner = 'PERSONALIZED' | 'NON_PERSONALIZED'

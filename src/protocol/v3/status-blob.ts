@@ -1,8 +1,19 @@
 // The encrypted status blob of an activation (v3 §9.3, §9.4).
 import { aesCbcEncryptUnpadded } from '../../crypto/aes.ts'
 import { concat } from '../../lib/bytes.ts'
-import type { ActivationKeys, ActivationStatus } from '../protocol.ts'
-import { kdfInternal } from './key-schedule.ts'
+import { type ActivationKeys, kdfInternal } from './key-schedule.ts'
+
+/** Fields of the status blob (v3 §9.3). */
+export interface ActivationStatus {
+  readonly state: 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
+  readonly counter: number
+  /** 16 bytes. */
+  readonly ctrData: Uint8Array
+  readonly failedAttempts: number
+  readonly maxFailedAttempts: number
+  readonly lookAhead: number
+  readonly upgradeVersion: number
+}
 
 /** What a client's challenge asks for: both 16 bytes. */
 interface ChallengeAndNonce {

@@ -2,14 +2,24 @@
 import type { KeyObject } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { hmac } from '../../crypto/hmac.ts'
+import { exportPrivateKey, generateKeyPair } from '../../crypto/key.ts'
 import { parseBase64, toBase64, toBase64Url } from '../../lib/base64.ts'
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
-import type { TemporaryKeyAnswer, TemporaryKeyRequest } from '../protocol.ts'
+import type { TemporaryKeyRequest, TemporaryKeyTerms } from '../protocol.ts'
 import { parseUuid } from './identifier.ts'
-import { kdfInternal } from './key-schedule.ts'
+import { type ActivationKeys, kdfInternal } from './key-schedule.ts'
+
+/** What the answer to a temporary key request says (v3 §7.2). */
+export interface TemporaryKeyAnswer extends Omit<TemporaryKeyTerms, 'salt'> {
+  readonly applicationKey: string
+  readonly activationId: string | undefined
+  readonly challenge: string
+  /** Uncompressed point, 65 bytes. */
+  readonly publicKey: Uint8Array
+}
 
 /** Undefined when the JWT does not parse, lacks a claim, or uses another algorithm than HS256 (v3 §7.1). */
-export function parseTemporaryKeyRequest(jwt: string): TemporaryKeyRequest | undefined {
+export function parseTemporaryKeyRequest(jwt: string): TemporaryKeyRequest<Pick<ActivationKeys, 'keyTransport'>> | undefined {
   const [headerText, payloadText, macText, ...rest] = jwt.split('.')
   if (headerText === undefined || payloadText === undefined || macText === undefined || rest.length > 0) return undefined
   const header = parseJson(headerText)
@@ -28,11 +38,17 @@ export function parseTemporaryKeyRequest(jwt: string): TemporaryKeyRequest | und
     applicationKey,
     activationId,
     challenge,
-    verify: (applicationSecret, keyTransport) => {
+    algorithm: 'EC_P256',
+    verify: (applicationSecret, activationKeys) => {
       // The claim decides the scope: without this line, a key of the wrong scope would be tried.
-      if ((activationId === undefined) !== (keyTransport === undefined)) return false
-      const key = deriveRequestKey(applicationSecret, keyTransport)
+      if ((activationId === undefined) !== (activationKeys === undefined)) return false
+      const key = deriveRequestKey(applicationSecret, activationKeys?.keyTransport)
       return key !== undefined && equalConstantTime(mac, hmac(key, covered))
+    },
+    issue: async (terms, { ecdsa }) => {
+      const { privateKey, publicKey } = generateKeyPair('P-256')
+      const answer = { ...terms, applicationKey, activationId, challenge, publicKey }
+      return { envelopeKey: exportPrivateKey(privateKey), jwt: await createTemporaryKeyAnswer(answer, ecdsa) }
     },
   }
 }

@@ -1,7 +1,7 @@
 // keystore/create: a temporary key for a few minutes of encryption. Spec: v3 §7.
 import { Type } from '@sinclair/typebox'
 import { activationKeysOf, applicationSecretOf, serverPrivateKeyOf } from '../../../channel/secrets.ts'
-import { createKeyPair, openPrivateKey, places, sealPrivateKey } from '../../../domain/secrets.ts'
+import { openPrivateKey, places } from '../../../domain/secrets.ts'
 import { NotBlank, ObjectRequest, ObjectResponse, ok } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
@@ -36,10 +36,7 @@ function verify(
   { version, activation }: RequestParties,
 ): boolean {
   const keys = activationKeysOf(recordKeys, protocol, activation) ?? decoy.activationKeys
-  return asked.verify(
-    applicationSecretOf(recordKeys, decoy, version),
-    asked.activationId === undefined ? undefined : keys.keyTransport,
-  )
+  return asked.verify(applicationSecretOf(recordKeys, decoy, version), asked.activationId === undefined ? undefined : keys)
 }
 
 function refusalOf(asked: TemporaryKeyRequest, { version, activation }: RequestParties): string | undefined {
@@ -50,21 +47,22 @@ function refusalOf(asked: TemporaryKeyRequest, { version, activation }: RequestP
 }
 
 async function issue(parts: DeviceParts, asked: TemporaryKeyRequest, parties: RequestParties): Promise<string> {
-  const { platform, recordKeys, settings, protocol } = parts
+  const { platform, recordKeys, settings } = parts
   const temporaryKeyId = platform.uuid()
   const issuedAt = platform.now()
   const expiresAt = issuedAt + settings.temporaryKeyValiditySeconds * 1000
-  const { privateKey, publicKey } = createKeyPair()
-  const { applicationKey, activationId, challenge } = asked
+  const { applicationKey, activationId } = asked
+  const terms = { temporaryKeyId, issuedAt, expiresAt, salt: platform.randomBytes(32) }
+  const issued = await asked.issue(terms, { ecdsa: await signingKeyOf(parts, parties, activationId) })
+  if (issued === undefined) throw refuse(parts, 'the keys of the request are not valid')
   await insertTemporaryKey(parts.db, {
     temporaryKeyId,
     applicationKey,
     activationId: activationId ?? null,
-    privateKey: sealPrivateKey(recordKeys, places.temporaryPrivateKey(temporaryKeyId), privateKey),
+    privateKey: recordKeys.seal(places.temporaryPrivateKey(temporaryKeyId), issued.envelopeKey),
     expiresAt: new Date(expiresAt),
   })
-  const answer = { temporaryKeyId, applicationKey, activationId, challenge, publicKey, issuedAt, expiresAt }
-  return protocol.createTemporaryKeyAnswer(answer, await signingKeyOf(parts, parties, activationId))
+  return issued.jwt
 }
 
 /** The master key in application scope, KEY_SERVER_PRIVATE in activation scope. */
