@@ -1,0 +1,48 @@
+// The AEAD of v4: AES-256-CTR and KMAC-256, encrypt-then-MAC (v4 §1.5).
+import { aesCtr } from '../../crypto/aes.ts'
+import { importKmacKey, type KmacKey } from '../../crypto/kmac.ts'
+import { concat, equalConstantTime } from '../../lib/bytes.ts'
+import { type KdfKey, kdf } from './key-schedule.ts'
+
+export interface AeadKeys {
+  /** Ke, 32 bytes. */
+  readonly keyEncryption: Uint8Array
+  /** Km. */
+  readonly keyMac: KmacKey
+}
+
+/** Ke and Km of a key in a context; an empty context is one, too. */
+export const deriveAeadKeys = (key: KdfKey, keyContext: Uint8Array): AeadKeys => ({
+  keyEncryption: kdf(key, 'aead/enc', keyContext),
+  keyMac: importKmacKey(kdf(key, 'aead/mac', keyContext), 'PA4MAC-AEAD'),
+})
+
+/** nonce ‖ tag (32) ‖ ciphertext. A nonce (12 bytes) may serve keys once. */
+export function sealAead(keys: AeadKeys, nonce: Uint8Array, associatedData: Uint8Array, plaintext: Uint8Array): Uint8Array {
+  const ciphertext = aesCtr(keys.keyEncryption, deriveIv(nonce), plaintext)
+  return concat(nonce, computeTag(keys, nonce, associatedData, ciphertext), ciphertext)
+}
+
+/** The plaintext; undefined when anything was changed. Decrypts nothing before the tag was found right, in constant time. */
+export function openAead(keys: AeadKeys, associatedData: Uint8Array, sealed: Uint8Array): Uint8Array | undefined {
+  if (sealed.length < AEAD_LENGTH_MIN) return undefined
+  const nonce = sealed.subarray(0, AEAD_NONCE_LENGTH)
+  const tag = sealed.subarray(AEAD_NONCE_LENGTH, AEAD_LENGTH_MIN)
+  const ciphertext = sealed.subarray(AEAD_LENGTH_MIN)
+  if (!equalConstantTime(tag, computeTag(keys, nonce, associatedData, ciphertext))) return undefined
+  return aesCtr(keys.keyEncryption, deriveIv(nonce), ciphertext)
+}
+
+/** Nonces are 12 bytes. */
+export const AEAD_NONCE_LENGTH = 12
+/** Nonce and tag: the shortest output there is. */
+export const AEAD_LENGTH_MIN = 44
+
+// No length stands between associated data and ciphertext: what v4 passes here delimits itself (v4 §5.5).
+const computeTag = (keys: AeadKeys, nonce: Uint8Array, associatedData: Uint8Array, ciphertext: Uint8Array): Uint8Array =>
+  keys.keyMac.compute(concat(nonce, associatedData, ciphertext))
+
+// The counter begins at zero behind the nonce: 2^32 blocks until it would touch the nonce, far more than a request can have.
+const deriveIv = (nonce: Uint8Array): Uint8Array => concat(nonce, ZERO_COUNTER)
+
+const ZERO_COUNTER = new Uint8Array(4)

@@ -1,0 +1,118 @@
+// AEAD envelopes of requests and answers (v4 §5).
+import { sha3 } from '../../crypto/hash.ts'
+import { parseBase64, toBase64 } from '../../lib/base64.ts'
+import { concat, equalPublic, u64, utf8 } from '../../lib/bytes.ts'
+import type { Envelope, EnvelopeContext, OpenedEnvelope } from '../protocol.ts'
+import { AEAD_LENGTH_MIN, AEAD_NONCE_LENGTH, type AeadKeys, deriveAeadKeys, openAead, sealAead } from './aead.ts'
+import { parseUuid } from './identifier.ts'
+import { type ActivationKeys, concatWithSizes, importKdfKey } from './key-schedule.ts'
+import { VERSION } from './versions.ts'
+
+/** Members of a request envelope, decoded. */
+export interface RequestMembers {
+  readonly temporaryKeyId: string
+  /** At least 44 bytes, the first half of the nonce in front. */
+  readonly encryptedData: Uint8Array
+  /** N_req ‖ N_res, 24 bytes, its halves different. */
+  readonly nonce: Uint8Array
+  /** Milliseconds. */
+  readonly timestamp: number
+}
+
+/** What enters sharedInfo2 (v4 §5.4). */
+export interface EnvelopeSecrets {
+  /** Base64 text; its decoded bytes enter. */
+  readonly applicationSecret: string
+  /** Activation scope only. */
+  readonly activationKeys: Pick<ActivationKeys, 'keyE2eeSharedInfo2'> | undefined
+}
+
+/** Undefined when a member is missing or malformed, or the halves of the nonce are not what they have to be (v4 §5.1, §5.2). */
+export function parseEnvelope(
+  context: EnvelopeContext,
+  json: unknown,
+): Envelope<Pick<ActivationKeys, 'keyE2eeSharedInfo2'>> | undefined {
+  const members = context.version === VERSION ? parseMembers(json) : undefined
+  if (!members) return undefined
+  const { temporaryKeyId, timestamp, nonce } = members
+  return {
+    temporaryKeyId,
+    timestamp,
+    uniqueValue: concat(utf8(temporaryKeyId), nonce),
+    open: ({ envelopeKey, ...secrets }) => {
+      const keys = deriveAeadKeys(importKdfKey(envelopeKey.export()), deriveKeyContext(context, nonce))
+      return openEnvelope(context, members, secrets, keys)
+    },
+  }
+}
+
+/** Opens a request with the keys of its context; undefined when the tag is wrong (v4 §5.5). */
+export function openEnvelope(
+  context: EnvelopeContext,
+  members: RequestMembers,
+  secrets: EnvelopeSecrets,
+  keys: AeadKeys,
+): OpenedEnvelope | undefined {
+  const { encryptedData, nonce, timestamp, temporaryKeyId } = members
+  const sharedInfo2 = deriveSharedInfo2(context, secrets)
+  const bind = (time: number) => deriveAssociatedData(context, temporaryKeyId, { timestamp: time, nonce, sharedInfo2 })
+  const plaintext = openAead(keys, bind(timestamp), encryptedData)
+  return (
+    plaintext && {
+      plaintext,
+      // The answer is sealed under the same keys with the second half of the nonce, which parseMembers found to be another one.
+      seal: (answerPlaintext, answer) => {
+        const sealed = sealAead(keys, nonce.subarray(AEAD_NONCE_LENGTH), bind(answer.timestamp), answerPlaintext)
+        return { encryptedData: toBase64(sealed), timestamp: answer.timestamp }
+      },
+    }
+  )
+}
+
+/** KC: version, label and nonce, without lengths (v4 §5.5). */
+export const deriveKeyContext = ({ sharedInfo1 }: EnvelopeContext, nonce: Uint8Array): Uint8Array =>
+  concat(utf8(`${VERSION}${sharedInfo1}`), nonce)
+
+/** Shared info 2, 32 bytes. In both scopes over the decoded application secret (v4 §5.4). */
+export function deriveSharedInfo2(
+  { scope }: Pick<EnvelopeContext, 'scope'>,
+  { applicationSecret, activationKeys }: EnvelopeSecrets,
+): Uint8Array {
+  const secret = parseBase64(applicationSecret)
+  if (!secret) throw new TypeError('the application secret is not Base64')
+  if (scope === 'APPLICATION_SCOPE') return sha3(secret)
+  if (!activationKeys) throw new TypeError('an envelope in activation scope needs KEY_E2EE_SHARED_INFO2')
+  return activationKeys.keyE2eeSharedInfo2().compute(secret)
+}
+
+/** AD: the values an envelope is bound to, texts as they were sent (v4 §5.5). */
+export function deriveAssociatedData(
+  { applicationKey, scope, activationId }: EnvelopeContext,
+  temporaryKeyId: string,
+  { timestamp, nonce, sharedInfo2 }: { timestamp: number; nonce: Uint8Array; sharedInfo2: Uint8Array },
+): Uint8Array {
+  const parts = [VERSION, applicationKey, ...(scope === 'ACTIVATION_SCOPE' ? [activationId ?? ''] : []), temporaryKeyId]
+  return concat(concatWithSizes(...parts.map(utf8)), concatWithSizes(u64(timestamp), nonce, sharedInfo2))
+}
+
+/** Members of a request; undefined as parseEnvelope. Other members are ignored. */
+export function parseMembers(json: unknown): RequestMembers | undefined {
+  if (typeof json !== 'object' || json === null) return undefined
+  const given: Record<string, unknown> = { ...json }
+  const temporaryKeyId = parseUuid(given['temporaryKeyId'])
+  const encryptedData = parseBytes(given['encryptedData'])
+  const nonce = parseBytes(given['nonce'], 2 * AEAD_NONCE_LENGTH)
+  const timestamp = parseTimestamp(given['timestamp'])
+  if (!temporaryKeyId || !encryptedData || encryptedData.length < AEAD_LENGTH_MIN || !nonce || timestamp === undefined)
+    return undefined
+  const [ofRequest, ofAnswer] = [nonce.subarray(0, AEAD_NONCE_LENGTH), nonce.subarray(AEAD_NONCE_LENGTH)]
+  // Equal halves would let the answer be sealed with key and IV of the request.
+  if (equalPublic(ofRequest, ofAnswer) || !equalPublic(encryptedData.subarray(0, AEAD_NONCE_LENGTH), ofRequest)) return undefined
+  return { temporaryKeyId, encryptedData, nonce, timestamp }
+}
+
+const parseBytes = (value: unknown, length?: number): Uint8Array | undefined =>
+  typeof value === 'string' ? parseBase64(value, length) : undefined
+
+const parseTimestamp = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined

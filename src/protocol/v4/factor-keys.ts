@@ -1,0 +1,77 @@
+// What is stored of an activation as one secret: KEY_ACTIVATION_SECRET and the factor keys that can be replaced (v4 §7.5).
+//
+//   stored = 0x01 ‖ KEY_ACTIVATION_SECRET (32) ‖ flags ‖ the keys whose flags are set, 32 bytes each, in the order of the flags
+import { concat } from '../../lib/bytes.ts'
+
+/** Keys of one factor, 32 bytes each. While a key is replaced both are good, until the phone has used one of them. */
+export interface FactorKeys {
+  /** Absent once biometry has been removed (v4 §9.13). */
+  readonly current?: Uint8Array
+  readonly next?: Uint8Array
+}
+
+export interface ActivationSecret {
+  /** 32 bytes. */
+  readonly keyActivationSecret: Uint8Array
+  readonly knowledge: FactorKeys
+  readonly biometry: FactorKeys
+}
+
+/** Factors whose keys can be replaced. */
+export type ReplaceableFactor = 'knowledge' | 'biometry'
+
+/** The secret as it is stored. */
+export function createActivationSecret({ keyActivationSecret, knowledge, biometry }: ActivationSecret): Uint8Array {
+  const keys = [knowledge.current, knowledge.next, biometry.current, biometry.next]
+  const flags = keys.reduce((bits, key, i) => (key === undefined ? bits : bits | (1 << i)), 0)
+  const present = keys.filter((key) => key !== undefined)
+  return concat(Uint8Array.of(FORMAT), keyActivationSecret, Uint8Array.of(flags), ...present)
+}
+
+/** Reads a stored secret; throws when it is none, because such bytes come from our own storage only. */
+export function parseActivationSecret(stored: Uint8Array): ActivationSecret {
+  const flags = stored[1 + KEY_LENGTH] ?? 0
+  let position = 2 + KEY_LENGTH
+  const take = (bit: number): Uint8Array | undefined => {
+    if ((flags & (1 << bit)) === 0) return undefined
+    position += KEY_LENGTH
+    return stored.subarray(position - KEY_LENGTH, position)
+  }
+  const keyActivationSecret = stored.subarray(1, 1 + KEY_LENGTH)
+  const [knowledge, biometry] = [createFactorKeys(take(0), take(1)), createFactorKeys(take(2), take(3))]
+  if (stored[0] !== FORMAT || position !== stored.length) throw new TypeError('no secret of an activation')
+  return { keyActivationSecret, knowledge, biometry }
+}
+
+/** password/change: the key becomes the next one, in place of an earlier next one (v4 §9.12). */
+export const replaceKnowledgeKey = (stored: Uint8Array, key: Uint8Array): Uint8Array =>
+  change(stored, 'knowledge', ({ current }) => createFactorKeys(current, key))
+
+/** biometry/add: the key becomes the next one, the current one where there is none (v4 §9.13). */
+export const addBiometryKey = (stored: Uint8Array, key: Uint8Array): Uint8Array =>
+  change(stored, 'biometry', ({ current }) => (current ? { current, next: key } : { current: key }))
+
+/** biometry/remove: no key is left (v4 §9.13). */
+export const removeBiometryKeys = (stored: Uint8Array): Uint8Array => change(stored, 'biometry', () => ({}))
+
+/**
+ * What a match with the current key (`used` 0) or the next one (1) leaves: only the key that was used, for the phone has shown
+ * which one it has (v4 §7.5). Undefined when that changes nothing.
+ */
+export function settleFactorKeys(stored: Uint8Array, factor: ReplaceableFactor, used: number): Uint8Array | undefined {
+  if (parseActivationSecret(stored)[factor].next === undefined) return undefined
+  return change(stored, factor, ({ current, next }) => createFactorKeys(used === 1 ? next : current, undefined))
+}
+
+function change(stored: Uint8Array, factor: ReplaceableFactor, replace: (keys: FactorKeys) => FactorKeys): Uint8Array {
+  const secret = parseActivationSecret(stored)
+  return createActivationSecret({ ...secret, [factor]: replace(secret[factor]) })
+}
+
+const createFactorKeys = (current: Uint8Array | undefined, next: Uint8Array | undefined): FactorKeys => ({
+  ...(current && { current }),
+  ...(next && { next }),
+})
+
+const FORMAT = 1
+const KEY_LENGTH = 32

@@ -1,0 +1,68 @@
+// Generation 4 of the protocol as the rest of pawl sees it. A list; nothing is computed here.
+import type { Protocol } from '../protocol.ts'
+import { composeSignedData, verifyAuthenticationCode } from './authentication-code.ts'
+import { coveredBodies } from './canonical-query.ts'
+import { parseEnvelope } from './envelope.ts'
+import { addBiometryKey, removeBiometryKeys, replaceKnowledgeKey } from './factor-keys.ts'
+import { parseAuthorizationHeader, parseEncryptionHeader, parseTokenHeader } from './header.ts'
+import { exchangeKeys } from './key-exchange.ts'
+import { parsePublicKeys } from './key-pairs.ts'
+import { type ActivationKeys, createDecoyKeys, deriveActivationKeys, deriveVaultKey, importEnvelopeKey } from './key-schedule.ts'
+import { createPersonalizedPayload, verifyOfflineOtp } from './offline.ts'
+import { encapsulateSharedSecret, parseSharedSecretRequest } from './shared-secret.ts'
+import { composeStatusBlob } from './status-blob.ts'
+import { parseTemporaryKeyRequest } from './temporary-key.ts'
+import { hasShortTokenWindow, verifyTokenDigest } from './token-digest.ts'
+
+/** Version 4.0, with what only v4 has. */
+export interface ProtocolV4 extends Protocol<ActivationKeys> {
+  /** A SharedSecretRequest, of activation/create, upgrade/start, password/change or biometry/add (v4 §2.2). */
+  readonly parseSharedSecretRequest: typeof parseSharedSecretRequest
+  /** A new factor key and its answer (v4 §9.12, §9.13). */
+  readonly encapsulateSharedSecret: typeof encapsulateSharedSecret
+  /** The device's public keys (v4 §8.4). */
+  readonly parsePublicKeys: typeof parsePublicKeys
+  /** Server keys, secret of the activation and fingerprint (v4 §8.5, §10.2). */
+  readonly exchangeKeys: typeof exchangeKeys
+  /** Stored secrets with other factor keys (v4 §9.12, §9.13). */
+  readonly replaceKnowledgeKey: typeof replaceKnowledgeKey
+  readonly addBiometryKey: typeof addBiometryKey
+  readonly removeBiometryKeys: typeof removeBiometryKeys
+  /** Status blob and its MAC, 80 bytes (v4 §9.4). */
+  readonly composeStatusBlob: typeof composeStatusBlob
+  /** A key of the vault, 32 bytes (v4 §9.10). */
+  readonly deriveVaultKey: typeof deriveVaultKey
+}
+
+export const v4: ProtocolV4 = {
+  path: 'v4',
+  activationVersion: 4,
+  ctrDataLength: 32,
+  tokenSecretLength: 32,
+  parseAuthorizationHeader,
+  parseTokenHeader,
+  parseEncryptionHeader,
+  parseEnvelope,
+  importEnvelopeKey,
+  coveredBodies,
+  signedData: composeSignedData,
+  verifyAuthenticationCode,
+  verifyTokenDigest,
+  hasShortTokenWindow,
+  deriveActivationKeys,
+  createDecoyKeys,
+  parseTemporaryKeyRequest,
+  createPersonalizedPayload,
+  verifyOfflineOtp,
+  parseSharedSecretRequest,
+  encapsulateSharedSecret,
+  parsePublicKeys,
+  exchangeKeys,
+  replaceKnowledgeKey,
+  addBiometryKey,
+  removeBiometryKeys,
+  composeStatusBlob,
+  deriveVaultKey,
+}
+
+export type { ActivationKeys } from './key-schedule.ts'

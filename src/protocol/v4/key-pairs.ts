@@ -1,0 +1,77 @@
+// Key pairs that sign: those of the server, made for each activation, and the public halves of the device (v4 §3.2).
+import { decodePoint, exportPrivateKey, generateKeyPairInPool, importPrivateKey } from '../../crypto/key.ts'
+import { exportMlDsaSeed, generateMlDsaKeyPair, importMlDsaPublicKey, importMlDsaSeed } from '../../crypto/mldsa.ts'
+import { parseBase64, toBase64 } from '../../lib/base64.ts'
+import { concat } from '../../lib/bytes.ts'
+import type { SigningKeys } from '../protocol.ts'
+import { ALGORITHMS, type AlgorithmV4 } from './shared-secret.ts'
+
+/** Public keys of one side. */
+export interface PublicKeys {
+  /** P-384, uncompressed point of 97 bytes. */
+  readonly ecdsa: Uint8Array
+  /** SubjectPublicKeyInfo of ML-DSA-65 or ML-DSA-87, in the hybrid algorithms. */
+  readonly mldsa?: Uint8Array
+}
+
+export interface SigningKeyPairs {
+  readonly privateKeys: SigningKeys
+  readonly publicKeys: PublicKeys
+}
+
+/** Fresh key pairs of an algorithm. */
+export async function generateSigningKeyPairs(algorithm: AlgorithmV4): Promise<SigningKeyPairs> {
+  const parameterSet = ALGORITHMS.get(algorithm)?.signature
+  const ecdsa = await generateKeyPairInPool('P-384')
+  const mldsa = parameterSet && (await generateMlDsaKeyPair(parameterSet))
+  return {
+    privateKeys: { ecdsa: ecdsa.privateKey, ...(mldsa && { mldsa: mldsa.privateKey }) },
+    publicKeys: { ecdsa: ecdsa.publicKey, ...(mldsa && { mldsa: mldsa.publicKey }) },
+  }
+}
+
+/** Private keys as they are stored: the seed of ML-DSA (32 bytes) where there is one, then PKCS#8 of the P-384 key. */
+export const exportSigningKeys = ({ ecdsa, mldsa }: SigningKeys): Uint8Array =>
+  concat(...(mldsa ? [exportMlDsaSeed(mldsa)] : []), exportPrivateKey(ecdsa))
+
+/** Reads stored private keys of an algorithm; throws when they are none, because such bytes come from our own storage only. */
+export function importSigningKeys(algorithm: AlgorithmV4, stored: Uint8Array): SigningKeys {
+  const parameterSet = ALGORITHMS.get(algorithm)?.signature
+  if (!parameterSet) return { ecdsa: importPrivateKey(stored) }
+  const mldsa = importMlDsaSeed(parameterSet, stored.subarray(0, SEED_LENGTH))
+  return { ecdsa: importPrivateKey(stored.subarray(SEED_LENGTH)), mldsa }
+}
+
+/** Public keys of a request; undefined when one is missing, superfluous or not valid for the algorithm (v4 §8.4). */
+export function parsePublicKeys(algorithm: AlgorithmV4, json: unknown): PublicKeys | undefined {
+  if (typeof json !== 'object' || json === null) return undefined
+  const given: Record<string, unknown> = { ...json }
+  const point = parseBytes(given['ecdsa'])
+  const ecdsa = point && decodePoint('P-384', point)
+  const parameterSet = ALGORITHMS.get(algorithm)?.signature
+  if (!ecdsa) return undefined
+  // Only the hybrids have a second key; another that is sent beside a plain one means nothing (v4 §8.6).
+  if (!parameterSet) return { ecdsa }
+  const mldsa = parseBytes(given['mldsa'])
+  return mldsa && importMlDsaPublicKey(parameterSet, mldsa) ? { ecdsa, mldsa } : undefined
+}
+
+/** Public keys as members of an answer. */
+export const describePublicKeys = ({ ecdsa, mldsa }: PublicKeys): { ecdsa: string; mldsa?: string } => ({
+  ecdsa: toBase64(ecdsa),
+  ...(mldsa && { mldsa: toBase64(mldsa) }),
+})
+
+/** Public keys as they are stored: the point, then the SubjectPublicKeyInfo where there is one. */
+export const joinPublicKeys = ({ ecdsa, mldsa }: PublicKeys): Uint8Array => concat(ecdsa, ...(mldsa ? [mldsa] : []))
+
+/** Reads stored public keys. */
+export const splitPublicKeys = (stored: Uint8Array): PublicKeys => ({
+  ecdsa: stored.subarray(0, POINT_LENGTH),
+  ...(stored.length > POINT_LENGTH && { mldsa: stored.subarray(POINT_LENGTH) }),
+})
+
+const parseBytes = (value: unknown): Uint8Array | undefined => (typeof value === 'string' ? parseBase64(value) : undefined)
+
+const SEED_LENGTH = 32
+const POINT_LENGTH = 97

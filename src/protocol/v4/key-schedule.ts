@@ -1,0 +1,130 @@
+// Every key an activation has, and the functions they are derived with (v4 §1.3, §3.1).
+import type { KeyObject } from 'node:crypto'
+import { sha3 } from '../../crypto/hash.ts'
+import { importHmacKey } from '../../crypto/hmac.ts'
+import { importKmacKey, type KmacKey } from '../../crypto/kmac.ts'
+import { concat, u32, utf8 } from '../../lib/bytes.ts'
+import type { DecoyKeys } from '../protocol.ts'
+import { createActivationSecret, type FactorKeys, parseActivationSecret } from './factor-keys.ts'
+
+/** A key that others are derived from. */
+export type KdfKey = KmacKey
+
+/** Keys of one activation (v4 §3.1), each made when it is first asked for: a code needs two of them, a status two others. */
+export interface ActivationKeys {
+  /** What the keys were derived from, as it is stored. */
+  readonly activationSecret: Uint8Array
+  /** Keys of authentication codes: possession, and of the other factors the current one and, while it is replaced, the next. */
+  readonly possession: () => KmacKey
+  readonly knowledge: () => readonly KmacKey[]
+  readonly biometry: () => readonly KmacKey[]
+  readonly kdkVault: () => KdfKey
+  readonly keyMacCtrData: () => KmacKey
+  readonly keyMacStatus: () => KmacKey
+  /** HS384 key. */
+  readonly keyMacGetActTempKey: () => KeyObject
+  readonly keyMacPersonalizedData: () => KmacKey
+  readonly keyE2eeSharedInfo2: () => KmacKey
+}
+
+/** The keys of an activation from its stored secret (see factor-keys.ts), in the order of v4 §3.1. */
+export function deriveActivationKeys(activationSecret: Uint8Array): ActivationKeys {
+  const { keyActivationSecret, knowledge, biometry } = parseActivationSecret(activationSecret)
+  const root = once(() => importKdfKey(keyActivationSecret))
+  const kdkUtility = once(() => deriveKdkUtility(root()))
+  return {
+    activationSecret,
+    possession: once(() => importCodeKey(derivePossessionKey(deriveKdkAuthenticationCode(root())))),
+    knowledge: once(() => importCodeKeys(knowledge)),
+    biometry: once(() => importCodeKeys(biometry)),
+    kdkVault: once(() => deriveKdkVault(root())),
+    keyMacCtrData: once(() => importKmacKey(kdf(kdkUtility(), 'util/mac/ctr-data'), 'PA4MAC-CTR')),
+    keyMacStatus: once(() => importKmacKey(kdf(kdkUtility(), 'util/mac/status'), 'PA4MAC-STATUS')),
+    keyMacGetActTempKey: once(() => importHmacKey(kdf(kdkUtility(), 'util/mac/get-act-temp-key'))),
+    keyMacPersonalizedData: once(() => importKmacKey(kdf(kdkUtility(), 'util/mac/personalized-data'), 'PA4MAC-QR')),
+    keyE2eeSharedInfo2: once(() => importSharedInfo2Key(kdf(kdkUtility(), 'util/key-e2ee-sh2'))),
+  }
+}
+
+/** Keys that open nothing and verify nothing. */
+export const createDecoyKeys = (randomBytes: (length: number) => Uint8Array): DecoyKeys<ActivationKeys> => ({
+  activationKeys: deriveActivationKeys(createInitialActivationSecret(randomBytes(32))),
+  envelopeKey: importEnvelopeKey(randomBytes(32)),
+})
+
+/** KEY_TEMPORARY_SHARED_SECRET, 32 bytes, as it was stored. */
+export const importEnvelopeKey = (stored: Uint8Array): KeyObject => importHmacKey(stored)
+
+/** KDK_AUTHENTICATION_CODE. */
+export const deriveKdkAuthenticationCode = (keyActivationSecret: KdfKey): KdfKey => importKdfKey(kdf(keyActivationSecret, 'auth'))
+
+/** KEY_AUTHENTICATION_CODE_POSSESSION, 32 bytes. */
+export const derivePossessionKey = (kdkAuthenticationCode: KdfKey): Uint8Array => kdf(kdkAuthenticationCode, 'auth/possession')
+
+/** KEY_AUTHENTICATION_CODE_KNOWLEDGE as it is at first, 32 bytes. */
+export const deriveKnowledgeKey = (kdkAuthenticationCode: KdfKey): Uint8Array => kdf(kdkAuthenticationCode, 'auth/knowledge')
+
+/** KEY_AUTHENTICATION_CODE_BIOMETRY as it is at first, 32 bytes. */
+export const deriveBiometryKey = (kdkAuthenticationCode: KdfKey): Uint8Array => kdf(kdkAuthenticationCode, 'auth/biometry')
+
+/** KDK_VAULT. */
+export const deriveKdkVault = (keyActivationSecret: KdfKey): KdfKey => importKdfKey(kdf(keyActivationSecret, 'vault'))
+
+/** KDK_UTILITY. */
+export const deriveKdkUtility = (keyActivationSecret: KdfKey): KdfKey => importKdfKey(kdf(keyActivationSecret, 'util'))
+
+/** KEY_MAC_GET_APP_TEMP_KEY from the decoded application secret (16 bytes), 32 bytes. */
+export const deriveKeyMacGetAppTempKey = (applicationSecret: Uint8Array): Uint8Array =>
+  kdf(importKdfKey(applicationSecret), 'util/mac/get-app-temp-key')
+
+/** What is stored of a new activation: KEY_ACTIVATION_SECRET (32 bytes) with the factor keys it begins with (v4 §8.5, step 9). */
+export function createInitialActivationSecret(keyActivationSecret: Uint8Array): Uint8Array {
+  const kdkAuthenticationCode = deriveKdkAuthenticationCode(importKdfKey(keyActivationSecret))
+  return createActivationSecret({
+    keyActivationSecret,
+    knowledge: { current: deriveKnowledgeKey(kdkAuthenticationCode) },
+    biometry: { current: deriveBiometryKey(kdkAuthenticationCode) },
+  })
+}
+
+/** Keys that vault/unlock hands out, by the identifiers of requests (v4 §9.10). */
+export const VAULT_KEYS = {
+  KEK_DEVICE_PRIVATE: 'vault/kek-device-private',
+  KDK_APP_VAULT_KNOWLEDGE: 'vault/kdk-app-vault-knowledge',
+  KDK_APP_VAULT_2FA: 'vault/kdk-app-vault-2fa',
+} as const
+export type VaultKeyIdentifier = keyof typeof VAULT_KEYS
+
+/** The key of an identifier, 32 bytes (v4 §9.10). */
+export const deriveVaultKey = (keys: ActivationKeys, identifier: VaultKeyIdentifier): Uint8Array =>
+  kdf(keys.kdkVault(), VAULT_KEYS[identifier])
+
+/** next(CTR_DATA) = SHA3-256(CTR_DATA), 32 bytes (v4 §7.2). */
+export const advanceCounter = (ctrData: Uint8Array): Uint8Array => sha3(ctrData)
+
+/** A parent key; what is derived from it has `length` bytes (v4 §1.3). */
+export const importKdfKey = (key: Uint8Array, length?: number): KdfKey => importKmacKey(key, 'PA4KDF', length)
+
+/** KDF: KMAC over label and diversifier, both with their length; a missing diversifier is an empty one (v4 §1.3). */
+export const kdf = (key: KdfKey, label: string, diversifier?: Uint8Array): Uint8Array =>
+  key.compute(concatWithSizes(utf8(label), diversifier))
+
+/** A factor key of authentication codes (v4 §7.3). */
+export const importCodeKey = (key: Uint8Array): KmacKey => importKmacKey(key, 'PA4CODE')
+
+/** KEY_E2EE_SHARED_INFO2 (v4 §5.4). */
+export const importSharedInfo2Key = (key: Uint8Array): KmacKey => importKmacKey(key, 'PA4SH2')
+
+/** SIZED: every part with its length as u32 in front; an absent part is encoded like an empty one (v4 §1.6). */
+export const concatWithSizes = (...parts: readonly (Uint8Array | undefined)[]): Uint8Array =>
+  concat(...parts.flatMap((part = EMPTY) => [u32(part.length), part]))
+
+const importCodeKeys = ({ current, next }: FactorKeys): readonly KmacKey[] =>
+  [current, next].filter((key) => key !== undefined).map(importCodeKey)
+
+function once<T extends object>(make: () => T): () => T {
+  let made: T | undefined
+  return () => (made ??= make())
+}
+
+const EMPTY = new Uint8Array(0)

@@ -1,0 +1,38 @@
+// What the developer of a mobile application compiles into it, as one text (v4 §3.3).
+import { toBase64 } from '../../lib/base64.ts'
+import { concat } from '../../lib/bytes.ts'
+
+/** Values of one application version. */
+export interface SdkConfiguration {
+  /** 16 bytes. */
+  readonly applicationKey: Uint8Array
+  /** 16 bytes. */
+  readonly applicationSecret: Uint8Array
+  /** Public master keys: points of 65 and 97 bytes, SubjectPublicKeyInfo of ML-DSA. */
+  readonly masterPublicKeys: Partial<Readonly<Record<MasterKeyName, Uint8Array>>>
+}
+
+/** Names of master keys in the order of their ids. */
+export type MasterKeyName = keyof typeof KEY_IDS
+
+/** Base64 of version, key, secret, and every master key with its id; each with its length in front. */
+export function composeSdkConfiguration({ applicationKey, applicationSecret, masterPublicKeys }: SdkConfiguration): string {
+  const keys = Object.entries(KEY_IDS).flatMap(([name, id]) => {
+    const key = masterPublicKeys[name as MasterKeyName]
+    return key ? [concat(Uint8Array.of(id), withCount(key))] : []
+  })
+  const head = concat(Uint8Array.of(FORMAT), withCount(applicationKey), withCount(applicationSecret))
+  return toBase64(concat(head, encodeCount(keys.length), ...keys))
+}
+
+const withCount = (bytes: Uint8Array): Uint8Array => concat(encodeCount(bytes.length), bytes)
+
+/** One byte below 0x80, two below 0x4000, else four; the upper bits tell which. */
+function encodeCount(count: number): Uint8Array {
+  if (count < 0x80) return Uint8Array.of(count)
+  if (count < 0x4000) return Uint8Array.of(0x80 | (count >>> 8), count & 0xff)
+  return Uint8Array.of(0xc0 | (count >>> 24), (count >>> 16) & 0xff, (count >>> 8) & 0xff, count & 0xff)
+}
+
+const FORMAT = 1
+const KEY_IDS = { 'P-256': 1, 'P-384': 2, 'ML-DSA-65': 3, 'ML-DSA-87': 4 } as const

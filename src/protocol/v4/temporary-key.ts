@@ -1,0 +1,120 @@
+// Request and answer of the temporary key exchange: a compact JWS in, a JWS with one or two signatures out (v4 §4; RFC 7515).
+import { ecdsaSignP384 } from '../../crypto/ecdsa.ts'
+import { hmacSha384 } from '../../crypto/hmac.ts'
+import { mlDsaSign } from '../../crypto/mldsa.ts'
+import { parseBase64, toBase64Url } from '../../lib/base64.ts'
+import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
+import type { SigningKeys, TemporaryKeyRequest, TemporaryKeyTerms } from '../protocol.ts'
+import { parseUuid } from './identifier.ts'
+import { type ActivationKeys, deriveKeyMacGetAppTempKey } from './key-schedule.ts'
+import {
+  ALGORITHMS,
+  type AlgorithmV4,
+  encapsulateSharedSecret,
+  parseSharedSecretRequest,
+  type SharedSecretResponse,
+} from './shared-secret.ts'
+
+/** What the answer to a temporary key request says (v4 §4.3). */
+export interface TemporaryKeyAnswer extends Omit<TemporaryKeyTerms, 'salt'> {
+  readonly applicationKey: string
+  readonly activationId: string | undefined
+  readonly challenge: string
+  readonly sharedSecretResponse: SharedSecretResponse
+}
+
+/** Undefined when the JWT does not parse, lacks a claim, or uses another algorithm than HS384 (v4 §4.1). */
+export function parseTemporaryKeyRequest(
+  jwt: string,
+): TemporaryKeyRequest<Pick<ActivationKeys, 'keyMacGetActTempKey'>> | undefined {
+  const [headerText, payloadText, macText, ...rest] = jwt.split('.')
+  if (headerText === undefined || payloadText === undefined || macText === undefined || rest.length > 0) return undefined
+  const header = parseJson(headerText)
+  // RFC 7515 §4.1.11: a critical extension that is not understood makes the JWS invalid; none is understood here.
+  if (header?.['alg'] !== 'HS384' || header['crit'] !== undefined) return undefined
+  const mac = parseBase64Url(macText)
+  const claims = parseJson(payloadText)
+  const applicationKey = claims?.['applicationKey']
+  const challenge = claims?.['challenge']
+  const sharedSecretRequest = parseSharedSecretRequest(claims?.['sharedSecretRequest'])
+  if (!mac || typeof applicationKey !== 'string' || typeof challenge !== 'string' || !sharedSecretRequest) return undefined
+  const activationIdClaim = claims?.['activationId'] ?? undefined
+  const activationId = parseUuid(activationIdClaim)
+  if (!parseBase64(applicationKey, 16) || (activationIdClaim !== undefined && !activationId)) return undefined
+  const covered = utf8(`${headerText}.${payloadText}`)
+  const { algorithm } = sharedSecretRequest
+  return {
+    applicationKey,
+    activationId,
+    challenge,
+    algorithm,
+    verify: (applicationSecret, activationKeys) => {
+      // The claim decides the scope: without this line, a key of the wrong scope would be tried.
+      if ((activationId === undefined) !== (activationKeys === undefined)) return false
+      const key = activationKeys ? activationKeys.keyMacGetActTempKey() : deriveRequestKey(applicationSecret)
+      return key !== undefined && equalConstantTime(mac, hmacSha384(key, covered))
+    },
+    issue: async (terms, signingKeys) => {
+      const shared = await encapsulateSharedSecret(sharedSecretRequest, terms.salt)
+      if (!shared) return undefined
+      const answer = { ...terms, applicationKey, activationId, challenge, sharedSecretResponse: shared.response }
+      return { envelopeKey: shared.secret, jwt: await createTemporaryKeyAnswer(algorithm, answer, signingKeys) }
+    },
+  }
+}
+
+/** HS384 key in application scope, 32 bytes, from the decoded application secret; undefined when that is no Base64 (v4 §4.1). */
+export function deriveRequestKey(applicationSecret: string): Uint8Array | undefined {
+  const secret = parseBase64(applicationSecret)
+  return secret && deriveKeyMacGetAppTempKey(secret)
+}
+
+/** JSON text of a JWS in general serialization: ES384 first, then ML-DSA in the hybrid algorithms (v4 §4.3; RFC 7515 §7.2.1). */
+export async function createTemporaryKeyAnswer(
+  algorithm: AlgorithmV4,
+  answer: TemporaryKeyAnswer,
+  { ecdsa, mldsa }: SigningKeys,
+): Promise<string> {
+  const payload = toBase64Url(utf8(JSON.stringify(composeClaims(answer))))
+  const sign = async (alg: string, compute: (covered: Uint8Array) => Promise<Uint8Array>) => {
+    const header = toBase64Url(utf8(JSON.stringify({ alg })))
+    return { protected: header, signature: toBase64Url(await compute(utf8(`${header}.${payload}`))) }
+  }
+  const signatures = [sign('ES384', (covered) => ecdsaSignP384(ecdsa, covered, 'ieee-p1363'))]
+  const postQuantum = ALGORITHMS.get(algorithm)?.signature
+  if (postQuantum) {
+    if (!mldsa) throw new TypeError(`${algorithm} needs a key of ${postQuantum}`)
+    signatures.push(sign(postQuantum, (covered) => mlDsaSign(mldsa, covered)))
+  }
+  return JSON.stringify({ payload, signatures: await Promise.all(signatures) })
+}
+
+const composeClaims = (answer: TemporaryKeyAnswer): Record<string, unknown> => ({
+  sub: answer.temporaryKeyId,
+  applicationKey: answer.applicationKey,
+  ...(answer.activationId !== undefined && { activationId: answer.activationId }),
+  challenge: answer.challenge,
+  sharedSecretResponse: answer.sharedSecretResponse,
+  iat: Math.floor(answer.issuedAt / 1000),
+  exp: Math.floor(answer.expiresAt / 1000),
+  iat_ms: answer.issuedAt,
+  exp_ms: answer.expiresAt,
+})
+
+function parseJson(base64Url: string): Record<string, unknown> | undefined {
+  const bytes = parseBase64Url(base64Url)
+  try {
+    const value: unknown = bytes && JSON.parse(utf8Decoder.decode(bytes))
+    return typeof value === 'object' && value !== null ? { ...value } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Strict: only the one text that encodes the bytes is accepted. */
+function parseBase64Url(text: string): Uint8Array | undefined {
+  const bytes = Buffer.from(text, 'base64url')
+  return toBase64Url(bytes) === text ? bytes : undefined
+}
+
+const utf8Decoder = new TextDecoder('utf-8', { fatal: true })
