@@ -1,11 +1,13 @@
 // EC keys and points: forms that are accepted, forms that are refused.
 import { randomBytes } from 'node:crypto'
-import { p256 } from '@noble/curves/nist.js'
+import { p256, p384 } from '@noble/curves/nist.js'
 import { describe, expect, test } from 'vitest'
 import {
   decodePoint,
   exportPrivateKey,
+  type Curve,
   generateKeyPair,
+  generateKeyPairInPool,
   hasPointForm,
   importPrivateKey,
   privateKeyFromScalar,
@@ -13,33 +15,61 @@ import {
   publicKeyOf,
 } from './key.ts'
 
-describe('key pairs', () => {
-  test('a generated public key is the uncompressed point of its private key', () => {
-    const { privateKey, publicKey } = generateKeyPair('P-256')
-    expect(publicKey).toHaveLength(65)
-    expect(publicKey[0]).toBe(4)
-    expect(publicKeyOf('P-256', privateKey)).toEqual(publicKey)
+interface CurveCase {
+  readonly curve: Curve
+  readonly noble: typeof p256
+  readonly length: number
+  /** Field prime and order of the group. */
+  readonly prime: Buffer
+  readonly order: Buffer
+}
+
+const hex = (text: string): Buffer => Buffer.from(text, 'hex')
+const cases: readonly CurveCase[] = [
+  {
+    curve: 'P-256',
+    noble: p256,
+    length: 32,
+    prime: hex('ffffffff00000001000000000000000000000000ffffffffffffffffffffffff'),
+    order: hex('ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551'),
+  },
+  {
+    curve: 'P-384',
+    noble: p384,
+    length: 48,
+    prime: hex('fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffeffffffff0000000000000000ffffffff'),
+    order: hex('ffffffffffffffffffffffffffffffffffffffffffffffffc7634d81f4372ddf581a0db248b0a77aecec196accc52973'),
+  },
+]
+
+describe.each(cases)('key pairs on $curve', ({ curve, noble, length, order }) => {
+  test('a generated public key is the uncompressed point of its private key', async () => {
+    for (const { privateKey, publicKey } of [generateKeyPair(curve), await generateKeyPairInPool(curve)]) {
+      expect(publicKey).toHaveLength(2 * length + 1)
+      expect(publicKey[0]).toBe(4)
+      expect(publicKeyOf(curve, privateKey)).toEqual(publicKey)
+    }
   })
 
   test('a private key survives export and import', () => {
-    const { privateKey, publicKey } = generateKeyPair('P-256')
-    expect(publicKeyOf('P-256', importPrivateKey(exportPrivateKey(privateKey)))).toEqual(publicKey)
+    const { privateKey, publicKey } = generateKeyPair(curve)
+    expect(publicKeyOf(curve, importPrivateKey(exportPrivateKey(privateKey)))).toEqual(publicKey)
   })
 
   test('a scalar has the public key that the other implementation computes', () => {
-    for (let i = 0; i < 20; i += 1) {
-      const scalar = p256.utils.randomSecretKey()
-      expect(publicKeyOf('P-256', privateKeyFromScalar('P-256', scalar))).toEqual(Buffer.from(p256.getPublicKey(scalar, false)))
+    for (let i = 0; i < 10; i += 1) {
+      const scalar = noble.utils.randomSecretKey()
+      expect(publicKeyOf(curve, privateKeyFromScalar(curve, scalar))).toEqual(Buffer.from(noble.getPublicKey(scalar, false)))
     }
   })
 
   test.each([
-    ['zero', new Uint8Array(32)],
-    ['the order of the group', Buffer.from('ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551', 'hex')],
-    ['31 bytes', new Uint8Array(31).fill(1)],
-    ['33 bytes', new Uint8Array(33).fill(1)],
+    ['zero', new Uint8Array(length)],
+    ['the order of the group', order],
+    ['one byte too few', new Uint8Array(length - 1).fill(1)],
+    ['one byte too many', new Uint8Array(length + 1).fill(1)],
   ])('a scalar of %s is refused', (_, scalar) => {
-    expect(() => publicKeyOf('P-256', privateKeyFromScalar('P-256', scalar))).toThrow()
+    expect(() => publicKeyOf(curve, privateKeyFromScalar(curve, scalar))).toThrow()
   })
 
   test('bytes that are no PKCS#8 throw', () => {
@@ -47,43 +77,49 @@ describe('key pairs', () => {
   })
 })
 
-describe('points', () => {
+describe.each(cases)('points on $curve', ({ curve, noble, length, prime }) => {
   test('both encodings of a point decode to the uncompressed one', () => {
-    for (let i = 0; i < 20; i += 1) {
-      const scalar = p256.utils.randomSecretKey()
-      const uncompressed = Buffer.from(p256.getPublicKey(scalar, false))
+    for (let i = 0; i < 10; i += 1) {
+      const scalar = noble.utils.randomSecretKey()
+      const uncompressed = Buffer.from(noble.getPublicKey(scalar, false))
       for (const isCompressed of [true, false]) {
-        const point = p256.getPublicKey(scalar, isCompressed)
-        expect(decodePoint('P-256', point)).toEqual(uncompressed)
-        expect(publicKeyFromPoint('P-256', point)).toBeDefined()
+        const point = noble.getPublicKey(scalar, isCompressed)
+        expect(decodePoint(curve, point)).toEqual(uncompressed)
+        expect(publicKeyFromPoint(curve, point)).toBeDefined()
       }
     }
   })
 
-  const { publicKey } = generateKeyPair('P-256')
+  const { publicKey } = generateKeyPair(curve)
+  const last = 2 * length
   const changed = (index: number, value: number): Uint8Array => Buffer.from(publicKey).fill(value, index, index + 1)
-  const hybrid = changed(0, 6 + ((publicKey[64] ?? 0) & 1))
-  const prime = Buffer.from('ffffffff00000001000000000000000000000000ffffffffffffffffffffffff', 'hex')
+  const hybrid = changed(0, 6 + ((publicKey[last] ?? 0) & 1))
 
   test.each([
     ['empty', new Uint8Array(0)],
     ['infinity', Buffer.of(0)],
     ['hybrid', hybrid],
     ['uncompressed with the first byte of a compressed one', changed(0, 2)],
-    ['one byte short', publicKey.subarray(0, 64)],
+    ['one byte short', publicKey.subarray(0, last)],
     ['one byte long', Buffer.concat([publicKey, Buffer.of(0)])],
-    ['not on the curve', changed(64, (publicKey[64] ?? 0) ^ 1)],
-    ['of zero coordinates', Buffer.concat([Buffer.of(4), Buffer.alloc(64)])],
+    ['not on the curve', changed(last, (publicKey[last] ?? 0) ^ 1)],
+    ['of zero coordinates', Buffer.concat([Buffer.of(4), Buffer.alloc(last)])],
     ['compressed with X not below p', Buffer.concat([Buffer.of(2), prime])],
-    ['uncompressed with X not below p', Buffer.concat([Buffer.of(4), prime, Buffer.alloc(32, 1)])],
-    ['compressed with the first byte of an uncompressed one', Buffer.concat([Buffer.of(4), publicKey.subarray(1, 33)])],
+    ['uncompressed with X not below p', Buffer.concat([Buffer.of(4), prime, Buffer.alloc(length, 1)])],
+    ['compressed with the first byte of an uncompressed one', Buffer.concat([Buffer.of(4), publicKey.subarray(1, length + 1)])],
   ])('a point that is %s is refused by both decoders', (_, point) => {
-    expect(decodePoint('P-256', point)).toBeUndefined()
-    expect(publicKeyFromPoint('P-256', point)).toBeUndefined()
+    expect(decodePoint(curve, point)).toBeUndefined()
+    expect(publicKeyFromPoint(curve, point)).toBeUndefined()
+  })
+
+  test('a point of the other curve is refused', () => {
+    const other = generateKeyPair(curve === 'P-256' ? 'P-384' : 'P-256').publicKey
+    expect(decodePoint(curve, other)).toBeUndefined()
+    expect(publicKeyFromPoint(curve, other)).toBeUndefined()
   })
 
   test('the form of a point says nothing about the curve', () => {
-    expect(hasPointForm('P-256', Buffer.concat([Buffer.of(4), Buffer.alloc(64)]))).toBe(true)
-    expect(hasPointForm('P-256', hybrid)).toBe(false)
+    expect(hasPointForm(curve, Buffer.concat([Buffer.of(4), Buffer.alloc(last)]))).toBe(true)
+    expect(hasPointForm(curve, hybrid)).toBe(false)
   })
 })
