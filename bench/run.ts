@@ -8,25 +8,7 @@ import { computeComponents, selectFactorKeys, toBinaryCode } from '../src/protoc
 import { v3 } from '../src/protocol/v3/index.ts'
 import { b64 } from '../test/helpers/phone-crypto.ts'
 import { sealEnvelope } from '../test/helpers/phone-envelope.ts'
-
-const SECONDS = 1
-
-/** Runs `work` for about a second after a warm-up and prints its rate. */
-async function measure(name: string, work: () => unknown): Promise<void> {
-  for (let i = 0; i < 200; i += 1) await work()
-  const start = performance.now()
-  let count = 0
-  while (performance.now() - start < SECONDS * 1000) {
-    for (let i = 0; i < 20; i += 1) await work()
-    count += 20
-  }
-  const microseconds = ((performance.now() - start) * 1000) / count
-  process.stdout.write(
-    `${name.padEnd(56)} ${microseconds.toFixed(1).padStart(8)} µs ${Math.round(1e6 / microseconds)
-      .toString()
-      .padStart(8)} /s\n`,
-  )
-}
+import { measure } from './measure.ts'
 
 const server = generateKeyPair('P-256')
 const device = generateKeyPair('P-256')
@@ -76,3 +58,5 @@ await measure('seal a record', () => recordKeys.seal(place, ctrData))
 await measure('open a record', () => recordKeys.open(place, record))
 await measure('derive the keys of an activation', () => v3.deriveActivationKeys(secret))
 await measure('create a key pair', () => generateKeyPair('P-256'))
+
+await import('./v4.ts')

@@ -17,7 +17,7 @@ import { encapDhkem, exportSecret } from './hpke.ts'
 import { hkdfExpand, hkdfExtract } from './kdf.ts'
 import { encapsulate, importEncapsulationKey } from './kem.ts'
 import { generateKeyPairInPool, privateKeyFromScalar, publicKeyFromPoint } from './key.ts'
-import { importKmacKey, kmac256 } from './kmac.ts'
+import { createKmac, kmac256 } from './kmac.ts'
 import {
   exportMlDsaSeed,
   generateMlDsaKeyPair,
@@ -72,7 +72,7 @@ describe('KMAC-256', () => {
 
   test('a key serves any number of messages, and keeps what it was made of', () => {
     const bytes = randomBytes(32)
-    const key = importKmacKey(bytes, 'x')
+    const key = createKmac('x')(bytes)
     const expected = kmac256(bytes, Buffer.from('a'), 'x')
     bytes.fill(0)
     key.compute(Buffer.from('b'))

@@ -1,5 +1,4 @@
 // HPKE (RFC 9180) as far as it exports secrets: DHKEM(P-384, HKDF-SHA384), base mode, HKDF-SHA384, no AEAD.
-import type { KeyObject } from 'node:crypto'
 import { concat, utf8 } from '../lib/bytes.ts'
 import { ecdhInPool } from './ecdh.ts'
 import { hkdfExpand, hkdfExtract } from './kdf.ts'
@@ -25,16 +24,6 @@ export async function encapDhkem(recipient: Uint8Array, ephemeral: KeyPair): Pro
   return { enc, sharedSecret: extractAndExpand(dh, concat(enc, recipient)) }
 }
 
-/** Decap (RFC 9180 §4.1), 48 bytes. `recipientPublicKey`: uncompressed point of the private key. Undefined for an invalid `enc`. */
-export async function decapDhkem(
-  enc: Uint8Array,
-  recipientPrivateKey: KeyObject,
-  recipientPublicKey: Uint8Array,
-): Promise<Uint8Array | undefined> {
-  const publicKey = publicKeyFromPoint('P-384', enc)
-  return publicKey && extractAndExpand(await ecdhInPool(recipientPrivateKey, publicKey), concat(enc, recipientPublicKey))
-}
-
 /** SetupBaseS or SetupBaseR and one Export of 48 bytes (RFC 9180 §5.1, §5.3). */
 export function exportSecret(sharedSecret: Uint8Array, info: Uint8Array, exporterContext: Uint8Array): Uint8Array {
   const pskIdHash = labeledExtract(HPKE_SUITE, EMPTY, 'psk_id_hash', EMPTY)
@@ -44,6 +33,7 @@ export function exportSecret(sharedSecret: Uint8Array, info: Uint8Array, exporte
   return labeledExpand(HPKE_SUITE, exporterSecret, 'sec', exporterContext)
 }
 
+// RFC 9180 §4.1, ExtractAndExpand.
 const extractAndExpand = (dh: Uint8Array, kemContext: Uint8Array): Uint8Array =>
   labeledExpand(KEM_SUITE, labeledExtract(KEM_SUITE, EMPTY, 'eae_prk', dh), 'shared_secret', kemContext)
 

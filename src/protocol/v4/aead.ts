@@ -1,6 +1,6 @@
 // The AEAD of v4: AES-256-CTR and KMAC-256, encrypt-then-MAC (v4 §1.5).
 import { aesCtr } from '../../crypto/aes.ts'
-import { importKmacKey, type KmacKey } from '../../crypto/kmac.ts'
+import { createKmac, type KmacKey } from '../../crypto/kmac.ts'
 import { concat, equalConstantTime } from '../../lib/bytes.ts'
 import { type KdfKey, kdf } from './key-schedule.ts'
 
@@ -14,7 +14,7 @@ export interface AeadKeys {
 /** Ke and Km of a key in a context; an empty context is one, too. */
 export const deriveAeadKeys = (key: KdfKey, keyContext: Uint8Array): AeadKeys => ({
   keyEncryption: kdf(key, 'aead/enc', keyContext),
-  keyMac: importKmacKey(kdf(key, 'aead/mac', keyContext), 'PA4MAC-AEAD'),
+  keyMac: importAeadKey(kdf(key, 'aead/mac', keyContext)),
 })
 
 /** nonce ‖ tag (32) ‖ ciphertext. A nonce (12 bytes) may serve keys once. */
@@ -45,4 +45,5 @@ const computeTag = (keys: AeadKeys, nonce: Uint8Array, associatedData: Uint8Arra
 // The counter begins at zero behind the nonce: 2^32 blocks until it would touch the nonce, far more than a request can have.
 const deriveIv = (nonce: Uint8Array): Uint8Array => concat(nonce, ZERO_COUNTER)
 
+const importAeadKey = createKmac('PA4MAC-AEAD')
 const ZERO_COUNTER = new Uint8Array(4)

@@ -1,10 +1,10 @@
 // Authentication codes: what they cover, how they are computed and verified (v4 §7).
-import { importKmacKey, type KmacKey } from '../../crypto/kmac.ts'
+import type { KmacKey } from '../../crypto/kmac.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { concat, equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import type { CodeToVerify, CounterMove, Factors, SignedRequest } from '../protocol.ts'
 import { type ReplaceableFactor, settleFactorKeys } from './factor-keys.ts'
-import { type ActivationKeys, advanceCounter } from './key-schedule.ts'
+import { type ActivationKeys, advanceCounter, importCodeKey } from './key-schedule.ts'
 
 /** The bytes a code covers: request data, `&`, application secret as text (v4 §7.1). */
 export const composeSignedData = ({ applicationSecret, ...request }: SignedRequest): Uint8Array =>
@@ -30,29 +30,25 @@ export function verifyAuthenticationCode(
   { factors, code }: Pick<CodeToVerify, 'factors' | 'code'>,
   lookAhead: number,
 ): CounterMove | undefined {
+  const seconds = selectSecondKeys(keys, factors)
+  if (seconds === undefined) return undefined
   const expectedLength = (factors === 'POSSESSION' ? 1 : 2) * COMPONENT_LENGTH
   const given = parseBase64(code)
   const isWellFormed = given?.length === expectedLength
   // A code of the wrong form takes the same way as a wrong code, so that the time does not tell them apart.
   const candidate = isWellFormed ? given : new Uint8Array(expectedLength)
-  return findMatch(keys, factors, ctrData, lookAhead, (factorKeys, counter) => {
-    const expected = toOnlineCode(computeComponents(factorKeys, counter, signedData))
-    return equalConstantTime(expected, candidate) && isWellFormed
-  })
-}
-
-/** The first of `lookAhead` counter values that one of the candidates matches, as the move it causes (v4 §7.4, §7.5). */
-export function findMatch(
-  keys: ActivationKeys,
-  factors: Factors,
-  ctrData: Uint8Array,
-  lookAhead: number,
-  isMatch: (factorKeys: readonly KmacKey[], counter: Uint8Array) => boolean,
-): CounterMove | undefined {
-  const candidates = selectFactorKeys(keys, factors)
-  let used = -1
+  const isComponent = (chained: Uint8Array, i: number): boolean => {
+    const part = candidate.subarray(i * COMPONENT_LENGTH, (i + 1) * COMPONENT_LENGTH)
+    return equalConstantTime(computeComponent(chained, signedData), part) && isWellFormed
+  }
+  let used = 0
   const move = findCounter(ctrData, lookAhead, (counter) => {
-    used = candidates.findIndex((factorKeys) => isMatch(factorKeys, counter))
+    const possession = chainKey(keys.possession(), counter)
+    // The second component is computed only behind a right first one, which halves the work that strangers can cause. The time
+    // tells no more than the answer to a code of possession alone does: it is this very component.
+    if (!isComponent(possession, 0)) return false
+    if (factors === 'POSSESSION') return true
+    used = seconds.findIndex((key) => isComponent(chainKey(key, counter, possession), 1))
     return used >= 0
   })
   return move && settle(keys, factors, used, move)
@@ -84,11 +80,10 @@ export function settle(keys: ActivationKeys, factors: Factors, used: number, mov
  * Candidates of a combination, the keys of each in the order of v4 §7.3: with the current second key, then with the next. None
  * for a combination that no endpoint allows.
  */
-export function selectFactorKeys(keys: ActivationKeys, factors: Factors): readonly (readonly KmacKey[])[] {
-  if (factors === 'POSSESSION') return [[keys.possession()]]
-  const factor = SECOND_FACTORS[factors]
-  return factor === undefined ? [] : keys[factor]().map((key) => [keys.possession(), key])
-}
+export const selectFactorKeys = (keys: ActivationKeys, factors: Factors): readonly (readonly KmacKey[])[] =>
+  factors === 'POSSESSION'
+    ? [[keys.possession()]]
+    : (selectSecondKeys(keys, factors) ?? []).map((key) => [keys.possession(), key])
 
 /** component_1 ... component_n, 32 bytes each, for a counter value (32 bytes) (v4 §7.3). */
 export function computeComponents(
@@ -96,12 +91,27 @@ export function computeComponents(
   counter: Uint8Array,
   signedData: Uint8Array,
 ): readonly Uint8Array[] {
-  let chained = new Uint8Array(0)
+  let chained: Uint8Array | undefined
   return factorKeys.map((key) => {
-    // Every step takes in the counter and what the steps before it gave, so step i is where the chain of component i ends.
-    chained = Uint8Array.from(key.compute(concat(counter, chained)))
-    return importKmacKey(chained, 'PA4CODE').compute(signedData)
+    chained = chainKey(key, counter, chained)
+    return computeComponent(chained, signedData)
   })
+}
+
+/**
+ * One step of the chain. Every step takes in the counter and what the steps before it gave, so step i is where the chain of
+ * component i ends (v4 §7.3).
+ */
+const chainKey = (key: KmacKey, counter: Uint8Array, before?: Uint8Array): Uint8Array =>
+  key.compute(before ? concat(counter, before) : counter)
+
+const computeComponent = (chained: Uint8Array, signedData: Uint8Array): Uint8Array => importCodeKey(chained).compute(signedData)
+
+/** Candidates for the key of the second factor; none for possession alone, undefined for what no endpoint allows. */
+function selectSecondKeys(keys: ActivationKeys, factors: Factors): readonly KmacKey[] | undefined {
+  const factor = SECOND_FACTORS[factors]
+  if (factor) return keys[factor]()
+  return factors === 'POSSESSION' ? [] : undefined
 }
 
 /** Decimal groups of `digits` (4 to 8) digits joined by `-` (v4 §7.3). */

@@ -2,7 +2,7 @@
 import type { KeyObject } from 'node:crypto'
 import { sha3 } from '../../crypto/hash.ts'
 import { importHmacKey } from '../../crypto/hmac.ts'
-import { importKmacKey, type KmacKey } from '../../crypto/kmac.ts'
+import { createKmac, type KmacKey } from '../../crypto/kmac.ts'
 import { concat, u32, utf8 } from '../../lib/bytes.ts'
 import type { DecoyKeys } from '../protocol.ts'
 import { createActivationSecret, type FactorKeys, parseActivationSecret } from './factor-keys.ts'
@@ -38,10 +38,10 @@ export function deriveActivationKeys(activationSecret: Uint8Array): ActivationKe
     knowledge: once(() => importCodeKeys(knowledge)),
     biometry: once(() => importCodeKeys(biometry)),
     kdkVault: once(() => deriveKdkVault(root())),
-    keyMacCtrData: once(() => importKmacKey(kdf(kdkUtility(), 'util/mac/ctr-data'), 'PA4MAC-CTR')),
-    keyMacStatus: once(() => importKmacKey(kdf(kdkUtility(), 'util/mac/status'), 'PA4MAC-STATUS')),
+    keyMacCtrData: once(() => importCtrDataKey(kdf(kdkUtility(), 'util/mac/ctr-data'))),
+    keyMacStatus: once(() => importStatusKey(kdf(kdkUtility(), 'util/mac/status'))),
     keyMacGetActTempKey: once(() => importHmacKey(kdf(kdkUtility(), 'util/mac/get-act-temp-key'))),
-    keyMacPersonalizedData: once(() => importKmacKey(kdf(kdkUtility(), 'util/mac/personalized-data'), 'PA4MAC-QR')),
+    keyMacPersonalizedData: once(() => importPersonalizedDataKey(kdf(kdkUtility(), 'util/mac/personalized-data'))),
     keyE2eeSharedInfo2: once(() => importSharedInfo2Key(kdf(kdkUtility(), 'util/key-e2ee-sh2'))),
   }
 }
@@ -102,18 +102,22 @@ export const deriveVaultKey = (keys: ActivationKeys, identifier: VaultKeyIdentif
 /** next(CTR_DATA) = SHA3-256(CTR_DATA), 32 bytes (v4 §7.2). */
 export const advanceCounter = (ctrData: Uint8Array): Uint8Array => sha3(ctrData)
 
-/** A parent key; what is derived from it has `length` bytes (v4 §1.3). */
-export const importKdfKey = (key: Uint8Array, length?: number): KdfKey => importKmacKey(key, 'PA4KDF', length)
+/** A parent key; what is derived from it has 32 bytes (v4 §1.3). */
+export const importKdfKey = createKmac('PA4KDF')
 
 /** KDF: KMAC over label and diversifier, both with their length; a missing diversifier is an empty one (v4 §1.3). */
 export const kdf = (key: KdfKey, label: string, diversifier?: Uint8Array): Uint8Array =>
   key.compute(concatWithSizes(utf8(label), diversifier))
 
 /** A factor key of authentication codes (v4 §7.3). */
-export const importCodeKey = (key: Uint8Array): KmacKey => importKmacKey(key, 'PA4CODE')
+export const importCodeKey = createKmac('PA4CODE')
 
 /** KEY_E2EE_SHARED_INFO2 (v4 §5.4). */
-export const importSharedInfo2Key = (key: Uint8Array): KmacKey => importKmacKey(key, 'PA4SH2')
+export const importSharedInfo2Key = createKmac('PA4SH2')
+
+const importCtrDataKey = createKmac('PA4MAC-CTR')
+const importStatusKey = createKmac('PA4MAC-STATUS')
+const importPersonalizedDataKey = createKmac('PA4MAC-QR')
 
 /** SIZED: every part with its length as u32 in front; an absent part is encoded like an empty one (v4 §1.6). */
 export const concatWithSizes = (...parts: readonly (Uint8Array | undefined)[]): Uint8Array =>

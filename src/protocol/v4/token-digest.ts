@@ -1,5 +1,5 @@
 // Digests of token headers (v4 §9.9).
-import { kmac256 } from '../../crypto/kmac.ts'
+import { createKmac } from '../../crypto/kmac.ts'
 import { concat, equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import type { TokenHeader } from '../protocol.ts'
 
@@ -11,7 +11,9 @@ export const verifyTokenDigest = (tokenSecret: Uint8Array, header: TokenHeader):
 export const computeTokenDigest = (
   tokenSecret: Uint8Array,
   { version, nonce, timestamp }: Omit<TokenHeader, 'tokenId' | 'digest'>,
-): Uint8Array => kmac256(tokenSecret, concat(nonce, utf8(`&${timestamp}&${version}`)), 'PA4DIGEST')
+): Uint8Array => importTokenSecret(tokenSecret).compute(concat(nonce, utf8(`&${timestamp}&${version}`)))
 
 /** Every version has the short time window for tokens (v4 §9.9). */
 export const hasShortTokenWindow = (_version: string): boolean => true
+
+const importTokenSecret = createKmac('PA4DIGEST')
