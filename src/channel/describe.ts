@@ -130,7 +130,9 @@ const Bytes = (description: string) =>
   Type.String({ contentEncoding: 'base64', description: `Base64, ${description}`, examples: ['AAECAwQFBgcICQoLDA0ODw=='] })
 const Timestamp = Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' })
 
-/** A version sends exactly the members it defines (v3 §6.5). */
+const KeyId = Type.String({ description: 'key of keystore/create', examples: ['5a9e1a2b-6f4d-4c1e-9b0a-3d2c1b0a9f8e'] })
+
+/** A version of v3 sends exactly the members it defines (v3 §6.5); v4 has one form (v4 §5.1). */
 const ENVELOPES: Record<Protocol['path'], { readonly request: TSchema; readonly response: TSchema }> = {
   v3: {
     request: Type.Object({
@@ -139,15 +141,25 @@ const ENVELOPES: Record<Protocol['path'], { readonly request: TSchema; readonly 
       mac: Bytes('32 bytes'),
       nonce: Type.Optional(Bytes('16 bytes, from 3.1')),
       timestamp: Type.Optional({ ...Timestamp, description: `${Timestamp.description}, from 3.2` }),
-      temporaryKeyId: Type.Optional(
-        Type.String({ description: 'key of keystore/create, from 3.3', examples: ['5a9e1a2b-6f4d-4c1e-9b0a-3d2c1b0a9f8e'] }),
-      ),
+      temporaryKeyId: Type.Optional({ ...KeyId, description: `${KeyId.description}, from 3.3` }),
     }),
     response: Type.Object({
       encryptedData: Bytes('ciphertext'),
       mac: Bytes('32 bytes'),
       nonce: Type.Optional(Bytes('16 bytes, from 3.2')),
       timestamp: Type.Optional({ ...Timestamp, description: `${Timestamp.description}, from 3.2` }),
+    }),
+  },
+  v4: {
+    request: Type.Object({
+      temporaryKeyId: KeyId,
+      encryptedData: Bytes('nonce of 12 bytes, tag of 32 bytes, ciphertext'),
+      nonce: Bytes('24 bytes: nonces of request and answer'),
+      timestamp: Timestamp,
+    }),
+    response: Type.Object({
+      encryptedData: Bytes('nonce of 12 bytes, tag of 32 bytes, ciphertext'),
+      timestamp: Timestamp,
     }),
   },
 }

@@ -11,7 +11,7 @@ import {
   composeSignedData,
   computeComponents,
   toDecimalCode,
-  toOnlineCode,
+  toBinaryCode,
 } from '../../src/protocol/v4/authentication-code.ts'
 import { activationFingerprint } from '../../src/protocol/v4/fingerprint.ts'
 import { deriveAssociatedData, deriveKeyContext, deriveSharedInfo2, parseEnvelope } from '../../src/protocol/v4/envelope.ts'
@@ -26,7 +26,7 @@ import {
   importSharedInfo2Key,
 } from '../../src/protocol/v4/key-schedule.ts'
 import {
-  composeOfflineHead,
+  composeOfflineSignedText,
   composeOfflineSignedData,
   createOfflinePayload,
   createPersonalizedPayload,
@@ -86,7 +86,7 @@ const authenticationCode = (vector: Members): Members => {
   const lengths = Object.keys(members(vector, 'codeOffline'))
   return {
     components,
-    codeOnline: toOnlineCode(components),
+    codeOnline: toBinaryCode(components),
     codeOffline: Object.fromEntries(lengths.map((length) => [length, toDecimalCode(components, Number(length))])),
   }
 }
@@ -178,7 +178,7 @@ async function offline(vector: Members): Promise<Members> {
   const payload = { data: text(vector, 'data'), nonceBase64: text(vector, 'nonce'), ...(totp !== undefined && { totp }) }
   const masterKey = privateKeyFromScalar('P-384', bytes(vector, 'masterEcdsaPrivate').subarray(-48))
   const publicKey = publicKeyFromPoint('P-384', bytes(vector, 'masterEcdsaPublic'))
-  const head = composeOfflineHead({ data: payload.data, nonceBase64: payload.nonceBase64, signer: 'NON_PERSONALIZED' })
+  const head = composeOfflineSignedText({ data: payload.data, nonceBase64: payload.nonceBase64, signer: 'NON_PERSONALIZED' })
   const signatures = [
     text(vector, 'nonPersonalizedOfflineData'),
     await createOfflinePayload({ data: payload.data, nonceBase64: payload.nonceBase64 }, masterKey),

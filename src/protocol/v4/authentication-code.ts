@@ -119,7 +119,7 @@ export const toDecimalCode = (components: readonly Uint8Array[], digits: number)
   components.map((component) => toDecimal(component, digits)).join('-')
 
 /** The components one after the other; Base64 of it is the text form (v4 §7.3). */
-export const toOnlineCode = (components: readonly Uint8Array[]): Uint8Array => concat(...components)
+export const toBinaryCode = (components: readonly Uint8Array[]): Uint8Array => concat(...components)
 
 /** Last 4 bytes, AND 0x7FFFFFFF, mod 10^digits, padded with zeros. Also the last step of a fingerprint (v4 §8.6). */
 export const toDecimal = (bytes: Uint8Array, digits: number): string => {

@@ -24,7 +24,7 @@ export interface OfflinePayload extends PersonalizedPayload {
 
 /** The payload for any activation of an application, signed with KEY_MASTER_ECDSA_P384 (v4 §11.3). */
 export async function createOfflinePayload(payload: PersonalizedPayload, keyMasterEcdsaP384: KeyObject): Promise<string> {
-  const head = composeOfflineHead({ ...payload, signer: 'NON_PERSONALIZED' })
+  const head = composeOfflineSignedText({ ...payload, signer: 'NON_PERSONALIZED' })
   return `${head}${toBase64(await ecdsaSignP384(keyMasterEcdsaP384, utf8(head)))}`
 }
 
@@ -33,12 +33,12 @@ export function createPersonalizedPayload(
   payload: PersonalizedPayload,
   { keys }: { readonly keys: Pick<ActivationKeys, 'keyMacPersonalizedData'> },
 ): string {
-  const head = composeOfflineHead({ ...payload, signer: 'PERSONALIZED' })
+  const head = composeOfflineSignedText({ ...payload, signer: 'PERSONALIZED' })
   return `${head}${toBase64(keys.keyMacPersonalizedData().compute(utf8(head)))}`
 }
 
 /** What is signed of a payload: everything up to and including the key indicator (v4 §11.2). */
-export const composeOfflineHead = ({ data, totp: password, nonceBase64, signer }: OfflinePayload): string =>
+export const composeOfflineSignedText = ({ data, totp: password, nonceBase64, signer }: OfflinePayload): string =>
   [data, ...(password === undefined ? [] : [password]), nonceBase64, KEY_INDICATORS[signer]].join('\n')
 
 /**
