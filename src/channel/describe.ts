@@ -121,7 +121,7 @@ function listCodes<P extends ChannelParts>(endpoint: AnyEndpoint<P>, api: ErrorD
   if (order.includes('factors')) codes.push(refusals.factors)
   if (order.includes('envelope')) codes.push(refusals.envelope, ...(authenticate ? [] : ['ENCRYPTION_FAILED' as const]))
   if (order.includes('open')) codes.push(refusals.open)
-  if (order.includes('open-nested')) codes.push(refusals.plaintext, refusals.request)
+  if (order.includes('open-nested')) codes.push(refusals.plaintext, refusals.nested)
   if (order.includes('validate')) codes.push(refusals.request, ...(encrypt ? [refusals.plaintext] : []))
   return codes
 }

@@ -28,6 +28,8 @@ export type * from './schema-webhooks.ts'
 export type ActivationState = 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
 /** Where an activation is committed, and where its OTP is demanded if it has one. */
 export type CommitPhase = 'ON_COMMIT' | 'ON_KEY_EXCHANGE'
+/** What the keys of an activation of protocol 4.0 were agreed with. */
+export type ActivationAlgorithm = 'EC_P384' | 'EC_P384_ML_L3' | 'EC_P384_ML_L5'
 export type Role = 'admin' | 'integration' | 'internal' | 'read-only'
 
 export interface WrappedKeyTable {
@@ -95,6 +97,9 @@ export interface ActivationTable {
   flags: Generated<string>
   commit_phase: Generated<CommitPhase>
   otp_hash: OptionalBytes
+  algorithm: ColumnType<ActivationAlgorithm | null, ActivationAlgorithm | null | undefined, ActivationAlgorithm | null>
+  is_confirmation_pending: Generated<boolean>
+  is_biometry_enabled: ColumnType<boolean | null, boolean | null | undefined, boolean | null>
 }
 
 /** A view: live activations without keys. */

@@ -47,7 +47,8 @@ function encryptStatus(
   activation: ActivationRow | undefined,
   iv: { challenge: Uint8Array; nonce: Uint8Array } | undefined,
 ) {
-  const { protocol, recordKeys, decoy, platform, settings } = parts
+  const { recordKeys, platform, settings } = parts
+  const [protocol, decoy] = [parts.protocols.v3, parts.decoys.v3]
   const keys = activationKeysOf(recordKeys, protocol, activation)
   const blob = protocol.encryptStatusBlob(
     keys ?? decoy.activationKeys,
