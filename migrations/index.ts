@@ -6,6 +6,7 @@ import * as audit from './0003_audit.ts'
 import * as webhooks from './0004_webhooks.ts'
 import * as pinning from './0005_pinning.ts'
 import * as userInfo from './0006_user-info.ts'
+import * as applicationAlgorithms from './0008_application-algorithms.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -14,4 +15,5 @@ export const migrations: Record<string, Migration> = {
   '0004_webhooks': webhooks,
   '0005_pinning': pinning,
   '0006_user-info': userInfo,
+  '0008_application-algorithms': applicationAlgorithms,
 }

@@ -28,6 +28,8 @@ export type * from './schema-webhooks.ts'
 export type ActivationState = 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
 /** Where an activation is committed, and where its OTP is demanded if it has one. */
 export type CommitPhase = 'ON_COMMIT' | 'ON_KEY_EXCHANGE'
+/** What a pair of master keys signs with. */
+export type MasterKeyAlgorithm = 'EC_P256' | 'EC_P384' | 'ML_DSA_65' | 'ML_DSA_87'
 export type Role = 'admin' | 'integration' | 'internal' | 'read-only'
 
 export interface WrappedKeyTable {
@@ -44,6 +46,9 @@ export interface ApplicationTable {
   created_at: Date
   /** JSON object. */
   custom_object: OptionalText
+  /** Comma list; empty: all. */
+  algorithms: Generated<string>
+  is_protocol_3_admitted: Generated<boolean>
 }
 
 export interface ApplicationVersionTable {
@@ -58,7 +63,7 @@ export interface ApplicationVersionTable {
 export interface MasterKeyPairTable {
   master_key_pair_id: string
   application_id: string
-  algorithm: 'EC_P256'
+  algorithm: MasterKeyAlgorithm
   public_key: Bytes
   private_key: Bytes
   created_at: Date
