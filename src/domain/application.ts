@@ -8,14 +8,14 @@ import {
   findMasterKeyPair,
   insertApplication,
   insertApplicationVersion,
-  insertMasterKeyPair,
   listApplicationVersions,
 } from '../storage/applications.ts'
 import { type Db, inTransaction } from '../storage/database.ts'
 import { insertPinningKeyPair } from '../storage/pinning.ts'
 import { createPinningKeyPair } from './pinning.ts'
+import { createMasterKeys, insertMasterKeys } from './master-keys.ts'
 import type { RecordKeys } from './record-keys.ts'
-import { createKeyPair, openApplicationSecret, places, sealPrivateKey } from './secrets.ts'
+import { openApplicationSecret, places } from './secrets.ts'
 
 export interface ApplicationParts {
   readonly db: Db
@@ -34,7 +34,7 @@ export interface MobileConfiguration {
 }
 
 /**
- * Creates an application with a version `default`, a P-256 master key pair and a pinning key pair. Throws ADMINISTRATION_REFUSED when the
+ * Creates an application with a version `default`, its master key pairs and a pinning key pair. Throws ADMINISTRATION_REFUSED when the
  * id is taken.
  */
 export async function createApplication(
@@ -42,21 +42,12 @@ export async function createApplication(
   applicationId: string,
   displayName: string | null = null,
 ): Promise<void> {
-  const { platform, recordKeys } = parts
-  const at = new Date(platform.now())
-  const { privateKey, publicKey } = createKeyPair()
-  const masterKeyPairId = platform.uuid()
+  const at = new Date(parts.platform.now())
+  const masterKeys = await createMasterKeys()
   await inTransaction(parts.db, async (tx) => {
     if (!(await insertApplication(tx, applicationId, displayName, at)))
       throw new PawlError('ADMINISTRATION_REFUSED', { detail: `application ${applicationId} exists` })
-    await insertMasterKeyPair(tx, {
-      master_key_pair_id: masterKeyPairId,
-      application_id: applicationId,
-      algorithm: 'EC_P256',
-      public_key: publicKey,
-      private_key: sealPrivateKey(recordKeys, places.masterPrivateKey(masterKeyPairId), privateKey),
-      created_at: at,
-    })
+    await insertMasterKeys({ ...parts, db: tx }, applicationId, masterKeys)
     await insertPinningKeyPair(tx, createPinningKeyPair(parts, applicationId))
     await addVersion({ ...parts, db: tx }, applicationId, DEFAULT_VERSION)
   })

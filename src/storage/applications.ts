@@ -1,7 +1,7 @@
 // The tables application, application_version and master_key_pair.
 import type { Insertable } from 'kysely'
 import type { Db, Tx } from './database.ts'
-import type { ApplicationVersionTable, MasterKeyPairTable } from './schema.ts'
+import type { ApplicationVersionTable, MasterKeyAlgorithm, MasterKeyPairTable } from './schema.ts'
 
 export interface ApplicationRow {
   readonly applicationId: string
@@ -12,6 +12,9 @@ export interface ApplicationRow {
   readonly customObject: string | null
   /** For people; null where none was given. */
   readonly displayName: string | null
+  /** Comma list of algorithms of protocol 4.0; empty: all. */
+  readonly algorithms: string
+  readonly isProtocol3Admitted: boolean
 }
 
 /** One application. */
@@ -133,27 +136,39 @@ export async function setVersionSupported(db: Db, applicationId: string, name: s
 
 export interface MasterKeyPairRow {
   readonly masterKeyPairId: string
+  readonly algorithm: MasterKeyAlgorithm
   readonly publicKey: Buffer
   /** sealed */
   readonly privateKey: Buffer
 }
 
-/** The newest P-256 master key pair of an application (v3 §3.1). */
+/** The P-256 master key pair of an application (v3 §3.1). */
 export async function findMasterKeyPair(db: Db, applicationId: string): Promise<MasterKeyPairRow | undefined> {
-  return db
-    .selectFrom('master_key_pair')
-    .select(['master_key_pair_id as masterKeyPairId', 'public_key as publicKey', 'private_key as privateKey'])
-    .where('application_id', '=', applicationId)
-    .where('algorithm', '=', 'EC_P256')
-    .orderBy('created_at', 'desc')
-    .orderBy('master_key_pair_id')
-    .limit(1)
-    .executeTakeFirst()
+  return (await findMasterKeyPairs(db, applicationId, ['EC_P256']))[0]
 }
 
-/** Inserts a master key pair; the private key is sealed. */
+/** The master key pairs of an application, at most one of an algorithm. */
+export async function findMasterKeyPairs(
+  db: Db,
+  applicationId: string,
+  algorithms: readonly MasterKeyAlgorithm[],
+): Promise<MasterKeyPairRow[]> {
+  return db
+    .selectFrom('master_key_pair')
+    .select(['master_key_pair_id as masterKeyPairId', 'algorithm', 'public_key as publicKey', 'private_key as privateKey'])
+    .where('application_id', '=', applicationId)
+    .where('algorithm', 'in', algorithms)
+    .orderBy('algorithm')
+    .execute()
+}
+
+/** Inserts a master key pair whose private key is sealed; leaves the one alone that the application has of that algorithm. */
 export async function insertMasterKeyPair(db: Db, pair: Insertable<MasterKeyPairTable>): Promise<void> {
-  await db.insertInto('master_key_pair').values(pair).execute()
+  await db
+    .insertInto('master_key_pair')
+    .values(pair)
+    .onConflict((conflict) => conflict.columns(['application_id', 'algorithm']).doNothing())
+    .execute()
 }
 
 const applicationColumns = [
@@ -162,4 +177,6 @@ const applicationColumns = [
   'vault_factors as vaultFactors',
   'custom_object as customObject',
   'display_name as displayName',
+  'algorithms',
+  'is_protocol_3_admitted as isProtocol3Admitted',
 ] as const

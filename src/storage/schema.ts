@@ -30,6 +30,8 @@ export type ActivationState = 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED
 export type CommitPhase = 'ON_COMMIT' | 'ON_KEY_EXCHANGE'
 /** What the keys of an activation of protocol 4.0 were agreed with. */
 export type ActivationAlgorithm = 'EC_P384' | 'EC_P384_ML_L3' | 'EC_P384_ML_L5'
+/** What a pair of master keys signs with. */
+export type MasterKeyAlgorithm = 'EC_P256' | 'EC_P384' | 'ML_DSA_65' | 'ML_DSA_87'
 export type Role = 'admin' | 'integration' | 'internal' | 'read-only'
 
 export interface WrappedKeyTable {
@@ -46,6 +48,9 @@ export interface ApplicationTable {
   created_at: Date
   /** JSON object. */
   custom_object: OptionalText
+  /** Comma list; empty: all. */
+  algorithms: Generated<string>
+  is_protocol_3_admitted: Generated<boolean>
 }
 
 export interface ApplicationVersionTable {
@@ -60,7 +65,7 @@ export interface ApplicationVersionTable {
 export interface MasterKeyPairTable {
   master_key_pair_id: string
   application_id: string
-  algorithm: 'EC_P256'
+  algorithm: MasterKeyAlgorithm
   public_key: Bytes
   private_key: Bytes
   created_at: Date
