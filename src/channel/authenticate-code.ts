@@ -101,7 +101,8 @@ function judge(
   }
   if (activation === undefined) return { refusal: 'activation_unknown', move: undefined, decision: undefined }
   const { state, failedAttempts } = activation
-  const isPendingAccepted = attempt.isPendingAccepted && activation.isConfirmationPending && !isExpired(activation, parts.platform.now())
+  const isPendingAccepted =
+    attempt.isPendingAccepted && activation.isConfirmationPending && !isExpired(activation, parts.platform.now())
   const isBiometryMissing = activation.isBiometryEnabled === false && header.factors.includes('BIOMETRY')
   const refusal = refusalOf({ activation, keys, isVersionRight, isPendingAccepted, isBiometryMissing, move })
   // Nobody guesses a code of another generation, or one whose factor is switched off (v4 §7.4, steps 2 and 5).
@@ -125,7 +126,8 @@ function refusalOf(found: {
 }): Refusal | undefined {
   const { activation, keys, isVersionRight, isPendingAccepted, isBiometryMissing, move } = found
   if (!isVersionRight) return 'activation_invalid_application'
-  if (activation.state !== 'ACTIVE' && !(activation.state === 'PENDING_COMMIT' && isPendingAccepted)) return 'activation_invalid_state'
+  if (activation.state !== 'ACTIVE' && !(activation.state === 'PENDING_COMMIT' && isPendingAccepted))
+    return 'activation_invalid_state'
   if (keys === undefined) return 'activation_invalid_state_ctr_mismatch'
   if (isBiometryMissing) return 'biometry_disabled'
   return move === undefined ? 'signature_does_not_match' : undefined

@@ -32,7 +32,11 @@ export interface DeviceRequest {
 export type Serve = (request: DeviceRequest, serialize: (value: unknown) => string) => Promise<unknown>
 
 /** Compiles the schemas of an endpoint once and returns the function that serves it in the first of the generations that reads its headers. */
-export function createPipeline<P extends ChannelParts>(parts: P, protocols: readonly Protocol[], endpoint: AnyEndpoint<P>): Serve {
+export function createPipeline<P extends ChannelParts>(
+  parts: P,
+  protocols: readonly Protocol[],
+  endpoint: AnyEndpoint<P>,
+): Serve {
   const refusals = { ...defaultRefusals, ...endpoint.refusals }
   const parsers = {
     request: endpoint.request && compileParser(endpoint.request as TSchema),
@@ -114,7 +118,10 @@ function begin<P extends ChannelParts>(fixed: Fixed<P>, request: DeviceRequest):
 }
 
 /** The generation that reads the first of the headers, which decides for all; the first generation where none does. */
-function selectProtocol(protocols: readonly Protocol[], { authorization, token, encryption, schemes }: ProtocolHeaders): Protocol {
+function selectProtocol(
+  protocols: readonly Protocol[],
+  { authorization, token, encryption, schemes }: ProtocolHeaders,
+): Protocol {
   const reads = (protocol: Protocol): boolean => {
     if (authorization !== undefined) return protocol.parseAuthorizationHeader(authorization, schemes) !== undefined
     if (token !== undefined) return protocol.parseTokenHeader(token, schemes) !== undefined

@@ -58,7 +58,9 @@ export const ctrDataOf = (keys: RecordKeys, activation: ActivationRow | undefine
 export const serverKeysOf = (keys: RecordKeys, activation: ActivationRow): SigningKeys => {
   const { algorithm, activationId, serverPrivateKey } = activation
   if (algorithm === null) return { ecdsa: serverPrivateKeyOf(keys, activation) }
-  return keys.openCached(places.serverPrivateKey(activationId), serverPrivateKey, (stored) => importSigningKeys(algorithm, stored))
+  return keys.openCached(places.serverPrivateKey(activationId), serverPrivateKey, (stored) =>
+    importSigningKeys(algorithm, stored),
+  )
 }
 
 /** KEY_SERVER_PRIVATE of an activation of protocol 3. */

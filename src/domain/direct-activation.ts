@@ -80,7 +80,8 @@ export async function activateDirectly<Answer>(
     const within = { ...parts, db: tx }
     const created = await insertCreated(within, { ...owner, code, qrText: null, commitPhase, otpHash: null })
     const bound = await bindDevice(within, agreement, created, device, to)
-    if (bound === 'INVALID_DEVICE_KEY' || bound === 'UNUSABLE') throw refuseActivation(parts, 'the keys of the request are not valid')
+    if (bound === 'INVALID_DEVICE_KEY' || bound === 'UNUSABLE')
+      throw refuseActivation(parts, 'the keys of the request are not valid')
     if (bound === 'MOVED') throw new TypeError('an activation moved in the transaction that created it')
     return bound
   }).catch((error: unknown) => {

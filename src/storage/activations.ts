@@ -117,7 +117,8 @@ export interface AuthenticationOutcome {
  * False when it is not: the caller reads and decides again.
  */
 export async function storeAuthentication(db: Db, outcome: AuthenticationOutcome, audit: AuditEvent): Promise<boolean> {
-  const { activationId, rowVersion, counter, ctrData, masterSecret, failedAttempts, state, blockedReason, acceptedFor, at } = outcome
+  const { activationId, rowVersion, counter, ctrData, masterSecret, failedAttempts, state, blockedReason, acceptedFor, at } =
+    outcome
   const { rows } = await db.executeQuery(
     CompiledQuery.raw(selectStatement(outcome), [
       activationId,
@@ -185,7 +186,7 @@ export interface KeyExchange {
   readonly isConfirmationPending: boolean
   readonly isBiometryEnabled: boolean | null
   /** Keys that were made in the exchange, in place of those of the creation. */
-  readonly serverKeys: { readonly publicKey: Uint8Array; /** sealed */ readonly privateKey: Uint8Array } | null
+  readonly serverKeys: { readonly publicKey: Uint8Array /** sealed */; readonly privateKey: Uint8Array } | null
   readonly devicePublicKey: Uint8Array
   readonly activationFingerprint: string
   /** sealed */

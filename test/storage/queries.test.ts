@@ -137,7 +137,8 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     findActivationFlags: (db) => activations.findActivationFlags(db, 'x'),
     findActivationByCode: (db) => activations.findActivationByCode(db, 'a', bytes),
     storeAuthentication: (db) => activations.storeAuthentication(db, { ...outcome, state: 'ACTIVE' }, auditEvent),
-    'storeAuthentication that blocks': (db) => activations.storeAuthentication(db, { ...outcome, state: 'BLOCKED', blockedReason: 'r' }, auditEvent),
+    'storeAuthentication that blocks': (db) =>
+      activations.storeAuthentication(db, { ...outcome, state: 'BLOCKED', blockedReason: 'r' }, auditEvent),
     'storeAuthentication that settles a factor key': (db) =>
       activations.storeAuthentication(db, { ...outcome, state: 'ACTIVE', masterSecret: bytes }, auditEvent),
     changeState: (db) => activations.changeState(db, change, auditEvent),

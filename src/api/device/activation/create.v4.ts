@@ -46,7 +46,11 @@ async function agreeWith(
   if (!allowed.includes(request.algorithm)) throw refuseActivation(parts, 'the application does not admit the algorithm')
   const { activationVersion, ctrDataLength } = v4
   const salt = parts.platform.randomBytes(32)
-  return { activationVersion, ctrDataLength, agree: ({ activationId }) => agree(v4, request, nested.devicePublicKeys, activationId, salt) }
+  return {
+    activationVersion,
+    ctrDataLength,
+    agree: ({ activationId }) => agree(v4, request, nested.devicePublicKeys, activationId, salt),
+  }
 }
 
 async function agree(v4: ProtocolV4, request: SharedSecretRequest, json: unknown, activationId: string, salt: Uint8Array) {

@@ -9,7 +9,7 @@ import { PawlError } from '../../../lib/errors.ts'
 import { type ActivationRow, findActivation } from '../../../storage/activations.ts'
 import { deviceEndpoint, type DeviceParts } from '../parts.ts'
 
-export const activationStatus = deviceEndpoint({
+export const activationStatusV3 = deviceEndpoint({
   path: 'activation/status',
   summary: 'Encrypted state of an activation',
   description: 'Only its phone can read it. An unknown activation answers random bytes.',

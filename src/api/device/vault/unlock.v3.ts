@@ -8,7 +8,7 @@ import { FACTOR_COMBINATIONS } from '../../../protocol/protocol.ts'
 import { findVaultFactors } from '../../../storage/applications.ts'
 import { deviceEndpoint } from '../parts.ts'
 
-export const vaultUnlock = deviceEndpoint({
+export const vaultUnlockV3 = deviceEndpoint({
   path: 'vault/unlock',
   summary: 'Key of the secure vault of the phone',
   errors: [],
