@@ -31,6 +31,7 @@ import { createEvents } from './lib/events.ts'
 import type { Log } from './lib/log.ts'
 import type { Platform } from './lib/platform.ts'
 import { type ActivationKeys, type ProtocolV3, v3 } from './protocol/v3/index.ts'
+import { composeSdkConfiguration } from './protocol/v4/sdk-configuration.ts'
 import { createAuthenticationStore } from './storage/authentication-store.ts'
 import { type Database, openDatabase, pingDatabase } from './storage/database.ts'
 import { migrate } from './storage/migrate.ts'
@@ -104,6 +105,7 @@ export async function createContext(
       pinning: createPinning(base),
       verifyAudit: createAuditVerification(base),
       protocol: v3,
+      composeSdkConfiguration,
       offline: createOfflineChannel(channel, v3),
       templates: createTemplateReader(db, platform),
       templateTexts,
