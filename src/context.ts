@@ -32,6 +32,7 @@ import type { Log } from './lib/log.ts'
 import type { Platform } from './lib/platform.ts'
 import { v3 } from './protocol/v3/index.ts'
 import { v4 } from './protocol/v4/index.ts'
+import { composeSdkConfiguration } from './protocol/v4/sdk-configuration.ts'
 import { createAuthenticationStore } from './storage/authentication-store.ts'
 import { type Database, openDatabase, pingDatabase } from './storage/database.ts'
 import { migrate } from './storage/migrate.ts'
@@ -105,6 +106,7 @@ export async function createContext(
       pinning: createPinning(base),
       verifyAudit: createAuditVerification(base),
       protocols: { v3, v4 },
+      composeSdkConfiguration,
       offline: createOfflineChannel(channel, [v3, v4]),
       templates: createTemplateReader(db, platform),
       templateTexts,

@@ -1,7 +1,7 @@
 // Activation codes, their signature and the text of their QR code (v3 §4.1, §4.2).
 import type { KeyObject } from 'node:crypto'
 import { crc16 } from '../crypto/crc16.ts'
-import { ecdsaSign, ecdsaVerify } from '../crypto/ecdsa.ts'
+import { ecdsaSign, ecdsaSignP384, ecdsaVerify } from '../crypto/ecdsa.ts'
 import { parseBase64, toBase64 } from '../lib/base64.ts'
 import { utf8 } from '../lib/bytes.ts'
 
@@ -23,6 +23,10 @@ export function parseActivationCode(code: string): Uint8Array | undefined {
 /** b64(ECDSA) over the code with its dashes. */
 export const signActivationCode = (code: string, masterPrivateKey: KeyObject): string =>
   toBase64(ecdsaSign(masterPrivateKey, utf8(code)))
+
+/** The same on P-384 (v4 §8.3). */
+export const signActivationCodeP384 = async (code: string, masterPrivateKey: KeyObject): Promise<string> =>
+  toBase64(await ecdsaSignP384(masterPrivateKey, utf8(code)))
 
 /** Whether a Base64 signature is one of the code. */
 export function verifyActivationCode(code: string, signature: string, masterPublicKey: KeyObject): boolean {

@@ -13,7 +13,7 @@ import {
 import { type Db, inTransaction } from '../storage/database.ts'
 import { insertPinningKeyPair } from '../storage/pinning.ts'
 import { createPinningKeyPair } from './pinning.ts'
-import { createMasterKeys, insertMasterKeys } from './master-keys.ts'
+import { createMasterKeys, insertMasterKeys, readMasterPublicKeys } from './master-keys.ts'
 import type { RecordKeys } from './record-keys.ts'
 import { openApplicationSecret, places } from './secrets.ts'
 
@@ -31,6 +31,21 @@ export interface MobileConfiguration {
   readonly appKey: string
   /** 16 bytes. Not a secret towards the owner of the phone. */
   readonly appSecret: string
+}
+
+/** The same values as the mobile SDKs of protocol 4.0 take them. */
+export interface SdkConfiguration extends MobileConfiguration {
+  /** Base64 of version, application key and secret, and all public master keys (v4 §3.3). */
+  readonly mobileSdkConfig: string
+}
+
+/** What makes the text is part of the protocol. */
+export interface SdkConfigurationParts extends ApplicationParts {
+  readonly composeSdkConfiguration: (configuration: {
+    readonly applicationKey: Uint8Array
+    readonly applicationSecret: Uint8Array
+    readonly masterPublicKeys: Readonly<Record<'P-256' | 'P-384' | 'ML-DSA-65' | 'ML-DSA-87', Uint8Array>>
+  }) => string
 }
 
 /**
@@ -89,6 +104,29 @@ export async function readMobileConfiguration(
     appSecret: openApplicationSecret(recordKeys, version),
   }
 }
+
+/** As readMobileConfiguration, with the text for SDKs of protocol 4.0. */
+export async function readSdkConfiguration(
+  parts: SdkConfigurationParts,
+  applicationId: string,
+  versionName?: string,
+): Promise<SdkConfiguration> {
+  const configuration = await readMobileConfiguration(parts, applicationId, versionName)
+  const publicKeys = await readMasterPublicKeys(parts, applicationId)
+  const mobileSdkConfig = parts.composeSdkConfiguration({
+    applicationKey: fromBase64(configuration.appKey),
+    applicationSecret: fromBase64(configuration.appSecret),
+    masterPublicKeys: {
+      'P-256': publicKeys.EC_P256,
+      'P-384': publicKeys.EC_P384,
+      'ML-DSA-65': publicKeys.ML_DSA_65,
+      'ML-DSA-87': publicKeys.ML_DSA_87,
+    },
+  })
+  return { ...configuration, mobileSdkConfig }
+}
+
+const fromBase64 = (text: string): Uint8Array => Buffer.from(text, 'base64')
 
 function chooseVersion(versions: readonly ApplicationVersionRow[], name: string | undefined): ApplicationVersionRow | undefined {
   if (name !== undefined) return versions.find((version) => version.name === name)

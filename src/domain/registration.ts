@@ -1,18 +1,18 @@
 // A registration is an activation seen from the bank: made, read, committed, blocked, unblocked, removed (cloud §3).
-import type { KeyObject } from 'node:crypto'
 import { fromUtf8 } from '../lib/bytes.ts'
 import { PawlError } from '../lib/errors.ts'
 import type { Events } from '../lib/events.ts'
 import { changeState, findRegistration, type RegistrationRow } from '../storage/activations.ts'
-import { findMasterKeyPair } from '../storage/applications.ts'
+import { findApplication } from '../storage/applications.ts'
 import { isUniqueViolation } from '../storage/database.ts'
 import { findRegistrationToCommit } from '../storage/registrations.ts'
 import type { ActivationState, CommitPhase } from '../storage/schema.ts'
 import { type ActivationOtps, countWrongOtp, createOtpJudge, type OtpJudge } from './activation-otp.ts'
 import { createAuditEvent } from './audit.ts'
-import { composeActivationQrText, createActivationCode, signActivationCode } from './activation-code.ts'
+import { composeActivationQrText, createActivationCode, signActivationCode, signActivationCodeP384 } from './activation-code.ts'
 import { type CreatedActivationParts, insertCreated } from './created-activation.ts'
-import { openPrivateKey, places } from './secrets.ts'
+import { findSigningMasterKeys } from './master-keys.ts'
+import { places } from './secrets.ts'
 
 export interface RegistrationParts extends CreatedActivationParts {
   readonly events: Events
@@ -66,10 +66,10 @@ export async function createRegistration(
 ): Promise<CreatedRegistration> {
   const existing = await findRegistration(parts.db, owner.applicationId, owner.userId)
   if (existing !== undefined && !(await expire(parts, owner, existing))) throw new PawlError('REGISTRATION_EXISTS')
-  const masterKey = await readMasterKey(parts, owner.applicationId)
+  const sign = await readCodeSigner(parts, owner.applicationId)
   for (let attempt = 0; attempt < CODE_ATTEMPTS_MAX; attempt += 1) {
     const code = createActivationCode(parts.platform.randomBytes(10))
-    const activationQrCodeData = composeActivationQrText(code, signActivationCode(code, masterKey))
+    const activationQrCodeData = composeActivationQrText(code, await sign(code))
     try {
       const created = { ...owner, code, qrText: activationQrCodeData, commitPhase, otpHash }
       const { activationId } = await insertCreated(parts, created)
@@ -164,10 +164,16 @@ async function change(
   return isStored
 }
 
-async function readMasterKey(parts: RegistrationParts, applicationId: string): Promise<KeyObject> {
-  const pair = await findMasterKeyPair(parts.db, applicationId)
-  if (pair === undefined) throw new PawlError('INTERNAL', { detail: `application ${applicationId} has no master key pair` })
-  return openPrivateKey(parts.recordKeys, places.masterPrivateKey(pair.masterKeyPairId), pair.privateKey)
+/** A QR code has room for one signature: the one that phones of protocol 3 verify, as long as the application admits them. */
+async function readCodeSigner(
+  parts: RegistrationParts,
+  applicationId: string,
+): Promise<(code: string) => string | Promise<string>> {
+  const application = await findApplication(parts.db, applicationId)
+  if (application === undefined) throw new PawlError('INTERNAL', { detail: `no application ${applicationId}` })
+  const { isProtocol3Admitted } = application
+  const { ecdsa } = await findSigningMasterKeys(parts, applicationId, isProtocol3Admitted ? 'EC_P256' : 'EC_P384')
+  return (code) => (isProtocol3Admitted ? signActivationCode : signActivationCodeP384)(code, ecdsa)
 }
 
 const CHANGES: Record<RegistrationChange, { from: readonly ActivationState[]; to: ActivationState; event: string }> = {

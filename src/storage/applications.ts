@@ -15,6 +15,8 @@ export interface ApplicationRow {
   /** Comma list of algorithms of protocol 4.0; empty: all. */
   readonly algorithms: string
   readonly isProtocol3Admitted: boolean
+  /** Comma list. */
+  readonly roles: string
 }
 
 /** One application. */
@@ -60,6 +62,22 @@ export async function markDefaultApplication(tx: Tx, applicationId: string): Pro
 /** Sets which factor combinations open the vault. */
 export async function setVaultFactors(db: Db, applicationId: string, vaultFactors: string): Promise<void> {
   await db.updateTable('application').set({ vault_factors: vaultFactors }).where('application_id', '=', applicationId).execute()
+}
+
+/** Sets the algorithms of protocol 4.0 that are allowed, as a comma list; empty: all. */
+export async function setAlgorithms(db: Db, applicationId: string, algorithms: string): Promise<void> {
+  await db.updateTable('application').set({ algorithms }).where('application_id', '=', applicationId).execute()
+}
+
+/** Sets whether phones of protocol 3 are admitted. */
+export async function setProtocol3Admitted(db: Db, applicationId: string, isAdmitted: boolean): Promise<void> {
+  const set = { is_protocol_3_admitted: isAdmitted }
+  await db.updateTable('application').set(set).where('application_id', '=', applicationId).execute()
+}
+
+/** Sets the roles of an application, as a comma list. */
+export async function setRoles(db: Db, applicationId: string, roles: string): Promise<void> {
+  await db.updateTable('application').set({ roles }).where('application_id', '=', applicationId).execute()
 }
 
 /** The custom objects of all applications, in a fixed order. */
@@ -179,4 +197,5 @@ const applicationColumns = [
   'display_name as displayName',
   'algorithms',
   'is_protocol_3_admitted as isProtocol3Admitted',
+  'roles',
 ] as const

@@ -51,6 +51,8 @@ export interface ApplicationTable {
   /** Comma list; empty: all. */
   algorithms: Generated<string>
   is_protocol_3_admitted: Generated<boolean>
+  /** Comma list. */
+  roles: Generated<string>
 }
 
 export interface ApplicationVersionTable {

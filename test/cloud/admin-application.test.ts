@@ -1,11 +1,18 @@
 // /admin/application of the contract, and the settings of applications beyond it (cloud §10).
+import { execFile } from 'node:child_process'
+import { verify } from 'node:crypto'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { readApplication } from '../helpers/bank.ts'
+import { publicKeyFromPoint } from '../../src/crypto/key.ts'
+import { readApplication, readQrCode } from '../helpers/bank.ts'
 import { errorCode, expectError, expectRefused } from '../helpers/expectations.ts'
 import { member } from '../helpers/http.ts'
 import { b64, newKeyPair, random, unb64 } from '../helpers/phone-crypto.ts'
+import { readSdkConfiguration } from '../helpers/phone-v4-state.ts'
 import type { World } from '../helpers/world.ts'
 import { expectOk, registrationOf, startWorld } from '../helpers/world.ts'
+
+const runFile = promisify(execFile)
 
 let world: World
 beforeAll(async () => {
@@ -119,7 +126,11 @@ describe('/admin/applications', () => {
 
   test('shows one application and knows no other', async () => {
     const detail = expectOk(await world.bank.call('GET', '/admin/applications/test-app'))
-    expect(detail.json).toMatchObject({ id: 'test-app', isDefault: true, vaultFactors: ['POSSESSION_KNOWLEDGE'] })
+    expect(member(detail.json, 'responseObject')).toMatchObject({
+      id: 'test-app',
+      isDefault: true,
+      vaultFactors: ['POSSESSION_KNOWLEDGE'],
+    })
     expectError(await world.bank.call('GET', '/admin/applications/nobody'), 400, 'ERROR_ADMIN')
     expectError(await world.bank.call('PATCH', '/admin/applications/nobody', { isDefault: true }), 400, 'ERROR_ADMIN')
   })
@@ -141,12 +152,123 @@ describe('/admin/applications', () => {
     { vaultFactors: 'POSSESSION_KNOWLEDGE' },
     { vaultFactors: ['POSSESSION_KNOWLEDGE_BIOMETRY'] },
     { isDefault: 'yes' },
+    { algorithms: ['EC_P256'] },
+    { algorithms: ['EC_P384', 'EC_P384'] },
+    { algorithms: ['ML_L3'] },
+    { algorithms: 'EC_P384' },
+    { isProtocol3Admitted: null },
+    { roles: ['a,b'] },
+    { roles: [''] },
+    { roles: ['a\u0000'] },
+    { roles: Array.from({ length: 33 }, (_, i) => `r${i}`) },
   ])('refuses the change %j', async (change) => {
     const reply = await world.bank.call('PATCH', '/admin/applications/test-app', change)
     expect(reply.status).toBe(400)
     expect(['ERROR_ADMIN', 'ERROR_REQUEST']).toContain(errorCode(reply))
     const detail = await world.bank.call('GET', '/admin/applications/test-app')
-    expect(detail.json).toMatchObject({ isDefault: true, vaultFactors: ['POSSESSION_KNOWLEDGE'] })
+    expect(member(detail.json, 'responseObject')).toMatchObject({
+      isDefault: true,
+      vaultFactors: ['POSSESSION_KNOWLEDGE'],
+      algorithms: ['EC_P384', 'EC_P384_ML_L3', 'EC_P384_ML_L5'],
+      isProtocol3Admitted: true,
+      roles: [],
+    })
+  })
+})
+
+describe('what an application says of itself', () => {
+  const detailOf = async (path: string, bank = world.bank) =>
+    member(expectOk(await bank.call('GET', `/admin/applications/${path}`)).json, 'responseObject') as Record<string, unknown>
+
+  test('has all that mobile apps of both protocols need, for the default version or another one', async () => {
+    const created = member(expectOk(await world.bank.createApplication('sdk')).json, 'responseObject') as object
+    const detail = await detailOf('sdk')
+    expect(detail).toMatchObject({ id: 'sdk', roles: [], qrSignatureCurve: 'P-256', ...created })
+    const configuration = readSdkConfiguration(String(detail.mobileSdkConfig))
+    expect(configuration).toMatchObject({ applicationKey: detail.appKey, applicationSecret: detail.appSecret })
+    expect(b64(configuration.p256 ?? random(1))).toBe(detail.masterServerPublicKey)
+    const { p384, mlDsa65, mlDsa87 } = configuration
+    expect([p384.length, mlDsa65?.length, mlDsa87?.length]).toEqual([97, 1974, 2614])
+    expectOk(await world.bank.call('POST', '/admin/applications/sdk/versions', { name: '2.0' }))
+    const other = await detailOf('sdk?version=2.0')
+    expect(readApplication(await read('?id=sdk&version=2.0'))).toMatchObject({ applicationKey: other.appKey })
+    expect(readSdkConfiguration(String(other.mobileSdkConfig))).toEqual({
+      ...configuration,
+      applicationKey: other.appKey,
+      applicationSecret: other.appSecret,
+    })
+    expect(other.appKey).not.toBe(detail.appKey)
+    expect((await detailOf('sdk')).mobileSdkConfig).toBe(detail.mobileSdkConfig)
+    for (const query of ['?version=nope', '?version=', '?version=%00', '?version=a&version=b']) {
+      expectError(await world.bank.call('GET', `/admin/applications/sdk${query}`), 400, 'ERROR_ADMIN')
+    }
+  })
+
+  test('leaves out the application secret for who only reads', async () => {
+    const user = { username: 'reader-of-settings', role: 'read-only' }
+    const { password } = expectOk(await world.bank.call('POST', '/admin/users', user)).json as { password: string }
+    const reader = world.bank.as(`${user.username}:${password}`)
+    const detail = await detailOf('test-app', reader)
+    expect(detail).toMatchObject({ appKey: world.app.applicationKey })
+    expect(Object.keys(detail)).not.toContain('mobileSdkConfig')
+    expect(JSON.stringify(detail)).not.toContain(world.app.applicationSecret)
+  })
+
+  test('names the algorithms and roles that were set, and all algorithms when none is', async () => {
+    const path = '/admin/applications/sdk'
+    const changed = { algorithms: ['EC_P384', 'EC_P384_ML_L5'], roles: ['retail', 'x-1.y_Z'] }
+    const reply = expectOk(await world.bank.call('PATCH', path, { ...changed, algorithms: changed.algorithms.toReversed() }))
+    expect(member(reply.json, 'responseObject')).toMatchObject(changed)
+    expect(await detailOf('sdk')).toMatchObject(changed)
+    const { json } = expectOk(await world.bank.call('PATCH', path, { algorithms: [], roles: [] }))
+    expect(member(json, 'responseObject')).toMatchObject({
+      algorithms: ['EC_P384', 'EC_P384_ML_L3', 'EC_P384_ML_L5'],
+      roles: [],
+    })
+  })
+
+  test('decides what signs QR codes: P-256 as long as protocol 3 is admitted, else P-384', async () => {
+    expectOk(await world.bank.createApplication('only-4'))
+    const sign = async (userId: string) =>
+      readQrCode(await world.bank.call('POST', '/admin/applications/only-4/registrations', { userId }))
+    const { p256, p384 } = readSdkConfiguration(String((await detailOf('only-4')).mobileSdkConfig))
+    const [old, recent] = [publicKeyFromPoint('P-256', p256 ?? random(65)), publicKeyFromPoint('P-384', p384)]
+    if (!old || !recent) throw new Error('the configuration has a key that is no point')
+    const before = await sign('before')
+    expect(verify('sha256', Buffer.from(before.code), old, before.signature)).toBe(true)
+    const changed = await world.bank.call('PATCH', '/admin/applications/only-4', { isProtocol3Admitted: false })
+    expect(member(expectOk(changed).json, 'responseObject')).toMatchObject({ qrSignatureCurve: 'P-384' })
+    const after = await sign('after')
+    expect(verify('sha384', Buffer.from(after.code), recent, after.signature)).toBe(true)
+    expectOk(await world.bank.call('PATCH', '/admin/applications/only-4', { isProtocol3Admitted: true }))
+    const again = await sign('again')
+    expect(verify('sha256', Buffer.from(again.code), old, again.signature)).toBe(true)
+  })
+})
+
+describe('scripts/sdk-config.ts', () => {
+  const run = async (...given: string[]) =>
+    runFile(process.execPath, ['scripts/sdk-config.ts', '--url', world.url, '--admin', world.bank.credential ?? '', ...given])
+
+  test('prints the configuration, whole or with the keys of one algorithm, and draws it', async () => {
+    const { stdout } = await run('--app', 'test-app')
+    const whole = readSdkConfiguration(stdout.trim())
+    expect(whole).toMatchObject({ applicationKey: world.app.applicationKey, p256: world.app.masterPublicKey })
+    const short = (await run('--app', 'test-app', '--version', 'default', '--algorithm', 'EC_P384')).stdout
+    const { applicationKey, applicationSecret, p256, p384 } = whole
+    expect(readSdkConfiguration(short.trim())).toEqual({ applicationKey, applicationSecret, p256, p384 })
+    expect((await run('--app', 'test-app', '--algorithm', 'EC_P384', '--qr', 'terminal')).stdout).toMatch(/[█▀▄]{10}/)
+    const svg = (await run('--app', 'test-app', '--algorithm', 'EC_P384_ML_L3', '--qr', 'svg')).stdout
+    expect(svg).toMatch(/^<svg [^]*<\/svg>\s*$/)
+  })
+
+  test('says what is wrong and ends with 1', async () => {
+    const refusal = (stderr: string) => ({ code: 1, stdout: '', stderr: expect.stringContaining(stderr) as unknown })
+    await expect(run()).rejects.toMatchObject(refusal('--app'))
+    await expect(run('--app', 'nobody')).rejects.toMatchObject(refusal('ERROR_ADMIN'))
+    await expect(run('--app', 'test-app', '--algorithm', 'ML_L3')).rejects.toMatchObject(refusal('EC_P384_ML_L3'))
+    await expect(run('--app', 'test-app', '--qr', 'svg')).rejects.toMatchObject(refusal('too long for a QR code'))
+    await expect(run('--app', 'test-app', '--qr', 'png')).rejects.toMatchObject(refusal('terminal'))
   })
 })
 

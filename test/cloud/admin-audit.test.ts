@@ -58,7 +58,14 @@ test('every endpoint that changes something below /admin says what it changes', 
 })
 
 describe('recorded is', () => {
-  const application = (more: object) => ({ id: 'app', isDefault: true, vaultFactors: ['POSSESSION_KNOWLEDGE'], ...more })
+  const untouched = {
+    vaultFactors: ['POSSESSION_KNOWLEDGE'],
+    algorithms: ['EC_P384', 'EC_P384_ML_L3', 'EC_P384_ML_L5'],
+    isProtocol3Admitted: true,
+    qrSignatureCurve: 'P-256',
+    roles: [],
+  }
+  const application = (more: object) => ({ id: 'app', isDefault: true, ...untouched, ...more })
   const version = (name: string, isSupported = true) => ({ name, isSupported, appKey: expect.any(String) as unknown })
 
   test('the creation of an application, without its secret', async () => {
@@ -68,7 +75,7 @@ describe('recorded is', () => {
         username: 'admin',
         action: 'POST /admin/application',
         target: 'application created',
-        after: { id: 'created', isDefault: false, vaultFactors: ['POSSESSION_KNOWLEDGE'], versions: [version('default')] },
+        after: { id: 'created', isDefault: false, ...untouched, versions: [version('default')] },
       },
     ])
   })
@@ -85,6 +92,12 @@ describe('recorded is', () => {
         after: application({ versions, vaultFactors: factors }),
       },
     ])
+    const only4 = { algorithms: ['EC_P384_ML_L5'], isProtocol3Admitted: false, roles: ['retail'] }
+    const [narrowed] = await eventsOf(() => bank.call('PATCH', '/admin/applications/app', only4))
+    expect(narrowed).toMatchObject({
+      before: { isProtocol3Admitted: true, algorithms: untouched.algorithms, roles: [] },
+      after: { ...only4, qrSignatureCurve: 'P-384' },
+    })
     const [added] = await eventsOf(() => bank.call('POST', '/admin/applications/app/versions', { name: 'next' }))
     expect(added).toMatchObject({ action: 'POST /admin/applications/{id}/versions', before: { versions } })
     const [off] = await eventsOf(() => bank.call('PATCH', '/admin/applications/app/versions/next', { isSupported: false }))

@@ -121,16 +121,16 @@ describe('the custom object of an application', () => {
     const { phone, userId } = await world.activePhone('3.3')
     const customObject = { maintenance: { from: 1, text: 'Žluťoučký' }, list: [1, null] }
     const detail = expectOk(await change(customObject)).json
-    expect(member(detail, 'customObject')).toEqual(customObject)
+    expect(member(detail, 'responseObject', 'customObject')).toEqual(customObject)
     const shown = (await world.bank.call('GET', `/admin/applications/${world.applicationId}`)).json
-    expect(shown).toEqual(detail)
+    expect(shown).toMatchObject(detail as object)
     expect(await shownFor(phone.state.activationId)).toEqual(customObject)
     expect((await phone.readStatus()).state).toBe(3)
     expectOk(await world.bank.change(userId, 'BLOCK'))
     expect(await shownFor(phone.state.activationId)).toEqual(customObject)
     expectOk(await change({}))
     expect(await shownFor(phone.state.activationId)).toEqual({})
-    expect(member(expectOk(await change(null)).json, 'customObject')).toBeUndefined()
+    expect(member(expectOk(await change(null)).json, 'responseObject', 'customObject')).toBeUndefined()
     expect(Object.keys(member((await statusOf(phone.state.activationId)).json, 'responseObject') as object)).toEqual([
       'activationId',
       'encryptedStatusBlob',
@@ -140,7 +140,7 @@ describe('the custom object of an application', () => {
   test('stays as it was by a change that does not name it', async () => {
     expectOk(await change({ kept: true }))
     const reply = await world.bank.call('PATCH', `/admin/applications/${world.applicationId}`, { isDefault: true })
-    expect(member(expectOk(reply).json, 'customObject')).toEqual({ kept: true })
+    expect(member(expectOk(reply).json, 'responseObject', 'customObject')).toEqual({ kept: true })
     expectOk(await change(null))
   })
 
@@ -152,7 +152,10 @@ describe('the custom object of an application', () => {
       const reply = await world.bank.call('PATCH', `/admin/applications/${world.applicationId}`, body)
       expectError(reply, 400, 'ERROR_REQUEST')
       const shown = await world.bank.call('GET', `/admin/applications/${world.applicationId}`)
-      expect(shown.json).toMatchObject({ customObject: { kept: true }, vaultFactors: ['POSSESSION_KNOWLEDGE'] })
+      expect(member(shown.json, 'responseObject')).toMatchObject({
+        customObject: { kept: true },
+        vaultFactors: ['POSSESSION_KNOWLEDGE'],
+      })
     },
   )
 

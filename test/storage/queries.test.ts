@@ -2,6 +2,7 @@
 import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from 'kysely'
 import { expect, test } from 'vitest'
 import * as activations from '../../src/storage/activations.ts'
+import * as activationKeys from '../../src/storage/activation-keys.ts'
 import * as applications from '../../src/storage/applications.ts'
 import * as adminEvents from '../../src/storage/admin-events.ts'
 import * as audit from '../../src/storage/audit.ts'
@@ -150,6 +151,11 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     hasActivation: (db) => activations.hasActivation(db, 'a', 'u'),
     removeExpiredActivations: (db) => activations.removeExpiredActivations(db, at, 500),
   },
+  activationKeys: {
+    confirmActivation: (_db, tx) => activationKeys.confirmActivation(tx, 'x', true),
+    storeFactorKeys: (db) =>
+      activationKeys.storeFactorKeys(db, { activationId: 'x', rowVersion: 1, masterSecret: bytes, isBiometryEnabled: true }),
+  },
   adminEvents: {
     lockAdministration: (_db, tx) => adminEvents.lockAdministration(tx),
     insertAdminEvent: (_db, tx) => adminEvents.insertAdminEvent(tx, adminEvent),
@@ -166,6 +172,9 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     listCustomObjects: (db) => applications.listCustomObjects(db),
     setCustomObject: (db) => applications.setCustomObject(db, 'a', '{}'),
     setVaultFactors: (db) => applications.setVaultFactors(db, 'a', 'POSSESSION_KNOWLEDGE'),
+    setAlgorithms: (db) => applications.setAlgorithms(db, 'a', 'EC_P384'),
+    setProtocol3Admitted: (db) => applications.setProtocol3Admitted(db, 'a', false),
+    setRoles: (db) => applications.setRoles(db, 'a', 'r'),
     findVaultFactors: (db) => applications.findVaultFactors(db, 'k'),
     listApplicationVersions: (db) => applications.listApplicationVersions(db, 'a'),
     insertApplicationVersion: (db) =>

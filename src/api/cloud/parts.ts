@@ -1,6 +1,6 @@
 // What the cloud API needs from the process; context.ts satisfies it.
 import type { AuditReport } from '../../domain/audit-verification.ts'
-import type { ApplicationParts } from '../../domain/application.ts'
+import type { SdkConfigurationParts } from '../../domain/application.ts'
 import type { Credentials } from '../../domain/credential.ts'
 import type { OfflineParts } from '../../domain/offline-approval.ts'
 import type { CertificateParts } from '../../domain/pinned-certificate.ts'
@@ -8,7 +8,7 @@ import type { Pinning } from '../../domain/pinning.ts'
 import type { RegistrationParts } from '../../domain/registration.ts'
 import type { WebhookParts } from '../../domain/webhook.ts'
 
-export interface CloudParts extends RegistrationParts, ApplicationParts, OfflineParts, WebhookParts, CertificateParts {
+export interface CloudParts extends RegistrationParts, SdkConfigurationParts, OfflineParts, WebhookParts, CertificateParts {
   readonly credentials: Credentials
   readonly pinning: Pinning
   /** Callers who ask while a verification runs share its report. */

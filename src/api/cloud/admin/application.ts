@@ -4,7 +4,7 @@ import { createApplication, readMobileConfiguration } from '../../../domain/appl
 import { ObjectResponse, ok, withExample } from '../../../http/types.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier } from '../fields.ts'
-import type { CloudParts } from '../parts.ts'
+import { baseUrlOf } from './base-url.ts'
 import { viewApplication } from './applications.ts'
 
 const ApplicationConfiguration = ObjectResponse(
@@ -48,9 +48,3 @@ export const applicationRead = cloudEndpoint({
     return ok({ serviceBaseUrl: baseUrlOf(parts, origin), ...(await readMobileConfiguration(parts, id, version)) })
   },
 })
-
-function baseUrlOf({ settings, events }: CloudParts, origin: string): string {
-  if (settings.publicUrl !== undefined) return settings.publicUrl
-  events.publicUrlMissing()
-  return origin
-}

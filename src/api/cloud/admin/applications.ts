@@ -1,7 +1,9 @@
 // /admin/applications: settings and versions of applications, beyond the contract (cloud §10, administration paths).
 import { Type } from '@sinclair/typebox'
-import { addVersion } from '../../../domain/application.ts'
+import { addVersion, readSdkConfiguration } from '../../../domain/application.ts'
 import { serializeCustomObject } from '../../../domain/custom-object.ts'
+import { listV4Algorithms, V4_ALGORITHMS } from '../../../domain/master-keys.ts'
+import { ObjectResponse, ok, withExample } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import {
   type ApplicationRow,
@@ -9,13 +11,17 @@ import {
   listApplications,
   listApplicationVersions,
   markDefaultApplication,
+  setAlgorithms,
   setCustomObject,
+  setProtocol3Admitted,
+  setRoles,
   setVaultFactors,
   setVersionSupported,
 } from '../../../storage/applications.ts'
 import { type Db, inTransaction } from '../../../storage/database.ts'
 import { type Audited, cloudEndpoint } from '../endpoint.ts'
 import { Identifier } from '../fields.ts'
+import { baseUrlOf } from './base-url.ts'
 
 const VAULT_FACTORS = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
 
@@ -23,13 +29,40 @@ const Application = Type.Object({
   id: Type.String(),
   isDefault: Type.Boolean(),
   vaultFactors: Type.Array(Type.String()),
+  algorithms: Type.Array(Type.String({ examples: ['EC_P384'] }), { description: 'of protocol 4.0, that phones may use' }),
+  isProtocol3Admitted: Type.Boolean(),
+  qrSignatureCurve: Type.String({
+    enum: ['P-256', 'P-384'],
+    description: 'what signs QR codes of registrations: P-256 as long as protocol 3 is admitted',
+  }),
+  roles: Type.Array(Type.String({ examples: ['retail'] })),
 })
 const Version = Type.Object({ name: Type.String(), appKey: Type.String(), isSupported: Type.Boolean() })
 const CustomObject = Type.Record(Type.String(), Type.Unknown())
-const ApplicationDetail = Type.Composite([
+const Detail = Type.Composite([
   Application,
   Type.Object({ customObject: Type.Optional(CustomObject), versions: Type.Array(Version) }),
 ])
+const ApplicationDetail = ObjectResponse(Detail)
+const ApplicationDetailWithKeys = ObjectResponse(
+  Type.Composite([
+    Detail,
+    Type.Object({
+      serviceBaseUrl: Type.String({ examples: ['https://phones.bank.example'] }),
+      masterServerPublicKey: Type.String({ description: 'Base64 of a point of P-256, 65 bytes' }),
+      appKey: Type.String({ description: 'Base64 of 16 bytes', examples: ['dVoIMqp0QyQh5zuHk0KKGQ=='] }),
+      appSecret: Type.Optional(Type.String({ description: 'Base64 of 16 bytes; for administrators only' })),
+      mobileSdkConfig: Type.Optional(
+        Type.String({ description: 'Base64; all that an SDK of protocol 4.0 needs of a version; for administrators only' }),
+      ),
+    }),
+  ]),
+)
+const ApplicationRole = Type.String({
+  pattern: '^[A-Za-z0-9_.-]{1,64}$',
+  description: 'must be 1 to 64 letters, digits, `_`, `.` or `-`',
+  examples: ['retail'],
+})
 const OfApplication = Type.Object({ id: Identifier })
 
 const audited: Audited<unknown, unknown, { readonly id: string }, unknown> = {
@@ -52,13 +85,20 @@ export const applicationsList = cloudEndpoint({
 export const applicationDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id',
-  summary: 'Settings and versions of an application',
+  summary: 'Settings and versions of an application, and what a mobile app needs of it',
+  description: 'Keys are those of `version`, by default of `default`, else of the oldest version that is switched on.',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
   params: OfApplication,
-  response: ApplicationDetail,
+  query: Type.Object({ version: Type.Optional(withExample(Identifier, 'default')) }),
+  response: ApplicationDetailWithKeys,
   invalidAs: 'ADMINISTRATION_REFUSED',
-  handle: ({ params, parts }) => readDetail(parts.db, params.id),
+  async handle({ params: { id }, query: { version }, parts, caller, origin }) {
+    const detail = await readDetail(parts.db, id)
+    const { appSecret, mobileSdkConfig, ...publicValues } = await readSdkConfiguration(parts, id, version)
+    const secretValues = caller.role === 'admin' && { appSecret, mobileSdkConfig }
+    return ok({ ...detail, serviceBaseUrl: baseUrlOf(parts, origin), ...publicValues, ...secretValues })
+  },
 })
 
 export const applicationChange = cloudEndpoint({
@@ -73,9 +113,16 @@ export const applicationChange = cloudEndpoint({
     vaultFactors: Type.Optional(Type.Array(Type.String({ enum: VAULT_FACTORS }), { uniqueItems: true })),
     /** Goes into the answers of activation/status, for anybody to read; null removes it. */
     customObject: Type.Optional(Type.Union([CustomObject, Type.Null()])),
+    algorithms: Type.Optional(
+      Type.Array(Type.String({ enum: [...V4_ALGORITHMS] }), { uniqueItems: true, description: 'none: all of protocol 4.0' }),
+    ),
+    /** False: QR codes of registrations are signed for phones of protocol 4.0. */
+    isProtocol3Admitted: Type.Optional(Type.Boolean()),
+    roles: Type.Optional(Type.Array(ApplicationRole, { uniqueItems: true, maxItems: 32 })),
   }),
   response: ApplicationDetail,
-  async handle({ params: { id }, body: { isDefault, vaultFactors, customObject }, parts }) {
+  async handle({ params: { id }, body, parts }) {
+    const { isDefault, vaultFactors, customObject, algorithms, isProtocol3Admitted, roles } = body
     const serialized = customObject && serializeCustomObject(customObject)
     await readDetail(parts.db, id)
     await inTransaction(parts.db, async (tx) => {
@@ -83,8 +130,11 @@ export const applicationChange = cloudEndpoint({
       // Possession and knowledge always opens the vault.
       if (vaultFactors) await setVaultFactors(tx, id, [...new Set(['POSSESSION_KNOWLEDGE', ...vaultFactors])].join(','))
       if (serialized !== undefined) await setCustomObject(tx, id, serialized)
+      if (algorithms) await setAlgorithms(tx, id, algorithms.join(','))
+      if (isProtocol3Admitted !== undefined) await setProtocol3Admitted(tx, id, isProtocol3Admitted)
+      if (roles) await setRoles(tx, id, roles.join(','))
     })
-    return readDetail(parts.db, id)
+    return ok(await readDetail(parts.db, id))
   },
   audited,
 })
@@ -102,7 +152,7 @@ export const versionCreate = cloudEndpoint({
   async handle({ params: { id }, body: { name }, parts }) {
     await readDetail(parts.db, id)
     await addVersion(parts, id, name)
-    return readDetail(parts.db, id)
+    return ok(await readDetail(parts.db, id))
   },
   audited,
 })
@@ -118,7 +168,7 @@ export const versionChange = cloudEndpoint({
   response: ApplicationDetail,
   async handle({ params: { id, name }, body: { isSupported }, parts }) {
     if (!(await setVersionSupported(parts.db, id, name, isSupported))) throw unknown(`version ${name} of ${id}`)
-    return readDetail(parts.db, id)
+    return ok(await readDetail(parts.db, id))
   },
   audited,
 })
@@ -142,10 +192,14 @@ export async function viewApplication(db: Db, id: string) {
   }
 }
 
-const toApplication = ({ applicationId, isDefault, vaultFactors }: ApplicationRow) => ({
+const toApplication = ({ applicationId, isDefault, vaultFactors, algorithms, isProtocol3Admitted, roles }: ApplicationRow) => ({
   id: applicationId,
   isDefault,
   vaultFactors: vaultFactors.split(','),
+  algorithms: [...listV4Algorithms(algorithms)],
+  isProtocol3Admitted,
+  qrSignatureCurve: isProtocol3Admitted ? 'P-256' : 'P-384',
+  roles: roles === '' ? [] : roles.split(','),
 })
 
 const unknown = (what: string): PawlError => new PawlError('ADMINISTRATION_REFUSED', { detail: `no ${what}` })
