@@ -5,6 +5,7 @@ import { isExpired } from '../domain/registration.ts'
 import { fromUtf8 } from '../lib/bytes.ts'
 import { PawlError } from '../lib/errors.ts'
 import type { AuthorizationHeader, CounterMove, Protocol } from '../protocol/protocol.ts'
+import { seeUpgraded } from '../storage/activation-upgrades.ts'
 import type { ActivationRow, RequestParties } from '../storage/activations.ts'
 import type { ChannelParts } from './parts.ts'
 import { type Effect, type Judged, type Refusal, type Settled, settleAttempt } from './settle-attempt.ts'
@@ -23,6 +24,8 @@ export interface CodeAttempt {
   readonly auditBody: Uint8Array | undefined
   /** An activation that waits for commit and confirmation is good too (v4 §9.6). */
   readonly isPendingAccepted: boolean
+  /** The activation is seen as a pending upgrade makes it; a wrong code changes nothing then (v4 §10.3). */
+  readonly isUpgradeSeen: boolean
 }
 
 export type CodeVerdict<T> =
@@ -40,16 +43,16 @@ export async function authenticateByCode<T = never>(
   effect?: Effect<T>,
 ): Promise<CodeVerdict<T>> {
   const { header, resourceId } = attempt
-  const { applicationKey, activationId } = header
-  const remembered = await acceptRemembered(parts, protocol, attempt, effect)
+  const { activationId } = header
+  const remembered = attempt.isUpgradeSeen ? undefined : await acceptRemembered(parts, protocol, attempt, effect)
   if (remembered?.activation) return { valid: true, activation: remembered.activation, effect: remembered.effect }
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const parties = await parts.authenticationStore.find(applicationKey, activationId)
+    const parties = await findParties(parts, attempt)
     const judged = judge(parts, protocol, attempt, parties, parts.settings.counterLookAhead)
     const settled = await storeVerdict(parts, attempt, parties, judged, effect)
     if (!settled) continue
     if (judged.move && settled.activation) {
-      parts.recentParties.keep({ ...parties, activation: settled.activation })
+      if (!attempt.isUpgradeSeen) parts.recentParties.keep({ ...parties, activation: settled.activation })
       return { valid: true, activation: settled.activation, effect: settled.effect }
     }
     const reason = judged.refusal ?? 'signature_does_not_match'
@@ -57,6 +60,15 @@ export async function authenticateByCode<T = never>(
     return { valid: false, reason, effect: settled.effect }
   }
   throw new PawlError('UNAVAILABLE', { detail: `lost ${ROUNDS_MAX} races for one activation`, retryAfterSeconds: 1 })
+}
+
+async function findParties(
+  { authenticationStore, db }: ChannelParts,
+  { header, isUpgradeSeen }: CodeAttempt,
+): Promise<RequestParties> {
+  const parties = await authenticationStore.find(header.applicationKey, header.activationId)
+  if (!isUpgradeSeen || parties.activation === undefined) return parties
+  return { ...parties, activation: await seeUpgraded(db, parties.activation) }
 }
 
 /**
@@ -106,7 +118,8 @@ function judge(
   const isBiometryMissing = activation.isBiometryEnabled === false && header.factors.includes('BIOMETRY')
   const refusal = refusalOf({ activation, keys, isVersionRight, isPendingAccepted, isBiometryMissing, move })
   // Nobody guesses a code of another generation, or one whose factor is switched off (v4 §7.4, steps 2 and 5).
-  if (refusal === 'activation_invalid_state_ctr_mismatch' || refusal === 'biometry_disabled') {
+  const changesNothing = attempt.isUpgradeSeen && refusal !== undefined
+  if (changesNothing || refusal === 'activation_invalid_state_ctr_mismatch' || refusal === 'biometry_disabled') {
     return { refusal, move: undefined, decision: { valid: false, state, failedAttempts } }
   }
   const isCounted = header.factors !== 'POSSESSION'

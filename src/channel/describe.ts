@@ -42,8 +42,9 @@ function describeEndpoint<P extends ChannelParts>(
 ): Operation {
   const { encrypt, summary = `${method} ${path}` } = endpoint
   const response = endpoint.response as TSchema
-  const requests = protocols.map((protocol) => ENVELOPES[protocol].request)
-  const responses = protocols.map((protocol) => ENVELOPES[protocol].response)
+  const generations = encrypt?.hasOwnHeader === true ? protocols.slice(1) : protocols
+  const requests = generations.map((protocol) => ENVELOPES[protocol].request)
+  const responses = generations.map((protocol) => ENVELOPES[protocol].response)
   return {
     method,
     path,
@@ -93,6 +94,11 @@ const showNested = (outer: TSchema, inner: TSchema, envelope: TSchema): TSchema 
 
 /** Either spelling of the headers, never both. */
 function listSecurity<P extends ChannelParts>({ authenticate, token, encrypt }: AnyEndpoint<P>): readonly SecurityScheme[][] {
+  if (authenticate && encrypt?.hasOwnHeader === true)
+    return [
+      ['powerAuthAuthorization', 'powerAuthEncryption'],
+      ['svcAuthorization', 'svcEncryption'],
+    ]
   if (authenticate) return [['powerAuthAuthorization'], ['svcAuthorization']]
   if (token && encrypt)
     return [
@@ -125,7 +131,7 @@ function listCodes<P extends ChannelParts>(endpoint: AnyEndpoint<P>, api: ErrorD
   const isSigned = authenticate !== undefined || token !== undefined
   // A body over the limit, before anything else.
   const codes: ErrorCode[] = ['REQUEST_INVALID', 'UNAVAILABLE', 'INTERNAL', ...(errors ?? listCallersFaults(api))]
-  if (isSigned) codes.push('AUTHENTICATION_CODE_INVALID', refusals.headerMissing)
+  if (isSigned) codes.push('AUTHENTICATION_CODE_INVALID', refusals.headerMissing, refusals.headerMalformed)
   else if (encrypt) codes.push('ENCRYPTION_FAILED')
   if (order.includes('factors')) codes.push(refusals.factors)
   if (order.includes('envelope')) codes.push(refusals.envelope, ...(authenticate ? [] : ['ENCRYPTION_FAILED' as const]))

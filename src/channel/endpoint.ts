@@ -18,6 +18,8 @@ export type Step = 'factors' | 'envelope' | 'open' | 'open-nested' | 'validate' 
 export interface Refusals {
   /** No authorization or token header. */
   readonly headerMissing: ErrorCode
+  /** An authorization header that cannot be read, or headers that contradict each other. */
+  readonly headerMalformed: ErrorCode
   /** The factor combination is not one of the endpoint's. */
   readonly factors: ErrorCode
   /** No body, or an envelope that is not well-formed. */
@@ -112,6 +114,8 @@ export interface DeviceEndpoint<
     readonly auditAs?: (request: Static<Q>) => unknown
     /** An activation that waits for commit and confirmation may do this too (v4 §9.6). */
     readonly isPendingAccepted?: boolean
+    /** The code is one of the keys that a pending upgrade brings (v4 §10.3). */
+    readonly isUpgradeSeen?: boolean
   }
   /**
    * Runs in the transaction of the code's check, also for a wrong code; what it changes is durable together with the counter. Returns how
@@ -125,6 +129,13 @@ export interface DeviceEndpoint<
     readonly sharedInfo1: string
     /** What the activation or version may not do is told by the refused code, not by the envelope (v3 §12, step 3). */
     readonly leavesStateToCode?: boolean
+    /** The keys that a pending upgrade brings open it too (v4 §10.3). */
+    readonly isUpgradeSeen?: boolean
+    /**
+     * It has a header of its own beside the authorization header: the code is of the first of the generations, the envelope of the second
+     * (v4 §10.2).
+     */
+    readonly hasOwnHeader?: boolean
   }
   readonly nested?: {
     readonly sharedInfo1: string
@@ -153,6 +164,7 @@ export const declareEndpoint =
 
 export const defaultRefusals: Refusals = {
   headerMissing: 'AUTHENTICATION_CODE_INVALID',
+  headerMalformed: 'AUTHENTICATION_CODE_INVALID',
   factors: 'AUTHENTICATION_CODE_INVALID',
   envelope: 'ENCRYPTION_FAILED',
   open: 'ENCRYPTION_FAILED',

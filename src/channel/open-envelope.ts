@@ -3,6 +3,7 @@ import type { KeyObject } from 'node:crypto'
 import { openPrivateKey, places } from '../domain/secrets.ts'
 import type { ActivationKeys, Envelope, EnvelopeContext, OpenedEnvelope, Protocol } from '../protocol/protocol.ts'
 import { findMasterKeyPair } from '../storage/applications.ts'
+import { seeUpgraded } from '../storage/activation-upgrades.ts'
 import { type ActivationRow, findRequestParties, type RequestParties } from '../storage/activations.ts'
 import { findTemporaryKey } from '../storage/temporary-keys.ts'
 import { anyUniqueValueUsed, type UniqueValue } from '../storage/unique-values.ts'
@@ -15,6 +16,8 @@ export interface OpenRequest {
   readonly envelope: Envelope
   /** The version must be supported and the activation ACTIVE; otherwise the endpoint's code decides that. */
   readonly isStateChecked: boolean
+  /** The activation is seen as a pending upgrade makes it. */
+  readonly isUpgradeSeen: boolean
 }
 
 export interface Opened {
@@ -28,8 +31,10 @@ export interface Opened {
 
 /** Opens an envelope; undefined for everything that is wrong with it. The log knows which. */
 export async function openRequest(parts: ChannelParts, protocol: Protocol, request: OpenRequest): Promise<Opened | undefined> {
-  const { context, envelope, isStateChecked } = request
-  const parties = await findRequestParties(parts.db, context.applicationKey, context.activationId ?? '')
+  const { context, envelope, isStateChecked, isUpgradeSeen } = request
+  const found = await findRequestParties(parts.db, context.applicationKey, context.activationId ?? '')
+  const parties =
+    isUpgradeSeen && found.activation ? { ...found, activation: await seeUpgraded(parts.db, found.activation) } : found
   const refuse = (reason: string): undefined => {
     // The key as stored: what a stranger sends in its place may be a secret.
     const applicationKey = parties.version?.applicationKey

@@ -62,6 +62,8 @@ interface Fixed<P extends ChannelParts> {
 
 interface State extends Fixed<ChannelParts> {
   readonly protocol: Protocol
+  /** Another one where a code of an older generation covers an envelope of a newer. */
+  readonly envelopeProtocol: Protocol
   readonly request: DeviceRequest
   readonly headers: ProtocolHeaders
   readonly authorization: AuthorizationHeader | undefined
@@ -84,17 +86,17 @@ function begin<P extends ChannelParts>(fixed: Fixed<P>, request: DeviceRequest):
   const isSigned = endpoint.authenticate !== undefined || endpoint.token !== undefined
   const readsHeaders = isSigned || endpoint.encrypt !== undefined
   if (readsHeaders && headers.isMalformed)
-    throw new PawlError(isSigned ? 'AUTHENTICATION_CODE_INVALID' : 'ENCRYPTION_FAILED', {
+    throw new PawlError(isSigned ? refusals.headerMalformed : 'ENCRYPTION_FAILED', {
       detail: 'protocol headers contradict each other',
     })
   const { schemes } = headers
-  const protocol = selectProtocol(fixed.protocols, headers)
+  const { protocol, envelopeProtocol } = selectProtocols(fixed.protocols, headers, endpoint.encrypt?.hasOwnHeader === true)
   const value = readsHeaders ? headers.authorization : undefined
   if (endpoint.authenticate && value === undefined)
     throw new PawlError(refusals.headerMissing, { detail: 'no authorization header' })
   const authorization = value === undefined ? undefined : protocol.parseAuthorizationHeader(value, schemes)
   if (value !== undefined && authorization === undefined) {
-    throw new PawlError(isSigned ? 'AUTHENTICATION_CODE_INVALID' : 'ENCRYPTION_FAILED', {
+    throw new PawlError(isSigned ? refusals.headerMalformed : 'ENCRYPTION_FAILED', {
       detail: 'malformed authorization header',
     })
   }
@@ -103,6 +105,7 @@ function begin<P extends ChannelParts>(fixed: Fixed<P>, request: DeviceRequest):
     request,
     headers,
     protocol,
+    envelopeProtocol,
     authorization,
     context: undefined,
     envelope: undefined,
@@ -117,18 +120,23 @@ function begin<P extends ChannelParts>(fixed: Fixed<P>, request: DeviceRequest):
   }
 }
 
-/** The generation that reads the first of the headers, which decides for all; the first generation where none does. */
-function selectProtocol(
+/** The generation that reads the first of the headers decides for all; the first generation where none does. */
+function selectProtocols(
   protocols: readonly Protocol[],
   { authorization, token, encryption, schemes }: ProtocolHeaders,
-): Protocol {
-  const reads = (protocol: Protocol): boolean => {
-    if (authorization !== undefined) return protocol.parseAuthorizationHeader(authorization, schemes) !== undefined
-    if (token !== undefined) return protocol.parseTokenHeader(token, schemes) !== undefined
-    return encryption !== undefined && protocol.parseEncryptionHeader(encryption, schemes) !== undefined
+  hasOwnHeader: boolean,
+): { protocol: Protocol; envelopeProtocol: Protocol } {
+  const [first, second] = protocols
+  const only = required(first, 'protocol')
+  if (hasOwnHeader) return { protocol: only, envelopeProtocol: required(second, 'second protocol') }
+  if (second === undefined) return { protocol: only, envelopeProtocol: only }
+  const reads = (candidate: Protocol): boolean => {
+    if (authorization !== undefined) return candidate.parseAuthorizationHeader(authorization, schemes) !== undefined
+    if (token !== undefined) return candidate.parseTokenHeader(token, schemes) !== undefined
+    return encryption !== undefined && candidate.parseEncryptionHeader(encryption, schemes) !== undefined
   }
-  const [first] = protocols
-  return (protocols.length > 1 ? protocols.find(reads) : undefined) ?? required(first, 'protocol')
+  const protocol = protocols.find(reads) ?? only
+  return { protocol, envelopeProtocol: protocol }
 }
 
 const steps: Record<Step, (state: State) => Promise<void>> = {
@@ -143,7 +151,7 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
 
   /** Parses the envelope against its context (v3 §5.3, §6.5). */
   async envelope(state) {
-    const { protocol, endpoint, request, refusals } = state
+    const { envelopeProtocol, endpoint, request, refusals } = state
     if (request.body.length === 0) throw new PawlError(refusals.envelope, { detail: 'no body' })
     state.context = findContext(state)
     let json: unknown
@@ -157,15 +165,16 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
       }
       throw error
     }
-    state.envelope = protocol.parseEnvelope(state.context, json)
+    state.envelope = envelopeProtocol.parseEnvelope(state.context, json)
     if (state.envelope === undefined) throw new PawlError(refusals.envelope, { detail: 'the envelope is not well-formed' })
   },
 
   async open(state) {
-    const { parts, protocol, endpoint, refusals } = state
+    const { parts, envelopeProtocol, endpoint, refusals } = state
     const context = required(state.context, 'context')
-    const isStateChecked = endpoint.encrypt?.leavesStateToCode !== true
-    const opened = await openRequest(parts, protocol, { context, envelope: required(state.envelope, 'envelope'), isStateChecked })
+    const { leavesStateToCode = false, isUpgradeSeen = false } = required(endpoint.encrypt, 'encrypt')
+    const request = { context, envelope: required(state.envelope, 'envelope'), isStateChecked: !leavesStateToCode, isUpgradeSeen }
+    const opened = await openRequest(parts, envelopeProtocol, request)
     if (opened === undefined) throw new PawlError(refusals.open, { detail: 'the envelope does not open' })
     state.opened = opened.envelope
     state.activation ??= opened.activation
@@ -180,7 +189,9 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
     const envelope = protocol.parseEnvelope(context, pick(state.parsed))
     if (envelope === undefined) throw new PawlError(refusals.nested, { detail: 'the nested envelope is not well-formed' })
     const isKeyRight = isAnyKeyAccepted || envelope.temporaryKeyId === state.envelope?.temporaryKeyId
-    const opened = isKeyRight ? await openRequest(parts, protocol, { context, envelope, isStateChecked: true }) : undefined
+    const opened = isKeyRight
+      ? await openRequest(parts, protocol, { context, envelope, isStateChecked: true, isUpgradeSeen: false })
+      : undefined
     if (opened === undefined) throw new PawlError(refusals.open, { detail: 'the nested envelope does not open' })
     state.nested = opened.envelope
     state.uniqueValues.push(...opened.uniqueValues)
@@ -200,7 +211,13 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
 
   async authenticate(state) {
     const { parts, protocol, endpoint, request, opened } = state
-    const { resourceId, covers, auditAs, isPendingAccepted = false } = required(endpoint.authenticate, 'authenticate')
+    const {
+      resourceId,
+      covers,
+      auditAs,
+      isPendingAccepted = false,
+      isUpgradeSeen = false,
+    } = required(endpoint.authenticate, 'authenticate')
     const header = required(state.authorization, 'authorization')
     const shown = auditAs?.(state.parsed)
     const attempt = {
@@ -211,6 +228,7 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
       isConfidential: endpoint.encrypt !== undefined,
       auditBody: shown === undefined ? undefined : utf8(JSON.stringify(shown)),
       isPendingAccepted,
+      isUpgradeSeen,
     }
     const verdict = await authenticateByCode(parts, protocol, attempt, effectOf(state, header))
     if (!verdict.valid) throw new PawlError(verdict.effect ?? 'AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
@@ -249,14 +267,17 @@ function clientOf({ ip, headers }: DeviceRequest): Client {
 }
 
 /** Version, key and activation come from the authorization header, else from the encryption header (v3 §5.3). */
-function findContext({ endpoint, protocol, headers, authorization, refusals }: State): EnvelopeContext {
-  const { scope, sharedInfo1 } = required(endpoint.encrypt, 'encrypt')
+function findContext({ endpoint, envelopeProtocol, headers, authorization, refusals }: State): EnvelopeContext {
+  const { scope, sharedInfo1, hasOwnHeader = false } = required(endpoint.encrypt, 'encrypt')
   const code: ErrorCode = endpoint.authenticate ? refusals.envelope : 'ENCRYPTION_FAILED'
   const { encryption, schemes } = headers
-  const header = authorization ?? (encryption === undefined ? undefined : protocol.parseEncryptionHeader(encryption, schemes))
+  const own = encryption === undefined ? undefined : envelopeProtocol.parseEncryptionHeader(encryption, schemes)
+  const header = hasOwnHeader ? own : (authorization ?? own)
   if (header === undefined) throw new PawlError(code, { detail: 'no encryption context' })
   if ((scope === 'ACTIVATION_SCOPE') !== (header.activationId !== undefined))
     throw new PawlError(code, { detail: 'wrong encryption scope' })
+  if (authorization !== undefined && authorization.applicationKey !== header.applicationKey)
+    throw new PawlError(code, { detail: 'the headers name different application keys' })
   return { version: header.version, scope, sharedInfo1, applicationKey: header.applicationKey, activationId: header.activationId }
 }
 

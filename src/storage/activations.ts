@@ -17,6 +17,8 @@ export interface ActivationRow {
   readonly isConfirmationPending: boolean
   /** Null in protocol 3, where the phone alone decides. */
   readonly isBiometryEnabled: boolean | null
+  /** Set when this is what becomes of an activation of protocol 3 once its phone confirms (v4 §10). */
+  readonly isUpgradePending?: true
   readonly serverPublicKey: Buffer
   /** sealed */
   readonly serverPrivateKey: Buffer

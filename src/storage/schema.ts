@@ -109,6 +109,19 @@ export interface ActivationTable {
   is_biometry_enabled: ColumnType<boolean | null, boolean | null | undefined, boolean | null>
 }
 
+export interface ActivationUpgradeTable {
+  activation_id: string
+  algorithm: ActivationAlgorithm
+  device_public_key: Bytes
+  server_public_key: Bytes
+  server_private_key: Bytes
+  master_secret: Bytes
+  ctr_data: Bytes
+  counter: number
+  activation_fingerprint: string
+  is_biometry_enabled: boolean
+}
+
 /** A view: live activations without keys. */
 export type RegistrationView = Pick<
   ActivationTable,
@@ -190,6 +203,7 @@ export interface Schema {
   activation: ActivationTable
   registration: RegistrationView
   activation_history: ActivationHistoryTable
+  activation_upgrade: ActivationUpgradeTable
   token: TokenTable
   temporary_key: TemporaryKeyTable
   unique_value: UniqueValueTable

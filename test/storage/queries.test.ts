@@ -3,12 +3,14 @@ import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQue
 import { expect, test } from 'vitest'
 import * as activations from '../../src/storage/activations.ts'
 import * as activationKeys from '../../src/storage/activation-keys.ts'
+import * as activationUpgrades from '../../src/storage/activation-upgrades.ts'
 import * as applications from '../../src/storage/applications.ts'
 import * as adminEvents from '../../src/storage/admin-events.ts'
 import * as audit from '../../src/storage/audit.ts'
 import * as auditChain from '../../src/storage/audit-chain.ts'
 import * as authenticationStore from '../../src/storage/authentication-store.ts'
 import * as credentials from '../../src/storage/credentials.ts'
+import type { ActivationRow } from '../../src/storage/activations.ts'
 import type { Db, Tx } from '../../src/storage/database.ts'
 import * as registrations from '../../src/storage/registrations.ts'
 import type { Schema } from '../../src/storage/schema.ts'
@@ -67,6 +69,16 @@ const exchange = {
   externalId: null,
   at,
 }
+const upgrade = {
+  algorithm: 'EC_P384',
+  devicePublicKey: bytes,
+  serverPublicKey: bytes,
+  serverPrivateKey: bytes,
+  masterSecret: bytes,
+  ctrData: bytes,
+  activationFingerprint: '1',
+  isBiometryEnabled: true,
+} as const
 const lease = { leaseId: 'l', at, until: at }
 const webhook = {
   webhookId: 'w',
@@ -155,6 +167,11 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     confirmActivation: (_db, tx) => activationKeys.confirmActivation(tx, 'x', true),
     storeFactorKeys: (db) =>
       activationKeys.storeFactorKeys(db, { activationId: 'x', rowVersion: 1, masterSecret: bytes, isBiometryEnabled: true }),
+  },
+  activationUpgrades: {
+    storeUpgrade: (db) => activationUpgrades.storeUpgrade(db, 'x', upgrade),
+    seeUpgraded: (db) => activationUpgrades.seeUpgraded(db, { activationId: 'x', protocolVersion: 3 } as ActivationRow),
+    completeUpgrade: (_db, tx) => activationUpgrades.completeUpgrade(tx, 'x', at),
   },
   adminEvents: {
     lockAdministration: (_db, tx) => adminEvents.lockAdministration(tx),

@@ -8,7 +8,10 @@ import { deviceGroups } from './index.ts'
 /** One operation for each method and path of the device API. */
 export const describeDeviceApi = (): Operation[] =>
   deviceGroups.flatMap(({ prefix, generations, endpoints }) =>
-    describeDeviceEndpoints({ place: '/pa', prefix, protocols: generations, ...DESCRIPTIONS[generations[0] ?? 'v3'] }, endpoints),
+    describeDeviceEndpoints(
+      { place: '/pa', prefix, protocols: generations, ...(prefix === '/v3/' ? DESCRIPTIONS.v3 : DESCRIPTIONS.v4) },
+      endpoints,
+    ),
   )
 
 const errorsOf = (table: ErrorDescription['rendering']): ErrorDescription => ({

@@ -22,13 +22,15 @@ import { passwordChange } from './password/change.ts'
 import { status } from './status.ts'
 import { tokenCreate } from './token/create.ts'
 import { tokenRemove } from './token/remove.ts'
+import { upgradeConfirm } from './upgrade/confirm.ts'
+import { upgradeStart } from './upgrade/start.ts'
 import { userInfo } from './user/info.ts'
 import { vaultUnlockV3 } from './vault/unlock.v3.ts'
 import { vaultUnlockV4 } from './vault/unlock.v4.ts'
 
 interface Group {
   readonly prefix: string
-  /** Whose headers are read; the first is that of the path. */
+  /** Whose headers are read. */
   readonly generations: readonly Protocol['path'][]
   readonly endpoints: readonly AnyEndpoint<DeviceParts>[]
 }
@@ -71,8 +73,11 @@ export const deviceGroups: readonly Group[] = [
       passwordChange,
       biometryAdd,
       biometryRemove,
+      upgradeConfirm,
     ],
   },
+  // A code of protocol 3 over an envelope of protocol 4.
+  { prefix: '/v4/', generations: ['v3', 'v4'], endpoints: [upgradeStart] },
   // The contract serves protocol 3 under this path too.
   { prefix: '/v4/', generations: ['v4', 'v3'], endpoints: [userInfo] },
 ]

@@ -66,5 +66,6 @@ export const v4: ProtocolV4 = {
 }
 
 export type { ExchangedKeys } from './key-exchange.ts'
+export type { PublicKeys } from './key-pairs.ts'
 export type { ActivationKeys, VaultKeyIdentifier } from './key-schedule.ts'
 export type { SharedSecretRequest } from './shared-secret.ts'

@@ -60,7 +60,7 @@ function encryptStatus(
       maxFailedAttempts: activation?.maxFailedAttempts ?? 0,
       lookAhead: settings.counterLookAhead,
       // The highest generation this server can upgrade an activation to (v3 §9.5).
-      upgradeVersion: protocol.activationVersion,
+      upgradeVersion: parts.protocols.v4.activationVersion,
     },
     iv,
     platform.randomBytes(32),

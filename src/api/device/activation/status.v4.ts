@@ -17,7 +17,7 @@ export const activationStatusV4 = deviceEndpoint({
     'With `X-Svc-*` headers `activationStatus` is the name of the state, otherwise the status blob that the SDKs read.',
   errors: [],
   order: ['envelope', 'open', 'validate'],
-  encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation', leavesStateToCode: true },
+  encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation', leavesStateToCode: true, isUpgradeSeen: true },
   request: Type.Object({}),
   response: Type.Object({
     activationStatus: Type.String(),
@@ -49,13 +49,14 @@ function composeBlob(
   const keys = activationKeysOf(recordKeys, v4, activation)
   const ctrData = ctrDataOf(recordKeys, activation)
   if (keys === undefined || ctrData === undefined) throw new PawlError('INTERNAL', { detail: 'an opened envelope without keys' })
+  const isUpgradePending = activation.isUpgradePending === true
   const { counter, failedAttempts, maxFailedAttempts, algorithm, isConfirmationPending, isBiometryEnabled } = activation
   const status = {
     state,
-    currentVersion: v4.activationVersion,
+    currentVersion: isUpgradePending ? parts.protocols.v3.activationVersion : v4.activationVersion,
     upgradeVersion: v4.activationVersion,
     isConfirmationPending,
-    isUpgradePending: false,
+    isUpgradePending,
     isAlgorithmUnsupported: algorithm === null || !allowed.includes(algorithm),
     isBiometryEnabled: isBiometryEnabled === true,
     counter,

@@ -3,6 +3,7 @@ import { activationKeysOf, serverKeysOf } from '../../../channel/secrets.ts'
 import { findAllowedAlgorithms, findSigningMasterKeys } from '../../../domain/master-keys.ts'
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
+import { seeUpgraded } from '../../../storage/activation-upgrades.ts'
 import { findRequestParties, type RequestParties } from '../../../storage/activations.ts'
 import { deviceEndpoint } from '../parts.ts'
 import { issueTemporaryKey, KeystoreRequest, KeystoreResponse, refuseTemporaryKey, verifyKeystoreRequest } from './issue.ts'
@@ -20,11 +21,12 @@ export const keystoreCreateV4 = deviceEndpoint({
     const { v4 } = parts.protocols
     const asked = v4.parseTemporaryKeyRequest(request.requestObject.jwt)
     if (asked === undefined) throw refuseTemporaryKey(parts, 'the JWT does not parse or lacks a claim')
-    const parties = await findRequestParties(parts.db, asked.applicationKey, asked.activationId ?? '')
-    const { version, activation } = parties
+    const { version, activation: found } = await findRequestParties(parts.db, asked.applicationKey, asked.activationId ?? '')
+    // Whether an upgrade was confirmed is what a phone asks when the answer was lost (v4 §10.3).
+    const activation = found && (await seeUpgraded(parts.db, found))
     const keys = activationKeysOf(parts.recordKeys, v4, activation)
     const isGenuine = verifyKeystoreRequest(parts, parts.decoys.v4, asked, version, keys)
-    const reason = refusalOf(asked, parties)
+    const reason = refusalOf(asked, { version, activation })
     if (version === undefined || reason !== undefined || !isGenuine) throw refuseTemporaryKey(parts, reason ?? 'wrong MAC')
     const allowed = await findAllowedAlgorithms(parts.db, version.applicationId)
     if (!allowed.includes(asked.algorithm)) throw refuseTemporaryKey(parts, 'the application does not admit the algorithm')

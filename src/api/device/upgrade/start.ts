@@ -1,0 +1,94 @@
+// upgrade/start: an activation of protocol 3 agrees on keys of protocol 4.0, beside those it has. A code of 3.x over an envelope of 4.0.
+// Spec: v4 §10.2.
+import { Type } from '@sinclair/typebox'
+import { findAllowedAlgorithms } from '../../../domain/master-keys.ts'
+import { places } from '../../../domain/secrets.ts'
+import { Absent } from '../../../http/types.ts'
+import { toBase64 } from '../../../lib/base64.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import type { PublicKeys, SharedSecretRequest } from '../../../protocol/v4/index.ts'
+import { exportSigningKeys, joinPublicKeys } from '../../../protocol/v4/key-pairs.ts'
+import { storeUpgrade } from '../../../storage/activation-upgrades.ts'
+import { SharedSecretRequest as SharedSecretRequestSchema, SharedSecretResponse } from '../factors/replace-key.ts'
+import { deviceEndpoint, type DeviceParts } from '../parts.ts'
+
+export const upgradeStart = deviceEndpoint({
+  path: 'upgrade/start',
+  summary: 'Agrees on keys of protocol 4.0 for an activation of protocol 3',
+  description:
+    'The authorization header is one of 3.x, the encryption header one of 4.0. It may be repeated until the upgrade is confirmed.',
+  errors: ['UPGRADE_FAILED'],
+  order: ['factors', 'envelope', 'authenticate', 'open', 'validate'],
+  authenticate: { resourceId: '/pa/upgrade/start', factors: ['POSSESSION_KNOWLEDGE'], covers: 'body' },
+  encrypt: { scope: 'APPLICATION_SCOPE', sharedInfo1: '/pa/upgrade/start', hasOwnHeader: true },
+  refusals: {
+    headerMissing: 'UPGRADE_FAILED',
+    headerMalformed: 'UPGRADE_FAILED',
+    envelope: 'UPGRADE_FAILED',
+    open: 'UPGRADE_FAILED',
+    plaintext: 'UPGRADE_FAILED',
+  },
+  request: Type.Object({
+    sharedSecretRequest: SharedSecretRequestSchema,
+    devicePublicKeys: Type.Object({ ecdsa: Type.Unknown(), mldsa: Type.Optional(Type.Unknown()) }),
+    enableBiometry: Absent(Type.Boolean()),
+  }),
+  response: Type.Object({
+    sharedSecretResponse: SharedSecretResponse,
+    serverPublicKeys: Type.Object({ ecdsa: Type.String(), mldsa: Type.Optional(Type.String()) }),
+    ctrData: Type.String(),
+  }),
+  async handle({ request, activation: { activationId, applicationId }, parts }) {
+    const { algorithm, sharedSecretRequest, deviceKeys } = await readKeys(parts, applicationId, request)
+    const { platform, recordKeys, protocols } = parts
+    const exchanged = await protocols.v4.exchangeKeys(sharedSecretRequest, deviceKeys, activationId, platform.randomBytes(32))
+    if (exchanged === undefined) throw refuse('the keys of the request are not valid')
+    const ctrData = platform.randomBytes(protocols.v4.ctrDataLength)
+    const { activationSecret, activationFingerprint, serverKeys, answer } = exchanged
+    const isStored = await storeUpgrade(parts.db, activationId, {
+      algorithm,
+      devicePublicKey: joinPublicKeys(deviceKeys),
+      serverPublicKey: joinPublicKeys(serverKeys.publicKeys),
+      serverPrivateKey: recordKeys.seal(places.serverPrivateKey(activationId), exportSigningKeys(serverKeys.privateKeys)),
+      masterSecret: recordKeys.seal(places.masterSecret(activationId), activationSecret),
+      ctrData: recordKeys.seal(places.ctrData(activationId), ctrData),
+      activationFingerprint,
+      isBiometryEnabled: request.enableBiometry === true,
+    })
+    if (!isStored) throw refuse('no longer an active activation of protocol 3')
+    const { salt, encapsulatedKeys } = answer.sharedSecretResponse
+    return {
+      sharedSecretResponse: { salt, encapsulatedKeys: [...encapsulatedKeys] },
+      serverPublicKeys: answer.serverPublicKeys,
+      ctrData: toBase64(ctrData),
+    }
+  },
+})
+
+/** Device keys that are not valid are refused only: the keys of protocol 3 are still good (v4 §10.2). */
+async function readKeys(
+  { db, protocols: { v4 } }: DeviceParts,
+  applicationId: string,
+  json: {
+    readonly sharedSecretRequest: unknown
+    readonly devicePublicKeys: { readonly ecdsa: unknown; readonly mldsa?: unknown }
+  },
+): Promise<{
+  algorithm: SharedSecretRequest['algorithm']
+  sharedSecretRequest: SharedSecretRequest
+  deviceKeys: PublicKeys
+}> {
+  const sharedSecretRequest = v4.parseSharedSecretRequest(json.sharedSecretRequest)
+  if (sharedSecretRequest === undefined) throw refuse('the shared secret request is not well-formed')
+  const { algorithm, encapsulationKeys } = sharedSecretRequest
+  if (encapsulationKeys.length > 1 && json.devicePublicKeys.mldsa == null) {
+    throw new PawlError('REQUEST_INVALID', { violations: [{ fieldName: 'devicePublicKeys.mldsa', hint: 'must be present' }] })
+  }
+  const allowed = await findAllowedAlgorithms(db, applicationId)
+  if (!allowed.includes(algorithm)) throw refuse('the application does not admit the algorithm')
+  const deviceKeys = v4.parsePublicKeys(algorithm, json.devicePublicKeys)
+  if (deviceKeys === undefined) throw refuse('the device keys are not valid')
+  return { algorithm, sharedSecretRequest, deviceKeys }
+}
+
+const refuse = (detail: string): PawlError => new PawlError('UPGRADE_FAILED', { detail })

@@ -1,0 +1,123 @@
+// From protocol 3 to protocol 4.0: two sides of one activation until the phone confirms (v4 §10).
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { member } from '../helpers/http.ts'
+import { PHONE_ALGORITHMS, type PhoneAlgorithm } from '../helpers/phone-v4-crypto.ts'
+import { expectOk, registrationOf } from '../helpers/world.ts'
+import { startWorldV4, type WorldV4 } from '../helpers/world-v4.ts'
+
+let v4: WorldV4
+beforeAll(async () => {
+  v4 = await startWorldV4()
+})
+afterAll(() => v4.close())
+
+/** A phone of 3.3 and the same phone as it will be in 4.0. */
+async function upgradingPhone(algorithm: PhoneAlgorithm) {
+  const { userId, phone: old } = await v4.world.activePhone('3.3')
+  expectOk(await old.send(old.prepareValidation()))
+  const phone = v4.newPhone(algorithm)
+  phone.state.activationId = old.state.activationId
+  const authorize = (body: Uint8Array) =>
+    old.prepareSigned({ path: '/pa/v4/upgrade/start', resourceId: '/pa/upgrade/start', body: Buffer.from(body).toString() })
+      .headers
+  // Two codes of 3.3 by the time the upgrade has started.
+  const start = async (options: Parameters<typeof phone.prepareUpgradeStart>[1] = {}) =>
+    phone.prepareUpgradeStart(authorize, options)
+  return { userId, old, phone, authorize, start }
+}
+
+const codeOf = (reply: { status: number; json: unknown }) => [reply.status, member(reply.json, 'responseObject', 'code')]
+
+describe.each(PHONE_ALGORITHMS)('an upgrade to %s', (algorithm) => {
+  test('keeps 3.3 good until it is confirmed, and 4.0 from then on', async () => {
+    const { userId, old, phone, start } = await upgradingPhone(algorithm)
+    const { fingerprint } = await phone.exchange(await start({ counter: 2, enableBiometry: true }))
+    expect(await phone.readStatus()).toMatchObject({ currentVersion: 3, upgradeVersion: 4, flags: 10, ctrByte: 2, distance: 0 })
+    expectOk(await old.send(old.prepareValidation()))
+    expect((await phone.send(phone.prepareValidation())).status).toBe(401)
+    // The code that was refused has moved the phone only.
+    await phone.exchange(phone.prepareUpgradeConfirm())
+    expect(await phone.readStatus()).toMatchObject({
+      currentVersion: 4,
+      flags: 8,
+      distance: 0,
+      isDeadlocked: false,
+      failedAttempts: 0,
+    })
+    expect((await old.send(old.prepareValidation())).status).toBe(401)
+    for (const factors of ['possession_knowledge', 'possession_biometry'] as const)
+      await phone.exchange(phone.prepareValidation({ factors }))
+    expect(codeOf(await phone.send(phone.prepareUpgradeConfirm()))).toEqual([400, 'ERR_UPGRADE'])
+    expect(await registrationOf(v4.world, userId)).toBe('ACTIVE')
+    const stored = v4.server.context.db.selectFrom('activation').select('activation_fingerprint as fingerprint')
+    expect(await stored.where('activation_id', '=', phone.state.activationId).executeTakeFirst()).toEqual({ fingerprint })
+  })
+})
+
+describe('an upgrade', () => {
+  test('may be started again; only the last one is confirmed, once of many', async () => {
+    const { phone, start } = await upgradingPhone('EC_P384')
+    await phone.exchange(await start({ counter: 2 }))
+    const early = phone.prepareUpgradeConfirm()
+    await phone.exchange(await start({ counter: 3 }))
+    expect((await phone.send(early)).status).toBe(401)
+    const confirm = phone.prepareUpgradeConfirm()
+    const replies = await Promise.all(Array.from({ length: 20 }, () => phone.send(confirm)))
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(1)
+    await phone.exchange(phone.prepareValidation())
+    expect(await phone.readStatus()).toMatchObject({ failedAttempts: 0, isDeadlocked: false })
+  })
+
+  test('is refused for keys that are missing or not valid, and the activation of 3.3 stays', async () => {
+    const { userId, old, phone, start } = await upgradingPhone('EC_P384_ML_L3')
+    const refused = async (members: Record<string, unknown>) => codeOf(await phone.send(await start({ members })))
+    expect(await refused({ sharedSecretRequest: undefined })).toEqual([400, 'ERR_VALIDATION'])
+    expect(await refused({ devicePublicKeys: undefined })).toEqual([400, 'ERR_VALIDATION'])
+    expect(await refused({ devicePublicKeys: { ecdsa: 'AAAA' } })).toEqual([400, 'ERR_VALIDATION'])
+    expect(await refused({ devicePublicKeys: { ecdsa: 'AAAA', mldsa: 'AAAA' } })).toEqual([400, 'ERR_UPGRADE'])
+    expect(await refused({ sharedSecretRequest: { algorithm: 'ML_L3', encapsulationKeys: ['AAAA'] } })).toEqual([
+      400,
+      'ERR_UPGRADE',
+    ])
+    expect(await registrationOf(v4.world, userId)).toBe('ACTIVE')
+    expectOk(await old.send(old.prepareValidation()))
+  })
+
+  test('is refused without headers, with headers of one generation only, for another application, and with a wrong code', async () => {
+    const { phone, start } = await upgradingPhone('EC_P384')
+    const strip = async (...names: string[]) => {
+      const request = await start()
+      const headers = Object.fromEntries(Object.entries(request.headers).filter(([name]) => !names.includes(name)))
+      return codeOf(await phone.send({ ...request, headers }))
+    }
+    expect(await strip('X-PowerAuth-Authorization')).toEqual([400, 'ERR_UPGRADE'])
+    expect(await strip('X-PowerAuth-Encryption')).toEqual([400, 'ERR_UPGRADE'])
+    const request = await start()
+    const changed = async (name: string, from: string, to: string) =>
+      codeOf(
+        await phone.send({
+          ...request,
+          headers: { ...request.headers, [name]: String(request.headers[name]).replace(from, to) },
+        }),
+      )
+    expect(await changed('X-PowerAuth-Encryption', '"4.0"', '"3.3"')).toEqual([400, 'ERR_UPGRADE'])
+    expect(await changed('X-PowerAuth-Authorization', '"3.3"', '"4.0"')).toEqual([400, 'ERR_UPGRADE'])
+    const other = Buffer.alloc(16, 7).toString('base64')
+    expect(await changed('X-PowerAuth-Encryption', v4.app.applicationKey, other)).toEqual([400, 'ERR_UPGRADE'])
+    expect(codeOf(await phone.send({ ...request, body: Buffer.concat([Buffer.from(request.body), Buffer.from(' ')]) }))).toEqual([
+      401,
+      'ERR_AUTHENTICATION',
+    ])
+    await phone.exchange(request)
+    expect(codeOf(await phone.send({ ...phone.prepareUpgradeConfirm(), headers: {} }))).toEqual([400, 'ERR_UPGRADE'])
+  })
+
+  test('cannot be confirmed when none was started', async () => {
+    const { phone, old } = await upgradingPhone('EC_P384')
+    const { phone: stranger } = await v4.activePhone('EC_P384')
+    phone.state.keys = stranger.state.keys
+    phone.state.ctrData = stranger.state.ctrData
+    expect(codeOf(await phone.send(phone.prepareUpgradeConfirm()))).toEqual([401, 'ERR_AUTHENTICATION'])
+    expectOk(await old.send(old.prepareValidation()))
+  })
+})
