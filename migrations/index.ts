@@ -7,6 +7,7 @@ import * as webhooks from './0004_webhooks.ts'
 import * as pinning from './0005_pinning.ts'
 import * as userInfo from './0006_user-info.ts'
 import * as applicationAlgorithms from './0008_application-algorithms.ts'
+import * as configItems from './0009_config-items.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -16,4 +17,5 @@ export const migrations: Record<string, Migration> = {
   '0005_pinning': pinning,
   '0006_user-info': userInfo,
   '0008_application-algorithms': applicationAlgorithms,
+  '0009_config-items': configItems,
 }
