@@ -6,6 +6,7 @@ import * as audit from './0003_audit.ts'
 import * as webhooks from './0004_webhooks.ts'
 import * as pinning from './0005_pinning.ts'
 import * as userInfo from './0006_user-info.ts'
+import * as protocol4 from './0007_protocol-4.ts'
 import * as applicationAlgorithms from './0008_application-algorithms.ts'
 import * as configItems from './0009_config-items.ts'
 
@@ -16,6 +17,7 @@ export const migrations: Record<string, Migration> = {
   '0004_webhooks': webhooks,
   '0005_pinning': pinning,
   '0006_user-info': userInfo,
+  '0007_protocol-4': protocol4,
   '0008_application-algorithms': applicationAlgorithms,
   '0009_config-items': configItems,
 }

@@ -6,7 +6,7 @@ import type { MobileTokenParts } from './api/mobile-token/parts.ts'
 import { createOfflineChannel } from './channel/authenticate-offline.ts'
 import type { UtilityParts } from './api/utility/parts.ts'
 import { createRecentParties } from './channel/recent-parties.ts'
-import { createDecoy, type Decoy } from './channel/secrets.ts'
+import { createDecoy } from './channel/secrets.ts'
 import { createActivationOtps } from './domain/activation-otp.ts'
 import { startCertificateWatch } from './domain/certificate-watch.ts'
 import { startAuditSealing } from './domain/audit-seal.ts'
@@ -30,7 +30,8 @@ import type { HealthParts } from './http/health.ts'
 import { createEvents } from './lib/events.ts'
 import type { Log } from './lib/log.ts'
 import type { Platform } from './lib/platform.ts'
-import { type ActivationKeys, type ProtocolV3, v3 } from './protocol/v3/index.ts'
+import { v3 } from './protocol/v3/index.ts'
+import { v4 } from './protocol/v4/index.ts'
 import { composeSdkConfiguration } from './protocol/v4/sdk-configuration.ts'
 import { createAuthenticationStore } from './storage/authentication-store.ts'
 import { type Database, openDatabase, pingDatabase } from './storage/database.ts'
@@ -41,8 +42,8 @@ export interface Context extends DeviceParts, MobileTokenParts, CloudParts, Util
   readonly log: Log
   readonly settings: Config
   readonly installationKeys: InstallationKeys
-  readonly protocol: ProtocolV3
-  readonly decoy: Decoy<ActivationKeys>
+  readonly protocols: DeviceParts['protocols']
+  readonly decoys: DeviceParts['decoys']
   /** For people: where the data lies. */
   readonly dataLocation: string
   /** Set when this start created the administrator with a generated password. */
@@ -93,7 +94,7 @@ export async function createContext(
       ...base,
       authenticationStore: createAuthenticationStore(db),
       recentParties: createRecentParties(),
-      decoy: createDecoy(v3, recordKeys, platform),
+      decoys: { v3: createDecoy(v3, recordKeys, platform), v4: createDecoy(v4, recordKeys, platform) },
     }
     return {
       ...channel,
@@ -104,9 +105,9 @@ export async function createContext(
       ...createProviders(base, config, secrets),
       pinning: createPinning(base),
       verifyAudit: createAuditVerification(base),
-      protocol: v3,
+      protocols: { v3, v4 },
       composeSdkConfiguration,
-      offline: createOfflineChannel(channel, v3),
+      offline: createOfflineChannel(channel, [v3, v4]),
       templates: createTemplateReader(db, platform),
       templateTexts,
       mobileReads: createRateLimit(config.mobileReadsPerMinute),

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { renderConfigMarkdown, renderEnvExample } from '../scripts/config-docs.ts'
 import { renderErrorsDocument } from '../scripts/errors-docs.ts'
 import { cloudEndpoints } from '../src/api/cloud/index.ts'
-import { deviceEndpoints } from '../src/api/device/index.ts'
+import { deviceGroups } from '../src/api/device/index.ts'
 import { utilityPaths } from '../src/api/utility/index.ts'
 import { SECRET_SETTINGS, SETTINGS } from '../src/config.ts'
 import { attributesOf } from '../src/domain/webhook-message.ts'
@@ -48,7 +48,7 @@ describe('errors', () => {
 describe('endpoints', () => {
   const readme = readText('README.md')
 
-  test.each(deviceEndpoints.map(({ path }) => path))('README.md lists %s', (path) => {
+  test.each(deviceGroups.flatMap(({ endpoints }) => endpoints.map(({ path }) => path)))('README.md lists %s', (path) => {
     expect(readme).toContain(`\`${path}\``)
   })
 

@@ -1,6 +1,7 @@
 // Checking an authentication code (v3 §10.5): one read, the computation without any lock, one conditional write together with its
 // audit row. What is compared is the row version; a lost race is read and decided again.
 import { decideAuthentication } from '../domain/authentication.ts'
+import { isExpired } from '../domain/registration.ts'
 import { fromUtf8 } from '../lib/bytes.ts'
 import { PawlError } from '../lib/errors.ts'
 import type { AuthorizationHeader, CounterMove, Protocol } from '../protocol/protocol.ts'
@@ -20,6 +21,8 @@ export interface CodeAttempt {
   readonly isConfidential: boolean
   /** For the audit log in place of a body that holds a secret. */
   readonly auditBody: Uint8Array | undefined
+  /** An activation that waits for commit and confirmation is good too (v4 §9.6). */
+  readonly isPendingAccepted: boolean
 }
 
 export type CodeVerdict<T> =
@@ -84,7 +87,8 @@ function judge(
   lookAhead: number,
 ): Judged {
   const { header } = attempt
-  const { recordKeys, decoy } = parts
+  const { recordKeys } = parts
+  const decoy = parts.decoys[protocol.path]
   const isVersionRight = version?.isSupported === true && version.applicationId === activation?.applicationId
   const keys = activationKeysOf(recordKeys, protocol, activation)
   const { method, resourceId } = attempt
@@ -96,8 +100,17 @@ function judge(
     move ??= protocol.verifyAuthenticationCode(keys ?? decoy.activationKeys, ctrData, signedData, header, lookAhead)
   }
   if (activation === undefined) return { refusal: 'activation_unknown', move: undefined, decision: undefined }
-  const refusal = refusalOf({ activation, keys, isVersionRight, move })
-  const decision = decideAuthentication(activation, { valid: refusal === undefined, isCounted: header.factors !== 'POSSESSION' })
+  const { state, failedAttempts } = activation
+  const isPendingAccepted =
+    attempt.isPendingAccepted && activation.isConfirmationPending && !isExpired(activation, parts.platform.now())
+  const isBiometryMissing = activation.isBiometryEnabled === false && header.factors.includes('BIOMETRY')
+  const refusal = refusalOf({ activation, keys, isVersionRight, isPendingAccepted, isBiometryMissing, move })
+  // Nobody guesses a code of another generation, or one whose factor is switched off (v4 §7.4, steps 2 and 5).
+  if (refusal === 'activation_invalid_state_ctr_mismatch' || refusal === 'biometry_disabled') {
+    return { refusal, move: undefined, decision: { valid: false, state, failedAttempts } }
+  }
+  const isCounted = header.factors !== 'POSSESSION'
+  const decision = decideAuthentication(activation, { valid: refusal === undefined, isCounted, isPendingAccepted })
   return decision.valid
     ? { refusal, move, decision }
     : { refusal: refusal ?? 'activation_invalid_state', move: undefined, decision }
@@ -107,12 +120,16 @@ function refusalOf(found: {
   activation: ActivationRow
   keys: object | undefined
   isVersionRight: boolean
+  isPendingAccepted: boolean
+  isBiometryMissing: boolean
   move: CounterMove | undefined
 }): Refusal | undefined {
-  const { activation, keys, isVersionRight, move } = found
+  const { activation, keys, isVersionRight, isPendingAccepted, isBiometryMissing, move } = found
   if (!isVersionRight) return 'activation_invalid_application'
-  if (activation.state !== 'ACTIVE') return 'activation_invalid_state'
+  if (activation.state !== 'ACTIVE' && !(activation.state === 'PENDING_COMMIT' && isPendingAccepted))
+    return 'activation_invalid_state'
   if (keys === undefined) return 'activation_invalid_state_ctr_mismatch'
+  if (isBiometryMissing) return 'biometry_disabled'
   return move === undefined ? 'signature_does_not_match' : undefined
 }
 

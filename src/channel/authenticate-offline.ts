@@ -5,18 +5,19 @@ import { PawlError } from '../lib/errors.ts'
 import type { OfflineMatch, Protocol } from '../protocol/protocol.ts'
 import { findActivation, type ActivationRow } from '../storage/activations.ts'
 import type { ChannelParts } from './parts.ts'
-import { activationKeysOf, ctrDataOf, serverPrivateKeyOf } from './secrets.ts'
+import { activationKeysOf, ctrDataOf, serverKeysOf } from './secrets.ts'
 import { type Judged, settleAttempt } from './settle-attempt.ts'
 
 /** What offline approvals need of the channel. */
-export const createOfflineChannel = (parts: ChannelParts, protocol: Protocol): OfflineChannel => ({
+export const createOfflineChannel = (parts: ChannelParts, protocols: readonly Protocol[]): OfflineChannel => ({
   createPayload: (activation, { data, totp, nonce }) => {
-    const keys = activationKeysOf(parts.recordKeys, protocol, activation)
-    if (keys === undefined) return undefined
+    const protocol = protocolOf(protocols, activation)
+    const keys = protocol && activationKeysOf(parts.recordKeys, protocol, activation)
+    if (protocol === undefined || keys === undefined) return undefined
     const payload = { data, nonceBase64: nonce, ...(totp !== undefined && { totp }) }
     return protocol.createPersonalizedPayload(payload, {
       keys,
-      serverPrivateKey: serverPrivateKeyOf(parts.recordKeys, activation),
+      serverPrivateKey: serverKeysOf(parts.recordKeys, activation).ecdsa,
     })
   },
 
@@ -24,7 +25,7 @@ export const createOfflineChannel = (parts: ChannelParts, protocol: Protocol): O
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const activation = await findActivation(parts.db, attempt.activationId)
       if (activation?.state !== 'ACTIVE') return undefined
-      const match = findMatch(parts, protocol, activation, attempt)
+      const match = findMatch(parts, protocolOf(protocols, activation), activation, attempt)
       const judged = judge(activation, match)
       const at = new Date(parts.platform.now())
       const audit = {
@@ -45,16 +46,21 @@ export const createOfflineChannel = (parts: ChannelParts, protocol: Protocol): O
   },
 })
 
+/** The generation an activation exchanged its keys with. */
+const protocolOf = (protocols: readonly Protocol[], { protocolVersion }: ActivationRow): Protocol | undefined =>
+  protocols.find(({ activationVersion }) => activationVersion === protocolVersion)
+
 function findMatch(
   { recordKeys, settings }: ChannelParts,
-  protocol: Protocol,
+  protocol: Protocol | undefined,
   activation: ActivationRow,
   attempt: OtpAttempt,
 ): OfflineMatch | undefined {
-  const keys = activationKeysOf(recordKeys, protocol, activation)
+  const keys = protocol && activationKeysOf(recordKeys, protocol, activation)
   const ctrData = ctrDataOf(recordKeys, activation)
-  if (keys === undefined || ctrData === undefined) return undefined
-  const { otp, operationId, operationData, nonce, isBiometryAllowed, totps } = attempt
+  if (protocol === undefined || keys === undefined || ctrData === undefined) return undefined
+  const { otp, operationId, operationData, nonce, totps } = attempt
+  const isBiometryAllowed = attempt.isBiometryAllowed && activation.isBiometryEnabled !== false
   const request = { otp, operationId, operationData, nonceBase64: nonce, componentLength: 8, isBiometryAllowed, totps }
   return protocol.verifyOfflineOtp(keys, ctrData, request, settings.counterLookAhead)
 }

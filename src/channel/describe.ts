@@ -17,7 +17,8 @@ export interface DeviceDescription {
   /** Where the API is mounted, and the prefix of its endpoints there. */
   readonly place: string
   readonly prefix: string
-  readonly protocol: Protocol['path']
+  /** Whose envelopes are described. */
+  readonly protocols: readonly Protocol['path'][]
   readonly tag: string
   readonly errors: ErrorDescription
 }
@@ -34,14 +35,15 @@ export const describeDeviceEndpoints = <P extends ChannelParts>(
   )
 
 function describeEndpoint<P extends ChannelParts>(
-  { tag, errors, protocol }: DeviceDescription,
+  { tag, errors, protocols }: DeviceDescription,
   endpoint: AnyEndpoint<P>,
   method: string,
   path: string,
 ): Operation {
   const { encrypt, summary = `${method} ${path}` } = endpoint
   const response = endpoint.response as TSchema
-  const envelopes = ENVELOPES[protocol]
+  const requests = protocols.map((protocol) => ENVELOPES[protocol].request)
+  const responses = protocols.map((protocol) => ENVELOPES[protocol].response)
   return {
     method,
     path,
@@ -50,25 +52,32 @@ function describeEndpoint<P extends ChannelParts>(
     description: describeChecks(endpoint),
     security: listSecurity(endpoint),
     // A body of a GET request is read and not covered by the code; nobody should send one.
-    body: method === 'GET' ? undefined : describeBody(endpoint, envelopes.request),
+    body: method === 'GET' ? undefined : describeBody(endpoint, requests),
     answers: [
-      { status: 200, description: 'done', schema: encrypt ? withPlaintext(envelopes.response, response) : response },
+      { status: 200, description: 'done', schema: encrypt ? describeEnvelopes(responses, response) : response },
       ...describeErrors(errors, listCodes(endpoint, errors)),
     ],
   }
 }
 
-function describeBody<P extends ChannelParts>(endpoint: AnyEndpoint<P>, envelope: TSchema): Operation['body'] {
+function describeBody<P extends ChannelParts>(endpoint: AnyEndpoint<P>, envelopes: readonly TSchema[]): Operation['body'] {
   const { encrypt, order, nested } = endpoint
   const request = endpoint.request as TSchema | undefined
   if (encrypt) {
+    const [envelope = Type.Object({})] = envelopes
     const plaintext = nested === undefined ? request : showNested(request ?? Type.Object({}), nested.request, envelope)
-    return { schema: withPlaintext(envelope, plaintext ?? Type.Unknown()), isRequired: true }
+    return { schema: describeEnvelopes(envelopes, plaintext ?? Type.Unknown()), isRequired: true }
   }
   if (request && order.includes('validate')) return { schema: request, isRequired: true }
   if (!endpoint.authenticate) return undefined
   const schema = Type.Unknown({ description: 'any bytes; the code covers them as they are', examples: [{}] })
   return { schema, isRequired: false, mediaType: '*/*' }
+}
+
+/** The envelopes of one generation, or of each. */
+function describeEnvelopes(envelopes: readonly TSchema[], plaintext: TSchema): TSchema {
+  const [first, ...others] = envelopes.map((envelope) => withPlaintext(envelope, plaintext))
+  return first !== undefined && others.length === 0 ? first : Type.Union([...(first ? [first] : []), ...others])
 }
 
 /** An envelope and, as its content, what it decrypts to. */
@@ -121,7 +130,7 @@ function listCodes<P extends ChannelParts>(endpoint: AnyEndpoint<P>, api: ErrorD
   if (order.includes('factors')) codes.push(refusals.factors)
   if (order.includes('envelope')) codes.push(refusals.envelope, ...(authenticate ? [] : ['ENCRYPTION_FAILED' as const]))
   if (order.includes('open')) codes.push(refusals.open)
-  if (order.includes('open-nested')) codes.push(refusals.plaintext, refusals.request)
+  if (order.includes('open-nested')) codes.push(refusals.plaintext, refusals.nested)
   if (order.includes('validate')) codes.push(refusals.request, ...(encrypt ? [refusals.plaintext] : []))
   return codes
 }

@@ -1,8 +1,9 @@
 // What an endpoint of the device API declares: path, order of checks, factors, encryption, schemas. The pipeline does the rest.
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { ErrorCode } from '../lib/errors.ts'
-import type { AuthorizationHeader, Factors, Scope } from '../protocol/protocol.ts'
+import type { AuthorizationHeader, Factors, Protocol, Scope } from '../protocol/protocol.ts'
 import type { ActivationRow } from '../storage/activations.ts'
+import type { Dialect } from './headers.ts'
 import type { Tx } from '../storage/database.ts'
 import type { ChannelParts } from './parts.ts'
 import type { Refusal } from './settle-attempt.ts'
@@ -27,6 +28,8 @@ export interface Refusals {
   readonly plaintext: ErrorCode
   /** JSON that does not match the schema. */
   readonly request: ErrorCode
+  /** The nested envelope is not well-formed, or what is in it does not match its schema. */
+  readonly nested: ErrorCode
 }
 
 /** Who sends a request, beside what it proves. */
@@ -57,6 +60,9 @@ export interface Call<Q, N, P> {
   readonly bearer: Bearer
   readonly applicationKey: string
   readonly client: Client
+  /** The generation of the protocol that the headers speak. */
+  readonly protocol: Protocol
+  readonly dialect: Dialect
   readonly parts: P
 }
 
@@ -93,7 +99,10 @@ export interface DeviceEndpoint<
   readonly order: readonly Step[]
   readonly authenticate?: {
     readonly resourceId: string
-    readonly factors: readonly Factors[] | ((parts: P, header: AuthorizationHeader) => Promise<readonly Factors[]>)
+    /** `request` is the validated one, if `validate` comes before `factors`. */
+    readonly factors:
+      | readonly Factors[]
+      | ((parts: P, header: AuthorizationHeader, request: Static<Q>) => Promise<readonly Factors[]>)
     /** `body`: the bytes as they came; `plaintext`: the decrypted bytes. */
     readonly covers: 'body' | 'plaintext'
     /**
@@ -101,6 +110,8 @@ export interface DeviceEndpoint<
      * `authenticate`.
      */
     readonly auditAs?: (request: Static<Q>) => unknown
+    /** An activation that waits for commit and confirmation may do this too (v4 §9.6). */
+    readonly isPendingAccepted?: boolean
   }
   /**
    * Runs in the transaction of the code's check, also for a wrong code; what it changes is durable together with the counter. Returns how
@@ -115,7 +126,13 @@ export interface DeviceEndpoint<
     /** What the activation or version may not do is told by the refused code, not by the envelope (v3 §12, step 3). */
     readonly leavesStateToCode?: boolean
   }
-  readonly nested?: { readonly sharedInfo1: string; readonly request: N; readonly pick: (request: Static<Q>) => unknown }
+  readonly nested?: {
+    readonly sharedInfo1: string
+    readonly request: N
+    readonly pick: (request: Static<Q>) => unknown
+    /** It may be made for another temporary key than the outer one (v4 §8.4). */
+    readonly isAnyKeyAccepted?: boolean
+  }
   readonly refusals?: Partial<Refusals>
   /** Schema of the JSON body or plaintext; without it the body is not parsed. */
   readonly request?: Q
@@ -141,4 +158,5 @@ export const defaultRefusals: Refusals = {
   open: 'ENCRYPTION_FAILED',
   plaintext: 'ENCRYPTION_FAILED',
   request: 'REQUEST_INVALID',
+  nested: 'REQUEST_INVALID',
 }

@@ -8,11 +8,17 @@ import type { AnyEndpoint } from './endpoint.ts'
 import type { ChannelParts } from './parts.ts'
 import { createPipeline } from './pipeline.ts'
 
-export interface Mount<P extends ChannelParts> {
-  readonly protocol: Protocol
+/** Endpoints that the same generations serve at the same place. */
+export interface EndpointGroup<P extends ChannelParts> {
+  /** The first of them that reads the headers of a request serves it. */
+  readonly protocols: readonly Protocol[]
   /** Before the path of every endpoint, for example `/v3/`. */
   readonly prefix: string
   readonly endpoints: readonly AnyEndpoint<P>[]
+}
+
+export interface Mount<P extends ChannelParts> {
+  readonly groups: readonly EndpointGroup<P>[]
   readonly renderError: (error: PawlError, request: FastifyRequest, reply: FastifyReply) => void
 }
 
@@ -20,14 +26,15 @@ export interface Mount<P extends ChannelParts> {
 export async function mountDeviceEndpoints<P extends ChannelParts>(
   app: FastifyInstance,
   parts: P,
-  { protocol, prefix, endpoints, renderError }: Mount<P>,
+  { groups, renderError }: Mount<P>,
 ): Promise<void> {
   keepRawBodies(app)
   const contentTypeOf = hideContentTypes(app)
   renderErrorsWith(app, parts.events, renderError)
   renderUnknownPathsWith(app, renderError)
-  for (const endpoint of endpoints) {
-    const serve = createPipeline(parts, protocol, endpoint)
+  const all = groups.flatMap(({ endpoints, ...group }) => endpoints.map((endpoint) => ({ ...group, endpoint })))
+  for (const { protocols, prefix, endpoint } of all) {
+    const serve = createPipeline(parts, protocols, endpoint)
     const handler = async (request: FastifyRequest, reply: FastifyReply) => {
       // Fastify compiles a schema once and remembers it.
       const serialize = reply.compileSerializationSchema(endpoint.response as Record<string, unknown>) as (

@@ -36,11 +36,12 @@ export async function openRequest(parts: ChannelParts, protocol: Protocol, reque
     parts.events.envelopeRefused({ activationId: context.activationId, applicationKey, reason })
   }
   const keys = await selectKeys(parts, protocol, request, parties)
+  const decoy = parts.decoys[protocol.path]
   // Always computed, with decoy keys where the right ones are missing: see secrets.ts.
   const opened = envelope.open({
-    applicationSecret: applicationSecretOf(parts.recordKeys, parts.decoy, parties.version),
-    envelopeKey: keys.envelopeKey ?? parts.decoy.envelopeKey,
-    activationKeys: keys.activationKeys ?? parts.decoy.activationKeys,
+    applicationSecret: applicationSecretOf(parts.recordKeys, decoy, parties.version),
+    envelopeKey: keys.envelopeKey ?? decoy.envelopeKey,
+    activationKeys: keys.activationKeys ?? decoy.activationKeys,
   })
   if (parties.version === undefined) return refuse('application version unknown')
   if (isStateChecked && !parties.version.isSupported) return refuse('application version unsupported')

@@ -5,7 +5,7 @@ import type { RecordKeys } from '../domain/record-keys.ts'
 import type { AuthenticationStore } from '../storage/authentication-store.ts'
 import type { Db } from '../storage/database.ts'
 import type { RecentParties } from './recent-parties.ts'
-import type { Decoy } from './secrets.ts'
+import type { Decoys } from './secrets.ts'
 
 export interface ChannelSettings {
   /** How many counter values are tried, the stored one included (v3 §9.1). */
@@ -24,5 +24,5 @@ export interface ChannelParts {
   readonly recordKeys: RecordKeys
   readonly events: Events
   readonly settings: ChannelSettings
-  readonly decoy: Decoy
+  readonly decoys: Decoys
 }

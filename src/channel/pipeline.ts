@@ -31,15 +31,19 @@ export interface DeviceRequest {
 /** The answer: for an encrypted endpoint the envelope around what `serialize` makes of the handler's value. */
 export type Serve = (request: DeviceRequest, serialize: (value: unknown) => string) => Promise<unknown>
 
-/** Compiles the schemas of an endpoint once and returns the function that serves it. */
-export function createPipeline<P extends ChannelParts>(parts: P, protocol: Protocol, endpoint: AnyEndpoint<P>): Serve {
+/** Compiles the schemas of an endpoint once and returns the function that serves it in the first of the generations that reads its headers. */
+export function createPipeline<P extends ChannelParts>(
+  parts: P,
+  protocols: readonly Protocol[],
+  endpoint: AnyEndpoint<P>,
+): Serve {
   const refusals = { ...defaultRefusals, ...endpoint.refusals }
   const parsers = {
     request: endpoint.request && compileParser(endpoint.request as TSchema),
     nested: endpoint.nested && compileParser(endpoint.nested.request as TSchema),
   }
   return async (request, serialize) => {
-    const state = begin({ parts, protocol, endpoint, refusals, parsers }, request)
+    const state = begin({ parts, protocols, endpoint, refusals, parsers }, request)
     for (const step of endpoint.order) await steps[step](state)
     if (!(await useUniqueValues(parts.db, state.uniqueValues))) throw usedMeanwhile(state)
     const answer = await handle(state)
@@ -50,13 +54,14 @@ export function createPipeline<P extends ChannelParts>(parts: P, protocol: Proto
 
 interface Fixed<P extends ChannelParts> {
   readonly parts: P
-  readonly protocol: Protocol
+  readonly protocols: readonly Protocol[]
   readonly endpoint: AnyEndpoint<P>
   readonly refusals: Refusals
   readonly parsers: { readonly request: Parser<TSchema> | undefined; readonly nested: Parser<TSchema> | undefined }
 }
 
 interface State extends Fixed<ChannelParts> {
+  readonly protocol: Protocol
   readonly request: DeviceRequest
   readonly headers: ProtocolHeaders
   readonly authorization: AuthorizationHeader | undefined
@@ -73,7 +78,7 @@ interface State extends Fixed<ChannelParts> {
 }
 
 function begin<P extends ChannelParts>(fixed: Fixed<P>, request: DeviceRequest): State {
-  const { protocol, endpoint, refusals } = fixed
+  const { endpoint, refusals } = fixed
   const headers = readProtocolHeaders(request.headers)
   if (endpoint.order.some((step) => step === 'envelope' || step === 'validate')) refuseContentType(request)
   const isSigned = endpoint.authenticate !== undefined || endpoint.token !== undefined
@@ -83,6 +88,7 @@ function begin<P extends ChannelParts>(fixed: Fixed<P>, request: DeviceRequest):
       detail: 'protocol headers contradict each other',
     })
   const { schemes } = headers
+  const protocol = selectProtocol(fixed.protocols, headers)
   const value = readsHeaders ? headers.authorization : undefined
   if (endpoint.authenticate && value === undefined)
     throw new PawlError(refusals.headerMissing, { detail: 'no authorization header' })
@@ -96,6 +102,7 @@ function begin<P extends ChannelParts>(fixed: Fixed<P>, request: DeviceRequest):
     ...(fixed as unknown as Fixed<ChannelParts>),
     request,
     headers,
+    protocol,
     authorization,
     context: undefined,
     envelope: undefined,
@@ -110,12 +117,26 @@ function begin<P extends ChannelParts>(fixed: Fixed<P>, request: DeviceRequest):
   }
 }
 
+/** The generation that reads the first of the headers, which decides for all; the first generation where none does. */
+function selectProtocol(
+  protocols: readonly Protocol[],
+  { authorization, token, encryption, schemes }: ProtocolHeaders,
+): Protocol {
+  const reads = (protocol: Protocol): boolean => {
+    if (authorization !== undefined) return protocol.parseAuthorizationHeader(authorization, schemes) !== undefined
+    if (token !== undefined) return protocol.parseTokenHeader(token, schemes) !== undefined
+    return encryption !== undefined && protocol.parseEncryptionHeader(encryption, schemes) !== undefined
+  }
+  const [first] = protocols
+  return (protocols.length > 1 ? protocols.find(reads) : undefined) ?? required(first, 'protocol')
+}
+
 const steps: Record<Step, (state: State) => Promise<void>> = {
   /** The announced factors are refused before anything is computed; counter and failures stay (v3 §10.5). */
-  async factors({ endpoint, parts, authorization, refusals }) {
+  async factors({ endpoint, parts, authorization, refusals, parsed }) {
     const allowed = required(endpoint.authenticate, 'authenticate').factors
     const header = required(authorization, 'authorization')
-    const factors = typeof allowed === 'function' ? await allowed(parts, header) : allowed
+    const factors = typeof allowed === 'function' ? await allowed(parts, header, parsed) : allowed
     if (!factors.includes(header.factors))
       throw new PawlError(refusals.factors, { detail: `factors ${header.factors} are not allowed here` })
   },
@@ -154,17 +175,17 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
   /** The second layer of activation/create: same version, application key and temporary key (v3 §8.3). */
   async 'open-nested'(state) {
     const { parts, protocol, endpoint, refusals } = state
-    const { sharedInfo1, pick } = required(endpoint.nested, 'nested')
+    const { sharedInfo1, pick, isAnyKeyAccepted = false } = required(endpoint.nested, 'nested')
     const context = { ...required(state.context, 'context'), sharedInfo1 }
     const envelope = protocol.parseEnvelope(context, pick(state.parsed))
-    if (envelope === undefined) throw new PawlError('REQUEST_INVALID', { detail: 'the nested envelope is not well-formed' })
-    const isSameKey = envelope.temporaryKeyId === state.envelope?.temporaryKeyId
-    const opened = isSameKey ? await openRequest(parts, protocol, { context, envelope, isStateChecked: true }) : undefined
+    if (envelope === undefined) throw new PawlError(refusals.nested, { detail: 'the nested envelope is not well-formed' })
+    const isKeyRight = isAnyKeyAccepted || envelope.temporaryKeyId === state.envelope?.temporaryKeyId
+    const opened = isKeyRight ? await openRequest(parts, protocol, { context, envelope, isStateChecked: true }) : undefined
     if (opened === undefined) throw new PawlError(refusals.open, { detail: 'the nested envelope does not open' })
     state.nested = opened.envelope
     state.uniqueValues.push(...opened.uniqueValues)
     const json = parseOr(refusals.plaintext, () => parseJson(opened.envelope.plaintext))
-    state.nestedRequest = parseOr(refusals.request, () => required(state.parsers.nested, 'nested')(refuseUnstorable(json)))
+    state.nestedRequest = parseOr(refusals.nested, () => required(state.parsers.nested, 'nested')(refuseUnstorable(json)))
   },
 
   async validate(state) {
@@ -179,7 +200,7 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
 
   async authenticate(state) {
     const { parts, protocol, endpoint, request, opened } = state
-    const { resourceId, covers, auditAs } = required(endpoint.authenticate, 'authenticate')
+    const { resourceId, covers, auditAs, isPendingAccepted = false } = required(endpoint.authenticate, 'authenticate')
     const header = required(state.authorization, 'authorization')
     const shown = auditAs?.(state.parsed)
     const attempt = {
@@ -189,6 +210,7 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
       bodies: covers === 'plaintext' ? [required(opened, 'opened').plaintext] : protocol.coveredBodies(request),
       isConfidential: endpoint.encrypt !== undefined,
       auditBody: shown === undefined ? undefined : utf8(JSON.stringify(shown)),
+      isPendingAccepted,
     }
     const verdict = await authenticateByCode(parts, protocol, attempt, effectOf(state, header))
     if (!verdict.valid) throw new PawlError(verdict.effect ?? 'AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
@@ -243,10 +265,12 @@ const usedMeanwhile = ({ usesToken, refusals }: State): PawlError =>
   new PawlError(usesToken ? 'AUTHENTICATION_CODE_INVALID' : refusals.open, { detail: 'used meanwhile by another request' })
 
 async function handle(state: State): Promise<unknown> {
-  const { endpoint, parts } = state
+  const { endpoint, parts, protocol, headers } = state
   const call = {
     request: state.parsed,
     nested: state.nestedRequest,
+    protocol,
+    dialect: headers.dialect,
     sealNested: (value: unknown) => seal(parts, required(state.nested, 'nested'), utf8(JSON.stringify(value))),
     get activation() {
       return required(state.activation, 'activation')

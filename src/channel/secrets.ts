@@ -7,7 +7,8 @@ import { openApplicationSecret, openPrivateKey, places } from '../domain/secrets
 import type { RecordKeys } from '../domain/record-keys.ts'
 import { toBase64 } from '../lib/base64.ts'
 import type { Platform } from '../lib/platform.ts'
-import type { ActivationKeys, DecoyKeys, Protocol } from '../protocol/protocol.ts'
+import type { ActivationKeys, DecoyKeys, Protocol, SigningKeys } from '../protocol/protocol.ts'
+import { importSigningKeys } from '../protocol/v4/key-pairs.ts'
 import type { ActivationRow, VersionRow } from '../storage/activations.ts'
 
 /** Keys of the process that open nothing. */
@@ -16,6 +17,9 @@ export interface Decoy<Keys extends ActivationKeys = ActivationKeys> extends Dec
   /** Opened as a real one is. */
   readonly openCtrData: () => Uint8Array
 }
+
+/** A decoy for each generation. */
+export type Decoys = Readonly<Record<Protocol['path'], Decoy>>
 
 /** Makes the decoy of this process. */
 export function createDecoy<Keys extends ActivationKeys>(
@@ -50,6 +54,15 @@ export function activationKeysOf<Keys extends ActivationKeys>(
 export const ctrDataOf = (keys: RecordKeys, activation: ActivationRow | undefined): Uint8Array | undefined =>
   activation?.ctrData == null ? undefined : keys.open(places.ctrData(activation.activationId), activation.ctrData)
 
-/** KEY_SERVER_PRIVATE of an activation. */
+/** The private keys that sign for an activation. */
+export const serverKeysOf = (keys: RecordKeys, activation: ActivationRow): SigningKeys => {
+  const { algorithm, activationId, serverPrivateKey } = activation
+  if (algorithm === null) return { ecdsa: serverPrivateKeyOf(keys, activation) }
+  return keys.openCached(places.serverPrivateKey(activationId), serverPrivateKey, (stored) =>
+    importSigningKeys(algorithm, stored),
+  )
+}
+
+/** KEY_SERVER_PRIVATE of an activation of protocol 3. */
 export const serverPrivateKeyOf = (keys: RecordKeys, activation: ActivationRow): KeyObject =>
   openPrivateKey(keys, places.serverPrivateKey(activation.activationId), activation.serverPrivateKey)

@@ -14,6 +14,7 @@ export type Refusal =
   | 'activation_invalid_state'
   | 'activation_invalid_state_ctr_mismatch'
   | 'activation_invalid_application'
+  | 'biometry_disabled'
   | 'activation_unknown'
 
 export interface Judged {
@@ -55,6 +56,8 @@ export async function settleAttempt<T>(
   }
   const { activationId, rowVersion } = activation
   const ctrData = move ? parts.recordKeys.seal(places.ctrData(activationId), move.ctrData) : activation.ctrData
+  const activationSecret = move?.activationSecret
+  const masterSecret = activationSecret && Buffer.from(parts.recordKeys.seal(places.masterSecret(activationId), activationSecret))
   const next = {
     rowVersion: rowVersion + 1,
     counter: activation.counter + (move?.steps ?? 0),
@@ -63,8 +66,9 @@ export async function settleAttempt<T>(
     state: decision.state,
   }
   const blockedReason = decision.blockedReason ?? null
-  const outcome = { ...next, activationId, rowVersion, blockedReason, acceptedFor, at: audit.occurredAt }
-  const after = { ...activation, ...next }
+  const at = audit.occurredAt
+  const outcome = { ...next, activationId, rowVersion, masterSecret: masterSecret ?? null, blockedReason, acceptedFor, at }
+  const after = { ...activation, ...next, ...(masterSecret && { masterSecret }) }
   const settled =
     effect === undefined
       ? (await parts.authenticationStore.store(outcome, audit)) && { activation: after, effect: undefined }

@@ -12,6 +12,7 @@ import {
   type WaitingActivationRow,
 } from '../storage/activations.ts'
 import type { Db } from '../storage/database.ts'
+import type { ActivationAlgorithm } from '../storage/schema.ts'
 import { type ActivationOtps, countWrongOtp, createOtpJudge } from './activation-otp.ts'
 import { createAuditEvent } from './audit.ts'
 import { parseActivationCode } from './activation-code.ts'
@@ -31,7 +32,6 @@ export interface ActivationParts {
 
 /** What the device says of itself. */
 export interface DeviceDescription {
-  readonly devicePublicKey: Uint8Array
   readonly name: string | null
   readonly platform: string | null
   readonly deviceInfo: string | null
@@ -39,20 +39,38 @@ export interface DeviceDescription {
   readonly externalId: string | null
 }
 
-/** The parts of the protocol that the exchange needs. */
-export interface KeyAgreement {
+/** What a generation of the protocol makes of the device's keys; `Answer` is what the phone is told of it. */
+export interface KeyAgreement<Answer> {
   readonly activationVersion: number
-  readonly agreeMasterSecret: (serverPrivateKey: KeyObject, devicePublicKey: Uint8Array) => Uint8Array | undefined
-  readonly activationFingerprint: (devicePublicKey: Uint8Array, activationId: string, serverPublicKey: Uint8Array) => string
+  readonly ctrDataLength: number
+  /** INVALID_DEVICE_KEY costs the activation; UNUSABLE is refused and leaves it (v4 §8.5). */
+  readonly agree: (activation: OwnKeys) => Promise<AgreedKeys<Answer> | 'INVALID_DEVICE_KEY' | 'UNUSABLE'>
 }
 
-export interface ExchangedKeys {
+/** The keys an activation was created with. */
+export interface OwnKeys {
+  readonly activationId: string
+  readonly serverPublicKey: Uint8Array
+  readonly openServerPrivateKey: () => KeyObject
+}
+
+export interface AgreedKeys<Answer> {
+  /** Null in protocol 3. */
+  readonly algorithm: ActivationAlgorithm | null
+  /** To be stored sealed. */
+  readonly activationSecret: Uint8Array
+  readonly activationFingerprint: string
+  readonly devicePublicKey: Uint8Array
+  /** As they are stored, the private ones to be sealed; null when they are those of the creation. */
+  readonly serverKeys: { readonly publicKey: Uint8Array; readonly privateKey: Uint8Array } | null
+  readonly answer: Answer
+}
+
+export interface ExchangedKeys<Answer> {
   readonly activationId: string
   readonly userId: string
-  /** Uncompressed point, 65 bytes. */
-  readonly serverPublicKey: Uint8Array
-  /** 16 bytes. */
   readonly ctrData: Uint8Array
+  readonly answer: Answer
 }
 
 /**
@@ -60,13 +78,13 @@ export interface ExchangedKeys {
  * phase. Throws ACTIVATION_FAILED for an unknown, used or expired code and for the wrong OTP alike; an invalid device key and too many
  * wrong OTPs remove the activation.
  */
-export async function exchangeKeys(
+export async function exchangeKeys<Answer>(
   parts: ActivationParts,
-  agreement: KeyAgreement,
+  agreement: KeyAgreement<Answer>,
   applicationId: string,
   { code, otp }: { readonly code: string; readonly otp: string | null },
   device: DeviceDescription,
-): Promise<ExchangedKeys> {
+): Promise<ExchangedKeys<Answer>> {
   const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_KEY_EXCHANGE', otp)
   // A wrong OTP that is counted moves the row under the feet of the right one, at most as often as attempts are allowed.
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
@@ -81,8 +99,9 @@ export async function exchangeKeys(
     const bound = await bindDevice(parts, agreement, activation, device, to)
     if (bound === 'INVALID_DEVICE_KEY') {
       await remove(parts, activation, bound)
-      throw refuseActivation(parts, 'the device key is not a point of the curve')
+      throw refuseActivation(parts, 'the device key is not valid')
     }
+    if (bound === 'UNUSABLE') throw refuseActivation(parts, 'the keys of the request are not valid')
     if (bound !== 'MOVED') {
       parts.events.registrationChanged({ activationId: bound.activationId, from: 'CREATED', to, reason: null })
       return bound
@@ -98,18 +117,20 @@ export function refuseActivation({ events }: Pick<ActivationParts, 'events'>, re
 }
 
 /** Agrees on keys with a device and stores them in its CREATED activation, which moves to `to`; MOVED when it is no longer the one read. */
-export async function bindDevice(
+export async function bindDevice<Answer>(
   { db, platform, recordKeys }: Pick<ActivationParts, 'db' | 'platform' | 'recordKeys'>,
-  agreement: KeyAgreement,
+  agreement: KeyAgreement<Answer>,
   activation: CreatedActivation,
   device: DeviceDescription,
   to: 'PENDING_COMMIT' | 'ACTIVE',
-): Promise<ExchangedKeys | 'INVALID_DEVICE_KEY' | 'MOVED'> {
+): Promise<ExchangedKeys<Answer> | 'INVALID_DEVICE_KEY' | 'UNUSABLE' | 'MOVED'> {
   const { activationId, serverPublicKey, userId } = activation
-  const serverPrivateKey = openPrivateKey(recordKeys, places.serverPrivateKey(activationId), activation.serverPrivateKey)
-  const masterSecret = agreement.agreeMasterSecret(serverPrivateKey, device.devicePublicKey)
-  if (masterSecret === undefined) return 'INVALID_DEVICE_KEY'
-  const ctrData = platform.randomBytes(16)
+  const place = places.serverPrivateKey(activationId)
+  const openServerPrivateKey = () => openPrivateKey(recordKeys, place, activation.serverPrivateKey)
+  const agreed = await agreement.agree({ activationId, serverPublicKey, openServerPrivateKey })
+  if (agreed === 'INVALID_DEVICE_KEY' || agreed === 'UNUSABLE') return agreed
+  const { algorithm, devicePublicKey, activationFingerprint, serverKeys, answer } = agreed
+  const ctrData = platform.randomBytes(agreement.ctrDataLength)
   const at = new Date(platform.now())
   const isStored = await storeKeyExchange(
     db,
@@ -118,9 +139,14 @@ export async function bindDevice(
       rowVersion: activation.rowVersion,
       to,
       protocolVersion: agreement.activationVersion,
-      devicePublicKey: device.devicePublicKey,
-      activationFingerprint: agreement.activationFingerprint(device.devicePublicKey, activationId, serverPublicKey),
-      masterSecret: recordKeys.seal(places.masterSecret(activationId), masterSecret),
+      algorithm,
+      // In protocol 4 the phone confirms what it activated, and says then whether there is biometry.
+      isConfirmationPending: algorithm !== null,
+      isBiometryEnabled: algorithm === null ? null : false,
+      devicePublicKey,
+      activationFingerprint,
+      serverKeys: serverKeys && { ...serverKeys, privateKey: recordKeys.seal(place, serverKeys.privateKey) },
+      masterSecret: recordKeys.seal(places.masterSecret(activationId), agreed.activationSecret),
       ctrData: recordKeys.seal(places.ctrData(activationId), ctrData),
       name: device.name,
       platform: device.platform?.toLowerCase() || 'unknown',
@@ -131,7 +157,7 @@ export async function bindDevice(
     },
     to === 'ACTIVE' ? createAuditEvent(activation, 'registration_committed', {}, at.getTime()) : null,
   )
-  return isStored ? { activationId, userId, serverPublicKey, ctrData } : 'MOVED'
+  return isStored ? { activationId, userId, ctrData, answer } : 'MOVED'
 }
 
 async function findWaiting(parts: ActivationParts, applicationId: string, code: string): Promise<WaitingActivationRow> {

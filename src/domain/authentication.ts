@@ -12,6 +12,8 @@ export interface AuthenticationAttempt {
   readonly valid: boolean
   /** False for possession alone: its failures are never counted, its successes never reset the count. */
   readonly isCounted: boolean
+  /** A PENDING_COMMIT activation is judged like an ACTIVE one; it is never blocked, its codes just stop being good (v4 §9.6). */
+  readonly isPendingAccepted?: boolean
 }
 
 export interface AuthenticationDecision {
@@ -25,12 +27,13 @@ export interface AuthenticationDecision {
 /** Decides by rules 3, 4, 6 and 7 of v3 §10.5. Pure: the caller stores the outcome under the row version it has read. */
 export function decideAuthentication(current: AuthenticationState, attempt: AuthenticationAttempt): AuthenticationDecision {
   const { state, failedAttempts, maxFailedAttempts } = current
-  if (state !== 'ACTIVE') return { valid: false, state, failedAttempts }
-  if (failedAttempts >= maxFailedAttempts) return blocked(failedAttempts)
+  const isPending = state === 'PENDING_COMMIT' && attempt.isPendingAccepted === true
+  if (state !== 'ACTIVE' && !isPending) return { valid: false, state, failedAttempts }
+  if (failedAttempts >= maxFailedAttempts) return isPending ? { valid: false, state, failedAttempts } : blocked(failedAttempts)
   if (attempt.valid) return { valid: true, state, failedAttempts: attempt.isCounted ? 0 : failedAttempts }
   if (!attempt.isCounted) return { valid: false, state, failedAttempts }
   const counted = failedAttempts + 1
-  return counted >= maxFailedAttempts ? blocked(counted) : { valid: false, state, failedAttempts: counted }
+  return counted >= maxFailedAttempts && !isPending ? blocked(counted) : { valid: false, state, failedAttempts: counted }
 }
 
 const blocked = (failedAttempts: number): AuthenticationDecision => ({

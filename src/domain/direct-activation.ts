@@ -63,13 +63,13 @@ export async function recogniseUser(parts: DirectActivationParts, request: Activ
  * Creates an activation and exchanges its keys, all of it or nothing (v3 §8.6): PENDING_COMMIT, or ACTIVE when the provider commits it.
  * Throws ACTIVATION_FAILED when the user has a live activation or the device key is invalid.
  */
-export async function activateDirectly(
+export async function activateDirectly<Answer>(
   parts: DirectActivationParts,
-  agreement: KeyAgreement,
+  agreement: KeyAgreement<Answer>,
   owner: Owner,
   to: 'PENDING_COMMIT' | 'ACTIVE',
   device: DeviceDescription,
-): Promise<ExchangedKeys> {
+): Promise<ExchangedKeys<Answer>> {
   const existing = await findRegistration(parts.db, owner.applicationId, owner.userId)
   if (existing !== undefined && !(await expire(parts, owner, existing)))
     throw refuseActivation(parts, 'the user has a registration')
@@ -80,7 +80,8 @@ export async function activateDirectly(
     const within = { ...parts, db: tx }
     const created = await insertCreated(within, { ...owner, code, qrText: null, commitPhase, otpHash: null })
     const bound = await bindDevice(within, agreement, created, device, to)
-    if (bound === 'INVALID_DEVICE_KEY') throw refuseActivation(parts, 'the device key is not a point of the curve')
+    if (bound === 'INVALID_DEVICE_KEY' || bound === 'UNUSABLE')
+      throw refuseActivation(parts, 'the keys of the request are not valid')
     if (bound === 'MOVED') throw new TypeError('an activation moved in the transaction that created it')
     return bound
   }).catch((error: unknown) => {

@@ -2,7 +2,7 @@
 import { CompiledQuery, type Insertable, sql } from 'kysely'
 import { type AuditEvent, insertAuditEvent, insertAuditEventFrom } from './audit.ts'
 import type { Db, Tx } from './database.ts'
-import type { ActivationState, ActivationTable, CommitPhase } from './schema.ts'
+import type { ActivationAlgorithm, ActivationState, ActivationTable, CommitPhase } from './schema.ts'
 
 /** An activation as a device request needs it. Bytes marked sealed are encrypted records. */
 export interface ActivationRow {
@@ -11,6 +11,12 @@ export interface ActivationRow {
   readonly userId: string
   readonly state: ActivationState
   readonly protocolVersion: number | null
+  /** Null in protocol 3. */
+  readonly algorithm: ActivationAlgorithm | null
+  /** The phone has not yet confirmed what it activated (v4 §9.6). */
+  readonly isConfirmationPending: boolean
+  /** Null in protocol 3, where the phone alone decides. */
+  readonly isBiometryEnabled: boolean | null
   readonly serverPublicKey: Buffer
   /** sealed */
   readonly serverPrivateKey: Buffer
@@ -96,6 +102,8 @@ export interface AuthenticationOutcome {
   readonly counter: number
   /** sealed */
   readonly ctrData: Uint8Array
+  /** sealed; null when it stays */
+  readonly masterSecret: Uint8Array | null
   readonly failedAttempts: number
   readonly state: ActivationState
   readonly blockedReason: string | null
@@ -109,9 +117,10 @@ export interface AuthenticationOutcome {
  * False when it is not: the caller reads and decides again.
  */
 export async function storeAuthentication(db: Db, outcome: AuthenticationOutcome, audit: AuditEvent): Promise<boolean> {
-  const { activationId, rowVersion, counter, ctrData, failedAttempts, state, blockedReason, acceptedFor, at } = outcome
+  const { activationId, rowVersion, counter, ctrData, masterSecret, failedAttempts, state, blockedReason, acceptedFor, at } =
+    outcome
   const { rows } = await db.executeQuery(
-    CompiledQuery.raw(state === 'ACTIVE' ? STORE_AUTHENTICATION : STORE_AUTHENTICATION_AND_HISTORY, [
+    CompiledQuery.raw(selectStatement(outcome), [
       activationId,
       rowVersion,
       counter,
@@ -125,6 +134,7 @@ export async function storeAuthentication(db: Db, outcome: AuthenticationOutcome
       audit.eventType,
       audit.eventData,
       acceptedFor,
+      ...(masterSecret === null ? [] : [masterSecret]),
     ]),
   )
   return rows.length === 1
@@ -172,6 +182,11 @@ export interface KeyExchange {
   readonly rowVersion: number
   readonly to: 'PENDING_COMMIT' | 'ACTIVE'
   readonly protocolVersion: number
+  readonly algorithm: ActivationAlgorithm | null
+  readonly isConfirmationPending: boolean
+  readonly isBiometryEnabled: boolean | null
+  /** Keys that were made in the exchange, in place of those of the creation. */
+  readonly serverKeys: { readonly publicKey: Uint8Array /** sealed */; readonly privateKey: Uint8Array } | null
   readonly devicePublicKey: Uint8Array
   readonly activationFingerprint: string
   /** sealed */
@@ -191,9 +206,13 @@ export interface KeyExchange {
  * removed or expired meanwhile, or a wrong OTP counted.
  */
 export async function storeKeyExchange(db: Db, exchange: KeyExchange, audit: AuditEvent | null): Promise<boolean> {
+  const { serverKeys } = exchange
   const moved = sql`
     with moved as (
       update activation set state = ${exchange.to}, protocol_version = ${exchange.protocolVersion},
+        algorithm = ${exchange.algorithm}, is_confirmation_pending = ${exchange.isConfirmationPending},
+        is_biometry_enabled = ${exchange.isBiometryEnabled}, server_public_key = coalesce(${serverKeys?.publicKey ?? null}, server_public_key),
+        server_private_key = coalesce(${serverKeys?.privateKey ?? null}, server_private_key),
         device_public_key = ${exchange.devicePublicKey}, activation_fingerprint = ${exchange.activationFingerprint},
         master_secret = ${exchange.masterSecret}, ctr_data = ${exchange.ctrData}, counter = 0, failed_attempts = 0,
         name = ${exchange.name}, platform = ${exchange.platform}, device_info = ${exchange.deviceInfo}, extras = ${exchange.extras},
@@ -303,6 +322,11 @@ export async function removeExpiredActivations(db: Db, at: Date, limit: number):
   return rows.length
 }
 
+function selectStatement({ masterSecret, blockedReason }: AuthenticationOutcome): string {
+  if (blockedReason !== null) return STORE_AUTHENTICATION_AND_HISTORY
+  return masterSecret === null ? STORE_AUTHENTICATION : STORE_AUTHENTICATION_AND_SECRET
+}
+
 type Nullable<T> = { [K in keyof T]: T[K] | null }
 
 interface VersionColumns {
@@ -328,7 +352,8 @@ export const ACTIVATION_COLUMNS = `a.activation_id as "activationId", a.applicat
   a.state, a.protocol_version as "protocolVersion", a.server_public_key as "serverPublicKey",
   a.server_private_key as "serverPrivateKey", a.master_secret as "masterSecret", a.ctr_data as "ctrData", a.counter,
   a.failed_attempts as "failedAttempts", a.max_failed_attempts as "maxFailedAttempts", a.name, a.row_version as "rowVersion",
-  a.expires_at as "expiresAt"`
+  a.expires_at as "expiresAt", a.algorithm, a.is_confirmation_pending as "isConfirmationPending",
+  a.is_biometry_enabled as "isBiometryEnabled"`
 const activationColumns = sql.raw(ACTIVATION_COLUMNS)
 
 // The two statements of every authentication, as constant text: building them anew would cost more than running them.
@@ -338,9 +363,9 @@ const FIND_REQUEST_PARTIES = `
   left join application_version v on v.application_key = $1
   left join activation a on a.activation_id = $2`
 
-const MOVED = `moved as (
+const move = (further = ''): string => `moved as (
     update activation set counter = $3, ctr_data = $4, failed_attempts = $5, state = $6, blocked_reason = $7, last_used_at = $8,
-      row_version = row_version + 1
+      row_version = row_version + 1${further}
     where activation_id = $1 and row_version = $2
       and ($13::text is null or exists (select from application_version where application_key = $13 and is_supported))
     returning activation_id
@@ -348,8 +373,9 @@ const MOVED = `moved as (
 const AUDITED = `
   insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
   select $9::text, $10::text, activation_id, $11::text, $12::text, $8::timestamptz from moved returning activation_id`
-const STORE_AUTHENTICATION = `with ${MOVED}${AUDITED}`
-const STORE_AUTHENTICATION_AND_HISTORY = `with ${MOVED}, history as (
+const STORE_AUTHENTICATION = `with ${move()}${AUDITED}`
+const STORE_AUTHENTICATION_AND_SECRET = `with ${move(', master_secret = $14')}${AUDITED}`
+const STORE_AUTHENTICATION_AND_HISTORY = `with ${move()}, history as (
     insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
     select activation_id, 'ACTIVE', $6::text, $7::text, $8::timestamptz from moved
   )${AUDITED}`

@@ -33,8 +33,11 @@ export function createAuthenticationStore(db: Db): AuthenticationStore {
   })
   return {
     find: (applicationKey, activationId) => find({ applicationKey, activationId }),
-    // An outcome that blocks writes a history row and is rare: it goes alone.
-    store: (outcome, audit) => (outcome.state === 'ACTIVE' ? move({ outcome, audit }) : storeAuthentication(db, outcome, audit)),
+    // An outcome that blocks writes a history row, one that settles a factor key writes a secret. Both are rare: they go alone.
+    store: (outcome, audit) => {
+      const isUsual = outcome.blockedReason === null && outcome.masterSecret === null
+      return isUsual ? move({ outcome, audit }) : storeAuthentication(db, outcome, audit)
+    },
   }
 }
 
@@ -98,7 +101,7 @@ const FIND_ALL = `
   left join activation a on a.activation_id = i.activation_id
   order by i.position`
 
-// State and reason stay: only an ACTIVE activation gets here, and its row version is the one that was read.
+// State and reason stay: what blocks does not get here, and the row version is the one that was read.
 const STORE_ALL = `
   with input as (
     select * from unnest($1::text[], $2::int[], $3::int[], $4::text[], $5::int[], $6::timestamptz[], $7::text[], $8::text[], $9::text[],

@@ -30,6 +30,8 @@ export type ActivationState = 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED
 export type CommitPhase = 'ON_COMMIT' | 'ON_KEY_EXCHANGE'
 /** Who reads an item: every app of the application, or activated ones. */
 export type ConfigScope = 'APPLICATION' | 'ACTIVATION'
+/** What the keys of an activation of protocol 4.0 were agreed with. */
+export type ActivationAlgorithm = 'EC_P384' | 'EC_P384_ML_L3' | 'EC_P384_ML_L5'
 /** What a pair of master keys signs with. */
 export type MasterKeyAlgorithm = 'EC_P256' | 'EC_P384' | 'ML_DSA_65' | 'ML_DSA_87'
 export type Role = 'admin' | 'integration' | 'internal' | 'read-only'
@@ -114,6 +116,9 @@ export interface ActivationTable {
   flags: Generated<string>
   commit_phase: Generated<CommitPhase>
   otp_hash: OptionalBytes
+  algorithm: ColumnType<ActivationAlgorithm | null, ActivationAlgorithm | null | undefined, ActivationAlgorithm | null>
+  is_confirmation_pending: Generated<boolean>
+  is_biometry_enabled: ColumnType<boolean | null, boolean | null | undefined, boolean | null>
 }
 
 /** A view: live activations without keys. */

@@ -24,6 +24,7 @@ const outcomeFor = (activationId: string, rowVersion: number, counter: number): 
   rowVersion,
   counter,
   ctrData: Buffer.from([counter, 0, 255]),
+  masterSecret: null,
   failedAttempts: counter,
   state: 'ACTIVE',
   blockedReason: null,

@@ -2,6 +2,7 @@
 import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from 'kysely'
 import { expect, test } from 'vitest'
 import * as activations from '../../src/storage/activations.ts'
+import * as activationKeys from '../../src/storage/activation-keys.ts'
 import * as applications from '../../src/storage/applications.ts'
 import * as adminEvents from '../../src/storage/admin-events.ts'
 import * as audit from '../../src/storage/audit.ts'
@@ -35,6 +36,7 @@ const outcome = {
   rowVersion: 1,
   counter: 1,
   ctrData: bytes,
+  masterSecret: null,
   failedAttempts: 0,
   blockedReason: null,
   acceptedFor: null,
@@ -52,6 +54,10 @@ const exchange = {
   activationId: 'x',
   rowVersion: 1,
   protocolVersion: 3,
+  algorithm: null,
+  isConfirmationPending: false,
+  isBiometryEnabled: null,
+  serverKeys: null,
   devicePublicKey: bytes,
   activationFingerprint: '1',
   masterSecret: bytes,
@@ -134,7 +140,10 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     findActivationFlags: (db) => activations.findActivationFlags(db, 'x'),
     findActivationByCode: (db) => activations.findActivationByCode(db, 'a', bytes),
     storeAuthentication: (db) => activations.storeAuthentication(db, { ...outcome, state: 'ACTIVE' }, auditEvent),
-    'storeAuthentication that blocks': (db) => activations.storeAuthentication(db, { ...outcome, state: 'BLOCKED' }, auditEvent),
+    'storeAuthentication that blocks': (db) =>
+      activations.storeAuthentication(db, { ...outcome, state: 'BLOCKED', blockedReason: 'r' }, auditEvent),
+    'storeAuthentication that settles a factor key': (db) =>
+      activations.storeAuthentication(db, { ...outcome, state: 'ACTIVE', masterSecret: bytes }, auditEvent),
     changeState: (db) => activations.changeState(db, change, auditEvent),
     storeKeyExchange: (db) => activations.storeKeyExchange(db, { ...exchange, to: 'PENDING_COMMIT' }, null),
     'storeKeyExchange that commits': (db) => activations.storeKeyExchange(db, { ...exchange, to: 'ACTIVE' }, auditEvent),
@@ -149,6 +158,11 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     'listConfigItems of an activation': (db) => configItems.listConfigItems(db, { applicationId: 'a', activationId: 'x' }),
     storeConfigItem: (db) => configItems.storeConfigItem(db, { applicationId: 'a', activationId: null }, configItem, at),
     deleteConfigItem: (db) => configItems.deleteConfigItem(db, { applicationId: 'a', activationId: 'x' }, configItem),
+  },
+  activationKeys: {
+    confirmActivation: (_db, tx) => activationKeys.confirmActivation(tx, 'x', true),
+    storeFactorKeys: (db) =>
+      activationKeys.storeFactorKeys(db, { activationId: 'x', rowVersion: 1, masterSecret: bytes, isBiometryEnabled: true }),
   },
   adminEvents: {
     lockAdministration: (_db, tx) => adminEvents.lockAdministration(tx),

@@ -48,6 +48,8 @@ export const rendering = {
   ACTIVATION_FAILED: generic,
   TEMPORARY_KEY_FAILED: generic,
   VAULT_FAILED: generic,
+  PASSWORD_CHANGE_FAILED: generic,
+  BIOMETRY_FAILED: generic,
   APPROVAL_REFUSED: generic,
   ACTIVATION_FLAG_MISSING: generic,
   PUSH_REGISTRATION_REFUSED: generic,

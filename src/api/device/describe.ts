@@ -2,22 +2,26 @@
 import { Type } from '@sinclair/typebox'
 import { describeDeviceEndpoints } from '../../channel/describe.ts'
 import type { ErrorDescription, Operation } from '../../http/operation.ts'
-import { rendering } from './error-renderer.ts'
-import { deviceEndpoints } from './index.ts'
+import { rendering, renderingV4 } from './error-renderer.ts'
+import { deviceGroups } from './index.ts'
 
 /** One operation for each method and path of the device API. */
 export const describeDeviceApi = (): Operation[] =>
-  describeDeviceEndpoints(
-    { place: '/pa', prefix: '/v3/', protocol: 'v3', tag: 'Device API, protocol 3', errors: errorsOfDevice },
-    deviceEndpoints,
+  deviceGroups.flatMap(({ prefix, generations, endpoints }) =>
+    describeDeviceEndpoints({ place: '/pa', prefix, protocols: generations, ...DESCRIPTIONS[generations[0] ?? 'v3'] }, endpoints),
   )
 
-const errorsOfDevice: ErrorDescription = {
-  rendering,
+const errorsOf = (table: ErrorDescription['rendering']): ErrorDescription => ({
+  rendering: table,
   schema: (codes) =>
     Type.Object({
       status: Type.Literal('ERROR'),
       responseObject: Type.Object({ code: Type.String({ enum: codes }), message: Type.String() }),
     }),
   example: ({ code, message }) => ({ status: 'ERROR', responseObject: { code, message: `POWER_AUTH_${message}` } }),
-}
+})
+
+const DESCRIPTIONS = {
+  v3: { tag: 'Device API, protocol 3', errors: errorsOf(rendering) },
+  v4: { tag: 'Device API, protocol 4', errors: errorsOf(renderingV4) },
+} as const

@@ -28,6 +28,8 @@ export const rendering = {
   ACTIVATION_FAILED: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },
   TEMPORARY_KEY_FAILED: { status: 400, code: 'ERR_TEMPORARY_KEY', message: 'TEMPORARY_KEY_FAILURE' },
   VAULT_FAILED: { status: 400, code: 'ERR_SECURE_VAULT', message: 'SECURE_VAULT_INVALID' },
+  PASSWORD_CHANGE_FAILED: { status: 400, code: 'ERR_PASSWORD_CHANGE', message: 'PASSWORD_CHANGE_FAILURE' },
+  BIOMETRY_FAILED: { status: 400, code: 'ERR_BIOMETRY', message: 'BIOMETRY_FAILURE' },
   REGISTRATION_EXISTS: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },
   REGISTRATION_NOT_FOUND: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },
   REGISTRATION_CHANGE_REFUSED: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },
@@ -51,9 +53,17 @@ export const rendering = {
   INTERNAL: generic,
 } satisfies Record<ErrorCode, Rendered>
 
+/** The texts that differ in generation 4 (v4 §12). */
+export const renderingV4: Readonly<Record<ErrorCode, Rendered>> = {
+  ...rendering,
+  AUTHENTICATION_CODE_INVALID: authentication('CODE_INVALID'),
+  AUTHENTICATION_HEADER_MISSING: authentication('CODE_INVALID'),
+  USER_INFO_FAILED: { status: 400, code: 'ERR_USER_INFO', message: 'USER_INFO_ERROR' },
+}
+
 /** Answers with the documented body in the caller's dialect. */
 export function renderDeviceError(error: PawlError, request: FastifyRequest, reply: FastifyReply): void {
-  const { status, code, message } = rendering[error.code]
+  const { status, code, message } = (isGeneration4(request.url) ? renderingV4 : rendering)[error.code]
   const prefix = readProtocolHeaders(request.headers).dialect === 'svc' ? 'SVC_' : 'POWER_AUTH_'
   const [violation] = error.violations
   const text = violation ? `${violation.fieldName} ${violation.hint}` : `${prefix}${message}`
@@ -63,3 +73,5 @@ export function renderDeviceError(error: PawlError, request: FastifyRequest, rep
     .type('application/json')
     .send(JSON.stringify({ status: 'ERROR', responseObject: { code, message: text } }))
 }
+
+const isGeneration4 = (url: string): boolean => url.startsWith('/pa/v4/')

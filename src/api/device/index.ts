@@ -1,40 +1,87 @@
-// The device API: every endpoint below /pa/v3, called by mobile SDKs.
+// The device API: every endpoint below /pa, called by mobile SDKs. The generation of the protocol is in the path.
 import type { FastifyInstance } from 'fastify'
+import type { AnyEndpoint } from '../../channel/endpoint.ts'
 import { mountDeviceEndpoints } from '../../channel/mount.ts'
-import { activationCreate } from './activation/create.v3.ts'
-import { activationDetail } from './activation/detail.ts'
+import type { Protocol } from '../../protocol/protocol.ts'
+import { activationConfirm } from './activation/confirm.ts'
+import { activationCreateV3 } from './activation/create.v3.ts'
+import { activationCreateV4 } from './activation/create.v4.ts'
+import { activationDetailV3, activationDetailV4 } from './activation/detail.ts'
 import { activationRemove } from './activation/remove.ts'
-import { activationRename } from './activation/rename.ts'
-import { activationStatus } from './activation/status.v3.ts'
-import { authValidate } from './auth/validate.ts'
+import { activationRenameV3, activationRenameV4 } from './activation/rename.ts'
+import { activationStatusV3 } from './activation/status.v3.ts'
+import { activationStatusV4 } from './activation/status.v4.ts'
+import { authValidate, signatureValidate } from './auth/validate.ts'
+import { biometryAdd } from './biometry/add.ts'
+import { biometryRemove } from './biometry/remove.ts'
 import { renderDeviceError } from './error-renderer.ts'
-import { keystoreCreate } from './keystore/create.ts'
+import { keystoreCreateV3 } from './keystore/create.v3.ts'
+import { keystoreCreateV4 } from './keystore/create.v4.ts'
 import type { DeviceParts } from './parts.ts'
+import { passwordChange } from './password/change.ts'
 import { status } from './status.ts'
 import { tokenCreate } from './token/create.ts'
 import { tokenRemove } from './token/remove.ts'
 import { userInfo } from './user/info.ts'
-import { vaultUnlock } from './vault/unlock.v3.ts'
+import { vaultUnlockV3 } from './vault/unlock.v3.ts'
+import { vaultUnlockV4 } from './vault/unlock.v4.ts'
 
-export const deviceEndpoints = [
-  status,
-  keystoreCreate,
-  activationCreate,
-  activationStatus,
-  activationRemove,
-  activationDetail,
-  activationRename,
-  authValidate,
-  tokenCreate,
-  tokenRemove,
-  vaultUnlock,
-  userInfo,
-] as const
+interface Group {
+  readonly prefix: string
+  /** Whose headers are read; the first is that of the path. */
+  readonly generations: readonly Protocol['path'][]
+  readonly endpoints: readonly AnyEndpoint<DeviceParts>[]
+}
+
+export const deviceGroups: readonly Group[] = [
+  {
+    prefix: '/v3/',
+    generations: ['v3'],
+    endpoints: [
+      status,
+      keystoreCreateV3,
+      activationCreateV3,
+      activationStatusV3,
+      activationRemove,
+      activationDetailV3,
+      activationRenameV3,
+      signatureValidate,
+      tokenCreate,
+      tokenRemove,
+      vaultUnlockV3,
+      userInfo,
+    ],
+  },
+  {
+    prefix: '/v4/',
+    generations: ['v4'],
+    endpoints: [
+      status,
+      keystoreCreateV4,
+      activationCreateV4,
+      activationStatusV4,
+      activationConfirm,
+      activationRemove,
+      activationDetailV4,
+      activationRenameV4,
+      authValidate,
+      tokenCreate,
+      tokenRemove,
+      vaultUnlockV4,
+      passwordChange,
+      biometryAdd,
+      biometryRemove,
+    ],
+  },
+  // The contract serves protocol 3 under this path too.
+  { prefix: '/v4/', generations: ['v4', 'v3'], endpoints: [userInfo] },
+]
 
 export const deviceApi = (parts: DeviceParts) => (app: FastifyInstance) =>
   mountDeviceEndpoints(app, parts, {
-    protocol: parts.protocol,
-    prefix: `/${parts.protocol.path}/`,
-    endpoints: deviceEndpoints,
+    groups: deviceGroups.map(({ generations, ...group }) => ({
+      ...group,
+      protocols: generations.map((path) => parts.protocols[path]),
+    })),
     renderError: renderDeviceError,
   })

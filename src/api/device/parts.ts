@@ -4,7 +4,8 @@ import type { UserInfoParts } from '../../domain/user-info.ts'
 import { declareEndpoint } from '../../channel/endpoint.ts'
 import type { ChannelParts, ChannelSettings } from '../../channel/parts.ts'
 import type { Decoy } from '../../channel/secrets.ts'
-import type { ActivationKeys, ProtocolV3 } from '../../protocol/v3/index.ts'
+import type { ActivationKeys as ActivationKeysV3, ProtocolV3 } from '../../protocol/v3/index.ts'
+import type { ActivationKeys as ActivationKeysV4, ProtocolV4 } from '../../protocol/v4/index.ts'
 
 export type DeviceSettings = ChannelSettings &
   DirectActivationParts['settings'] & {
@@ -16,8 +17,8 @@ export type DeviceSettings = ChannelSettings &
 
 export interface DeviceParts extends ChannelParts, DirectActivationParts, UserInfoParts {
   readonly settings: DeviceSettings
-  readonly protocol: ProtocolV3
-  readonly decoy: Decoy<ActivationKeys>
+  readonly protocols: { readonly v3: ProtocolV3; readonly v4: ProtocolV4 }
+  readonly decoys: { readonly v3: Decoy<ActivationKeysV3>; readonly v4: Decoy<ActivationKeysV4> }
 }
 
 /** Declares an endpoint of the device API. */

@@ -8,7 +8,7 @@ import { mobileTokenEndpoints } from './index.ts'
 /** One operation for each endpoint of the mobile token API. */
 export const describeMobileTokenApi = (): Operation[] =>
   describeDeviceEndpoints(
-    { place: '/api', prefix: '/', protocol: 'v3', tag: 'Mobile token API', errors: errorsOfMobileToken },
+    { place: '/api', prefix: '/', protocols: ['v3', 'v4'], tag: 'Mobile token API', errors: errorsOfMobileToken },
     mobileTokenEndpoints,
   )
 

@@ -43,6 +43,8 @@ export const rendering = {
   ACTIVATION_FAILED: generic,
   TEMPORARY_KEY_FAILED: generic,
   VAULT_FAILED: generic,
+  PASSWORD_CHANGE_FAILED: generic,
+  BIOMETRY_FAILED: generic,
   REGISTRATION_EXISTS: generic,
   REGISTRATION_NOT_FOUND: generic,
   REGISTRATION_CHANGE_REFUSED: generic,

@@ -30,8 +30,6 @@ export const mobileTokenEndpoints = [
 
 export const mobileTokenApi = (parts: MobileTokenParts) => (app: FastifyInstance) =>
   mountDeviceEndpoints(app, parts, {
-    protocol: parts.protocol,
-    prefix: '/',
-    endpoints: mobileTokenEndpoints,
+    groups: [{ protocols: [parts.protocols.v3, parts.protocols.v4], prefix: '/', endpoints: mobileTokenEndpoints }],
     renderError: renderMobileTokenError,
   })

@@ -6,7 +6,7 @@ import type { ReadTemplateTexts } from '../../domain/template-texts.ts'
 import { FACTOR_COMBINATIONS, type Protocol } from '../../protocol/protocol.ts'
 
 export interface MobileTokenParts extends ChannelParts {
-  readonly protocol: Protocol
+  readonly protocols: Readonly<Record<Protocol['path'], Protocol>>
   readonly templateTexts: ReadTemplateTexts
   /** Reads of one activation. */
   readonly mobileReads: RateLimit

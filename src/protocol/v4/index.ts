@@ -65,4 +65,6 @@ export const v4: ProtocolV4 = {
   deriveVaultKey,
 }
 
-export type { ActivationKeys } from './key-schedule.ts'
+export type { ExchangedKeys } from './key-exchange.ts'
+export type { ActivationKeys, VaultKeyIdentifier } from './key-schedule.ts'
+export type { SharedSecretRequest } from './shared-secret.ts'

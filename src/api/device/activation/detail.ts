@@ -1,11 +1,11 @@
-// activation/detail: id and name of the activation, for a token made with two factors. Spec: v3 §13.
+// activation/detail: id and name of the activation, for a token made with two factors. Spec: v3 §13, v4 §9.7.
 import { Type } from '@sinclair/typebox'
 import { ObjectResponse, ok } from '../../../http/types.ts'
 import { deviceEndpoint } from '../parts.ts'
 
 export const ActivationDetail = Type.Object({ activationId: Type.String(), activationName: Type.Optional(Type.String()) })
 
-export const activationDetail = deviceEndpoint({
+export const activationDetailV3 = deviceEndpoint({
   path: 'activation/detail',
   summary: 'Id and name of the activation',
   errors: [],
@@ -16,4 +16,10 @@ export const activationDetail = deviceEndpoint({
   async handle({ activation: { activationId, name } }) {
     return ok({ activationId, ...(name !== null && { activationName: name }) })
   },
+})
+
+/** Envelopes of BLOCKED and REMOVED activations open too: the token is what is refused (v4 §9.7). */
+export const activationDetailV4 = deviceEndpoint({
+  ...activationDetailV3,
+  encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation', leavesStateToCode: true },
 })

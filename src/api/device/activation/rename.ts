@@ -1,4 +1,4 @@
-// activation/rename: signed, then encrypted; the code covers the plaintext. Spec: v3 §13.
+// activation/rename: signed, then encrypted; the code covers the plaintext. Spec: v3 §13, v4 §9.7.
 import { Type } from '@sinclair/typebox'
 import { NotBlank, ObjectResponse, ok } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
@@ -6,7 +6,7 @@ import { renameActivation } from '../../../storage/activations.ts'
 import { deviceEndpoint } from '../parts.ts'
 import { ActivationDetail } from './detail.ts'
 
-export const activationRename = deviceEndpoint({
+export const activationRenameV3 = deviceEndpoint({
   path: 'activation/rename',
   summary: 'Changes the name of the activation',
   errors: ['ACTIVATION_FAILED'],
@@ -24,4 +24,10 @@ export const activationRename = deviceEndpoint({
     if (!isRenamed) throw new PawlError('ACTIVATION_FAILED', { detail: 'no longer active' })
     return ok({ activationId, activationName })
   },
+})
+
+/** Envelopes of BLOCKED and REMOVED activations open too: the code is what is refused (v4 §9.7). */
+export const activationRenameV4 = deviceEndpoint({
+  ...activationRenameV3,
+  encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation', leavesStateToCode: true },
 })

@@ -9,7 +9,7 @@ import { PawlError } from '../../../lib/errors.ts'
 import { type ActivationRow, findActivation } from '../../../storage/activations.ts'
 import { deviceEndpoint, type DeviceParts } from '../parts.ts'
 
-export const activationStatus = deviceEndpoint({
+export const activationStatusV3 = deviceEndpoint({
   path: 'activation/status',
   summary: 'Encrypted state of an activation',
   description: 'Only its phone can read it. An unknown activation answers random bytes.',
@@ -47,7 +47,8 @@ function encryptStatus(
   activation: ActivationRow | undefined,
   iv: { challenge: Uint8Array; nonce: Uint8Array } | undefined,
 ) {
-  const { protocol, recordKeys, decoy, platform, settings } = parts
+  const { recordKeys, platform, settings } = parts
+  const [protocol, decoy] = [parts.protocols.v3, parts.decoys.v3]
   const keys = activationKeysOf(recordKeys, protocol, activation)
   const blob = protocol.encryptStatusBlob(
     keys ?? decoy.activationKeys,

@@ -25,9 +25,9 @@ export const tokenCreate = deviceEndpoint({
   },
   request: Type.Object({}),
   response: Type.Object({ tokenId: Type.String(), tokenSecret: Type.String() }),
-  async handle({ activation, authorization, parts }) {
+  async handle({ activation, authorization, protocol, parts }) {
     const tokenId = parts.platform.uuid()
-    const secret = parts.platform.randomBytes(16)
+    const secret = parts.platform.randomBytes(protocol.tokenSecretLength)
     const tokenSecret = parts.recordKeys.seal(places.tokenSecret(tokenId), secret)
     const { factors } = authorization
     const audit = createAuditEvent(activation, 'token_created', { tokenId, factors }, parts.platform.now())

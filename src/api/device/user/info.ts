@@ -1,4 +1,4 @@
-// user/info: claims about the owner of the activation. Spec: v3 §13.
+// user/info: claims about the owner of the activation. Spec: v3 §13, v4 §9.11.
 import { Type } from '@sinclair/typebox'
 import { readUserInfo } from '../../../domain/user-info.ts'
 import { deviceEndpoint } from '../parts.ts'
@@ -7,8 +7,6 @@ export const userInfo = deviceEndpoint({
   path: 'user/info',
   summary: 'Claims about the user',
   errors: ['USER_INFO_FAILED'],
-  // The contract serves protocol 3 under this path of protocol 4 too.
-  alsoAt: ['/v4/user/info'],
   order: ['envelope', 'open', 'validate'],
   encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation' },
   request: Type.Object({}),

@@ -8,7 +8,7 @@ import { FACTOR_COMBINATIONS } from '../../../protocol/protocol.ts'
 import { findVaultFactors } from '../../../storage/applications.ts'
 import { deviceEndpoint } from '../parts.ts'
 
-export const vaultUnlock = deviceEndpoint({
+export const vaultUnlockV3 = deviceEndpoint({
   path: 'vault/unlock',
   summary: 'Key of the secure vault of the phone',
   errors: [],
@@ -35,9 +35,9 @@ export const vaultUnlock = deviceEndpoint({
   request: Type.Object({ reason: Absent(Type.String({ pattern: '^[A-Za-z0-9_\\-.]{3,255}$' })) }),
   response: Type.Object({ encryptedVaultEncryptionKey: Type.String() }),
   async handle({ request, activation, parts }) {
-    const keys = activationKeysOf(parts.recordKeys, parts.protocol, activation)
+    const keys = activationKeysOf(parts.recordKeys, parts.protocols.v3, activation)
     if (keys === undefined) throw new PawlError('INTERNAL', { detail: 'an authenticated activation without keys' })
     parts.events.vaultUnlocked({ activationId: activation.activationId, reason: request.reason ?? 'NOT_SPECIFIED' })
-    return { encryptedVaultEncryptionKey: toBase64(parts.protocol.encryptVaultKey(keys)) }
+    return { encryptedVaultEncryptionKey: toBase64(parts.protocols.v3.encryptVaultKey(keys)) }
   },
 })

@@ -1,0 +1,91 @@
+// What the generations of activation/create have in common: the outer layer, and how a device is bound to its activation. Spec: v3 §8.3 to
+// §8.6, v4 §8.4.
+import { type Static, Type } from '@sinclair/typebox'
+import { type DeviceDescription, type ExchangedKeys, exchangeKeys, type KeyAgreement } from '../../../domain/activation.ts'
+import { activateDirectly, recogniseUser } from '../../../domain/direct-activation.ts'
+import { readUserInfoOfNew } from '../../../domain/user-info.ts'
+import { Absent, Text } from '../../../http/types.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import { findRequestParties } from '../../../storage/activations.ts'
+import type { DeviceParts } from '../parts.ts'
+
+export const Layer1Request = Type.Object({
+  // RECOVERY and anything else is no type of this server.
+  type: Type.Union([Type.Literal('CODE'), Type.Literal('DIRECT'), Type.Literal('CUSTOM')]),
+  identityAttributes: Type.Record(Type.String(), Type.String(), { minProperties: 1 }),
+  customAttributes: Absent(Type.Record(Type.String(), Type.Unknown())),
+  activationData: Type.Object({}),
+})
+
+/** What the device says of itself, beside its keys. */
+export const DeviceMembers = {
+  activationOtp: Absent(Type.String()),
+  activationName: Absent(Text(255)),
+  extras: Absent(Type.String()),
+  platform: Absent(Text(255)),
+  deviceInfo: Absent(Text(255)),
+  externalId: Absent(Text(255)),
+}
+const Device = Type.Object(DeviceMembers)
+
+export const Layer1Response = Type.Object({
+  activationData: Type.Record(Type.String(), Type.Unknown()),
+  customAttributes: Type.Record(Type.String(), Type.Unknown()),
+  /** When there are claims. */
+  userInfo: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+})
+
+/** The application of a request's key. Throws REQUEST_INVALID for a request without code, ACTIVATION_FAILED when the version is gone. */
+export async function findApplicationToActivateIn(
+  { db }: DeviceParts,
+  { type, identityAttributes }: Static<typeof Layer1Request>,
+  applicationKey: string,
+): Promise<string> {
+  if (type === 'CODE' && identityAttributes['code'] === undefined) {
+    throw new PawlError('REQUEST_INVALID', { violations: [{ fieldName: 'identityAttributes.code', hint: 'must be present' }] })
+  }
+  const { version } = await findRequestParties(db, applicationKey, '')
+  if (version === undefined) throw new PawlError('ACTIVATION_FAILED', { detail: 'the application version is gone' })
+  return version.applicationId
+}
+
+/** Binds the device in the way its request names; `sealLayer2` makes the inner answer. */
+export async function activate<Answer>(
+  parts: DeviceParts,
+  agreement: KeyAgreement<Answer>,
+  applicationId: string,
+  request: { readonly layer1: Static<typeof Layer1Request>; readonly layer2: Static<typeof Device> },
+  sealLayer2: (keys: ExchangedKeys<Answer>) => Record<string, string | number>,
+): Promise<Static<typeof Layer1Response>> {
+  const { keys, customAttributes } = await bind(parts, agreement, applicationId, request)
+  const { activationId, userId } = keys
+  const userInfo = await readUserInfoOfNew(parts, { applicationId, userId, activationId })
+  return { activationData: sealLayer2(keys), customAttributes, ...(userInfo && { userInfo }) }
+}
+
+async function bind<Answer>(
+  parts: DeviceParts,
+  agreement: KeyAgreement<Answer>,
+  applicationId: string,
+  { layer1, layer2 }: { readonly layer1: Static<typeof Layer1Request>; readonly layer2: Static<typeof Device> },
+) {
+  const { type, identityAttributes } = layer1
+  const customAttributes = layer1.customAttributes ?? {}
+  const device = describeDevice(layer2)
+  if (type === 'CODE') {
+    const secrets = { code: identityAttributes['code'] ?? '', otp: layer2.activationOtp ?? null }
+    return { keys: await exchangeKeys(parts, agreement, applicationId, secrets, device), customAttributes }
+  }
+  const user = await recogniseUser(parts, { applicationId, type, identityAttributes, customAttributes })
+  const owner = { applicationId, userId: user.userId }
+  const keys = await activateDirectly(parts, agreement, owner, user.isCommitted ? 'ACTIVE' : 'PENDING_COMMIT', device)
+  return { keys, customAttributes: user.customAttributes ?? customAttributes }
+}
+
+const describeDevice = (layer2: Static<typeof Device>): DeviceDescription => ({
+  name: layer2.activationName ?? null,
+  platform: layer2.platform ?? null,
+  deviceInfo: layer2.deviceInfo ?? null,
+  extras: layer2.extras ?? null,
+  externalId: layer2.externalId ?? null,
+})

@@ -1,0 +1,67 @@
+// activation/create: binds the device to the activation that waits for its code, or to a user whom a provider recognises. Two encrypted
+// layers. Spec: v4 §8.4, §8.5.
+import { Type } from '@sinclair/typebox'
+import { type KeyAgreement, refuseActivation } from '../../../domain/activation.ts'
+import { findAllowedAlgorithms } from '../../../domain/master-keys.ts'
+import { toBase64 } from '../../../lib/base64.ts'
+import { exportSigningKeys, joinPublicKeys } from '../../../protocol/v4/key-pairs.ts'
+import type { ExchangedKeys, ProtocolV4, SharedSecretRequest } from '../../../protocol/v4/index.ts'
+import { deviceEndpoint, type DeviceParts } from '../parts.ts'
+import { activate, DeviceMembers, findApplicationToActivateIn, Layer1Request, Layer1Response } from './create.ts'
+
+export const activationCreateV4 = deviceEndpoint({
+  path: 'activation/create',
+  summary: 'Exchanges keys for an activation code',
+  errors: ['ACTIVATION_FAILED', 'USER_INFO_FAILED'],
+  order: ['envelope', 'open', 'validate', 'open-nested'],
+  encrypt: { scope: 'APPLICATION_SCOPE', sharedInfo1: '/pa/generic/application' },
+  nested: {
+    sharedInfo1: '/pa/activation',
+    request: Type.Object({ sharedSecretRequest: Type.Object({}), devicePublicKeys: Type.Object({}), ...DeviceMembers }),
+    pick: (layer1) => layer1.activationData,
+    isAnyKeyAccepted: true,
+  },
+  refusals: { nested: 'ACTIVATION_FAILED' },
+  request: Layer1Request,
+  response: Layer1Response,
+  async handle({ request, nested, sealNested, applicationKey, parts }) {
+    const applicationId = await findApplicationToActivateIn(parts, request, applicationKey)
+    const agreement = await agreeWith(parts, applicationId, nested)
+    return activate(parts, agreement, applicationId, { layer1: request, layer2: nested }, ({ activationId, ctrData, answer }) =>
+      sealNested({ ...answer, activationId, ctrData: toBase64(ctrData) }),
+    )
+  },
+})
+
+/** Throws ACTIVATION_FAILED for a request or an algorithm that is none of the application's. */
+async function agreeWith(
+  parts: DeviceParts,
+  applicationId: string,
+  nested: { readonly sharedSecretRequest: unknown; readonly devicePublicKeys: unknown },
+): Promise<KeyAgreement<ExchangedKeys['answer']>> {
+  const { v4 } = parts.protocols
+  const request = v4.parseSharedSecretRequest(nested.sharedSecretRequest)
+  if (request === undefined) throw refuseActivation(parts, 'the shared secret request is not well-formed')
+  const allowed = await findAllowedAlgorithms(parts.db, applicationId)
+  if (!allowed.includes(request.algorithm)) throw refuseActivation(parts, 'the application does not admit the algorithm')
+  const { activationVersion, ctrDataLength } = v4
+  const salt = parts.platform.randomBytes(32)
+  return {
+    activationVersion,
+    ctrDataLength,
+    agree: ({ activationId }) => agree(v4, request, nested.devicePublicKeys, activationId, salt),
+  }
+}
+
+async function agree(v4: ProtocolV4, request: SharedSecretRequest, json: unknown, activationId: string, salt: Uint8Array) {
+  const { algorithm } = request
+  const deviceKeys = v4.parsePublicKeys(algorithm, json)
+  if (deviceKeys === undefined) return 'INVALID_DEVICE_KEY'
+  const exchanged = await v4.exchangeKeys(request, deviceKeys, activationId, salt)
+  if (exchanged === undefined) return 'UNUSABLE'
+  const { activationSecret, activationFingerprint, serverKeys, answer } = exchanged
+  const publicKey = joinPublicKeys(serverKeys.publicKeys)
+  const privateKey = exportSigningKeys(serverKeys.privateKeys)
+  const devicePublicKey = joinPublicKeys(deviceKeys)
+  return { algorithm, activationSecret, activationFingerprint, devicePublicKey, serverKeys: { publicKey, privateKey }, answer }
+}

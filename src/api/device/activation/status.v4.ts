@@ -1,0 +1,68 @@
+// activation/status: the state of an activation, in an envelope that only its phone can open. Spec: v4 §9.4.
+import { Type } from '@sinclair/typebox'
+import { activationKeysOf, ctrDataOf } from '../../../channel/secrets.ts'
+import { readCustomObject } from '../../../domain/custom-object.ts'
+import { findAllowedAlgorithms } from '../../../domain/master-keys.ts'
+import { isExpired } from '../../../domain/registration.ts'
+import { toBase64 } from '../../../lib/base64.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import type { ActivationRow } from '../../../storage/activations.ts'
+import type { ActivationState } from '../../../storage/schema.ts'
+import { deviceEndpoint, type DeviceParts } from '../parts.ts'
+
+export const activationStatusV4 = deviceEndpoint({
+  path: 'activation/status',
+  summary: 'State of an activation',
+  description:
+    'With `X-Svc-*` headers `activationStatus` is the name of the state, otherwise the status blob that the SDKs read.',
+  errors: [],
+  order: ['envelope', 'open', 'validate'],
+  encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation', leavesStateToCode: true },
+  request: Type.Object({}),
+  response: Type.Object({
+    activationStatus: Type.String(),
+    customObject: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    timestampBlockExpire: Type.Optional(Type.Null({ description: 'only with `X-Svc-*` headers' })),
+  }),
+  async handle({ activation, dialect, parts }) {
+    const { activationId, applicationId } = activation
+    const customObject = await readCustomObject(parts, activationId, applicationId)
+    const state = isExpired(activation, parts.platform.now()) ? 'REMOVED' : activation.state
+    const allowed = await findAllowedAlgorithms(parts.db, applicationId)
+    const isSvc = dialect === 'svc'
+    return {
+      activationStatus: isSvc ? state : toBase64(composeBlob(parts, activation, state, allowed)),
+      ...(customObject && { customObject }),
+      ...(isSvc && { timestampBlockExpire: null }),
+    }
+  },
+})
+
+function composeBlob(
+  parts: DeviceParts,
+  activation: ActivationRow,
+  state: ActivationState,
+  allowed: readonly string[],
+): Uint8Array {
+  const { recordKeys, platform, settings } = parts
+  const { v4 } = parts.protocols
+  const keys = activationKeysOf(recordKeys, v4, activation)
+  const ctrData = ctrDataOf(recordKeys, activation)
+  if (keys === undefined || ctrData === undefined) throw new PawlError('INTERNAL', { detail: 'an opened envelope without keys' })
+  const { counter, failedAttempts, maxFailedAttempts, algorithm, isConfirmationPending, isBiometryEnabled } = activation
+  const status = {
+    state,
+    currentVersion: v4.activationVersion,
+    upgradeVersion: v4.activationVersion,
+    isConfirmationPending,
+    isUpgradePending: false,
+    isAlgorithmUnsupported: algorithm === null || !allowed.includes(algorithm),
+    isBiometryEnabled: isBiometryEnabled === true,
+    counter,
+    ctrData,
+    failedAttempts,
+    maxFailedAttempts,
+    lookAhead: settings.counterLookAhead,
+  }
+  return v4.composeStatusBlob(keys, status, platform.randomBytes(4))
+}

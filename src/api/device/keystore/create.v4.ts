@@ -1,0 +1,48 @@
+// keystore/create: a temporary key for a few minutes of encryption. Spec: v4 §4.
+import { activationKeysOf, serverKeysOf } from '../../../channel/secrets.ts'
+import { findAllowedAlgorithms, findSigningMasterKeys } from '../../../domain/master-keys.ts'
+import { ok } from '../../../http/types.ts'
+import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
+import { findRequestParties, type RequestParties } from '../../../storage/activations.ts'
+import { deviceEndpoint } from '../parts.ts'
+import { issueTemporaryKey, KeystoreRequest, KeystoreResponse, refuseTemporaryKey, verifyKeystoreRequest } from './issue.ts'
+
+export const keystoreCreateV4 = deviceEndpoint({
+  path: 'keystore/create',
+  summary: 'Makes a temporary encryption key',
+  description:
+    'The JWT is signed with HS384; the answer holds the JSON text of a JWS with a signature for each kind of key of the algorithm.',
+  errors: ['TEMPORARY_KEY_FAILED'],
+  order: ['validate'],
+  request: KeystoreRequest,
+  response: KeystoreResponse,
+  async handle({ request, parts }) {
+    const { v4 } = parts.protocols
+    const asked = v4.parseTemporaryKeyRequest(request.requestObject.jwt)
+    if (asked === undefined) throw refuseTemporaryKey(parts, 'the JWT does not parse or lacks a claim')
+    const parties = await findRequestParties(parts.db, asked.applicationKey, asked.activationId ?? '')
+    const { version, activation } = parties
+    const keys = activationKeysOf(parts.recordKeys, v4, activation)
+    const isGenuine = verifyKeystoreRequest(parts, parts.decoys.v4, asked, version, keys)
+    const reason = refusalOf(asked, parties)
+    if (version === undefined || reason !== undefined || !isGenuine) throw refuseTemporaryKey(parts, reason ?? 'wrong MAC')
+    const allowed = await findAllowedAlgorithms(parts.db, version.applicationId)
+    if (!allowed.includes(asked.algorithm)) throw refuseTemporaryKey(parts, 'the application does not admit the algorithm')
+    const signingKeys =
+      asked.activationId === undefined || activation === undefined
+        ? await findSigningMasterKeys(parts, version.applicationId, asked.algorithm)
+        : serverKeysOf(parts.recordKeys, activation)
+    return ok(await issueTemporaryKey(parts, asked, signingKeys))
+  },
+})
+
+/** In whatever state it is, an activation that has keys may ask for its status. */
+function refusalOf(
+  { activationId, algorithm }: Pick<TemporaryKeyRequest, 'activationId' | 'algorithm'>,
+  { version, activation }: RequestParties,
+): string | undefined {
+  if (version?.isSupported !== true) return 'application version unknown or unsupported'
+  if (activationId === undefined) return undefined
+  if (activation?.applicationId !== version.applicationId) return 'activation unknown or foreign'
+  return activation.algorithm === algorithm ? undefined : 'not the algorithm of the activation'
+}

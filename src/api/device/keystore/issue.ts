@@ -1,0 +1,56 @@
+// What the generations of keystore/create have in common: the key is made for a genuine request, stored sealed, and answered signed.
+import type { Static } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
+import { applicationSecretOf, type Decoy } from '../../../channel/secrets.ts'
+import { places } from '../../../domain/secrets.ts'
+import { NotBlank, ObjectRequest, ObjectResponse } from '../../../http/types.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import type { ActivationKeys, SigningKeys, TemporaryKeyRequest } from '../../../protocol/protocol.ts'
+import type { VersionRow } from '../../../storage/activations.ts'
+import { insertTemporaryKey } from '../../../storage/temporary-keys.ts'
+import type { DeviceParts } from '../parts.ts'
+
+export const KeystoreRequest = ObjectRequest(Type.Object({ jwt: NotBlank(8192) }))
+export const KeystoreResponse = ObjectResponse(Type.Object({ jwt: Type.String() }))
+
+/** Always computed: a missing party is checked against the decoy. */
+export function verifyKeystoreRequest<Keys extends ActivationKeys>(
+  { recordKeys }: DeviceParts,
+  decoy: Decoy<Keys>,
+  asked: TemporaryKeyRequest<Keys>,
+  version: VersionRow | undefined,
+  keys: Keys | undefined,
+): boolean {
+  const own = asked.activationId === undefined ? undefined : (keys ?? decoy.activationKeys)
+  return asked.verify(applicationSecretOf(recordKeys, decoy, version), own)
+}
+
+/** Makes the key of a genuine request. Throws TEMPORARY_KEY_FAILED when the client's own keys are not valid. */
+export async function issueTemporaryKey<Keys extends ActivationKeys>(
+  parts: DeviceParts,
+  asked: TemporaryKeyRequest<Keys>,
+  signingKeys: SigningKeys,
+): Promise<Static<typeof KeystoreResponse>['responseObject']> {
+  const { platform, recordKeys, settings } = parts
+  const temporaryKeyId = platform.uuid()
+  const issuedAt = platform.now()
+  const expiresAt = issuedAt + settings.temporaryKeyValiditySeconds * 1000
+  const { applicationKey, activationId } = asked
+  const terms = { temporaryKeyId, issuedAt, expiresAt, salt: platform.randomBytes(32) }
+  const issued = await asked.issue(terms, signingKeys)
+  if (issued === undefined) throw refuseTemporaryKey(parts, 'the keys of the request are not valid')
+  await insertTemporaryKey(parts.db, {
+    temporaryKeyId,
+    applicationKey,
+    activationId: activationId ?? null,
+    privateKey: recordKeys.seal(places.temporaryPrivateKey(temporaryKeyId), issued.envelopeKey),
+    expiresAt: new Date(expiresAt),
+  })
+  return { jwt: issued.jwt }
+}
+
+/** An error TEMPORARY_KEY_FAILED whose reason the log knows. */
+export function refuseTemporaryKey({ events }: DeviceParts, reason: string): PawlError {
+  events.temporaryKeyRefused({ reason })
+  return new PawlError('TEMPORARY_KEY_FAILED', { detail: reason })
+}

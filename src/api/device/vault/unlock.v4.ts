@@ -1,0 +1,62 @@
+// vault/unlock: one of the keys of the phone's vault. Encrypted, then signed; opened before the code is checked. Spec: v4 §9.10.
+import { Type } from '@sinclair/typebox'
+import { activationKeysOf } from '../../../channel/secrets.ts'
+import { Absent } from '../../../http/types.ts'
+import { toBase64 } from '../../../lib/base64.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import type { Factors } from '../../../protocol/protocol.ts'
+import type { VaultKeyIdentifier } from '../../../protocol/v4/index.ts'
+import { findVaultFactors } from '../../../storage/applications.ts'
+import { deviceEndpoint } from '../parts.ts'
+
+export const vaultUnlockV4 = deviceEndpoint({
+  path: 'vault/unlock',
+  summary: 'A key of the secure vault of the phone',
+  description: `KEK_DEVICE_PRIVATE opens for biometry where the application says so, KDK_APP_VAULT_2FA always, KDK_APP_VAULT_KNOWLEDGE
+never.`,
+  errors: ['REQUEST_INVALID'],
+  order: ['envelope', 'open', 'validate', 'factors', 'authenticate'],
+  authenticate: {
+    resourceId: '/pa/vault/unlock',
+    async factors({ db }, { applicationKey }, { keyIdentifier }) {
+      const identifier = parseIdentifier(keyIdentifier)
+      if (identifier === 'KDK_APP_VAULT_KNOWLEDGE') return ['POSSESSION_KNOWLEDGE']
+      if (identifier === 'KDK_APP_VAULT_2FA') return TWO_FACTORS
+      const isBiometryAllowed = (await findVaultFactors(db, applicationKey)).includes('POSSESSION_BIOMETRY')
+      return isBiometryAllowed ? TWO_FACTORS : ['POSSESSION_KNOWLEDGE']
+    },
+    covers: 'body',
+  },
+  encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/vault/unlock' },
+  refusals: {
+    factors: 'VAULT_FAILED',
+    envelope: 'VAULT_FAILED',
+    open: 'VAULT_FAILED',
+    plaintext: 'VAULT_FAILED',
+    request: 'VAULT_FAILED',
+  },
+  request: Type.Object({
+    keyIdentifier: Absent(Type.String()),
+    reason: Absent(Type.String({ pattern: '^[A-Za-z0-9_\\-.]{3,255}$' })),
+  }),
+  response: Type.Object({ vaultEncryptionKey: Type.String() }),
+  async handle({ request, activation, parts }) {
+    const { v4 } = parts.protocols
+    const keys = activationKeysOf(parts.recordKeys, v4, activation)
+    if (keys === undefined) throw new PawlError('INTERNAL', { detail: 'an authenticated activation without keys' })
+    parts.events.vaultUnlocked({ activationId: activation.activationId, reason: request.reason ?? 'NOT_SPECIFIED' })
+    return { vaultEncryptionKey: toBase64(v4.deriveVaultKey(keys, parseIdentifier(request.keyIdentifier))) }
+  },
+})
+
+/** Throws REQUEST_INVALID when there is none, VAULT_FAILED for one that is not known. */
+function parseIdentifier(text: string | null | undefined): VaultKeyIdentifier {
+  if (text == null || text.trim() === '')
+    throw new PawlError('REQUEST_INVALID', { violations: [{ fieldName: 'keyIdentifier', hint: 'must not be blank' }] })
+  const identifier = IDENTIFIERS.find((known) => known === text)
+  if (identifier === undefined) throw new PawlError('VAULT_FAILED', { detail: 'unknown key identifier' })
+  return identifier
+}
+
+const TWO_FACTORS: readonly Factors[] = ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
+const IDENTIFIERS: readonly VaultKeyIdentifier[] = ['KEK_DEVICE_PRIVATE', 'KDK_APP_VAULT_KNOWLEDGE', 'KDK_APP_VAULT_2FA']

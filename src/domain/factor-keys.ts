@@ -1,0 +1,37 @@
+// Replacing the keys of knowledge and biometry of an activation (v4 §9.12, §9.13).
+import { PawlError } from '../lib/errors.ts'
+import { findActivation } from '../storage/activations.ts'
+import { storeFactorKeys } from '../storage/activation-keys.ts'
+import type { Db } from '../storage/database.ts'
+import type { RecordKeys } from './record-keys.ts'
+import { places } from './secrets.ts'
+
+/** Makes the stored secret of an activation another one. */
+export type ChangeFactorKeys = (stored: Uint8Array) => Uint8Array
+
+/**
+ * Changes the factor keys of an ACTIVE activation as it is now, whatever other request changed it since its code was checked. False when
+ * it is no longer ACTIVE. `isBiometryEnabled` undefined: stays.
+ */
+export async function changeFactorKeys(
+  { db, recordKeys }: { readonly db: Db; readonly recordKeys: RecordKeys },
+  activationId: string,
+  change: ChangeFactorKeys,
+  isBiometryEnabled?: boolean,
+): Promise<boolean> {
+  const place = places.masterSecret(activationId)
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const activation = await findActivation(db, activationId)
+    if (activation?.state !== 'ACTIVE' || activation.masterSecret === null) return false
+    const isStored = await storeFactorKeys(db, {
+      activationId,
+      rowVersion: activation.rowVersion,
+      masterSecret: recordKeys.seal(place, change(recordKeys.open(place, activation.masterSecret))),
+      isBiometryEnabled: isBiometryEnabled ?? activation.isBiometryEnabled === true,
+    })
+    if (isStored) return true
+  }
+  throw new PawlError('UNAVAILABLE', { detail: 'lost too many races for one activation', retryAfterSeconds: 1 })
+}
+
+const ROUNDS_MAX = 128
