@@ -8,6 +8,7 @@ import * as pinning from './0005_pinning.ts'
 import * as userInfo from './0006_user-info.ts'
 import * as protocol4 from './0007_protocol-4.ts'
 import * as applicationAlgorithms from './0008_application-algorithms.ts'
+import * as configItems from './0009_config-items.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -18,4 +19,5 @@ export const migrations: Record<string, Migration> = {
   '0006_user-info': userInfo,
   '0007_protocol-4': protocol4,
   '0008_application-algorithms': applicationAlgorithms,
+  '0009_config-items': configItems,
 }

@@ -28,6 +28,8 @@ export type * from './schema-webhooks.ts'
 export type ActivationState = 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
 /** Where an activation is committed, and where its OTP is demanded if it has one. */
 export type CommitPhase = 'ON_COMMIT' | 'ON_KEY_EXCHANGE'
+/** Who reads an item: every app of the application, or activated ones. */
+export type ConfigScope = 'APPLICATION' | 'ACTIVATION'
 /** What the keys of an activation of protocol 4.0 were agreed with. */
 export type ActivationAlgorithm = 'EC_P384' | 'EC_P384_ML_L3' | 'EC_P384_ML_L5'
 /** What a pair of master keys signs with. */
@@ -71,6 +73,16 @@ export interface MasterKeyPairTable {
   public_key: Bytes
   private_key: Bytes
   created_at: Date
+}
+
+export interface ConfigItemTable {
+  application_id: string
+  activation_id: OptionalText
+  scope: ConfigScope
+  key: string
+  /** JSON. */
+  value: string
+  updated_at: Date
 }
 
 export interface ActivationTable {
@@ -200,6 +212,7 @@ export interface Schema {
   application: ApplicationTable
   application_version: ApplicationVersionTable
   master_key_pair: MasterKeyPairTable
+  config_item: ConfigItemTable
   activation: ActivationTable
   registration: RegistrationView
   activation_history: ActivationHistoryTable

@@ -8,6 +8,7 @@ import * as applications from '../../src/storage/applications.ts'
 import * as adminEvents from '../../src/storage/admin-events.ts'
 import * as audit from '../../src/storage/audit.ts'
 import * as auditChain from '../../src/storage/audit-chain.ts'
+import * as configItems from '../../src/storage/config-items.ts'
 import * as authenticationStore from '../../src/storage/authentication-store.ts'
 import * as credentials from '../../src/storage/credentials.ts'
 import type { ActivationRow } from '../../src/storage/activations.ts'
@@ -45,6 +46,7 @@ const outcome = {
 }
 const credential = { username: 'n', role: 'admin', applicationId: null, salt: bytes, expiresAt: null, createdAt: at } as const
 const password = { passwordId: 'p', salt: bytes, scheme: 'generated', passwordHash: bytes, createdAt: at } as const
+const configItem = { scope: 'ACTIVATION', key: 'k', value: '{}' } as const
 const adminEvent = { username: 'n', action: 'a', target: 't', before: null, after: '{}', occurredAt: at }
 const NO_FILTER = { username: undefined, action: undefined, from: undefined, to: undefined, beforeSequence: undefined }
 const place = { position: 1, seal: bytes }
@@ -162,6 +164,12 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     insertActivation: (_db, tx) => activations.insertActivation(tx, activation, auditEvent),
     hasActivation: (db) => activations.hasActivation(db, 'a', 'u'),
     removeExpiredActivations: (db) => activations.removeExpiredActivations(db, at, 500),
+  },
+  configItems: {
+    listConfigItems: (db) => configItems.listConfigItems(db, { applicationId: 'a', activationId: null }),
+    'listConfigItems of an activation': (db) => configItems.listConfigItems(db, { applicationId: 'a', activationId: 'x' }),
+    storeConfigItem: (db) => configItems.storeConfigItem(db, { applicationId: 'a', activationId: null }, configItem, at),
+    deleteConfigItem: (db) => configItems.deleteConfigItem(db, { applicationId: 'a', activationId: 'x' }, configItem),
   },
   activationKeys: {
     confirmActivation: (_db, tx) => activationKeys.confirmActivation(tx, 'x', true),

@@ -9,6 +9,16 @@ import { applicationCreate, applicationRead } from './admin/application.ts'
 import { applicationChange, applicationDetail, applicationsList, versionChange, versionCreate } from './admin/applications.ts'
 import { templateCreate, templateRead, templateRemove, templateReplace, templatesList } from './admin/templates.ts'
 import { claimsRead, claimsRemove, claimsReplace } from './admin/claims.ts'
+import {
+  activationConfigList,
+  activationConfigRead,
+  activationConfigRemove,
+  activationConfigStore,
+  applicationConfigList,
+  applicationConfigRead,
+  applicationConfigRemove,
+  applicationConfigStore,
+} from './admin/config-items.ts'
 import { activationFlags } from './admin/flags.ts'
 import {
   administrationRegistrationCommit,
@@ -100,6 +110,14 @@ export const cloudEndpoints = [
   registrationsList,
   registrationDetail,
   activationFlags,
+  applicationConfigList,
+  applicationConfigRead,
+  applicationConfigStore,
+  applicationConfigRemove,
+  activationConfigList,
+  activationConfigRead,
+  activationConfigStore,
+  activationConfigRemove,
   appCreate,
   appsList,
   appDetail,
