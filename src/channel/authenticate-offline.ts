@@ -16,7 +16,7 @@ export const createOfflineChannel = (parts: ChannelParts, protocol: Protocol): O
     const payload = { data, nonceBase64: nonce, ...(totp !== undefined && { totp }) }
     return protocol.createPersonalizedPayload(payload, {
       keys,
-      serverPrivateKey: serverPrivateKeyOf(parts.recordKeys, activation),
+      openServerKeys: () => ({ ecdsa: serverPrivateKeyOf(parts.recordKeys, activation) }),
     })
   },
 
