@@ -33,7 +33,7 @@ import type { Platform } from './lib/platform.ts'
 import { type ActivationKeys, type ProtocolV3, v3 } from './protocol/v3/index.ts'
 import { createAuthenticationStore } from './storage/authentication-store.ts'
 import { type Database, openDatabase, pingDatabase } from './storage/database.ts'
-import { migrate } from './storage/migrate.ts'
+import { migrateDatabase } from './storage/migrate.ts'
 
 export interface Context extends DeviceParts, MobileTokenParts, CloudParts, UtilityParts, HealthParts {
   readonly config: Config
@@ -72,7 +72,7 @@ export async function createContext(
     given ?? (await openDatabase({ databaseUrl, dataDir: config.dataDir, poolSize: config.databasePoolSize, onConnectionError }))
   try {
     const { db } = database
-    await migrate(db)
+    await migrateDatabase(database)
     const recordKeys = createRecordKeys(loadMasterKey(secrets.masterKey, database.kind, config.dataDir, platform), platform)
     const installationKeys = await loadInstallationKeys(db, recordKeys, platform)
     const base = { db, platform, recordKeys, events, installationKeys, settings: config }
