@@ -67,10 +67,18 @@ export async function createWebhook(
   return { webhookId, secret: formatSecret(secret) }
 }
 
-/** Changes a webhook; what waits for it is tried at once. Throws as createWebhook. */
+/**
+ * Changes a webhook; what waits for it is tried at once. Throws as createWebhook, and REQUEST_INVALID when credentials would be kept for
+ * another server.
+ */
 export async function changeWebhook(parts: WebhookParts, webhookId: string, target: WebhookTarget): Promise<void> {
-  const { kind } = await readWebhook(parts, webhookId)
+  const { kind, url, basicCredentials } = await readWebhook(parts, webhookId)
   checkTarget(parts, kind, target)
+  if (target.basic === undefined && basicCredentials !== null && new URL(url).origin !== new URL(target.url).origin) {
+    // Whoever may change the address must not send a password there that nobody can read back.
+    const violations = [{ fieldName: 'basic', hint: 'must be given again, or be null, for another server' }]
+    throw new PawlError('REQUEST_INVALID', { detail: 'credentials of another server', violations })
+  }
   const isChanged = await updateWebhook(parts.db, webhookId, {
     name: target.name,
     url: target.url,

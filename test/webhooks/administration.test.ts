@@ -70,6 +70,26 @@ describe('a webhook', () => {
     expect(server.log()).not.toContain(basic.password)
   })
 
+  test('keeps its credentials on another path, and takes them to no other server', async () => {
+    const id = await createId({ basic: { username: 'pawl', password: 'password of the receiver' } })
+    const change = (url: string, more = {}) => bank.call('PUT', `/admin/webhooks/${id}`, { name: 'core', url, ...more })
+    expect(expectOk(await change('https://bank.example/other')).json).toHaveProperty('basicUsername', 'pawl')
+    for (const url of [
+      'https://elsewhere.example/hook',
+      'https://bank.example:8443/other',
+      'https://bank.example.evil.example/',
+    ]) {
+      const reply = await change(url)
+      expectError(reply, 400, 'ERROR_REQUEST')
+      expect(member(reply.json, 'responseObject', 'violations')).toEqual([expect.objectContaining({ fieldName: 'basic' })])
+    }
+    const basic = { username: 'other', password: 'password of the other' }
+    expect(expectOk(await change('https://elsewhere.example/hook', { basic })).json).toHaveProperty('basicUsername', 'other')
+    expect(expectOk(await change('https://bank.example/hook', { basic: null })).json).not.toHaveProperty('basicUsername')
+    expectOk(await change('https://elsewhere.example/hook'))
+    expectOk(await bank.call('DELETE', `/admin/webhooks/${id}`))
+  })
+
   test('keeps its previous secret for as long as the rotation says', async () => {
     const id = await createId()
     const rotate = (more: unknown) => bank.call('POST', `/admin/webhooks/${id}/secret`, more)

@@ -115,7 +115,7 @@ export const webhookChange = cloudEndpoint({
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfWebhook,
-  /** Without `basic` the credentials stay, which nobody can read back; null removes them. */
+  /** Without `basic` the credentials stay, which nobody can read back, as long as the server is the same; null removes them. */
   body: Type.Object({ ...target, basic: Type.Optional(Type.Union([Basic, Type.Null()])) }),
   response: Webhook,
   async handle({ params: { id }, body: { name, url, attributes = [], basic, isEnabled = true }, parts }) {
