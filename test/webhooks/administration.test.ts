@@ -90,6 +90,18 @@ describe('a webhook', () => {
     expectOk(await bank.call('DELETE', `/admin/webhooks/${id}`))
   })
 
+  test('is shown without the query of its URL to who may only read', async () => {
+    const id = await createId({ url: 'https://bank.example/hook?token=of-the-receiver' })
+    const user = { username: 'the-reader', role: 'read-only' }
+    const password = String(member(expectOk(await bank.call('POST', '/admin/users', user)).json, 'password'))
+    const reader = bank.as(`${user.username}:${password}`)
+    for (const path of ['/admin/webhooks', `/admin/webhooks/${id}`]) {
+      expect(expectOk(await bank.call('GET', path)).text).toContain('"https://bank.example/hook?token=of-the-receiver"')
+      expect(expectOk(await reader.call('GET', path)).text).toContain('"https://bank.example/hook"')
+    }
+    expectOk(await bank.call('DELETE', `/admin/webhooks/${id}`))
+  })
+
   test('keeps its previous secret for as long as the rotation says', async () => {
     const id = await createId()
     const rotate = (more: unknown) => bank.call('POST', `/admin/webhooks/${id}/secret`, more)
