@@ -118,7 +118,7 @@ export async function removeDeliveries({ db }: Pick<WebhookParts, 'db'>, webhook
   while ((await deleteDeliveriesOf(db, webhookId, BATCH_ROWS)) === BATCH_ROWS);
 }
 
-/** Lets one delivery, or all dead ones, wait again under their ids; returns how many. */
+/** Lets one delivery, or up to 10,000 dead ones, wait again under their ids; returns how many. */
 export async function replayDeliveries(
   parts: Pick<WebhookParts, 'db'>,
   webhookId: string,
@@ -129,11 +129,14 @@ export async function replayDeliveries(
     if (await replayDelivery(parts.db, webhookId, deliveryId)) return 1
     throw unknown(`delivery ${deliveryId} of webhook ${webhookId}`)
   }
-  for (let replayed = 0; ; ) {
+  let replayed = 0
+  // Not all of any number in one transaction: whoever gets the maximum asks again.
+  for (let batch = 0; batch < REPLAY_BATCHES_MAX; batch += 1) {
     const count = await replayDeadDeliveries(parts.db, webhookId, BATCH_ROWS)
     replayed += count
-    if (count < BATCH_ROWS) return replayed
+    if (count < BATCH_ROWS) break
   }
+  return replayed
 }
 
 /** A webhook that must exist, else ADMINISTRATION_REFUSED. */
@@ -182,3 +185,4 @@ const unknown = (what: string): PawlError => refuse(`no ${what}`)
 
 const SECRET_BYTES = 32
 const BATCH_ROWS = 1_000
+const REPLAY_BATCHES_MAX = 10

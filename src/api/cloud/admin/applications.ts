@@ -1,5 +1,6 @@
 // /admin/applications: settings and versions of applications, beyond the contract (cloud §10, administration paths).
 import { Type } from '@sinclair/typebox'
+import { AnyMembers } from '../../../http/types.ts'
 import { addVersion } from '../../../domain/application.ts'
 import { serializeCustomObject } from '../../../domain/custom-object.ts'
 import { PawlError } from '../../../lib/errors.ts'
@@ -25,7 +26,7 @@ const Application = Type.Object({
   vaultFactors: Type.Array(Type.String()),
 })
 const Version = Type.Object({ name: Type.String(), appKey: Type.String(), isSupported: Type.Boolean() })
-const CustomObject = Type.Record(Type.String(), Type.Unknown())
+const CustomObject = AnyMembers
 const ApplicationDetail = Type.Composite([
   Application,
   Type.Object({ customObject: Type.Optional(CustomObject), versions: Type.Array(Version) }),

@@ -4,7 +4,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { type DeviceDescription, exchangeKeys } from '../../../domain/activation.ts'
 import { activateDirectly, recogniseUser } from '../../../domain/direct-activation.ts'
 import { readUserInfoOfNew } from '../../../domain/user-info.ts'
-import { Absent, NotBlank, Text } from '../../../http/types.ts'
+import { Absent, AnyMembers, NotBlank, Text } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { findRequestParties } from '../../../storage/activations.ts'
@@ -14,7 +14,7 @@ const Layer1Request = Type.Object({
   // RECOVERY and anything else is no type of this server.
   type: Type.Union([Type.Literal('CODE'), Type.Literal('DIRECT'), Type.Literal('CUSTOM')]),
   identityAttributes: Type.Record(Type.String(), Type.String(), { minProperties: 1 }),
-  customAttributes: Absent(Type.Record(Type.String(), Type.Unknown())),
+  customAttributes: Absent(AnyMembers),
   activationData: Type.Object({}),
 })
 
@@ -37,10 +37,10 @@ export const activationCreate = deviceEndpoint({
   nested: { sharedInfo1: '/pa/activation', request: Layer2Request, pick: (layer1) => layer1.activationData },
   request: Layer1Request,
   response: Type.Object({
-    activationData: Type.Record(Type.String(), Type.Unknown()),
-    customAttributes: Type.Record(Type.String(), Type.Unknown()),
+    activationData: AnyMembers,
+    customAttributes: AnyMembers,
     /** When there are claims. */
-    userInfo: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    userInfo: Type.Optional(AnyMembers),
   }),
   async handle({ request, nested, sealNested, applicationKey, parts }) {
     if (request.type === 'CODE' && request.identityAttributes['code'] === undefined) {
