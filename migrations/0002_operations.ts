@@ -55,6 +55,7 @@ const statements = [
   `create index operation_pending on operation (application_id, user_id, created_at desc) where status = 'PENDING'`,
   `create index operation_user on operation (application_id, user_id, created_at desc)`,
   `create index operation_newest on operation (application_id, created_at desc, operation_id desc)`,
+  `create index operation_status on operation (application_id, status, created_at desc, operation_id desc)`,
   `create index operation_due on operation (expires_at) where status = 'PENDING'`,
 
   `create table operation_nonce (

@@ -23,4 +23,5 @@ const statements = [
     add column commit_phase text not null default 'ON_COMMIT' check (commit_phase in ('ON_COMMIT', 'ON_KEY_EXCHANGE')),
     add column otp_hash bytea`, // salt (16) and keyed slow hash (32); until the commit
   `create index activation_newest on activation (application_id, created_at, activation_id)`,
+  `create index activation_state on activation (application_id, state, created_at, activation_id)`,
 ]

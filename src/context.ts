@@ -35,7 +35,7 @@ import { v4 } from './protocol/v4/index.ts'
 import { composeSdkConfiguration } from './protocol/v4/sdk-configuration.ts'
 import { createAuthenticationStore } from './storage/authentication-store.ts'
 import { type Database, openDatabase, pingDatabase } from './storage/database.ts'
-import { migrate } from './storage/migrate.ts'
+import { migrateDatabase } from './storage/migrate.ts'
 
 export interface Context extends DeviceParts, MobileTokenParts, CloudParts, UtilityParts, HealthParts {
   readonly config: Config
@@ -74,7 +74,7 @@ export async function createContext(
     given ?? (await openDatabase({ databaseUrl, dataDir: config.dataDir, poolSize: config.databasePoolSize, onConnectionError }))
   try {
     const { db } = database
-    await migrate(db)
+    await migrateDatabase(database)
     const recordKeys = createRecordKeys(loadMasterKey(secrets.masterKey, database.kind, config.dataDir, platform), platform)
     const installationKeys = await loadInstallationKeys(db, recordKeys, platform)
     const base = { db, platform, recordKeys, events, installationKeys, settings: config }

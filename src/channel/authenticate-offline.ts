@@ -17,7 +17,7 @@ export const createOfflineChannel = (parts: ChannelParts, protocols: readonly Pr
     const payload = { data, nonceBase64: nonce, ...(totp !== undefined && { totp }) }
     return protocol.createPersonalizedPayload(payload, {
       keys,
-      serverPrivateKey: serverKeysOf(parts.recordKeys, activation).ecdsa,
+      openServerKeys: () => serverKeysOf(parts.recordKeys, activation),
     })
   },
 

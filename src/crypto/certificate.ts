@@ -17,6 +17,8 @@ export function parseCertificate(der: Uint8Array): Certificate | undefined {
   try {
     const certificate = new X509Certificate(der)
     const { raw, validToDate } = certificate
+    // OpenSSL reads a certificate whose notAfter is no time.
+    if (Number.isNaN(validToDate.getTime())) return undefined
     return {
       der: raw,
       fingerprint: sha256(raw),

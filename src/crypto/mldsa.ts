@@ -31,6 +31,7 @@ export const mlDsaVerify = (publicKey: KeyObject, message: Uint8Array, signature
 export function importMlDsaPublicKey(parameterSet: MlDsa, spki: Uint8Array): KeyObject | undefined {
   const { header, keyLength } = PARAMETER_SETS[parameterSet]
   if (spki.length !== header.length + keyLength || !equalPublic(spki.subarray(0, header.length), header)) return undefined
+  // Any bytes of the length are a key: t1 is packed without a spare bit (FIPS 204 §7.2).
   return createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' })
 }
 

@@ -48,7 +48,7 @@ export function createAuditSealer(parts: AuditSealParts): () => Promise<void> {
     reported.add(chain)
     parts.events.auditChainBroken({ chain })
   }
-  const watches = AUDIT_SOURCES.map((source): Watch => ({ source, candidate: undefined, settled: undefined, reached: 0 }))
+  const watches = AUDIT_SOURCES.map((source): Watch => ({ source, ...NOTHING_SEEN }))
   return async () => {
     for (const watch of watches) {
       await sealSource(parts, watch, report)
@@ -67,10 +67,17 @@ interface Watch {
   reached: number
 }
 
+const NOTHING_SEEN = { candidate: undefined, settled: undefined, reached: 0 }
+
+/** Numbers went back: a backup was restored under this process, or retention removed the newest rows, and nothing it knows holds. */
+const isAnotherPast = ({ candidate, reached }: Watch, seen: SequenceObservation): boolean =>
+  seen.newest < reached || (candidate !== undefined && seen.transaction < candidate.transaction)
+
 type Report = (chain: string) => void
 
 async function sealSource(parts: AuditSealParts, watch: Watch, report: Report): Promise<void> {
   const seen = await observeSequences(parts.db, watch.source)
+  if (isAnotherPast(watch, seen)) Object.assign(watch, NOTHING_SEEN)
   const { candidate } = watch
   const isDecided = candidate !== undefined && candidate.transaction <= seen.oldestTransaction
   if (candidate === undefined || isDecided) watch.candidate = seen

@@ -26,13 +26,18 @@ export const startHousekeeping = (parts: HousekeepingParts): (() => Promise<void
   )
 
 /** One round: batches until nothing is due, so that no statement holds many locks. */
-export async function runHousekeeping({ db, platform, settings }: HousekeepingParts): Promise<void> {
+export async function runHousekeeping({ db, platform, events, settings }: HousekeepingParts): Promise<void> {
   const at = new Date(platform.now())
   for (const removeDue of TASKS) {
     while ((await removeDue(db, at, BATCH_ROWS)) === BATCH_ROWS);
   }
   const before = new Date(at.getTime() - settings.webhookRetentionDays * DAY_MS)
-  while ((await deleteOldDeliveries(db, before, BATCH_ROWS)) === BATCH_ROWS);
+  for (let isMore = true; isMore; ) {
+    const { deleted, waiting } = await deleteOldDeliveries(db, before, BATCH_ROWS)
+    // A receiver that was away for the whole retention is not told any more.
+    if (waiting > 0) events.webhookDeliveriesLost({ count: waiting })
+    isMore = deleted === BATCH_ROWS
+  }
 }
 
 const TASKS = [

@@ -41,6 +41,12 @@ describe('formatMoney', () => {
     })
   })
 
+  test('shows an amount that is longer than any number as it is, and never as infinity', () => {
+    const amount = '9'.repeat(257)
+    expect(formatMoney(amount, 'EUR', 'en').valueFormatted).toBe(`${amount} €`)
+    expect(formatMoney('9'.repeat(256), 'EUR', 'en').amountFormatted).not.toContain('∞')
+  })
+
   test('puts every digit on the wire, without zeros in front', () => {
     expect(JSON.stringify(formatMoney('0012345678901234567890.120', 'EUR', 'en'))).toContain('"amount":12345678901234567890.120,')
     expect(JSON.stringify(formatMoney('-00.50', 'EUR', 'en'))).toContain('"amount":-0.50,')

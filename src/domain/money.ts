@@ -20,11 +20,11 @@ export interface Money {
 
 /**
  * Formats an amount: at least the fraction digits of its currency, at most 18, rounded towards zero so that nobody sees more money
- * than is paid. A currency without a symbol keeps its code, an amount that is no number stays as it is.
+ * than is paid. A currency without a symbol keeps its code, an amount that is no number, or one of more than 256 characters, stays as it is.
  */
 export function formatMoney(amount: string, currency: string, locale: string): Money {
   const { format, symbol, formatWithSymbol } = readFormats(locale, currency)
-  const isNumber = NUMBER.test(amount)
+  const isNumber = amount.length <= CHARACTERS_MAX && NUMBER.test(amount)
   const digits = amount.replace(/^(-?)0+(?=\d)/, '$1')
   const amountFormatted = isNumber ? format(amount) : amount
   return {
@@ -80,6 +80,8 @@ const toJsonNumber = (JSON as unknown as { rawJSON: (text: string) => JsonNumber
 
 const formats = new LRUCache<string, Formats>({ max: 500 })
 const NUMBER = /^-?\d+(\.\d+)?$/
+// Intl writes an amount from 10^309 on as infinity.
+const CHARACTERS_MAX = 256
 const DIGITS_MAX = 38
 const FRACTION_DIGITS_MAX = 18
 const NO_SYMBOL = '¤'

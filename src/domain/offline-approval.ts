@@ -5,7 +5,7 @@ import { type ActivationRow, findActivation, findRegistration } from '../storage
 import { inTransaction, type Tx } from '../storage/database.ts'
 import { hasOperationNonce, insertOperationNonce, lockOperation, type OperationRow } from '../storage/operations.ts'
 import { type OperationParts, readOperation, refusalOf, refuseUnlessPending, statusAt } from './operation.ts'
-import { countFailure, end } from './operation-decision.ts'
+import { countFailure, end, findFlagRefusal } from './operation-decision.ts'
 import { renderQrTexts } from './operation-form.ts'
 import { listProximityOtps } from './proximity.ts'
 import type { RateLimit } from './rate-limit.ts'
@@ -79,8 +79,8 @@ export async function createOfflineQr(
 }
 
 /**
- * Approves an operation by a one-time password. Throws OTP_INVALID for a wrong one, which counts for operation and activation, and for one
- * of a wrong form or with a foreign nonce; otherwise as createOfflineQr.
+ * Approves an operation by a one-time password. Throws OTP_INVALID for a wrong one, which counts for operation and activation, for one of
+ * a wrong form or with a foreign nonce, and where the flags of the activation forbid the approval; otherwise as createOfflineQr.
  */
 export async function approveOffline(
   parts: OfflineParts,
@@ -116,9 +116,12 @@ export async function approveOffline(
       if (refusal === undefined) await countFailure(tx, operation, activation, at)
       return 'OTP_INVALID'
     }
+    if (refusal !== undefined) return refusal
+    // Neither code is one of this API, and nothing is counted, as online.
+    if ((await findFlagRefusal(tx, activation, operation)) !== undefined) return 'OTP_INVALID'
     const additionalData = { authFactor: factors, isOffline: true }
-    if (refusal === undefined) await end(tx, operation, activation, { to: 'APPROVED', statusReason: null, additionalData, at })
-    return refusal ?? 'APPROVED'
+    await end(tx, operation, activation, { to: 'APPROVED', statusReason: null, additionalData, at })
+    return 'APPROVED'
   })
   if (settled === undefined) throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the registration is not active any more' })
   if (settled !== 'APPROVED') throw new PawlError(settled, { detail: 'the one-time password was not accepted' })

@@ -42,9 +42,8 @@ export async function decideApproval(
   if (operation === undefined || operation.userId !== approver.userId) return 'OPERATION_NOT_FOUND'
   const refusal = refusalOf(statusAt(operation, at.getTime()))
   if (refusal !== undefined) return refusal
-  const flags = await findActivationFlags(tx, approver.activationId)
-  if (UNVERIFIED_FLAGS.some((flag) => flags.includes(flag))) return 'AUTHENTICATION_CODE_INVALID'
-  if (operation.activationFlag !== null && !flags.includes(operation.activationFlag)) return 'ACTIVATION_FLAG_MISSING'
+  const forbidden = await findFlagRefusal(tx, approver, operation)
+  if (forbidden !== undefined) return forbidden
   const isAcceptable =
     approval.data === operation.data &&
     operation.signatureTypes.split(',').includes(approval.factors) &&
@@ -53,6 +52,17 @@ export async function decideApproval(
     return (await countFailure(tx, operation, approver, at)) === 'FAILED' ? 'OPERATION_FAILED' : 'APPROVAL_REFUSED'
   await end(tx, operation, approver, { to: 'APPROVED', statusReason: null, additionalData: approval.additionalData, at })
   return undefined
+}
+
+/** How the flags of the approver's activation forbid this approval, however it comes; undefined when they do not. */
+export async function findFlagRefusal(
+  tx: Tx,
+  { activationId }: Pick<Approver, 'activationId'>,
+  { activationFlag }: Pick<OperationRow, 'activationFlag'>,
+): Promise<ErrorCode | undefined> {
+  const flags = await findActivationFlags(tx, activationId)
+  if (UNVERIFIED_FLAGS.some((flag) => flags.includes(flag))) return 'AUTHENTICATION_CODE_INVALID'
+  return activationFlag !== null && !flags.includes(activationFlag) ? 'ACTIVATION_FLAG_MISSING' : undefined
 }
 
 /** Counts a wrong code against the operation it names, if that is the approver's own; OPERATION_FAILED when it was the last attempt. */

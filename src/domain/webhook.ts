@@ -67,10 +67,18 @@ export async function createWebhook(
   return { webhookId, secret: formatSecret(secret) }
 }
 
-/** Changes a webhook; what waits for it is tried at once. Throws as createWebhook. */
+/**
+ * Changes a webhook; what waits for it is tried at once. Throws as createWebhook, and REQUEST_INVALID when credentials would be kept for
+ * another server.
+ */
 export async function changeWebhook(parts: WebhookParts, webhookId: string, target: WebhookTarget): Promise<void> {
-  const { kind } = await readWebhook(parts, webhookId)
+  const { kind, url, basicCredentials } = await readWebhook(parts, webhookId)
   checkTarget(parts, kind, target)
+  if (target.basic === undefined && basicCredentials !== null && new URL(url).origin !== new URL(target.url).origin) {
+    // Whoever may change the address must not send a password there that nobody can read back.
+    const violations = [{ fieldName: 'basic', hint: 'must be given again, or be null, for another server' }]
+    throw new PawlError('REQUEST_INVALID', { detail: 'credentials of another server', violations })
+  }
   const isChanged = await updateWebhook(parts.db, webhookId, {
     name: target.name,
     url: target.url,
@@ -110,7 +118,7 @@ export async function removeDeliveries({ db }: Pick<WebhookParts, 'db'>, webhook
   while ((await deleteDeliveriesOf(db, webhookId, BATCH_ROWS)) === BATCH_ROWS);
 }
 
-/** Lets one delivery, or all dead ones, wait again under their ids; returns how many. */
+/** Lets one delivery, or up to 10,000 dead ones, wait again under their ids; returns how many. */
 export async function replayDeliveries(
   parts: Pick<WebhookParts, 'db'>,
   webhookId: string,
@@ -121,11 +129,14 @@ export async function replayDeliveries(
     if (await replayDelivery(parts.db, webhookId, deliveryId)) return 1
     throw unknown(`delivery ${deliveryId} of webhook ${webhookId}`)
   }
-  for (let replayed = 0; ; ) {
+  let replayed = 0
+  // Not all of any number in one transaction: whoever gets the maximum asks again.
+  for (let batch = 0; batch < REPLAY_BATCHES_MAX; batch += 1) {
     const count = await replayDeadDeliveries(parts.db, webhookId, BATCH_ROWS)
     replayed += count
-    if (count < BATCH_ROWS) return replayed
+    if (count < BATCH_ROWS) break
   }
+  return replayed
 }
 
 /** A webhook that must exist, else ADMINISTRATION_REFUSED. */
@@ -174,3 +185,4 @@ const unknown = (what: string): PawlError => refuse(`no ${what}`)
 
 const SECRET_BYTES = 32
 const BATCH_ROWS = 1_000
+const REPLAY_BATCHES_MAX = 10

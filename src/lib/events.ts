@@ -40,6 +40,8 @@ export const createEvents = (log: Log) => ({
     log.error(fields, 'request failed'),
   databaseConnectionLost: (fields: { err: unknown }) => log.warn(fields, 'an idle database connection broke'),
   /** Of one batch; `reason` is the first one's and has the status or the host, never the path of the receiver. */
+  webhookDeliveriesLost: (fields: { count: number }) =>
+    log.error(fields, 'webhook deliveries waited longer than the retention and were given up'),
   webhookAttemptsFailed: (fields: { webhookId: string; failed: number; reason: string }) =>
     log.info(fields, 'webhook attempts failed'),
   webhookDeliveryDead: (fields: { webhookId: string; deliveryId: string; reason: string }) =>

@@ -88,6 +88,8 @@ export async function sendOutbound(outbound: OutboundRequest): Promise<OutboundA
       incoming.on('error', fail)
     })
     outgoing.on('error', fail)
+    // An answer that is none, such as a switch of protocols, ends the connection without an error.
+    outgoing.on('close', () => fail('closed'))
     outgoing.end(outbound.body)
   })
 }

@@ -212,6 +212,7 @@ export interface OfflineOtp {
   readonly nonceBase64: string
   /** Digits of a component, 4 to 8. */
   readonly componentLength: number
+  /** By the bank and, in v4, by the activation, whose keys alone do not tell that biometry is off (v4 §11.1). */
   readonly isBiometryAllowed: boolean
   /** Candidates of the proximity check; undefined without it. An empty list matches nothing. */
   readonly totps: readonly string[] | undefined
@@ -240,11 +241,16 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
   parseEnvelope(context: EnvelopeContext, json: unknown): Envelope<Keys> | undefined
   /** The key that opens envelopes, as it was stored; throws when it is none, because such bytes come from our own storage only. */
   readonly importEnvelopeKey: (stored: Uint8Array) => KeyObject
+  /** Private keys of an activation as they were stored; throws when they are none, for the same reason. */
+  importSigningKeys(algorithm: Algorithm, stored: Uint8Array): SigningKeys
   /** What a code may cover, in the order to try: the body, or the query, decoded, sorted and encoded again (v3 §10.4, v4 §7.1). */
   readonly coveredBodies: (request: CoveredRequest) => readonly Uint8Array[]
   /** The bytes a code covers, up to and including the application secret (v3 §10.1, v4 §7.1). */
   readonly signedData: (request: SignedRequest) => Uint8Array
-  /** Tries `lookAhead` counter values; undefined when none matches or the code has the wrong form (v3 §9.1, v4 §7.4). */
+  /**
+   * Tries `lookAhead` counter values; undefined when none matches or the code has the wrong form (v3 §9.1, v4 §7.4). Whether
+   * biometry is on for the activation is asked before (v4 §7.4, step 5).
+   */
   verifyAuthenticationCode(
     keys: Keys,
     ctrData: Uint8Array,
@@ -263,7 +269,7 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
   /** The text of the QR code for one activation, which proves itself by a key of that activation (v3 §15.1, v4 §11.2). */
   createPersonalizedPayload(
     payload: PersonalizedPayload,
-    own: { readonly keys: Keys; readonly serverPrivateKey: KeyObject },
+    own: { readonly keys: Keys; readonly openServerKeys: () => SigningKeys },
   ): string
   /** Tries every candidate TOTP, counter value and allowed factor combination: one attempt (v3 §15.2, v4 §11.1). */
   verifyOfflineOtp(keys: Keys, ctrData: Uint8Array, otp: OfflineOtp, lookAhead: number): OfflineMatch | undefined

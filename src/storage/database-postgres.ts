@@ -5,6 +5,8 @@ import pg from 'pg'
 export interface PostgresOptions {
   readonly poolSize: number
   readonly onConnectionError?: (error: Error) => void
+  /** True for migrations: building an index over a large table takes longer than any request may. */
+  readonly isPatient?: boolean
 }
 
 /** A pool for `databaseUrl`; connections are made when first needed. `location` leaves out user and password. */
@@ -13,9 +15,8 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
     connectionString: databaseUrl,
     max: options.poolSize,
     connectionTimeoutMillis: 5_000,
-    statement_timeout: 10_000,
-    // For a network that swallows packets: the server's own limit is not heard then.
-    query_timeout: 12_000,
+    // For a network that swallows packets there is a limit of our own: that of the server is not heard then.
+    ...(options.isPatient !== true && { statement_timeout: 10_000, query_timeout: 12_000 }),
     idle_in_transaction_session_timeout: 30_000,
     application_name: 'pawl',
     Client: PreparingClient,

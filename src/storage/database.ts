@@ -26,17 +26,27 @@ export interface Database {
   readonly kind: 'embedded' | 'postgresql'
   /** For people: where the data lies, without credentials. */
   readonly location: string
+  /** A connection whose statements take as long as they need; absent where all of them may. */
+  readonly openPatient?: () => Pick<Database, 'db' | 'close'>
   readonly close: () => Promise<void>
 }
 
 /** Opens the database; nothing is migrated yet. Throws StartError when the directory is in use by another process. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  if (options.databaseUrl !== undefined) {
-    const { pool, location } = connectPostgres(options.databaseUrl, options)
+  const { databaseUrl } = options
+  if (databaseUrl !== undefined) {
+    const { pool, location } = connectPostgres(databaseUrl, options)
     const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) })
-    return { db, kind: 'postgresql', location, close: () => db.destroy() }
+    const openPatient = () => openPatientPostgres(databaseUrl)
+    return { db, kind: 'postgresql', location, openPatient, close: () => db.destroy() }
   }
   return fromEmbedded(await openEmbedded(options.dataDir), options.dataDir)
+}
+
+function openPatientPostgres(databaseUrl: string): Pick<Database, 'db' | 'close'> {
+  const { pool } = connectPostgres(databaseUrl, { poolSize: 2, isPatient: true })
+  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) })
+  return { db, close: () => db.destroy() }
 }
 
 /** An embedded database that is gone when it is closed; `template` is the dump of an empty one. */

@@ -1,5 +1,6 @@
 // The table idempotency_key: a creation that is sent again gives the operation of the first time (cloud §6.1).
 import { sql } from 'kysely'
+import { PawlError } from '../lib/errors.ts'
 import type { Db, Tx } from './database.ts'
 
 export interface IdempotencyKey {
@@ -26,21 +27,26 @@ export async function takeIdempotencyKey(
   at: Date,
   expiresAt: Date,
 ): Promise<KnownKey | undefined> {
-  await tx
-    .deleteFrom('idempotency_key')
-    .where('username', '=', username)
-    .where('idempotency_key', '=', key)
-    .where('expires_at', '<=', at)
-    .execute()
   const values = { username, idempotency_key: key, body_hash: bodyHash, operation_id: operationId, expires_at: expiresAt }
-  const taken = await tx
-    .insertInto('idempotency_key')
-    .values(values)
-    .onConflict((conflict) => conflict.columns(['username', 'idempotency_key']).doNothing())
-    .returning('operation_id')
-    .executeTakeFirst()
-  if (taken !== undefined) return undefined
-  return findIdempotencyKey(tx, username, key)
+  for (let attempt = 0; attempt < 2; attempt += 1) {
+    await tx
+      .deleteFrom('idempotency_key')
+      .where('username', '=', username)
+      .where('idempotency_key', '=', key)
+      .where('expires_at', '<=', at)
+      .execute()
+    const taken = await tx
+      .insertInto('idempotency_key')
+      .values(values)
+      .onConflict((conflict) => conflict.columns(['username', 'idempotency_key']).doNothing())
+      .returning('operation_id')
+      .executeTakeFirst()
+    if (taken !== undefined) return undefined
+    // Gone again when its time ran out between the two statements.
+    const known = await findIdempotencyKey(tx, username, key)
+    if (known !== undefined) return known
+  }
+  throw new PawlError('UNAVAILABLE', { detail: 'an idempotency key comes and goes', retryAfterSeconds: 1 })
 }
 
 /** What a key stands for. */

@@ -188,15 +188,13 @@ export async function deleteDeliveriesOf(db: Db, webhookId: string, limit: numbe
   return rows.length
 }
 
-/** Deletes up to `limit` deliveries made before `before`, all but those that an enabled webhook still tries. */
-export async function deleteOldDeliveries(db: Db, before: Date, limit: number): Promise<number> {
-  const { rows } = await sql`
+/** Deletes up to `limit` deliveries made before `before`, whatever has become of them; `waiting` of them were still to be tried. */
+export async function deleteOldDeliveries(db: Db, before: Date, limit: number): Promise<{ deleted: number; waiting: number }> {
+  const { rows } = await sql<{ status: DeliveryStatus }>`
     delete from webhook_delivery where sequence in (
-      select d.sequence from webhook_delivery d where d.created_at <= ${before} and (
-        d.status <> 'WAITING' or not exists (select from webhook w where w.webhook_id = d.webhook_id and w.is_enabled)
-      ) order by d.created_at limit ${limit} for update of d skip locked
-    ) returning sequence`.execute(db)
-  return rows.length
+      select sequence from webhook_delivery where created_at <= ${before} order by created_at limit ${limit} for update skip locked
+    ) returning status`.execute(db)
+  return { deleted: rows.length, waiting: rows.filter(({ status }) => status === 'WAITING').length }
 }
 
 const isFree = (table: string, at: Date): RawBuilder<boolean> => {

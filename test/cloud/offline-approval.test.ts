@@ -186,6 +186,18 @@ describe('a right password', () => {
     expectOk(await typeOtp(other.qr, other.phone.computeOtp(other.qr)))
   })
 
+  test('approves nothing where the flags of the activation forbid it, and is not counted', async () => {
+    const template = await world.template({ activationFlag: 'VIP' })
+    const { holder, phone, operation, qr } = await scanned({ template })
+    for (const flags of ['', 'VIPS', 'VIP,VERIFICATION_PENDING', 'VERIFICATION_IN_PROGRESS,VIP']) {
+      await world.setFlags(holder, flags)
+      expectError(await typeOtp(qr, phone.computeOtp(qr)), 400, 'ERROR_OTP_INVALID')
+      expect(await world.counts(holder, operation.id)).toMatchObject({ failedAttempts: 0, failureCount: 0, status: 'PENDING' })
+    }
+    await world.setFlags(holder, 'OTHER,VIP')
+    expectOk(await typeOtp(qr, phone.computeOtp(qr)))
+  })
+
   test('is good once', async () => {
     const { holder, phone, operation, qr } = await scanned()
     const otp = phone.computeOtp(qr)

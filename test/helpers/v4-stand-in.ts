@@ -66,10 +66,8 @@ export async function startStandIn(algorithm: AlgorithmV4) {
       masterPublicKeys: { 'P-384': ecdsa, ...(mldsa && { [mlDsaName]: mldsa }) },
     }),
     createPayload: (data: string, nonceBase64: string, totp?: string) => {
-      const keys = keysOf(memory)
-      const serverPrivateKey = memory.serverKeys?.ecdsa
-      if (!serverPrivateKey) throw new Error('no activation')
-      return v4.createPersonalizedPayload({ data, nonceBase64, ...(totp !== undefined && { totp }) }, { keys, serverPrivateKey })
+      const own = { keys: keysOf(memory), openServerKeys: () => memory.serverKeys ?? master.privateKeys }
+      return v4.createPersonalizedPayload({ data, nonceBase64, ...(totp !== undefined && { totp }) }, own)
     },
     createMasterPayload: (data: string, nonceBase64: string) =>
       createOfflinePayload({ data, nonceBase64 }, master.privateKeys.ecdsa),

@@ -30,19 +30,22 @@ describe.each([DATABASE_KIND])('killed on %s', (kind) => {
       let server = await start(installation)
       const { bank } = await openApplication(server.url, ADMIN, APPLICATION)
       const phones = await activatePhones(createBank(server.url, ADMIN), bank, APPLICATION, PHONES)
+      let lostInAll = 0
       for (let round = 0; round < KILLS; round++) {
         const file = join(installation.directory, `record-${round}`)
         const registrations = registerUsers(bank.as(bank.credential, server.url))
         const { refused, lost } = await loadAndKill(server, phones, file)
         const registered = await registrations
         expect(refused).toEqual([])
-        expect(lost, 'requests that were under way').toBeGreaterThan(0)
+        lostInAll += lost
         server = await start(installation)
         await expectNothingForgotten(server.url, phones)
         await expectAllRefused(server.url, file)
         await expectRegistered(bank.as(bank.credential, server.url), registered)
         await expectUsable(bank.as(bank.credential, server.url), phones)
       }
+      // Answers that came together may leave nothing under way at one of the kills.
+      expect(lostInAll, 'requests that were under way').toBeGreaterThan(0)
     },
     FILE_TIMEOUT_MS,
   )

@@ -1,8 +1,9 @@
 // Two processes on one PostgreSQL database decide as one would (README, decisions 1 to 3), and one is replaced while the other serves.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { serverUrl } from '../helpers/app.ts'
-import { createBank } from '../helpers/bank.ts'
+import { type Bank, createBank } from '../helpers/bank.ts'
 import { readCounters, STATE } from '../helpers/expectations.ts'
 import { member } from '../helpers/http.ts'
 import { PHONE_VERSIONS } from '../helpers/phone-crypto.ts'
@@ -10,7 +11,7 @@ import type { Environment, Installation, PawlProcess } from '../helpers/process.
 import { ADMIN_PASSWORD, createInstallation, endEverything, startPawl } from '../helpers/process.ts'
 import { describeRaces } from '../helpers/races.ts'
 import type { VirtualPhone } from '../helpers/virtual-phone.ts'
-import type { World } from '../helpers/world.ts'
+import type { Bound, World } from '../helpers/world.ts'
 import { expectOk, openWorld } from '../helpers/world.ts'
 
 const ADMIN: Environment = { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
@@ -83,6 +84,24 @@ describe.skipIf(serverUrl() === undefined)(title, () => {
     })
   })
 
+  describe('200 operations that are approved, canceled, failed and expired at once', () => {
+    afterAll(endEverything)
+
+    test('have one winner each, and the audit chain verifies', async () => {
+      const world = await openSharedWorld(await startTwo({ ...ADMIN, PAWL_MOBILE_READS_PER_MINUTE: '1000' }))
+      expectOk(await world.bank.call('POST', '/admin/templates', ONE_SECOND))
+      const bound = await Promise.all(Array.from({ length: 20 }, () => world.activePhone('3.3')))
+      const ended = (await Promise.all(bound.map((one, i) => raceOperations(world, one, 10, i)))).flat()
+      expect(ended).toHaveLength(200)
+      expect(new Set(ended).size, 'different winners').toBeGreaterThan(1)
+      const second = world.bank.as(world.bank.credential, world.urls[1])
+      // The sealer comes round every few seconds.
+      await expect
+        .poll(async () => (await second.call('GET', '/admin/audit/verification')).json, { timeout: 30_000, interval: 500 })
+        .toMatchObject({ isIntact: true, chains: [{ unsealed: 0 }, { unsealed: 0 }] })
+    }, 180_000)
+  })
+
   describe('a rolling restart', () => {
     afterAll(endEverything)
 
@@ -103,6 +122,41 @@ describe.skipIf(serverUrl() === undefined)(title, () => {
     })
   })
 })
+
+const ONE_SECOND = {
+  templateName: 'one-second',
+  operationType: 'login',
+  dataTemplate: 'A2',
+  signatureType: ['possession_knowledge'],
+  maxFailureCount: 1,
+  expiration: 1,
+  texts: { en: { title: 'Login', message: 'Confirm', attributes: [] } },
+}
+
+/** Lets everybody at one operation after the other, near its end; their statuses, each claimed by exactly its winner. */
+async function raceOperations(world: World, { phone, userId }: Bound, rounds: number, offset: number): Promise<string[]> {
+  const banks = world.urls.map((url) => world.bank.as(world.bank.credential, url))
+  const [first = world.bank, second = world.bank] = offset % 2 === 0 ? banks : banks.toReversed()
+  const statuses: string[] = []
+  for (let round = 0; round < rounds; round++) {
+    const created = expectOk(await first.createOperation({ userId, template: 'one-second' })).json
+    const id = String(member(created, 'operationId'))
+    // Right data in every second round; wrong data fails the operation with a right code.
+    const request = phone.prepareAuthorize({ id, data: (round + offset) % 2 === 0 ? 'A2' : 'A1' })
+    const start = [0, 400, 990, 1_000][(round + offset) % 4] ?? 0
+    await sleep(Math.max(0, Number(member(created, 'timestampCreated')) + start - Date.now()))
+    const [approval, cancel] = await Promise.all([phone.send(request, second.url), first.cancelOperation(id)])
+    await expect.poll(async () => statusOf(second, id), { timeout: 10_000, interval: 100 }).not.toBe('PENDING')
+    const status = await statusOf(first, id)
+    expect(approval.status === 200, `${status}, approval ${approval.text}`).toBe(status === 'APPROVED')
+    expect(cancel.status === 200, `${status}, cancel ${cancel.text}`).toBe(status === 'CANCELED')
+    expect(await statusOf(second, id)).toBe(status)
+    statuses.push(status)
+  }
+  return statuses
+}
+
+const statusOf = async (bank: Bank, id: string): Promise<string> => String(member((await bank.readOperation(id)).json, 'status'))
 
 interface Two {
   readonly installation: Installation

@@ -276,7 +276,7 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
   },
   idempotencyKeys: {
     takeIdempotencyKey: (_db, tx) =>
-      idempotencyKeys.takeIdempotencyKey(tx, { username: 'n', key: 'k', bodyHash: bytes }, 'o', at, at),
+      idempotencyKeys.takeIdempotencyKey(tx, { username: 'n', key: 'k', bodyHash: bytes }, 'o', at, at).catch(ignoreNoRow),
     findIdempotencyKey: (db) => idempotencyKeys.findIdempotencyKey(db, 'n', 'k'),
     deleteExpiredIdempotencyKeys: (db) => idempotencyKeys.deleteExpiredIdempotencyKeys(db, at, 500),
   },

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { runCertificateWatch } from '../../src/domain/certificate-watch.ts'
+import { parsePem, toPem } from '../../src/lib/pem.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'
 import { createCertificate, startTlsServer, type TestCertificate, type TlsServer } from '../helpers/certificates.ts'
@@ -19,6 +20,14 @@ import { expectOk } from '../helpers/world.ts'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const run = promisify(execFile)
 const DAY_SECONDS = 86_400
+
+/** The certificate with a notAfter that is no time. */
+function withoutEnd(pem: string): Uint8Array {
+  const der = Buffer.from(parsePem(pem) ?? [])
+  const utcTime = Buffer.from([0x17, 0x0d])
+  der.write('XXXXXXXXXXXXZ', der.indexOf(utcTime, der.indexOf(utcTime) + 2) + 2, 'latin1')
+  return der
+}
 
 let server: TestServer
 let bank: Bank
@@ -188,6 +197,7 @@ describe('a certificate in PEM', () => {
       local.privateKeyPem,
       local.pem.replace('MI', 'MJ'),
       '-----BEGIN CERTIFICATE----------END CERTIFICATE-----',
+      toPem(withoutEnd(local.pem)),
     ]
     for (const pem of [...wrong, local.pem.slice(0, -40), local.pem.replaceAll('CERTIFICATE', 'X509 CERTIFICATE')]) {
       expectRefused(await post('pem', { domain: 'localhost', pem }), 'pem')

@@ -70,6 +70,38 @@ describe('a webhook', () => {
     expect(server.log()).not.toContain(basic.password)
   })
 
+  test('keeps its credentials on another path, and takes them to no other server', async () => {
+    const id = await createId({ basic: { username: 'pawl', password: 'password of the receiver' } })
+    const change = (url: string, more = {}) => bank.call('PUT', `/admin/webhooks/${id}`, { name: 'core', url, ...more })
+    expect(expectOk(await change('https://bank.example/other')).json).toHaveProperty('basicUsername', 'pawl')
+    for (const url of [
+      'https://elsewhere.example/hook',
+      'https://bank.example:8443/other',
+      'https://bank.example.evil.example/',
+    ]) {
+      const reply = await change(url)
+      expectError(reply, 400, 'ERROR_REQUEST')
+      expect(member(reply.json, 'responseObject', 'violations')).toEqual([expect.objectContaining({ fieldName: 'basic' })])
+    }
+    const basic = { username: 'other', password: 'password of the other' }
+    expect(expectOk(await change('https://elsewhere.example/hook', { basic })).json).toHaveProperty('basicUsername', 'other')
+    expect(expectOk(await change('https://bank.example/hook', { basic: null })).json).not.toHaveProperty('basicUsername')
+    expectOk(await change('https://elsewhere.example/hook'))
+    expectOk(await bank.call('DELETE', `/admin/webhooks/${id}`))
+  })
+
+  test('is shown without the query of its URL to who may only read', async () => {
+    const id = await createId({ url: 'https://bank.example/hook?token=of-the-receiver' })
+    const user = { username: 'the-reader', role: 'read-only' }
+    const password = String(member(expectOk(await bank.call('POST', '/admin/users', user)).json, 'password'))
+    const reader = bank.as(`${user.username}:${password}`)
+    for (const path of ['/admin/webhooks', `/admin/webhooks/${id}`]) {
+      expect(expectOk(await bank.call('GET', path)).text).toContain('"https://bank.example/hook?token=of-the-receiver"')
+      expect(expectOk(await reader.call('GET', path)).text).toContain('"https://bank.example/hook"')
+    }
+    expectOk(await bank.call('DELETE', `/admin/webhooks/${id}`))
+  })
+
   test('keeps its previous secret for as long as the rotation says', async () => {
     const id = await createId()
     const rotate = (more: unknown) => bank.call('POST', `/admin/webhooks/${id}/secret`, more)

@@ -12,6 +12,7 @@ import {
   deriveActivationKeys,
   encryptVaultKey,
   importEnvelopeKey,
+  importSigningKeys,
 } from './key-schedule.ts'
 import { encryptStatusBlob } from './status-blob.ts'
 import { createPersonalizedPayload, verifyOfflineOtp } from './offline.ts'
@@ -40,6 +41,7 @@ export const v3: ProtocolV3 = {
   parseEncryptionHeader,
   parseEnvelope,
   importEnvelopeKey,
+  importSigningKeys,
   coveredBodies,
   signedData: composeSignedData,
   verifyAuthenticationCode,

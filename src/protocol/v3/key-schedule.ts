@@ -6,7 +6,7 @@ import { sha256 } from '../../crypto/hash.ts'
 import { hmac, importHmacKey } from '../../crypto/hmac.ts'
 import { generateKeyPair, importPrivateKey, publicKeyFromPoint } from '../../crypto/key.ts'
 import { concat, u32 } from '../../lib/bytes.ts'
-import type { DecoyKeys } from '../protocol.ts'
+import type { Algorithm, DecoyKeys, SigningKeys } from '../protocol.ts'
 
 /** Keys of one activation (v3 §3.2). */
 export interface ActivationKeys {
@@ -49,6 +49,9 @@ export const createDecoyKeys = (randomBytes: (length: number) => Uint8Array): De
 
 /** A temporary private key as it was stored, PKCS#8. */
 export const importEnvelopeKey = (stored: Uint8Array): KeyObject => importPrivateKey(stored)
+
+/** KEY_SERVER_PRIVATE as it was stored, PKCS#8. */
+export const importSigningKeys = (_algorithm: Algorithm, stored: Uint8Array): SigningKeys => ({ ecdsa: importPrivateKey(stored) })
 
 /**
  * AES-CBC(KEY_TRANSPORT, zero IV, KEY_ENCRYPTION_VAULT), 32 bytes (v3 §12). The IV is fixed because KEY_TRANSPORT encrypts

@@ -3,7 +3,7 @@ import type { KeyObject } from 'node:crypto'
 import { ecdsaSign } from '../../crypto/ecdsa.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
-import type { Factors, OfflineMatch, OfflineOtp, PersonalizedPayload } from '../protocol.ts'
+import type { Factors, OfflineMatch, OfflineOtp, PersonalizedPayload, SigningKeys } from '../protocol.ts'
 import { composeBaseString, computeComponents, findCounter, selectFactorKeys, toDecimalCode } from './authentication-code.ts'
 import type { ActivationKeys } from './key-schedule.ts'
 
@@ -24,8 +24,8 @@ export function createOfflinePayload(payload: OfflinePayload, signingKey: KeyObj
 /** The payload for one activation, signed with KEY_SERVER_PRIVATE (v3 §15.1). */
 export const createPersonalizedPayload = (
   payload: PersonalizedPayload,
-  { serverPrivateKey }: { readonly serverPrivateKey: KeyObject },
-): string => createOfflinePayload({ ...payload, signer: 'PERSONALIZED' }, serverPrivateKey)
+  { openServerKeys }: { readonly openServerKeys: () => SigningKeys },
+): string => createOfflinePayload({ ...payload, signer: 'PERSONALIZED' }, openServerKeys().ecdsa)
 
 /** What the signature of a payload covers: everything up to and including the key indicator (v3 §15.1). */
 export const composeOfflineSignedText = ({ data, totp: password, nonceBase64, signer }: OfflinePayload): string =>

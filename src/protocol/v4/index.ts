@@ -6,7 +6,7 @@ import { parseEnvelope } from './envelope.ts'
 import { addBiometryKey, removeBiometryKeys, replaceKnowledgeKey } from './factor-keys.ts'
 import { parseAuthorizationHeader, parseEncryptionHeader, parseTokenHeader } from './header.ts'
 import { exchangeKeys } from './key-exchange.ts'
-import { parsePublicKeys } from './key-pairs.ts'
+import { importSigningKeys, parsePublicKeys } from './key-pairs.ts'
 import { type ActivationKeys, createDecoyKeys, deriveActivationKeys, deriveVaultKey, importEnvelopeKey } from './key-schedule.ts'
 import { createPersonalizedPayload, verifyOfflineOtp } from './offline.ts'
 import { encapsulateSharedSecret, parseSharedSecretRequest } from './shared-secret.ts'
@@ -44,6 +44,7 @@ export const v4: ProtocolV4 = {
   parseEncryptionHeader,
   parseEnvelope,
   importEnvelopeKey,
+  importSigningKeys,
   coveredBodies,
   signedData: composeSignedData,
   verifyAuthenticationCode,

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { addVersion, readSdkConfiguration } from '../../../domain/application.ts'
 import { serializeCustomObject } from '../../../domain/custom-object.ts'
 import { listV4Algorithms, V4_ALGORITHMS } from '../../../domain/master-keys.ts'
-import { ObjectResponse, ok, withExample } from '../../../http/types.ts'
+import { AnyMembers, ObjectResponse, ok, withExample } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import {
   type ApplicationRow,
@@ -38,7 +38,7 @@ const Application = Type.Object({
   roles: Type.Array(Type.String({ examples: ['retail'] })),
 })
 const Version = Type.Object({ name: Type.String(), appKey: Type.String(), isSupported: Type.Boolean() })
-const CustomObject = Type.Record(Type.String(), Type.Unknown())
+const CustomObject = AnyMembers
 const Detail = Type.Composite([
   Application,
   Type.Object({ customObject: Type.Optional(CustomObject), versions: Type.Array(Version) }),

@@ -1,7 +1,7 @@
 // /admin/applications/{id}/claims/{userId}: what phones are told about their user, beyond the contract (v3 §13, cloud §10).
 import { Type } from '@sinclair/typebox'
 import { readStoredClaims, writeClaims } from '../../../domain/user-info.ts'
-import { Ok } from '../../../http/types.ts'
+import { AnyMembers, Ok } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { deleteUserClaims } from '../../../storage/user-claims.ts'
 import { type Audited, cloudEndpoint } from '../endpoint.ts'
@@ -10,7 +10,7 @@ import { requireApplication } from './require-application.ts'
 
 const path = '/admin/applications/:id/claims/:userId'
 const OfUser = Type.Object({ id: Identifier, userId: UserId })
-const Claims = Type.Record(Type.String(), Type.Unknown())
+const Claims = AnyMembers
 
 const audited: Audited<unknown, unknown, { readonly id: string; readonly userId: string }, unknown> = {
   target: ({ params: { id, userId } }) => `claims about ${userId} in ${id}`,

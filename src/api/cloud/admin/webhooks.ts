@@ -9,6 +9,7 @@ import {
   rotateWebhookSecret,
   type WebhookParts,
 } from '../../../domain/webhook.ts'
+import type { Caller } from '../../../domain/credential.ts'
 import { Ok } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import type { WebhookKind } from '../../../storage/schema.ts'
@@ -72,8 +73,9 @@ export const webhooksList = cloudEndpoint({
   errors: [],
   roles: ['admin', 'read-only'],
   response: Type.Object({ webhooks: Type.Array(Webhook) }),
-  async handle({ parts }) {
-    return { webhooks: (await listWebhooks(parts.db, null)).map((row) => toWebhook(parts, row)) }
+  async handle({ parts, caller }) {
+    const webhooks = (await listWebhooks(parts.db, null)).map((row) => toWebhook(parts, row))
+    return { webhooks: webhooks.map((webhook) => showTo(caller, webhook)) }
   },
 })
 
@@ -86,7 +88,7 @@ export const webhookDetail = cloudEndpoint({
   params: OfWebhook,
   response: Webhook,
   invalidAs: 'ADMINISTRATION_REFUSED',
-  handle: ({ params: { id }, parts }) => readDetail(parts, id),
+  handle: async ({ params: { id }, parts, caller }) => showTo(caller, await readDetail(parts, id)),
 })
 
 export const webhookCreate = cloudEndpoint({
@@ -115,7 +117,7 @@ export const webhookChange = cloudEndpoint({
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfWebhook,
-  /** Without `basic` the credentials stay, which nobody can read back; null removes them. */
+  /** Without `basic` the credentials stay, which nobody can read back, as long as the server is the same; null removes them. */
   body: Type.Object({ ...target, basic: Type.Optional(Type.Union([Basic, Type.Null()])) }),
   response: Webhook,
   async handle({ params: { id }, body: { name, url, attributes = [], basic, isEnabled = true }, parts }) {
@@ -164,19 +166,27 @@ async function viewWebhook(parts: WebhookParts, id: string) {
   const row = await findWebhook(parts.db, id)
   if (row === undefined) return undefined
   const { webhookId, applicationId, name, kind, url, attributes, isEnabled, previousSecretExpiresAt } = row
-  const { origin, pathname } = new URL(url)
   const basicUsername = openBasic(parts, row)?.split(':')[0]
   return {
     id: webhookId,
     application: applicationId,
     name,
     kind,
-    url: `${origin}${pathname}`,
+    url: withoutQuery(url),
     basicUsername,
     isEnabled,
     attributes: attributes.split(',').filter(Boolean),
     previousSecretExpiresAt,
   }
+}
+
+/** Who may only read is not shown a secret of the receiver either. */
+const showTo = <W extends { url: string }>({ role }: Caller, webhook: W): W =>
+  role === 'read-only' ? { ...webhook, url: withoutQuery(webhook.url) } : webhook
+
+function withoutQuery(url: string): string {
+  const { origin, pathname } = new URL(url)
+  return `${origin}${pathname}`
 }
 
 async function readDetail(parts: WebhookParts, id: string) {

@@ -4,7 +4,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { type DeviceDescription, type ExchangedKeys, exchangeKeys, type KeyAgreement } from '../../../domain/activation.ts'
 import { activateDirectly, recogniseUser } from '../../../domain/direct-activation.ts'
 import { readUserInfoOfNew } from '../../../domain/user-info.ts'
-import { Absent, Text } from '../../../http/types.ts'
+import { Absent, AnyMembers, Text } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { findRequestParties } from '../../../storage/activations.ts'
 import type { DeviceParts } from '../parts.ts'
@@ -13,7 +13,7 @@ export const Layer1Request = Type.Object({
   // RECOVERY and anything else is no type of this server.
   type: Type.Union([Type.Literal('CODE'), Type.Literal('DIRECT'), Type.Literal('CUSTOM')]),
   identityAttributes: Type.Record(Type.String(), Type.String(), { minProperties: 1 }),
-  customAttributes: Absent(Type.Record(Type.String(), Type.Unknown())),
+  customAttributes: Absent(AnyMembers),
   activationData: Type.Object({}),
 })
 
@@ -29,10 +29,10 @@ export const DeviceMembers = {
 const Device = Type.Object(DeviceMembers)
 
 export const Layer1Response = Type.Object({
-  activationData: Type.Record(Type.String(), Type.Unknown()),
-  customAttributes: Type.Record(Type.String(), Type.Unknown()),
+  activationData: AnyMembers,
+  customAttributes: AnyMembers,
   /** When there are claims. */
-  userInfo: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  userInfo: Type.Optional(AnyMembers),
 })
 
 /** The application of a request's key. Throws REQUEST_INVALID for a request without code, ACTIVATION_FAILED when the version is gone. */

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { activationKeysOf, ctrDataOf } from '../../../channel/secrets.ts'
 import { readCustomObject } from '../../../domain/custom-object.ts'
 import { isExpired } from '../../../domain/registration.ts'
-import { Absent, NotBlank, ObjectRequest, ObjectResponse, ok } from '../../../http/types.ts'
+import { Absent, AnyMembers, NotBlank, ObjectRequest, ObjectResponse, ok } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { type ActivationRow, findActivation } from '../../../storage/activations.ts'
@@ -21,7 +21,7 @@ export const activationStatusV3 = deviceEndpoint({
       activationId: Type.String(),
       encryptedStatusBlob: Type.String(),
       nonce: Type.Optional(Type.String()),
-      customObject: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+      customObject: Type.Optional(AnyMembers),
     }),
   ),
   async handle({ request, parts }) {

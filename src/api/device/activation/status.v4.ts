@@ -4,6 +4,7 @@ import { activationKeysOf, ctrDataOf } from '../../../channel/secrets.ts'
 import { readCustomObject } from '../../../domain/custom-object.ts'
 import { findAllowedAlgorithms } from '../../../domain/master-keys.ts'
 import { isExpired } from '../../../domain/registration.ts'
+import { AnyMembers } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import type { ActivationRow } from '../../../storage/activations.ts'
@@ -21,7 +22,7 @@ export const activationStatusV4 = deviceEndpoint({
   request: Type.Object({}),
   response: Type.Object({
     activationStatus: Type.String(),
-    customObject: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    customObject: Type.Optional(AnyMembers),
     timestampBlockExpire: Type.Optional(Type.Null({ description: 'only with `X-Svc-*` headers' })),
   }),
   async handle({ activation, dialect, parts }) {

@@ -1,5 +1,6 @@
 // An operation as the phone shows it (mobile-token §3).
 import { type Static, Type } from '@sinclair/typebox'
+import { AnyMembers } from '../../../http/types.ts'
 import { statusAt } from '../../../domain/operation.ts'
 import { renderOperationForm } from '../../../domain/operation-form.ts'
 import { chooseTexts, type TemplateTexts } from '../../../domain/template.ts'
@@ -21,12 +22,12 @@ export const OperationObject = Type.Object({
   formData: Type.Object({
     title: Type.String(),
     message: Type.String(),
-    attributes: Type.Array(Type.Record(Type.String(), Type.Unknown())),
+    attributes: Type.Array(AnyMembers),
     resultTexts: Type.Optional(
       Type.Partial(Type.Object({ success: Type.String(), failure: Type.String(), reject: Type.String() })),
     ),
   }),
-  ui: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  ui: Type.Optional(AnyMembers),
 })
 
 /** Values of OperationObject, in the language of the phone, with the status at `now` (ms). */

@@ -1,0 +1,109 @@
+// Migrations of a database that holds rows of every table of the first one, without rights beyond those of its owner.
+import { randomUUID } from 'node:crypto'
+import { type Migration, Migrator } from 'kysely/migration'
+import { sql } from 'kysely'
+import { expect, test } from 'vitest'
+import { migrations } from '../../migrations/index.ts'
+import { type Database, type Db, openDatabase, openInMemory } from '../../src/storage/database.ts'
+import { migrate, migrateDatabase } from '../../src/storage/migrate.ts'
+import { createPostgresDatabase, serverUrl } from '../helpers/app.ts'
+
+const open = (databaseUrl: string): Promise<Database> => openDatabase({ databaseUrl, dataDir: '', poolSize: 2 })
+
+/** As the first release left it. */
+async function prepare(db: Db): Promise<void> {
+  const [first] = Object.entries(migrations)
+  const provider = { getMigrations: async (): Promise<Record<string, Migration>> => Object.fromEntries(first ? [first] : []) }
+  const { error } = await new Migrator({ db, provider }).migrateToLatest()
+  expect(error).toBeUndefined()
+  for (const statement of ROWS) await sql.raw(statement).execute(db)
+}
+
+async function expectMigrated(db: Db): Promise<void> {
+  const { rows } = await sql`
+    select (select count(*)::int from activation where flags = '' and commit_phase = 'ON_COMMIT' and otp_hash is null) as activations,
+      (select count(*)::int from audit_event) as events, (select count(*)::int from credential) as credentials`.execute(db)
+  expect(rows).toEqual([{ activations: 50, events: 30, credentials: 3 }])
+  // The trigger writes as whoever changes the row.
+  await sql`
+    insert into webhook (webhook_id, application_id, name, kind, url, attributes, secret, created_at)
+    values ('w', 'app', 'n', 'ACTIVATION', 'https://bank.example', '', decode('00', 'hex'), now())`.execute(db)
+  await sql`update activation set state = 'REMOVED' where activation_id = 'a3'`.execute(db)
+  const deliveries = await db.selectFrom('webhook_delivery').select('object_id').execute()
+  expect(deliveries).toEqual([{ object_id: 'a3' }])
+}
+
+test('the newest schema is reached from the first one with all that is there', async () => {
+  const database = await openInMemory()
+  await prepare(database.db)
+  expect(await migrateDatabase(database)).toEqual(Object.keys(migrations).slice(1))
+  await expectMigrated(database.db)
+  await database.close()
+})
+
+test.skipIf(serverUrl() === undefined)('and by several processes at once, as the owner of the database alone', async () => {
+  const { databaseUrl, drop } = await createPostgresDatabase()
+  const root = await open(databaseUrl)
+  const owner = `pawl_test_${randomUUID().replaceAll('-', '')}`
+  await sql.raw(`create role ${owner} login nosuperuser password 'x'`).execute(root.db)
+  await sql.raw(`alter database ${new URL(databaseUrl).pathname.slice(1)} owner to ${owner}`).execute(root.db)
+  const url = new URL(databaseUrl)
+  url.username = owner
+  url.password = 'x'
+  const databases = await Promise.all(Array.from({ length: 3 }, () => open(url.toString())))
+  const [first] = databases
+  if (first) await prepare(first.db)
+  const done = await Promise.all(databases.map(migrateDatabase))
+  expect(done.flat()).toEqual(Object.keys(migrations).slice(1))
+  if (first) await expectMigrated(first.db)
+  for (const database of databases) await database.close()
+  await root.close()
+  await drop()
+  const server = await open(serverUrl() ?? '')
+  await sql.raw(`drop role ${owner}`).execute(server.db)
+  await server.close()
+})
+
+test.skipIf(serverUrl() === undefined)(
+  'a migration may take longer than a request, but does not wait long for a table',
+  async () => {
+    const { databaseUrl, drop } = await createPostgresDatabase()
+    const database = await open(databaseUrl)
+    const patient = database.openPatient?.()
+    const timeouts = async (db: Db) => (await sql`show statement_timeout`.execute(db)).rows
+    expect(await timeouts(database.db)).toEqual([{ statement_timeout: '10s' }])
+    expect(patient && (await timeouts(patient.db))).toEqual([{ statement_timeout: '0' }])
+    await patient?.close()
+    await prepare(database.db)
+    const holder = await open(databaseUrl)
+    await holder.db.transaction().execute(async (tx) => {
+      await sql`lock table activation in access share mode`.execute(tx)
+      await expect(migrateDatabase(database)).rejects.toThrow('lock timeout')
+    })
+    expect(await migrate(database.db)).toHaveLength(Object.keys(migrations).length - 1)
+    await holder.close()
+    await database.close()
+    await drop()
+  },
+)
+
+const ROWS = [
+  `insert into application values ('app', true, default, now())`,
+  `insert into application_version values ('k', 'app', 'default', '\\x00', true, now())`,
+  `insert into master_key_pair values ('m', 'app', 'EC_P256', '\\x00', '\\x00', now())`,
+  `insert into activation (activation_id, application_id, user_id, state, activation_code_hash, server_public_key, server_private_key,
+      max_failed_attempts, created_at, expires_at)
+    select 'a' || i, 'app', 'u' || i, (array['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'])[1 + i % 5],
+      decode(md5(i::text), 'hex'), '\\x00', '\\x00', 5, now(), now()
+    from generate_series(1, 50) i`,
+  `insert into activation_history (activation_id, from_state, to_state, occurred_at) values ('a1', null, 'CREATED', now())`,
+  `insert into token values ('t', 'a1', 'POSSESSION', '\\x00', now())`,
+  `insert into temporary_key values ('tk', 'k', 'a1', '\\x00', now())`,
+  `insert into unique_value values ('\\x00', now())`,
+  `insert into credential (username, role, application_id, salt, created_at)
+    values ('a', 'admin', null, '\\x00', now()), ('b', 'integration', 'app', '\\x00', now()), ('c', 'internal', null, '\\x00', now())`,
+  `insert into credential_password values ('p', 'a', 'chosen', '\\x00', null, now())`,
+  `insert into wrapped_key values ('x', '\\x00', now())`,
+  `insert into audit_event (application_id, activation_id, event_type, event_data, occurred_at)
+    select case when i % 3 > 0 then 'app' end, 'a1', 't', 'd', now() from generate_series(1, 30) i`,
+]
