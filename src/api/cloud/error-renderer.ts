@@ -50,6 +50,8 @@ export const rendering = {
   VAULT_FAILED: generic,
   PASSWORD_CHANGE_FAILED: generic,
   BIOMETRY_FAILED: generic,
+  STATUS_FAILED: generic,
+  CONFIGURATION_FAILED: generic,
   APPROVAL_REFUSED: generic,
   ACTIVATION_FLAG_MISSING: generic,
   PUSH_REGISTRATION_REFUSED: generic,

@@ -38,6 +38,8 @@ export const rendering = {
   VAULT_FAILED: generic,
   PASSWORD_CHANGE_FAILED: generic,
   BIOMETRY_FAILED: generic,
+  STATUS_FAILED: generic,
+  CONFIGURATION_FAILED: generic,
   REGISTRATION_EXISTS: generic,
   REGISTRATION_NOT_FOUND: generic,
   REGISTRATION_CHANGE_REFUSED: generic,
