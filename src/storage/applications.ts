@@ -105,6 +105,24 @@ export async function findVaultFactors(db: Db, applicationKey: string): Promise<
   return row?.vaultFactors.split(',') ?? []
 }
 
+/** The application of a version that is switched on; undefined for any other key. */
+export async function findApplicationOfVersion(
+  db: Db,
+  applicationKey: string,
+): Promise<Pick<ApplicationRow, 'applicationId' | 'algorithms' | 'isProtocol3Admitted'> | undefined> {
+  return db
+    .selectFrom('application_version')
+    .innerJoin('application', 'application.application_id', 'application_version.application_id')
+    .select([
+      'application.application_id as applicationId',
+      'application.algorithms',
+      'application.is_protocol_3_admitted as isProtocol3Admitted',
+    ])
+    .where('application_version.application_key', '=', applicationKey)
+    .where('application_version.is_supported', '=', true)
+    .executeTakeFirst()
+}
+
 export interface ApplicationVersionRow {
   readonly name: string
   readonly applicationKey: string

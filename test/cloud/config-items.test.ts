@@ -27,10 +27,9 @@ const kinds = ['application', 'activation'] as const
 test.each(kinds)('an item of an %s is stored, read, replaced and removed', async (kind) => {
   const path = `${owners[kind]}/a.Key_1-x`
   const scope = kind === 'application' ? 'APPLICATION' : 'ACTIVATION'
-  for (const method of ['GET', 'DELETE']) expectError(await call(method, path), 400, 'ERROR_ADMIN')
+  expectError(await call('DELETE', path), 400, 'ERROR_ADMIN')
   for (const value of [{ a: [1, null, 'Žofie 📱'] }, null, false, 0, '', [], 'text', { a: 'x'.repeat(4088) }]) {
     expect(expectOk(await call('PUT', path, { value })).json).toEqual({ status: 'OK' })
-    expect(expectOk(await call('GET', path)).json).toEqual({ key: 'a.Key_1-x', value, scope })
     expect(await list(owners[kind])).toEqual([{ key: 'a.Key_1-x', value, scope }])
   }
   expect(expectOk(await call('DELETE', path)).json).toEqual({ status: 'OK' })
@@ -43,8 +42,6 @@ test('an application has a key in each scope, and an activation reads the neares
   expectOk(await call('PUT', application, { value: 1 }))
   expectOk(await call('PUT', `${application}?scope=ACTIVATION`, { value: 2 }))
   expectOk(await call('PUT', `${owners.application}/only`, { value: 'all' }))
-  expect(expectOk(await call('GET', `${application}?scope=ACTIVATION`)).json).toMatchObject({ value: 2 })
-  expect(expectOk(await call('GET', application)).json).toMatchObject({ value: 1 })
   const only = { key: 'only', value: 'all', scope: 'APPLICATION' }
   const read = () => readActivationConfig(db, 'test-app', activationId)
   expect(await read()).toEqual([{ key: 'limit', value: 2, scope: 'ACTIVATION' }, only])
@@ -80,7 +77,7 @@ describe('refused, and changing nothing, is', () => {
 
   test.each(kinds)('a key of an %s that is none', async (kind) => {
     for (const key of ['%20', 'a%20b', '%00', 'a%2Fb', 'x'.repeat(65), '%C5%BD']) {
-      for (const method of ['GET', 'PUT', 'DELETE']) {
+      for (const method of ['PUT', 'DELETE']) {
         const body = method === 'PUT' ? { value: 1 } : undefined
         expectError(await call(method, `${owners[kind]}/${key}`, body), 400, 'ERROR_REQUEST')
       }
@@ -104,7 +101,6 @@ describe('refused, and changing nothing, is', () => {
     expect(await list(removed)).toEqual([{ key: 'before', value: 1, scope: 'ACTIVATION' }])
     for (const owner of ['/admin/applications/nobody', `/admin/activations/${UNKNOWN_ID}`]) {
       expectError(await call('GET', `${owner}/config`), 400, 'ERROR_ADMIN')
-      expectError(await call('GET', `${owner}/config/a`), 400, 'ERROR_ADMIN')
       expectError(await call('PUT', `${owner}/config/a`, { value: 1 }), 400, 'ERROR_ADMIN')
       expectError(await call('DELETE', `${owner}/config/a`), 400, 'ERROR_ADMIN')
     }

@@ -200,6 +200,7 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     setAlgorithms: (db) => applications.setAlgorithms(db, 'a', 'EC_P384'),
     setProtocol3Admitted: (db) => applications.setProtocol3Admitted(db, 'a', false),
     setRoles: (db) => applications.setRoles(db, 'a', 'r'),
+    findApplicationOfVersion: (db) => applications.findApplicationOfVersion(db, 'k'),
     findVaultFactors: (db) => applications.findVaultFactors(db, 'k'),
     listApplicationVersions: (db) => applications.listApplicationVersions(db, 'a'),
     insertApplicationVersion: (db) =>

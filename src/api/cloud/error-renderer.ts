@@ -51,6 +51,8 @@ export const rendering = {
   PASSWORD_CHANGE_FAILED: generic,
   BIOMETRY_FAILED: generic,
   UPGRADE_FAILED: generic,
+  STATUS_FAILED: generic,
+  CONFIGURATION_FAILED: generic,
   APPROVAL_REFUSED: generic,
   ACTIVATION_FLAG_MISSING: generic,
   PUSH_REGISTRATION_REFUSED: generic,

@@ -11,11 +11,9 @@ import { templateCreate, templateRead, templateRemove, templateReplace, template
 import { claimsRead, claimsRemove, claimsReplace } from './admin/claims.ts'
 import {
   activationConfigList,
-  activationConfigRead,
   activationConfigRemove,
   activationConfigStore,
   applicationConfigList,
-  applicationConfigRead,
   applicationConfigRemove,
   applicationConfigStore,
 } from './admin/config-items.ts'
@@ -111,11 +109,9 @@ export const cloudEndpoints = [
   registrationDetail,
   activationFlags,
   applicationConfigList,
-  applicationConfigRead,
   applicationConfigStore,
   applicationConfigRemove,
   activationConfigList,
-  activationConfigRead,
   activationConfigStore,
   activationConfigRemove,
   appCreate,

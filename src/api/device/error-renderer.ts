@@ -31,6 +31,8 @@ export const rendering = {
   PASSWORD_CHANGE_FAILED: { status: 400, code: 'ERR_PASSWORD_CHANGE', message: 'PASSWORD_CHANGE_FAILURE' },
   BIOMETRY_FAILED: { status: 400, code: 'ERR_BIOMETRY', message: 'BIOMETRY_FAILURE' },
   UPGRADE_FAILED: { status: 400, code: 'ERR_UPGRADE', message: 'UPGRADE_FAILED' },
+  STATUS_FAILED: { status: 400, code: 'ERR_STATUS', message: 'STATUS_ERROR' },
+  CONFIGURATION_FAILED: { status: 400, code: 'ERR_CONFIG', message: 'CONFIG_FAILURE' },
   REGISTRATION_EXISTS: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },
   REGISTRATION_NOT_FOUND: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },
   REGISTRATION_CHANGE_REFUSED: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },

@@ -14,12 +14,15 @@ import { activationStatusV4 } from './activation/status.v4.ts'
 import { authValidate, signatureValidate } from './auth/validate.ts'
 import { biometryAdd } from './biometry/add.ts'
 import { biometryRemove } from './biometry/remove.ts'
+import { configActivation } from './config/activation.ts'
+import { configApplication } from './config/application.ts'
 import { renderDeviceError } from './error-renderer.ts'
 import { keystoreCreateV3 } from './keystore/create.v3.ts'
 import { keystoreCreateV4 } from './keystore/create.v4.ts'
 import type { DeviceParts } from './parts.ts'
 import { passwordChange } from './password/change.ts'
 import { status } from './status.ts'
+import { statusV4 } from './status.v4.ts'
 import { tokenCreate } from './token/create.ts'
 import { tokenRemove } from './token/remove.ts'
 import { upgradeConfirm } from './upgrade/confirm.ts'
@@ -58,7 +61,7 @@ export const deviceGroups: readonly Group[] = [
     prefix: '/v4/',
     generations: ['v4'],
     endpoints: [
-      status,
+      statusV4,
       keystoreCreateV4,
       activationCreateV4,
       activationStatusV4,
@@ -74,6 +77,8 @@ export const deviceGroups: readonly Group[] = [
       biometryAdd,
       biometryRemove,
       upgradeConfirm,
+      configApplication,
+      configActivation,
     ],
   },
   // A code of protocol 3 over an envelope of protocol 4.

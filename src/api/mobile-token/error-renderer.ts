@@ -46,6 +46,8 @@ export const rendering = {
   PASSWORD_CHANGE_FAILED: generic,
   BIOMETRY_FAILED: generic,
   UPGRADE_FAILED: generic,
+  STATUS_FAILED: generic,
+  CONFIGURATION_FAILED: generic,
   REGISTRATION_EXISTS: generic,
   REGISTRATION_NOT_FOUND: generic,
   REGISTRATION_CHANGE_REFUSED: generic,

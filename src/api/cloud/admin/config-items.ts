@@ -49,18 +49,6 @@ export const applicationConfigList = cloudEndpoint({
   },
 })
 
-export const applicationConfigRead = cloudEndpoint({
-  method: 'GET',
-  path: `${ofApplication}/:key`,
-  summary: 'Reads a configuration item of an application',
-  errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin', 'read-only'],
-  params: OfKey,
-  query: OfScope,
-  response: Item,
-  handle: async (call) => (await viewOfApplication(call)) ?? refuse(call.params.key),
-})
-
 export const applicationConfigStore = cloudEndpoint({
   method: 'PUT',
   path: `${ofApplication}/:key`,
@@ -109,17 +97,6 @@ export const activationConfigList = cloudEndpoint({
   handle: async ({ params: { id }, parts }) => ({
     config: await readConfigItems(parts.db, await requireActivation(parts.db, id)),
   }),
-})
-
-export const activationConfigRead = cloudEndpoint({
-  method: 'GET',
-  path: `${ofActivation}/:key`,
-  summary: 'Reads a configuration item of an activation',
-  errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin', 'read-only'],
-  params: OfKey,
-  response: Item,
-  handle: async (call) => (await viewOfActivation(call)) ?? refuse(call.params.key),
 })
 
 export const activationConfigStore = cloudEndpoint({

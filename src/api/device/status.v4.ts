@@ -1,0 +1,43 @@
+// status of protocol 4.0: the same, and what an application lets its phones speak. Spec: v4 §9.1, §2.1.
+import { Type } from '@sinclair/typebox'
+import { listAllowedAlgorithms } from '../../domain/master-keys.ts'
+import { Absent, ObjectResponse, ok, withExample } from '../../http/types.ts'
+import { PawlError } from '../../lib/errors.ts'
+import { findApplicationOfVersion } from '../../storage/applications.ts'
+import type { Db } from '../../storage/database.ts'
+import { deviceEndpoint } from './parts.ts'
+import { ServerStatus, serverStatusOf } from './status.ts'
+
+const ApplicationKey = Type.String({
+  pattern: '^[A-Za-z0-9+/]{21}[AQgw]==$',
+  description: 'must be Base64 of 16 bytes',
+  examples: ['dVoIMqp0QyQh5zuHk0KKGQ=='],
+})
+
+export const statusV4 = deviceEndpoint({
+  path: 'status',
+  summary: 'Clock and name of the server, and the algorithms of an application',
+  description: '`EC_P256` stands for protocol 3. Without `applicationKey` there is no list.',
+  errors: ['STATUS_FAILED'],
+  order: ['validate'],
+  request: Type.Object({ requestObject: Absent(Type.Object({ applicationKey: Absent(ApplicationKey) })) }),
+  response: ObjectResponse(
+    Type.Composite([
+      ServerStatus,
+      Type.Object({
+        supportedAlgorithms: withExample(Type.Union([Type.Array(Type.String()), Type.Null()]), ['EC_P256', 'EC_P384']),
+      }),
+    ]),
+  ),
+  async handle({ request, parts }) {
+    const applicationKey = request.requestObject?.applicationKey ?? undefined
+    const supportedAlgorithms = applicationKey === undefined ? null : await readAlgorithms(parts.db, applicationKey)
+    return ok({ ...serverStatusOf(parts), supportedAlgorithms })
+  },
+})
+
+async function readAlgorithms(db: Db, applicationKey: string): Promise<string[]> {
+  const application = await findApplicationOfVersion(db, applicationKey)
+  if (application === undefined) throw new PawlError('STATUS_FAILED', { detail: 'no supported version has this key' })
+  return [...listAllowedAlgorithms(application)]
+}
