@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import type { FastifyInstance } from 'fastify'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import { type Browser, chromium, type Locator, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { buildApp, type Surface } from '../src/app.ts'
 import { describeApis } from '../src/description.ts'
@@ -172,10 +172,10 @@ describe.skipIf(!existsSync(CHROMIUM))(`the page in a browser (needs ${CHROMIUM}
     const { complaints, foreign } = watchPage(page, server.url)
     await page.goto(`${server.url}/swagger-ui.html`)
     await page.locator('.opblock').first().waitFor()
-    expect(await page.locator('.opblock').count()).toBe(operationsOf(document).length)
+    expect((await listShown(page)).size).toBe(operationsOf(document).length)
 
     await authorize(page, server.admin)
-    const operation = page.locator('#operations-Registration-getRegistration')
+    const operation = await showOperation(page, '#operations-Registration-getRegistration')
     await operation.locator('.opblock-summary-control').click()
     await operation.getByRole('button', { name: 'Try it out' }).click()
     await operation.getByPlaceholder('userId').fill('bob')
@@ -183,7 +183,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`the page in a browser (needs ${CHROMIUM}
     await operation.locator('.live-responses-table .response-col_status').getByText('200').waitFor()
     expect(await operation.locator('.live-responses-table').innerText()).toContain('"registration": "NONE"')
 
-    const encrypted = page.locator('.opblock', { has: page.locator('[data-path="/pa/v3/token/create"]') })
+    const encrypted = await showOperation(page, '.opblock:has([data-path="/pa/v3/token/create"])')
     await encrypted.locator('.opblock-summary-control').click()
     await encrypted.getByText('Authentication code over resource id').waitFor()
     const screenshot = process.env['PAWL_TEST_SCREENSHOT']
@@ -193,6 +193,29 @@ describe.skipIf(!existsSync(CHROMIUM))(`the page in a browser (needs ${CHROMIUM}
     await page.close()
   })
 })
+
+/** The ids of all operations, from top to bottom: of a long list the page draws what can be seen, and a little more. */
+async function listShown(page: Page): Promise<Set<string>> {
+  const shown = new Set<string>()
+  await page.evaluate(SCROLL_TO_TOP)
+  for (let isMore = true; isMore; isMore = await page.evaluate<boolean>(SCROLL_ON)) {
+    for (const id of await page.locator('.opblock').evaluateAll((blocks) => blocks.map(({ id }) => id))) shown.add(id)
+  }
+  return shown
+}
+
+/** Scrolls until the page draws an operation. */
+async function showOperation(page: Page, selector: string): Promise<Locator> {
+  const operation = page.locator(selector)
+  await page.evaluate(SCROLL_TO_TOP)
+  while ((await operation.count()) === 0 && (await page.evaluate<boolean>(SCROLL_ON)));
+  return operation
+}
+
+// Expressions of the page: it draws in the frames that follow. The second one is false at the bottom.
+const DRAWN = 'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))'
+const SCROLL_TO_TOP = `scrollTo(0, 0), ${DRAWN}`
+const SCROLL_ON = `(async () => { const before = scrollY; scrollBy(0, 400); await ${DRAWN}; return scrollY > before })()`
 
 /** Collects what the page complains about, refused policies among it, and every address that is not this server's. */
 function watchPage(page: Page, url: string): { complaints: string[]; foreign: string[] } {
