@@ -172,6 +172,18 @@ describe.each(PHONE_VERSIONS)('a refused activation leaves the genuine one alone
     expect(await registrationOf(world, userId)).toBe('PENDING_COMMIT')
   })
 
+  test('a phone of an application that no longer admits protocol 3', async () => {
+    const admit = (isProtocol3Admitted: boolean) =>
+      world.bank.call('PATCH', `/admin/applications/${world.applicationId}`, { isProtocol3Admitted })
+    const { userId, code } = await world.register()
+    const phone = world.newPhone(version)
+    expectOk(await admit(false))
+    expectRefused(await phone.send(await phone.prepareActivation(code)), 'activation')
+    expectOk(await admit(true))
+    expect(await registrationOf(world, userId)).toBe('CREATED')
+    await phone.activate(code)
+  })
+
   test('a request encrypted for another master key', async () => {
     const { userId, code } = await world.register()
     const phone = world.newPhone(version)

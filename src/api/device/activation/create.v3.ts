@@ -1,7 +1,8 @@
 // activation/create: binds the device to the activation that waits for its code, or to a user whom a provider recognises. Two encrypted
 // layers. Spec: v3 §8.3 to §8.6.
 import { Type } from '@sinclair/typebox'
-import type { KeyAgreement } from '../../../domain/activation.ts'
+import { type KeyAgreement, refuseActivation } from '../../../domain/activation.ts'
+import { findAllowedAlgorithms } from '../../../domain/master-keys.ts'
 import { NotBlank } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
 import type { ProtocolV3 } from '../../../protocol/v3/index.ts'
@@ -23,6 +24,8 @@ export const activationCreateV3 = deviceEndpoint({
   response: Layer1Response,
   async handle({ request, nested, sealNested, applicationKey, parts }) {
     const applicationId = await findApplicationToActivateIn(parts, request, applicationKey)
+    const allowed = await findAllowedAlgorithms(parts.db, applicationId)
+    if (!allowed.includes('EC_P256')) throw refuseActivation(parts, 'the application does not admit protocol 3')
     // What is not Base64 is no point either and ends like one.
     const agreement = agreeWith(parts.protocols.v3, parseBase64(nested.devicePublicKey) ?? new Uint8Array(0))
     return activate(parts, agreement, applicationId, { layer1: request, layer2: nested }, ({ activationId, ctrData, answer }) =>
