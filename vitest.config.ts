@@ -1,5 +1,6 @@
 // Tests lie beside the code and in test/. Two workers, because each may hold an embedded database and a server.
 import { configDefaults, defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 // What has no database, or always the embedded one, runs once: not again beside the tests that PostgreSQL is for.
 const withoutPostgres = [
@@ -10,11 +11,20 @@ const withoutPostgres = [
 ]
 const isOnPostgres = Boolean(process.env['PAWL_TEST_DATABASE_URL'])
 
+/** Whole processes first: what takes a minute must not start when everything else is done. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLong = ({ moduleId }: TestSpecification): number => Number(moduleId.includes('/test/process/'))
+    return (await super.sort(files)).toSorted((a, b) => isLong(b) - isLong(a))
+  }
+}
+
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     exclude: [...configDefaults.exclude, ...(isOnPostgres ? withoutPostgres : [])],
     globalSetup: ['test/helpers/global-setup.ts'],
+    sequence: { sequencer: LongestFirst },
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 30_000,
