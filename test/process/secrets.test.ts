@@ -183,8 +183,9 @@ const SEALED = [
   { table: 'webhook', column: 'basic_credentials', key: 'webhook_id' },
 ] as const
 
-/** 32 bytes of a P-256 key in PKCS#8. */
+/** The scalar of an elliptic curve key in PKCS#8; what has 32 bytes is a secret itself, for example the seed of an ML-DSA key. */
 function readScalar(pkcs8: Uint8Array): Uint8Array {
+  if (pkcs8.length === 32) return pkcs8
   const { d = '' } = createPrivateKey({ key: Buffer.from(pkcs8), format: 'der', type: 'pkcs8' }).export({ format: 'jwk' })
   return Buffer.from(d, 'base64url')
 }
