@@ -156,7 +156,7 @@ describe.each(PHONE_VERSIONS)('everything in the base string is bound in %s', (v
 describe('/pa/v3/signature/validate', () => {
   test('lets one activation mix versions, which share the counter', async () => {
     const { phone } = await world.activePhone('3.3')
-    for (const version of [...PHONE_VERSIONS, ...PHONE_VERSIONS]) {
+    for (const version of ['3.0', '3.1', '3.2', '3.3', '3.0', '3.1', '3.2', '3.3'] as const) {
       expectOk(await phone.send(phone.speaking({ version }).prepareValidation()))
     }
     expect((await readCounters(phone)).ctrByte).toBe(8)
