@@ -27,8 +27,13 @@ const layers: readonly Layer[] = [
   },
   { path: 'src/crypto', pawl: ['src/lib'], packages: ['@noble/hashes'] },
   { path: 'src/protocol/protocol.ts', pawl: ['src/lib'], packages: [] },
-  { path: 'src/protocol/v3', pawl: ['src/protocol/protocol.ts', 'src/crypto', 'src/lib'], packages: ['jose'] },
-  { path: 'src/protocol/v4', pawl: ['src/protocol/protocol.ts', 'src/crypto', 'src/lib'], packages: [] },
+  { path: 'src/protocol/wire', pawl: ['src/protocol/protocol.ts', 'src/lib'], packages: [] },
+  {
+    path: 'src/protocol/v3',
+    pawl: ['src/protocol/protocol.ts', 'src/protocol/wire', 'src/crypto', 'src/lib'],
+    packages: ['jose'],
+  },
+  { path: 'src/protocol/v4', pawl: ['src/protocol/protocol.ts', 'src/protocol/wire', 'src/crypto', 'src/lib'], packages: [] },
   {
     path: 'src/protocol/versions.ts',
     pawl: ['src/protocol/protocol.ts', 'src/protocol/v3', 'src/protocol/v4', 'src/lib'],

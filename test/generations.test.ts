@@ -22,7 +22,7 @@ const onlyV4Files = [
 ]
 
 const onlyOne: Readonly<Record<string, { readonly v3?: string; readonly v4?: string }>> = {
-  'authentication-code.ts': { v3: 'composeBaseString', v4: 'composeRequestData settle' },
+  'authentication-code.ts': { v4: 'settle' },
   'envelope.ts': { v3: 'deriveEnvelopeKey deriveIv deriveSharedInfo1 deriveSharedInfo2Base', v4: 'deriveKeyContext' },
   'index.ts': { v3: 'v3', v4: 'v4' },
   'key-schedule.ts': {

@@ -11,7 +11,8 @@ import {
   signActivationCode,
   verifyActivationCode,
 } from '../../src/domain/activation-code.ts'
-import { activationFingerprint, fingerprintOf, minimalX } from '../../src/protocol/v3/fingerprint.ts'
+import { minimalX } from '../../src/protocol/wire/coordinate.ts'
+import { activationFingerprint, fingerprintOf } from '../../src/protocol/v3/fingerprint.ts'
 import { advanceCounter, kdf } from '../../src/protocol/v3/key-schedule.ts'
 import {
   deriveCtrDataHash,
@@ -45,8 +46,8 @@ const activationCodeSignature: Handler = ({ input, output }) => {
 }
 
 const fingerprint: Handler = ({ input }) => ({
-  deviceX: minimalX(bytes(input, 'devicePublicKey')),
-  serverX: minimalX(bytes(input, 'serverPublicKey')),
+  deviceX: minimalX(bytes(input, 'devicePublicKey'), 32),
+  serverX: minimalX(bytes(input, 'serverPublicKey'), 32),
   fingerprint: activationFingerprint(
     bytes(input, 'devicePublicKey'),
     text(input, 'activationId'),
@@ -140,7 +141,7 @@ export const activationFamilies: Readonly<Record<string, Handler>> = {
   'activation-fingerprint': fingerprint,
   'public-activation-fingerprint': fingerprint,
   'public-activation-fingerprint-v2': ({ input }) => {
-    const deviceX = minimalX(bytes(input, 'devicePublicKey'))
+    const deviceX = minimalX(bytes(input, 'devicePublicKey'), 32)
     return { deviceX, fingerprint: fingerprintOf(deviceX) }
   },
   'ctr-data-hash': ({ input }) => {

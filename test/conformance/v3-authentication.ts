@@ -7,16 +7,11 @@ import { privateKeyFromScalar, publicKeyFromPoint, publicKeyOf } from '../../src
 import { decideAuthentication } from '../../src/domain/authentication.ts'
 import { parseBase64, toBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
+import { canonicalizeQuery } from '../../src/protocol/wire/canonical-query.ts'
+import { toDecimalCode } from '../../src/protocol/wire/decimal.ts'
+import { composeRequestData, composeSignedData } from '../../src/protocol/wire/request-data.ts'
 import type { Factors } from '../../src/protocol/protocol.ts'
-import {
-  composeBaseString,
-  composeSignedData,
-  computeComponents,
-  selectFactorKeys,
-  toBinaryCode,
-  toDecimalCode,
-} from '../../src/protocol/v3/authentication-code.ts'
-import { canonicalizeQuery } from '../../src/protocol/v3/canonical-query.ts'
+import { computeComponents, selectFactorKeys, toBinaryCode } from '../../src/protocol/v3/authentication-code.ts'
 import {
   type ActivationKeys,
   agreeMasterSecret,
@@ -68,7 +63,7 @@ const baseString: Handler = ({ input }) => {
     body: optional(bytes, input, 'body') ?? new Uint8Array(0),
   }
   const applicationSecret = text(input, 'applicationSecret')
-  const base = composeBaseString({ ...request, nonceBase64: optional(text, input, 'nonce') ?? '' })
+  const base = composeRequestData({ ...request, nonceBase64: optional(text, input, 'nonce') ?? '' })
   const nonce = optional(bytes, input, 'nonce') ?? new Uint8Array(0)
   return { baseString: base, signedData: toText(composeSignedData({ ...request, nonce, applicationSecret })) }
 }

@@ -5,14 +5,10 @@ import { privateKeyFromScalar, publicKeyFromPoint } from '../../src/crypto/key.t
 import { totp as computeTotp, totpStep } from '../../src/crypto/totp.ts'
 import { parseBase64, toBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
+import { toDecimalCode } from '../../src/protocol/wire/decimal.ts'
+import { composeOfflineSignedData, composeRequestData, composeSignedData } from '../../src/protocol/wire/request-data.ts'
 import type { EnvelopeContext, Factors } from '../../src/protocol/protocol.ts'
-import {
-  composeRequestData,
-  composeSignedData,
-  computeComponents,
-  toDecimalCode,
-  toBinaryCode,
-} from '../../src/protocol/v4/authentication-code.ts'
+import { computeComponents, toBinaryCode } from '../../src/protocol/v4/authentication-code.ts'
 import { activationFingerprint } from '../../src/protocol/v4/fingerprint.ts'
 import { deriveAssociatedData, deriveKeyContext, deriveSharedInfo2, parseEnvelope } from '../../src/protocol/v4/envelope.ts'
 import { v4 } from '../../src/protocol/v4/index.ts'
@@ -25,12 +21,7 @@ import {
   importEnvelopeKey,
   importSharedInfo2Key,
 } from '../../src/protocol/v4/key-schedule.ts'
-import {
-  composeOfflineSignedText,
-  composeOfflineSignedData,
-  createOfflinePayload,
-  createPersonalizedPayload,
-} from '../../src/protocol/v4/offline.ts'
+import { composeOfflineSignedText, createOfflinePayload, createPersonalizedPayload } from '../../src/protocol/v4/offline.ts'
 import { parseAlgorithm } from '../../src/protocol/v4/shared-secret.ts'
 import { composeStatusBlob, deriveCtrDataHash, layoutStatusBlob } from '../../src/protocol/v4/status-blob.ts'
 import { computeTokenDigest } from '../../src/protocol/v4/token-digest.ts'

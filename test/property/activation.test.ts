@@ -9,7 +9,8 @@ import {
   signActivationCode,
   verifyActivationCode,
 } from '../../src/domain/activation-code.ts'
-import { activationFingerprint, minimalX } from '../../src/protocol/v3/fingerprint.ts'
+import { minimalX } from '../../src/protocol/wire/coordinate.ts'
+import { activationFingerprint } from '../../src/protocol/v3/fingerprint.ts'
 import { deriveActivationKeys } from '../../src/protocol/v3/key-schedule.ts'
 import { encryptStatusBlob } from '../../src/protocol/v3/status-blob.ts'
 import { ctrDataHash, openStatusBlob, fingerprint as phoneFingerprint } from '../helpers/phone-crypto.ts'
@@ -84,8 +85,8 @@ describe('fingerprints', () => {
   test('an X coordinate of 31 bytes enters a fingerprint without its leading zero byte', () => {
     const short = Buffer.concat([Buffer.of(2, 0), Buffer.alloc(31, 0xab)])
     const uncompressed = Buffer.concat([Buffer.of(4, 0), Buffer.alloc(31, 0xab), Buffer.alloc(32, 1)])
-    expect(minimalX(short)).toEqual(Buffer.alloc(31, 0xab))
-    expect(minimalX(uncompressed)).toEqual(Buffer.alloc(31, 0xab))
+    expect(minimalX(short, 32)).toEqual(Buffer.alloc(31, 0xab))
+    expect(minimalX(uncompressed, 32)).toEqual(Buffer.alloc(31, 0xab))
     const full = Buffer.concat([Buffer.of(2), Buffer.alloc(32, 0xcd)])
     const activationId = '2fb93e68-8622-4b8f-9014-80e561cc556d'
     for (const [device, server] of [
@@ -95,8 +96,8 @@ describe('fingerprints', () => {
     ] as const) {
       expect(activationFingerprint(device, activationId, server)).toBe(phoneFingerprint(device, activationId, server))
     }
-    expect(minimalX(Buffer.concat([Buffer.of(2), Buffer.alloc(31), Buffer.of(5)]))).toEqual(Buffer.of(5))
-    expect(minimalX(Buffer.concat([Buffer.of(2), Buffer.alloc(32)]))).toEqual(Buffer.alloc(0))
+    expect(minimalX(Buffer.concat([Buffer.of(2), Buffer.alloc(31), Buffer.of(5)]), 32)).toEqual(Buffer.of(5))
+    expect(minimalX(Buffer.concat([Buffer.of(2), Buffer.alloc(32)]), 32)).toEqual(Buffer.alloc(0))
   })
 })
 

@@ -3,9 +3,9 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { toBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
+import { composeOfflineSignedData } from '../../src/protocol/wire/request-data.ts'
 import type { CounterMove, Factors } from '../../src/protocol/protocol.ts'
-import { verifyAuthenticationCode } from '../../src/protocol/v4/authentication-code.ts'
-import { coveredBodies } from '../../src/protocol/v4/canonical-query.ts'
+import { coveredBodies, verifyAuthenticationCode } from '../../src/protocol/v4/authentication-code.ts'
 import {
   addBiometryKey,
   createActivationSecret,
@@ -20,7 +20,7 @@ import {
   createInitialActivationSecret,
   deriveActivationKeys,
 } from '../../src/protocol/v4/key-schedule.ts'
-import { composeOfflineSignedData, verifyOfflineOtp } from '../../src/protocol/v4/offline.ts'
+import { verifyOfflineOtp } from '../../src/protocol/v4/offline.ts'
 import { computeTokenDigest, verifyTokenDigest } from '../../src/protocol/v4/token-digest.ts'
 import { canonicalQuery as phoneCanonicalQuery } from '../helpers/phone-crypto.ts'
 import { deriveV4Keys, offlineCode, onlineCode, tokenV4Digest } from '../helpers/phone-v4-crypto.ts'

@@ -5,17 +5,18 @@ import { parseOfflineOtp } from '../../src/domain/offline-approval.ts'
 import { computeTotpCandidates } from '../../src/domain/proximity.ts'
 import { toBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
+import { toDecimalCode } from '../../src/protocol/wire/decimal.ts'
+import { composeOfflineSignedData } from '../../src/protocol/wire/request-data.ts'
 import { FACTOR_COMBINATIONS, type Factors } from '../../src/protocol/protocol.ts'
 import {
   computeComponents,
   selectFactorKeys,
   toBinaryCode,
-  toDecimalCode,
   verifyAuthenticationCode,
 } from '../../src/protocol/v3/authentication-code.ts'
-import { canonicalizeQuery, canonicalQueryReadings } from '../../src/protocol/v3/canonical-query.ts'
+import { canonicalizeQuery, canonicalQueryReadings } from '../../src/protocol/wire/canonical-query.ts'
 import { advanceCounter, deriveActivationKeys } from '../../src/protocol/v3/key-schedule.ts'
-import { composeOfflineSignedData, verifyOfflineOtp } from '../../src/protocol/v3/offline.ts'
+import { verifyOfflineOtp } from '../../src/protocol/v3/offline.ts'
 import { computeTokenDigest, verifyTokenDigest } from '../../src/protocol/v3/token-digest.ts'
 import { VERSIONS } from '../../src/protocol/v3/versions.ts'
 import { canonicalQuery as phoneCanonicalQuery } from '../helpers/phone-crypto.ts'

@@ -1,24 +1,18 @@
 // Authentication codes, on v3's wire "signatures": what they cover, how they are computed and verified (v3 §10.1 to §10.3).
 import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hmac.ts'
-import { parseBase64, toBase64 } from '../../lib/base64.ts'
+import { parseBase64 } from '../../lib/base64.ts'
 import { concat, equalConstantTime, utf8 } from '../../lib/bytes.ts'
-import type { CodeToVerify, CounterMove, Factors, SignedRequest } from '../protocol.ts'
+import { canonicalQueryReadings } from '../wire/canonical-query.ts'
+import { findCounter } from '../wire/counter.ts'
+import { toDecimalCode } from '../wire/decimal.ts'
+import type { CodeToVerify, CounterMove, CoveredRequest, Factors } from '../protocol.ts'
 import { type ActivationKeys, advanceCounter } from './key-schedule.ts'
 import { capabilitiesOf } from './versions.ts'
 
-/** The bytes a code covers: base string, `&`, application secret as text (v3 §10.1). */
-export const composeSignedData = ({ applicationSecret, ...request }: SignedRequest): Uint8Array =>
-  utf8(`${composeBaseString({ ...request, nonceBase64: toBase64(request.nonce) })}&${applicationSecret}`)
-
-/** METHOD & b64(uriId) & b64(nonce) & b64(body); empty parts stay (v3 §10.1). */
-export const composeBaseString = (request: {
-  method: string
-  resourceId: string
-  nonceBase64: string
-  body: Uint8Array
-}): string =>
-  [request.method.toUpperCase(), toBase64(utf8(request.resourceId)), request.nonceBase64, toBase64(request.body)].join('&')
+/** What a code may cover: of a GET request the readings of its query, of any other its body (v3 §10.1, §10.4). */
+export const coveredBodies = ({ method, body, query }: CoveredRequest): readonly Uint8Array[] =>
+  method === 'GET' ? canonicalQueryReadings(query) : [body]
 
 /** Tries `lookAhead` counter values; undefined when none matches or the code has the wrong form (v3 §9.1, §10.3). */
 export function verifyAuthenticationCode(
@@ -39,22 +33,12 @@ export function verifyAuthenticationCode(
     const components = computeComponents(factorKeys, counter, signedData)
     return isDecimal ? utf8(toDecimalCode(components, ONLINE_DIGITS)) : toBinaryCode(components)
   }
-  return findCounter(ctrData, lookAhead, (counter) => equalConstantTime(compute(counter), candidate) && isWellFormed)
-}
-
-/** The first of `lookAhead` counter values that `isMatch` accepts, as the move it causes (v3 §9.1). */
-export function findCounter(
-  ctrData: Uint8Array,
-  lookAhead: number,
-  isMatch: (counter: Uint8Array) => boolean,
-): CounterMove | undefined {
-  let counter = ctrData
-  for (let i = 0; i < lookAhead; i += 1) {
-    const next = advanceCounter(counter)
-    if (isMatch(counter)) return { steps: i + 1, ctrData: next }
-    counter = next
-  }
-  return undefined
+  return findCounter(
+    ctrData,
+    lookAhead,
+    advanceCounter,
+    (counter) => equalConstantTime(compute(counter), candidate) && isWellFormed,
+  )
 }
 
 /** Keys of a combination in the order of v3 §10.2. */
@@ -75,19 +59,9 @@ export function computeComponents(
   })
 }
 
-/** Decimal groups of `digits` (4 to 8) digits joined by `-` (v3 §10.3). */
-export const toDecimalCode = (components: readonly Uint8Array[], digits: number): string =>
-  components.map((component) => toDecimal(component, digits)).join('-')
-
 /** The last 16 bytes of each component; Base64 of it is the text form (v3 §10.3). */
 export const toBinaryCode = (components: readonly Uint8Array[]): Uint8Array =>
   concat(...components.map((component) => component.subarray(-BASE64_PART_LENGTH)))
-
-/** Last 4 bytes, AND 0x7FFFFFFF, mod 10^digits, padded with zeros. Also the last step of a fingerprint (v3 §4.3). */
-export const toDecimal = (bytes: Uint8Array, digits: number): string => {
-  const tail = new DataView(bytes.buffer, bytes.byteOffset + bytes.byteLength - 4, 4)
-  return String((tail.getUint32(0) & 0x7fffffff) % 10 ** digits).padStart(digits, '0')
-}
 
 const FACTOR_KEYS = {
   POSSESSION: ['possession'],

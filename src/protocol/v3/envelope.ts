@@ -9,7 +9,7 @@ import { hasPointForm, publicKeyFromPoint } from '../../crypto/key.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { concat, equalConstantTime, u64, utf8 } from '../../lib/bytes.ts'
 import type { Envelope, EnvelopeContext, OpenedEnvelope } from '../protocol.ts'
-import { parseUuid } from './identifier.ts'
+import { parseUuid } from '../wire/identifier.ts'
 import { type ActivationKeys, concatWithSizes, kdfInternal } from './key-schedule.ts'
 import { type Capabilities, capabilitiesOf } from './versions.ts'
 

@@ -1,110 +1,18 @@
-// The three header values of the device API: authorization, token, encryption (v3 §5.2).
+// What v3 demands of the values in its headers (v3 §5.2).
 import { parseBase64 } from '../../lib/base64.ts'
-import {
-  type AuthorizationHeader,
-  type EncryptionHeader,
-  FACTOR_COMBINATIONS,
-  type Factors,
-  type TokenHeader,
-} from '../protocol.ts'
-import { parseUuid } from './identifier.ts'
+import { createHeaderParsers } from '../wire/header.ts'
 import { capabilitiesOf } from './versions.ts'
 
-/** Undefined when the scheme is none of `schemes`, or a member is missing or malformed. */
-export function parseAuthorizationHeader(value: string, schemes: readonly string[]): AuthorizationHeader | undefined {
-  const pairs = parsePairs(value, schemes)
-  const version = parseVersion(pairs?.get('pa_version'))
-  const activationId = parseUuid(pairs?.get('pa_activation_id'))
-  const applicationKey = parseApplicationKey(pairs?.get('pa_application_key'))
-  const nonce = parseBytes(pairs?.get('pa_nonce'), NONCE_LENGTH)
-  const factors = parseFactors(pairs?.get('pa_signature_type'))
-  const code = parseCode(pairs?.get('pa_signature'))
-  if (!version || !activationId || !applicationKey || !nonce || !factors || !code) return undefined
-  return { version, activationId, applicationKey, nonce, factors, code }
-}
+export const { parseAuthorizationHeader, parseTokenHeader, parseEncryptionHeader } = createHeaderParsers({
+  factorsName: 'pa_signature_type',
+  codeName: 'pa_signature',
+  mayRepeatNames: true,
+  isVersion: (text) => capabilitiesOf(text) !== undefined,
+  parseBytes: parseBase64,
+  // The form is not compared with the version here: a code of the wrong form fails verification, and counts as a failure.
+  isCode: (text) => DECIMAL_CODE.test(text) || CODE_LENGTHS.some((length) => parseBase64(text, length)),
+  timestamp: /^\d{9,15}$/,
+})
 
-/** Undefined when the scheme is none of `schemes`, or a member is missing or malformed. */
-export function parseTokenHeader(value: string, schemes: readonly string[]): TokenHeader | undefined {
-  const pairs = parsePairs(value, schemes)
-  const version = parseVersion(pairs?.get('version'))
-  const tokenId = parseUuid(pairs?.get('token_id'))
-  const digest = parseBytes(pairs?.get('token_digest'), DIGEST_LENGTH)
-  const nonce = parseBytes(pairs?.get('nonce'), NONCE_LENGTH)
-  const timestamp = parseTimestamp(pairs?.get('timestamp'))
-  if (!version || !tokenId || !digest || !nonce || timestamp === undefined) return undefined
-  return { version, tokenId, digest, nonce, timestamp }
-}
-
-/**
- * Undefined when the scheme is none of `schemes`, or a member is missing or malformed. Whether activation_id has to be there
- * depends on the scope, which only the endpoint knows; one that is there and malformed is refused.
- */
-export function parseEncryptionHeader(value: string, schemes: readonly string[]): EncryptionHeader | undefined {
-  const pairs = parsePairs(value, schemes)
-  const version = parseVersion(pairs?.get('version'))
-  const applicationKey = parseApplicationKey(pairs?.get('application_key'))
-  const activationIdText = pairs?.get('activation_id')
-  const activationId = parseUuid(activationIdText)
-  if (!version || !applicationKey || (activationIdText !== undefined && !activationId)) return undefined
-  return { version, applicationKey, activationId }
-}
-
-/**
- * `scheme key="text", key="text"`; undefined when the value has any other form. Sticky expressions: each one either moves
- * on or ends the scan, so the time is linear in the length of the value.
- */
-function parsePairs(value: string, schemes: readonly string[]): ReadonlyMap<string, string> | undefined {
-  const text = value.trim()
-  const scheme = schemes.find((word) => text.startsWith(`${word} `))
-  if (scheme === undefined) return undefined
-  const pairs = new Map<string, string>()
-  let position = skipSeparators(text, scheme.length)
-  while (position < text.length) {
-    PAIR.lastIndex = position
-    const [pair, key, content] = PAIR.exec(text) ?? []
-    if (pair === undefined || key === undefined || content === undefined) return undefined
-    pairs.set(key, content)
-    const end = position + pair.length
-    position = skipSeparators(text, end)
-    if (position === end && end < text.length) return undefined
-  }
-  return pairs
-}
-
-function skipSeparators(text: string, position: number): number {
-  SEPARATORS.lastIndex = position
-  SEPARATORS.exec(text)
-  return SEPARATORS.lastIndex
-}
-
-const parseVersion = (text: string | undefined): string | undefined =>
-  text !== undefined && capabilitiesOf(text) ? text : undefined
-
-const parseApplicationKey = (text: string | undefined): string | undefined => parseBytes(text, APPLICATION_KEY_LENGTH) && text
-
-const parseBytes = (text: string | undefined, length: number): Uint8Array | undefined =>
-  text === undefined ? undefined : parseBase64(text, length)
-
-function parseFactors(text: string | undefined): Factors | undefined {
-  const upper = text?.toUpperCase()
-  return FACTOR_COMBINATIONS.find((factors) => factors === upper)
-}
-
-// The form is not compared with the version here: a code of the wrong form fails verification, and counts as a failure.
-function parseCode(text: string | undefined): string | undefined {
-  if (text === undefined) return undefined
-  if (DECIMAL_CODE.test(text)) return text
-  return CODE_LENGTHS.some((length) => parseBase64(text, length)) ? text : undefined
-}
-
-const parseTimestamp = (text: string | undefined): number | undefined =>
-  text !== undefined && TIMESTAMP.test(text) ? Number(text) : undefined
-
-const PAIR = /([A-Za-z0-9_-]+)="([^"]*)"/y
-const SEPARATORS = /[\s,]*/y
 const DECIMAL_CODE = /^\d{8}(-\d{8}){0,2}$/
-const TIMESTAMP = /^\d{9,15}$/
-const APPLICATION_KEY_LENGTH = 16
-const NONCE_LENGTH = 16
-const DIGEST_LENGTH = 32
 const CODE_LENGTHS = [16, 32, 48]

@@ -3,9 +3,12 @@ import type { KeyObject } from 'node:crypto'
 import { ecdsaSign } from '../../crypto/ecdsa.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
+import { findCounter } from '../wire/counter.ts'
+import { toDecimalCode } from '../wire/decimal.ts'
+import { composeOfflineSignedData } from '../wire/request-data.ts'
 import type { Factors, OfflineMatch, OfflineOtp, PersonalizedPayload, SigningKeys } from '../protocol.ts'
-import { composeBaseString, computeComponents, findCounter, selectFactorKeys, toDecimalCode } from './authentication-code.ts'
-import type { ActivationKeys } from './key-schedule.ts'
+import { computeComponents, selectFactorKeys } from './authentication-code.ts'
+import { type ActivationKeys, advanceCounter } from './key-schedule.ts'
 
 /** Which key signs a payload: the activation's server key, or the application's master key (v3 §15.1). */
 export type OfflineSigner = 'PERSONALIZED' | 'NON_PERSONALIZED'
@@ -48,7 +51,7 @@ export function verifyOfflineOtp(
   for (const candidate of request.totps ?? [undefined]) {
     const signedData = composeOfflineSignedData(request, candidate)
     let factors: Factors | undefined
-    const move = findCounter(ctrData, lookAhead, (counter) => {
+    const move = findCounter(ctrData, lookAhead, advanceCounter, (counter) => {
       factors = combinations.find((combination) => {
         const components = computeComponents(selectFactorKeys(keys, combination), counter, signedData)
         return equalConstantTime(utf8(toDecimalCode(components, request.componentLength)), given)
@@ -60,15 +63,4 @@ export function verifyOfflineOtp(
   return undefined
 }
 
-/** What an offline one-time password covers; the literal `offline` takes the place of the application secret (v3 §15.2). */
-export function composeOfflineSignedData(
-  { operationId, operationData, nonceBase64 }: Pick<OfflineOtp, 'operationId' | 'operationData' | 'nonceBase64'>,
-  candidate: string | undefined,
-): Uint8Array {
-  const body = utf8([operationId, operationData, ...(candidate === undefined ? [] : [candidate])].join('&'))
-  const base = composeBaseString({ method: 'POST', resourceId: OFFLINE_RESOURCE_ID, nonceBase64, body })
-  return utf8(`${base}&offline`)
-}
-
 const KEY_INDICATORS = { PERSONALIZED: '1', NON_PERSONALIZED: '0' } as const satisfies Record<OfflineSigner, string>
-const OFFLINE_RESOURCE_ID = '/operation/authorize/offline'

@@ -1,23 +1,16 @@
 // Authentication codes: what they cover, how they are computed and verified (v4 §7).
 import type { KmacKey } from '../../crypto/kmac.ts'
-import { parseBase64, toBase64 } from '../../lib/base64.ts'
-import { concat, equalConstantTime, utf8 } from '../../lib/bytes.ts'
-import type { CodeToVerify, CounterMove, Factors, SignedRequest } from '../protocol.ts'
+import { parseBase64 } from '../../lib/base64.ts'
+import { concat, equalConstantTime } from '../../lib/bytes.ts'
+import { canonicalQueryReadings } from '../wire/canonical-query.ts'
+import { findCounter } from '../wire/counter.ts'
+import type { CodeToVerify, CounterMove, CoveredRequest, Factors } from '../protocol.ts'
 import { type ReplaceableFactor, settleFactorKeys } from './factor-keys.ts'
 import { type ActivationKeys, advanceCounter, importCodeKey } from './key-schedule.ts'
 
-/** The bytes a code covers: request data, `&`, application secret as text (v4 §7.1). */
-export const composeSignedData = ({ applicationSecret, ...request }: SignedRequest): Uint8Array =>
-  utf8(`${composeRequestData({ ...request, nonceBase64: toBase64(request.nonce) })}&${applicationSecret}`)
-
-/** METHOD & b64(uriIdentifier) & b64(nonce) & b64(body); empty parts stay (v4 §7.1). */
-export const composeRequestData = (request: {
-  method: string
-  resourceId: string
-  nonceBase64: string
-  body: Uint8Array
-}): string =>
-  [request.method.toUpperCase(), toBase64(utf8(request.resourceId)), request.nonceBase64, toBase64(request.body)].join('&')
+/** What a code may cover: the body where there is one, else the readings of the query (v4 §7.1). */
+export const coveredBodies = ({ body, query }: CoveredRequest): readonly Uint8Array[] =>
+  body.length > 0 ? [body] : canonicalQueryReadings(query)
 
 /**
  * Tries `lookAhead` counter values, with each of them every candidate for the factor keys; undefined when none matches or the
@@ -42,7 +35,7 @@ export function verifyAuthenticationCode(
     return equalConstantTime(computeComponent(chained, signedData), part) && isWellFormed
   }
   let used = 0
-  const move = findCounter(ctrData, lookAhead, (counter) => {
+  const move = findCounter(ctrData, lookAhead, advanceCounter, (counter) => {
     const possession = chainKey(keys.possession(), counter)
     // The second component is computed only behind a right first one, which halves the work that strangers can cause. The time
     // tells no more than the answer to a code of possession alone does: it is this very component.
@@ -52,21 +45,6 @@ export function verifyAuthenticationCode(
     return used >= 0
   })
   return move && settle(keys, factors, used, move)
-}
-
-/** The first of `lookAhead` counter values that `isMatch` accepts, as the move it causes (v4 §7.4). */
-export function findCounter(
-  ctrData: Uint8Array,
-  lookAhead: number,
-  isMatch: (counter: Uint8Array) => boolean,
-): CounterMove | undefined {
-  let counter = ctrData
-  for (let i = 0; i < lookAhead; i += 1) {
-    const next = advanceCounter(counter)
-    if (isMatch(counter)) return { steps: i + 1, ctrData: next }
-    counter = next
-  }
-  return undefined
 }
 
 /** Adds what the match settled about the replaced key of its second factor (v4 §7.5). */
@@ -114,18 +92,8 @@ function selectSecondKeys(keys: ActivationKeys, factors: Factors): readonly Kmac
   return factors === 'POSSESSION' ? [] : undefined
 }
 
-/** Decimal groups of `digits` (4 to 8) digits joined by `-` (v4 §7.3). */
-export const toDecimalCode = (components: readonly Uint8Array[], digits: number): string =>
-  components.map((component) => toDecimal(component, digits)).join('-')
-
 /** The components one after the other; Base64 of it is the text form (v4 §7.3). */
 export const toBinaryCode = (components: readonly Uint8Array[]): Uint8Array => concat(...components)
-
-/** Last 4 bytes, AND 0x7FFFFFFF, mod 10^digits, padded with zeros. Also the last step of a fingerprint (v4 §8.6). */
-export const toDecimal = (bytes: Uint8Array, digits: number): string => {
-  const tail = new DataView(bytes.buffer, bytes.byteOffset + bytes.byteLength - 4, 4)
-  return String((tail.getUint32(0) & 0x7fffffff) % 10 ** digits).padStart(digits, '0')
-}
 
 const SECOND_FACTORS: Partial<Record<Factors, ReplaceableFactor>> = {
   POSSESSION_KNOWLEDGE: 'knowledge',

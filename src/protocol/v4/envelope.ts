@@ -4,7 +4,7 @@ import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { concat, equalPublic, u64, utf8 } from '../../lib/bytes.ts'
 import type { Envelope, EnvelopeContext, OpenedEnvelope } from '../protocol.ts'
 import { AEAD_LENGTH_MIN, AEAD_NONCE_LENGTH, type AeadKeys, deriveAeadKeys, openAead, sealAead } from './aead.ts'
-import { parseUuid } from './identifier.ts'
+import { parseUuid } from '../wire/identifier.ts'
 import { type ActivationKeys, concatWithSizes, importKdfKey } from './key-schedule.ts'
 import { VERSION } from './versions.ts'
 

@@ -1,7 +1,7 @@
 // Generation 4 of the protocol as the rest of pawl sees it. A list; nothing is computed here.
+import { composeSignedData } from '../wire/request-data.ts'
 import type { Protocol } from '../protocol.ts'
-import { composeSignedData, verifyAuthenticationCode } from './authentication-code.ts'
-import { coveredBodies } from './canonical-query.ts'
+import { coveredBodies, verifyAuthenticationCode } from './authentication-code.ts'
 import { parseEnvelope } from './envelope.ts'
 import { addBiometryKey, removeBiometryKeys, replaceKnowledgeKey } from './factor-keys.ts'
 import { parseAuthorizationHeader, parseEncryptionHeader, parseTokenHeader } from './header.ts'

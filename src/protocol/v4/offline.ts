@@ -3,16 +3,12 @@ import type { KeyObject } from 'node:crypto'
 import { ecdsaSignP384 } from '../../crypto/ecdsa.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
+import { findCounter } from '../wire/counter.ts'
+import { toDecimalCode } from '../wire/decimal.ts'
+import { composeOfflineSignedData } from '../wire/request-data.ts'
 import type { Factors, OfflineMatch, OfflineOtp, PersonalizedPayload } from '../protocol.ts'
-import {
-  composeRequestData,
-  computeComponents,
-  findCounter,
-  selectFactorKeys,
-  settle,
-  toDecimalCode,
-} from './authentication-code.ts'
-import type { ActivationKeys } from './key-schedule.ts'
+import { computeComponents, selectFactorKeys, settle } from './authentication-code.ts'
+import { type ActivationKeys, advanceCounter } from './key-schedule.ts'
 
 /** Which key vouches for a payload: one of the activation, or the application's master key (v4 §11.2, §11.3). */
 export type OfflineSigner = 'PERSONALIZED' | 'NON_PERSONALIZED'
@@ -61,7 +57,7 @@ export function verifyOfflineOtp(
   for (const totp of request.totps ?? [undefined]) {
     const signedData = composeOfflineSignedData(request, totp)
     let matched: (typeof candidates)[number] | undefined
-    const move = findCounter(ctrData, lookAhead, (counter) => {
+    const move = findCounter(ctrData, lookAhead, advanceCounter, (counter) => {
       matched = candidates.find(({ factorKeys }) => {
         const components = computeComponents(factorKeys, counter, signedData)
         return equalConstantTime(utf8(toDecimalCode(components, request.componentLength)), given)
@@ -76,15 +72,4 @@ export function verifyOfflineOtp(
   return undefined
 }
 
-/** What an offline one-time password covers; the literal `offline` takes the place of the application secret (v4 §11.1). */
-export function composeOfflineSignedData(
-  { operationId, operationData, nonceBase64 }: Pick<OfflineOtp, 'operationId' | 'operationData' | 'nonceBase64'>,
-  totp: string | undefined,
-): Uint8Array {
-  const body = utf8([operationId, operationData, ...(totp === undefined ? [] : [totp])].join('&'))
-  const requestData = composeRequestData({ method: 'POST', resourceId: OFFLINE_RESOURCE_ID, nonceBase64, body })
-  return utf8(`${requestData}&offline`)
-}
-
 const KEY_INDICATORS = { PERSONALIZED: '2', NON_PERSONALIZED: '0' } as const satisfies Record<OfflineSigner, string>
-const OFFLINE_RESOURCE_ID = '/operation/authorize/offline'

@@ -4,8 +4,8 @@ import { hmacSha384 } from '../../crypto/hmac.ts'
 import { mlDsaSign } from '../../crypto/mldsa.ts'
 import { parseBase64, toBase64Url } from '../../lib/base64.ts'
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
-import type { SigningKeys, TemporaryKeyRequest, TemporaryKeyTerms } from '../protocol.ts'
-import { parseUuid } from './identifier.ts'
+import type { SigningKeys, TemporaryKeyRequest } from '../protocol.ts'
+import { composeTemporaryKeyClaims, parseTemporaryKeyJws, type TemporaryKeyTermsAnswer } from '../wire/jws.ts'
 import { type ActivationKeys, deriveKeyMacGetAppTempKey } from './key-schedule.ts'
 import {
   ALGORITHMS,
@@ -16,10 +16,7 @@ import {
 } from './shared-secret.ts'
 
 /** What the answer to a temporary key request says (v4 §4.3). */
-export interface TemporaryKeyAnswer extends Omit<TemporaryKeyTerms, 'salt'> {
-  readonly applicationKey: string
-  readonly activationId: string | undefined
-  readonly challenge: string
+export interface TemporaryKeyAnswer extends TemporaryKeyTermsAnswer {
   readonly sharedSecretResponse: SharedSecretResponse
 }
 
@@ -27,22 +24,11 @@ export interface TemporaryKeyAnswer extends Omit<TemporaryKeyTerms, 'salt'> {
 export function parseTemporaryKeyRequest(
   jwt: string,
 ): TemporaryKeyRequest<Pick<ActivationKeys, 'keyMacGetActTempKey'>> | undefined {
-  const [headerText, payloadText, macText, ...rest] = jwt.split('.')
-  if (headerText === undefined || payloadText === undefined || macText === undefined || rest.length > 0) return undefined
-  const header = parseJson(headerText)
-  // RFC 7515 §4.1.11: a critical extension that is not understood makes the JWS invalid; none is understood here.
-  if (header?.['alg'] !== 'HS384' || header['crit'] !== undefined) return undefined
-  const mac = parseBase64Url(macText)
-  const claims = parseJson(payloadText)
-  const applicationKey = claims?.['applicationKey']
-  const challenge = claims?.['challenge']
-  const sharedSecretRequest = parseSharedSecretRequest(claims?.['sharedSecretRequest'])
-  if (!mac || typeof applicationKey !== 'string' || typeof challenge !== 'string' || !sharedSecretRequest) return undefined
-  const activationIdClaim = claims?.['activationId'] ?? undefined
-  const activationId = parseUuid(activationIdClaim)
-  if (!parseBase64(applicationKey, 16) || (activationIdClaim !== undefined && !activationId)) return undefined
-  const covered = utf8(`${headerText}.${payloadText}`)
+  const request = parseTemporaryKeyJws(jwt, 'HS384')
+  const sharedSecretRequest = parseSharedSecretRequest(request?.claims['sharedSecretRequest'])
+  if (!request || !sharedSecretRequest) return undefined
   const { algorithm } = sharedSecretRequest
+  const { applicationKey, activationId, challenge, mac, covered } = request
   return {
     applicationKey,
     activationId,
@@ -75,7 +61,9 @@ export async function createTemporaryKeyAnswer(
   answer: TemporaryKeyAnswer,
   { ecdsa, mldsa }: SigningKeys,
 ): Promise<string> {
-  const payload = toBase64Url(utf8(JSON.stringify(composeClaims(answer))))
+  const payload = toBase64Url(
+    utf8(JSON.stringify(composeTemporaryKeyClaims(answer, { sharedSecretResponse: answer.sharedSecretResponse }))),
+  )
   const sign = async (alg: string, compute: (covered: Uint8Array) => Promise<Uint8Array>) => {
     const header = toBase64Url(utf8(JSON.stringify({ alg })))
     return { protected: header, signature: toBase64Url(await compute(utf8(`${header}.${payload}`))) }
@@ -88,33 +76,3 @@ export async function createTemporaryKeyAnswer(
   }
   return JSON.stringify({ payload, signatures: await Promise.all(signatures) })
 }
-
-const composeClaims = (answer: TemporaryKeyAnswer): Record<string, unknown> => ({
-  sub: answer.temporaryKeyId,
-  applicationKey: answer.applicationKey,
-  ...(answer.activationId !== undefined && { activationId: answer.activationId }),
-  challenge: answer.challenge,
-  sharedSecretResponse: answer.sharedSecretResponse,
-  iat: Math.floor(answer.issuedAt / 1000),
-  exp: Math.floor(answer.expiresAt / 1000),
-  iat_ms: answer.issuedAt,
-  exp_ms: answer.expiresAt,
-})
-
-function parseJson(base64Url: string): Record<string, unknown> | undefined {
-  const bytes = parseBase64Url(base64Url)
-  try {
-    const value: unknown = bytes && JSON.parse(utf8Decoder.decode(bytes))
-    return typeof value === 'object' && value !== null ? { ...value } : undefined
-  } catch {
-    return undefined
-  }
-}
-
-/** Strict: only the one text that encodes the bytes is accepted. */
-function parseBase64Url(text: string): Uint8Array | undefined {
-  const bytes = Buffer.from(text, 'base64url')
-  return toBase64Url(bytes) === text ? bytes : undefined
-}
-
-const utf8Decoder = new TextDecoder('utf-8', { fatal: true })

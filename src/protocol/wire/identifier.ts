@@ -1,4 +1,4 @@
-// Identifiers of activations, tokens and temporary keys (v3 §2.4).
+// Identifiers of activations, tokens and temporary keys (v3 §2.4, v4 §6.2).
 
 /** UUID of version 1 to 5 in any case, unchanged, because identifiers are compared as text; undefined for anything else. */
 export const parseUuid = (value: unknown): string | undefined =>

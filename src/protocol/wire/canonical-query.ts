@@ -1,10 +1,5 @@
-// The query string of a GET request in the form a code covers in place of the body (v3 §10.4).
+// The query string of a request in the form a code covers in place of a body (v3 §10.4, v4 §7.1).
 import { utf8 } from '../../lib/bytes.ts'
-import type { CoveredRequest } from '../protocol.ts'
-
-/** What a code may cover: of a GET request the readings of its query, of any other its body (v3 §10.1, §10.4). */
-export const coveredBodies = ({ method, body, query }: CoveredRequest): readonly Uint8Array[] =>
-  method === 'GET' ? canonicalQueryReadings(query) : [body]
 
 /**
  * The canonical forms a code may cover, in the order they are tried. The published client signs the query it was given, and its

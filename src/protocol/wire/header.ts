@@ -1,0 +1,123 @@
+// The three header values of the device API: authorization, token, encryption (v3 §5.2, v4 §6). A generation says what differs.
+import {
+  type AuthorizationHeader,
+  type EncryptionHeader,
+  FACTOR_COMBINATIONS,
+  type Factors,
+  type TokenHeader,
+} from '../protocol.ts'
+import { parseUuid } from './identifier.ts'
+
+/** What a generation demands of the values in a header. */
+export interface HeaderRules {
+  /** Names of factors and code in the authorization header. */
+  readonly factorsName: string
+  readonly codeName: string
+  /** The last value of a name that comes again, or none: the header is invalid. */
+  readonly mayRepeatNames: boolean
+  readonly isVersion: (text: string) => boolean
+  /** Bytes of Base64 of this length; undefined for anything else. */
+  readonly parseBytes: (text: string, length: number) => Uint8Array | undefined
+  readonly isCode: (text: string) => boolean
+  /** Milliseconds as the text of a token header. */
+  readonly timestamp: RegExp
+}
+
+/** Reads one header value; undefined when its scheme is none of `schemes`, or a member is missing or malformed. */
+type Parse<Header> = (value: string, schemes: readonly string[]) => Header | undefined
+
+export interface HeaderParsers {
+  readonly parseAuthorizationHeader: Parse<AuthorizationHeader>
+  readonly parseTokenHeader: Parse<TokenHeader>
+  /**
+   * Whether activation_id has to be there depends on the scope, which only the endpoint knows; one that is there and malformed
+   * is refused.
+   */
+  readonly parseEncryptionHeader: Parse<EncryptionHeader>
+}
+
+/** The parsers of a generation. */
+export function createHeaderParsers(rules: HeaderRules): HeaderParsers {
+  const keep = (text: string | undefined, isGood: (text: string) => boolean) =>
+    text !== undefined && isGood(text) ? text : undefined
+  const parseBytes = (text: string | undefined, length: number) =>
+    text === undefined ? undefined : rules.parseBytes(text, length)
+  const parseVersion = (text: string | undefined) => keep(text, rules.isVersion)
+  const parseApplicationKey = (text: string | undefined) => parseBytes(text, APPLICATION_KEY_LENGTH) && text
+  return {
+    parseAuthorizationHeader: (value, schemes) => {
+      const pairs = parsePairs(value, schemes, rules)
+      const version = parseVersion(pairs?.get('pa_version'))
+      const activationId = parseUuid(pairs?.get('pa_activation_id'))
+      const applicationKey = parseApplicationKey(pairs?.get('pa_application_key'))
+      const nonce = parseBytes(pairs?.get('pa_nonce'), NONCE_LENGTH)
+      const factors = parseFactors(pairs?.get(rules.factorsName))
+      const code = keep(pairs?.get(rules.codeName), rules.isCode)
+      if (!version || !activationId || !applicationKey || !nonce || !factors || !code) return undefined
+      return { version, activationId, applicationKey, nonce, factors, code }
+    },
+    parseTokenHeader: (value, schemes) => {
+      const pairs = parsePairs(value, schemes, rules)
+      const version = parseVersion(pairs?.get('version'))
+      const tokenId = parseUuid(pairs?.get('token_id'))
+      const digest = parseBytes(pairs?.get('token_digest'), DIGEST_LENGTH)
+      const nonce = parseBytes(pairs?.get('nonce'), NONCE_LENGTH)
+      const timestamp = keep(pairs?.get('timestamp'), (text) => rules.timestamp.test(text))
+      if (!version || !tokenId || !digest || !nonce || timestamp === undefined) return undefined
+      return { version, tokenId, digest, nonce, timestamp: Number(timestamp) }
+    },
+    parseEncryptionHeader: (value, schemes) => {
+      const pairs = parsePairs(value, schemes, rules)
+      const version = parseVersion(pairs?.get('version'))
+      const applicationKey = parseApplicationKey(pairs?.get('application_key'))
+      const activationIdText = pairs?.get('activation_id')
+      const activationId = parseUuid(activationIdText)
+      if (!version || !applicationKey || (activationIdText !== undefined && !activationId)) return undefined
+      return { version, applicationKey, activationId }
+    },
+  }
+}
+
+/**
+ * `scheme key="text", key="text"`; undefined when the value has any other form. Sticky expressions: each one either moves
+ * on or ends the scan, so the time is linear in the length of the value.
+ */
+function parsePairs(
+  value: string,
+  schemes: readonly string[],
+  { mayRepeatNames }: HeaderRules,
+): ReadonlyMap<string, string> | undefined {
+  const text = value.trim()
+  const scheme = schemes.find((word) => text.startsWith(`${word} `))
+  if (scheme === undefined) return undefined
+  const pairs = new Map<string, string>()
+  let position = skipSeparators(text, scheme.length)
+  while (position < text.length) {
+    PAIR.lastIndex = position
+    const [pair, key, content] = PAIR.exec(text) ?? []
+    if (pair === undefined || key === undefined || content === undefined) return undefined
+    if (pairs.has(key) && !mayRepeatNames) return undefined
+    pairs.set(key, content)
+    const end = position + pair.length
+    position = skipSeparators(text, end)
+    if (position === end && end < text.length) return undefined
+  }
+  return pairs
+}
+
+function skipSeparators(text: string, position: number): number {
+  SEPARATORS.lastIndex = position
+  SEPARATORS.exec(text)
+  return SEPARATORS.lastIndex
+}
+
+function parseFactors(text: string | undefined): Factors | undefined {
+  const upper = text?.toUpperCase()
+  return FACTOR_COMBINATIONS.find((factors) => factors === upper)
+}
+
+const PAIR = /([A-Za-z0-9_-]+)="([^"]*)"/y
+const SEPARATORS = /[\s,]*/y
+const APPLICATION_KEY_LENGTH = 16
+const NONCE_LENGTH = 16
+const DIGEST_LENGTH = 32

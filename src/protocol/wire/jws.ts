@@ -1,0 +1,73 @@
+// The two ends of a temporary key exchange that both generations have: the signed request and the claims of the answer
+// (v3 §7, v4 §4; RFC 7515).
+import { parseBase64, toBase64Url } from '../../lib/base64.ts'
+import { utf8 } from '../../lib/bytes.ts'
+import type { TemporaryKeyTerms } from '../protocol.ts'
+import { parseUuid } from './identifier.ts'
+
+/** A compact JWS that asks for a temporary key, its MAC not yet checked. */
+export interface TemporaryKeyJws {
+  readonly applicationKey: string
+  readonly activationId: string | undefined
+  readonly challenge: string
+  readonly claims: Readonly<Record<string, unknown>>
+  readonly mac: Uint8Array
+  /** What the MAC covers. */
+  readonly covered: Uint8Array
+}
+
+/** Undefined when the text is no compact JWS, lacks a claim, or uses another algorithm than `alg` (v3 §7.1, v4 §4.1). */
+export function parseTemporaryKeyJws(jwt: string, alg: 'HS256' | 'HS384'): TemporaryKeyJws | undefined {
+  const [headerText, payloadText, macText, ...rest] = jwt.split('.')
+  if (headerText === undefined || payloadText === undefined || macText === undefined || rest.length > 0) return undefined
+  const header = parseJson(headerText)
+  // RFC 7515 §4.1.11: a critical extension that is not understood makes the JWS invalid; none is understood here.
+  if (header?.['alg'] !== alg || header['crit'] !== undefined) return undefined
+  const mac = parseBase64Url(macText)
+  const claims = parseJson(payloadText)
+  const applicationKey = claims?.['applicationKey']
+  const challenge = claims?.['challenge']
+  if (!mac || !claims || typeof applicationKey !== 'string' || typeof challenge !== 'string') return undefined
+  const activationIdClaim = claims['activationId'] ?? undefined
+  const activationId = parseUuid(activationIdClaim)
+  if (!parseBase64(applicationKey, 16) || (activationIdClaim !== undefined && !activationId)) return undefined
+  return { applicationKey, activationId, challenge, claims, mac, covered: utf8(`${headerText}.${payloadText}`) }
+}
+
+/** What the answer to a temporary key request says beside the key itself (v3 §7.2, v4 §4.3). */
+export interface TemporaryKeyTermsAnswer extends Omit<TemporaryKeyTerms, 'salt'> {
+  readonly applicationKey: string
+  readonly activationId: string | undefined
+  readonly challenge: string
+}
+
+/** Claims of an answer; `key` is the member that a generation adds. */
+export const composeTemporaryKeyClaims = <Key extends object>(answer: TemporaryKeyTermsAnswer, key: Key) => ({
+  sub: answer.temporaryKeyId,
+  applicationKey: answer.applicationKey,
+  ...(answer.activationId !== undefined && { activationId: answer.activationId }),
+  challenge: answer.challenge,
+  ...key,
+  iat: Math.floor(answer.issuedAt / 1000),
+  exp: Math.floor(answer.expiresAt / 1000),
+  iat_ms: answer.issuedAt,
+  exp_ms: answer.expiresAt,
+})
+
+function parseJson(base64Url: string): Record<string, unknown> | undefined {
+  const bytes = parseBase64Url(base64Url)
+  try {
+    const value: unknown = bytes && JSON.parse(utf8Decoder.decode(bytes))
+    return typeof value === 'object' && value !== null ? { ...value } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Strict: only the one text that encodes the bytes is accepted. */
+function parseBase64Url(text: string): Uint8Array | undefined {
+  const bytes = Buffer.from(text, 'base64url')
+  return toBase64Url(bytes) === text ? bytes : undefined
+}
+
+const utf8Decoder = new TextDecoder('utf-8', { fatal: true })
