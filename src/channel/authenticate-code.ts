@@ -3,7 +3,7 @@
 import { decideAuthentication } from '../domain/authentication.ts'
 import { isExpired } from '../domain/registration.ts'
 import { fromUtf8 } from '../lib/bytes.ts'
-import { PawlError } from '../lib/errors.ts'
+import { lostTooManyRaces } from '../lib/errors.ts'
 import type { AuthorizationHeader, CounterMove, Protocol } from '../protocol/protocol.ts'
 import { seeUpgraded } from '../storage/activation-upgrades.ts'
 import type { ActivationRow, RequestParties } from '../storage/activations.ts'
@@ -59,7 +59,7 @@ export async function authenticateByCode<T = never>(
     parts.events.authenticationFailed({ activationId, resourceId, reason })
     return { valid: false, reason, effect: settled.effect }
   }
-  throw new PawlError('UNAVAILABLE', { detail: `lost ${ROUNDS_MAX} races for one activation`, retryAfterSeconds: 1 })
+  throw lostTooManyRaces('activation')
 }
 
 async function findParties(

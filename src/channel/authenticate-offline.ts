@@ -1,7 +1,7 @@
 // Offline approvals on the channel's side: the personalised QR code, and the one-time password checked like a code (v3 §15).
 import { decideAuthentication } from '../domain/authentication.ts'
 import type { OfflineChannel, OtpAttempt } from '../domain/offline-approval.ts'
-import { PawlError } from '../lib/errors.ts'
+import { lostTooManyRaces } from '../lib/errors.ts'
 import type { OfflineMatch, Protocol } from '../protocol/protocol.ts'
 import { findActivation, type ActivationRow } from '../storage/activations.ts'
 import type { ChannelParts } from './parts.ts'
@@ -42,7 +42,7 @@ export const createOfflineChannel = (parts: ChannelParts, protocols: readonly Pr
       })
       if (settled) return settled.effect
     }
-    throw new PawlError('UNAVAILABLE', { detail: `lost ${ROUNDS_MAX} races for one activation`, retryAfterSeconds: 1 })
+    throw lostTooManyRaces('activation')
   },
 })
 

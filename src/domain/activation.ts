@@ -1,6 +1,6 @@
 // What the phone does to its activation besides proving itself: exchange keys, remove itself (v3 §8, §10.7).
 import type { KeyObject } from 'node:crypto'
-import { PawlError } from '../lib/errors.ts'
+import { lostTooManyRaces, PawlError } from '../lib/errors.ts'
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import {
@@ -107,7 +107,7 @@ export async function exchangeKeys<Answer>(
       return bound
     }
   }
-  throw lostTooManyRaces()
+  throw lostTooManyRaces('activation')
 }
 
 /** An error ACTIVATION_FAILED whose reason the log knows. */
@@ -176,7 +176,7 @@ export async function removeActivation(parts: ActivationParts, activationId: str
     if (activation === undefined || activation.state === 'REMOVED') return
     if (await remove(parts, activation, null)) return
   }
-  throw lostTooManyRaces()
+  throw lostTooManyRaces('activation')
 }
 
 async function remove(parts: ActivationParts, activation: ActivationRow, reason: string | null): Promise<boolean> {
@@ -190,9 +190,6 @@ async function remove(parts: ActivationParts, activation: ActivationRow, reason:
   if (isStored) parts.events.registrationChanged({ activationId, from, to: 'REMOVED', reason })
   return isStored
 }
-
-const lostTooManyRaces = (): PawlError =>
-  new PawlError('UNAVAILABLE', { detail: 'lost too many races for one activation', retryAfterSeconds: 1 })
 
 // More than wrong OTPs can be counted for one activation: who is refused here has guessed nothing.
 const ROUNDS_MAX = 100

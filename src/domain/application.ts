@@ -1,10 +1,11 @@
 // Applications, their versions and master keys, and what a mobile app needs of them (cloud §10).
 import { toBase64 } from '../lib/base64.ts'
 import { utf8 } from '../lib/bytes.ts'
-import { PawlError } from '../lib/errors.ts'
+import { notFound, PawlError } from '../lib/errors.ts'
 import type { Platform } from '../lib/platform.ts'
 import {
   type ApplicationVersionRow,
+  findApplication,
   findMasterKeyPair,
   insertApplication,
   insertApplicationVersion,
@@ -66,6 +67,11 @@ export async function createApplication(
     await insertPinningKeyPair(tx, createPinningKeyPair(parts, applicationId))
     await addVersion({ ...parts, db: tx }, applicationId, DEFAULT_VERSION)
   })
+}
+
+/** Throws ADMINISTRATION_REFUSED when there is no such application. */
+export async function requireApplication(db: Db, applicationId: string): Promise<void> {
+  if ((await findApplication(db, applicationId)) === undefined) throw notFound(`application ${applicationId}`)
 }
 
 /** Adds a version with a random key and secret. Throws ADMINISTRATION_REFUSED when the name is taken. */

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache'
 import { hmac, importHmacKey } from '../crypto/hmac.ts'
 import { toBase64, toBase64Url } from '../lib/base64.ts'
 import { concat, equalPublic, u32, utf8 } from '../lib/bytes.ts'
-import { PawlError, StartError } from '../lib/errors.ts'
+import { notFound, PawlError, StartError } from '../lib/errors.ts'
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import {
@@ -116,7 +116,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
   const reset: Credentials['reset'] = async (target, username, { row }, keepPreviousSeconds) => {
     const previousExpiresAt = keepPreviousSeconds > 0 ? new Date(platform.now() + keepPreviousSeconds * 1000) : null
     const isReplaced = await inTransaction(target, (tx) => replacePassword(tx, username, row, previousExpiresAt))
-    if (!isReplaced) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no user ${username}` })
+    if (!isReplaced) throw notFound(`user ${username}`)
   }
 
   const isPassword: Credentials['isPassword'] = async (username, password) =>

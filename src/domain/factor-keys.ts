@@ -1,5 +1,5 @@
 // Replacing the keys of knowledge and biometry of an activation (v4 §9.12, §9.13).
-import { PawlError } from '../lib/errors.ts'
+import { lostTooManyRaces } from '../lib/errors.ts'
 import { findActivation } from '../storage/activations.ts'
 import { storeFactorKeys } from '../storage/activation-keys.ts'
 import type { Db } from '../storage/database.ts'
@@ -31,7 +31,7 @@ export async function changeFactorKeys(
     })
     if (isStored) return true
   }
-  throw new PawlError('UNAVAILABLE', { detail: 'lost too many races for one activation', retryAfterSeconds: 1 })
+  throw lostTooManyRaces('activation')
 }
 
 const ROUNDS_MAX = 128

@@ -7,7 +7,6 @@ import { OutboundError } from '../lib/outbound.ts'
 import { type PeerCertificate, readPeerCertificate } from '../lib/peer-certificate.ts'
 import { parsePem } from '../lib/pem.ts'
 import type { Platform } from '../lib/platform.ts'
-import { findApplication } from '../storage/applications.ts'
 import type { Db } from '../storage/database.ts'
 import {
   findPinnedCertificate,
@@ -15,6 +14,7 @@ import {
   type NewCertificate,
   type PinnedCertificateRow,
 } from '../storage/pinning.ts'
+import { requireApplication } from './application.ts'
 
 export interface CertificateParts {
   readonly db: Db
@@ -124,12 +124,6 @@ export function requireFingerprint(text: string): Uint8Array {
   const bytes = /^[0-9a-f]{64}$/i.test(hex) ? Buffer.from(hex, 'hex') : parseBase64(text.replaceAll(' ', '+'), 32)
   if (bytes === undefined) throw refuse('fingerprint', 'must be the SHA-256 of a certificate, 32 bytes in Base64 or hex')
   return bytes
-}
-
-/** Throws ADMINISTRATION_REFUSED when there is no such application. */
-export async function requireApplication(db: Db, applicationId: string): Promise<void> {
-  if ((await findApplication(db, applicationId)) === undefined)
-    throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no application ${applicationId}` })
 }
 
 function requireFit(

@@ -1,6 +1,6 @@
 // A registration is an activation seen from the bank: made, read, committed, blocked, unblocked, removed (cloud §3).
 import { fromUtf8 } from '../lib/bytes.ts'
-import { PawlError } from '../lib/errors.ts'
+import { lostTooManyRaces, PawlError } from '../lib/errors.ts'
 import type { Events } from '../lib/events.ts'
 import { changeState, findRegistration, type RegistrationRow } from '../storage/activations.ts'
 import { findApplication } from '../storage/applications.ts'
@@ -112,7 +112,7 @@ export async function commitRegistration(
     if (isRefused) continue
     if (await change(parts, owner, row, { to: 'ACTIVE', event: 'registration_committed', externalUserId })) return
   }
-  throw lostTooManyRaces()
+  throw lostTooManyRaces('registration')
 }
 
 export type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
@@ -133,7 +133,7 @@ export async function changeRegistration(
       throw new PawlError('REGISTRATION_CHANGE_REFUSED', { detail: `${wanted.change} in ${row.state}` })
     if (await change(parts, owner, row, { to, event, reason, externalUserId: wanted.externalUserId })) return
   }
-  throw lostTooManyRaces()
+  throw lostTooManyRaces('registration')
 }
 
 /** CREATED and PENDING_COMMIT end at their expiry. */
@@ -181,9 +181,6 @@ const CHANGES: Record<RegistrationChange, { from: readonly ActivationState[]; to
   UNBLOCK: { from: ['BLOCKED'], to: 'ACTIVE', event: 'registration_unblocked' },
   REMOVE: { from: ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED'], to: 'REMOVED', event: 'registration_removed' },
 }
-
-const lostTooManyRaces = (): PawlError =>
-  new PawlError('UNAVAILABLE', { detail: 'lost too many races for one registration', retryAfterSeconds: 1 })
 
 const CODE_ATTEMPTS_MAX = 10
 // More than wrong OTPs can be counted for one registration: who is refused here has guessed nothing.

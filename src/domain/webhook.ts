@@ -1,7 +1,7 @@
 // Webhooks as administrators make them: where they go, what they carry, how they are signed (cloud §9).
 import { isIP } from 'node:net'
 import { fromUtf8, utf8 } from '../lib/bytes.ts'
-import { PawlError, type Violation } from '../lib/errors.ts'
+import { notFound, PawlError, type Violation } from '../lib/errors.ts'
 import { isPublicAddress } from '../lib/outbound.ts'
 import type { Platform } from '../lib/platform.ts'
 import { findApplication } from '../storage/applications.ts'
@@ -49,7 +49,7 @@ export async function createWebhook(
   { applicationId, kind, ...target }: WebhookTarget & { applicationId: string; kind: WebhookKind },
 ): Promise<{ webhookId: string; secret: string }> {
   checkTarget(parts, kind, target)
-  if ((await findApplication(parts.db, applicationId)) === undefined) throw unknown(`application ${applicationId}`)
+  if ((await findApplication(parts.db, applicationId)) === undefined) throw notFound(`application ${applicationId}`)
   const webhookId = parts.platform.uuid()
   const secret = parts.platform.randomBytes(SECRET_BYTES)
   await insertWebhook(parts.db, {
@@ -87,7 +87,7 @@ export async function changeWebhook(parts: WebhookParts, webhookId: string, targ
     isEnabled: target.isEnabled,
     at: new Date(parts.platform.now()),
   })
-  if (!isChanged) throw unknown(`webhook ${webhookId}`)
+  if (!isChanged) throw notFound(`webhook ${webhookId}`)
 }
 
 /** A new secret; messages are also signed with the one before for `keepPreviousSeconds`. */
@@ -110,7 +110,7 @@ export async function rotateWebhookSecret(parts: WebhookParts, webhookId: string
 
 /** Removes a webhook. Its deliveries are left to removeDeliveries, when this is committed: until then there may be new ones. */
 export async function removeWebhook({ db }: Pick<WebhookParts, 'db'>, webhookId: string): Promise<void> {
-  if (!(await deleteWebhook(db, webhookId))) throw unknown(`webhook ${webhookId}`)
+  if (!(await deleteWebhook(db, webhookId))) throw notFound(`webhook ${webhookId}`)
 }
 
 /** Removes all deliveries of a webhook that is gone. */
@@ -127,7 +127,7 @@ export async function replayDeliveries(
   await readWebhook(parts, webhookId)
   if (deliveryId !== undefined) {
     if (await replayDelivery(parts.db, webhookId, deliveryId)) return 1
-    throw unknown(`delivery ${deliveryId} of webhook ${webhookId}`)
+    throw notFound(`delivery ${deliveryId} of webhook ${webhookId}`)
   }
   let replayed = 0
   // Not all of any number in one transaction: whoever gets the maximum asks again.
@@ -142,7 +142,7 @@ export async function replayDeliveries(
 /** A webhook that must exist, else ADMINISTRATION_REFUSED. */
 export async function readWebhook({ db }: Pick<WebhookParts, 'db'>, webhookId: string): Promise<WebhookRow> {
   const webhook = await findWebhook(db, webhookId)
-  if (webhook === undefined) throw unknown(`webhook ${webhookId}`)
+  if (webhook === undefined) throw notFound(`webhook ${webhookId}`)
   return webhook
 }
 
@@ -181,7 +181,6 @@ function findUrlProblem(text: string, settings: WebhookParts['settings']): strin
 }
 
 const refuse = (detail: string): PawlError => new PawlError('ADMINISTRATION_REFUSED', { detail })
-const unknown = (what: string): PawlError => refuse(`no ${what}`)
 
 const SECRET_BYTES = 32
 const BATCH_ROWS = 1_000

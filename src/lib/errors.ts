@@ -76,6 +76,13 @@ export class PawlError extends Error {
   }
 }
 
+/** What an administrator named is not there. */
+export const notFound = (what: string): PawlError => new PawlError('ADMINISTRATION_REFUSED', { detail: `no ${what}` })
+
+/** Others were first each time: nothing was decided and nothing counted, so the caller may come again. */
+export const lostTooManyRaces = (of: string): PawlError =>
+  new PawlError('UNAVAILABLE', { detail: `lost too many races for one ${of}`, retryAfterSeconds: 1 })
+
 /** Why the process cannot start. The message is one line for the person who starts it. */
 export class StartError extends Error {
   constructor(message: string, options?: ErrorOptions) {

@@ -1,9 +1,9 @@
 // /admin/apps/{name}/versions and /admin/texts: which versions of a mobile app are too old, and what its users are told. Spec:
 // mobile-utility §4.
 import { Type } from '@sinclair/typebox'
-import { requireApplication } from '../../../domain/pinned-certificate.ts'
+import { requireApplication } from '../../../domain/application.ts'
 import { Absent, Ok } from '../../../http/types.ts'
-import { PawlError } from '../../../lib/errors.ts'
+import { notFound, PawlError } from '../../../lib/errors.ts'
 import { isUniqueViolation } from '../../../storage/database.ts'
 import type { MobilePlatform } from '../../../storage/schema.ts'
 import {
@@ -107,7 +107,7 @@ export const ruleDetail = cloudEndpoint({
   response: Rule,
   async handle({ params: { name, id }, parts }) {
     const rule = await findVersionRule(parts.db, name, id)
-    if (rule === undefined) throw unknown(`version rule ${id} of ${name}`)
+    if (rule === undefined) throw notFound(`version rule ${id} of ${name}`)
     return toRule(rule)
   },
 })
@@ -121,7 +121,7 @@ export const ruleRemove = cloudEndpoint({
   params: OfRule,
   response: Ok,
   async handle({ params: { name, id }, parts, afterCommit }) {
-    if (!(await deleteVersionRule(parts.db, name, id))) throw unknown(`version rule ${id} of ${name}`)
+    if (!(await deleteVersionRule(parts.db, name, id))) throw notFound(`version rule ${id} of ${name}`)
     afterCommit(() => parts.pinning.forget(name))
     return { status: 'OK' as const }
   },
@@ -173,7 +173,7 @@ export const textDetail = cloudEndpoint({
   response: Text,
   async handle({ params: { key, language }, parts }) {
     const text = await findVersionText(parts.db, key, language)
-    if (text === undefined) throw unknown(`text ${key} in ${language}`)
+    if (text === undefined) throw notFound(`text ${key} in ${language}`)
     return text
   },
 })
@@ -187,7 +187,7 @@ export const textRemove = cloudEndpoint({
   params: OfText,
   response: Ok,
   async handle({ params: { key, language }, parts, afterCommit }) {
-    if (!(await deleteVersionText(parts.db, key, language))) throw unknown(`text ${key} in ${language}`)
+    if (!(await deleteVersionText(parts.db, key, language))) throw notFound(`text ${key} in ${language}`)
     afterCommit(() => parts.pinning.forget())
     return { status: 'OK' as const }
   },
@@ -206,5 +206,3 @@ const toRule = (rule: VersionRuleRow) => ({
   ...(rule.requiredVersion !== null && { requiredVersion: rule.requiredVersion }),
   ...(rule.messageKey !== null && { messageKey: rule.messageKey }),
 })
-
-const unknown = (what: string): PawlError => new PawlError('ADMINISTRATION_REFUSED', { detail: `no ${what}` })

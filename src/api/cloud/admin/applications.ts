@@ -4,7 +4,7 @@ import { addVersion, readSdkConfiguration } from '../../../domain/application.ts
 import { serializeCustomObject } from '../../../domain/custom-object.ts'
 import { listV4Algorithms, V4_ALGORITHMS } from '../../../domain/master-keys.ts'
 import { AnyMembers, ObjectResponse, ok, withExample } from '../../../http/types.ts'
-import { PawlError } from '../../../lib/errors.ts'
+import { notFound } from '../../../lib/errors.ts'
 import {
   type ApplicationRow,
   findApplication,
@@ -167,7 +167,7 @@ export const versionChange = cloudEndpoint({
   body: Type.Object({ isSupported: Type.Boolean() }),
   response: ApplicationDetail,
   async handle({ params: { id, name }, body: { isSupported }, parts }) {
-    if (!(await setVersionSupported(parts.db, id, name, isSupported))) throw unknown(`version ${name} of ${id}`)
+    if (!(await setVersionSupported(parts.db, id, name, isSupported))) throw notFound(`version ${name} of ${id}`)
     return ok(await readDetail(parts.db, id))
   },
   audited,
@@ -175,7 +175,7 @@ export const versionChange = cloudEndpoint({
 
 async function readDetail(db: Db, id: string) {
   const detail = await viewApplication(db, id)
-  if (detail === undefined) throw unknown(`application ${id}`)
+  if (detail === undefined) throw notFound(`application ${id}`)
   return detail
 }
 
@@ -201,5 +201,3 @@ const toApplication = ({ applicationId, isDefault, vaultFactors, algorithms, isP
   qrSignatureCurve: isProtocol3Admitted ? 'P-256' : 'P-384',
   roles: roles === '' ? [] : roles.split(','),
 })
-
-const unknown = (what: string): PawlError => new PawlError('ADMINISTRATION_REFUSED', { detail: `no ${what}` })

@@ -4,7 +4,7 @@ import { createApplication } from '../../../domain/application.ts'
 import { daysBetween } from '../../../domain/certificate-watch.ts'
 import { readPinnedApplication } from '../../../domain/pinning.ts'
 import { toBase64 } from '../../../lib/base64.ts'
-import { PawlError } from '../../../lib/errors.ts'
+import { notFound } from '../../../lib/errors.ts'
 import { type ApplicationRow, findApplication, listApplications } from '../../../storage/applications.ts'
 import { listPinnedDomains, type PinnedCertificateRow, type PinnedDomainRow } from '../../../storage/pinning.ts'
 import { cloudEndpoint } from '../endpoint.ts'
@@ -86,8 +86,7 @@ async function readDetail(parts: CloudParts, name: string) {
   const { db, platform } = parts
   const application = await findApplication(db, name)
   const pinned = await readPinnedApplication(parts, name)
-  if (application === undefined || pinned === undefined)
-    throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no application ${name}` })
+  if (application === undefined || pinned === undefined) throw notFound(`application ${name}`)
   const { certificates } = pinned
   const domains = await listPinnedDomains(db, name)
   const now = platform.now()

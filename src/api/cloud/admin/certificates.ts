@@ -10,7 +10,7 @@ import {
 } from '../../../domain/pinned-certificate.ts'
 import { Ok } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
-import { PawlError } from '../../../lib/errors.ts'
+import { notFound } from '../../../lib/errors.ts'
 import { toPem } from '../../../lib/pem.ts'
 import {
   deleteExpiredCertificates,
@@ -143,7 +143,7 @@ export const certificateRemove = cloudEndpoint({
   async handle({ params: { name }, query, parts, afterCommit }) {
     const [domain, fingerprint] = [requireDomainName(query.domain), requireFingerprint(query.fingerprint)]
     if (!(await deletePinnedCertificate(parts.db, name, domain, fingerprint)))
-      throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no such certificate of ${domain} in ${name}` })
+      throw notFound(`such certificate of ${domain} in ${name}`)
     afterCommit(() => parts.pinning.forget(name))
     return { status: 'OK' as const }
   },
@@ -161,8 +161,7 @@ export const domainRemove = cloudEndpoint({
   response: Ok,
   async handle({ params: { name }, query, parts, afterCommit }) {
     const domain = requireDomainName(query.domain)
-    if (!(await deletePinnedDomain(parts.db, name, domain)))
-      throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no domain ${domain} in ${name}` })
+    if (!(await deletePinnedDomain(parts.db, name, domain))) throw notFound(`domain ${domain} in ${name}`)
     afterCommit(() => parts.pinning.forget(name))
     return { status: 'OK' as const }
   },

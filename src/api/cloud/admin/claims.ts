@@ -1,12 +1,12 @@
 // /admin/applications/{id}/claims/{userId}: what phones are told about their user, beyond the contract (v3 §13, cloud §10).
 import { Type } from '@sinclair/typebox'
+import { requireApplication } from '../../../domain/application.ts'
 import { readStoredClaims, writeClaims } from '../../../domain/user-info.ts'
 import { AnyMembers, Ok } from '../../../http/types.ts'
-import { PawlError } from '../../../lib/errors.ts'
+import { notFound } from '../../../lib/errors.ts'
 import { deleteUserClaims } from '../../../storage/user-claims.ts'
 import { type Audited, cloudEndpoint } from '../endpoint.ts'
 import { Identifier, UserId } from '../fields.ts'
-import { requireApplication } from './require-application.ts'
 
 const path = '/admin/applications/:id/claims/:userId'
 const OfUser = Type.Object({ id: Identifier, userId: UserId })
@@ -70,5 +70,5 @@ export const claimsRemove = cloudEndpoint({
 })
 
 function refuse(userId: string): never {
-  throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no claims about ${userId}` })
+  throw notFound(`claims about ${userId}`)
 }

@@ -1,15 +1,15 @@
 // Configuration items that phones of protocol 4.0 read, of an application and of one activation (v4 §9.11, cloud §10).
 import { Type } from '@sinclair/typebox'
+import { requireApplication } from '../../../domain/application.ts'
 import { readConfigItems, writeConfigItem } from '../../../domain/config-items.ts'
 import { Ok, withExample } from '../../../http/types.ts'
-import { PawlError } from '../../../lib/errors.ts'
+import { notFound, PawlError } from '../../../lib/errors.ts'
 import { findActivation } from '../../../storage/activations.ts'
 import { type ConfigOwner, deleteConfigItem } from '../../../storage/config-items.ts'
 import type { Db } from '../../../storage/database.ts'
 import type { ConfigScope } from '../../../storage/schema.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier } from '../fields.ts'
-import { requireApplication } from './require-application.ts'
 
 const ofApplication = '/admin/applications/:id/config'
 const ofActivation = '/admin/activations/:id/config'
@@ -153,10 +153,10 @@ async function viewOfActivation({ params: { id, key }, parts }: Pick<KeyCall, 'p
 /** Throws ADMINISTRATION_REFUSED when there is no such activation. */
 async function requireActivation(db: Db, id: string): Promise<ConfigOwner & { readonly isRemoved: boolean }> {
   const activation = await findActivation(db, id)
-  if (activation === undefined) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no activation ${id}` })
+  if (activation === undefined) throw notFound(`activation ${id}`)
   return { applicationId: activation.applicationId, activationId: id, isRemoved: activation.state === 'REMOVED' }
 }
 
 function refuse(key: string): never {
-  throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no configuration item ${key}` })
+  throw notFound(`configuration item ${key}`)
 }

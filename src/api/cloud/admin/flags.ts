@@ -1,6 +1,6 @@
 // PUT /admin/activations/{id}/flags: marks of an activation that templates may demand, beyond the contract (cloud §10).
 import { Type } from '@sinclair/typebox'
-import { PawlError } from '../../../lib/errors.ts'
+import { notFound } from '../../../lib/errors.ts'
 import { findActivationFlags } from '../../../storage/activations.ts'
 import { setActivationFlags } from '../../../storage/registrations.ts'
 import { cloudEndpoint } from '../endpoint.ts'
@@ -24,7 +24,7 @@ export const activationFlags = cloudEndpoint({
   response: Flags,
   async handle({ params: { id }, body: { flags }, parts }) {
     const isStored = await setActivationFlags(parts.db, id, flags.join(','), new Date(parts.platform.now()))
-    if (!isStored) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no live activation ${id}` })
+    if (!isStored) throw notFound(`live activation ${id}`)
     return { flags }
   },
   audited: {

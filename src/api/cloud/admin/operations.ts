@@ -1,8 +1,7 @@
 // /admin/applications/{id}/operations: search with paging, beyond the contract (cloud §10).
 import { Type } from '@sinclair/typebox'
+import { requireApplication } from '../../../domain/application.ts'
 import { statusAt } from '../../../domain/operation.ts'
-import { PawlError } from '../../../lib/errors.ts'
-import { findApplication } from '../../../storage/applications.ts'
 import { searchOperations } from '../../../storage/operations.ts'
 import type { OperationStatus } from '../../../storage/schema.ts'
 import { cloudEndpoint } from '../endpoint.ts'
@@ -43,8 +42,7 @@ export const operationsSearch = cloudEndpoint({
     ),
   }),
   async handle({ params: { id }, query, parts }) {
-    if ((await findApplication(parts.db, id)) === undefined)
-      throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no application ${id}` })
+    await requireApplication(parts.db, id)
     const { userId, status, limit = 100, beforeTimestamp, beforeOperationId } = query
     const after =
       beforeTimestamp === undefined || beforeOperationId === undefined

@@ -1,8 +1,9 @@
 // /admin/applications/{id}/registrations: registrations with an OTP and a commit phase, and the search for them (v3 §8.5, cloud §10).
 import { type Static, Type } from '@sinclair/typebox'
+import { requireApplication } from '../../../domain/application.ts'
 import { commitRegistration, createRegistration, prepareCommit } from '../../../domain/registration.ts'
 import { Ok } from '../../../http/types.ts'
-import { PawlError } from '../../../lib/errors.ts'
+import { notFound, PawlError } from '../../../lib/errors.ts'
 import { findRegistration } from '../../../storage/activations.ts'
 import {
   findRegistrationDetail,
@@ -15,7 +16,6 @@ import {
 import type { ActivationState, CommitPhase } from '../../../storage/schema.ts'
 import { type Audited, cloudEndpoint } from '../endpoint.ts'
 import { Identifier, OptionalText, UserId } from '../fields.ts'
-import { requireApplication } from './require-application.ts'
 
 // Time of creation and id of the last one shown. The time stays within what both databases and JavaScript can say.
 const CURSOR = /^(\d{1,14})_([0-9a-f-]{36})$/
@@ -171,7 +171,7 @@ export const registrationDetail = cloudEndpoint({
   response: RegistrationDetail,
   async handle({ params: { id, activationId }, parts }) {
     const row = await findRegistrationDetail(parts.db, id, activationId, new Date(parts.platform.now()))
-    if (row === undefined) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no activation ${activationId} in ${id}` })
+    if (row === undefined) throw notFound(`activation ${activationId} in ${id}`)
     return toDetail(row, await listActivationHistory(parts.db, activationId, HISTORY_ROWS_MAX))
   },
 })

@@ -1,8 +1,8 @@
 // /admin/users: the credentials of the cloud API, beyond the contract (cloud §2, §10).
 import { Type } from '@sinclair/typebox'
+import { requireApplication } from '../../../domain/application.ts'
 import { Ok } from '../../../http/types.ts'
-import { PawlError } from '../../../lib/errors.ts'
-import { findApplication } from '../../../storage/applications.ts'
+import { notFound, PawlError } from '../../../lib/errors.ts'
 import { deleteCredential, findCredential, listCredentials } from '../../../storage/credentials.ts'
 import type { Db } from '../../../storage/database.ts'
 import type { Role } from '../../../storage/schema.ts'
@@ -72,9 +72,7 @@ export const userCreate = cloudEndpoint({
   }),
   prepare: ({ body: { password }, parts }) => parts.credentials.prepare(password),
   async handle({ body: { username, role, application, expiresAt }, parts }, prepared) {
-    if (application !== undefined && (await findApplication(parts.db, application)) === undefined) {
-      throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no application ${application}` })
-    }
+    if (application !== undefined) await requireApplication(parts.db, application)
     const ends = expiresAt === undefined ? null : new Date(expiresAt)
     await parts.credentials.create(parts.db, { username, role, applicationId: application ?? null, expiresAt: ends }, prepared)
     return { username, role, ...(application !== undefined && { application }), password: prepared.password }
@@ -95,7 +93,7 @@ export const userRemove = cloudEndpoint({
   response: Ok,
   async handle({ params: { name }, caller, parts, afterCommit }) {
     if (name === caller.username) throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'nobody removes their own credential' })
-    if (!(await deleteCredential(parts.db, name))) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no user ${name}` })
+    if (!(await deleteCredential(parts.db, name))) throw notFound(`user ${name}`)
     afterCommit(parts.credentials.forget)
     return { status: 'OK' as const }
   },

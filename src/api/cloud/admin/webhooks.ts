@@ -11,7 +11,7 @@ import {
 } from '../../../domain/webhook.ts'
 import type { Caller } from '../../../domain/credential.ts'
 import { Ok } from '../../../http/types.ts'
-import { PawlError } from '../../../lib/errors.ts'
+import { notFound } from '../../../lib/errors.ts'
 import type { WebhookKind } from '../../../storage/schema.ts'
 import { findWebhook, listWebhooks, type WebhookFigures, type WebhookRow } from '../../../storage/webhooks.ts'
 import { type Audited, cloudEndpoint } from '../endpoint.ts'
@@ -191,7 +191,7 @@ function withoutQuery(url: string): string {
 
 async function readDetail(parts: WebhookParts, id: string) {
   const [row] = await listWebhooks(parts.db, id)
-  if (row === undefined) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `no webhook ${id}` })
+  if (row === undefined) throw notFound(`webhook ${id}`)
   return toWebhook(parts, row)
 }
 
