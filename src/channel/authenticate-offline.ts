@@ -17,7 +17,7 @@ export const createOfflineChannel = (parts: ChannelParts, protocols: readonly Pr
     const payload = { data, nonceBase64: nonce, ...(totp !== undefined && { totp }) }
     return protocol.createPersonalizedPayload(payload, {
       keys,
-      openServerKeys: () => serverKeysOf(parts.recordKeys, activation),
+      openServerKeys: () => serverKeysOf(parts.recordKeys, protocol, activation),
     })
   },
 

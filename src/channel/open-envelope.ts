@@ -1,15 +1,15 @@
 // Opening an encrypted request (v3 §6.6, §7.4): version and scope, keys, window, MAC, decryption. Nothing is used up here.
 import type { KeyObject } from 'node:crypto'
-import { openPrivateKey, places } from '../domain/secrets.ts'
+import { findSigningMasterKeys } from '../domain/master-keys.ts'
+import { places } from '../domain/secrets.ts'
 import type { ActivationKeys, Envelope, EnvelopeContext, OpenedEnvelope, Protocol } from '../protocol/protocol.ts'
-import { findMasterKeyPair } from '../storage/applications.ts'
 import { seeUpgraded } from '../storage/activation-upgrades.ts'
 import { type ActivationRow, findRequestParties, type RequestParties } from '../storage/activations.ts'
 import { findTemporaryKey } from '../storage/temporary-keys.ts'
 import { anyUniqueValueUsed, type UniqueValue } from '../storage/unique-values.ts'
 import type { ChannelParts } from './parts.ts'
 import { envelopeValue, isInWindow } from './replay.ts'
-import { activationKeysOf, applicationSecretOf, serverPrivateKeyOf } from './secrets.ts'
+import { activationKeysOf, applicationSecretOf, serverKeysOf } from './secrets.ts'
 
 export interface OpenRequest {
   readonly context: EnvelopeContext
@@ -88,12 +88,11 @@ async function selectKeys(
     }
   }
   if (context.scope === 'ACTIVATION_SCOPE') {
-    const envelopeKey = activation && serverPrivateKeyOf(parts.recordKeys, activation)
+    const envelopeKey = activation && serverKeysOf(parts.recordKeys, protocol, activation).ecdsa
     return { envelopeKey, activationKeys, missing: 'activation unknown or foreign' }
   }
-  const pair = parties.version && (await findMasterKeyPair(parts.db, parties.version.applicationId))
-  const envelopeKey = pair && openPrivateKey(parts.recordKeys, places.masterPrivateKey(pair.masterKeyPairId), pair.privateKey)
-  return { envelopeKey, activationKeys: undefined, missing: 'application without master key' }
+  const masterKeys = parties.version && (await findSigningMasterKeys(parts, parties.version.applicationId, 'EC_P256'))
+  return { envelopeKey: masterKeys?.ecdsa, activationKeys: undefined, missing: 'application unknown' }
 }
 
 /** A temporary key serves the application key and the activation it was made for, until it expires (v3 §7.4). */

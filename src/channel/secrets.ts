@@ -2,13 +2,11 @@
 //
 // What a request names may not exist, belong to somebody else, or be in the wrong state. It is then checked against a decoy, keys
 // that nobody knows, so that unknown, foreign and wrong take the same steps and the same time and end in the same refusal.
-import type { KeyObject } from 'node:crypto'
-import { openApplicationSecret, openPrivateKey, places } from '../domain/secrets.ts'
+import { openApplicationSecret, places } from '../domain/secrets.ts'
 import type { RecordKeys } from '../domain/record-keys.ts'
 import { toBase64 } from '../lib/base64.ts'
 import type { Platform } from '../lib/platform.ts'
 import type { ActivationKeys, DecoyKeys, Protocol, SigningKeys } from '../protocol/protocol.ts'
-import { importSigningKeys } from '../protocol/v4/key-pairs.ts'
 import type { ActivationRow, VersionRow } from '../storage/activations.ts'
 
 /** Keys of the process that open nothing. */
@@ -54,15 +52,12 @@ export function activationKeysOf<Keys extends ActivationKeys>(
 export const ctrDataOf = (keys: RecordKeys, activation: ActivationRow | undefined): Uint8Array | undefined =>
   activation?.ctrData == null ? undefined : keys.open(places.ctrData(activation.activationId), activation.ctrData)
 
-/** The private keys that sign for an activation. */
-export const serverKeysOf = (keys: RecordKeys, activation: ActivationRow): SigningKeys => {
-  const { algorithm, activationId, serverPrivateKey } = activation
-  if (algorithm === null) return { ecdsa: serverPrivateKeyOf(keys, activation) }
-  return keys.openCached(places.serverPrivateKey(activationId), serverPrivateKey, (stored) =>
-    importSigningKeys(algorithm, stored),
+/** The private keys of an activation: KEY_SERVER_PRIVATE of protocol 3, or those that sign for it in 4.0. */
+export const serverKeysOf = (
+  keys: RecordKeys,
+  protocol: Protocol,
+  { activationId, algorithm, serverPrivateKey }: ActivationRow,
+): SigningKeys =>
+  keys.openCached(places.serverPrivateKey(activationId), serverPrivateKey, (stored) =>
+    protocol.importSigningKeys(algorithm ?? 'EC_P256', stored),
   )
-}
-
-/** KEY_SERVER_PRIVATE of an activation of protocol 3. */
-export const serverPrivateKeyOf = (keys: RecordKeys, activation: ActivationRow): KeyObject =>
-  openPrivateKey(keys, places.serverPrivateKey(activation.activationId), activation.serverPrivateKey)

@@ -1,5 +1,6 @@
 // What the phone does to its activation besides proving itself: exchange keys, remove itself (v3 §8, §10.7).
 import type { KeyObject } from 'node:crypto'
+import { importPrivateKey } from '../crypto/key.ts'
 import { lostTooManyRaces, PawlError } from '../lib/errors.ts'
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
@@ -19,7 +20,7 @@ import { parseActivationCode } from './activation-code.ts'
 import type { CreatedActivation } from './created-activation.ts'
 import type { RecordKeys } from './record-keys.ts'
 import { isExpired } from './registration.ts'
-import { hashActivationCode, openPrivateKey, places } from './secrets.ts'
+import { hashActivationCode, places } from './secrets.ts'
 
 export interface ActivationParts {
   readonly db: Db
@@ -126,7 +127,8 @@ export async function bindDevice<Answer>(
 ): Promise<ExchangedKeys<Answer> | 'INVALID_DEVICE_KEY' | 'UNUSABLE' | 'MOVED'> {
   const { activationId, serverPublicKey, userId } = activation
   const place = places.serverPrivateKey(activationId)
-  const openServerPrivateKey = () => openPrivateKey(recordKeys, place, activation.serverPrivateKey)
+  // Not by way of the cache: what is kept there for this place is what the protocol makes of it.
+  const openServerPrivateKey = () => importPrivateKey(recordKeys.open(place, activation.serverPrivateKey))
   const agreed = await agreement.agree({ activationId, serverPublicKey, openServerPrivateKey })
   if (agreed === 'INVALID_DEVICE_KEY' || agreed === 'UNUSABLE') return agreed
   const { algorithm, devicePublicKey, activationFingerprint, serverKeys, answer } = agreed

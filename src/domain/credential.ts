@@ -18,6 +18,7 @@ import {
 import { type Db, inTransaction } from '../storage/database.ts'
 import type { Role } from '../storage/schema.ts'
 import { createPasswords, usablePasswords } from './password.ts'
+import { createRateLimit } from './rate-limit.ts'
 
 export interface CredentialParts {
   readonly db: Db
@@ -138,18 +139,13 @@ interface Verified {
 
 /** Counts failures per user name and source within a minute. */
 function createThrottle({ settings, events }: CredentialParts) {
-  const failures = new LRUCache<string, { count: number; until: number }>({ max: 100_000 })
+  const limit = createRateLimit(settings.credentialFailuresPerMinute)
   return {
     /** Counts one failure and returns how it is answered. */
     count: (username: string, source: string, now: number, isKnown: boolean): PawlError => {
-      const pair = `${source}\0${username.slice(0, 255)}`
-      const before = failures.get(pair)
-      const current = before && before.until > now ? before : { count: 0, until: now + 60_000 }
-      failures.set(pair, { ...current, count: current.count + 1 })
       const reason = isKnown ? 'wrong password, disabled or expired' : 'unknown user'
       events.credentialRefused({ username: isKnown ? username : undefined, source, reason })
-      if (current.count < settings.credentialFailuresPerMinute) return new PawlError('CREDENTIALS_INVALID')
-      return new PawlError('TOO_MANY_REQUESTS', { retryAfterSeconds: Math.max(1, Math.ceil((current.until - now) / 1000)) })
+      return limit.count(`${source}\0${username.slice(0, 255)}`, now) ?? new PawlError('CREDENTIALS_INVALID')
     },
   }
 }

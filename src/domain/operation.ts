@@ -136,14 +136,17 @@ export function refuseUnlessPending(status: OperationStatus): void {
   if (refusal !== undefined) throw new PawlError(refusal, { detail: `the operation is ${status}` })
 }
 
-const REFUSALS: Record<OperationStatus, ErrorCode | undefined> = {
+const REFUSALS = {
   PENDING: undefined,
   APPROVED: 'OPERATION_FINISHED',
   REJECTED: 'OPERATION_FINISHED',
   CANCELED: 'OPERATION_CANCELED',
   EXPIRED: 'OPERATION_EXPIRED',
   FAILED: 'OPERATION_FAILED',
-}
+} as const satisfies Record<OperationStatus, ErrorCode | undefined>
+
+/** All refusals of an operation that is not PENDING, for the errors that an endpoint declares. */
+export const STATE_REFUSALS: readonly ErrorCode[] = [...new Set(Object.values(REFUSALS))].filter((code) => code !== undefined)
 
 /** Texts show nothing for a placeholder without parameter; whoever wrote the template or the call wants to know. */
 function warnOfMissing(

@@ -1,17 +1,12 @@
 // How the cloud API says what went wrong (seed "Errors", cloud §1.2).
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { RenderedError } from '../../http/operation.ts'
 import type { ErrorCode, PawlError } from '../../lib/errors.ts'
 
-interface Rendered {
-  readonly status: number
-  readonly code: string
-  readonly message: string
-}
+const request: RenderedError = { status: 400, code: 'ERROR_REQUEST', message: 'Request validation failed' }
+const generic: RenderedError = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' }
 
-const request: Rendered = { status: 400, code: 'ERROR_REQUEST', message: 'Request validation failed' }
-const generic: Rendered = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' }
-
-const operationState: Rendered = {
+const operationState: RenderedError = {
   status: 400,
   code: 'ERROR_OPERATION_STATE_CHANGE',
   message: 'The state of the operation does not allow the action',
@@ -61,7 +56,7 @@ export const rendering = {
   PINNING_APPLICATION_UNKNOWN: generic,
   USER_INFO_FAILED: generic,
   INTERNAL: generic,
-} satisfies Record<ErrorCode, Rendered>
+} satisfies Record<ErrorCode, RenderedError>
 
 /** Answers with the documented body; structural errors list what is wrong. */
 export function renderCloudError(error: PawlError, _request: FastifyRequest, reply: FastifyReply): void {

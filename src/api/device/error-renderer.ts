@@ -1,18 +1,12 @@
 // How the device API says what went wrong (v3 §16, "Faults outside the protocol"). Device clients read status and code only.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { readProtocolHeaders } from '../../channel/headers.ts'
+import type { RenderedError } from '../../http/operation.ts'
 import type { ErrorCode, PawlError } from '../../lib/errors.ts'
 
-interface Rendered {
-  readonly status: number
-  readonly code: string
-  /** Behind the prefix of the dialect; for ERR_VALIDATION a text that names the member. */
-  readonly message: string
-}
+const authentication = (message: string): RenderedError => ({ status: 401, code: 'ERR_AUTHENTICATION', message })
 
-const authentication = (message: string): Rendered => ({ status: 401, code: 'ERR_AUTHENTICATION', message })
-
-const generic: Rendered = { status: 500, code: 'ERROR_GENERIC', message: 'INTERNAL_ERROR' }
+const generic: RenderedError = { status: 500, code: 'ERROR_GENERIC', message: 'INTERNAL_ERROR' }
 
 export const rendering = {
   REQUEST_INVALID: { status: 400, code: 'ERR_VALIDATION', message: 'REQUEST_INVALID' },
@@ -54,10 +48,10 @@ export const rendering = {
   ADMINISTRATION_REFUSED: { status: 400, code: 'ERR_VALIDATION', message: 'REQUEST_INVALID' },
   UNAVAILABLE: { status: 503, code: 'ERROR_GENERIC', message: 'UNAVAILABLE' },
   INTERNAL: generic,
-} satisfies Record<ErrorCode, Rendered>
+} satisfies Record<ErrorCode, RenderedError>
 
 /** The texts that differ in generation 4 (v4 §12). */
-export const renderingV4: Readonly<Record<ErrorCode, Rendered>> = {
+export const renderingV4: Readonly<Record<ErrorCode, RenderedError>> = {
   ...rendering,
   AUTHENTICATION_CODE_INVALID: authentication('CODE_INVALID'),
   AUTHENTICATION_HEADER_MISSING: authentication('CODE_INVALID'),

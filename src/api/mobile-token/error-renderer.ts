@@ -1,16 +1,11 @@
 // How the mobile token API says what went wrong (mobile-token §2). SDKs read the code.
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { RenderedError } from '../../http/operation.ts'
 import type { ErrorCode, PawlError } from '../../lib/errors.ts'
 
-interface Rendered {
-  readonly status: number
-  readonly code: string
-  readonly message: string
-}
-
-const request: Rendered = { status: 400, code: 'INVALID_REQUEST', message: 'Invalid request' }
-const authentication: Rendered = { status: 401, code: 'POWERAUTH_AUTH_FAIL', message: 'Authentication failed' }
-const generic: Rendered = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error' }
+const request: RenderedError = { status: 400, code: 'INVALID_REQUEST', message: 'Invalid request' }
+const authentication: RenderedError = { status: 401, code: 'POWERAUTH_AUTH_FAIL', message: 'Authentication failed' }
+const generic: RenderedError = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error' }
 
 export const rendering = {
   REQUEST_INVALID: request,
@@ -56,7 +51,7 @@ export const rendering = {
   USER_INFO_FAILED: generic,
   ADMINISTRATION_REFUSED: generic,
   INTERNAL: generic,
-} satisfies Record<ErrorCode, Rendered>
+} satisfies Record<ErrorCode, RenderedError>
 
 /** Answers with the documented body. */
 export function renderMobileTokenError(error: PawlError, _request: FastifyRequest, reply: FastifyReply): void {

@@ -1,16 +1,11 @@
 // How the mobile utility API says what went wrong (seed "Error body", mobile-utility §3).
 import type { FastifyRequest } from 'fastify'
 import type { ErrorRenderer } from '../../http/errors.ts'
+import type { RenderedError } from '../../http/operation.ts'
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { Events } from '../../lib/events.ts'
 
-interface Rendered {
-  readonly status: number
-  readonly code: string
-  readonly message: string
-}
-
-const generic: Rendered = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' }
+const generic: RenderedError = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' }
 
 export const rendering = {
   REQUEST_INVALID: { status: 400, code: 'ERROR_REQUEST', message: 'Invalid request' },
@@ -56,7 +51,7 @@ export const rendering = {
   USER_INFO_FAILED: generic,
   ADMINISTRATION_REFUSED: generic,
   INTERNAL: generic,
-} satisfies Record<ErrorCode, Rendered>
+} satisfies Record<ErrorCode, RenderedError>
 
 /** Signs the body of an answer with the key of the application that the request named: the value of X-Cert-Pinning-Signature. */
 export type Signer = (body: Uint8Array) => string

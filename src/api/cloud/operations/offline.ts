@@ -1,4 +1,5 @@
 // /operations/offline: approval by a QR code and a one-time password that the user types. Spec: cloud §6.5, §6.6.
+import { STATE_REFUSALS } from '../../../domain/operation.ts'
 import { Type } from '@sinclair/typebox'
 import { approveOffline, createOfflineQr } from '../../../domain/offline-approval.ts'
 import { Ok } from '../../../http/types.ts'
@@ -11,14 +12,7 @@ export const offlineQr = cloudEndpoint({
   method: 'GET',
   path: '/operations/offline/qr',
   summary: 'QR code for an approval without connection',
-  errors: [
-    'REGISTRATION_NOT_FOUND',
-    'OPERATION_NOT_FOUND',
-    'OPERATION_FINISHED',
-    'OPERATION_FAILED',
-    'OPERATION_CANCELED',
-    'OPERATION_EXPIRED',
-  ],
+  errors: ['REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS],
   roles,
   query: Type.Object({ operationId: OperationId }),
   response: Type.Object({
@@ -32,16 +26,7 @@ export const offlineOtp = cloudEndpoint({
   method: 'POST',
   path: '/operations/offline/otp',
   summary: 'Approves an operation by its one-time password',
-  errors: [
-    'OTP_INVALID',
-    'REGISTRATION_NOT_FOUND',
-    'OPERATION_NOT_FOUND',
-    'OPERATION_FINISHED',
-    'OPERATION_FAILED',
-    'OPERATION_CANCELED',
-    'OPERATION_EXPIRED',
-    'TOO_MANY_REQUESTS',
-  ],
+  errors: ['OTP_INVALID', 'REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS, 'TOO_MANY_REQUESTS'],
   roles,
   body: Type.Object({ operationId: OperationId, otp: Identifier, nonce: Identifier }),
   response: Ok,

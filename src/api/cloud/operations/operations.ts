@@ -1,6 +1,6 @@
 // /operations: what the bank asks its user to approve. Spec: seed "Operations", cloud §6.
 import { type Static, Type } from '@sinclair/typebox'
-import { cancelOperation, createOperation, readOperation } from '../../../domain/operation.ts'
+import { cancelOperation, createOperation, readOperation, STATE_REFUSALS } from '../../../domain/operation.ts'
 import { readProximityOtp } from '../../../domain/proximity.ts'
 import { Ok, withExample } from '../../../http/types.ts'
 import type { OperationRow } from '../../../storage/operations.ts'
@@ -128,14 +128,7 @@ export const operationCancel = cloudEndpoint({
   method: 'DELETE',
   path: '/operations',
   summary: 'Cancels an operation that waits',
-  errors: [
-    'REGISTRATION_NOT_FOUND',
-    'OPERATION_NOT_FOUND',
-    'OPERATION_FINISHED',
-    'OPERATION_FAILED',
-    'OPERATION_CANCELED',
-    'OPERATION_EXPIRED',
-  ],
+  errors: ['REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS],
   roles,
   query: Type.Object({ operationId: OperationId, statusReason: StatusReason }),
   response: Ok,

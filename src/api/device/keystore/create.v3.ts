@@ -1,12 +1,10 @@
 // keystore/create: a temporary key for a few minutes of encryption. Spec: v3 §7.
-import { activationKeysOf, serverPrivateKeyOf } from '../../../channel/secrets.ts'
-import { openPrivateKey, places } from '../../../domain/secrets.ts'
+import { activationKeysOf, serverKeysOf } from '../../../channel/secrets.ts'
+import { findSigningMasterKeys } from '../../../domain/master-keys.ts'
 import { ok } from '../../../http/types.ts'
-import { PawlError } from '../../../lib/errors.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
 import { findRequestParties, type RequestParties } from '../../../storage/activations.ts'
-import { findMasterKeyPair } from '../../../storage/applications.ts'
-import { deviceEndpoint, type DeviceParts } from '../parts.ts'
+import { deviceEndpoint } from '../parts.ts'
 import { issueTemporaryKey, KeystoreRequest, KeystoreResponse, refuseTemporaryKey, verifyKeystoreRequest } from './issue.ts'
 
 export const keystoreCreateV3 = deviceEndpoint({
@@ -24,9 +22,14 @@ export const keystoreCreateV3 = deviceEndpoint({
     const parties = await findRequestParties(parts.db, asked.applicationKey, asked.activationId ?? '')
     const keys = activationKeysOf(parts.recordKeys, v3, parties.activation)
     const isGenuine = verifyKeystoreRequest(parts, parts.decoys.v3, asked, parties.version, keys)
+    const { version, activation } = parties
     const reason = refusalOf(asked, parties)
-    if (reason !== undefined || !isGenuine) throw refuseTemporaryKey(parts, reason ?? 'wrong MAC')
-    return ok(await issueTemporaryKey(parts, asked, { ecdsa: await signingKeyOf(parts, parties, asked.activationId) }))
+    if (version === undefined || reason !== undefined || !isGenuine) throw refuseTemporaryKey(parts, reason ?? 'wrong MAC')
+    const signingKeys =
+      asked.activationId === undefined || activation === undefined
+        ? await findSigningMasterKeys(parts, version.applicationId, asked.algorithm)
+        : serverKeysOf(parts.recordKeys, v3, activation)
+    return ok(await issueTemporaryKey(parts, asked, signingKeys))
   },
 })
 
@@ -38,12 +41,4 @@ function refusalOf(
   if (asked.activationId === undefined) return undefined
   if (activation?.applicationId !== version.applicationId) return 'activation unknown or foreign'
   return activation.state === 'ACTIVE' || activation.state === 'BLOCKED' ? undefined : 'activation not active or blocked'
-}
-
-/** The master key in application scope, KEY_SERVER_PRIVATE in activation scope. */
-async function signingKeyOf(parts: DeviceParts, { version, activation }: RequestParties, activationId: string | undefined) {
-  if (activationId !== undefined && activation !== undefined) return serverPrivateKeyOf(parts.recordKeys, activation)
-  const pair = version && (await findMasterKeyPair(parts.db, version.applicationId))
-  if (pair === undefined) throw new PawlError('INTERNAL', { detail: 'the application has no master key pair' })
-  return openPrivateKey(parts.recordKeys, places.masterPrivateKey(pair.masterKeyPairId), pair.privateKey)
 }

@@ -33,7 +33,7 @@ export const keystoreCreateV4 = deviceEndpoint({
     const signingKeys =
       asked.activationId === undefined || activation === undefined
         ? await findSigningMasterKeys(parts, version.applicationId, asked.algorithm)
-        : serverKeysOf(parts.recordKeys, activation)
+        : serverKeysOf(parts.recordKeys, v4, activation)
     return ok(await issueTemporaryKey(parts, asked, signingKeys))
   },
 })

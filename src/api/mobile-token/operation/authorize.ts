@@ -1,5 +1,6 @@
 // operation/authorize: the phone approves. Code, counter, failed attempts, operation and audit row are one transaction. Spec:
 // mobile-token §4.5.
+import { STATE_REFUSALS } from '../../../domain/operation.ts'
 import { Type } from '@sinclair/typebox'
 import { countWrongCode, decideApproval } from '../../../domain/operation-decision.ts'
 import { Absent, ObjectRequest, Ok } from '../../../http/types.ts'
@@ -8,15 +9,7 @@ import { mobileTokenEndpoint } from '../parts.ts'
 export const operationAuthorize = mobileTokenEndpoint({
   path: 'auth/token/app/operation/authorize',
   summary: 'Approves an operation',
-  errors: [
-    'OPERATION_NOT_FOUND',
-    'ACTIVATION_FLAG_MISSING',
-    'APPROVAL_REFUSED',
-    'OPERATION_FINISHED',
-    'OPERATION_FAILED',
-    'OPERATION_CANCELED',
-    'OPERATION_EXPIRED',
-  ],
+  errors: ['OPERATION_NOT_FOUND', 'ACTIVATION_FLAG_MISSING', 'APPROVAL_REFUSED', ...STATE_REFUSALS],
   order: ['validate', 'factors', 'authenticate'],
   authenticate: {
     resourceId: '/operation/authorize',

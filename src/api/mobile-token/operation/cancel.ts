@@ -1,4 +1,5 @@
 // operation/cancel: the phone rejects, with possession alone. A refused rejection never counts. Spec: mobile-token §4.6.
+import { STATE_REFUSALS } from '../../../domain/operation.ts'
 import { Type } from '@sinclair/typebox'
 import { decideRejection } from '../../../domain/operation-decision.ts'
 import { Absent, ObjectRequest, Ok, Text } from '../../../http/types.ts'
@@ -7,7 +8,7 @@ import { mobileTokenEndpoint } from '../parts.ts'
 export const operationCancel = mobileTokenEndpoint({
   path: 'auth/token/app/operation/cancel',
   summary: 'Rejects an operation',
-  errors: ['OPERATION_NOT_FOUND', 'OPERATION_FINISHED', 'OPERATION_FAILED', 'OPERATION_CANCELED', 'OPERATION_EXPIRED'],
+  errors: ['OPERATION_NOT_FOUND', ...STATE_REFUSALS],
   order: ['validate', 'factors', 'authenticate'],
   authenticate: { resourceId: '/operation/cancel', factors: ['POSSESSION'], covers: 'body' },
   refusals: { request: 'AUTHENTICATION_CODE_INVALID' },

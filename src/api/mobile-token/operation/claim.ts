@@ -1,4 +1,5 @@
 // operation/detail/claim: the first phone that claims an operation without user gets it. Spec: mobile-token §4.3.
+import { STATE_REFUSALS } from '../../../domain/operation.ts'
 import { claimOperation } from '../../../storage/operations.ts'
 import { mobileTokenEndpoint, tokenOfWrite } from '../parts.ts'
 import { OfOperation, OperationResponse, readDetail } from './detail.ts'
@@ -6,15 +7,7 @@ import { OfOperation, OperationResponse, readDetail } from './detail.ts'
 export const operationClaim = mobileTokenEndpoint({
   path: 'auth/token/app/operation/detail/claim',
   summary: 'Takes an operation that nobody has claimed',
-  errors: [
-    'TOO_MANY_REQUESTS',
-    'OPERATION_NOT_FOUND',
-    'OPERATION_FINISHED',
-    'OPERATION_FAILED',
-    'OPERATION_CANCELED',
-    'OPERATION_EXPIRED',
-    'REQUEST_INVALID',
-  ],
+  errors: ['TOO_MANY_REQUESTS', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS, 'REQUEST_INVALID'],
   order: ['token', 'validate'],
   token: tokenOfWrite,
   request: OfOperation,

@@ -1,7 +1,7 @@
 // operation/detail: one PENDING operation, also one that nobody has claimed yet. Spec: mobile-token §4.2.
 import { Type } from '@sinclair/typebox'
 import type { Bearer } from '../../../channel/endpoint.ts'
-import { refuseUnlessPending, statusAt } from '../../../domain/operation.ts'
+import { refuseUnlessPending, statusAt, STATE_REFUSALS } from '../../../domain/operation.ts'
 import { ObjectRequest } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { findOperation } from '../../../storage/operations.ts'
@@ -20,15 +20,7 @@ export const OperationResponse = Type.Object({
 export const operationDetail = mobileTokenEndpoint({
   path: 'auth/token/app/operation/detail',
   summary: 'One operation that waits',
-  errors: [
-    'TOO_MANY_REQUESTS',
-    'OPERATION_NOT_FOUND',
-    'OPERATION_FINISHED',
-    'OPERATION_FAILED',
-    'OPERATION_CANCELED',
-    'OPERATION_EXPIRED',
-    'REQUEST_INVALID',
-  ],
+  errors: ['TOO_MANY_REQUESTS', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS, 'REQUEST_INVALID'],
   order: ['token', 'validate'],
   token: tokenOfRead,
   request: OfOperation,
