@@ -34,11 +34,6 @@ const layers: readonly Layer[] = [
     packages: ['jose'],
   },
   { path: 'src/protocol/v4', pawl: ['src/protocol/protocol.ts', 'src/protocol/wire', 'src/crypto', 'src/lib'], packages: [] },
-  {
-    path: 'src/protocol/versions.ts',
-    pawl: ['src/protocol/protocol.ts', 'src/protocol/v3', 'src/protocol/v4', 'src/lib'],
-    packages: [],
-  },
   { path: 'migrations', pawl: [], packages: ['kysely'] },
   { path: 'src/storage', pawl: ['src/lib'], packages: ['kysely', 'pg', '@electric-sql/pglite'] },
   { path: 'src/storage/migrate.ts', pawl: ['src/storage', 'src/lib', 'migrations'], packages: ['kysely'] },

@@ -33,7 +33,7 @@ const onlyOne: Readonly<Record<string, { readonly v3?: string; readonly v4?: str
       'importSharedInfo2Key',
   },
   'status-blob.ts': { v3: 'deriveStatusBlobIv encryptStatusBlob layoutStatusBlobWithoutCounter', v4: 'composeStatusBlob' },
-  'versions.ts': { v3: 'capabilitiesOf', v4: 'VERSION' },
+  'versions.ts': { v3: 'VERSIONS capabilitiesOf', v4: 'VERSION' },
 }
 
 test('both generations have the same files', () => {

@@ -10,12 +10,12 @@ import {
   deriveSharedInfo1,
   deriveSharedInfo2,
   deriveSharedInfo2Base,
-  type EnvelopeSecrets,
   openEnvelope,
+  parseEnvelope,
   parseMembers,
+  type EnvelopeSecrets,
 } from '../../src/protocol/v3/envelope.ts'
 import { capabilitiesOf } from '../../src/protocol/v3/versions.ts'
-import { protocolOf } from '../../src/protocol/versions.ts'
 import { bytes, type Handler, integer, type Members, members, optional, text, toText } from './vector.ts'
 
 export const envelopeFamilies: Readonly<Record<string, Handler>> = {
@@ -76,8 +76,7 @@ function openWithEnvelopeKey({ input }: { input: Members }): Members {
   }
 }
 
-const parseRequest = (input: Members) =>
-  protocolOf(text(input, 'protocolVersion'))?.parseEnvelope(readContext(input), input['request'])
+const parseRequest = (input: Members) => parseEnvelope(readContext(input), input['request'])
 
 function parseRequestMembers(input: Members) {
   const capabilities = capabilitiesOf(text(input, 'protocolVersion'))

@@ -7,7 +7,8 @@ import { parseBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
 import { parseOfflineOtp } from '../../src/domain/offline-approval.ts'
 import { computeTotpCandidates } from '../../src/domain/proximity.ts'
-import { composeOfflineSignedText, createOfflinePayload, verifyOfflineOtp } from '../../src/protocol/v3/offline.ts'
+import { createOfflinePayload, createPersonalizedPayload, verifyOfflineOtp } from '../../src/protocol/v3/offline.ts'
+import { composeOfflineHead } from '../../src/protocol/wire/offline.ts'
 import { readActivationKeys } from './v3-authentication.ts'
 import { bytes, flag, type Handler, has, integer, type Members, optional, text, toText } from './vector.ts'
 
@@ -23,16 +24,19 @@ const offlinePayload: Handler = ({ input }) => {
     data: text(input, 'data'),
     ...(password === undefined ? {} : { totp: password }),
     nonceBase64: text(input, 'nonce'),
-    signer: flag(input, 'personalized') ? ('PERSONALIZED' as const) : ('NON_PERSONALIZED' as const),
   }
-  const signedText = composeOfflineSignedText(payload)
+  const isPersonalized = flag(input, 'personalized')
+  const signedText = composeOfflineHead(payload, isPersonalized ? '1' : '0')
   const verify = (candidate: string): boolean => {
     const signature = candidate.startsWith(signedText) ? parseBase64(candidate.slice(signedText.length)) : undefined
     return signature !== undefined && ecdsaVerify(publicKey, utf8(signedText), signature)
   }
   if (has(input, 'signingKey')) {
-    const signingKey = privateKeyFromScalar('P-256', bytes(input, 'signingKey'))
-    expect(verify(createOfflinePayload(payload, signingKey))).toBe(true)
+    const ecdsa = privateKeyFromScalar('P-256', bytes(input, 'signingKey'))
+    const signed = isPersonalized
+      ? createPersonalizedPayload(payload, { openServerKeys: () => ({ ecdsa }) })
+      : createOfflinePayload(payload, ecdsa)
+    expect(verify(signed)).toBe(true)
   }
   return { valid: verify(text(input, 'offlineDataToVerify')), signedText, totp: password }
 }

@@ -6,7 +6,8 @@ import { totp as computeTotp, totpStep } from '../../src/crypto/totp.ts'
 import { parseBase64, toBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
 import { toDecimalCode } from '../../src/protocol/wire/decimal.ts'
-import { composeOfflineSignedData, composeRequestData, composeSignedData } from '../../src/protocol/wire/request-data.ts'
+import { composeOfflineHead, composeOfflineSignedData } from '../../src/protocol/wire/offline.ts'
+import { composeRequestData, composeSignedData } from '../../src/protocol/wire/request-data.ts'
 import type { EnvelopeContext, Factors } from '../../src/protocol/protocol.ts'
 import { computeComponents, toBinaryCode } from '../../src/protocol/v4/authentication-code.ts'
 import { activationFingerprint } from '../../src/protocol/v4/fingerprint.ts'
@@ -21,7 +22,7 @@ import {
   importEnvelopeKey,
   importSharedInfo2Key,
 } from '../../src/protocol/v4/key-schedule.ts'
-import { composeOfflineSignedText, createOfflinePayload, createPersonalizedPayload } from '../../src/protocol/v4/offline.ts'
+import { createOfflinePayload, createPersonalizedPayload } from '../../src/protocol/v4/offline.ts'
 import { parseAlgorithm } from '../../src/protocol/v4/shared-secret.ts'
 import { composeStatusBlob, deriveCtrDataHash, layoutStatusBlob } from '../../src/protocol/v4/status-blob.ts'
 import { computeTokenDigest } from '../../src/protocol/v4/token-digest.ts'
@@ -169,7 +170,7 @@ async function offline(vector: Members): Promise<Members> {
   const payload = { data: text(vector, 'data'), nonceBase64: text(vector, 'nonce'), ...(totp !== undefined && { totp }) }
   const masterKey = privateKeyFromScalar('P-384', bytes(vector, 'masterEcdsaPrivate').subarray(-48))
   const publicKey = publicKeyFromPoint('P-384', bytes(vector, 'masterEcdsaPublic'))
-  const head = composeOfflineSignedText({ data: payload.data, nonceBase64: payload.nonceBase64, signer: 'NON_PERSONALIZED' })
+  const head = composeOfflineHead({ data: payload.data, nonceBase64: payload.nonceBase64 }, '0')
   const signatures = [
     text(vector, 'nonPersonalizedOfflineData'),
     await createOfflinePayload({ data: payload.data, nonceBase64: payload.nonceBase64 }, masterKey),

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { toBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
-import { composeOfflineSignedData } from '../../src/protocol/wire/request-data.ts'
+import { composeOfflineSignedData } from '../../src/protocol/wire/offline.ts'
 import type { CounterMove, Factors } from '../../src/protocol/protocol.ts'
 import { coveredBodies, verifyAuthenticationCode } from '../../src/protocol/v4/authentication-code.ts'
 import {

@@ -6,7 +6,7 @@ import { computeTotpCandidates } from '../../src/domain/proximity.ts'
 import { toBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
 import { toDecimalCode } from '../../src/protocol/wire/decimal.ts'
-import { composeOfflineSignedData } from '../../src/protocol/wire/request-data.ts'
+import { composeOfflineSignedData } from '../../src/protocol/wire/offline.ts'
 import { FACTOR_COMBINATIONS, type Factors } from '../../src/protocol/protocol.ts'
 import {
   computeComponents,

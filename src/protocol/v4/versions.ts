@@ -2,6 +2,3 @@
 
 /** The version text of v4; it enters shared secrets, envelopes and token digests (v4 §2.4, §5.5, §9.9). */
 export const VERSION = '4.0'
-
-/** All version texts of v4. */
-export const VERSIONS: readonly string[] = [VERSION]

@@ -1,0 +1,71 @@
+// Offline approvals but for their keys: what a QR payload shows, what a one-time password covers, and the search for the counter
+// value it was made with (v3 §15, v4 §11).
+import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
+import type { CounterMove, Factors, OfflineOtp, PersonalizedPayload } from '../protocol.ts'
+import { findCounter } from './counter.ts'
+import { toDecimalCode } from './decimal.ts'
+import { composeRequestData } from './request-data.ts'
+
+/** What is signed of a payload: its lines up to and including the key indicator (v3 §15.1, v4 §11.2). */
+export const composeOfflineHead = ({ data, totp, nonceBase64 }: PersonalizedPayload, keyIndicator: string): string =>
+  [data, ...(totp === undefined ? [] : [totp]), nonceBase64, keyIndicator].join('\n')
+
+/**
+ * What an offline one-time password covers, with one candidate of the proximity check; the literal `offline` takes the place of
+ * the application secret (v3 §15.2, v4 §11.1).
+ */
+export function composeOfflineSignedData(
+  { operationId, operationData, nonceBase64 }: Pick<OfflineOtp, 'operationId' | 'operationData' | 'nonceBase64'>,
+  totp: string | undefined,
+): Uint8Array {
+  const body = utf8([operationId, operationData, ...(totp === undefined ? [] : [totp])].join('&'))
+  const requestData = composeRequestData({ method: 'POST', resourceId: OFFLINE_RESOURCE_ID, nonceBase64, body })
+  return utf8(`${requestData}&offline`)
+}
+
+/** Factors that may have made a one-time password, in the order in which they are tried. */
+export const listOfflineFactors = ({ isBiometryAllowed }: OfflineOtp): readonly Factors[] =>
+  isBiometryAllowed ? ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] : ['POSSESSION_KNOWLEDGE']
+
+/** How a generation computes what is compared. */
+export interface OfflineSearch<Candidate> {
+  /** Factor keys, in the order in which they are tried. */
+  readonly candidates: readonly Candidate[]
+  /** Components, 32 bytes each. */
+  readonly compute: (candidate: Candidate, counter: Uint8Array, signedData: Uint8Array) => readonly Uint8Array[]
+  readonly advance: (ctrData: Uint8Array) => Uint8Array
+}
+
+/** What matched first. */
+export interface OfflineFound<Candidate> {
+  readonly move: CounterMove
+  readonly candidate: Candidate
+  readonly signedData: Uint8Array
+}
+
+/**
+ * Tries every candidate TOTP with every counter value of the look-ahead and every candidate for the keys; undefined when none
+ * matches. However many are tried, it is one attempt (v3 §15.2, v4 §11.1).
+ */
+export function findOfflineMatch<Candidate extends object>(
+  request: OfflineOtp,
+  ctrData: Uint8Array,
+  lookAhead: number,
+  { candidates, compute, advance }: OfflineSearch<Candidate>,
+): OfflineFound<Candidate> | undefined {
+  const given = utf8(request.otp)
+  for (const totp of request.totps ?? [undefined]) {
+    const signedData = composeOfflineSignedData(request, totp)
+    let candidate: Candidate | undefined
+    const move = findCounter(ctrData, lookAhead, advance, (counter) => {
+      candidate = candidates.find((keys) =>
+        equalConstantTime(utf8(toDecimalCode(compute(keys, counter, signedData), request.componentLength)), given),
+      )
+      return candidate !== undefined
+    })
+    if (move && candidate) return { move, candidate, signedData }
+  }
+  return undefined
+}
+
+const OFFLINE_RESOURCE_ID = '/operation/authorize/offline'
