@@ -14,8 +14,10 @@ import { activationKeysOf, applicationSecretOf, serverKeysOf } from './secrets.t
 export interface OpenRequest {
   readonly context: EnvelopeContext
   readonly envelope: Envelope
-  /** The version must be supported and the activation ACTIVE; otherwise the endpoint's code decides that. */
+  /** The activation must be ACTIVE; otherwise the endpoint's code decides that. */
   readonly isStateChecked: boolean
+  /** The version must be supported; otherwise the endpoint's code decides that. */
+  readonly isVersionChecked: boolean
   /** The activation is seen as a pending upgrade makes it. */
   readonly isUpgradeSeen: boolean
 }
@@ -31,7 +33,7 @@ export interface Opened {
 
 /** Opens an envelope; undefined for everything that is wrong with it. The log knows which. */
 export async function openRequest(parts: ChannelParts, protocol: Protocol, request: OpenRequest): Promise<Opened | undefined> {
-  const { context, envelope, isStateChecked, isUpgradeSeen } = request
+  const { context, envelope, isStateChecked, isVersionChecked, isUpgradeSeen } = request
   const found = await findRequestParties(parts.db, context.applicationKey, context.activationId ?? '')
   const parties =
     isUpgradeSeen && found.activation ? { ...found, activation: await seeUpgraded(parts.db, found.activation) } : found
@@ -49,7 +51,7 @@ export async function openRequest(parts: ChannelParts, protocol: Protocol, reque
     activationKeys: keys.activationKeys ?? decoy.activationKeys,
   })
   if (parties.version === undefined) return refuse('application version unknown')
-  if (isStateChecked && !parties.version.isSupported) return refuse('application version unsupported')
+  if (isVersionChecked && !parties.version.isSupported) return refuse('application version unsupported')
   if (keys.envelopeKey === undefined) return refuse(keys.missing)
   if (opened === undefined) return refuse('wrong MAC or padding')
   if (context.scope === 'ACTIVATION_SCOPE' && !isUsable(parties, isStateChecked))
@@ -88,7 +90,8 @@ async function selectKeys(
     }
   }
   if (context.scope === 'ACTIVATION_SCOPE') {
-    const envelopeKey = activation && serverKeysOf(parts.recordKeys, protocol, activation).ecdsa
+    // The server keys of another generation are no keys of this envelope.
+    const envelopeKey = activation && activationKeys && serverKeysOf(parts.recordKeys, protocol, activation).ecdsa
     return { envelopeKey, activationKeys, missing: 'activation unknown or foreign' }
   }
   const masterKeys = parties.version && (await findSigningMasterKeys(parts, parties.version.applicationId, 'EC_P256'))
@@ -106,7 +109,9 @@ async function findTemporaryKeyOf(
   if (row === undefined || row.expiresAt.getTime() <= parts.platform.now()) return undefined
   if (row.applicationKey !== context.applicationKey || row.activationId !== (context.activationId ?? null)) return undefined
   const place = places.temporaryPrivateKey(row.temporaryKeyId)
-  return parts.recordKeys.openCached(place, row.privateKey, (stored) => ({ key: protocol.importEnvelopeKey(stored) })).key
+  // Keys of both generations stand in one table, and whoever has one may name it in an envelope of the other.
+  const build = (stored: Uint8Array) => ({ key: protocol.isEnvelopeKey(stored) ? protocol.importEnvelopeKey(stored) : undefined })
+  return parts.recordKeys.openCached(place, row.privateKey, build, protocol.path).key
 }
 
 const isOwn = ({ version, activation }: RequestParties): boolean =>

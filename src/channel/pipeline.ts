@@ -91,6 +91,7 @@ function begin<P extends ChannelParts>(fixed: Fixed<P>, request: DeviceRequest):
     })
   const { schemes } = headers
   const { protocol, envelopeProtocol } = selectProtocols(fixed.protocols, headers, endpoint.encrypt?.hasOwnHeader === true)
+  refuseLongBody(request, protocol)
   const value = readsHeaders ? headers.authorization : undefined
   if (endpoint.authenticate && value === undefined)
     throw new PawlError(refusals.headerMissing, { detail: 'no authorization header' })
@@ -158,8 +159,11 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
     try {
       json = parseJson(request.body)
     } catch (error) {
-      // Where the code covers these very bytes it is checked first: only its owner learns what is wrong with them.
-      if (endpoint.authenticate?.covers === 'body') {
+      // Where the code covers these very bytes it is checked first: only its owner learns what is wrong with them. Not where the
+      // factors depend on what cannot be read.
+      const { order } = endpoint
+      const dependsOnRequest = order.includes('validate') && order.indexOf('validate') < order.indexOf('factors')
+      if (endpoint.authenticate?.covers === 'body' && !dependsOnRequest) {
         await steps.factors(state)
         await steps.authenticate(state)
       }
@@ -173,7 +177,11 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
     const { parts, envelopeProtocol, endpoint, refusals } = state
     const context = required(state.context, 'context')
     const { leavesStateToCode = false, isUpgradeSeen = false } = required(endpoint.encrypt, 'encrypt')
-    const request = { context, envelope: required(state.envelope, 'envelope'), isStateChecked: !leavesStateToCode, isUpgradeSeen }
+    const isStateChecked = !leavesStateToCode
+    // A code is refused for a version that is switched off, a token is not.
+    const isVersionChecked = isStateChecked || endpoint.token !== undefined
+    const envelope = required(state.envelope, 'envelope')
+    const request = { context, envelope, isStateChecked, isVersionChecked, isUpgradeSeen }
     const opened = await openRequest(parts, envelopeProtocol, request)
     if (opened === undefined) throw new PawlError(refusals.open, { detail: 'the envelope does not open' })
     state.opened = opened.envelope
@@ -190,7 +198,13 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
     if (envelope === undefined) throw new PawlError(refusals.nested, { detail: 'the nested envelope is not well-formed' })
     const isKeyRight = isAnyKeyAccepted || envelope.temporaryKeyId === state.envelope?.temporaryKeyId
     const opened = isKeyRight
-      ? await openRequest(parts, protocol, { context, envelope, isStateChecked: true, isUpgradeSeen: false })
+      ? await openRequest(parts, protocol, {
+          context,
+          envelope,
+          isStateChecked: true,
+          isVersionChecked: true,
+          isUpgradeSeen: false,
+        })
       : undefined
     if (opened === undefined) throw new PawlError(refusals.open, { detail: 'the nested envelope does not open' })
     state.nested = opened.envelope
@@ -321,6 +335,12 @@ function refuseContentType({ contentType, body }: DeviceRequest): void {
   if (body.length === 0 || contentType === undefined || JSON_CONTENT_TYPE.test(contentType)) return
   const violations = [{ fieldName: 'Content-Type', hint: 'must be application/json' }]
   throw new PawlError('REQUEST_INVALID', { detail: 'wrong content type', violations })
+}
+
+function refuseLongBody({ body }: DeviceRequest, { bodyBytesMax }: Protocol): void {
+  if (body.length <= bodyBytesMax) return
+  const violations = [{ fieldName: 'body', hint: `must have at most ${bodyBytesMax} bytes` }]
+  throw new PawlError('REQUEST_INVALID', { detail: 'the body is too long for the protocol', violations })
 }
 
 const JSON_CONTENT_TYPE = /^application\/json\s*(;|$)/i

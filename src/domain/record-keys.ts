@@ -27,9 +27,15 @@ export interface RecordKeys {
   readonly open: (place: Place, sealed: Uint8Array) => Uint8Array
   /**
    * What `build` makes of the decrypted value, from memory as long as the sealed bytes in the database are the same; so another
-   * process that changes the row is noticed at the next read.
+   * process that changes the row is noticed at the next read. `form` names what is built where several things are made of one place:
+   * each of them is remembered for itself.
    */
-  readonly openCached: <T extends object>(place: Place, sealed: Uint8Array, build: (plaintext: Uint8Array) => T) => T
+  readonly openCached: <T extends object>(
+    place: Place,
+    sealed: Uint8Array,
+    build: (plaintext: Uint8Array) => T,
+    form?: string,
+  ) => T
 }
 
 /** A sealed record could not be opened. Carries the place, never the bytes. */
@@ -72,8 +78,8 @@ export function createRecordKeys(masterKey: Uint8Array, platform: Pick<Platform,
     return plaintext
   }
 
-  const openCached: RecordKeys['openCached'] = (place, sealed, build) => {
-    const name = nameOf(place)
+  const openCached: RecordKeys['openCached'] = (place, sealed, build, form = '') => {
+    const name = `${nameOf(place)}\0${form}`
     const known = opened.get(name)
     if (known !== undefined && equalPublic(known.sealed, sealed)) return known.value as ReturnType<typeof build>
     const value = build(open(place, sealed))

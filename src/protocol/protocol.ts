@@ -239,6 +239,10 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
   readonly parseEncryptionHeader: (value: string, schemes: readonly string[]) => EncryptionHeader | undefined
   /** Undefined when a member is missing, malformed, or not defined by the version (v3 §6.5, v4 §5.2). */
   parseEnvelope(context: EnvelopeContext, json: unknown): Envelope<Keys> | undefined
+  /** Longer bodies are refused before anything is computed over them. */
+  readonly bodyBytesMax: number
+  /** Whether a stored key is one of this generation's: a request may name one of another. */
+  readonly isEnvelopeKey: (stored: Uint8Array) => boolean
   /** The key that opens envelopes, as it was stored; throws when it is none, because such bytes come from our own storage only. */
   readonly importEnvelopeKey: (stored: Uint8Array) => KeyObject
   /** Private keys of an activation as they were stored; throws when they are none, for the same reason. */

@@ -52,6 +52,9 @@ export const createDecoyKeys = (randomBytes: (length: number) => Uint8Array): De
   envelopeKey: importEnvelopeKey(randomBytes(32)),
 })
 
+/** KEY_TEMPORARY_SHARED_SECRET has 32 bytes. */
+export const isEnvelopeKey = (stored: Uint8Array): boolean => stored.length === 32
+
 /** KEY_TEMPORARY_SHARED_SECRET, 32 bytes, as it was stored. */
 export const importEnvelopeKey = (stored: Uint8Array): KeyObject => importHmacKey(stored)
 
