@@ -45,7 +45,7 @@ export const b64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('b
 /** Bytes of a Base64 text. */
 export const unb64 = (text: string): Uint8Array => Buffer.from(text, 'base64')
 /** UTF-8 bytes of a text. */
-export const bytesOf = (text: string): Uint8Array => Buffer.from(text, 'utf8')
+export const bytesOf = (text: string | Uint8Array): Uint8Array => (typeof text === 'string' ? Buffer.from(text, 'utf8') : text)
 /** Text of UTF-8 bytes. */
 export const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8')
 /** a ‖ b ‖ ... */

@@ -77,7 +77,7 @@ export interface V4EnvelopeOptions {
 
 /** Plaintext of an encrypted request in place of the usual one. */
 export interface V4PlaintextOption {
-  readonly plaintext?: string
+  readonly plaintext?: string | Uint8Array
 }
 
 export interface V4SignOptions {

@@ -129,7 +129,7 @@ function bindPhone(phone: V4PhoneContext) {
   }
 }
 
-export interface V4ActivationOptions extends V4EnvelopeOptions {
+export interface V4ActivationOptions extends V4EnvelopeOptions, V4PlaintextOption {
   /** Members that replace those of layer 1 and layer 2; undefined removes one. */
   readonly layer1?: Readonly<Record<string, unknown>>
   readonly layer2?: Readonly<Record<string, unknown>>
@@ -167,7 +167,8 @@ async function prepareActivation(
     ...(options.innerNonce && { nonce: options.innerNonce }),
   })
   const activationData = options.alterInner ? options.alterInner(inner.envelope) : inner.envelope
-  const layer1 = bytesOf(JSON.stringify({ type: 'CODE', identityAttributes: { code }, activationData, ...options.layer1 }))
+  const usual = JSON.stringify({ type: 'CODE', identityAttributes: { code }, activationData, ...options.layer1 })
+  const layer1 = bytesOf(options.plaintext ?? usual)
   const outer = await sealV4(phone, '/pa/generic/application', 'application', layer1, { ...options, temporaryKey, timestamp })
   return {
     method: 'POST',
@@ -242,7 +243,7 @@ function prepareNewFactorKey(
   )
 }
 
-const protectedRequest = (name: string, plaintext: string) => ({
+const protectedRequest = (name: string, plaintext: string | Uint8Array) => ({
   path: `/pa/v4/${name}`,
   resourceId: `/pa/${name}`,
   label: `/pa/${name}`,
