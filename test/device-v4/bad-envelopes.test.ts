@@ -185,7 +185,10 @@ const MALFORMED: Readonly<Record<string, (envelope: Envelope) => unknown>> = {
   'another nonce': change('nonce', () => random(24)),
   'other sealed bytes than those of the nonce': change('encryptedData', flip(0)),
   ...Object.fromEntries(
-    [-1, 1.5, 2 ** 53, 1e300, '1735689600000', '0x1', [1]].map((value) => [`the time ${value}`, set('timestamp', value)]),
+    [-1, 1.5, 2 ** 53, 1e300, '1735689600000', '0x1', [1]].map((value) => [
+      `the time ${JSON.stringify(value)}`,
+      set('timestamp', value),
+    ]),
   ),
 }
 
