@@ -45,5 +45,5 @@ with the content that they decrypt to.
 **Cloud API** and administration: called by the bank's back ends and operators with HTTP Basic. Never expose it to phones; with
 \`PAWL_INTERNAL_PORT\` it has a listener of its own, and this page is served there.
 
-Bodies are JSON in UTF-8, at most 256 KiB; unknown members are ignored. What is no HTTP request is answered with 400, headers over
+Bodies are JSON in UTF-8, at most 256 KiB, those of protocol 4.0 at most 64 KiB; unknown members are ignored. What is no HTTP request is answered with 400, headers over
 16 KiB with 431.`

@@ -91,7 +91,7 @@ function begin<P extends ChannelParts>(fixed: Fixed<P>, request: DeviceRequest):
     })
   const { schemes } = headers
   const { protocol, envelopeProtocol } = selectProtocols(fixed.protocols, headers, endpoint.encrypt?.hasOwnHeader === true)
-  refuseLongBody(request, protocol)
+  refuseLongBody(request, Math.min(protocol.bodyBytesMax, envelopeProtocol.bodyBytesMax))
   const value = readsHeaders ? headers.authorization : undefined
   if (endpoint.authenticate && value === undefined)
     throw new PawlError(refusals.headerMissing, { detail: 'no authorization header' })
@@ -337,7 +337,7 @@ function refuseContentType({ contentType, body }: DeviceRequest): void {
   throw new PawlError('REQUEST_INVALID', { detail: 'wrong content type', violations })
 }
 
-function refuseLongBody({ body }: DeviceRequest, { bodyBytesMax }: Protocol): void {
+function refuseLongBody({ body }: DeviceRequest, bodyBytesMax: number): void {
   if (body.length <= bodyBytesMax) return
   const violations = [{ fieldName: 'body', hint: `must have at most ${bodyBytesMax} bytes` }]
   throw new PawlError('REQUEST_INVALID', { detail: 'the body is too long for the protocol', violations })

@@ -2,7 +2,7 @@
 // nothing changed (v4 §5, §12).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readApplication } from '../helpers/bank.ts'
-import { flipBit, withBody } from '../helpers/phone-header.ts'
+import { flipBit, withBody, withHeader } from '../helpers/phone-header.ts'
 import type { Prepared } from '../helpers/phone-state.ts'
 import { b64, random } from '../helpers/phone-crypto.ts'
 import type { V4TemporaryKey } from '../helpers/phone-v4-envelope.ts'
@@ -271,16 +271,20 @@ describe.each(Object.entries(ENDPOINTS))('%s', (_, endpoint) => {
     expectOk(await subject.phone.send(await subject.prepare({ nonce })))
   })
 
-  test('refuses a body that is no JSON, that is none, and that is too long', async () => {
+  test('refuses a body that is no JSON, that is none, and that is too long, and another method', async () => {
     const { phone, prepare } = await endpoint.begin()
     const request = await prepare({})
     const before = await stored()
-    for (const body of ['', '{', '['.repeat(30_000), Buffer.from([0xff]), 'x'.repeat(64 * 1024 + 1)]) {
+    for (const body of ['', '{', '['.repeat(30_000), Buffer.from([0xff])]) {
       const { status, text } = await phone.send(withBody(request, body))
       // Where a code covers the body it is wrong then.
       expect([400, 401], text).toContain(status)
     }
     if (!endpoint.isSigned) expectSame(await stored(), before)
+    const long = withBody(request, Buffer.concat([request.body, Buffer.alloc(64 * 1024, ' ')]))
+    expectRefusedV4(await phone.send(long), 'validation', 'too long')
+    expectRefusedV4(await phone.send(withHeader(request, 'Content-Type', 'text/plain')), 'validation', 'no JSON by its type')
+    for (const method of ['GET', 'PUT', 'DELETE', 'PATCH']) expect((await phone.send({ ...request, method })).status).toBe(404)
     expectOk(await phone.send(request))
   })
 })

@@ -1,4 +1,5 @@
 // Keys, algorithms and requests for keys that are not as they should be: the documented refusal, and nothing is lost by it (v4 §2, §4).
+import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { badDeviceKeys, badSharedSecretRequests } from '../helpers/bad-keys-v4.ts'
 import { readApplication } from '../helpers/bank.ts'
@@ -163,6 +164,50 @@ describe('keystore/create', () => {
       expectRefusedV4(await createKey({ jwt: hs384Jwt({ ...claims, activationId }, macKey) }), 'temporaryKey')
     }
   })
+})
+
+test('arbitrary JSON where a request belongs is served or refused, and no more', async () => {
+  const { phone } = await v4.activePhone('EC_P384_ML_L3')
+  const { code } = await v4.world.register()
+  const timestamp = await phone.serverTime()
+  const ofActivation = { temporaryKey: await phone.fetchTemporaryKey('activation'), timestamp }
+  const ofApplication = { temporaryKey: await phone.fetchTemporaryKey('application'), timestamp }
+  const { claims, macKey } = phone.newTemporaryKeyRequest('activation')
+  const text = fc.string({ unit: 'binary', maxLength: 20 })
+  const name = fc.constantFrom('algorithm', 'encapsulationKeys', 'ecdsa', 'mldsa', 'code', 'type', 'keyIdentifier', 'reason')
+  const { value } = fc.letrec((tie) => ({
+    leaf: fc.oneof(text, fc.double(), fc.constantFrom<unknown>(null, true, 'EC_P384_ML_L3', 'CODE', 'AAAA')),
+    value: fc.oneof(
+      { maxDepth: 3 },
+      tie('leaf'),
+      fc.array(tie('value'), { maxLength: 3 }),
+      fc.dictionary(fc.oneof(name, text), tie('value'), { maxKeys: 4 }),
+    ),
+  }))
+  await fc.assert(
+    fc.asyncProperty(value, async (json) => {
+      const plaintext = JSON.stringify(json)
+      const { ctrData } = phone.state
+      const vault = await phone.send(await phone.prepareVaultUnlock('', { ...ofActivation, plaintext }))
+      // What is refused before the code is looked at leaves the counter.
+      phone.state.ctrData = ctrData
+      const replies = [
+        vault,
+        await phone.send(await phone.prepareRename('', { ...ofActivation, plaintext })),
+        await phone.send(await phone.preparePasswordChange({ ...ofActivation, plaintext })),
+        await phone.send(await phone.prepareConfiguration('application', { ...ofApplication, plaintext })),
+        await phone.send(await phone.prepareActivation(code, { ...ofApplication, plaintext })),
+        await phone.send(await phone.prepareActivation('', { ...ofApplication, layer1: { identityAttributes: json } })),
+        await phone.send(await phone.prepareActivation(code, { ...ofApplication, layer2: { sharedSecretRequest: json } })),
+        await phone.send(await phone.prepareActivation(code, { ...ofApplication, alterInner: () => json })),
+        await createKey({ jwt: hs384Jwt({ ...claims, sharedSecretRequest: json }, macKey) }),
+        await createKey({ jwt: hs384Jwt(json, macKey) }),
+        await createKey(json),
+      ]
+      for (const { status, text: body } of replies) expect([200, 400, 401], body).toContain(status)
+    }),
+    { numRuns: 15 },
+  )
 })
 
 test('expired temporary keys open nothing, on any endpoint', async () => {

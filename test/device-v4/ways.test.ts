@@ -22,7 +22,11 @@ let v4: WorldV4
 beforeAll(async () => {
   provider = await startProvider()
   v4 = await startWorldV4({
-    env: { PAWL_ACTIVATION_PROVIDER_URL: provider.url, PAWL_ACTIVATION_PROVIDER_TIMEOUT_MS: '2000' },
+    env: {
+      PAWL_ACTIVATION_PROVIDER_URL: provider.url,
+      PAWL_ACTIVATION_PROVIDER_TIMEOUT_MS: '2000',
+      PAWL_USER_INFO_URL: `${provider.url}/claims`,
+    },
   })
 })
 afterAll(async () => {
@@ -52,7 +56,7 @@ describe.each(PHONE_ALGORITHMS)('without a code, with %s,', (algorithm) => {
         const phone = v4.newPhone(algorithm)
         const { layer1 } = await phone.activate('', { layer1: { type, identityAttributes } })
         expect(layer1['customAttributes']).toEqual({ of: 'the provider' })
-        expect(provider.questions.at(-1)?.json).toMatchObject({ type, identityAttributes })
+        expect(provider.questions.findLast(({ path }) => path !== '/claims')?.json).toMatchObject({ type, identityAttributes })
         if (!isCommitted) expectOk(await v4.world.bank.commit(userId))
         await phone.exchange(phone.prepareConfirm(true))
         expect(await phone.readStatus()).toMatchObject({ state: 3, flags: BIOMETRY, isDeadlocked: false })
@@ -235,6 +239,18 @@ describe('a token of protocol 3', () => {
     expectOk(await phone.send(await phone.prepareDetail({ id, secret, factors: 'possession_knowledge' })))
     const header = phone.tokenHeader({ id, secret, factors: 'possession_knowledge' }, await phone.serverTime())
     expectOk(await sendJson(v4.world.url, 'POST', TOKEN_PATHS.list, {}, header))
+  })
+})
+
+describe('claims of a provider', () => {
+  test('are told, and its failure is one of user information in either dialect', async () => {
+    const { phone } = await v4.activePhone('EC_P384')
+    provider.answerWith(() => ({ body: { given_name: 'Jan' } }))
+    expect(await phone.exchange(await phone.prepareUserInfo())).toMatchObject({ given_name: 'Jan' })
+    provider.answerWith(() => ({ status: 500 }))
+    expectRefusedV4(await phone.send(await phone.prepareUserInfo()), 'userInfo')
+    const svc = phone.speaking({ dialect: 'Svc' })
+    expectRefusedV4(await svc.send(await svc.prepareUserInfo()), 'userInfo', '', 'SVC_')
   })
 })
 
