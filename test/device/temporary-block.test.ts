@@ -364,7 +364,7 @@ describe('while a block lasts nothing opens, and at its end everything does befo
 })
 
 const storedState = async ({ state }: { readonly state: { readonly activationId: string } }): Promise<string> => {
-  const row = await world.db.selectFrom('activation').select('state').where('activation_id', '=', state.activationId)
+  const row = world.db.selectFrom('activation').select('state').where('activation_id', '=', state.activationId)
   return (await row.executeTakeFirstOrThrow()).state
 }
 
