@@ -120,7 +120,8 @@ export type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
 
 /**
  * Blocks, unblocks or removes. A BLOCK makes a temporary block one that lasts, though its phone is BLOCKED already: the bank must not be
- * told no and see the phone come back. Throws REGISTRATION_NOT_FOUND without a live registration, REGISTRATION_CHANGE_REFUSED from a wrong state.
+ * told no and see the phone come back. Throws REGISTRATION_NOT_FOUND without a live registration, REGISTRATION_CHANGE_REFUSED from a
+ * wrong state.
  */
 export async function changeRegistration(
   parts: RegistrationParts,

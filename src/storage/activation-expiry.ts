@@ -1,4 +1,4 @@
-// What the clock does to activations, made durable: the end of those that waited too long, and of temporary blocks (v3 §8.7, cloud §3.4).
+// What the clock does to activations, made durable: it ends those that waited too long, and temporary blocks (v3 §8.7, cloud §3.4).
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import { BLOCK_ENDS } from './seen-state.ts'
@@ -35,7 +35,8 @@ export async function endTemporaryBlocks(db: Db, at: Date, limit: number): Promi
 /** The same for one activation, which it waits for. False when its block is not over, or somebody else was faster. */
 export async function endTemporaryBlock(db: Db, activationId: string, at: Date): Promise<boolean> {
   const due = sql`
-    select activation_id from activation where activation_id = ${activationId} and ${sql.raw(BLOCK_ENDS)} ${at}::timestamptz for update`
+    select activation_id from activation
+    where activation_id = ${activationId} and ${sql.raw(BLOCK_ENDS)} ${at}::timestamptz for update`
   return (await end(db, due, at)) === 1
 }
 
@@ -51,7 +52,8 @@ async function end(db: Db, due: ReturnType<typeof sql>, at: Date): Promise<numbe
       select activation_id, 'BLOCKED', 'ACTIVE', 'BLOCK_EXPIRED', ${at}::timestamptz from ended
     )
     insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
-    select application_id, user_id, activation_id, 'registration_unblocked', '{"reason":"BLOCK_EXPIRED"}', ${at}::timestamptz from ended
+    select application_id, user_id, activation_id, 'registration_unblocked', '{"reason":"BLOCK_EXPIRED"}', ${at}::timestamptz
+    from ended
     returning sequence`.execute(db)
   return rows.length
 }

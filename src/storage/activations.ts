@@ -167,8 +167,8 @@ export interface StateChange {
 
 /**
  * Moves an activation from one state to another together with history and audit row. False when somebody else was faster.
- * ACTIVE resets the failed attempts and blocks in a row, and BLOCKED has no end; REMOVED forgets the QR text and where pushes go. None of the states it leads to needs the OTP any
- * more.
+ * ACTIVE resets the failed attempts and blocks in a row; BLOCKED has no end then; REMOVED forgets the QR text and where pushes go. None
+ * of the states it leads to needs the OTP any more.
  */
 export async function changeState(db: Db, change: StateChange, audit: AuditEvent): Promise<boolean> {
   const { rows } = await sql`

@@ -1,4 +1,4 @@
-// Too many wrong codes block an activation for a while, which ends by the clock, and lasts longer each time (cloud §3.4; v3 §10.5; v4 §9.4).
+// Too many wrong codes block an activation for a while that ends by the clock and is longer each time (cloud §3.4; v3 §10.5; v4 §9.4).
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { serverUrl } from '../helpers/app.ts'
