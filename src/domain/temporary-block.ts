@@ -25,5 +25,5 @@ export async function endBlockIfOver(
   return true
 }
 
-/** 30 days: a thief of a phone has a dozen guesses a year, and the number cannot grow without end. */
-export const TEMPORARY_BLOCK_SECONDS_MAX = 2_592_000
+// 30 days: a thief of a phone has a dozen guesses a year, and the number cannot grow without end.
+const TEMPORARY_BLOCK_SECONDS_MAX = 2_592_000
