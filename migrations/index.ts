@@ -9,6 +9,7 @@ import * as userInfo from './0006_user-info.ts'
 import * as protocol4 from './0007_protocol-4.ts'
 import * as applicationAlgorithms from './0008_application-algorithms.ts'
 import * as configItems from './0009_config-items.ts'
+import * as temporaryBlock from './0010_temporary-block.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -20,4 +21,5 @@ export const migrations: Record<string, Migration> = {
   '0007_protocol-4': protocol4,
   '0008_application-algorithms': applicationAlgorithms,
   '0009_config-items': configItems,
+  '0010_temporary-block': temporaryBlock,
 }

@@ -37,6 +37,8 @@ export interface Config {
   readonly activationRemoveAllow1fa: boolean
   readonly activationValiditySeconds: number
   readonly maxFailedAttempts: number
+  /** 0: blocks have no end. */
+  readonly temporaryBlockSeconds: number
   readonly counterLookAhead: number
   readonly temporaryKeyValiditySeconds: number
   readonly requestWindowSeconds: number
@@ -191,6 +193,15 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     default: '5',
     unit: 'attempts',
     description: 'Wrong codes in a row that block an activation.',
+  },
+  temporaryBlockSeconds: {
+    name: 'PAWL_TEMPORARY_BLOCK_SECONDS',
+    kind: integer(0, 2_592_000),
+    default: '0',
+    unit: 'seconds',
+    description:
+      'How long wrong codes block an activation at first; then it has one attempt, and each block that follows lasts twice as long, up to ' +
+      '30 days. 0 blocks until the bank unblocks.',
   },
   counterLookAhead: {
     name: 'PAWL_COUNTER_LOOK_AHEAD',

@@ -63,10 +63,10 @@ export async function authenticateByCode<T = never>(
 }
 
 async function findParties(
-  { authenticationStore, db }: ChannelParts,
+  { authenticationStore, db, platform }: ChannelParts,
   { header, isUpgradeSeen }: CodeAttempt,
 ): Promise<RequestParties> {
-  const parties = await authenticationStore.find(header.applicationKey, header.activationId)
+  const parties = await authenticationStore.find(header.applicationKey, header.activationId, new Date(platform.now()))
   if (!isUpgradeSeen || parties.activation === undefined) return parties
   return { ...parties, activation: await seeUpgraded(db, parties.activation) }
 }
@@ -112,7 +112,7 @@ function judge(
     move ??= protocol.verifyAuthenticationCode(keys ?? decoy.activationKeys, ctrData, signedData, header, lookAhead)
   }
   if (activation === undefined) return { refusal: 'activation_unknown', move: undefined, decision: undefined }
-  const { state, failedAttempts } = activation
+  const { state, failedAttempts, blocksInRow } = activation
   const isPendingAccepted =
     attempt.isPendingAccepted && activation.isConfirmationPending && !isExpired(activation, parts.platform.now())
   const isBiometryMissing = activation.isBiometryEnabled === false && header.factors.includes('BIOMETRY')
@@ -120,7 +120,7 @@ function judge(
   // Nobody guesses a code of another generation, or one whose factor is switched off (v4 §7.4, steps 2 and 5).
   const changesNothing = attempt.isUpgradeSeen && refusal !== undefined
   if (changesNothing || refusal === 'activation_invalid_state_ctr_mismatch' || refusal === 'biometry_disabled') {
-    return { refusal, move: undefined, decision: { valid: false, state, failedAttempts } }
+    return { refusal, move: undefined, decision: { valid: false, state, failedAttempts, blocksInRow } }
   }
   const isCounted = header.factors !== 'POSSESSION'
   const decision = decideAuthentication(activation, { valid: refusal === undefined, isCounted, isPendingAccepted })

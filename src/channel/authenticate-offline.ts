@@ -23,7 +23,7 @@ export const createOfflineChannel = (parts: ChannelParts, protocols: readonly Pr
 
   checkOtp: async (attempt, effect) => {
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      const activation = await findActivation(parts.db, attempt.activationId)
+      const activation = await findActivation(parts.db, attempt.activationId, new Date(parts.platform.now()))
       if (activation?.state !== 'ACTIVE') return undefined
       const match = findMatch(parts, protocolOf(protocols, activation), activation, attempt)
       const judged = judge(activation, match)

@@ -34,7 +34,12 @@ export interface Opened {
 /** Opens an envelope; undefined for everything that is wrong with it. The log knows which. */
 export async function openRequest(parts: ChannelParts, protocol: Protocol, request: OpenRequest): Promise<Opened | undefined> {
   const { context, envelope, isStateChecked, isVersionChecked, isUpgradeSeen } = request
-  const found = await findRequestParties(parts.db, context.applicationKey, context.activationId ?? '')
+  const found = await findRequestParties(
+    parts.db,
+    context.applicationKey,
+    context.activationId ?? '',
+    new Date(parts.platform.now()),
+  )
   const parties =
     isUpgradeSeen && found.activation ? { ...found, activation: await seeUpgraded(parts.db, found.activation) } : found
   const refuse = (reason: string): undefined => {

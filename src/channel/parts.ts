@@ -14,6 +14,8 @@ export interface ChannelSettings {
   readonly requestWindowSeconds: number
   /** Window around now for tokens of 3.0 and 3.1. */
   readonly legacyTokenWindowSeconds: number
+  /** The first block by failed attempts; 0 for one without end (cloud §3.4). */
+  readonly temporaryBlockSeconds: number
 }
 
 export interface ChannelParts {

@@ -2,6 +2,7 @@
 // endpoint adds to it in the same transaction (v3 §10.5, mobile-token §4.5).
 import type { AuthenticationDecision } from '../domain/authentication.ts'
 import { places } from '../domain/secrets.ts'
+import { composeBlockEnd, endBlockIfOver } from '../domain/temporary-block.ts'
 import type { CounterMove } from '../protocol/protocol.ts'
 import { type ActivationRow, storeAuthentication } from '../storage/activations.ts'
 import { type AuditEvent, insertAuditEvent } from '../storage/audit.ts'
@@ -54,19 +55,24 @@ export async function settleAttempt<T>(
       return { activation, effect: await effect(tx, { refusal, activation }) }
     })
   }
+  if (await endBlockIfOver(parts, activation)) return undefined
   const { activationId, rowVersion } = activation
   const ctrData = move ? parts.recordKeys.seal(places.ctrData(activationId), move.ctrData) : activation.ctrData
   const activationSecret = move?.activationSecret
   const masterSecret = activationSecret && Buffer.from(parts.recordKeys.seal(places.masterSecret(activationId), activationSecret))
+  const at = audit.occurredAt
+  const blockedReason = decision.blockedReason ?? null
+  const blockExpiresAt =
+    blockedReason === null ? null : composeBlockEnd(parts.settings.temporaryBlockSeconds, decision.blocksInRow, at)
   const next = {
     rowVersion: rowVersion + 1,
     counter: activation.counter + (move?.steps ?? 0),
     ctrData: Buffer.from(ctrData),
     failedAttempts: decision.failedAttempts,
+    blocksInRow: decision.blocksInRow,
+    blockExpiresAt,
     state: decision.state,
   }
-  const blockedReason = decision.blockedReason ?? null
-  const at = audit.occurredAt
   const outcome = { ...next, activationId, rowVersion, masterSecret: masterSecret ?? null, blockedReason, acceptedFor, at }
   const after = { ...activation, ...next, ...(masterSecret && { masterSecret }) }
   const settled =
@@ -77,7 +83,8 @@ export async function settleAttempt<T>(
           return { activation: after, effect: await effect(tx, { refusal, activation: after }) }
         })
   if (!settled) return undefined
-  if (blockedReason !== null) parts.events.activationBlocked({ activationId, reason: blockedReason })
+  if (blockedReason !== null)
+    parts.events.activationBlocked({ activationId, reason: blockedReason, until: blockExpiresAt?.toISOString() })
   return settled
 }
 

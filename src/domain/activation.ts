@@ -21,6 +21,7 @@ import type { CreatedActivation } from './created-activation.ts'
 import type { RecordKeys } from './record-keys.ts'
 import { isExpired } from './registration.ts'
 import { hashActivationCode, places } from './secrets.ts'
+import { endBlockIfOver } from './temporary-block.ts'
 
 export interface ActivationParts {
   readonly db: Db
@@ -164,7 +165,7 @@ export async function bindDevice<Answer>(
 
 async function findWaiting(parts: ActivationParts, applicationId: string, code: string): Promise<WaitingActivationRow> {
   const codeHash = hashActivationCode(parts.installationKeys.codeLookup, code)
-  const activation = await findActivationByCode(parts.db, applicationId, codeHash)
+  const activation = await findActivationByCode(parts.db, applicationId, codeHash, new Date(parts.platform.now()))
   if (parseActivationCode(code) === undefined || activation === undefined)
     throw refuseActivation(parts, 'no activation waits for this code')
   if (isExpired(activation, parts.platform.now())) throw refuseActivation(parts, 'the code has expired')
@@ -174,7 +175,7 @@ async function findWaiting(parts: ActivationParts, applicationId: string, code: 
 /** Removes an activation on its phone's request, whatever state it has reached meanwhile. */
 export async function removeActivation(parts: ActivationParts, activationId: string): Promise<void> {
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const activation = await findActivation(parts.db, activationId)
+    const activation = await findActivation(parts.db, activationId, new Date(parts.platform.now()))
     if (activation === undefined || activation.state === 'REMOVED') return
     if (await remove(parts, activation, null)) return
   }
@@ -182,6 +183,7 @@ export async function removeActivation(parts: ActivationParts, activationId: str
 }
 
 async function remove(parts: ActivationParts, activation: ActivationRow, reason: string | null): Promise<boolean> {
+  if (await endBlockIfOver(parts, activation)) return false
   const { activationId, rowVersion, state: from } = activation
   const at = new Date(parts.platform.now())
   const isStored = await changeState(

@@ -5,6 +5,8 @@ export interface AuthenticationState {
   readonly state: ActivationState
   readonly failedAttempts: number
   readonly maxFailedAttempts: number
+  /** Blocks by failed attempts since the last success that was counted. */
+  readonly blocksInRow: number
 }
 
 export interface AuthenticationAttempt {
@@ -20,25 +22,28 @@ export interface AuthenticationDecision {
   readonly valid: boolean
   readonly state: ActivationState
   readonly failedAttempts: number
+  readonly blocksInRow: number
   /** Set when this attempt blocks the activation. */
   readonly blockedReason?: 'MAX_FAILED_ATTEMPTS'
 }
 
 /** Decides by rules 3, 4, 6 and 7 of v3 §10.5. Pure: the caller stores the outcome under the row version it has read. */
 export function decideAuthentication(current: AuthenticationState, attempt: AuthenticationAttempt): AuthenticationDecision {
-  const { state, failedAttempts, maxFailedAttempts } = current
+  const { state, failedAttempts, maxFailedAttempts, blocksInRow } = current
   const isPending = state === 'PENDING_COMMIT' && attempt.isPendingAccepted === true
-  if (state !== 'ACTIVE' && !isPending) return { valid: false, state, failedAttempts }
-  if (failedAttempts >= maxFailedAttempts) return isPending ? { valid: false, state, failedAttempts } : blocked(failedAttempts)
-  if (attempt.valid) return { valid: true, state, failedAttempts: attempt.isCounted ? 0 : failedAttempts }
-  if (!attempt.isCounted) return { valid: false, state, failedAttempts }
+  const stay = { valid: false, state, failedAttempts, blocksInRow }
+  if (state !== 'ACTIVE' && !isPending) return stay
+  if (failedAttempts >= maxFailedAttempts) return isPending ? stay : block(current, failedAttempts)
+  if (attempt.valid) return { ...stay, valid: true, ...(attempt.isCounted && { failedAttempts: 0, blocksInRow: 0 }) }
+  if (!attempt.isCounted) return stay
   const counted = failedAttempts + 1
-  return counted >= maxFailedAttempts && !isPending ? blocked(counted) : { valid: false, state, failedAttempts: counted }
+  return counted >= maxFailedAttempts && !isPending ? block(current, counted) : { ...stay, failedAttempts: counted }
 }
 
-const blocked = (failedAttempts: number): AuthenticationDecision => ({
+const block = ({ blocksInRow }: AuthenticationState, failedAttempts: number): AuthenticationDecision => ({
   valid: false,
   state: 'BLOCKED',
   failedAttempts,
+  blocksInRow: blocksInRow + 1,
   blockedReason: 'MAX_FAILED_ATTEMPTS',
 })

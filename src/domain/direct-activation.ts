@@ -70,7 +70,7 @@ export async function activateDirectly<Answer>(
   to: 'PENDING_COMMIT' | 'ACTIVE',
   device: DeviceDescription,
 ): Promise<ExchangedKeys<Answer>> {
-  const existing = await findRegistration(parts.db, owner.applicationId, owner.userId)
+  const existing = await findRegistration(parts.db, owner.applicationId, owner.userId, new Date(parts.platform.now()))
   if (existing !== undefined && !(await expire(parts, owner, existing)))
     throw refuseActivation(parts, 'the user has a registration')
   // Nobody ever learns this code; the column wants one, and a code is what makes a CREATED activation findable.

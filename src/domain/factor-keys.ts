@@ -3,6 +3,7 @@ import { lostTooManyRaces } from '../lib/errors.ts'
 import { findActivation } from '../storage/activations.ts'
 import { storeFactorKeys } from '../storage/activation-keys.ts'
 import type { Db } from '../storage/database.ts'
+import type { Platform } from '../lib/platform.ts'
 import type { RecordKeys } from './record-keys.ts'
 import { places } from './secrets.ts'
 
@@ -11,18 +12,18 @@ export type ChangeFactorKeys = (stored: Uint8Array) => Uint8Array
 
 /**
  * Changes the factor keys of an ACTIVE activation as it is now, whatever other request changed it since its code was checked. False when
- * it is no longer ACTIVE. `isBiometryEnabled` undefined: stays.
+ * it is no longer ACTIVE or was blocked meanwhile. `isBiometryEnabled` undefined: stays.
  */
 export async function changeFactorKeys(
-  { db, recordKeys }: { readonly db: Db; readonly recordKeys: RecordKeys },
+  { db, recordKeys, platform }: { readonly db: Db; readonly recordKeys: RecordKeys; readonly platform: Platform },
   activationId: string,
   change: ChangeFactorKeys,
   isBiometryEnabled?: boolean,
 ): Promise<boolean> {
   const place = places.masterSecret(activationId)
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const activation = await findActivation(db, activationId)
-    if (activation?.state !== 'ACTIVE' || activation.masterSecret === null) return false
+    const activation = await findActivation(db, activationId, new Date(platform.now()))
+    if (activation?.state !== 'ACTIVE' || activation.isBlockOver || activation.masterSecret === null) return false
     const isStored = await storeFactorKeys(db, {
       activationId,
       rowVersion: activation.rowVersion,

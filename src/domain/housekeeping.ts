@@ -2,7 +2,7 @@
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import { startRounds } from '../lib/rounds.ts'
-import { removeExpiredActivations } from '../storage/activations.ts'
+import { endTemporaryBlocks, removeExpiredActivations } from '../storage/activation-expiry.ts'
 import type { Db } from '../storage/database.ts'
 import { deleteExpiredIdempotencyKeys } from '../storage/idempotency-keys.ts'
 import { deleteUselessNonces, expireOperations } from '../storage/operations.ts'
@@ -42,6 +42,7 @@ export async function runHousekeeping({ db, platform, events, settings }: Housek
 
 const TASKS = [
   removeExpiredActivations,
+  endTemporaryBlocks,
   expireOperations,
   deleteUselessNonces,
   deleteExpiredIdempotencyKeys,

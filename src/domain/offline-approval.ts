@@ -135,9 +135,10 @@ export function parseOfflineOtp(text: string): string | undefined {
 }
 
 /** The ACTIVE activation of an operation's user. */
-async function findApprover({ db }: OfflineParts, { applicationId, userId }: OperationRow): Promise<ActivationRow> {
-  const registration = userId === null ? undefined : await findRegistration(db, applicationId, userId)
-  const activation = registration?.state === 'ACTIVE' ? await findActivation(db, registration.activationId) : undefined
+async function findApprover({ db, platform }: OfflineParts, { applicationId, userId }: OperationRow): Promise<ActivationRow> {
+  const at = new Date(platform.now())
+  const registration = userId === null ? undefined : await findRegistration(db, applicationId, userId, at)
+  const activation = registration?.state === 'ACTIVE' ? await findActivation(db, registration.activationId, at) : undefined
   if (activation?.state !== 'ACTIVE') throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no active registration' })
   return activation
 }

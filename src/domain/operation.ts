@@ -45,7 +45,7 @@ export async function createOperation(parts: OperationParts, owner: Owner, reque
   const composed = template && composeOperationData(template.dataTemplate, request.parameters)
   if (template === undefined || composed === undefined || 'violations' in composed) {
     // A user without registration comes first: that does not depend on what templates there are.
-    const registration = await findRegistration(parts.db, owner.applicationId, owner.userId)
+    const registration = await findRegistration(parts.db, owner.applicationId, owner.userId, new Date(platform.now()))
     if (registration?.state !== 'ACTIVE') throw noRegistration()
     const unknown = { fieldName: 'template', invalidValue: request.template.slice(0, 128), hint: 'is no template' }
     const violations = composed && 'violations' in composed ? composed.violations : [unknown]

@@ -13,6 +13,7 @@ import { composeActivationQrText, createActivationCode, signActivationCode, sign
 import { type CreatedActivationParts, insertCreated } from './created-activation.ts'
 import { findSigningMasterKeys } from './master-keys.ts'
 import { places } from './secrets.ts'
+import { endBlockIfOver } from './temporary-block.ts'
 
 export interface RegistrationParts extends CreatedActivationParts {
   readonly events: Events
@@ -32,7 +33,7 @@ export async function readRegistration(
   parts: RegistrationParts,
   { applicationId, userId }: Owner,
 ): Promise<RegistrationRow | undefined> {
-  const row = await findRegistration(parts.db, applicationId, userId)
+  const row = await findRegistration(parts.db, applicationId, userId, new Date(parts.platform.now()))
   return row && isExpired(row, parts.platform.now()) ? undefined : row
 }
 
@@ -64,7 +65,7 @@ export async function createRegistration(
   owner: Owner,
   { commitPhase, otpHash }: CommitRules = { commitPhase: 'ON_COMMIT', otpHash: null },
 ): Promise<CreatedRegistration> {
-  const existing = await findRegistration(parts.db, owner.applicationId, owner.userId)
+  const existing = await findRegistration(parts.db, owner.applicationId, owner.userId, new Date(parts.platform.now()))
   if (existing !== undefined && !(await expire(parts, owner, existing))) throw new PawlError('REGISTRATION_EXISTS')
   const sign = await readCodeSigner(parts, owner.applicationId)
   for (let attempt = 0; attempt < CODE_ATTEMPTS_MAX; attempt += 1) {
@@ -117,7 +118,11 @@ export async function commitRegistration(
 
 export type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
 
-/** Blocks, unblocks or removes. Throws REGISTRATION_NOT_FOUND without a live registration, REGISTRATION_CHANGE_REFUSED from a wrong state. */
+/**
+ * Blocks, unblocks or removes. A BLOCK makes a temporary block one that lasts, though its phone is BLOCKED already: the bank must not be
+ * told no and see the phone come back. Throws REGISTRATION_NOT_FOUND without a live registration, REGISTRATION_CHANGE_REFUSED from a
+ * wrong state.
+ */
 export async function changeRegistration(
   parts: RegistrationParts,
   owner: Owner,
@@ -129,8 +134,9 @@ export async function changeRegistration(
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     const row = await readRegistration(parts, owner)
     if (row === undefined) throw new PawlError('REGISTRATION_NOT_FOUND')
-    if (!from.includes(row.state))
-      throw new PawlError('REGISTRATION_CHANGE_REFUSED', { detail: `${wanted.change} in ${row.state}` })
+    const isAllowed = from.includes(row.state) || (wanted.change === 'BLOCK' && row.blockExpiresAt !== null)
+    if (!isAllowed) throw new PawlError('REGISTRATION_CHANGE_REFUSED', { detail: `${wanted.change} in ${row.state}` })
+    if (await endBlockIfOver(parts, row)) continue
     if (await change(parts, owner, row, { to, event, reason, externalUserId: wanted.externalUserId })) return
   }
   throw lostTooManyRaces('registration')

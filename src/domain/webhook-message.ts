@@ -56,6 +56,8 @@ const ATTRIBUTES: Record<WebhookKind, Readonly<Record<string, (snapshot: Snapsho
     activationFlags: (snapshot) => splitList(snapshot['flags']) ?? [],
     activationStatus: take('status'),
     blockedReason: take('blockedReason'),
+    // Beyond the reference: the end of a temporary block.
+    timestampBlockExpire: take('timestampBlockExpire'),
     applicationId: take('applicationId'),
   },
 }

@@ -4,7 +4,9 @@ import type { Log } from './log.ts'
 export const createEvents = (log: Log) => ({
   authenticationFailed: (fields: { activationId: string; resourceId: string; reason: string }) =>
     log.info(fields, 'authentication failed'),
-  activationBlocked: (fields: { activationId: string; reason: string }) => log.warn(fields, 'activation blocked'),
+  /** `until` is the end of a temporary block. */
+  activationBlocked: (fields: { activationId: string; reason: string; until: string | undefined }) =>
+    log.warn(fields, 'activation blocked'),
   envelopeRefused: (fields: { activationId: string | undefined; applicationKey: string | undefined; reason: string }) =>
     log.info(fields, 'encrypted request refused'),
   temporaryKeyRefused: (fields: { reason: string }) => log.info(fields, 'temporary key refused'),

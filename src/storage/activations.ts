@@ -3,9 +3,10 @@ import { CompiledQuery, type Insertable, sql } from 'kysely'
 import { type AuditEvent, insertAuditEvent, insertAuditEventFrom } from './audit.ts'
 import type { Db, Tx } from './database.ts'
 import type { ActivationAlgorithm, ActivationState, ActivationTable, CommitPhase } from './schema.ts'
+import { type BlockColumns, blockExpiresAt, composeSeenColumns, isBlockOver, stateAt } from './seen-state.ts'
 
 /** An activation as a device request needs it. Bytes marked sealed are encrypted records. */
-export interface ActivationRow {
+export interface ActivationRow extends BlockColumns {
   readonly activationId: string
   readonly applicationId: string
   readonly userId: string
@@ -29,6 +30,8 @@ export interface ActivationRow {
   readonly counter: number
   readonly failedAttempts: number
   readonly maxFailedAttempts: number
+  /** Blocks by failed attempts since the last success or UNBLOCK. */
+  readonly blocksInRow: number
   readonly name: string | null
   readonly rowVersion: number
   readonly expiresAt: Date
@@ -49,15 +52,20 @@ export interface RequestParties {
 }
 
 /** Reads the version and the activation that a device request names, in one round trip; either may be missing. */
-export async function findRequestParties(db: Db, applicationKey: string, activationId: string): Promise<RequestParties> {
+export async function findRequestParties(
+  db: Db,
+  applicationKey: string,
+  activationId: string,
+  at: Date,
+): Promise<RequestParties> {
   const { rows } = await db.executeQuery<RequestPartiesRow>(
-    CompiledQuery.raw(FIND_REQUEST_PARTIES, [applicationKey, activationId]),
+    CompiledQuery.raw(FIND_REQUEST_PARTIES, [applicationKey, activationId, at]),
   )
   const [row] = rows
   return row === undefined ? { version: undefined, activation: undefined } : toRequestParties(row)
 }
 
-/** A row of VERSION_COLUMNS and ACTIVATION_COLUMNS, both outer joined. */
+/** A row of VERSION_COLUMNS and composeActivationColumns, both outer joined. */
 export type RequestPartiesRow = Nullable<ActivationRow> & VersionColumns
 
 /** Splits a joined row into its parties. */
@@ -67,9 +75,8 @@ export const toRequestParties = (row: RequestPartiesRow): RequestParties => ({
 })
 
 /** One activation by its id, in whatever state. */
-export async function findActivation(db: Db, activationId: string): Promise<ActivationRow | undefined> {
-  const { rows } = await sql<ActivationRow>`
-    select ${activationColumns} from activation a where a.activation_id = ${activationId}`.execute(db)
+export async function findActivation(db: Db, activationId: string, at: Date): Promise<ActivationRow | undefined> {
+  const { rows } = await db.executeQuery<ActivationRow>(CompiledQuery.raw(FIND_ACTIVATION, [activationId, at]))
   return rows[0]
 }
 
@@ -84,10 +91,11 @@ export async function findActivationByCode(
   db: Db,
   applicationId: string,
   codeHash: Uint8Array,
+  at: Date,
 ): Promise<WaitingActivationRow | undefined> {
-  const { rows } = await sql<WaitingActivationRow>`
-    select ${activationColumns}, a.commit_phase as "commitPhase", a.otp_hash as "otpHash" from activation a
-    where a.application_id = ${applicationId} and a.activation_code_hash = ${codeHash} and a.state = 'CREATED'`.execute(db)
+  const { rows } = await db.executeQuery<WaitingActivationRow>(
+    CompiledQuery.raw(FIND_ACTIVATION_BY_CODE, [applicationId, codeHash, at]),
+  )
   return rows[0]
 }
 
@@ -109,6 +117,9 @@ export interface AuthenticationOutcome {
   readonly failedAttempts: number
   readonly state: ActivationState
   readonly blockedReason: string | null
+  /** Of a temporary block. */
+  readonly blockExpiresAt: Date | null
+  readonly blocksInRow: number
   /** For an acceptance the application key it was accepted for: its version must still be supported. Null for a refusal. */
   readonly acceptedFor: string | null
   readonly at: Date
@@ -119,8 +130,7 @@ export interface AuthenticationOutcome {
  * False when it is not: the caller reads and decides again.
  */
 export async function storeAuthentication(db: Db, outcome: AuthenticationOutcome, audit: AuditEvent): Promise<boolean> {
-  const { activationId, rowVersion, counter, ctrData, masterSecret, failedAttempts, state, blockedReason, acceptedFor, at } =
-    outcome
+  const { activationId, rowVersion, counter, ctrData, masterSecret, failedAttempts, blocksInRow, state, blockedReason } = outcome
   const { rows } = await db.executeQuery(
     CompiledQuery.raw(selectStatement(outcome), [
       activationId,
@@ -130,12 +140,14 @@ export async function storeAuthentication(db: Db, outcome: AuthenticationOutcome
       failedAttempts,
       state,
       blockedReason,
-      at,
+      outcome.at,
       audit.applicationId,
       audit.userId,
       audit.eventType,
       audit.eventData,
-      acceptedFor,
+      outcome.acceptedFor,
+      blocksInRow,
+      ...(blockedReason === null ? [] : [outcome.blockExpiresAt]),
       ...(masterSecret === null ? [] : [masterSecret]),
     ]),
   )
@@ -155,8 +167,8 @@ export interface StateChange {
 
 /**
  * Moves an activation from one state to another together with history and audit row. False when somebody else was faster.
- * ACTIVE resets the failed attempts; REMOVED forgets the QR text and where pushes go. None of the states it leads to needs the OTP any
- * more.
+ * ACTIVE resets the failed attempts and blocks in a row; BLOCKED has no end then; REMOVED forgets the QR text and where pushes go. None
+ * of the states it leads to needs the OTP any more.
  */
 export async function changeState(db: Db, change: StateChange, audit: AuditEvent): Promise<boolean> {
   const { rows } = await sql`
@@ -164,6 +176,7 @@ export async function changeState(db: Db, change: StateChange, audit: AuditEvent
       update activation set state = ${change.to}, row_version = row_version + 1,
         blocked_reason = case when ${change.to}::text = 'BLOCKED' then ${change.reason}::text end,
         failed_attempts = case when ${change.to}::text = 'ACTIVE' then 0 else failed_attempts end,
+        blocks_in_row = case when ${change.to}::text = 'ACTIVE' then 0 else blocks_in_row end, block_expires_at = null,
         activation_qr_code = case when ${change.to}::text = 'REMOVED' then null else activation_qr_code end, otp_hash = null
       where activation_id = ${change.activationId} and row_version = ${change.rowVersion} and state = ${change.from}
       returning activation_id
@@ -248,7 +261,7 @@ export async function renameActivation(db: Db, activationId: string, name: strin
 }
 
 /** A registration as the bank sees it. */
-export interface RegistrationRow {
+export interface RegistrationRow extends BlockColumns {
   readonly activationId: string
   readonly state: ActivationState
   readonly rowVersion: number
@@ -262,12 +275,19 @@ export interface RegistrationRow {
 }
 
 /** The registration of a user: the live activation, of which there is at most one. */
-export async function findRegistration(db: Db, applicationId: string, userId: string): Promise<RegistrationRow | undefined> {
+export async function findRegistration(
+  db: Db,
+  applicationId: string,
+  userId: string,
+  at: Date,
+): Promise<RegistrationRow | undefined> {
   return db
     .selectFrom('registration')
     .select([
       'activation_id as activationId',
-      'state',
+      stateAt(at).as('state'),
+      blockExpiresAt(at).as('blockExpiresAt'),
+      isBlockOver(at).as('isBlockOver'),
       'row_version as rowVersion',
       'expires_at as expiresAt',
       'activation_qr_code as activationQrCode',
@@ -303,27 +323,6 @@ export async function insertActivation(tx: Tx, row: Insertable<ActivationTable>,
   await insertAuditEvent(tx, audit)
 }
 
-/** Makes the expiry of up to `limit` due CREATED and PENDING_COMMIT activations durable; safe in several processes. */
-export async function removeExpiredActivations(db: Db, at: Date, limit: number): Promise<number> {
-  const { rows } = await sql`
-    with due as (
-      select activation_id, state from activation
-      where state in ('CREATED', 'PENDING_COMMIT') and expires_at <= ${at}
-      order by expires_at limit ${limit} for update skip locked
-    ), removed as (
-      update activation a set state = 'REMOVED', activation_qr_code = null, otp_hash = null, row_version = row_version + 1
-      from due where a.activation_id = due.activation_id
-      returning a.activation_id, a.application_id, a.user_id, due.state as from_state
-    ), history as (
-      insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
-      select activation_id, from_state, 'REMOVED', 'EXPIRED', ${at}::timestamptz from removed
-    )
-    insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
-    select application_id, user_id, activation_id, 'registration_expired', '{}', ${at}::timestamptz from removed
-    returning sequence`.execute(db)
-  return rows.length
-}
-
 function selectStatement({ masterSecret, blockedReason }: AuthenticationOutcome): string {
   if (blockedReason !== null) return STORE_AUTHENTICATION_AND_HISTORY
   return masterSecret === null ? STORE_AUTHENTICATION : STORE_AUTHENTICATION_AND_SECRET
@@ -350,24 +349,31 @@ function toVersion(row: VersionColumns): VersionRow | undefined {
 
 export const VERSION_COLUMNS = `v.application_key as "versionKey", v.application_id as "versionApplicationId",
   v.application_secret as "versionSecret", v.is_supported as "versionIsSupported"`
-export const ACTIVATION_COLUMNS = `a.activation_id as "activationId", a.application_id as "applicationId", a.user_id as "userId",
-  a.state, a.protocol_version as "protocolVersion", a.server_public_key as "serverPublicKey",
+/** `at`: a placeholder or column, the time at which the activation is seen. */
+export const composeActivationColumns = (
+  at: string,
+): string => `a.activation_id as "activationId", a.application_id as "applicationId", a.user_id as "userId",
+  ${composeSeenColumns(at)}, a.protocol_version as "protocolVersion", a.server_public_key as "serverPublicKey",
   a.server_private_key as "serverPrivateKey", a.master_secret as "masterSecret", a.ctr_data as "ctrData", a.counter,
-  a.failed_attempts as "failedAttempts", a.max_failed_attempts as "maxFailedAttempts", a.name, a.row_version as "rowVersion",
+  a.blocks_in_row as "blocksInRow", a.max_failed_attempts as "maxFailedAttempts", a.name, a.row_version as "rowVersion",
   a.expires_at as "expiresAt", a.algorithm, a.is_confirmation_pending as "isConfirmationPending",
   a.is_biometry_enabled as "isBiometryEnabled"`
-const activationColumns = sql.raw(ACTIVATION_COLUMNS)
 
-// The two statements of every authentication, as constant text: building them anew would cost more than running them.
+// The statements of every authentication, as constant text: building them anew would cost more than running them.
 const FIND_REQUEST_PARTIES = `
-  select ${VERSION_COLUMNS}, ${ACTIVATION_COLUMNS}
+  select ${VERSION_COLUMNS}, ${composeActivationColumns('$3')}
   from (select 1) as one
   left join application_version v on v.application_key = $1
   left join activation a on a.activation_id = $2`
+const FIND_ACTIVATION = `
+  select ${composeActivationColumns('$2')} from activation a where a.activation_id = $1`
+const FIND_ACTIVATION_BY_CODE = `
+  select ${composeActivationColumns('$3')}, a.commit_phase as "commitPhase", a.otp_hash as "otpHash" from activation a
+  where a.application_id = $1 and a.activation_code_hash = $2 and a.state = 'CREATED'`
 
 const move = (further = ''): string => `moved as (
     update activation set counter = $3, ctr_data = $4, failed_attempts = $5, state = $6, blocked_reason = $7, last_used_at = $8,
-      row_version = row_version + 1${further}
+      blocks_in_row = $14, row_version = row_version + 1${further}
     where activation_id = $1 and row_version = $2
       and ($13::text is null or exists (select from application_version where application_key = $13 and is_supported))
     returning activation_id
@@ -376,8 +382,8 @@ const AUDITED = `
   insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
   select $9::text, $10::text, activation_id, $11::text, $12::text, $8::timestamptz from moved returning activation_id`
 const STORE_AUTHENTICATION = `with ${move()}${AUDITED}`
-const STORE_AUTHENTICATION_AND_SECRET = `with ${move(', master_secret = $14')}${AUDITED}`
-const STORE_AUTHENTICATION_AND_HISTORY = `with ${move()}, history as (
+const STORE_AUTHENTICATION_AND_SECRET = `with ${move(', master_secret = $15')}${AUDITED}`
+const STORE_AUTHENTICATION_AND_HISTORY = `with ${move(', block_expires_at = $15')}, history as (
     insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
     select activation_id, 'ACTIVE', $6::text, $7::text, $8::timestamptz from moved
   )${AUDITED}`

@@ -3,8 +3,8 @@
 import { CompiledQuery } from 'kysely'
 import { createBatch } from '../lib/batch.ts'
 import {
-  ACTIVATION_COLUMNS,
   type AuthenticationOutcome,
+  composeActivationColumns,
   findRequestParties,
   type RequestParties,
   type RequestPartiesRow,
@@ -17,7 +17,7 @@ import type { Db } from './database.ts'
 
 export interface AuthenticationStore {
   /** As findRequestParties. */
-  readonly find: (applicationKey: string, activationId: string) => Promise<RequestParties>
+  readonly find: (applicationKey: string, activationId: string, at: Date) => Promise<RequestParties>
   /** As storeAuthentication. */
   readonly store: (outcome: AuthenticationOutcome, audit: AuditEvent) => Promise<boolean>
 }
@@ -32,7 +32,7 @@ export function createAuthenticationStore(db: Db): AuthenticationStore {
     isUndone,
   })
   return {
-    find: (applicationKey, activationId) => find({ applicationKey, activationId }),
+    find: (applicationKey, activationId, at) => find({ applicationKey, activationId, at }),
     // An outcome that blocks writes a history row, one that settles a factor key writes a secret. Both are rare: they go alone.
     store: (outcome, audit) => {
       const isUsual = outcome.blockedReason === null && outcome.masterSecret === null
@@ -44,6 +44,7 @@ export function createAuthenticationStore(db: Db): AuthenticationStore {
 interface Names {
   readonly applicationKey: string
   readonly activationId: string
+  readonly at: Date
 }
 
 interface Change {
@@ -53,8 +54,13 @@ interface Change {
 
 async function findAll(db: Db, names: readonly Names[]): Promise<readonly RequestParties[]> {
   const [first] = names
-  if (first !== undefined && names.length === 1) return [await findRequestParties(db, first.applicationKey, first.activationId)]
-  const parameters = [names.map(({ applicationKey }) => applicationKey), names.map(({ activationId }) => activationId)]
+  if (first !== undefined && names.length === 1)
+    return [await findRequestParties(db, first.applicationKey, first.activationId, first.at)]
+  const parameters = [
+    names.map(({ applicationKey }) => applicationKey),
+    names.map(({ activationId }) => activationId),
+    names.map(({ at }) => at.toISOString()),
+  ]
   const { rows } = await db.executeQuery<RequestPartiesRow>(CompiledQuery.raw(FIND_ALL, parameters))
   return rows.map(toRequestParties)
 }
@@ -71,6 +77,7 @@ async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly bo
     // As text: the drivers differ in how they write an array of bytes.
     outcomes.map(({ ctrData }) => Buffer.from(ctrData).toString('hex')),
     outcomes.map(({ failedAttempts }) => failedAttempts),
+    outcomes.map(({ blocksInRow }) => blocksInRow),
     outcomes.map(({ at }) => at.toISOString()),
     outcomes.map(({ acceptedFor }) => acceptedFor),
     audits.map(({ applicationId }) => applicationId),
@@ -95,8 +102,8 @@ const ROLLED_BACK = /^(?!08|57)(?=.*[0-9])[0-9A-Z]{5}$/
 const ITEMS_MAX = 64
 
 const FIND_ALL = `
-  select ${VERSION_COLUMNS}, ${ACTIVATION_COLUMNS}
-  from unnest($1::text[], $2::text[]) with ordinality as i (application_key, activation_id, position)
+  select ${VERSION_COLUMNS}, ${composeActivationColumns('i.at')}
+  from unnest($1::text[], $2::text[], $3::timestamptz[]) with ordinality as i (application_key, activation_id, at, position)
   left join application_version v on v.application_key = i.application_key
   left join activation a on a.activation_id = i.activation_id
   order by i.position`
@@ -104,12 +111,13 @@ const FIND_ALL = `
 // State and reason stay: what blocks does not get here, and the row version is the one that was read.
 const STORE_ALL = `
   with input as (
-    select * from unnest($1::text[], $2::int[], $3::int[], $4::text[], $5::int[], $6::timestamptz[], $7::text[], $8::text[], $9::text[],
-      $10::text[], $11::text[])
-      as i (activation_id, row_version, counter, ctr_data, failed_attempts, at, accepted_for, application_id, user_id, event_type, event_data)
+    select * from unnest($1::text[], $2::int[], $3::int[], $4::text[], $5::int[], $6::int[], $7::timestamptz[], $8::text[], $9::text[],
+      $10::text[], $11::text[], $12::text[])
+      as i (activation_id, row_version, counter, ctr_data, failed_attempts, blocks_in_row, at, accepted_for, application_id, user_id,
+        event_type, event_data)
   ), moved as (
     update activation a set counter = i.counter, ctr_data = decode(i.ctr_data, 'hex'), failed_attempts = i.failed_attempts,
-      last_used_at = i.at, row_version = a.row_version + 1
+      blocks_in_row = i.blocks_in_row, last_used_at = i.at, row_version = a.row_version + 1
     from input i where a.activation_id = i.activation_id and a.row_version = i.row_version
       and (i.accepted_for is null or exists (select from application_version where application_key = i.accepted_for and is_supported))
     returning a.activation_id

@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import type { Db, Tx } from './database.ts'
 import type { OperationStatus } from './schema.ts'
+import { isActiveAt } from './seen-state.ts'
 
 export interface OperationRow {
   readonly operationId: string
@@ -46,7 +47,7 @@ export async function insertOperation(db: Db, operation: NewOperation): Promise<
       ${o.templateName}::text, ${o.operationType}::text, ${o.language}::text, ${o.parameters}::text, ${o.data}::text, 'PENDING',
       ${o.signatureTypes}::text, ${o.maxFailureCount}::integer, ${o.riskFlags}::text, ${o.activationFlag}::text,
       ${o.proximitySeed}::bytea, ${o.createdAt}::timestamptz, ${o.expiresAt}::timestamptz
-    from activation where application_id = ${o.applicationId} and user_id = ${o.userId} and state = 'ACTIVE'
+    from activation where application_id = ${o.applicationId} and user_id = ${o.userId} and ${isActiveAt(o.createdAt)}
     returning operation_id`.execute(db)
   return rows.length === 1
 }

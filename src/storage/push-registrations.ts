@@ -1,6 +1,7 @@
 // The table push_registration: where a bank's push sender reaches the phone of an activation, at most one place each (mobile-token §7).
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
+import { isActiveAt } from './seen-state.ts'
 
 export type PushPlatform = 'apns' | 'fcm' | 'hms'
 export type PushEnvironment = 'development' | 'production'
@@ -19,7 +20,7 @@ export async function putPushRegistration(db: Db, registration: PushRegistration
   const { rows } = await sql`
     insert into push_registration (activation_id, platform, environment, push_token, updated_at)
     select activation_id, ${platform}::text, ${environment}::text, ${pushToken}::bytea, ${at}::timestamptz
-    from activation where activation_id = ${activationId} and state = 'ACTIVE'
+    from activation where activation_id = ${activationId} and ${isActiveAt(at)}
     on conflict (activation_id) do update set platform = excluded.platform, environment = excluded.environment,
       push_token = excluded.push_token, updated_at = excluded.updated_at
     returning activation_id`.execute(db)

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { type AuditEvent, insertAuditEventFrom } from './audit.ts'
 import type { Db } from './database.ts'
 import type { ActivationState, CommitPhase } from './schema.ts'
+import { blockedReasonAt, blockExpiresAt, failedAttemptsAt, stateAt } from './seen-state.ts'
 
 /** A live activation as its commit needs it. */
 export interface CommitRow {
@@ -69,7 +70,7 @@ export async function storeOtpFailure(db: Db, failure: OtpFailure, audit: AuditE
   return rows.length === 1
 }
 
-/** An activation in a list. CREATED and PENDING_COMMIT that have run out are REMOVED. */
+/** An activation in a list. CREATED and PENDING_COMMIT that have run out are REMOVED, a block that is over is ACTIVE. */
 export interface ListedRegistrationRow {
   readonly activationId: string
   readonly userId: string
@@ -113,6 +114,8 @@ export async function listRegistrations(db: Db, search: RegistrationSearch): Pro
 /** Everything about an activation but its keys. */
 export interface RegistrationDetailRow extends ListedRegistrationRow {
   readonly blockedReason: string | null
+  /** The end of a temporary block that lasts. */
+  readonly blockExpiresAt: Date | null
   /** Comma list. */
   readonly flags: string
   readonly protocolVersion: number | null
@@ -135,8 +138,9 @@ export async function findRegistrationDetail(
 ): Promise<RegistrationDetailRow | undefined> {
   const { rows } = await sql<RegistrationDetailRow>`
     select activation_id as "activationId", user_id as "userId", ${effectiveState(at)} as state, name, platform,
-      device_info as "deviceInfo", created_at as "createdAt", last_used_at as "lastUsedAt", blocked_reason as "blockedReason", flags,
-      protocol_version as "protocolVersion", failed_attempts as "failedAttempts", max_failed_attempts as "maxFailedAttempts",
+      device_info as "deviceInfo", created_at as "createdAt", last_used_at as "lastUsedAt", ${blockedReasonAt(at)} as "blockedReason",
+      ${blockExpiresAt(at)} as "blockExpiresAt", flags, protocol_version as "protocolVersion",
+      ${failedAttemptsAt(at)} as "failedAttempts", max_failed_attempts as "maxFailedAttempts",
       activation_fingerprint as "activationFingerprint", extras, external_id as "externalId", commit_phase as "commitPhase",
       otp_hash is not null as "hasOtp", expires_at as "expiresAt"
     from activation where application_id = ${applicationId} and activation_id = ${activationId}`.execute(db)
@@ -175,7 +179,7 @@ export async function setActivationFlags(db: Db, activationId: string, flags: st
     with changed as (
       update activation set flags = ${flags}, row_version = row_version + 1
       where activation_id = ${activationId} and ${effectiveState(at)} <> 'REMOVED'
-      returning activation_id, application_id, user_id, state
+      returning activation_id, application_id, user_id, ${stateAt(at)} as state
     ), history as (
       insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
       select activation_id, state, state, 'ACTIVATION_FLAGS_UPDATED', ${at}::timestamptz from changed
@@ -188,4 +192,4 @@ export async function setActivationFlags(db: Db, activationId: string, flags: st
 }
 
 const effectiveState = (at: Date) =>
-  sql`case when state in ('CREATED', 'PENDING_COMMIT') and expires_at <= ${at}::timestamptz then 'REMOVED' else state end`
+  sql`case when state in ('CREATED', 'PENDING_COMMIT') and expires_at <= ${at}::timestamptz then 'REMOVED' else ${stateAt(at)} end`

@@ -119,6 +119,9 @@ export interface ActivationTable {
   algorithm: ColumnType<ActivationAlgorithm | null, ActivationAlgorithm | null | undefined, ActivationAlgorithm | null>
   is_confirmation_pending: Generated<boolean>
   is_biometry_enabled: ColumnType<boolean | null, boolean | null | undefined, boolean | null>
+  /** Of a temporary block. */
+  block_expires_at: OptionalTime
+  blocks_in_row: Generated<number>
 }
 
 export interface ActivationUpgradeTable {
@@ -148,6 +151,7 @@ export type RegistrationView = Pick<
   | 'platform'
   | 'device_info'
   | 'activation_fingerprint'
+  | 'block_expires_at'
 >
 
 export interface ActivationHistoryTable {

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { type AuditEvent, insertAuditEventFrom } from './audit.ts'
 import type { Db } from './database.ts'
 import type { ActivationState } from './schema.ts'
+import { stateAt } from './seen-state.ts'
 
 export interface TokenRow {
   readonly tokenId: string
@@ -17,7 +18,7 @@ export interface TokenRow {
 }
 
 /** A token together with the state of its activation. */
-export async function findToken(db: Db, tokenId: string): Promise<TokenRow | undefined> {
+export async function findToken(db: Db, tokenId: string, at: Date): Promise<TokenRow | undefined> {
   return db
     .selectFrom('token')
     .innerJoin('activation', 'activation.activation_id', 'token.activation_id')
@@ -28,7 +29,7 @@ export async function findToken(db: Db, tokenId: string): Promise<TokenRow | und
       'activation.user_id as userId',
       'token.factors',
       'token.token_secret as tokenSecret',
-      'activation.state',
+      stateAt(at).as('state'),
     ])
     .where('token.token_id', '=', tokenId)
     .executeTakeFirst()

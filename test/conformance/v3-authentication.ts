@@ -113,7 +113,7 @@ const signatureSequence: Handler = ({ input }) => {
     const code = { version: text(step, 'version'), factors: readFactors(step), code: text(step, 'signature') }
     const move = v3.verifyAuthenticationCode(keys, ctrData, utf8(text(step, 'data')), code, integer(input, 'lookAhead'))
     const attempt = { valid: move !== undefined, isCounted: code.factors !== 'POSSESSION' }
-    const decision = decideAuthentication({ state, failedAttempts, maxFailedAttempts }, attempt)
+    const decision = decideAuthentication({ state, failedAttempts, maxFailedAttempts, blocksInRow: 0 }, attempt)
     state = decision.state
     failedAttempts = decision.failedAttempts
     if (decision.valid && move) {

@@ -1,7 +1,7 @@
 // /pa/v3/signature/validate: counting, look-ahead, states and headers (v3 §5.2, §9.1, §10.2, §10.5, §16).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readApplication } from '../helpers/bank.ts'
-import { expectError, expectRefused, expectUntouched, readCounters, STATE } from '../helpers/expectations.ts'
+import { expectError, expectRefused, expectUntouched, HOUR, readCounters, STATE } from '../helpers/expectations.ts'
 import { b64, PHONE_VERSIONS, random } from '../helpers/phone-crypto.ts'
 import { withHeader, withPair } from '../helpers/phone-header.ts'
 import type { PhoneFactors } from '../helpers/phone-state.ts'
@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 describe.each(PHONE_VERSIONS)('failed signatures in %s', (version) => {
-  test('are counted for two factors, and the fifth blocks', async () => {
+  test('are counted for two factors, and the fifth blocks for good', async () => {
     const { phone, userId } = await world.activePhone(version)
     for (let failed = 1; failed <= 5; failed++) {
       const factors = failed % 2 ? 'possession_knowledge' : 'possession_biometry'
@@ -27,6 +27,7 @@ describe.each(PHONE_VERSIONS)('failed signatures in %s', (version) => {
       expect(await readCounters(phone)).toEqual({ state, ctrByte: 0, failedAttempts: failed })
     }
     expect(await registrationOf(world, userId)).toBe('BLOCKED')
+    await world.advance(400 * 24 * HOUR)
     for (const factors of ['possession', 'possession_knowledge'] as const) {
       expectRefused(await phone.send(phone.prepareValidation({ factors })), 'signature')
     }

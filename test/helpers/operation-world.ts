@@ -94,17 +94,19 @@ export interface OperationWorldOptions {
   readonly env?: Record<string, string>
   /** A PostgreSQL database of the caller, who drops it. */
   readonly databaseUrl?: string
+  /** False leaves housekeeping to the test. */
+  readonly worksInBackground?: boolean
 }
 
 /** Starts the servers of a world of its own. */
 export async function startOperationWorld(options: OperationWorldOptions = {}): Promise<OperationWorld> {
-  const { servers = 1, env = {} } = options
+  const { servers = 1, env = {}, worksInBackground = true } = options
   const own = servers > 1 ? await createPostgresDatabase() : undefined
   const databaseUrl = options.databaseUrl ?? own?.databaseUrl
   const masterKey = random(32)
   const running: TestServer[] = []
   for (let i = 0; i < servers; i++) {
-    running.push(await startTestServer({ env, ...(databaseUrl && { databaseUrl, masterKey }) }))
+    running.push(await startTestServer({ env, worksInBackground, ...(databaseUrl && { databaseUrl, masterKey }) }))
   }
   const [first] = running
   if (!first) throw new Error('a world needs a server')

@@ -7,6 +7,8 @@ import { createAuthenticationStore } from '../../src/storage/authentication-stor
 import { openWorld, type World } from '../helpers/world.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 
+const AT = new Date(1_700_000_000_000)
+
 let server: TestServer
 let world: World
 beforeAll(async () => {
@@ -28,6 +30,8 @@ const outcomeFor = (activationId: string, rowVersion: number, counter: number): 
   failedAttempts: counter,
   state: 'ACTIVE',
   blockedReason: null,
+  blockExpiresAt: null,
+  blocksInRow: counter,
   acceptedFor: null,
   at: new Date(1_700_000_000_000 + counter),
 })
@@ -50,7 +54,7 @@ test('reads asked for at once come back each with its own row, unknown ones with
   const store = createAuthenticationStore(server.context.db)
   const ids = await createActivations(4)
   const names = [...ids, randomUUID(), ids[0] ?? ''].map((id, i) => ({ id, key: i === 2 ? 'unknown' : world.app.applicationKey }))
-  const found = await Promise.all(names.map(({ id, key }) => store.find(key, id)))
+  const found = await Promise.all(names.map(({ id, key }) => store.find(key, id, AT)))
   expect(found.map(({ activation }) => activation?.activationId)).toEqual([...ids, undefined, ids[0]])
   expect(found.map(({ version }) => version?.applicationKey)).toEqual(
     names.map(({ key }) => (key === 'unknown' ? undefined : key)),
@@ -60,7 +64,7 @@ test('reads asked for at once come back each with its own row, unknown ones with
 test('of outcomes stored at once those with a stale row version are lost, and only the others are audited', async () => {
   const store = createAuthenticationStore(server.context.db)
   const ids = await createActivations(6)
-  const rows = await Promise.all(ids.map(async (id) => (await store.find(world.app.applicationKey, id)).activation))
+  const rows = await Promise.all(ids.map(async (id) => (await store.find(world.app.applicationKey, id, AT)).activation))
   const stored = await Promise.all(
     ids.map((id, i) => {
       const rowVersion = (rows[i]?.rowVersion ?? 0) - (i % 2)
@@ -69,10 +73,11 @@ test('of outcomes stored at once those with a stale row version are lost, and on
   )
   expect(stored).toEqual(ids.map((_, i) => i % 2 === 0))
   for (const [i, id] of ids.entries()) {
-    const { activation } = await store.find(world.app.applicationKey, id)
+    const { activation } = await store.find(world.app.applicationKey, id, AT)
     const isMoved = i % 2 === 0
     expect(activation?.rowVersion).toBe((rows[i]?.rowVersion ?? 0) + (isMoved ? 1 : 0))
     expect(activation?.counter).toBe(isMoved ? 10 + i : 0)
+    expect([activation?.failedAttempts, activation?.blocksInRow]).toEqual(isMoved ? [10 + i, 10 + i] : [0, 0])
     if (isMoved) expect([...(activation?.ctrData ?? [])]).toEqual([10 + i, 0, 255])
     expect(await auditsOf(id)).toEqual(isMoved ? [`first "${i}" {\\} ,null`] : [])
   }
@@ -82,7 +87,7 @@ test('of many outcomes for one row version exactly one is stored', async () => {
   const store = createAuthenticationStore(server.context.db)
   const [id = '', other = ''] = await createActivations(2)
   const versions = await Promise.all(
-    [id, other].map(async (one) => (await store.find(world.app.applicationKey, one)).activation?.rowVersion ?? 0),
+    [id, other].map(async (one) => (await store.find(world.app.applicationKey, one, AT)).activation?.rowVersion ?? 0),
   )
   const stored = await Promise.all(
     Array.from({ length: 20 }, (_, i) => {
@@ -97,7 +102,7 @@ test('of many outcomes for one row version exactly one is stored', async () => {
 test('an outcome that cannot be stored fails alone', async () => {
   const store = createAuthenticationStore(server.context.db)
   const ids = await createActivations(4)
-  const rows = await Promise.all(ids.map(async (id) => (await store.find(world.app.applicationKey, id)).activation))
+  const rows = await Promise.all(ids.map(async (id) => (await store.find(world.app.applicationKey, id, AT)).activation))
   const results = await Promise.allSettled(
     ids.map((id, i) => {
       const outcome = outcomeFor(id, rows[i]?.rowVersion ?? 0, i + 1)
@@ -114,7 +119,7 @@ test('an acceptance is lost when its application version was switched off, alone
   const store = createAuthenticationStore(db)
   const ids = await createActivations(4)
   const key = world.app.applicationKey
-  const rows = await Promise.all(ids.map(async (id) => (await store.find(key, id)).activation))
+  const rows = await Promise.all(ids.map(async (id) => (await store.find(key, id, AT)).activation))
   const storeAll = (acceptedFor: string | null) =>
     Promise.all(
       ids.map((id, i) => store.store({ ...outcomeFor(id, rows[i]?.rowVersion ?? 0, 1), acceptedFor }, auditFor(id, 'x'))),

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { type Migration, Migrator } from 'kysely/migration'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
+import { endTemporaryBlocks } from '../../src/storage/activation-expiry.ts'
 import { migrations } from '../../migrations/index.ts'
 import { type Database, type Db, openDatabase, openInMemory } from '../../src/storage/database.ts'
 import { migrate, migrateDatabase } from '../../src/storage/migrate.ts'
@@ -21,7 +22,8 @@ async function prepare(db: Db): Promise<void> {
 
 async function expectMigrated(db: Db): Promise<void> {
   const { rows } = await sql`
-    select (select count(*)::int from activation where flags = '' and commit_phase = 'ON_COMMIT' and otp_hash is null) as activations,
+    select (select count(*)::int from activation where flags = '' and commit_phase = 'ON_COMMIT' and otp_hash is null
+        and block_expires_at is null and blocks_in_row = 0) as activations,
       (select count(*)::int from audit_event) as events, (select count(*)::int from credential) as credentials`.execute(db)
   expect(rows).toEqual([{ activations: 50, events: 30, credentials: 3 }])
   // The trigger writes as whoever changes the row.
@@ -31,6 +33,12 @@ async function expectMigrated(db: Db): Promise<void> {
   await sql`update activation set state = 'REMOVED' where activation_id = 'a3'`.execute(db)
   const deliveries = await db.selectFrom('webhook_delivery').select('object_id').execute()
   expect(deliveries).toEqual([{ object_id: 'a3' }])
+  // Who was blocked before there were temporary blocks stays blocked.
+  expect(await endTemporaryBlocks(db, new Date('9999-01-01'), 100)).toBe(0)
+  const blocked = await db.selectFrom('registration').select('activation_id').where('state', '=', 'BLOCKED').execute()
+  expect(blocked).toHaveLength(9)
+  await sql`update activation set state = 'BLOCKED', block_expires_at = now() where activation_id = 'a2'`.execute(db)
+  expect(await endTemporaryBlocks(db, new Date('9999-01-01'), 100)).toBe(1)
 }
 
 test('the newest schema is reached from the first one with all that is there', async () => {

@@ -2,6 +2,7 @@
 import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from 'kysely'
 import { expect, test } from 'vitest'
 import * as activations from '../../src/storage/activations.ts'
+import * as activationExpiry from '../../src/storage/activation-expiry.ts'
 import * as activationKeys from '../../src/storage/activation-keys.ts'
 import * as activationUpgrades from '../../src/storage/activation-upgrades.ts'
 import * as applications from '../../src/storage/applications.ts'
@@ -41,6 +42,8 @@ const outcome = {
   masterSecret: null,
   failedAttempts: 0,
   blockedReason: null,
+  blockExpiresAt: null,
+  blocksInRow: 0,
   acceptedFor: null,
   at,
 }
@@ -147,10 +150,10 @@ const owner = { applicationId: 'a', userId: 'u' }
 
 const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>> = {
   activations: {
-    findRequestParties: (db) => activations.findRequestParties(db, 'k', 'x'),
-    findActivation: (db) => activations.findActivation(db, 'x'),
+    findRequestParties: (db) => activations.findRequestParties(db, 'k', 'x', at),
+    findActivation: (db) => activations.findActivation(db, 'x', at),
     findActivationFlags: (db) => activations.findActivationFlags(db, 'x'),
-    findActivationByCode: (db) => activations.findActivationByCode(db, 'a', bytes),
+    findActivationByCode: (db) => activations.findActivationByCode(db, 'a', bytes, at),
     storeAuthentication: (db) => activations.storeAuthentication(db, { ...outcome, state: 'ACTIVE' }, auditEvent),
     'storeAuthentication that blocks': (db) =>
       activations.storeAuthentication(db, { ...outcome, state: 'BLOCKED', blockedReason: 'r' }, auditEvent),
@@ -160,10 +163,14 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     storeKeyExchange: (db) => activations.storeKeyExchange(db, { ...exchange, to: 'PENDING_COMMIT' }, null),
     'storeKeyExchange that commits': (db) => activations.storeKeyExchange(db, { ...exchange, to: 'ACTIVE' }, auditEvent),
     renameActivation: (db) => activations.renameActivation(db, 'x', 'n', at),
-    findRegistration: (db) => activations.findRegistration(db, 'a', 'u'),
+    findRegistration: (db) => activations.findRegistration(db, 'a', 'u', at),
     insertActivation: (_db, tx) => activations.insertActivation(tx, activation, auditEvent),
     hasActivation: (db) => activations.hasActivation(db, 'a', 'u'),
-    removeExpiredActivations: (db) => activations.removeExpiredActivations(db, at, 500),
+  },
+  activationExpiry: {
+    removeExpiredActivations: (db) => activationExpiry.removeExpiredActivations(db, at, 500),
+    endTemporaryBlocks: (db) => activationExpiry.endTemporaryBlocks(db, at, 500),
+    endTemporaryBlock: (db) => activationExpiry.endTemporaryBlock(db, 'x', at),
   },
   configItems: {
     listConfigItems: (db) => configItems.listConfigItems(db, { applicationId: 'a', activationId: null }),
@@ -251,7 +258,7 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
   authenticationStore: {
     'createAuthenticationStore for several at once': async (db) => {
       const store = authenticationStore.createAuthenticationStore(db)
-      await Promise.all(['x', 'y', 'z'].map((id) => store.find('k', id)))
+      await Promise.all(['x', 'y', 'z'].map((id) => store.find('k', id, at)))
       const outcomes = ['x', 'y', 'z'].map((activationId) => ({ ...outcome, activationId, state: 'ACTIVE' as const }))
       await Promise.all(outcomes.map((one) => store.store(one, auditEvent)))
     },
@@ -395,7 +402,7 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     deleteExpiredTemporaryKeys: (db) => temporaryKeys.deleteExpiredTemporaryKeys(db, at, 500),
   },
   tokens: {
-    findToken: (db) => tokens.findToken(db, 't'),
+    findToken: (db) => tokens.findToken(db, 't', at),
     insertToken: (db) =>
       tokens.insertToken(db, { tokenId: 't', activationId: 'x', factors: 'POSSESSION', tokenSecret: bytes }, auditEvent),
     deleteToken: (db) => tokens.deleteToken(db, 'x', 't', auditEvent),
@@ -455,6 +462,7 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
 
 const modules: Record<string, object> = {
   activations,
+  activationExpiry,
   adminEvents,
   applications,
   audit,
@@ -487,7 +495,7 @@ test.each(Object.entries(calls))('the SQL of %s is the committed one', async (na
 // The recorder answers every query with no row.
 const ignoreNoRow = (): undefined => undefined
 
-const NOT_QUERIES = ['toRequestParties', 'sourceOfChain']
+const NOT_QUERIES = ['toRequestParties', 'composeActivationColumns', 'sourceOfChain']
 
 test('every storage function is among them', () => {
   const missing = Object.entries(modules).flatMap(([name, module]) =>

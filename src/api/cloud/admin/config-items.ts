@@ -6,10 +6,10 @@ import { Ok, withExample } from '../../../http/types.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
 import { findActivation } from '../../../storage/activations.ts'
 import { type ConfigOwner, deleteConfigItem } from '../../../storage/config-items.ts'
-import type { Db } from '../../../storage/database.ts'
 import type { ConfigScope } from '../../../storage/schema.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier } from '../fields.ts'
+import type { CloudParts } from '../parts.ts'
 
 const ofApplication = '/admin/applications/:id/config'
 const ofActivation = '/admin/activations/:id/config'
@@ -32,7 +32,7 @@ const OfScope = Type.Object({ scope: Type.Optional(Scope) })
 interface KeyCall {
   readonly params: { readonly id: string; readonly key: string }
   readonly query: { readonly scope?: ConfigScope }
-  readonly parts: { readonly db: Db }
+  readonly parts: Pick<CloudParts, 'db' | 'platform'>
 }
 
 export const applicationConfigList = cloudEndpoint({
@@ -95,7 +95,7 @@ export const activationConfigList = cloudEndpoint({
   params: OfOwner,
   response: Items,
   handle: async ({ params: { id }, parts }) => ({
-    config: await readConfigItems(parts.db, await requireActivation(parts.db, id)),
+    config: await readConfigItems(parts.db, await requireActivation(parts, id)),
   }),
 })
 
@@ -110,7 +110,7 @@ export const activationConfigStore = cloudEndpoint({
   body: NewValue,
   response: Ok,
   async handle({ params: { id, key }, body: { value }, parts }) {
-    const { isRemoved, ...owner } = await requireActivation(parts.db, id)
+    const { isRemoved, ...owner } = await requireActivation(parts, id)
     if (isRemoved) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `activation ${id} is removed` })
     await writeConfigItem(parts, owner, { key, value, scope: 'ACTIVATION' })
     return { status: 'OK' as const }
@@ -127,7 +127,7 @@ export const activationConfigRemove = cloudEndpoint({
   params: OfKey,
   response: Ok,
   async handle({ params: { id, key }, parts }) {
-    const owner = await requireActivation(parts.db, id)
+    const owner = await requireActivation(parts, id)
     if (!(await deleteConfigItem(parts.db, owner, { scope: 'ACTIVATION', key }))) refuse(key)
     return { status: 'OK' as const }
   },
@@ -144,15 +144,18 @@ async function viewOfApplication({ params: { id, key }, query: { scope = 'APPLIC
 }
 
 async function viewOfActivation({ params: { id, key }, parts }: Pick<KeyCall, 'params' | 'parts'>) {
-  const activation = await findActivation(parts.db, id)
+  const activation = await findActivation(parts.db, id, new Date(parts.platform.now()))
   if (activation === undefined) return undefined
   const items = await readConfigItems(parts.db, { applicationId: activation.applicationId, activationId: id })
   return items.find((item) => item.key === key)
 }
 
 /** Throws ADMINISTRATION_REFUSED when there is no such activation. */
-async function requireActivation(db: Db, id: string): Promise<ConfigOwner & { readonly isRemoved: boolean }> {
-  const activation = await findActivation(db, id)
+async function requireActivation(
+  { db, platform }: Pick<CloudParts, 'db' | 'platform'>,
+  id: string,
+): Promise<ConfigOwner & { readonly isRemoved: boolean }> {
+  const activation = await findActivation(db, id, new Date(platform.now()))
   if (activation === undefined) throw notFound(`activation ${id}`)
   return { applicationId: activation.applicationId, activationId: id, isRemoved: activation.state === 'REMOVED' }
 }

@@ -49,6 +49,8 @@ const RegistrationDetail = Type.Composite([
   ListedRegistration,
   Type.Object({
     blockReason: Type.Optional(Type.String()),
+    /** The end of a temporary block. */
+    timestampBlockExpire: Type.Optional(Time),
     flags: Type.Array(Type.String()),
     /** Generation, from the key exchange on. */
     protocolVersion: Type.Optional(Type.Integer()),
@@ -70,7 +72,7 @@ const RegistrationDetail = Type.Composite([
 const audited: Audited<{ readonly userId: string }, unknown, { readonly id: string }, unknown> = {
   target: ({ params: { id }, body: { userId } }) => `registration of ${userId} in ${id}`,
   view: async ({ params: { id }, body: { userId }, parts }) => {
-    const row = await findRegistration(parts.db, id, userId)
+    const row = await findRegistration(parts.db, id, userId, new Date(parts.platform.now()))
     return row && { activationId: row.activationId, state: row.state }
   },
 }
@@ -211,6 +213,7 @@ const toListed = (row: ListedRegistrationRow): Static<typeof ListedRegistration>
 const toDetail = (row: RegistrationDetailRow, history: readonly HistoryRow[]): Static<typeof RegistrationDetail> => ({
   ...toListed(row),
   ...(row.blockedReason !== null && { blockReason: row.blockedReason }),
+  ...(row.blockExpiresAt !== null && { timestampBlockExpire: row.blockExpiresAt.getTime() }),
   flags: row.flags === '' ? [] : row.flags.split(','),
   ...(row.protocolVersion !== null && { protocolVersion: row.protocolVersion }),
   ...(row.activationFingerprint !== null && { activationFingerprint: row.activationFingerprint }),

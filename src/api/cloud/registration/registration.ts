@@ -72,6 +72,7 @@ export const registrationChange = cloudEndpoint({
   method: 'PUT',
   path: '/registration',
   summary: 'Blocks, unblocks or removes a registration',
+  description: '`BLOCK` is for ACTIVE ones; it also makes a temporary block, which is seen as BLOCKED, one that lasts.',
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
   roles,
   body: Type.Object({

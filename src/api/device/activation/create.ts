@@ -37,14 +37,14 @@ export const Layer1Response = Type.Object({
 
 /** The application of a request's key. Throws REQUEST_INVALID for a request without code, ACTIVATION_FAILED when the version is gone. */
 export async function findApplicationToActivateIn(
-  { db }: DeviceParts,
+  { db, platform }: DeviceParts,
   { type, identityAttributes }: Static<typeof Layer1Request>,
   applicationKey: string,
 ): Promise<string> {
   if (type === 'CODE' && identityAttributes['code'] === undefined) {
     throw new PawlError('REQUEST_INVALID', { violations: [{ fieldName: 'identityAttributes.code', hint: 'must be present' }] })
   }
-  const { version } = await findRequestParties(db, applicationKey, '')
+  const { version } = await findRequestParties(db, applicationKey, '', new Date(platform.now()))
   if (version === undefined) throw new PawlError('ACTIVATION_FAILED', { detail: 'the application version is gone' })
   return version.applicationId
 }

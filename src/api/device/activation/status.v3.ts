@@ -27,7 +27,7 @@ export const activationStatusV3 = deviceEndpoint({
   async handle({ request, parts }) {
     const { activationId, challenge } = request.requestObject
     const iv = challenge == null ? undefined : { challenge: parseChallenge(challenge), nonce: parts.platform.randomBytes(16) }
-    const activation = await findActivation(parts.db, activationId)
+    const activation = await findActivation(parts.db, activationId, new Date(parts.platform.now()))
     const customObject = await readCustomObject(parts, activationId, activation?.applicationId)
     const encryptedStatusBlob = toBase64(encryptStatus(parts, activation, iv))
     return ok({

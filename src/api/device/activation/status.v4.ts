@@ -23,7 +23,12 @@ export const activationStatusV4 = deviceEndpoint({
   response: Type.Object({
     activationStatus: Type.String(),
     customObject: Type.Optional(AnyMembers),
-    timestampBlockExpire: Type.Optional(Type.Null({ description: 'only with `X-Svc-*` headers' })),
+    timestampBlockExpire: Type.Optional(
+      Type.Union([Type.Integer(), Type.Null()], {
+        description:
+          'end of a temporary block in milliseconds since 1970-01-01 UTC; null without one, then with `X-Svc-*` headers only',
+      }),
+    ),
   }),
   async handle({ activation, dialect, parts }) {
     const { activationId, applicationId } = activation
@@ -31,10 +36,11 @@ export const activationStatusV4 = deviceEndpoint({
     const state = isExpired(activation, parts.platform.now()) ? 'REMOVED' : activation.state
     const allowed = await findAllowedAlgorithms(parts.db, applicationId)
     const isSvc = dialect === 'svc'
+    const timestampBlockExpire = activation.blockExpiresAt?.getTime() ?? null
     return {
       activationStatus: isSvc ? state : toBase64(composeBlob(parts, activation, state, allowed)),
       ...(customObject && { customObject }),
-      ...(isSvc && { timestampBlockExpire: null }),
+      ...((isSvc || timestampBlockExpire !== null) && { timestampBlockExpire }),
     }
   },
 })

@@ -19,7 +19,12 @@ export const keystoreCreateV3 = deviceEndpoint({
     const { v3 } = parts.protocols
     const asked = v3.parseTemporaryKeyRequest(request.requestObject.jwt)
     if (asked === undefined) throw refuseTemporaryKey(parts, 'the JWT does not parse or lacks a claim')
-    const parties = await findRequestParties(parts.db, asked.applicationKey, asked.activationId ?? '')
+    const parties = await findRequestParties(
+      parts.db,
+      asked.applicationKey,
+      asked.activationId ?? '',
+      new Date(parts.platform.now()),
+    )
     const keys = activationKeysOf(parts.recordKeys, v3, parties.activation)
     const isGenuine = verifyKeystoreRequest(parts, parts.decoys.v3, asked, parties.version, keys)
     const { version, activation } = parties
