@@ -172,7 +172,7 @@ const storeVerdict = <T>(
 /** The body for the audit log: text up to 4 KiB, anything else by its length. */
 function describeBody({ bodies, auditBody, isConfidential }: CodeAttempt, isKnown: boolean): string {
   const body = auditBody ?? bodies[0] ?? NO_BODY
-  if (isConfidential) return `[encrypted, ${body.length} bytes]`
+  if (isConfidential && auditBody === undefined) return `[encrypted, ${body.length} bytes]`
   // What a stranger sends is not worth its room.
   if (!isKnown) return `[${body.length} bytes]`
   const cut = body.length > AUDIT_BODY_BYTES_MAX

@@ -108,8 +108,8 @@ export interface DeviceEndpoint<
     /** `body`: the bytes as they came; `plaintext`: the decrypted bytes. */
     readonly covers: 'body' | 'plaintext'
     /**
-     * What the audit log shows in place of a body that holds a secret; undefined for one that may be shown. Needs `validate` before
-     * `authenticate`.
+     * What the audit log shows in place of a body that holds a secret or is encrypted; undefined where nothing takes its place. Needs
+     * `validate` before `authenticate`.
      */
     readonly auditAs?: (request: Static<Q>) => unknown
     /** An activation that waits for commit and confirmation may do this too (v4 §9.6). */

@@ -51,7 +51,7 @@ describe.each(PHONE_ALGORITHMS)('a phone with %s', (algorithm) => {
   })
 
   test('has tokens, a name, a vault and user information', async () => {
-    const { phone } = await v4.activePhone(algorithm)
+    const { phone, userId } = await v4.activePhone(algorithm)
     const token = await phone.createToken()
     expect(token.secret).toHaveLength(32)
     expect(await phone.exchange(await phone.prepareRename('renamed'))).toMatchObject({ status: 'OK' })
@@ -67,6 +67,9 @@ describe.each(PHONE_ALGORITHMS)('a phone with %s', (algorithm) => {
       const key = await phone.exchange(await phone.prepareVaultUnlock(identifier))
       expect(Buffer.from(key)).toEqual(Buffer.from(phone.state.keys?.[name] ?? []))
     }
+    const audited = await v4.world.bank.call('GET', `/audit/log?userId=${userId}`)
+    const event = JSON.stringify({ keyIdentifier: 'KDK_APP_VAULT_2FA', reason: 'FETCH_ENCRYPTION_KEY' })
+    expect(audited.text).toContain(JSON.stringify(`POST\n/pa/vault/unlock\n${event}`))
     expect(await phone.exchange(await phone.prepareUserInfo())).toMatchObject({ sub: expect.any(String) as unknown })
     await phone.exchange(phone.prepareTokenRemove(token.id))
     expect((await phone.send(await phone.prepareDetail(token))).status).toBe(401)

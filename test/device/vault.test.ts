@@ -33,6 +33,13 @@ describe.each(PHONE_VERSIONS)('POST /pa/v3/vault/unlock in %s', (version) => {
     },
   )
 
+  test('tells the audit log why it was opened, and nothing else of the request', async () => {
+    const { phone, userId } = await world.activePhone(version)
+    await phone.exchange(await phone.prepareVaultUnlock({ plaintext: '{"reason":"ADD_BIOMETRY"}' }))
+    const log = await world.bank.call('GET', `/audit/log?userId=${userId}`)
+    expect(log.text).toContain(JSON.stringify('POST\n/pa/vault/unlock\n{"reason":"ADD_BIOMETRY"}'))
+  })
+
   test.each(['possession', 'possession_biometry'] as const)('stays closed for %s, untouched', async (factors) => {
     const { phone } = await world.activePhone(version)
     await expectUntouched(phone, async () => {

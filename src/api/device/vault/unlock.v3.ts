@@ -22,6 +22,7 @@ export const vaultUnlockV3 = deviceEndpoint({
       return FACTOR_COMBINATIONS.filter((combination) => allowed.includes(combination))
     },
     covers: 'body',
+    auditAs: ({ reason }) => ({ reason: reason ?? NO_REASON }),
   },
   encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/vault/unlock', leavesStateToCode: true },
   refusals: {
@@ -37,7 +38,9 @@ export const vaultUnlockV3 = deviceEndpoint({
   async handle({ request, activation, parts }) {
     const keys = activationKeysOf(parts.recordKeys, parts.protocols.v3, activation)
     if (keys === undefined) throw new PawlError('INTERNAL', { detail: 'an authenticated activation without keys' })
-    parts.events.vaultUnlocked({ activationId: activation.activationId, reason: request.reason ?? 'NOT_SPECIFIED' })
+    parts.events.vaultUnlocked({ activationId: activation.activationId, reason: request.reason ?? NO_REASON })
     return { encryptedVaultEncryptionKey: toBase64(parts.protocols.v3.encryptVaultKey(keys)) }
   },
 })
+
+const NO_REASON = 'NOT_SPECIFIED'

@@ -26,6 +26,7 @@ never.`,
       return isBiometryAllowed ? TWO_FACTORS : ['POSSESSION_KNOWLEDGE']
     },
     covers: 'body',
+    auditAs: ({ keyIdentifier, reason }) => ({ keyIdentifier, reason: reason ?? NO_REASON }),
   },
   encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/vault/unlock' },
   refusals: {
@@ -44,7 +45,7 @@ never.`,
     const { v4 } = parts.protocols
     const keys = activationKeysOf(parts.recordKeys, v4, activation)
     if (keys === undefined) throw new PawlError('INTERNAL', { detail: 'an authenticated activation without keys' })
-    parts.events.vaultUnlocked({ activationId: activation.activationId, reason: request.reason ?? 'NOT_SPECIFIED' })
+    parts.events.vaultUnlocked({ activationId: activation.activationId, reason: request.reason ?? NO_REASON })
     return { vaultEncryptionKey: toBase64(v4.deriveVaultKey(keys, parseIdentifier(request.keyIdentifier))) }
   },
 })
@@ -60,3 +61,4 @@ function parseIdentifier(text: string | null | undefined): VaultKeyIdentifier {
 
 const TWO_FACTORS: readonly Factors[] = ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
 const IDENTIFIERS: readonly VaultKeyIdentifier[] = ['KEK_DEVICE_PRIVATE', 'KDK_APP_VAULT_KNOWLEDGE', 'KDK_APP_VAULT_2FA']
+const NO_REASON = 'NOT_SPECIFIED'
