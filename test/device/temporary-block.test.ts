@@ -19,7 +19,7 @@ beforeAll(async () => {
   world = await startOperationWorld(OPTIONS)
   const [context] = world.contexts
   if (context === undefined) throw new Error('no server')
-  phonesV4 = await openPhonesV4(world, context)
+  phonesV4 = await openPhonesV4(world)
 })
 afterAll(() => world.close())
 
@@ -379,7 +379,7 @@ describe.each(servers)('at the end of a block, on %d server(s)', (count) => {
     many = await startOperationWorld({ ...OPTIONS, servers: count, worksInBackground: true })
     const [context] = many.contexts
     if (context === undefined) throw new Error('no server')
-    v4 = await openPhonesV4(many, context)
+    v4 = await openPhonesV4(many)
   })
   afterAll(() => many.close())
 
