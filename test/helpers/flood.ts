@@ -26,7 +26,7 @@ export async function sendFifty<T>(world: World, request: Prepared<T>): Promise<
 }
 
 /** Wrong codes may have blocked the activation: the bank makes it usable. */
-export async function unblock(world: World, userId: string): Promise<void> {
+export async function unblock(world: Pick<World, 'bank'>, userId: string): Promise<void> {
   if ((await registrationOf(world, userId)) === 'BLOCKED') expectOk(await world.bank.change(userId, 'UNBLOCK'))
 }
 
