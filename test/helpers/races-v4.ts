@@ -285,7 +285,7 @@ function bankRaces(v4: () => PhonesV4): void {
 interface Authenticated {
   readonly prepare: (phone: PhoneV4) => Promise<Prepared<unknown>> | Prepared<unknown>
   /** What the one that was granted must have done. */
-  readonly check?: (phone: PhoneV4, answer: unknown) => Promise<unknown> | unknown
+  readonly check?: (phone: PhoneV4, answer: unknown) => unknown
 }
 
 const AUTHENTICATED: Record<string, Authenticated> = {
