@@ -25,7 +25,7 @@ export function describeRacesV4(title: string, open: () => Promise<World>): void
 }
 
 const ALGORITHM = 'EC_P384'
-const ROUNDS = 3
+const ROUNDS = 2
 
 function equalRequests(v4: () => PhonesV4): void {
   test.each(Object.entries(AUTHENTICATED))('%s: one is granted, and the counter moves once', async (_, { prepare, check }) => {

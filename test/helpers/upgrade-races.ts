@@ -219,4 +219,4 @@ async function repeatUntil<T>(isOver: () => boolean, work: () => Promise<T[]>): 
   return results
 }
 
-const ROUNDS = 3
+const ROUNDS = 2
