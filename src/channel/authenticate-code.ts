@@ -66,9 +66,10 @@ async function findParties(
   { authenticationStore, db, platform }: ChannelParts,
   { header, isUpgradeSeen }: CodeAttempt,
 ): Promise<RequestParties> {
-  const parties = await authenticationStore.find(header.applicationKey, header.activationId, new Date(platform.now()))
+  const at = new Date(platform.now())
+  const parties = await authenticationStore.find(header.applicationKey, header.activationId, at)
   if (!isUpgradeSeen || parties.activation === undefined) return parties
-  return { ...parties, activation: await seeUpgraded(db, parties.activation) }
+  return { ...parties, activation: await seeUpgraded(db, parties.activation, at) }
 }
 
 /**

@@ -34,14 +34,10 @@ export interface Opened {
 /** Opens an envelope; undefined for everything that is wrong with it. The log knows which. */
 export async function openRequest(parts: ChannelParts, protocol: Protocol, request: OpenRequest): Promise<Opened | undefined> {
   const { context, envelope, isStateChecked, isVersionChecked, isUpgradeSeen } = request
-  const found = await findRequestParties(
-    parts.db,
-    context.applicationKey,
-    context.activationId ?? '',
-    new Date(parts.platform.now()),
-  )
+  const at = new Date(parts.platform.now())
+  const found = await findRequestParties(parts.db, context.applicationKey, context.activationId ?? '', at)
   const parties =
-    isUpgradeSeen && found.activation ? { ...found, activation: await seeUpgraded(parts.db, found.activation) } : found
+    isUpgradeSeen && found.activation ? { ...found, activation: await seeUpgraded(parts.db, found.activation, at) } : found
   const refuse = (reason: string): undefined => {
     // The key as stored: what a stranger sends in its place may be a secret.
     const applicationKey = parties.version?.applicationKey

@@ -20,12 +20,12 @@ export interface FactorKeyChange {
   readonly isBiometryEnabled: boolean
 }
 
-/** Stores other factor keys of an ACTIVE activation. False when it is no longer the one that was read. */
+/** Stores other factor keys of a bound activation. False when it is no longer the one that was read. */
 export async function storeFactorKeys(db: Db, change: FactorKeyChange): Promise<boolean> {
   const { rows } = await sql`
     update activation set master_secret = ${change.masterSecret}, is_biometry_enabled = ${change.isBiometryEnabled},
       row_version = row_version + 1
-    where activation_id = ${change.activationId} and row_version = ${change.rowVersion} and state = 'ACTIVE'
+    where activation_id = ${change.activationId} and row_version = ${change.rowVersion} and state in ('ACTIVE', 'BLOCKED')
     returning activation_id`.execute(db)
   return rows.length === 1
 }

@@ -1,6 +1,6 @@
 // The table activation_upgrade: the side of protocol 4.0 of an activation of protocol 3, until its phone confirms (v4 §10).
 import { sql } from 'kysely'
-import type { ActivationRow } from './activations.ts'
+import { type ActivationRow, findActivation } from './activations.ts'
 import type { Db, Tx } from './database.ts'
 import type { ActivationAlgorithm } from './schema.ts'
 
@@ -19,12 +19,16 @@ export interface Upgrade {
   readonly isBiometryEnabled: boolean
 }
 
-/** Stores an upgrade in place of an earlier one; its counter goes on from that of protocol 3. False when the activation cannot have one. */
-export async function storeUpgrade(db: Db, activationId: string, upgrade: Upgrade): Promise<boolean> {
+/**
+ * Stores an upgrade in place of an earlier one; its counter goes on from that of protocol 3. `startedAt` is the counter after the code of
+ * this start. False when the activation cannot have one, or when a later start was stored meanwhile. A block after the code takes nothing
+ * away: the start was before.
+ */
+export async function storeUpgrade(db: Db, activationId: string, startedAt: number, upgrade: Upgrade): Promise<boolean> {
   const { rows } = await sql`
     with upgrading as (
       update activation set row_version = row_version + 1
-      where activation_id = ${activationId} and state = 'ACTIVE' and protocol_version = 3
+      where activation_id = ${activationId} and state in ('ACTIVE', 'BLOCKED') and protocol_version = 3
       returning activation_id, counter
     )
     insert into activation_upgrade (activation_id, algorithm, device_public_key, server_public_key, server_private_key, master_secret,
@@ -37,12 +41,13 @@ export async function storeUpgrade(db: Db, activationId: string, upgrade: Upgrad
       server_public_key = excluded.server_public_key, server_private_key = excluded.server_private_key,
       master_secret = excluded.master_secret, ctr_data = excluded.ctr_data, counter = excluded.counter,
       activation_fingerprint = excluded.activation_fingerprint, is_biometry_enabled = excluded.is_biometry_enabled
+    where activation_upgrade.counter <= ${startedAt}
     returning activation_id`.execute(db)
   return rows.length === 1
 }
 
 /** An activation as it will be after its upgrade; as it is when none is pending. */
-export async function seeUpgraded(db: Db, activation: ActivationRow): Promise<ActivationRow> {
+export async function seeUpgraded(db: Db, activation: ActivationRow, at: Date): Promise<ActivationRow> {
   if (activation.protocolVersion !== 3) return activation
   const pending = await db
     .selectFrom('activation_upgrade')
@@ -57,7 +62,9 @@ export async function seeUpgraded(db: Db, activation: ActivationRow): Promise<Ac
     ])
     .where('activation_id', '=', activation.activationId)
     .executeTakeFirst()
-  return pending === undefined ? activation : { ...activation, ...pending, protocolVersion: 4, isUpgradePending: true }
+  if (pending !== undefined) return { ...activation, ...pending, protocolVersion: 4, isUpgradePending: true }
+  // It may have been confirmed between the two reads.
+  return (await findActivation(db, activation.activationId, at)) ?? activation
 }
 
 /** Makes a pending upgrade the activation; counter and its data are what the code of this transaction stored. False when none is pending. */

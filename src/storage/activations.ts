@@ -167,8 +167,8 @@ export interface StateChange {
 
 /**
  * Moves an activation from one state to another together with history and audit row. False when somebody else was faster.
- * ACTIVE resets the failed attempts and blocks in a row; BLOCKED has no end then; REMOVED forgets the QR text and where pushes go. None
- * of the states it leads to needs the OTP any more.
+ * ACTIVE resets the failed attempts and blocks in a row; BLOCKED has no end then; REMOVED forgets the QR text, where pushes go, and an
+ * upgrade that waits. None of the states it leads to needs the OTP any more.
  */
 export async function changeState(db: Db, change: StateChange, audit: AuditEvent): Promise<boolean> {
   const { rows } = await sql`
@@ -186,6 +186,8 @@ export async function changeState(db: Db, change: StateChange, audit: AuditEvent
         ${change.at}::timestamptz from moved
     ), forgotten as (
       delete from push_registration p using moved where p.activation_id = moved.activation_id and ${change.to}::text = 'REMOVED'
+    ), abandoned as (
+      delete from activation_upgrade u using moved where u.activation_id = moved.activation_id and ${change.to}::text = 'REMOVED'
     )
     ${insertAuditEventFrom('moved', audit)}`.execute(db)
   return rows.length === 1
@@ -248,14 +250,15 @@ export async function storeKeyExchange(db: Db, exchange: KeyExchange, audit: Aud
   return rows.length === 1
 }
 
-/** Renames an ACTIVE activation. False when it is no longer active. */
+/** Renames an activation whose code was accepted; a block since then takes nothing away. False when it was removed. */
 export async function renameActivation(db: Db, activationId: string, name: string, at: Date): Promise<boolean> {
   const { rows } = await sql`
     with renamed as (
-      update activation set name = ${name} where activation_id = ${activationId} and state = 'ACTIVE' returning activation_id
+      update activation set name = ${name} where activation_id = ${activationId} and state in ('ACTIVE', 'BLOCKED')
+      returning activation_id, state
     )
     insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
-    select activation_id, 'ACTIVE', 'ACTIVE', 'ACTIVATION_NAME_UPDATED', ${at}::timestamptz from renamed
+    select activation_id, state, state, 'ACTIVATION_NAME_UPDATED', ${at}::timestamptz from renamed
     returning activation_id`.execute(db)
   return rows.length === 1
 }

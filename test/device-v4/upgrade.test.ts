@@ -120,4 +120,45 @@ describe('an upgrade', () => {
     expect(codeOf(await phone.send(phone.prepareUpgradeConfirm()))).toEqual([401, 'ERR_AUTHENTICATION'])
     expectOk(await old.send(old.prepareValidation()))
   })
+
+  test.each(['bank', 'phone'])('that waits when the %s removes the activation is forgotten with its keys', async (who) => {
+    const { userId, old, phone, start } = await upgradingPhone('EC_P384_ML_L3')
+    await phone.exchange(await start())
+    const count = async () => {
+      const rows = v4.server.context.db.selectFrom('activation_upgrade').select('activation_id')
+      return (await rows.where('activation_id', '=', phone.state.activationId).execute()).length
+    }
+    expectOk(await v4.world.bank.change(userId, 'BLOCK'))
+    expectOk(await v4.world.bank.change(userId, 'UNBLOCK'))
+    expect(await count()).toBe(1)
+    if (who === 'bank') expectOk(await v4.world.bank.remove(userId))
+    else expectOk(await old.send(old.prepareRemove()))
+    expect(await count()).toBe(0)
+    expect((await old.readStatus()).state).toBe(5)
+    await expect(phone.readStatus()).rejects.toThrow('ERR_TEMPORARY_KEY')
+    expect((await phone.send(phone.prepareUpgradeConfirm())).status).toBe(401)
+  })
+
+  test('leaves nothing to say for 3.x in any version, and counts none of it', async () => {
+    const { old, phone, start } = await upgradingPhone('EC_P384')
+    const token = await old.createToken()
+    await phone.exchange(await start({ counter: 3 }))
+    await phone.exchange(phone.prepareUpgradeConfirm())
+    for (const version of ['3.0', '3.1', '3.2'] as const) {
+      const older = old.speaking({ version })
+      const requests = [
+        older.prepareValidation(),
+        older.prepareRemove(),
+        await older.prepareUserInfo().catch(() => undefined),
+        await older.prepareTokenCreate().catch(() => undefined),
+        await older.prepareVaultUnlock().catch(() => undefined),
+        await older.prepareRename('x').catch(() => undefined),
+        await older.prepareDetail(token).catch(() => undefined),
+      ]
+      for (const request of requests) {
+        if (request) expect([400, 401], `${version} ${request.path}`).toContain((await old.send<unknown>(request)).status)
+      }
+    }
+    expect(await phone.readStatus()).toMatchObject({ state: 3, failedAttempts: 0, distance: 0, isDeadlocked: false })
+  })
 })

@@ -17,9 +17,7 @@ let world: OperationWorld
 let phonesV4: PhonesV4
 beforeAll(async () => {
   world = await startOperationWorld(OPTIONS)
-  const [context] = world.contexts
-  if (context === undefined) throw new Error('no server')
-  phonesV4 = await openPhonesV4(world, context)
+  phonesV4 = await openPhonesV4(world)
 })
 afterAll(() => world.close())
 
@@ -377,9 +375,7 @@ describe.each(servers)('at the end of a block, on %d server(s)', (count) => {
   beforeAll(async () => {
     // Their housekeeping takes part.
     many = await startOperationWorld({ ...OPTIONS, servers: count, worksInBackground: true })
-    const [context] = many.contexts
-    if (context === undefined) throw new Error('no server')
-    v4 = await openPhonesV4(many, context)
+    v4 = await openPhonesV4(many)
   })
   afterAll(() => many.close())
 

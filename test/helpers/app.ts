@@ -30,6 +30,8 @@ export interface TestServerOptions {
   /** A PostgreSQL database of the caller, for several servers on one database; it is not dropped. */
   readonly databaseUrl?: string
   readonly masterKey?: Uint8Array
+  /** Puts something between the server and its database. */
+  readonly alterDatabase?: (database: Database) => Database
   /** False leaves housekeeping and webhooks to the test, which calls runHousekeeping and deliverDue. */
   readonly worksInBackground?: boolean
 }
@@ -46,7 +48,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const context = await createContext(config, secrets, {
     platform: clock.platform,
     log,
-    database,
+    database: options.alterDatabase?.(database) ?? database,
     worksInBackground: options.worksInBackground ?? true,
   })
   const app = await buildApp(context)

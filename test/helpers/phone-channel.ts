@@ -208,6 +208,7 @@ function authorizationHeader(phone: PhoneContext, request: RequestToSign & { bod
   const signed = signedData(method, request.resourceId, nonce, covered, app.applicationSecret)
   const signature = computeSignature(version, factorKeys, state.ctrData, signed)
   state.ctrData = nextCtrData(state.ctrData)
+  state.counter += 1
   return headerOf(phone, 'Authorization', {
     pa_activation_id: state.activationId,
     pa_application_key: app.applicationKey,

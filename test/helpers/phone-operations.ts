@@ -155,5 +155,6 @@ function computeOtp({ state }: PhoneContext, qr: OperationQr, options: SignOptio
   // Whatever the version of the phone, one-time passwords are decimal, as all codes of 3.0 are.
   const otp = computeSignature('3.0', keys, state.ctrData, signed)
   state.ctrData = nextCtrData(state.ctrData)
+  state.counter += 1
   return otp
 }

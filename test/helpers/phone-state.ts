@@ -48,6 +48,8 @@ export interface PhoneState {
   serverPublicKey: Uint8Array
   /** 16 bytes. */
   ctrData: Uint8Array
+  /** How many codes were made; what an upgrade to 4.0 takes over. */
+  counter: number
   /** Undefined before the activation. */
   keys: PhoneKeys | undefined
   readonly device: PhoneKeyPair
@@ -93,6 +95,7 @@ export const newState = (): PhoneState => ({
   activationId: '',
   serverPublicKey: NO_BODY,
   ctrData: NO_BODY,
+  counter: 0,
   keys: undefined,
   device: newKeyPair(),
   tokens: [],

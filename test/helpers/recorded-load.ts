@@ -153,7 +153,8 @@ async function prepareOne(phone: VirtualPhone, turn: number): Promise<Prepared<u
   }
 }
 
-async function waitForServer(url: string, isOver: () => boolean): Promise<void> {
+/** Resolves when the server is ready, or when it is over. */
+export async function waitForServer(url: string, isOver: () => boolean): Promise<void> {
   while (!isOver()) {
     const request = { method: 'GET', path: '/health/ready', headers: {}, body: NO_BODY }
     const status = await send(url, request).then(
@@ -191,10 +192,12 @@ export async function replay(url: string, requests: readonly HttpRequest[]): Pro
   return { replayed: requests.length, refused, accepted, otherwise }
 }
 
-/** The vault opens the envelope before it checks the code, and refuses a used one with 400. */
-const opensFirst = ({ path }: HttpRequest): boolean => path.endsWith('/vault/unlock')
+/** Some open the envelope before they check the code, if there is one, and refuse a used one with 400. */
+const opensFirst = ({ path }: HttpRequest): boolean =>
+  ['/vault/unlock', '/activation/rename', '/activation/status', '/user/info'].some((end) => path.endsWith(end))
 
-const isConnectionLost = (error: unknown): boolean =>
+/** Whether a request got no answer, or the answer 503. */
+export const isConnectionLost = (error: unknown): boolean =>
   error instanceof Error &&
   (('code' in error && LOST_CODES.includes(String(error.code))) || error.message.startsWith('HTTP 503 '))
 

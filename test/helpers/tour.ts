@@ -8,7 +8,9 @@ import type { PhoneVersion } from './phone-crypto.ts'
 import { b64, hs256Jwt, PHONE_VERSIONS, random, unb64 } from './phone-crypto.ts'
 import { withHeader, withPair } from './phone-header.ts'
 import type { AppConfiguration, Prepared } from './phone-state.ts'
+import { PHONE_ALGORITHMS } from './phone-v4-crypto.ts'
 import type { Secrets } from './secret-search.ts'
+import { tourV4 } from './tour-v4.ts'
 import type { VirtualPhone } from './virtual-phone.ts'
 import { createPhone } from './virtual-phone.ts'
 
@@ -29,6 +31,7 @@ export async function tour({ url, adminUser, adminPassword, secrets }: TourOptio
   await visitPinning(admin, secrets)
   const bank = await visitUsers(admin, secrets)
   for (const version of PHONE_VERSIONS) await visitDevice(bank, app, version, secrets)
+  for (const algorithm of PHONE_ALGORITHMS) await tourV4({ admin, bank, application: APPLICATION, algorithm, secrets })
   await visitRegistrations(admin, app, secrets)
   await visitWrongPlaces(admin, app, secrets)
 }

@@ -98,6 +98,7 @@ function bindPhone(phone: PhoneContext) {
     /** Moves the counter ahead, as requests do that never arrive. */
     skip: (steps: number) => {
       for (let i = 0; i < steps; i++) state.ctrData = nextCtrData(state.ctrData)
+      state.counter += steps
     },
     /** Every secret the phone holds, by name. */
     secrets: (): Record<string, Uint8Array> => ({
@@ -187,6 +188,7 @@ function adoptActivation(
   state.activationId = String(layer2.activationId)
   state.serverPublicKey = unb64(String(layer2.serverPublicKey))
   state.ctrData = unb64(String(layer2.ctrData))
+  state.counter = 0
   state.keys = deriveKeys(state.device.privateKey, state.serverPublicKey)
   const shown = fingerprint(state.device.uncompressed, state.activationId, state.serverPublicKey)
   return { activationId: state.activationId, fingerprint: shown, layer1, layer2 }

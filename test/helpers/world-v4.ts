@@ -1,9 +1,9 @@
 // A world whose phones speak protocol 4.0.
-import type { Context } from '../../src/context.ts'
-import { readMasterPublicKeys } from '../../src/domain/master-keys.ts'
 import type { TestServer, TestServerOptions } from './app.ts'
+import type { Bank } from './bank.ts'
+import { member } from './http.ts'
 import type { PhoneAlgorithm } from './phone-v4-crypto.ts'
-import type { V4AppConfiguration, V4PhoneOptions } from './phone-v4-state.ts'
+import { readSdkConfiguration, type V4AppConfiguration, type V4PhoneOptions } from './phone-v4-state.ts'
 import { createPhoneV4, type V4ActivationOptions } from './virtual-phone-v4.ts'
 import { expectOk, startServerWithWorld, type World } from './world.ts'
 
@@ -14,34 +14,31 @@ export interface BoundV4 {
   readonly phone: PhoneV4
 }
 
-/** The phones of an application that speak protocol 4.0. */
+/** The phones of protocol 4.0 of a world. */
 export interface PhonesV4 {
+  readonly world: World
   readonly app: V4AppConfiguration
   readonly newPhone: (algorithm: PhoneAlgorithm, options?: Partial<V4PhoneOptions>) => PhoneV4
   /** A phone that exchanged its keys and waits for the commit. */
   readonly pendingPhone: (algorithm: PhoneAlgorithm, request?: V4ActivationOptions) => Promise<BoundV4>
   /** A phone with an active and confirmed activation; with biometry unless told otherwise. */
   readonly activePhone: (algorithm: PhoneAlgorithm, options?: { readonly enableBiometry?: boolean }) => Promise<BoundV4>
+  readonly close: () => Promise<void>
 }
 
 export interface WorldV4 extends PhonesV4 {
   readonly server: TestServer
-  readonly world: World
-  readonly close: () => Promise<void>
 }
 
 /** Starts a server of its own and opens a world on it. */
 export async function startWorldV4(options: TestServerOptions = {}): Promise<WorldV4> {
   const { server, world } = await startServerWithWorld(options)
-  return { server, world, ...(await openPhonesV4(world, server.context)), close: () => world.close() }
+  return { ...(await openPhonesV4(world)), server }
 }
 
-/** Phones of protocol 4.0 for a world whose others speak protocol 3. */
-export async function openPhonesV4(world: World, context: Context): Promise<PhonesV4> {
-  const keys = await readMasterPublicKeys(context, world.applicationId)
-  const { applicationKey, applicationSecret } = world.app
-  const mlDsa = { mlDsa65: keys.ML_DSA_65, mlDsa87: keys.ML_DSA_87 }
-  const app = { applicationKey, applicationSecret, p256: keys.EC_P256, p384: keys.EC_P384, ...mlDsa }
+/** Reads what an app of 4.0 needs to know of the default application of a world. */
+export async function openPhonesV4(world: World): Promise<PhonesV4> {
+  const app = await readAppV4(world.bank, world.applicationId)
   const newPhone: PhonesV4['newPhone'] = (algorithm, phoneOptions) =>
     createPhoneV4({ url: world.url, app, algorithm, ...phoneOptions })
   const pendingPhone: PhonesV4['pendingPhone'] = async (algorithm, request) => {
@@ -56,5 +53,11 @@ export async function openPhonesV4(world: World, context: Context): Promise<Phon
     await bound.phone.exchange(bound.phone.prepareConfirm(enableBiometry))
     return bound
   }
-  return { app, newPhone, pendingPhone, activePhone }
+  return { world, app, newPhone, pendingPhone, activePhone, close: () => world.close() }
+}
+
+/** `mobileSdkConfig` of an application's default version. */
+export async function readAppV4(admin: Bank, applicationId: string): Promise<V4AppConfiguration> {
+  const { json } = expectOk(await admin.call('GET', `/admin/applications/${applicationId}`))
+  return readSdkConfiguration(String(member(json, 'responseObject', 'mobileSdkConfig')))
 }

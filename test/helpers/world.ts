@@ -117,5 +117,5 @@ export function expectOk(reply: HttpReply): HttpReply {
 }
 
 /** What the bank sees of a user: NONE, CREATED, PENDING_COMMIT, ACTIVE or BLOCKED. */
-export const registrationOf = async (world: World, userId: string): Promise<unknown> =>
+export const registrationOf = async (world: Pick<World, 'bank'>, userId: string): Promise<unknown> =>
   member(expectOk(await world.bank.view(userId)).json, 'registration')

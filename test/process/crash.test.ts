@@ -10,11 +10,24 @@ import { ctrDataHash } from '../helpers/phone-crypto.ts'
 import { keysOf } from '../helpers/phone-state.ts'
 import type { Installation, PawlProcess } from '../helpers/process.ts'
 import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, runNode, startPawl } from '../helpers/process.ts'
-import type { LoadPhone, LoadResult } from '../helpers/recorded-load.ts'
+import type { LoadOptions, LoadPhone, LoadResult } from '../helpers/recorded-load.ts'
 import { activatePhones, openApplication, openRecorder, readRecords, replay, runLoad } from '../helpers/recorded-load.ts'
+import type { LoadPhoneV4 } from '../helpers/recorded-load-v4.ts'
+import {
+  activatePhonesV4,
+  expectNothingForgottenV4,
+  expectUsableV4,
+  finishUpgrades,
+  openUpgrades,
+  runLoadV4,
+  runUpgrades,
+} from '../helpers/recorded-load-v4.ts'
+import type { UpgradingPhone } from '../helpers/upgrading-phone.ts'
 
 const KILLS = 3
 const PHONES = 6
+const PHONES_V4 = 3
+const UPGRADES = 3
 const LOAD_MS_MAX = 10_000
 const FILE_TIMEOUT_MS = 150_000
 const APPLICATION = 'load'
@@ -24,25 +37,32 @@ afterEach(endEverything)
 
 describe.each([DATABASE_KIND])('killed on %s', (kind) => {
   test(
-    'nothing answered 200 is accepted again, counters are where the phones left them, and the phones go on',
+    'nothing answered 200 is accepted again, counters are where the phones left them, and the phones go on and upgrade',
     async () => {
       const installation = await createInstallation(kind)
       let server = await start(installation)
       const { bank } = await openApplication(server.url, ADMIN, APPLICATION)
       const phones = await activatePhones(createBank(server.url, ADMIN), bank, APPLICATION, PHONES)
+      const phonesV4 = await activatePhonesV4(createBank(server.url, ADMIN), bank, APPLICATION, PHONES_V4)
       let lostInAll = 0
       for (let round = 0; round < KILLS; round++) {
         const file = join(installation.directory, `record-${round}`)
-        const registrations = registerUsers(bank.as(bank.credential, server.url))
-        const { refused, lost } = await loadAndKill(server, phones, file)
+        const before = bank.as(bank.credential, server.url)
+        const upgrades = await openUpgrades(createBank(server.url, ADMIN), before, APPLICATION, UPGRADES)
+        const registrations = registerUsers(before)
+        const { refused, lost } = await loadAndKill(server, { phones, phonesV4, upgrades }, file)
         const registered = await registrations
         expect(refused).toEqual([])
         lostInAll += lost
         server = await start(installation)
+        const after = bank.as(bank.credential, server.url)
         await expectNothingForgotten(server.url, phones)
+        await expectNothingForgottenV4(server.url, phonesV4)
         await expectAllRefused(server.url, file)
-        await expectRegistered(bank.as(bank.credential, server.url), registered)
-        await expectUsable(bank.as(bank.credential, server.url), phones)
+        await expectRegistered(after, registered)
+        await expectUsable(after, phones)
+        await expectUsableV4(after, phonesV4)
+        await finishUpgrades(after, upgrades)
       }
       // Answers that came together may leave nothing under way at one of the kills.
       expect(lostInAll, 'requests that were under way').toBeGreaterThan(0)
@@ -91,8 +111,14 @@ describe('scripts/load.ts', () => {
 const start = (installation: Installation, env = {}): Promise<PawlProcess> =>
   startPawl(installation.env, { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD, ...env })
 
+interface Load {
+  readonly phones: readonly LoadPhone[]
+  readonly phonesV4: readonly LoadPhoneV4[]
+  readonly upgrades: readonly UpgradingPhone[]
+}
+
 /** Kills the server at the moment one of the phones gets an answer; the others wait for theirs. */
-async function loadAndKill(server: PawlProcess, phones: readonly LoadPhone[], file: string): Promise<LoadResult> {
+async function loadAndKill(server: PawlProcess, load: Load, file: string): Promise<Pick<LoadResult, 'refused' | 'lost'>> {
   const recorder = openRecorder(file)
   const killAfter = 40 + Math.floor(Math.random() * 40)
   const end = Date.now() + LOAD_MS_MAX
@@ -103,7 +129,7 @@ async function loadAndKill(server: PawlProcess, phones: readonly LoadPhone[], fi
     server.send('SIGKILL')
   }
   const timer = setTimeout(kill, LOAD_MS_MAX / 2)
-  const result = await runLoad(phones, {
+  const options: LoadOptions = {
     url: server.url,
     isOver: () => isKilled || Date.now() >= end,
     record: (request) => {
@@ -111,11 +137,16 @@ async function loadAndKill(server: PawlProcess, phones: readonly LoadPhone[], fi
       recorded += 1
       if (recorded === killAfter) kill()
     },
-  })
+  }
+  const [old, recent] = await Promise.all([
+    runLoad(load.phones, options),
+    runLoadV4(load.phonesV4, options),
+    runUpgrades(load.upgrades, options.isOver),
+  ])
   clearTimeout(timer)
   recorder.close()
   expect(await server.ended).toMatchObject({ code: null, signal: 'SIGKILL' })
-  return result
+  return { refused: [...old.refused, ...recent.refused], lost: old.lost + recent.lost }
 }
 
 /** The server stands where the last accepted code put it, or behind the one that was under way; 3.0 hides the counter, so all ask as 3.1. */

@@ -14,7 +14,9 @@ import { PHONE_VERSIONS } from '../helpers/phone-crypto.ts'
 import { createInstallation, DATABASE_KIND, endEverything, runNode, startPawl } from '../helpers/process.ts'
 import type { Search, Secret, Secrets } from '../helpers/secret-search.ts'
 import { createSearch, createSecrets, readSecrets, spell, writeSecrets } from '../helpers/secret-search.ts'
+import { PHONE_ALGORITHMS } from '../helpers/phone-v4-crypto.ts'
 import { tour } from '../helpers/tour.ts'
+import { ACTIVATIONS_OF_TOUR_V4 } from '../helpers/tour-v4.ts'
 import { expectOk } from '../helpers/world.ts'
 
 const DATABASE_PASSWORD = 'password-of-the-database'
@@ -68,8 +70,10 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
   test('a dump of the database holds none', async () => {
     const dump = await runNode(['scripts/db-dump.ts'], env)
     expect(dump).toMatchObject({ code: 0, stderr: '' })
-    // Four of each version, and two that came in without a code.
-    expect(dump.stdout).toContain(`.activation, ${4 * PHONE_VERSIONS.length + 2} rows\n`)
+    // Four of each version, those of protocol 4.0, and two with an OTP of the bank.
+    const activations = 4 * PHONE_VERSIONS.length + ACTIVATIONS_OF_TOUR_V4 * PHONE_ALGORITHMS.length + 2
+    expect(dump.stdout).toContain(`.activation, ${activations} rows\n`)
+    expect(dump.stdout).toContain(`.activation_upgrade, ${PHONE_ALGORITHMS.length} rows\n`)
     expect(search('the dump', Buffer.from(dump.stdout))).toEqual([])
   })
 
@@ -151,16 +155,17 @@ async function collectStored(installation: Installation, env: Environment, secre
   const recordKeys = createRecordKeys(installation.masterKey(), systemPlatform)
   const { db, close } = await openDatabase({ databaseUrl, dataDir: installation.dataDir, poolSize: 1 })
   try {
-    for (const { table, column, key } of SEALED) {
+    for (const { table, column, key, sealedFor = table } of SEALED) {
       const { rows } = await sql<{ row: string; sealed: Buffer }>`
         select ${sql.ref(key)} as row, ${sql.ref(column)} as sealed from ${sql.table(table)} where ${sql.ref(column)} is not null`.execute(
         db,
       )
       expect(rows.length, `${table}.${column}`).toBeGreaterThan(0)
       for (const { row, sealed } of rows) {
-        const plaintext = recordKeys.open({ table, column, row }, sealed)
+        const plaintext = recordKeys.open({ table: sealedFor, column, row }, sealed)
         secrets.addBytes(`${table}.${column}`, plaintext)
-        if (column.endsWith('private_key')) secrets.addBytes(`scalar of ${table}.${column}`, readScalar(plaintext))
+        const parts = column.endsWith('private_key') ? readPrivateKeys(plaintext) : []
+        for (const part of parts) secrets.addBytes(`part of ${table}.${column}`, part)
       }
     }
   } finally {
@@ -170,7 +175,7 @@ async function collectStored(installation: Installation, env: Environment, secre
   if (databaseUrl !== undefined) secrets.addText('password of the database', decodeURIComponent(new URL(databaseUrl).password))
 }
 
-const SEALED = [
+const SEALED: readonly { table: string; column: string; key: string; sealedFor?: string }[] = [
   { table: 'wrapped_key', column: 'wrapped_key', key: 'purpose' },
   { table: 'application_version', column: 'application_secret', key: 'application_key' },
   { table: 'master_key_pair', column: 'private_key', key: 'master_key_pair_id' },
@@ -178,16 +183,22 @@ const SEALED = [
   { table: 'activation', column: 'server_private_key', key: 'activation_id' },
   { table: 'activation', column: 'master_secret', key: 'activation_id' },
   { table: 'activation', column: 'ctr_data', key: 'activation_id' },
+  // They move to `activation` as they are.
+  { table: 'activation_upgrade', column: 'server_private_key', key: 'activation_id', sealedFor: 'activation' },
+  { table: 'activation_upgrade', column: 'master_secret', key: 'activation_id', sealedFor: 'activation' },
+  { table: 'activation_upgrade', column: 'ctr_data', key: 'activation_id', sealedFor: 'activation' },
   { table: 'token', column: 'token_secret', key: 'token_id' },
   { table: 'temporary_key', column: 'private_key', key: 'temporary_key_id' },
   { table: 'webhook', column: 'secret', key: 'webhook_id' },
   { table: 'webhook', column: 'previous_secret', key: 'webhook_id' },
   { table: 'webhook', column: 'basic_credentials', key: 'webhook_id' },
-] as const
+]
 
-/** The scalar of an elliptic curve key in PKCS#8; what has 32 bytes is a secret itself, for example the seed of an ML-DSA key. */
-function readScalar(pkcs8: Uint8Array): Uint8Array {
-  if (pkcs8.length === 32) return pkcs8
+/** The scalar of an elliptic curve key in PKCS#8, after the seed of an ML-DSA key where there is one; 32 bytes are a secret themselves. */
+function readPrivateKeys(stored: Uint8Array): Uint8Array[] {
+  if (stored.length === 32) return [stored]
+  const isPlain = stored[0] === 0x30 && stored[1] === 0x81 && stored.length === 3 + (stored[2] ?? 0)
+  const pkcs8 = isPlain ? stored : stored.subarray(32)
   const { d = '' } = createPrivateKey({ key: Buffer.from(pkcs8), format: 'der', type: 'pkcs8' }).export({ format: 'jwk' })
-  return Buffer.from(d, 'base64url')
+  return [...(isPlain ? [] : [stored.subarray(0, 32)]), Buffer.from(d, 'base64url')]
 }

@@ -10,6 +10,7 @@ import { PHONE_VERSIONS } from '../helpers/phone-crypto.ts'
 import type { Environment, Installation, PawlProcess } from '../helpers/process.ts'
 import { ADMIN_PASSWORD, createInstallation, endEverything, startPawl } from '../helpers/process.ts'
 import { describeRaces } from '../helpers/races.ts'
+import { describeRacesV4 } from '../helpers/races-v4.ts'
 import type { VirtualPhone } from '../helpers/virtual-phone.ts'
 import type { Bound, World } from '../helpers/world.ts'
 import { expectOk, openWorld } from '../helpers/world.ts'
@@ -44,6 +45,7 @@ describe.skipIf(serverUrl() === undefined)(title, () => {
   describe('races over both', () => {
     afterAll(endEverything)
     describeRaces('of two processes', async () => openSharedWorld(await startTwo(ADMIN)))
+    describeRacesV4('of two processes, in 4.0', async () => openSharedWorld(await startTwo(ADMIN)))
   })
 
   describe('one acts and the other decides', () => {

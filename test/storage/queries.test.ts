@@ -184,8 +184,8 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
       activationKeys.storeFactorKeys(db, { activationId: 'x', rowVersion: 1, masterSecret: bytes, isBiometryEnabled: true }),
   },
   activationUpgrades: {
-    storeUpgrade: (db) => activationUpgrades.storeUpgrade(db, 'x', upgrade),
-    seeUpgraded: (db) => activationUpgrades.seeUpgraded(db, { activationId: 'x', protocolVersion: 3 } as ActivationRow),
+    storeUpgrade: (db) => activationUpgrades.storeUpgrade(db, 'x', 1, upgrade),
+    seeUpgraded: (db) => activationUpgrades.seeUpgraded(db, { activationId: 'x', protocolVersion: 3 } as ActivationRow, at),
     completeUpgrade: (_db, tx) => activationUpgrades.completeUpgrade(tx, 'x', at),
   },
   adminEvents: {

@@ -21,7 +21,7 @@ export const activationRenameV3 = deviceEndpoint({
   response: ObjectResponse(ActivationDetail),
   async handle({ request: { activationName }, activation: { activationId }, parts }) {
     const isRenamed = await renameActivation(parts.db, activationId, activationName, new Date(parts.platform.now()))
-    if (!isRenamed) throw new PawlError('ACTIVATION_FAILED', { detail: 'no longer active' })
+    if (!isRenamed) throw new PawlError('ACTIVATION_FAILED', { detail: 'removed meanwhile' })
     return ok({ activationId, activationName })
   },
 })

@@ -12,8 +12,8 @@ export const biometryRemove = deviceEndpoint({
   authenticate: { resourceId: '/pa/biometry/remove', factors: ['POSSESSION'], covers: 'body' },
   response: Ok,
   async handle({ activation, parts }) {
-    const isChanged = await changeFactorKeys(parts, activation.activationId, parts.protocols.v4.removeBiometryKeys, false)
-    if (!isChanged) throw new PawlError('BIOMETRY_FAILED', { detail: 'no longer active' })
+    const isChanged = await changeFactorKeys(parts, activation, parts.protocols.v4.removeBiometryKeys, false)
+    if (!isChanged) throw new PawlError('BIOMETRY_FAILED', { detail: 'removed, or its keys were changed by a later request' })
     return { status: 'OK' as const }
   },
 })

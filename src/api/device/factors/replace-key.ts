@@ -24,8 +24,8 @@ export async function replaceFactorKey(
   const shared = request && (await v4.encapsulateSharedSecret(request, parts.platform.randomBytes(32)))
   if (shared === undefined) throw new PawlError(refusal, { detail: 'the keys of the request are not valid' })
   const change: ChangeFactorKeys = (stored) => replace(stored, shared.secret)
-  if (!(await changeFactorKeys(parts, activation.activationId, change, isBiometryEnabled)))
-    throw new PawlError(refusal, { detail: 'no longer active' })
+  if (!(await changeFactorKeys(parts, activation, change, isBiometryEnabled)))
+    throw new PawlError(refusal, { detail: 'removed, or its keys were changed by a later request' })
   const { salt, encapsulatedKeys } = shared.response
   return { salt, encapsulatedKeys: [...encapsulatedKeys] }
 }

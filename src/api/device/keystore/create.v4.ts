@@ -21,14 +21,10 @@ export const keystoreCreateV4 = deviceEndpoint({
     const { v4 } = parts.protocols
     const asked = v4.parseTemporaryKeyRequest(request.requestObject.jwt)
     if (asked === undefined) throw refuseTemporaryKey(parts, 'the JWT does not parse or lacks a claim')
-    const { version, activation: found } = await findRequestParties(
-      parts.db,
-      asked.applicationKey,
-      asked.activationId ?? '',
-      new Date(parts.platform.now()),
-    )
+    const at = new Date(parts.platform.now())
+    const { version, activation: found } = await findRequestParties(parts.db, asked.applicationKey, asked.activationId ?? '', at)
     // Whether an upgrade was confirmed is what a phone asks when the answer was lost (v4 §10.3).
-    const activation = found && (await seeUpgraded(parts.db, found))
+    const activation = found && (await seeUpgraded(parts.db, found, at))
     const keys = activationKeysOf(parts.recordKeys, v4, activation)
     const isGenuine = verifyKeystoreRequest(parts, parts.decoys.v4, asked, version, keys)
     const reason = refusalOf(asked, { version, activation })

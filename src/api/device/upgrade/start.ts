@@ -38,14 +38,14 @@ export const upgradeStart = deviceEndpoint({
     serverPublicKeys: Type.Object({ ecdsa: Type.String(), mldsa: Type.Optional(Type.String()) }),
     ctrData: Type.String(),
   }),
-  async handle({ request, activation: { activationId, applicationId }, parts }) {
+  async handle({ request, activation: { activationId, applicationId, counter }, parts }) {
     const { algorithm, sharedSecretRequest, deviceKeys } = await readKeys(parts, applicationId, request)
     const { platform, recordKeys, protocols } = parts
     const exchanged = await protocols.v4.exchangeKeys(sharedSecretRequest, deviceKeys, activationId, platform.randomBytes(32))
     if (exchanged === undefined) throw refuse('the keys of the request are not valid')
     const ctrData = platform.randomBytes(protocols.v4.ctrDataLength)
     const { activationSecret, activationFingerprint, serverKeys, answer } = exchanged
-    const isStored = await storeUpgrade(parts.db, activationId, {
+    const isStored = await storeUpgrade(parts.db, activationId, counter, {
       algorithm,
       devicePublicKey: joinPublicKeys(deviceKeys),
       serverPublicKey: joinPublicKeys(serverKeys.publicKeys),
@@ -55,7 +55,7 @@ export const upgradeStart = deviceEndpoint({
       activationFingerprint,
       isBiometryEnabled: request.enableBiometry === true,
     })
-    if (!isStored) throw refuse('no longer an active activation of protocol 3')
+    if (!isStored) throw refuse('no longer an activation of protocol 3, or a later start was faster')
     const { salt, encapsulatedKeys } = answer.sharedSecretResponse
     return {
       sharedSecretResponse: { salt, encapsulatedKeys: [...encapsulatedKeys] },

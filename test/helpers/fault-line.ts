@@ -1,0 +1,150 @@
+// A database that is lost at the n-th statement: on PostgreSQL the connection is cut, before the statement reaches the database or before
+// its answer reaches the server; the embedded one fails in the same two places.
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import type { KyselyPlugin } from 'kysely'
+import { createPostgresDatabase, serverUrl, startTestServer, type TestServer } from './app.ts'
+
+/** Before the statement, or after it was done (which is not told any more). */
+export type FaultPlace = 'before' | 'after'
+
+export interface FaultLine {
+  /** The `n`-th statement from now on (1 is the next) is lost. */
+  readonly arm: (n: number, place: FaultPlace) => void
+  /** Ends it; false when there were fewer statements. */
+  readonly disarm: () => boolean
+}
+
+/** Starts a server whose database can be lost; nothing runs in its background. */
+export async function startFaultyServer(): Promise<{ server: TestServer; faults: FaultLine; close: () => Promise<void> }> {
+  const trap = createTrap()
+  if (serverUrl() === undefined) {
+    const plugin = failAt(trap)
+    const server = await startTestServer({
+      worksInBackground: false,
+      alterDatabase: (database) => ({ ...database, db: database.db.withPlugin(plugin) }),
+    })
+    return { server, faults: trap, close: () => server.close() }
+  }
+  const { databaseUrl, drop } = await createPostgresDatabase()
+  const proxy = await startProxy(databaseUrl, trap)
+  const server = await startTestServer({ worksInBackground: false, databaseUrl: proxy.url })
+  const close = async (): Promise<void> => {
+    await server.close()
+    await proxy.close()
+    await drop()
+  }
+  return { server, faults: trap, close }
+}
+
+interface Trap extends FaultLine {
+  /** Counts a statement; tells where it is to be lost. */
+  readonly count: () => FaultPlace | undefined
+}
+
+function createTrap(): Trap {
+  let left = 0
+  let place: FaultPlace = 'before'
+  return {
+    arm: (n, where) => {
+      left = n
+      place = where
+    },
+    disarm: () => {
+      const isSprung = left <= 0
+      left = 0
+      return isSprung
+    },
+    count: () => {
+      left -= 1
+      return left === 0 ? place : undefined
+    },
+  }
+}
+
+/** Begin and commit are no statements here: a transaction fails at each of the statements within. */
+function failAt(trap: Trap): KyselyPlugin {
+  const lost = new WeakSet<object>()
+  return {
+    transformQuery: ({ node, queryId }) => {
+      const place = trap.count()
+      if (place === 'before') throw connectionLost()
+      if (place === 'after') lost.add(queryId)
+      return node
+    },
+    transformResult: async ({ result, queryId }) => {
+      if (lost.has(queryId)) throw connectionLost()
+      return result
+    },
+  }
+}
+
+const connectionLost = (): Error => Object.assign(new Error('the connection was cut'), { code: 'ECONNRESET' })
+
+/** Stands between a server and PostgreSQL, and reads their messages to know where a statement ends. */
+async function startProxy(databaseUrl: string, trap: Trap): Promise<{ url: string; close: () => Promise<void> }> {
+  const target = new URL(databaseUrl)
+  const sockets = new Set<Socket>()
+  const listener = createServer((client) => {
+    const upstream = connect(Number(target.port || 5432), target.hostname)
+    for (const socket of [client, upstream]) {
+      sockets.add(socket)
+      socket.setNoDelay(true)
+      socket.on('error', () => undefined)
+      socket.on('close', () => cut())
+    }
+    const cut = (): void => {
+      for (const socket of [client, upstream]) {
+        socket.destroy()
+        sockets.delete(socket)
+      }
+    }
+    let isAnswerLost = false
+    // The first message of a client has no type.
+    const fromClient = readMessages(0)
+    const fromServer = readMessages(1)
+    client.on('data', (bytes: Buffer) => {
+      for (const { type, message } of fromClient(bytes)) {
+        // A statement is a Query, or what goes before a Sync: without it nothing of it stays.
+        const place = type === 'Q' || type === 'S' ? trap.count() : undefined
+        if (place === 'before') return cut()
+        if (place === 'after') isAnswerLost = true
+        upstream.write(message)
+      }
+    })
+    upstream.on('data', (bytes: Buffer) => {
+      for (const { type, message } of fromServer(bytes)) {
+        if (isAnswerLost && type === 'Z') return cut()
+        if (!isAnswerLost) client.write(message)
+      }
+    })
+  })
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
+  const url = new URL(databaseUrl)
+  url.hostname = '127.0.0.1'
+  url.port = String((listener.address() as AddressInfo).port)
+  return {
+    url: url.toString(),
+    close: async () => {
+      for (const socket of sockets) socket.destroy()
+      await new Promise((resolve) => listener.close(resolve))
+    },
+  }
+}
+
+/** Cuts a stream of PostgreSQL into its messages; `typeLength` is 0 until the first one has passed, which has no type. */
+function readMessages(typeLength: 0 | 1) {
+  let header: 0 | 1 = typeLength
+  let rest = Buffer.alloc(0)
+  return (bytes: Buffer): { type: string; message: Buffer }[] => {
+    rest = Buffer.concat([rest, bytes])
+    const messages: { type: string; message: Buffer }[] = []
+    while (rest.length >= header + 4) {
+      const end = header + rest.readUInt32BE(header)
+      if (rest.length < end) break
+      messages.push({ type: header === 0 ? '' : String.fromCharCode(rest[0] ?? 0), message: rest.subarray(0, end) })
+      rest = rest.subarray(end)
+      header = 1
+    }
+    return messages
+  }
+}
