@@ -24,7 +24,7 @@ describe.skipIf(serverUrl() === undefined)(title, () => {
     afterEach(endEverything)
 
     test.each([1, 2, 3])('both serve, with one configured administrator (%i)', async () => {
-      const { servers } = await startTwo(ADMIN)
+      const { servers } = await startTwo(ADMIN, { isEmpty: true })
       for (const { url, output } of servers) {
         expectOk(await createBank(url, `admin:${ADMIN_PASSWORD}`).call('GET', '/admin/applications'))
         expect(output()).not.toContain('replaced')
@@ -32,7 +32,7 @@ describe.skipIf(serverUrl() === undefined)(title, () => {
     })
 
     test.each([1, 2, 3])('one of them shows the generated password, which both accept (%i)', async () => {
-      const { servers } = await startTwo({})
+      const { servers } = await startTwo({}, { isEmpty: true })
       const shown = servers.flatMap(({ output }) =>
         [...output().matchAll(/^Administrator: admin, password: (\S+) /gm)].map(([, password]) => password),
       )
@@ -163,8 +163,8 @@ interface Two {
   readonly servers: readonly [PawlProcess, PawlProcess]
 }
 
-async function startTwo(env: Environment): Promise<Two> {
-  const installation = await createInstallation('postgresql')
+async function startTwo(env: Environment, { isEmpty = false } = {}): Promise<Two> {
+  const installation = await createInstallation('postgresql', { isEmpty })
   const start = (): Promise<PawlProcess> => startPawl(installation.env, env)
   return { installation, servers: await Promise.all([start(), start()]) }
 }
