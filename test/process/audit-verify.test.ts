@@ -34,7 +34,7 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
     expectOk(await bank.register('alice'))
     const verification = async (): Promise<string> => expectOk(await bank.call('GET', '/admin/audit/verification')).text
     const isSealed = /application:my-app","isIntact":true,"sealed":1,"unsealed":0/
-    await expect.poll(verification, { timeout: 30_000, interval: 100 }).toMatch(isSealed)
+    await vi.waitFor(async () => expect(await verification()).toMatch(isSealed), { timeout: 30_000, interval: 100 })
     await server.end('SIGTERM')
   })
   afterAll(endEverything)
