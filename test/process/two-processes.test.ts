@@ -146,7 +146,7 @@ async function raceOperations(world: World, { phone, userId }: Bound, rounds: nu
     const start = [0, 400, 990, 1_000][(round + offset) % 4] ?? 0
     await sleep(Math.max(0, Number(member(created, 'timestampCreated')) + start - Date.now()))
     const [approval, cancel] = await Promise.all([phone.send(request, second.url), first.cancelOperation(id)])
-    await expect.poll(async () => statusOf(second, id), { timeout: 10_000, interval: 100 }).not.toBe('PENDING')
+    await expect.poll(async () => statusOf(second, id), { timeout: 30_000, interval: 100 }).not.toBe('PENDING')
     const status = await statusOf(first, id)
     expect(approval.status === 200, `${status}, approval ${approval.text}`).toBe(status === 'APPROVED')
     expect(cancel.status === 200, `${status}, cancel ${cancel.text}`).toBe(status === 'CANCELED')
