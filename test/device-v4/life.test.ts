@@ -43,6 +43,12 @@ describe.each(PHONE_ALGORITHMS)('a phone with %s', (algorithm) => {
           phone.prepareValidation({ factors, method, ...(method === 'GET' ? { query: 'b=2&a=1' } : { body: '{}' }) }),
         )
     }
+    const request = phone.prepareValidation({ body: '{}' })
+    expect((await phone.send({ ...request, body: Buffer.from('{ }') })).status).toBe(401)
+    await phone.exchange(request)
+    expect((await phone.send(request)).status).toBe(401)
+    phone.skip(10)
+    await phone.exchange(phone.prepareValidation({ body: '' }))
     expect(await phone.readStatus()).toMatchObject({ flags: BIOMETRY, distance: 0, isDeadlocked: false })
     await phone.exchange(phone.prepareRemove({ factors: 'possession_biometry' }))
     expect(await registrationOf(v4.world, userId)).toBe('NONE')
@@ -71,8 +77,28 @@ describe.each(PHONE_ALGORITHMS)('a phone with %s', (algorithm) => {
     const event = JSON.stringify({ keyIdentifier: 'KDK_APP_VAULT_2FA', reason: 'FETCH_ENCRYPTION_KEY' })
     expect(audited.text).toContain(JSON.stringify(`POST\n/pa/vault/unlock\n${event}`))
     expect(await phone.exchange(await phone.prepareUserInfo())).toMatchObject({ sub: expect.any(String) as unknown })
+    const altered = await phone.prepareUserInfo({ alterEnvelope: (envelope) => ({ ...envelope, timestamp: 1 }) })
+    expect((await phone.send(altered)).status).toBe(400)
     await phone.exchange(phone.prepareTokenRemove(token.id))
     expect((await phone.send(await phone.prepareDetail(token))).status).toBe(401)
+  })
+
+  test('knows the QR codes that are meant for it, and types one-time passwords for them', async () => {
+    const { userId, phone } = await v4.activePhone(algorithm)
+    for (const factors of ['possession_knowledge', 'possession_biometry'] as const) {
+      const created = expectOk(await v4.world.bank.createOperation({ userId, template: 'login' })).json
+      const operationId = String(member(created, 'operationId'))
+      const { operationQrCodeData, nonce } = expectOk(await v4.world.bank.offlineQr(operationId)).json as Record<string, string>
+      const [id, title = '', , operationData = ''] = (operationQrCodeData ?? '').split('\n')
+      expect(id).toBe(operationId)
+      expect(phone.isPersonalized(operationQrCodeData ?? '')).toBe(true)
+      expect(phone.isPersonalized(operationQrCodeData?.replace(title, 'Another') ?? '')).toBe(false)
+      const request = { operationId, operationData, nonce: nonce ?? '', factors }
+      const wrong = phone.typeOtp({ ...request, operationData: `${operationData}0` })
+      expect((await v4.world.bank.offlineOtp(operationId, wrong, nonce)).status).toBe(400)
+      expectOk(await v4.world.bank.offlineOtp(operationId, phone.typeOtp(request), nonce))
+    }
+    expect(await phone.readStatus()).toMatchObject({ failedAttempts: 0, distance: 0, isDeadlocked: false })
   })
 
   test('changes its password and its biometry', async () => {

@@ -2,6 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import pg from 'pg'
 import { buildApp } from '../../src/app.ts'
 import { parseConfig, type Secrets } from '../../src/config.ts'
@@ -72,16 +73,25 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   }
 }
 
-/** An empty PostgreSQL database of its own, for tests that start several servers on it. */
-export async function createPostgresDatabase(): Promise<{ databaseUrl: string; drop: () => Promise<void> }> {
+export interface PostgresDatabase {
+  readonly databaseUrl: string
+  readonly name: string
+  readonly drop: () => Promise<void>
+}
+
+/** A PostgreSQL database of its own without rows, for tests that start several servers on it; `isEmpty`: without a schema as well. */
+export async function createPostgresDatabase({ isEmpty = false } = {}): Promise<PostgresDatabase> {
   const server = serverUrl()
   if (server === undefined) throw new Error('PAWL_TEST_DATABASE_URL is not set')
   const name = `pawl_test_${randomUUID().replaceAll('-', '')}`
-  await runOn(server, `create database ${name}`)
+  await runOn(server, `create database ${name}${isEmpty ? '' : ` template ${testTemplate()}`}`)
   const url = new URL(server)
   url.pathname = `/${name}`
-  return { databaseUrl: url.toString(), drop: () => runOn(server, `drop database ${name} with (force)`) }
+  return { databaseUrl: url.toString(), name, drop: () => runOn(server, `drop database ${name} with (force)`) }
 }
+
+/** What global-setup.ts has made for this run. */
+export const testTemplate = (): string => process.env['PAWL_TEST_TEMPLATE'] ?? ''
 
 /** The PostgreSQL server of this run, if there is one. */
 export const serverUrl = (): string | undefined => process.env['PAWL_TEST_DATABASE_URL'] || undefined
@@ -93,7 +103,7 @@ async function openTestDatabase(shared: string | undefined): Promise<{ database:
   return { database: await openPostgres(databaseUrl), drop }
 }
 
-const readTemplate = async (): Promise<Blob> => new Blob([await readFile(process.env['PAWL_TEST_TEMPLATE'] ?? '')])
+const readTemplate = async (): Promise<Blob> => new Blob([await readFile(join(testTemplate(), 'memory.tar'))])
 
 const openPostgres = (databaseUrl: string): Promise<Database> => openDatabase({ databaseUrl, dataDir: '', poolSize: 8 })
 

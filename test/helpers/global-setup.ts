@@ -1,24 +1,41 @@
-// Once a run: a migrated, empty embedded database, so that each test file loads it instead of making its own.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+// Once a run: a migrated, empty database, so that each test loads or copies it instead of making its own.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
 import { Kysely, PGliteDialect } from 'kysely'
+import { openDatabase } from '../../src/storage/database.ts'
 import { migrate } from '../../src/storage/migrate.ts'
 import type { Schema } from '../../src/storage/schema.ts'
+import { createPostgresDatabase, serverUrl } from './app.ts'
 
-let folder = ''
+let remove: () => void | Promise<void> = () => undefined
 
+/** Workers inherit the environment: PAWL_TEST_TEMPLATE is a folder, or the name of a database where the tests run on PostgreSQL. */
 export async function setup(): Promise<void> {
-  folder = mkdtempSync(join(tmpdir(), 'pawl-test-'))
-  const path = join(folder, 'template.tar')
-  const pglite = await PGlite.create()
-  await migrate(new Kysely<Schema>({ dialect: new PGliteDialect({ pglite }) }))
-  const dump = await pglite.dumpDataDir('none')
-  writeFileSync(path, Buffer.from(await dump.arrayBuffer()))
-  await pglite.close()
-  // Workers inherit the environment.
-  process.env['PAWL_TEST_TEMPLATE'] = path
+  process.env['PAWL_TEST_TEMPLATE'] = await (serverUrl() === undefined ? makeFolder() : makeDatabase())
 }
 
-export const teardown = (): void => rmSync(folder, { recursive: true })
+export const teardown = (): void | Promise<void> => remove()
+
+/** Holds `data`, a data directory as a stopped server leaves it but without keys, and `memory.tar`, the same for openInMemory. */
+async function makeFolder(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-test-'))
+  remove = () => rmSync(folder, { recursive: true })
+  mkdirSync(join(folder, 'data'), { mode: 0o700 })
+  const pglite = await PGlite.create(join(folder, 'data', 'database'))
+  await migrate(new Kysely<Schema>({ dialect: new PGliteDialect({ pglite }) }))
+  const dump = await pglite.dumpDataDir('none')
+  writeFileSync(join(folder, 'memory.tar'), Buffer.from(await dump.arrayBuffer()))
+  await pglite.close()
+  return folder
+}
+
+async function makeDatabase(): Promise<string> {
+  const { databaseUrl, name, drop } = await createPostgresDatabase({ isEmpty: true })
+  remove = drop
+  const { db, close } = await openDatabase({ databaseUrl, dataDir: '', poolSize: 1 })
+  await migrate(db)
+  await close()
+  return name
+}

@@ -1,11 +1,11 @@
 // The real process: bin/pawl.mjs as an operator starts it, on a database of its own. What was started here is ended here, by pid.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createPostgresDatabase, serverUrl } from './app.ts'
+import { createPostgresDatabase, serverUrl, testTemplate } from './app.ts'
 
 export type DatabaseKind = 'embedded' | 'postgresql'
 export type Environment = Readonly<Record<string, string>>
@@ -16,7 +16,7 @@ export const DATABASE_KIND: DatabaseKind = serverUrl() === undefined ? 'embedded
 /** The administrator's password wherever a test gives one. */
 export const ADMIN_PASSWORD = 'chosen by the operator'
 
-/** An empty place for a server: a directory, or a PostgreSQL database and its master key. */
+/** A place for a server: a directory, or a PostgreSQL database and its master key. */
 export interface Installation {
   readonly kind: DatabaseKind
   /** Settings that open it. */
@@ -29,16 +29,17 @@ export interface Installation {
   readonly masterKey: () => Uint8Array
 }
 
-/** Makes an installation; endEverything removes it. */
-export async function createInstallation(kind: DatabaseKind): Promise<Installation> {
+/** Makes an installation that no server has used; endEverything removes it. `isEmpty`: the first start makes the database as well. */
+export async function createInstallation(kind: DatabaseKind, { isEmpty = false } = {}): Promise<Installation> {
   const directory = mkdtempSync(join(tmpdir(), 'pawl-test-'))
   cleanups.push(async () => rmSync(directory, { recursive: true, force: true }))
   const dataDir = join(directory, 'data')
   if (kind === 'embedded') {
+    if (!isEmpty) cpSync(join(testTemplate(), 'data'), dataDir, { recursive: true })
     const masterKey = (): Uint8Array => Buffer.from(readFileSync(join(dataDir, 'master.key'), 'utf8'), 'base64')
     return { kind, directory, dataDir, env: { PAWL_DATA_DIR: dataDir }, masterKey }
   }
-  const { databaseUrl, drop } = await createPostgresDatabase()
+  const { databaseUrl, drop } = await createPostgresDatabase({ isEmpty })
   cleanups.push(drop)
   const key = randomBytes(32)
   const env = { DATABASE_URL: databaseUrl, PAWL_MASTER_KEY: key.toString('base64'), PAWL_DATA_DIR: dataDir }

@@ -32,11 +32,9 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
     const bank = createBank(server.url, `admin:${ADMIN_PASSWORD}`)
     expectOk(await bank.createApplication('my-app'))
     expectOk(await bank.register('alice'))
-    const isSealed = async (): Promise<boolean> =>
-      /application:my-app","isIntact":true,"sealed":1,"unsealed":0/.test(
-        expectOk(await bank.call('GET', '/admin/audit/verification')).text,
-      )
-    while (!(await isSealed()));
+    const verification = async (): Promise<string> => expectOk(await bank.call('GET', '/admin/audit/verification')).text
+    const isSealed = /application:my-app","isIntact":true,"sealed":1,"unsealed":0/
+    await vi.waitFor(async () => expect(await verification()).toMatch(isSealed), { timeout: 30_000, interval: 100 })
     await server.end('SIGTERM')
   })
   afterAll(endEverything)
@@ -73,7 +71,7 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
 })
 
 test('no database, or a wrong key, is said in one line', async () => {
-  const installation = await createInstallation('embedded')
+  const installation = await createInstallation('embedded', { isEmpty: true })
   const ended = await runNode(['scripts/audit-verify.ts'], installation.env)
   expect(ended).toMatchObject({ code: 1, stdout: '', stderr: `there is no database in ${installation.dataDir}\n` })
 })

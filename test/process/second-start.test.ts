@@ -22,7 +22,7 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
   const start = (env = {}): Promise<PawlProcess> => startPawl(installation.env, env)
 
   beforeAll(async () => {
-    installation = await createInstallation(kind)
+    installation = await createInstallation(kind, { isEmpty: true })
     const server = await start(ADMIN)
     expectOk(await adminAt(server).createApplication('kept'))
     expectOk(await adminAt(server).register('kept-user'))

@@ -10,7 +10,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 afterEach(endEverything)
 
 test('a file with a fault is refused in one line, before anything is opened', async () => {
-  const { directory, env } = await createInstallation('embedded')
+  const { directory, env } = await createInstallation('embedded', { isEmpty: true })
   const file = join(directory, 'templates.json')
   writeFileSync(file, '[{"templateName":"half"}]')
   const { code, stdout, stderr } = await refusePawl(env, { PAWL_TEMPLATES_FILE: file })

@@ -25,7 +25,7 @@ describe.skipIf(serverUrl() === undefined)(title, () => {
     afterEach(endEverything)
 
     test.each([1, 2, 3])('both serve, with one configured administrator (%i)', async () => {
-      const { servers } = await startTwo(ADMIN)
+      const { servers } = await startTwo(ADMIN, { isEmpty: true })
       for (const { url, output } of servers) {
         expectOk(await createBank(url, `admin:${ADMIN_PASSWORD}`).call('GET', '/admin/applications'))
         expect(output()).not.toContain('replaced')
@@ -33,7 +33,7 @@ describe.skipIf(serverUrl() === undefined)(title, () => {
     })
 
     test.each([1, 2, 3])('one of them shows the generated password, which both accept (%i)', async () => {
-      const { servers } = await startTwo({})
+      const { servers } = await startTwo({}, { isEmpty: true })
       const shown = servers.flatMap(({ output }) =>
         [...output().matchAll(/^Administrator: admin, password: (\S+) /gm)].map(([, password]) => password),
       )
@@ -148,7 +148,7 @@ async function raceOperations(world: World, { phone, userId }: Bound, rounds: nu
     const start = [0, 400, 990, 1_000][(round + offset) % 4] ?? 0
     await sleep(Math.max(0, Number(member(created, 'timestampCreated')) + start - Date.now()))
     const [approval, cancel] = await Promise.all([phone.send(request, second.url), first.cancelOperation(id)])
-    await expect.poll(async () => statusOf(second, id), { timeout: 10_000, interval: 100 }).not.toBe('PENDING')
+    await expect.poll(async () => statusOf(second, id), { timeout: 30_000, interval: 100 }).not.toBe('PENDING')
     const status = await statusOf(first, id)
     expect(approval.status === 200, `${status}, approval ${approval.text}`).toBe(status === 'APPROVED')
     expect(cancel.status === 200, `${status}, cancel ${cancel.text}`).toBe(status === 'CANCELED')
@@ -165,8 +165,8 @@ interface Two {
   readonly servers: readonly [PawlProcess, PawlProcess]
 }
 
-async function startTwo(env: Environment): Promise<Two> {
-  const installation = await createInstallation('postgresql')
+async function startTwo(env: Environment, { isEmpty = false } = {}): Promise<Two> {
+  const installation = await createInstallation('postgresql', { isEmpty })
   const start = (): Promise<PawlProcess> => startPawl(installation.env, env)
   return { installation, servers: await Promise.all([start(), start()]) }
 }

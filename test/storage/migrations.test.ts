@@ -50,7 +50,7 @@ test('the newest schema is reached from the first one with all that is there', a
 })
 
 test.skipIf(serverUrl() === undefined)('and by several processes at once, as the owner of the database alone', async () => {
-  const { databaseUrl, drop } = await createPostgresDatabase()
+  const { databaseUrl, drop } = await createPostgresDatabase({ isEmpty: true })
   const root = await open(databaseUrl)
   const owner = `pawl_test_${randomUUID().replaceAll('-', '')}`
   await sql.raw(`create role ${owner} login nosuperuser password 'x'`).execute(root.db)
@@ -75,7 +75,7 @@ test.skipIf(serverUrl() === undefined)('and by several processes at once, as the
 test.skipIf(serverUrl() === undefined)(
   'a migration may take longer than a request, but does not wait long for a table',
   async () => {
-    const { databaseUrl, drop } = await createPostgresDatabase()
+    const { databaseUrl, drop } = await createPostgresDatabase({ isEmpty: true })
     const database = await open(databaseUrl)
     const patient = database.openPatient?.()
     const timeouts = async (db: Db) => (await sql`show statement_timeout`.execute(db)).rows
