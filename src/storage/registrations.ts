@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import { type AuditEvent, insertAuditEventFrom } from './audit.ts'
 import type { Db } from './database.ts'
-import type { ActivationState, CommitPhase } from './schema.ts'
+import type { ActivationAlgorithm, ActivationState, CommitPhase } from './schema.ts'
 import { blockedReasonAt, blockExpiresAt, failedAttemptsAt, stateAt } from './seen-state.ts'
 
 /** A live activation as its commit needs it. */
@@ -78,6 +78,9 @@ export interface ListedRegistrationRow {
   readonly name: string | null
   readonly platform: string | null
   readonly deviceInfo: string | null
+  readonly protocolVersion: number | null
+  /** Null in protocol 3. */
+  readonly algorithm: ActivationAlgorithm | null
   readonly createdAt: Date
   readonly lastUsedAt: Date | null
 }
@@ -86,6 +89,7 @@ export interface RegistrationSearch {
   readonly applicationId: string
   readonly userId: string | null
   readonly state: ActivationState | null
+  readonly protocolVersion: number | null
   /** The last one of the page before. */
   readonly after: { readonly createdAt: Date; readonly activationId: string } | null
   readonly at: Date
@@ -99,13 +103,14 @@ export async function listRegistrations(db: Db, search: RegistrationSearch): Pro
     sql`application_id = ${search.applicationId}`,
     ...(search.userId === null ? [] : [sql`user_id = ${search.userId}`]),
     ...(search.state === null ? [] : [sql`${state} = ${search.state}`]),
+    ...(search.protocolVersion === null ? [] : [sql`protocol_version = ${search.protocolVersion}`]),
     ...(search.after === null
       ? []
       : [sql`(created_at, activation_id) < (${search.after.createdAt}::timestamptz, ${search.after.activationId}::text)`]),
   ]
   const { rows } = await sql<ListedRegistrationRow>`
     select activation_id as "activationId", user_id as "userId", ${state} as state, name, platform, device_info as "deviceInfo",
-      created_at as "createdAt", last_used_at as "lastUsedAt"
+      protocol_version as "protocolVersion", algorithm, created_at as "createdAt", last_used_at as "lastUsedAt"
     from activation where ${sql.join(conditions, sql` and `)}
     order by created_at desc, activation_id desc limit ${search.limit}`.execute(db)
   return rows
@@ -118,7 +123,10 @@ export interface RegistrationDetailRow extends ListedRegistrationRow {
   readonly blockExpiresAt: Date | null
   /** Comma list. */
   readonly flags: string
-  readonly protocolVersion: number | null
+  readonly isConfirmationPending: boolean
+  /** Null in protocol 3, where the phone alone decides. */
+  readonly isBiometryEnabled: boolean | null
+  readonly isUpgradePending: boolean
   readonly failedAttempts: number
   readonly maxFailedAttempts: number
   readonly activationFingerprint: string | null
@@ -140,6 +148,8 @@ export async function findRegistrationDetail(
     select activation_id as "activationId", user_id as "userId", ${effectiveState(at)} as state, name, platform,
       device_info as "deviceInfo", created_at as "createdAt", last_used_at as "lastUsedAt", ${blockedReasonAt(at)} as "blockedReason",
       ${blockExpiresAt(at)} as "blockExpiresAt", flags, protocol_version as "protocolVersion",
+      algorithm, is_confirmation_pending as "isConfirmationPending", is_biometry_enabled as "isBiometryEnabled",
+      exists (select from activation_upgrade u where u.activation_id = activation.activation_id) as "isUpgradePending",
       ${failedAttemptsAt(at)} as "failedAttempts", max_failed_attempts as "maxFailedAttempts",
       activation_fingerprint as "activationFingerprint", extras, external_id as "externalId", commit_phase as "commitPhase",
       otp_hash is not null as "hasOtp", expires_at as "expiresAt"

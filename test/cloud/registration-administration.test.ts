@@ -243,12 +243,15 @@ describe('the search for registrations', () => {
         name: 'Test phone',
         platform: 'ios',
         deviceInfo: 'iPhone16,2',
+        protocolVersion: 3,
         timestampCreated: expect.any(Number),
       },
     ])
     expect(await idsOf('?userId=searched-state')).toEqual([phone.state.activationId])
     expect(await idsOf('?userId=searched-state&state=CREATED')).toEqual([])
     expect(await idsOf('?userId=SEARCHED-STATE')).toEqual([])
+    expect(await idsOf('?protocolVersion=3')).toEqual([phone.state.activationId])
+    expect(await idsOf('?protocolVersion=4')).toEqual([])
     expect(await idsOf('?state=CREATED')).toHaveLength(created.length)
     await world.advance(5 * MINUTE + SECOND)
     expect(await idsOf('?state=CREATED')).toEqual([])
@@ -268,6 +271,9 @@ describe('the search for registrations', () => {
     '?state=active',
     '?state=NONE',
     '?state=',
+    '?protocolVersion=2',
+    '?protocolVersion=',
+    '?protocolVersion=3.3',
     '?userId=',
     '?userId=%20',
     '?userId=%00',
@@ -319,6 +325,7 @@ describe('the search for registrations', () => {
       blockReason: 'LOST',
       flags: [],
       protocolVersion: 3,
+      isUpgradePending: false,
       activationFingerprint: expect.stringMatching(/^\d{8}$/),
       failedAttempts: 0,
       maxFailedAttempts: 5,

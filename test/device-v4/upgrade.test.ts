@@ -26,6 +26,12 @@ async function upgradingPhone(algorithm: PhoneAlgorithm) {
   return { userId, old, phone, authorize, start }
 }
 
+/** What administrators see of an activation. */
+async function readDetail(activationId: string): Promise<unknown> {
+  const { bank, applicationId } = v4.world
+  return expectOk(await bank.call('GET', `/admin/applications/${applicationId}/registrations/${activationId}`)).json
+}
+
 const codeOf = (reply: { status: number; json: unknown }) => [reply.status, member(reply.json, 'responseObject', 'code')]
 
 describe.each(PHONE_ALGORITHMS)('an upgrade to %s', (algorithm) => {
@@ -33,10 +39,13 @@ describe.each(PHONE_ALGORITHMS)('an upgrade to %s', (algorithm) => {
     const { userId, old, phone, start } = await upgradingPhone(algorithm)
     const { fingerprint } = await phone.exchange(await start({ counter: 2, enableBiometry: true }))
     expect(await phone.readStatus()).toMatchObject({ currentVersion: 3, upgradeVersion: 4, flags: 10, ctrByte: 2, distance: 0 })
+    expect(await readDetail(phone.state.activationId)).toMatchObject({ protocolVersion: 3, isUpgradePending: true })
     expectOk(await old.send(old.prepareValidation()))
     expect((await phone.send(phone.prepareValidation())).status).toBe(401)
     // The code that was refused has moved the phone only.
     await phone.exchange(phone.prepareUpgradeConfirm())
+    const expected = { protocolVersion: 4, algorithm, isConfirmationPending: false, isBiometryEnabled: true }
+    expect(await readDetail(phone.state.activationId)).toMatchObject(expected)
     expect(await phone.readStatus()).toMatchObject({
       currentVersion: 4,
       flags: 8,

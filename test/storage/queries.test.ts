@@ -97,7 +97,7 @@ const webhook = {
   isEnabled: true,
   createdAt: at,
 } as const
-const search = { applicationId: 'a', userId: null, state: null, after: null, at, limit: 51 } as const
+const search = { applicationId: 'a', userId: null, state: null, protocolVersion: null, after: null, at, limit: 51 } as const
 const activation = {
   activation_id: 'x',
   application_id: 'a',

@@ -34,6 +34,10 @@ const ListedRegistration = Type.Object({
   name: Type.Optional(Type.String()),
   platform: Type.Optional(Type.String()),
   deviceInfo: Type.Optional(Type.String()),
+  /** Generation, from the key exchange on: 3 or 4. */
+  protocolVersion: Type.Optional(Type.Integer()),
+  /** Of the key agreement, in protocol 4. */
+  algorithm: Type.Optional(Type.String()),
   timestampCreated: Time,
   timestampLastUsed: Type.Optional(Time),
 })
@@ -52,8 +56,11 @@ const RegistrationDetail = Type.Composite([
     /** The end of a temporary block. */
     timestampBlockExpire: Type.Optional(Time),
     flags: Type.Array(Type.String()),
-    /** Generation, from the key exchange on. */
-    protocolVersion: Type.Optional(Type.Integer()),
+    /** In protocol 4: the phone has not confirmed its activation yet. */
+    isConfirmationPending: Type.Optional(Type.Boolean()),
+    isBiometryEnabled: Type.Optional(Type.Boolean()),
+    /** In protocol 3: the phone has begun to move to protocol 4. */
+    isUpgradePending: Type.Optional(Type.Boolean()),
     activationFingerprint: Type.Optional(Type.String()),
     failedAttempts: Type.Integer(),
     maxFailedAttempts: Type.Integer(),
@@ -133,6 +140,7 @@ export const registrationsList = cloudEndpoint({
   query: Type.Object({
     userId: Type.Optional(UserId),
     state: Type.Optional(State),
+    protocolVersion: Type.Optional(Type.Integer({ minimum: 3, maximum: 4 })),
     limit: Type.Integer({ minimum: 1, maximum: 100, default: 50 }),
     cursor: Type.Optional(
       Type.String({
@@ -144,12 +152,13 @@ export const registrationsList = cloudEndpoint({
   }),
   /** `nextCursor` leads to the next page; absent on the last one. */
   response: Type.Object({ registrations: Type.Array(ListedRegistration), nextCursor: Type.Optional(Type.String()) }),
-  async handle({ params: { id }, query: { userId, state, limit, cursor }, parts }) {
+  async handle({ params: { id }, query: { userId, state, protocolVersion, limit, cursor }, parts }) {
     await requireApplication(parts.db, id)
     const rows = await listRegistrations(parts.db, {
       applicationId: id,
       userId: userId ?? null,
       state: state ?? null,
+      protocolVersion: protocolVersion ?? null,
       after: cursor === undefined ? null : parseCursor(cursor),
       at: new Date(parts.platform.now()),
       limit: limit + 1,
@@ -206,6 +215,8 @@ const toListed = (row: ListedRegistrationRow): Static<typeof ListedRegistration>
   ...(row.name !== null && { name: row.name }),
   ...(row.platform !== null && { platform: row.platform }),
   ...(row.deviceInfo !== null && { deviceInfo: row.deviceInfo }),
+  ...(row.protocolVersion !== null && { protocolVersion: row.protocolVersion }),
+  ...(row.algorithm !== null && { algorithm: row.algorithm }),
   timestampCreated: row.createdAt.getTime(),
   ...(row.lastUsedAt !== null && { timestampLastUsed: row.lastUsedAt.getTime() }),
 })
@@ -215,7 +226,9 @@ const toDetail = (row: RegistrationDetailRow, history: readonly HistoryRow[]): S
   ...(row.blockedReason !== null && { blockReason: row.blockedReason }),
   ...(row.blockExpiresAt !== null && { timestampBlockExpire: row.blockExpiresAt.getTime() }),
   flags: row.flags === '' ? [] : row.flags.split(','),
-  ...(row.protocolVersion !== null && { protocolVersion: row.protocolVersion }),
+  ...(row.protocolVersion === 4 && { isConfirmationPending: row.isConfirmationPending }),
+  ...(row.isBiometryEnabled !== null && { isBiometryEnabled: row.isBiometryEnabled }),
+  ...(row.protocolVersion === 3 && { isUpgradePending: row.isUpgradePending }),
   ...(row.activationFingerprint !== null && { activationFingerprint: row.activationFingerprint }),
   failedAttempts: row.failedAttempts,
   maxFailedAttempts: row.maxFailedAttempts,
