@@ -9,6 +9,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --omit=optional
 COPY bin bin
 COPY migrations migrations
+COPY scripts scripts
 COPY src src
 USER 1000:1000
 VOLUME /data

