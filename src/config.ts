@@ -201,7 +201,8 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     unit: 'seconds',
     description:
       'How long wrong codes block an activation at first; then it has one attempt, and each block that follows lasts twice as long, up to ' +
-      '30 days. 0 blocks until the bank unblocks.',
+      '30 days. 0 blocks until the bank unblocks. To be set once every process knows it: one of an older version leaves the end of a block ' +
+      'behind when the bank ends it early, and a later block by the bank would end then.',
   },
   counterLookAhead: {
     name: 'PAWL_COUNTER_LOOK_AHEAD',

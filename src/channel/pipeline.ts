@@ -233,7 +233,8 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
       isUpgradeSeen = false,
     } = required(endpoint.authenticate, 'authenticate')
     const header = required(state.authorization, 'authorization')
-    const shown = auditAs?.(state.parsed)
+    // A body that could not be read has nothing to show.
+    const shown = state.parsed === undefined ? undefined : auditAs?.(state.parsed)
     const attempt = {
       header,
       method: request.method,

@@ -96,6 +96,18 @@ describe.each(PHONE_VERSIONS)('POST /pa/v3/vault/unlock in %s', (version) => {
     await phone.exchange(await phone.prepareVaultUnlock())
   })
 
+  test('tells only the owner of a code that the body it covers is no JSON', async () => {
+    const { phone, userId } = await world.activePhone(version)
+    const { path } = await phone.prepareVaultUnlock()
+    const request = { path, resourceId: '/pa/vault/unlock', body: Buffer.from('{') }
+    for (const wrongKeys of [{ possession: random(16) }, { knowledge: random(16) }])
+      expectRefused(await phone.send(phone.prepareSigned({ ...request, wrongKeys })), 'signature')
+    expect((await phone.send(phone.prepareSigned(request))).status).toBe(400)
+    const log = await world.bank.call('GET', `/audit/log?userId=${userId}`)
+    expect(log.text.match(/\[encrypted, 1 bytes\]/g)).toHaveLength(3)
+    await phone.exchange(await phone.prepareVaultUnlock())
+  })
+
   test('refuses a missing or broken header untouched', async () => {
     const { phone } = await world.activePhone(version)
     const request = await phone.prepareVaultUnlock()

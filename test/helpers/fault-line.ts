@@ -1,5 +1,6 @@
 // A database that is lost at the n-th statement: on PostgreSQL the connection is cut, before the statement reaches the database or before
-// its answer reaches the server; the embedded one fails in the same two places.
+// its answer reaches the server; the embedded one fails in the same two places. And one whose answer to the n-th statement comes late, so
+// that something else can happen between two statements of a request.
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import type { KyselyPlugin } from 'kysely'
 import { createPostgresDatabase, serverUrl, startTestServer, type TestServer } from './app.ts'
@@ -36,6 +37,60 @@ export async function startFaultyServer(): Promise<{ server: TestServer; faults:
   return { server, faults: trap, close }
 }
 
+export interface HoldLine {
+  /**
+   * Sends a request whose `n`-th statement (1 is the first) is answered only when `meanwhile` is over. Outside of transactions only: the
+   * embedded database has one connection.
+   */
+  readonly meet: <T>(n: number, send: () => Promise<T>, meanwhile: () => Promise<unknown>) => Promise<Met<T>>
+}
+
+export interface Met<T> {
+  readonly result: T
+  /** False when the request had fewer statements: `meanwhile` did not happen. */
+  readonly isMet: boolean
+}
+
+/** Starts a server whose requests can be held up between two statements; nothing runs in its background. */
+export async function startHeldServer(): Promise<{ server: TestServer; line: HoldLine }> {
+  let left = 0
+  let reach = (): void => undefined
+  let released: Promise<void> = Promise.resolve()
+  const plugin: KyselyPlugin = {
+    transformQuery: ({ node }) => node,
+    // Counted here: constant texts are not transformed before. The connection is free by now, others may use it.
+    transformResult: async ({ result }) => {
+      left -= 1
+      if (left === 0) {
+        reach()
+        await released
+      }
+      return result
+    },
+  }
+  const server = await startTestServer({
+    worksInBackground: false,
+    alterDatabase: (database) => ({ ...database, db: database.db.withPlugin(plugin) }),
+  })
+  const meet: HoldLine['meet'] = async (n, send, meanwhile) => {
+    const [reached, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    reach = reached.resolve
+    released = release.promise
+    left = n
+    const sent = send()
+    try {
+      const isMet = await Promise.race([reached.promise.then(() => true), sent.then(() => false)])
+      left = 0
+      if (isMet) await meanwhile()
+      release.resolve()
+      return { result: await sent, isMet }
+    } finally {
+      release.resolve()
+    }
+  }
+  return { server, line: { meet } }
+}
+
 interface Trap extends FaultLine {
   /** Counts a statement; tells where it is to be lost. */
   readonly count: () => FaultPlace | undefined
@@ -63,16 +118,19 @@ function createTrap(): Trap {
 
 /** Begin and commit are no statements here: a transaction fails at each of the statements within. */
 function failAt(trap: Trap): KyselyPlugin {
-  const lost = new WeakSet<object>()
+  const counted = new WeakMap<object, FaultPlace | undefined>()
+  const count = (queryId: object): FaultPlace | undefined => {
+    if (!counted.has(queryId)) counted.set(queryId, trap.count())
+    return counted.get(queryId)
+  }
   return {
     transformQuery: ({ node, queryId }) => {
-      const place = trap.count()
-      if (place === 'before') throw connectionLost()
-      if (place === 'after') lost.add(queryId)
+      if (count(queryId) === 'before') throw connectionLost()
       return node
     },
+    // Constant texts come here only: they are always lost after they were done.
     transformResult: async ({ result, queryId }) => {
-      if (lost.has(queryId)) throw connectionLost()
+      if (count(queryId) !== undefined) throw connectionLost()
       return result
     },
   }
