@@ -1,18 +1,10 @@
 // Offline codes: the QR payload and the one-time password a user types in (v4 §11).
-import type { KeyObject } from 'node:crypto'
-import { ecdsaSignP384 } from '../../crypto/ecdsa.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import type { OfflineMatch, OfflineOtp, PersonalizedPayload } from '../protocol.ts'
 import { composeOfflineHead, findOfflineMatch, listOfflineFactors } from '../wire/offline.ts'
 import { computeComponents, selectFactorKeys, settle } from './authentication-code.ts'
 import { type ActivationKeys, advanceCounter } from './key-schedule.ts'
-
-/** The payload for any activation of an application, signed with KEY_MASTER_ECDSA_P384 (v4 §11.3). */
-export async function createOfflinePayload(payload: PersonalizedPayload, keyMasterEcdsaP384: KeyObject): Promise<string> {
-  const head = composeOfflineHead(payload, '0')
-  return `${head}${toBase64(await ecdsaSignP384(keyMasterEcdsaP384, utf8(head)))}`
-}
 
 /** The payload for one activation, with a MAC under KEY_MAC_PERSONALIZED_DATA (v4 §11.2). */
 export function createPersonalizedPayload(
