@@ -1,8 +1,11 @@
 // A first verified request: binds a virtual phone to a user of a running server and prints a signed request as a curl command.
-//   npm run demo -- --admin admin:PASSWORD [--url http://127.0.0.1:8080] [--application demo]
+//   npm run demo -- --admin admin:PASSWORD [--url http://127.0.0.1:8080] [--application demo] [--algorithm EC_P384]
+// The phone speaks 3.3, or 4.0 in the algorithm that is given.
 import { parseArgs } from 'node:util'
 import { createBank } from '../test/helpers/bank.ts'
 import type { HttpReply } from '../test/helpers/http.ts'
+import { PHONE_ALGORITHMS } from '../test/helpers/phone-v4-crypto.ts'
+import { openPhonesV4 } from '../test/helpers/world-v4.ts'
 import { openWorld } from '../test/helpers/world.ts'
 
 const { values } = parseArgs({
@@ -10,10 +13,15 @@ const { values } = parseArgs({
     admin: { type: 'string' },
     url: { type: 'string', default: 'http://127.0.0.1:8080' },
     application: { type: 'string' },
+    algorithm: { type: 'string' },
   },
 })
 const { admin, url } = values
 if (admin === undefined) throw new Error('--admin USER:PASSWORD is needed: the credential that the first start printed')
+
+const algorithm = PHONE_ALGORITHMS.find((name) => name === values.algorithm)
+if (values.algorithm !== undefined && algorithm === undefined)
+  throw new Error(`--algorithm must be one of ${PHONE_ALGORITHMS.join(', ')}`)
 
 const print = (line: string): void => {
   process.stdout.write(`${line}\n`)
@@ -23,7 +31,8 @@ const world = await openWorld(
   { urls: [url], admin, advance: () => undefined, close: async () => undefined },
   await chooseApplication(),
 )
-const { userId, phone } = await world.activePhone('3.3')
+const bound = algorithm === undefined ? await world.activePhone('3.3') : await (await openPhonesV4(world)).activePhone(algorithm)
+const { userId, phone } = bound
 print(`User ${userId} is bound to activation ${phone.state.activationId}.`)
 const request = phone.prepareValidation({ body: '{"amount":"100","currency":"EUR"}' })
 print('This request is signed with possession and knowledge. Paste it twice: the first is verified, the second is refused.\n')
