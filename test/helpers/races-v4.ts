@@ -173,10 +173,11 @@ function keyRaces(v4: () => PhonesV4): void {
       )
       const last = granted.findLast((key) => key !== undefined)
       expect(last).toBeDefined()
-      for (const key of granted) {
-        if (key !== undefined && key !== last) expect(await isAccepted(phone, { knowledge: key })).toBe(false)
-      }
+      const superseded = granted.filter((key) => key !== undefined).filter((key) => key !== last)
+      for (const key of superseded) expect(await isAccepted(phone, { knowledge: key })).toBe(false)
       phone.adopt({ knowledge: last ?? random(32) })
+      // Codes with a key that is no longer good have left the phone ahead, until one is accepted.
+      if (superseded.length > 0) await phone.exchange(phone.prepareValidation())
       await expectInStep(v4().world, bound)
     }
   })
