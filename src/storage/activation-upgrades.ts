@@ -71,7 +71,9 @@ export async function seeUpgraded(db: Db, activation: ActivationRow, at: Date): 
 export async function completeUpgrade(tx: Tx, activationId: string, at: Date): Promise<boolean> {
   const { rows } = await sql`
     with pending as (
-      delete from activation_upgrade where activation_id = ${activationId} returning *
+      delete from activation_upgrade where activation_id = ${activationId}
+      returning activation_id, algorithm, device_public_key, server_public_key, server_private_key, master_secret,
+        activation_fingerprint, is_biometry_enabled
     ), upgraded as (
       update activation a set protocol_version = 4, algorithm = pending.algorithm, device_public_key = pending.device_public_key,
         server_public_key = pending.server_public_key, server_private_key = pending.server_private_key,
