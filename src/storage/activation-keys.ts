@@ -14,18 +14,20 @@ export async function confirmActivation(tx: Tx, activationId: string, isBiometry
 /** New factor keys of an activation. */
 export interface FactorKeyChange {
   readonly activationId: string
-  readonly rowVersion: number
+  /** sealed; what the new secret was made of */
+  readonly from: Uint8Array
   /** sealed */
-  readonly masterSecret: Uint8Array
-  readonly isBiometryEnabled: boolean
+  readonly to: Uint8Array
+  /** Undefined: stays. */
+  readonly isBiometryEnabled: boolean | undefined
 }
 
-/** Stores other factor keys of a bound activation. False when it is no longer the one that was read. */
-export async function storeFactorKeys(db: Db, change: FactorKeyChange): Promise<boolean> {
+/** Stores other factor keys of a bound activation. False when its secret is no longer `from`: every write of it seals it anew. */
+export async function storeFactorKeys(db: Db, { activationId, from, to, isBiometryEnabled }: FactorKeyChange): Promise<boolean> {
   const { rows } = await sql`
-    update activation set master_secret = ${change.masterSecret}, is_biometry_enabled = ${change.isBiometryEnabled},
+    update activation set master_secret = ${to}, is_biometry_enabled = coalesce(${isBiometryEnabled ?? null}, is_biometry_enabled),
       row_version = row_version + 1
-    where activation_id = ${change.activationId} and row_version = ${change.rowVersion} and state in ('ACTIVE', 'BLOCKED')
+    where activation_id = ${activationId} and master_secret = ${from} and state in ('ACTIVE', 'BLOCKED')
     returning activation_id`.execute(db)
   return rows.length === 1
 }

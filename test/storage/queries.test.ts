@@ -181,7 +181,7 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
   activationKeys: {
     confirmActivation: (_db, tx) => activationKeys.confirmActivation(tx, 'x', true),
     storeFactorKeys: (db) =>
-      activationKeys.storeFactorKeys(db, { activationId: 'x', rowVersion: 1, masterSecret: bytes, isBiometryEnabled: true }),
+      activationKeys.storeFactorKeys(db, { activationId: 'x', from: bytes, to: bytes, isBiometryEnabled: true }),
   },
   activationUpgrades: {
     storeUpgrade: (db) => activationUpgrades.storeUpgrade(db, 'x', 1, upgrade),
