@@ -1,6 +1,5 @@
 // keystore/create: a temporary key for a few minutes of encryption. Spec: v3 §7.
-import { activationKeysOf, serverKeysOf } from '../../../channel/secrets.ts'
-import { findSigningMasterKeys } from '../../../domain/master-keys.ts'
+import { activationKeysOf } from '../../../channel/secrets.ts'
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
 import { findRequestParties, type RequestParties } from '../../../storage/activations.ts'
@@ -30,11 +29,7 @@ export const keystoreCreateV3 = deviceEndpoint({
     const { version, activation } = parties
     const reason = refusalOf(asked, parties)
     if (version === undefined || reason !== undefined || !isGenuine) throw refuseTemporaryKey(parts, reason ?? 'wrong MAC')
-    const signingKeys =
-      asked.activationId === undefined || activation === undefined
-        ? await findSigningMasterKeys(parts, version.applicationId, asked.algorithm)
-        : serverKeysOf(parts.recordKeys, v3, activation)
-    return ok(await issueTemporaryKey(parts, asked, signingKeys))
+    return ok(await issueTemporaryKey(parts, v3, asked, { version, activation }))
   },
 })
 

@@ -1,6 +1,6 @@
 // keystore/create: a temporary key for a few minutes of encryption. Spec: v4 §4.
-import { activationKeysOf, serverKeysOf } from '../../../channel/secrets.ts'
-import { findAllowedAlgorithms, findSigningMasterKeys } from '../../../domain/master-keys.ts'
+import { activationKeysOf } from '../../../channel/secrets.ts'
+import { findAllowedAlgorithms } from '../../../domain/master-keys.ts'
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
 import { seeUpgraded } from '../../../storage/activation-upgrades.ts'
@@ -31,11 +31,7 @@ export const keystoreCreateV4 = deviceEndpoint({
     if (version === undefined || reason !== undefined || !isGenuine) throw refuseTemporaryKey(parts, reason ?? 'wrong MAC')
     const allowed = await findAllowedAlgorithms(parts.db, version.applicationId)
     if (!allowed.includes(asked.algorithm)) throw refuseTemporaryKey(parts, 'the application does not admit the algorithm')
-    const signingKeys =
-      asked.activationId === undefined || activation === undefined
-        ? await findSigningMasterKeys(parts, version.applicationId, asked.algorithm)
-        : serverKeysOf(parts.recordKeys, v4, activation)
-    return ok(await issueTemporaryKey(parts, asked, signingKeys))
+    return ok(await issueTemporaryKey(parts, v4, asked, { version, activation }))
   },
 })
 

@@ -1,12 +1,13 @@
 // What the generations of keystore/create have in common: the key is made for a genuine request, stored sealed, and answered signed.
 import type { Static } from '@sinclair/typebox'
 import { Type } from '@sinclair/typebox'
-import { applicationSecretOf, type Decoy } from '../../../channel/secrets.ts'
+import { applicationSecretOf, type Decoy, serverKeysOf } from '../../../channel/secrets.ts'
+import { findSigningMasterKeys } from '../../../domain/master-keys.ts'
 import { places } from '../../../domain/secrets.ts'
 import { NotBlank, ObjectRequest, ObjectResponse } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import type { ActivationKeys, SigningKeys, TemporaryKeyRequest } from '../../../protocol/protocol.ts'
-import type { VersionRow } from '../../../storage/activations.ts'
+import type { ActivationKeys, Protocol, TemporaryKeyRequest } from '../../../protocol/protocol.ts'
+import type { ActivationRow, VersionRow } from '../../../storage/activations.ts'
 import { insertTemporaryKey } from '../../../storage/temporary-keys.ts'
 import type { DeviceParts } from '../parts.ts'
 
@@ -25,11 +26,15 @@ export function verifyKeystoreRequest<Keys extends ActivationKeys>(
   return asked.verify(applicationSecretOf(recordKeys, decoy, version), own)
 }
 
-/** Makes the key of a genuine request. Throws TEMPORARY_KEY_FAILED when the client's own keys are not valid. */
+/**
+ * Makes the key of a genuine request, signed by the application or by the activation the request names. Throws TEMPORARY_KEY_FAILED when
+ * the client's own keys are not valid.
+ */
 export async function issueTemporaryKey<Keys extends ActivationKeys>(
   parts: DeviceParts,
+  protocol: Protocol<Keys>,
   asked: TemporaryKeyRequest<Keys>,
-  signingKeys: SigningKeys,
+  { version, activation }: { readonly version: VersionRow; readonly activation: ActivationRow | undefined },
 ): Promise<Static<typeof KeystoreResponse>['responseObject']> {
   const { platform, recordKeys, settings } = parts
   const temporaryKeyId = platform.uuid()
@@ -37,6 +42,10 @@ export async function issueTemporaryKey<Keys extends ActivationKeys>(
   const expiresAt = issuedAt + settings.temporaryKeyValiditySeconds * 1000
   const { applicationKey, activationId } = asked
   const terms = { temporaryKeyId, issuedAt, expiresAt, salt: platform.randomBytes(32) }
+  const signingKeys =
+    activationId === undefined || activation === undefined
+      ? await findSigningMasterKeys(parts, version.applicationId, asked.algorithm)
+      : serverKeysOf(recordKeys, protocol, activation)
   const issued = await asked.issue(terms, signingKeys)
   if (issued === undefined) throw refuseTemporaryKey(parts, 'the keys of the request are not valid')
   await insertTemporaryKey(parts.db, {
