@@ -59,25 +59,31 @@ export async function markDefaultApplication(tx: Tx, applicationId: string): Pro
   await tx.updateTable('application').set({ is_default: true }).where('application_id', '=', applicationId).execute()
 }
 
-/** Sets which factor combinations open the vault. */
-export async function setVaultFactors(db: Db, applicationId: string, vaultFactors: string): Promise<void> {
-  await db.updateTable('application').set({ vault_factors: vaultFactors }).where('application_id', '=', applicationId).execute()
+/** What administrators set; what is undefined stays. */
+export interface ApplicationSettings {
+  /** Comma list. */
+  readonly vaultFactors?: string | undefined
+  /** JSON object; null removes it. */
+  readonly customObject?: string | null | undefined
+  /** Comma list of algorithms of protocol 4.0; empty: all. */
+  readonly algorithms?: string | undefined
+  readonly isProtocol3Admitted?: boolean | undefined
+  /** Comma list. */
+  readonly roles?: string | undefined
 }
 
-/** Sets the algorithms of protocol 4.0 that are allowed, as a comma list; empty: all. */
-export async function setAlgorithms(db: Db, applicationId: string, algorithms: string): Promise<void> {
-  await db.updateTable('application').set({ algorithms }).where('application_id', '=', applicationId).execute()
-}
-
-/** Sets whether phones of protocol 3 are admitted. */
-export async function setProtocol3Admitted(db: Db, applicationId: string, isAdmitted: boolean): Promise<void> {
-  const set = { is_protocol_3_admitted: isAdmitted }
+/** Changes the settings of an application. */
+export async function setApplicationSettings(db: Db, applicationId: string, settings: ApplicationSettings): Promise<void> {
+  const { vaultFactors, customObject, algorithms, isProtocol3Admitted, roles } = settings
+  const set = {
+    ...(vaultFactors !== undefined && { vault_factors: vaultFactors }),
+    ...(customObject !== undefined && { custom_object: customObject }),
+    ...(algorithms !== undefined && { algorithms }),
+    ...(isProtocol3Admitted !== undefined && { is_protocol_3_admitted: isProtocol3Admitted }),
+    ...(roles !== undefined && { roles }),
+  }
+  if (Object.keys(set).length === 0) return
   await db.updateTable('application').set(set).where('application_id', '=', applicationId).execute()
-}
-
-/** Sets the roles of an application, as a comma list. */
-export async function setRoles(db: Db, applicationId: string, roles: string): Promise<void> {
-  await db.updateTable('application').set({ roles }).where('application_id', '=', applicationId).execute()
 }
 
 /** The custom objects of all applications, in a fixed order. */
@@ -87,11 +93,6 @@ export async function listCustomObjects(db: Db): Promise<Pick<ApplicationRow, 'a
     .select(['application_id as applicationId', 'custom_object as customObject'])
     .orderBy('application_id')
     .execute()
-}
-
-/** Sets the JSON object that goes into the answers of activation/status; null removes it. */
-export async function setCustomObject(db: Db, applicationId: string, customObject: string | null): Promise<void> {
-  await db.updateTable('application').set({ custom_object: customObject }).where('application_id', '=', applicationId).execute()
 }
 
 /** The factor combinations that open the vault for the application of this key; none for an unknown key. */

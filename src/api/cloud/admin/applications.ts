@@ -11,11 +11,7 @@ import {
   listApplications,
   listApplicationVersions,
   markDefaultApplication,
-  setAlgorithms,
-  setCustomObject,
-  setProtocol3Admitted,
-  setRoles,
-  setVaultFactors,
+  setApplicationSettings,
   setVersionSupported,
 } from '../../../storage/applications.ts'
 import { type Db, inTransaction } from '../../../storage/database.ts'
@@ -116,7 +112,7 @@ export const applicationChange = cloudEndpoint({
     algorithms: Type.Optional(
       Type.Array(Type.String({ enum: [...V4_ALGORITHMS] }), { uniqueItems: true, description: 'none: all of protocol 4.0' }),
     ),
-    /** False: QR codes of registrations are signed for phones of protocol 4.0. */
+    /** False: no phone of protocol 3 is bound any more, and QR codes of registrations are signed for phones of 4.0. */
     isProtocol3Admitted: Type.Optional(Type.Boolean()),
     roles: Type.Optional(Type.Array(ApplicationRole, { uniqueItems: true, maxItems: 32 })),
   }),
@@ -127,12 +123,14 @@ export const applicationChange = cloudEndpoint({
     await readDetail(parts.db, id)
     await inTransaction(parts.db, async (tx) => {
       if (isDefault) await markDefaultApplication(tx, id)
-      // Possession and knowledge always opens the vault.
-      if (vaultFactors) await setVaultFactors(tx, id, [...new Set(['POSSESSION_KNOWLEDGE', ...vaultFactors])].join(','))
-      if (serialized !== undefined) await setCustomObject(tx, id, serialized)
-      if (algorithms) await setAlgorithms(tx, id, algorithms.join(','))
-      if (isProtocol3Admitted !== undefined) await setProtocol3Admitted(tx, id, isProtocol3Admitted)
-      if (roles) await setRoles(tx, id, roles.join(','))
+      await setApplicationSettings(tx, id, {
+        // Possession and knowledge always opens the vault.
+        vaultFactors: vaultFactors && [...new Set(['POSSESSION_KNOWLEDGE', ...vaultFactors])].join(','),
+        customObject: serialized,
+        algorithms: algorithms?.join(','),
+        isProtocol3Admitted,
+        roles: roles?.join(','),
+      })
     })
     return ok(await readDetail(parts.db, id))
   },
