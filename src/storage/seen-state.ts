@@ -11,34 +11,53 @@ export interface BlockColumns {
   readonly isBlockOver: boolean
 }
 
-/** The columns of an activation that a block changes, as they are at `at`: a placeholder or column. */
-export const composeSeenColumns = (at: string): string => {
-  const isOver = `${BLOCK_ENDS} ${at}::timestamptz`
-  return `case when ${isOver} then 'ACTIVE' else state end as state,
-  case when ${isOver} then least(failed_attempts, max_failed_attempts - 1) else failed_attempts end as "failedAttempts",
-  case when state = 'BLOCKED' and block_expires_at > ${at}::timestamptz then block_expires_at end as "blockExpiresAt",
-  coalesce(${isOver}, false) as "isBlockOver"`
-}
-
-/** Whether a temporary block is over. */
-export const isBlockOver = (at: Date) => sql<boolean>`coalesce(${sql.raw(BLOCK_ENDS)} ${at}::timestamptz, false)`
-
-/** The state. */
-export const stateAt = (at: Date) => sql<ActivationState>`case when ${isBlockOver(at)} then 'ACTIVE' else state end`
-
-/** Whether it is ACTIVE; so written that an index of live activations serves. */
-export const isActiveAt = (at: Date) => sql`(state = 'ACTIVE' or ${sql.raw(BLOCK_ENDS)} ${at}::timestamptz)`
-
-/** Why it is blocked. */
-export const blockedReasonAt = (at: Date) => sql<string | null>`case when ${isBlockOver(at)} then null else blocked_reason end`
-
-/** The end of a temporary block that lasts. */
-export const blockExpiresAt = (at: Date) =>
-  sql<Date | null>`case when state = 'BLOCKED' and block_expires_at > ${at}::timestamptz then block_expires_at end`
-
-/** Failed attempts: when a block ends, one is left. */
-export const failedAttemptsAt = (at: Date) =>
-  sql<number>`case when ${isBlockOver(at)} then least(failed_attempts, max_failed_attempts - 1) else failed_attempts end`
-
 /** The one place that says when a block is over; a time follows. A lasting block has no end, so it is null then. */
 export const BLOCK_ENDS = `state = 'BLOCKED' and block_expires_at <=`
+
+// Each rule once, as text around the time it asks for. Null is no reason for `case`.
+type Rule = (at: string) => string
+const isOver: Rule = (at) => `coalesce(${BLOCK_ENDS} ${at}, false)`
+const state: Rule = (at) => `case when ${BLOCK_ENDS} ${at} then 'ACTIVE' else state end`
+const failedAttempts: Rule = (at) =>
+  `case when ${BLOCK_ENDS} ${at} then least(failed_attempts, max_failed_attempts - 1) else failed_attempts end`
+const blockExpires: Rule = (at) => `case when state = 'BLOCKED' and block_expires_at > ${at} then block_expires_at end`
+
+/** The columns of an activation that a block changes, for statements of constant text; `at`: a placeholder or column. */
+export function composeSeenColumns(at: string): string {
+  const time = `${at}::timestamptz`
+  return `${state(time)} as state,
+  ${failedAttempts(time)} as "failedAttempts",
+  ${blockExpires(time)} as "blockExpiresAt",
+  ${isOver(time)} as "isBlockOver"`
+}
+
+const MARK = '@at'
+
+/** A rule as a part of a statement that is built. */
+const bind =
+  <T>(rule: Rule) =>
+  (at: Date) =>
+    sql<T>`${sql.join(
+      rule(MARK)
+        .split(MARK)
+        .map((text) => sql.raw(text)),
+      sql`${at}::timestamptz`,
+    )}`
+
+/** Whether a temporary block is over. */
+export const isBlockOver = bind<boolean>(isOver)
+
+/** The state. */
+export const stateAt = bind<ActivationState>(state)
+
+/** Whether it is ACTIVE; so written that an index of live activations serves. */
+export const isActiveAt = bind<boolean>((at) => `(state = 'ACTIVE' or ${BLOCK_ENDS} ${at})`)
+
+/** Why it is blocked. */
+export const blockedReasonAt = bind<string | null>((at) => `case when ${BLOCK_ENDS} ${at} then null else blocked_reason end`)
+
+/** The end of a temporary block that lasts. */
+export const blockExpiresAt = bind<Date | null>(blockExpires)
+
+/** Failed attempts: when a block ends, one is left. */
+export const failedAttemptsAt = bind<number>(failedAttempts)
