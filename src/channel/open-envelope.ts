@@ -111,7 +111,7 @@ async function findTemporaryKeyOf(
   if (row.applicationKey !== context.applicationKey || row.activationId !== (context.activationId ?? null)) return undefined
   const place = places.temporaryPrivateKey(row.temporaryKeyId)
   // Keys of both generations stand in one table, and whoever has one may name it in an envelope of the other.
-  const build = (stored: Uint8Array) => ({ key: protocol.isEnvelopeKey(stored) ? protocol.importEnvelopeKey(stored) : undefined })
+  const build = (stored: Uint8Array) => ({ key: protocol.importEnvelopeKey(stored) })
   return parts.recordKeys.openCached(place, row.privateKey, build, protocol.path).key
 }
 

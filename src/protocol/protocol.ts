@@ -241,10 +241,8 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
   parseEnvelope(context: EnvelopeContext, json: unknown): Envelope<Keys> | undefined
   /** Longer bodies are refused before anything is computed over them. */
   readonly bodyBytesMax: number
-  /** Whether a stored key is one of this generation's: a request may name one of another. */
-  readonly isEnvelopeKey: (stored: Uint8Array) => boolean
-  /** The key that opens envelopes, as it was stored; throws when it is none, because such bytes come from our own storage only. */
-  readonly importEnvelopeKey: (stored: Uint8Array) => KeyObject
+  /** The key that opens envelopes, as it was stored; undefined for one of another generation, which a request may name. */
+  readonly importEnvelopeKey: (stored: Uint8Array) => KeyObject | undefined
   /** Private keys of an activation as they were stored; throws when they are none, for the same reason. */
   importSigningKeys(algorithm: Algorithm, stored: Uint8Array): SigningKeys
   /** What a code may cover, in the order to try: the body, or the query, decoded, sorted and encoded again (v3 §10.4, v4 §7.1). */

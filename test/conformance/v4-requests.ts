@@ -1,5 +1,6 @@
 // Vectors of envelopes, codes, fingerprints, status, tokens and offline data (v4 §5 to §11).
 import { expect } from 'vitest'
+import { importHmacKey } from '../../src/crypto/hmac.ts'
 import { ecdsaVerifyP384 } from '../../src/crypto/ecdsa.ts'
 import { publicKeyFromPoint } from '../../src/crypto/key.ts'
 import { totp as computeTotp, totpStep } from '../../src/crypto/totp.ts'
@@ -19,7 +20,6 @@ import {
   createInitialActivationSecret,
   deriveActivationKeys,
   importCodeKey,
-  importEnvelopeKey,
   importSharedInfo2Key,
 } from '../../src/protocol/v4/key-schedule.ts'
 import { createPersonalizedPayload } from '../../src/protocol/v4/offline.ts'
@@ -50,7 +50,7 @@ const envelope =
       nonce: text(vector, 'nonce'),
       timestamp: integer(vector, 'requestTimestamp'),
     }
-    const envelopeKey = importEnvelopeKey(bytes(vector, 'temporarySharedSecret'))
+    const envelopeKey = importHmacKey(bytes(vector, 'temporarySharedSecret'))
     const open = (changed: Members) =>
       parseEnvelope(context, { ...json, ...changed })?.open({ applicationSecret, envelopeKey, activationKeys })
     const opened = open({})

@@ -11,7 +11,6 @@ import {
   createDecoyKeys,
   deriveActivationKeys,
   encryptVaultKey,
-  isEnvelopeKey,
   importEnvelopeKey,
   importSigningKeys,
 } from './key-schedule.ts'
@@ -42,7 +41,6 @@ export const v3: ProtocolV3 = {
   parseTokenHeader,
   parseEncryptionHeader,
   parseEnvelope,
-  isEnvelopeKey,
   importEnvelopeKey,
   importSigningKeys,
   coveredBodies,

@@ -47,11 +47,9 @@ export const createDecoyKeys = (randomBytes: (length: number) => Uint8Array): De
   envelopeKey: generateKeyPair('P-256').privateKey,
 })
 
-/** PKCS#8 begins with the tag of a SEQUENCE and is longer than a bare secret. */
-export const isEnvelopeKey = (stored: Uint8Array): boolean => stored[0] === 0x30 && stored.length > 32
-
-/** A temporary private key as it was stored, PKCS#8. */
-export const importEnvelopeKey = (stored: Uint8Array): KeyObject => importPrivateKey(stored)
+/** A temporary private key as it was stored, PKCS#8: a SEQUENCE, longer than a bare secret. Undefined for anything else. */
+export const importEnvelopeKey = (stored: Uint8Array): KeyObject | undefined =>
+  stored[0] === 0x30 && stored.length > 32 ? importPrivateKey(stored) : undefined
 
 /** KEY_SERVER_PRIVATE as it was stored, PKCS#8. */
 export const importSigningKeys = (_algorithm: Algorithm, stored: Uint8Array): SigningKeys => ({ ecdsa: importPrivateKey(stored) })

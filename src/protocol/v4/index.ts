@@ -7,14 +7,7 @@ import { addBiometryKey, removeBiometryKeys, replaceKnowledgeKey } from './facto
 import { parseAuthorizationHeader, parseEncryptionHeader, parseTokenHeader } from './header.ts'
 import { exchangeKeys } from './key-exchange.ts'
 import { importSigningKeys, parsePublicKeys } from './key-pairs.ts'
-import {
-  type ActivationKeys,
-  createDecoyKeys,
-  deriveActivationKeys,
-  deriveVaultKey,
-  importEnvelopeKey,
-  isEnvelopeKey,
-} from './key-schedule.ts'
+import { type ActivationKeys, createDecoyKeys, deriveActivationKeys, deriveVaultKey, importEnvelopeKey } from './key-schedule.ts'
 import { createPersonalizedPayload, verifyOfflineOtp } from './offline.ts'
 import { encapsulateSharedSecret, parseSharedSecretRequest } from './shared-secret.ts'
 import { composeStatusBlob } from './status-blob.ts'
@@ -52,7 +45,6 @@ export const v4: ProtocolV4 = {
   parseTokenHeader,
   parseEncryptionHeader,
   parseEnvelope,
-  isEnvelopeKey,
   importEnvelopeKey,
   importSigningKeys,
   coveredBodies,

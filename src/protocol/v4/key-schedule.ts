@@ -49,14 +49,12 @@ export function deriveActivationKeys(activationSecret: Uint8Array): ActivationKe
 /** Keys that open nothing and verify nothing. */
 export const createDecoyKeys = (randomBytes: (length: number) => Uint8Array): DecoyKeys<ActivationKeys> => ({
   activationKeys: deriveActivationKeys(createInitialActivationSecret(randomBytes(32))),
-  envelopeKey: importEnvelopeKey(randomBytes(32)),
+  envelopeKey: importHmacKey(randomBytes(32)),
 })
 
-/** KEY_TEMPORARY_SHARED_SECRET has 32 bytes. */
-export const isEnvelopeKey = (stored: Uint8Array): boolean => stored.length === 32
-
-/** KEY_TEMPORARY_SHARED_SECRET, 32 bytes, as it was stored. */
-export const importEnvelopeKey = (stored: Uint8Array): KeyObject => importHmacKey(stored)
+/** KEY_TEMPORARY_SHARED_SECRET, 32 bytes, as it was stored. Undefined for anything else. */
+export const importEnvelopeKey = (stored: Uint8Array): KeyObject | undefined =>
+  stored.length === 32 ? importHmacKey(stored) : undefined
 
 /** KDK_AUTHENTICATION_CODE. */
 export const deriveKdkAuthenticationCode = (keyActivationSecret: KdfKey): KdfKey => importKdfKey(kdf(keyActivationSecret, 'auth'))
