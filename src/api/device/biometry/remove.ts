@@ -1,7 +1,6 @@
 // biometry/remove: switches biometry off and forgets its keys. Spec: v4 §9.13.
-import { changeFactorKeys } from '../../../domain/factor-keys.ts'
 import { Ok } from '../../../http/types.ts'
-import { PawlError } from '../../../lib/errors.ts'
+import { changeFactorKeys } from '../factors/replace-key.ts'
 import { deviceEndpoint } from '../parts.ts'
 
 export const biometryRemove = deviceEndpoint({
@@ -12,8 +11,8 @@ export const biometryRemove = deviceEndpoint({
   authenticate: { resourceId: '/pa/biometry/remove', factors: ['POSSESSION'], covers: 'body' },
   response: Ok,
   async handle({ activation, parts }) {
-    const isChanged = await changeFactorKeys(parts, activation, parts.protocols.v4.removeBiometryKeys, false)
-    if (!isChanged) throw new PawlError('BIOMETRY_FAILED', { detail: 'removed, or its keys were changed by a later request' })
+    const terms = { refusal: 'BIOMETRY_FAILED', isBiometryEnabled: false } as const
+    await changeFactorKeys(parts, activation, parts.protocols.v4.removeBiometryKeys, terms)
     return { status: 'OK' as const }
   },
 })

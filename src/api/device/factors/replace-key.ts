@@ -1,8 +1,10 @@
-// What password/change and biometry/add have in common: a new key is agreed on for an authenticated activation. Spec: v4 §9.12, §9.13.
+// What password/change, biometry/add and biometry/remove have in common: factor keys of an authenticated activation become others.
+// Spec: v4 §9.12, §9.13.
 import type { Static } from '@sinclair/typebox'
 import { Type } from '@sinclair/typebox'
-import { type ChangeFactorKeys, changeFactorKeys } from '../../../domain/factor-keys.ts'
+import { places } from '../../../domain/secrets.ts'
 import { type ErrorCode, PawlError } from '../../../lib/errors.ts'
+import { storeFactorKeys } from '../../../storage/activation-keys.ts'
 import type { ActivationRow } from '../../../storage/activations.ts'
 import type { DeviceParts } from '../parts.ts'
 
@@ -16,18 +18,40 @@ export async function replaceFactorKey(
   activation: ActivationRow,
   json: unknown,
   replace: (stored: Uint8Array, key: Uint8Array) => Uint8Array,
-  { refusal, isBiometryEnabled }: { readonly refusal: ErrorCode; readonly isBiometryEnabled?: true },
+  terms: KeyChangeTerms,
 ): Promise<Static<typeof SharedSecretResponse>> {
   const { v4 } = parts.protocols
+  const { refusal } = terms
   const request = v4.parseSharedSecretRequest(json)
   if (request?.algorithm !== activation.algorithm) throw new PawlError(refusal, { detail: 'not the algorithm of the activation' })
   const shared = request && (await v4.encapsulateSharedSecret(request, parts.platform.randomBytes(32)))
   if (shared === undefined) throw new PawlError(refusal, { detail: 'the keys of the request are not valid' })
-  const change: ChangeFactorKeys = (stored) => replace(stored, shared.secret)
-  if (!(await changeFactorKeys(parts, activation, change, isBiometryEnabled)))
-    throw new PawlError(refusal, { detail: 'removed, or its keys were changed by a later request' })
+  await changeFactorKeys(parts, activation, (stored) => replace(stored, shared.secret), terms)
   const { salt, encapsulatedKeys } = shared.response
   return { salt, encapsulatedKeys: [...encapsulatedKeys] }
+}
+
+/**
+ * Changes the factor keys of `activation`, which is as the code of this request left it. Other writes since then are no obstacle, a block
+ * included: the code came before. Throws `refusal` when it was removed, or when its keys have changed, by a later code whose answer must
+ * stay true.
+ */
+export async function changeFactorKeys(
+  { db, recordKeys }: DeviceParts,
+  { activationId, masterSecret: from }: ActivationRow,
+  change: (stored: Uint8Array) => Uint8Array,
+  { refusal, isBiometryEnabled }: KeyChangeTerms,
+): Promise<void> {
+  const place = places.masterSecret(activationId)
+  const to = from && recordKeys.seal(place, change(recordKeys.open(place, from)))
+  if (!from || !to || !(await storeFactorKeys(db, { activationId, from, to, isBiometryEnabled })))
+    throw new PawlError(refusal, { detail: 'removed, or its keys were changed by a later request' })
+}
+
+export interface KeyChangeTerms {
+  readonly refusal: ErrorCode
+  /** Absent: stays. */
+  readonly isBiometryEnabled?: boolean
 }
 
 /** How these endpoints refuse what comes after a right code. */
