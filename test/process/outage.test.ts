@@ -180,20 +180,21 @@ function sendWithLogin(url: string, username: string): RawRequest {
 async function lockActivations({
   env,
 }: Installation): Promise<{ countWaiting: () => Promise<number>; release: () => Promise<void> }> {
-  const client = new Client({ connectionString: env['DATABASE_URL'] })
-  await client.connect()
-  await client.query('begin')
-  await client.query('select activation_id from activation for update')
+  const [holder, observer] = [new Client(env['DATABASE_URL']), new Client(env['DATABASE_URL'])]
+  await Promise.all([holder.connect(), observer.connect()])
+  await holder.query('begin')
+  await holder.query('select activation_id from activation for update')
   return {
+    // Not by the holder: within a transaction the list of connections stays what it was, and a new one would never be counted.
     countWaiting: async () => {
-      const { rows } = await client.query<{ waiting: number }>(
+      const { rows } = await observer.query<{ waiting: number }>(
         `select count(*)::int as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
       )
       return rows[0]?.waiting ?? 0
     },
     release: async () => {
-      await client.query('commit')
-      await client.end()
+      await holder.query('commit')
+      await Promise.all([holder.end(), observer.end()])
     },
   }
 }
