@@ -4,6 +4,7 @@ import { expectError, MINUTE, readCounters, SECOND, STATE } from '../helpers/exp
 import type { HttpReply } from '../helpers/http.ts'
 import { member } from '../helpers/http.ts'
 import {
+  beginStep,
   expectNothingCounted,
   type Holder,
   type OperationWorld,
@@ -96,6 +97,7 @@ describe('GET /operations/offline/qr', () => {
 
   test('shows the one-time password of a proximity check, the one that the bank sees', async () => {
     const template = await world.template({ isProximityCheckEnabled: true })
+    await beginStep(world)
     const { qr, operation } = await scanned({ template })
     const shown = member(expectOk(await world.bank.readOperation(operation.id)).json, 'proximityOtp')
     expect(qr.totp).toMatch(/^\d{8}$/)
@@ -446,6 +448,7 @@ describe('a password with a proximity check', () => {
   })
 
   test('may be one step of 30 s old, not two', async () => {
+    await beginStep(world)
     const first = await scanned({ template })
     await world.advance(30 * SECOND)
     expectOk(await typeOtp(first.qr, first.phone.computeOtp(first.qr)))

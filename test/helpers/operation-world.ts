@@ -207,6 +207,12 @@ async function createTools(world: World, contexts: readonly Context[], { db }: C
   }
 }
 
+/** Moves the clock to the beginning of a step of one-time passwords, so that a step does not end between two looks at it. */
+export async function beginStep({ contexts, advance }: Pick<OperationWorld, 'contexts' | 'advance'>): Promise<void> {
+  const now = contexts[0]?.platform.now() ?? 0
+  await advance(STEP_MS - (now % STEP_MS))
+}
+
 /** Expects that what may be counted is the same after `act`. */
 export async function expectNothingCounted(
   world: OperationWorld,
@@ -218,3 +224,5 @@ export async function expectNothingCounted(
   await act()
   expect(await world.counts(holder, operationId)).toEqual(before)
 }
+
+const STEP_MS = 30_000

@@ -5,6 +5,7 @@ import { expectError, readCounters, SECOND, STATE } from '../helpers/expectation
 import type { HttpReply } from '../helpers/http.ts'
 import { member } from '../helpers/http.ts'
 import {
+  beginStep,
   expectNothingCounted,
   type Holder,
   type OperationWorld,
@@ -646,6 +647,7 @@ describe('a proximity check', () => {
 
   test('takes the password of the step before, not an older one', async () => {
     const first = await begin({ template })
+    await beginStep(world)
     const otp = await shownOtp(first.operation)
     await world.advance(30 * SECOND)
     expect(await shownOtp(first.operation)).not.toBe(otp)
