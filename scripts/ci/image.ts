@@ -5,7 +5,6 @@ import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { chmodSync, copyFileSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -200,13 +199,14 @@ async function waitUntilHealthy(image: Image, env: Record<string, string>, serve
   }
 }
 
+/** Below the ports that the system hands out: tests run beside this, and nobody is given it before the server listens. */
 function findFreePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
-    })
+  return new Promise((resolve) => {
+    const look = (port: number): void => {
+      const server = createServer().once('error', () => look(port + 1))
+      server.listen(port, '127.0.0.1', () => server.close(() => resolve(port)))
+    }
+    look(8_192 + Math.floor(Math.random() * 8_000))
   })
 }
 

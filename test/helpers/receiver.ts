@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto'
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { findQuietPort } from './ports.ts'
 
 export interface Received {
   readonly id: string
@@ -47,9 +47,16 @@ export async function startReceiver(): Promise<Receiver> {
       else answer(one, response)
     })
   })
-  const listen = (port: number) => new Promise<void>((resolve) => void server.listen(port, '127.0.0.1', resolve))
-  await listen(0)
-  const { port } = server.address() as AddressInfo
+  const port = await findQuietPort()
+  const listen = () =>
+    new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(port, '127.0.0.1', () => {
+        server.off('error', reject)
+        resolve()
+      })
+    })
+  await listen()
   return {
     url: `http://127.0.0.1:${port}/hook`,
     received,
@@ -62,7 +69,7 @@ export async function startReceiver(): Promise<Receiver> {
         server.close(() => resolve())
         server.closeAllConnections()
       }),
-    comeUp: () => listen(port),
+    comeUp: listen,
   }
 }
 

@@ -8,6 +8,7 @@ import { STATE } from '../helpers/expectations.ts'
 import { member } from '../helpers/http.ts'
 import { ctrDataHash } from '../helpers/phone-crypto.ts'
 import { keysOf } from '../helpers/phone-state.ts'
+import { findQuietPort } from '../helpers/ports.ts'
 import type { Installation, PawlProcess } from '../helpers/process.ts'
 import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, runNode, startPawl } from '../helpers/process.ts'
 import type { LoadOptions, LoadPhone, LoadResult } from '../helpers/recorded-load.ts'
@@ -76,13 +77,14 @@ describe('scripts/load.ts', () => {
     'records a load through a kill and a new start, and finds every request refused',
     async () => {
       const installation = await createInstallation(DATABASE_KIND)
-      const server = await start(installation)
+      const atPort = { PAWL_PORT: String(await findQuietPort()) }
+      const server = await start(installation, atPort)
       const file = join(installation.directory, 'record')
       const script = ['scripts/load.ts', '--url', server.url]
       const recording = runNode([...script, '--admin', ADMIN, '--phones', '3', '--seconds', '5', '--record', file])
       await vi.waitFor(() => expect(existsSync(file) && readFileSync(file).length > 20_000).toBe(true), { timeout: 30_000 })
       await server.end('SIGKILL')
-      const again = await start(installation, { PAWL_PORT: new URL(server.url).port })
+      const again = await start(installation, atPort)
       const recorded = await recording
       expect(recorded).toMatchObject({ code: 0, stderr: '' })
       expect(recorded.stdout).toMatch(/^[1-9]\d* recorded, 0 refused, [1-9]\d* lost\n$/)

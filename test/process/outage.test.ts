@@ -1,5 +1,5 @@
 // Requests that are running when the server is told to stop are answered; while the database is away, the server says so and recovers.
-import type { AddressInfo, Server, Socket } from 'node:net'
+import type { Server, Socket } from 'node:net'
 import { connect, createServer } from 'node:net'
 import { Client } from 'pg'
 import { afterEach, describe, expect, test, vi } from 'vitest'
@@ -8,6 +8,7 @@ import { basicAuthorization } from '../helpers/bank.ts'
 import { errorCode } from '../helpers/expectations.ts'
 import type { HttpReply } from '../helpers/http.ts'
 import { NO_BODY, send, sendJson } from '../helpers/http.ts'
+import { findQuietPort } from '../helpers/ports.ts'
 import type { Environment, Installation, PawlProcess } from '../helpers/process.ts'
 import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, startPawl } from '../helpers/process.ts'
 import type { World } from '../helpers/world.ts'
@@ -221,7 +222,8 @@ async function openProxy(target: URL): Promise<Proxy> {
   const freeze = (): void => {
     for (const socket of sockets) socket.unpipe().pause()
   }
-  const listen = (port: number): Promise<Server> =>
+  const port = await findQuietPort()
+  const listen = (): Promise<Server> =>
     new Promise((resolve, reject) => {
       const created = createServer((near) => {
         const far = connect(Number(target.port || 5432), target.hostname)
@@ -232,8 +234,7 @@ async function openProxy(target: URL): Promise<Proxy> {
       created.once('error', reject)
       created.listen(port, '127.0.0.1', () => resolve(created))
     })
-  let server = await listen(0)
-  const { port } = server.address() as AddressInfo
+  let server = await listen()
   const url = new URL(target)
   url.host = `127.0.0.1:${port}`
   const close = (): Promise<void> =>
@@ -242,7 +243,7 @@ async function openProxy(target: URL): Promise<Proxy> {
       for (const socket of sockets) socket.destroy()
     })
   const reopen = async (): Promise<void> => {
-    server = await listen(port)
+    server = await listen()
   }
   return { url: url.toString(), close, reopen, freeze }
 }
