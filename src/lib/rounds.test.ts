@@ -24,7 +24,7 @@ test('rounds run one at a time, also after a failure, and a stop waits for the o
     1,
     (err) => failures.push(err),
   )
-  await vi.waitFor(() => expect(rounds).toBe(3))
+  await vi.waitFor(() => expect(rounds).toBe(3), { timeout: 30_000 })
   const stopped = stop()
   held.resolve()
   await stopped
