@@ -24,8 +24,9 @@ beforeAll(async () => {
   v4 = await startWorldV4({
     env: {
       PAWL_ACTIVATION_PROVIDER_URL: provider.url,
-      PAWL_ACTIVATION_PROVIDER_TIMEOUT_MS: '2000',
+      PAWL_ACTIVATION_PROVIDER_TIMEOUT_MS: '60000',
       PAWL_USER_INFO_URL: `${provider.url}/claims`,
+      PAWL_USER_INFO_TIMEOUT_MS: '60000',
     },
   })
 })
