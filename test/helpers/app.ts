@@ -17,12 +17,19 @@ export interface TestServer {
   /** http://127.0.0.1:PORT */
   readonly url: string
   readonly admin: { readonly user: string; readonly password: string }
-  readonly clock: { readonly advance: (ms: number) => void }
+  readonly clock: TestClock
   readonly context: Context
   /** What the server has logged so far, at level debug. */
   readonly log: () => string
   /** Rejects when an answer was given that the description of the APIs does not know. */
   readonly close: () => Promise<void>
+}
+
+export interface TestClock {
+  readonly advance: (ms: number) => void
+  /** From now on time stands still but for `advance`, and from `go` on it passes again. */
+  readonly stop: () => void
+  readonly go: () => void
 }
 
 export interface TestServerOptions {
@@ -117,12 +124,24 @@ async function runOn(url: string, statement: string): Promise<void> {
   }
 }
 
-function createClock(): { readonly platform: Platform; readonly advance: (ms: number) => void } {
+function createClock(): TestClock & { readonly platform: Platform } {
   let offset = 0
+  let stoppedAt: number | undefined
   return {
-    platform: { now: () => Date.now() + offset, randomBytes: (length) => randomBytes(length), uuid: () => randomUUID() },
+    platform: {
+      now: () => (stoppedAt ?? Date.now()) + offset,
+      randomBytes: (length) => randomBytes(length),
+      uuid: () => randomUUID(),
+    },
     advance: (ms) => {
       offset += ms
+    },
+    stop: () => {
+      stoppedAt ??= Date.now()
+    },
+    go: () => {
+      if (stoppedAt !== undefined) offset += stoppedAt - Date.now()
+      stoppedAt = undefined
     },
   }
 }

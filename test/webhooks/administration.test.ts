@@ -50,7 +50,9 @@ describe('a webhook', () => {
     }
     expect(created).toEqual({ ...shown, secret: expect.any(String) as unknown })
     expect(expectOk(await bank.call('GET', `/admin/webhooks/${id}`)).json).toEqual(shown)
+    server.clock.stop()
     await insertOperation(server.context.db, { applicationId: 'one' })
+    await sql`update webhook_delivery set created_at = ${new Date(server.context.platform.now())}`.execute(server.context.db)
     server.clock.advance(90 * SECOND)
     const listed = member(await readAll(), 'webhooks') as Record<string, unknown>[]
     expect(listed).toEqual([{ ...shown, waiting: 1, lagSeconds: 90 }])
@@ -61,6 +63,7 @@ describe('a webhook', () => {
       waiting: 1,
       lagSeconds: 90,
     })
+    server.clock.go()
     const without = expectOk(await bank.call('PUT', `/admin/webhooks/${id}`, { ...changed, basic: null })).json
     expect(without).not.toHaveProperty('basicUsername')
     expect(expectOk(await bank.call('DELETE', `/admin/webhooks/${id}`)).json).toEqual({ status: 'OK' })
