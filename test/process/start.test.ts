@@ -43,13 +43,21 @@ beforeEach(() => {
   dataDir = mkdtempSync(join(tmpdir(), 'pawl-start-'))
 })
 
-afterEach(() => {
-  for (const child of running) child.kill('SIGKILL')
+afterEach(async () => {
+  // What is killed may write for a moment more.
+  await Promise.all(running.map(end))
   running = []
   rmSync(dataDir, { recursive: true, force: true })
 })
 
 afterAll(() => rmSync(template, { recursive: true, force: true }))
+
+const end = async (child: ChildProcess): Promise<void> => {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  child.kill('SIGKILL')
+  await ended
+}
 
 /** Most of a first start is the making of the database: this puts one there that is as new. */
 const seed = (): void => cpSync(join(testTemplate(), 'data'), dataDir, { recursive: true })
