@@ -2,7 +2,7 @@
 //   node scripts/load.ts --url http://127.0.0.1:8080 --admin USER:PASSWORD --record FILE [--phones 8] [--seconds 20] [--application load]
 //   node scripts/load.ts --url http://127.0.0.1:8080 --replay FILE
 // The first appends every request that was answered 200 to FILE before its phone goes on; the server may be killed and started again
-// meanwhile. The second sends each of them again and ends with 1 when one is accepted.
+// meanwhile; SIGTERM ends the recording before its time. The second sends each of them again and ends with 1 when one is accepted.
 import { parseArgs } from 'node:util'
 import { createBank } from '../test/helpers/bank.ts'
 import { activatePhones, openApplication, openRecorder, readRecords, replay, runLoad } from '../test/helpers/recorded-load.ts'
@@ -36,7 +36,12 @@ async function recordFile(path: string, credential: string): Promise<void> {
   await close()
   const recorder = openRecorder(path)
   const end = Date.now() + seconds * 1000
-  const { recorded, refused, lost } = await runLoad(active, { url, isOver: () => Date.now() >= end, record: recorder.record })
+  let isEnded = false
+  process.once('SIGTERM', () => {
+    isEnded = true
+  })
+  const isOver = (): boolean => isEnded || Date.now() >= end
+  const { recorded, refused, lost } = await runLoad(active, { url, isOver, record: recorder.record })
   recorder.close()
   for (const answer of refused) process.stderr.write(`refused: ${answer}\n`)
   process.stdout.write(`${recorded} recorded, ${refused.length} refused, ${lost} lost\n`)

@@ -74,7 +74,7 @@ export interface PawlProcess extends Running {
 
 /** Starts a server on a free port and waits until it listens; rejects with what it printed when it does not. */
 export async function startPawl(...env: readonly Environment[]): Promise<PawlProcess> {
-  const running = launch(['bin/pawl.mjs'], { PAWL_PORT: '0', ...Object.assign({}, ...env) })
+  const running = startNode(['bin/pawl.mjs'], { PAWL_PORT: '0', ...Object.assign({}, ...env) })
   await running.printed('Create an application:')
   const [, url = ''] = /^pawl listens on (\S+)$/m.exec(running.output()) ?? []
   return { ...running, url }
@@ -86,7 +86,7 @@ export const refusePawl = (...env: readonly Environment[]): Promise<Ended> =>
 
 /** Runs a script of the project to its end, at most a minute. */
 export async function runNode(args: readonly string[], env: Environment = {}): Promise<Ended> {
-  const running = launch(args, env)
+  const running = startNode(args, env)
   const timer = setTimeout(() => running.send('SIGKILL'), MINUTE_MS)
   return running.ended.finally(() => clearTimeout(timer))
 }
@@ -99,8 +99,8 @@ export async function endEverything(): Promise<void> {
   for (const clean of cleanups.splice(0).reverse()) await clean()
 }
 
-/** Nothing of the test's own environment reaches the process but what Node needs. */
-function launch(args: readonly string[], env: Environment): Running {
+/** Starts a script of the project. Nothing of the test's own environment reaches the process but what Node needs. */
+export function startNode(args: readonly string[], env: Environment = {}): Running {
   const { PATH = '', HOME = '' } = process.env
   const child = spawn(process.execPath, args, { cwd: root, env: { PATH, HOME, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
   children.add(child)

@@ -20,7 +20,14 @@ afterEach(endEverything)
 
 describe.each([DATABASE_KIND])('a stop on %s', (kind) => {
   test('requests that are running are answered as a whole, and the exit status is 0', async () => {
-    const installation = await createInstallation(kind)
+    // When this process is slow, all may be answered before it sends the signal; then nothing was running.
+    let late = 0
+    for (let i = 0; i < 3 && late === 0; i++) late = await stopWhileRunning(await createInstallation(kind))
+    expect(late, 'answers after the signal').toBeGreaterThan(0)
+  })
+
+  /** How many answers came after the signal. */
+  const stopWhileRunning = async (installation: Installation): Promise<number> => {
     const server = await start(installation)
     // Each costs a slow hash, two run at a time, the rest wait for their turn.
     const requests = Array.from({ length: 12 }, (_, i) => sendWithLogin(server.url, `nobody-${i}`))
@@ -31,9 +38,9 @@ describe.each([DATABASE_KIND])('a stop on %s', (kind) => {
     const replies = await Promise.all(requests.map(({ reply }) => reply))
     expect(replies.map(({ text }) => text.split('\r\n')[0])).toEqual(Array.from(replies, () => 'HTTP/1.1 401 Unauthorized'))
     expect(replies.every(({ text }) => text.endsWith('"message":"Unauthorized"}}'))).toBe(true)
-    expect(replies.filter(({ at }) => at > since).length, 'answers after the signal').toBeGreaterThan(0)
     expect(await ended).toMatchObject({ code: 0, signal: null, stderr: '' })
-  })
+    return replies.filter(({ at }) => at > since).length
+  }
 })
 
 describe.skipIf(serverUrl() === undefined)(
