@@ -66,6 +66,9 @@ const OF_CODES: readonly (readonly [string, string | undefined])[] = [
   ...[undefined, '', 'knowledge', 'biometry', 'possession_knowledge_biometry', 'posession', 'possession knowledge'].map(
     (value) => ['pa_auth_code_type', value] as const,
   ),
+  // In upper case this letter is SS.
+  ['pa_auth_code_type', 'po\u00dfession'],
+  ['pa_auth_code_type', 'po\u00dfe\u00dfion_knowledge'],
   ...[undefined, '', key(31), key(33), key(63), key(65), key(97), '1'.repeat(44), '12345678-12345678'].map(
     (value) => ['pa_auth_code', value] as const,
   ),
