@@ -118,9 +118,9 @@ function judge(
     attempt.isPendingAccepted && activation.isConfirmationPending && !isExpired(activation, parts.platform.now())
   const isBiometryMissing = activation.isBiometryEnabled === false && header.factors.includes('BIOMETRY')
   const refusal = refusalOf({ activation, keys, isVersionRight, isPendingAccepted, isBiometryMissing, move })
-  // Nobody guesses a code of another generation, or one whose factor is switched off (v4 §7.4, steps 2 and 5).
+  // Nobody guesses a code of another generation, whatever application it names, or one whose factor is off (v4 §7.4, steps 2 and 5).
   const changesNothing = attempt.isUpgradeSeen && refusal !== undefined
-  if (changesNothing || refusal === 'activation_invalid_state_ctr_mismatch' || refusal === 'biometry_disabled') {
+  if (changesNothing || keys === undefined || refusal === 'biometry_disabled') {
     return { refusal, move: undefined, decision: { valid: false, state, failedAttempts, blocksInRow } }
   }
   const isCounted = header.factors !== 'POSSESSION'

@@ -1,6 +1,7 @@
 // What protocol 4.0 refuses, and what a refusal costs (v4 §5 to §9, §12).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { member, type HttpReply } from '../helpers/http.ts'
+import { withPair } from '../helpers/phone-header.ts'
 import { expectOk, registrationOf } from '../helpers/world.ts'
 import { startWorldV4, type PhoneV4, type WorldV4 } from '../helpers/world-v4.ts'
 
@@ -113,6 +114,11 @@ describe('an authentication code', () => {
     // A header of 4.0 that names an activation of 3.x.
     phone.state.activationId = old.state.activationId
     for (let i = 0; i < 6; i += 1) expect(refusalOf(await phone.send(phone.prepareValidation()))).toEqual(UNAUTHENTICATED)
+    // Nor does it count when the application version is unknown too.
+    for (let i = 0; i < 6; i += 1) {
+      const unknown = withPair(phone.prepareValidation(), 'pa_application_key', Buffer.alloc(16, i).toString('base64'))
+      expect(refusalOf(await phone.send(unknown))).toEqual(UNAUTHENTICATED)
+    }
     expectOk(await old.send(old.prepareValidation()))
   })
 
