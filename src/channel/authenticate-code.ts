@@ -118,16 +118,17 @@ function judge(
     attempt.isPendingAccepted && activation.isConfirmationPending && !isExpired(activation, parts.platform.now())
   const isBiometryMissing = activation.isBiometryEnabled === false && header.factors.includes('BIOMETRY')
   const refusal = refusalOf({ activation, keys, isVersionRight, isPendingAccepted, isBiometryMissing, move })
-  // Nobody guesses a code of another generation, whatever application it names, or one whose factor is off (v4 §7.4, steps 2 and 5).
-  const changesNothing = attempt.isUpgradeSeen && refusal !== undefined
-  if (changesNothing || keys === undefined || refusal === 'biometry_disabled') {
-    return { refusal, move: undefined, decision: { valid: false, state, failedAttempts, blocksInRow } }
-  }
   const isCounted = header.factors !== 'POSSESSION'
   const decision = decideAuthentication(activation, { valid: refusal === undefined, isCounted, isPendingAccepted })
-  return decision.valid
-    ? { refusal, move, decision }
-    : { refusal: refusal ?? 'activation_invalid_state', move: undefined, decision }
+  if (decision.valid) return { refusal, move, decision }
+  // Nobody guesses a code of another generation, whatever application it names, or one whose factor is off (v4 §7.4, steps 2 and 5).
+  // And what an upgrade will be is not written into what the activation is.
+  const changesNothing = attempt.isUpgradeSeen || keys === undefined || refusal === 'biometry_disabled'
+  return {
+    refusal: refusal ?? 'activation_invalid_state',
+    move: undefined,
+    decision: changesNothing ? { valid: false, state, failedAttempts, blocksInRow } : decision,
+  }
 }
 
 function refusalOf(found: {

@@ -130,6 +130,24 @@ describe('an upgrade', () => {
     expectOk(await old.send(old.prepareValidation()))
   })
 
+  test('whose confirmation meets attempts at the maximum is refused, and 3.3 keeps its counter', async () => {
+    const { old, phone, start } = await upgradingPhone('EC_P384')
+    await phone.exchange(await start({ counter: 2 }))
+    const { db } = v4.server.context
+    const setFailedAttempts = (count: number) =>
+      db
+        .updateTable('activation')
+        .set({ failed_attempts: count })
+        .where('activation_id', '=', phone.state.activationId)
+        .execute()
+    await setFailedAttempts(5)
+    expect(codeOf(await phone.send(phone.prepareUpgradeConfirm()))).toEqual([401, 'ERR_AUTHENTICATION'])
+    await setFailedAttempts(0)
+    expectOk(await old.send(old.prepareValidation()))
+    await phone.exchange(phone.prepareUpgradeConfirm())
+    await phone.exchange(phone.prepareValidation())
+  })
+
   test.each(['bank', 'phone'])('that waits when the %s removes the activation is forgotten with its keys', async (who) => {
     const { userId, old, phone, start } = await upgradingPhone('EC_P384_ML_L3')
     await phone.exchange(await start())
