@@ -83,6 +83,14 @@ describe('an upgrade', () => {
     expect(await refused({ sharedSecretRequest: undefined })).toEqual([400, 'ERR_VALIDATION'])
     expect(await refused({ devicePublicKeys: undefined })).toEqual([400, 'ERR_VALIDATION'])
     expect(await refused({ devicePublicKeys: { ecdsa: 'AAAA' } })).toEqual([400, 'ERR_VALIDATION'])
+    for (const sharedSecretRequest of [
+      {},
+      { algorithm: null, encapsulationKeys: ['AAAA'] },
+      { algorithm: 'EC_P384_ML_L3', encapsulationKeys: null },
+      { algorithm: 'EC_P384_ML_L3', encapsulationKeys: [] },
+    ])
+      expect(await refused({ sharedSecretRequest })).toEqual([400, 'ERR_VALIDATION'])
+    expect(await refused({ devicePublicKeys: { ecdsa: null, mldsa: 'AAAA' } })).toEqual([400, 'ERR_VALIDATION'])
     expect(await refused({ devicePublicKeys: { ecdsa: 'AAAA', mldsa: 'AAAA' } })).toEqual([400, 'ERR_UPGRADE'])
     expect(await refused({ sharedSecretRequest: { algorithm: 'ML_L3', encapsulationKeys: ['AAAA'] } })).toEqual([
       400,
@@ -135,11 +143,7 @@ describe('an upgrade', () => {
     await phone.exchange(await start({ counter: 2 }))
     const { db } = v4.server.context
     const setFailedAttempts = (count: number) =>
-      db
-        .updateTable('activation')
-        .set({ failed_attempts: count })
-        .where('activation_id', '=', phone.state.activationId)
-        .execute()
+      db.updateTable('activation').set({ failed_attempts: count }).where('activation_id', '=', phone.state.activationId).execute()
     await setFailedAttempts(5)
     expect(codeOf(await phone.send(phone.prepareUpgradeConfirm()))).toEqual([401, 'ERR_AUTHENTICATION'])
     await setFailedAttempts(0)
