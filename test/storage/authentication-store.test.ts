@@ -134,6 +134,36 @@ test('an acceptance is lost when its application version was switched off, alone
 })
 
 // The embedded database has one connection, on which nobody waits for another.
+const hasManyConnections = serverUrl() !== undefined
+
+test.runIf(hasManyConnections)(
+  'outcomes stored at once lock their activations in one order, whatever order they come in',
+  async () => {
+    const { db } = server.context
+    const store = createAuthenticationStore(db)
+    const ids = (await createActivations(2)).toSorted()
+    const rows = await Promise.all(ids.map(async (id) => (await store.find(world.app.applicationKey, id, AT)).activation))
+    const storeReversed = () =>
+      Promise.all(
+        ids.toReversed().map((id) => {
+          const rowVersion = rows.find((row) => row?.activationId === id)?.rowVersion ?? 0
+          return store.store(outcomeFor(id, rowVersion, 1), auditFor(id, 'reversed'))
+        }),
+      )
+    let stored: Promise<boolean[]> | undefined
+    await inTransaction(db, async (tx) => {
+      const lock = (id: string) =>
+        tx.selectFrom('activation').select('activation_id').where('activation_id', '=', id).forUpdate().noWait().execute()
+      await lock(ids[0] ?? '')
+      stored = storeReversed()
+      await expect.poll(countWaiting).toBe(1)
+      // What waits has locked none of the others.
+      for (const id of ids) await lock(id)
+    })
+    expect(await stored).toEqual([true, true])
+  },
+)
+
 test.runIf(serverUrl() !== undefined)(
   'values are used up in one order, so that no two requests wait for each other',
   async () => {
