@@ -138,6 +138,25 @@ describe('an upgrade', () => {
     expectOk(await old.send(old.prepareValidation()))
   })
 
+  test('is confirmed under a version that is switched on, whatever algorithms its application admits by then', async () => {
+    const { old, phone, start } = await upgradingPhone('EC_P384_ML_L3')
+    await phone.exchange(await start({ counter: 2 }))
+    const temporaryKey = await phone.fetchTemporaryKey('activation')
+    const application = `/admin/applications/${v4.world.applicationId}`
+    const administer = async (path: string, change: unknown) =>
+      expectOk(await v4.world.bank.call('PATCH', application + path, change))
+    await administer('/versions/default', { isSupported: false })
+    expect(codeOf(await phone.send(phone.prepareUpgradeConfirm()))).toEqual([401, 'ERR_AUTHENTICATION'])
+    await administer('/versions/default', { isSupported: true })
+    await administer('', { algorithms: ['EC_P384'] })
+    await phone.exchange(phone.prepareUpgradeConfirm())
+    // Bit 2: it must be activated anew, sooner or later.
+    expect(await phone.readStatus({ temporaryKey })).toMatchObject({ currentVersion: 4, flags: 4, failedAttempts: 0 })
+    await expect(phone.fetchTemporaryKey('activation')).rejects.toThrow('ERR_TEMPORARY_KEY')
+    await administer('', { algorithms: [] })
+    expect((await old.send(old.prepareValidation())).status).toBe(401)
+  })
+
   test('whose confirmation meets attempts at the maximum is refused, and 3.3 keeps its counter', async () => {
     const { old, phone, start } = await upgradingPhone('EC_P384')
     await phone.exchange(await start({ counter: 2 }))
