@@ -5,7 +5,7 @@ import { isExpired } from '../domain/registration.ts'
 import { fromUtf8 } from '../lib/bytes.ts'
 import { lostTooManyRaces } from '../lib/errors.ts'
 import type { AuthorizationHeader, CounterMove, Protocol } from '../protocol/protocol.ts'
-import { seeUpgraded } from '../storage/activation-upgrades.ts'
+import { findUpgradedParties } from '../storage/activation-upgrades.ts'
 import type { ActivationRow, RequestParties } from '../storage/activations.ts'
 import type { ChannelParts } from './parts.ts'
 import { type Effect, type Judged, type Refusal, type Settled, settleAttempt } from './settle-attempt.ts'
@@ -62,14 +62,14 @@ export async function authenticateByCode<T = never>(
   throw lostTooManyRaces('activation')
 }
 
-async function findParties(
+function findParties(
   { authenticationStore, db, platform }: ChannelParts,
-  { header, isUpgradeSeen }: CodeAttempt,
+  { header: { applicationKey, activationId }, isUpgradeSeen }: CodeAttempt,
 ): Promise<RequestParties> {
   const at = new Date(platform.now())
-  const parties = await authenticationStore.find(header.applicationKey, header.activationId, at)
-  if (!isUpgradeSeen || parties.activation === undefined) return parties
-  return { ...parties, activation: await seeUpgraded(db, parties.activation, at) }
+  return isUpgradeSeen
+    ? findUpgradedParties(db, applicationKey, activationId, at)
+    : authenticationStore.find(applicationKey, activationId, at)
 }
 
 /**
