@@ -33,7 +33,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
       rendererOf(request.url, context)(toPawlError(error), request as never, reply as never)
     },
   })
-  // A signed GET may carry a body; it is read and, as the protocol says, not covered by the code.
+  // A signed GET may carry a body; a code of 4.0 covers it, one of protocol 3 does not (v3 §10.1, v4 §7.1).
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
   // Nothing of an unknown path is parsed: it is unknown whatever its body.
   keepRawBodies(app)

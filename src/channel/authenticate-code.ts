@@ -5,7 +5,7 @@ import { isExpired } from '../domain/registration.ts'
 import { fromUtf8 } from '../lib/bytes.ts'
 import { lostTooManyRaces } from '../lib/errors.ts'
 import type { AuthorizationHeader, CounterMove, Protocol } from '../protocol/protocol.ts'
-import { seeUpgraded } from '../storage/activation-upgrades.ts'
+import { findUpgradedParties } from '../storage/activation-upgrades.ts'
 import type { ActivationRow, RequestParties } from '../storage/activations.ts'
 import type { ChannelParts } from './parts.ts'
 import { type Effect, type Judged, type Refusal, type Settled, settleAttempt } from './settle-attempt.ts'
@@ -62,14 +62,14 @@ export async function authenticateByCode<T = never>(
   throw lostTooManyRaces('activation')
 }
 
-async function findParties(
+function findParties(
   { authenticationStore, db, platform }: ChannelParts,
-  { header, isUpgradeSeen }: CodeAttempt,
+  { header: { applicationKey, activationId }, isUpgradeSeen }: CodeAttempt,
 ): Promise<RequestParties> {
   const at = new Date(platform.now())
-  const parties = await authenticationStore.find(header.applicationKey, header.activationId, at)
-  if (!isUpgradeSeen || parties.activation === undefined) return parties
-  return { ...parties, activation: await seeUpgraded(db, parties.activation, at) }
+  return isUpgradeSeen
+    ? findUpgradedParties(db, applicationKey, activationId, at)
+    : authenticationStore.find(applicationKey, activationId, at)
 }
 
 /**
@@ -118,16 +118,17 @@ function judge(
     attempt.isPendingAccepted && activation.isConfirmationPending && !isExpired(activation, parts.platform.now())
   const isBiometryMissing = activation.isBiometryEnabled === false && header.factors.includes('BIOMETRY')
   const refusal = refusalOf({ activation, keys, isVersionRight, isPendingAccepted, isBiometryMissing, move })
-  // Nobody guesses a code of another generation, or one whose factor is switched off (v4 §7.4, steps 2 and 5).
-  const changesNothing = attempt.isUpgradeSeen && refusal !== undefined
-  if (changesNothing || refusal === 'activation_invalid_state_ctr_mismatch' || refusal === 'biometry_disabled') {
-    return { refusal, move: undefined, decision: { valid: false, state, failedAttempts, blocksInRow } }
-  }
   const isCounted = header.factors !== 'POSSESSION'
   const decision = decideAuthentication(activation, { valid: refusal === undefined, isCounted, isPendingAccepted })
-  return decision.valid
-    ? { refusal, move, decision }
-    : { refusal: refusal ?? 'activation_invalid_state', move: undefined, decision }
+  if (decision.valid) return { refusal, move, decision }
+  // Nobody guesses a code of another generation, whatever application it names, or one whose factor is off (v4 §7.4, steps 2 and 5).
+  // And what an upgrade will be is not written into what the activation is.
+  const changesNothing = attempt.isUpgradeSeen || keys === undefined || refusal === 'biometry_disabled'
+  return {
+    refusal: refusal ?? 'activation_invalid_state',
+    move: undefined,
+    decision: changesNothing ? { valid: false, state, failedAttempts, blocksInRow } : decision,
+  }
 }
 
 function refusalOf(found: {

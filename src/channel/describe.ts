@@ -52,7 +52,7 @@ function describeEndpoint<P extends ChannelParts>(
     summary,
     description: describeChecks(endpoint),
     security: listSecurity(endpoint),
-    // A body of a GET request is read and not covered by the code; nobody should send one.
+    // A body of a GET request is covered by codes of 4.0 only; nobody should send one.
     body: method === 'GET' ? undefined : describeBody(endpoint, requests),
     answers: [
       { status: 200, description: 'done', schema: encrypt ? describeEnvelopes(responses, response) : response },

@@ -3,7 +3,7 @@ import type { KeyObject } from 'node:crypto'
 import { findSigningMasterKeys } from '../domain/master-keys.ts'
 import { places } from '../domain/secrets.ts'
 import type { ActivationKeys, Envelope, EnvelopeContext, OpenedEnvelope, Protocol } from '../protocol/protocol.ts'
-import { seeUpgraded } from '../storage/activation-upgrades.ts'
+import { findUpgradedParties } from '../storage/activation-upgrades.ts'
 import { type ActivationRow, findRequestParties, type RequestParties } from '../storage/activations.ts'
 import { findTemporaryKey } from '../storage/temporary-keys.ts'
 import { anyUniqueValueUsed, type UniqueValue } from '../storage/unique-values.ts'
@@ -35,9 +35,8 @@ export interface Opened {
 export async function openRequest(parts: ChannelParts, protocol: Protocol, request: OpenRequest): Promise<Opened | undefined> {
   const { context, envelope, isStateChecked, isVersionChecked, isUpgradeSeen } = request
   const at = new Date(parts.platform.now())
-  const found = await findRequestParties(parts.db, context.applicationKey, context.activationId ?? '', at)
-  const parties =
-    isUpgradeSeen && found.activation ? { ...found, activation: await seeUpgraded(parts.db, found.activation, at) } : found
+  const find = isUpgradeSeen ? findUpgradedParties : findRequestParties
+  const parties = await find(parts.db, context.applicationKey, context.activationId ?? '', at)
   const refuse = (reason: string): undefined => {
     // The key as stored: what a stranger sends in its place may be a secret.
     const applicationKey = parties.version?.applicationKey

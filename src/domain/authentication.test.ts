@@ -52,6 +52,22 @@ describe('an active activation', () => {
   })
 })
 
+describe('an activation that waits for its commit, where that is accepted', () => {
+  const pending = (failedAttempts: number) => ({ ...active(failedAttempts), state: 'PENDING_COMMIT', blocksInRow: 0 }) as const
+  const decide = (failedAttempts: number, attempt: AuthenticationAttempt) =>
+    decideAuthentication(pending(failedAttempts), { ...attempt, isPendingAccepted: true })
+
+  test('accepts a right code and forgets no failure: wrong OTPs are among them', () => {
+    expect(decide(4, right)).toEqual({ valid: true, state: 'PENDING_COMMIT', failedAttempts: 4, blocksInRow: 0 })
+  })
+
+  test('counts wrong codes up to the maximum, at which no code is right, and is not blocked', () => {
+    expect(decide(4, wrong)).toEqual({ valid: false, state: 'PENDING_COMMIT', failedAttempts: 5, blocksInRow: 0 })
+    for (const attempt of [right, wrong, rightPossession, wrongPossession])
+      expect(decide(5, attempt)).toEqual({ valid: false, state: 'PENDING_COMMIT', failedAttempts: 5, blocksInRow: 0 })
+  })
+})
+
 test.each(['CREATED', 'PENDING_COMMIT', 'BLOCKED', 'REMOVED'] as const)('nothing is accepted or counted in %s', (state) => {
   for (const attempt of [right, wrong, rightPossession, wrongPossession]) {
     const current = { state, failedAttempts: 2, maxFailedAttempts: 5, blocksInRow: 1 }

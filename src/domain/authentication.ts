@@ -34,7 +34,9 @@ export function decideAuthentication(current: AuthenticationState, attempt: Auth
   const stay = { valid: false, state, failedAttempts, blocksInRow }
   if (state !== 'ACTIVE' && !isPending) return stay
   if (failedAttempts >= maxFailedAttempts) return isPending ? stay : block(current, failedAttempts)
-  if (attempt.valid) return { ...stay, valid: true, ...(attempt.isCounted && { failedAttempts: 0, blocksInRow: 0 }) }
+  // Before the commit wrong OTPs are counted in the same place, and a confirmation must not give more of them.
+  const isForgotten = attempt.isCounted && !isPending
+  if (attempt.valid) return { ...stay, valid: true, ...(isForgotten && { failedAttempts: 0, blocksInRow: 0 }) }
   if (!attempt.isCounted) return stay
   const counted = failedAttempts + 1
   return counted >= maxFailedAttempts && !isPending ? block(current, counted) : { ...stay, failedAttempts: counted }

@@ -1,6 +1,13 @@
 // The table activation_upgrade: the side of protocol 4.0 of an activation of protocol 3, until its phone confirms (v4 §10).
-import { sql } from 'kysely'
-import { type ActivationRow, findActivation } from './activations.ts'
+import { CompiledQuery, sql } from 'kysely'
+import {
+  type ActivationRow,
+  composeActivationColumns,
+  type RequestParties,
+  type RequestPartiesRow,
+  toRequestParties,
+  VERSION_COLUMNS,
+} from './activations.ts'
 import type { Db, Tx } from './database.ts'
 import type { ActivationAlgorithm } from './schema.ts'
 
@@ -46,25 +53,23 @@ export async function storeUpgrade(db: Db, activationId: string, startedAt: numb
   return rows.length === 1
 }
 
-/** An activation as it will be after its upgrade; as it is when none is pending. */
-export async function seeUpgraded(db: Db, activation: ActivationRow, at: Date): Promise<ActivationRow> {
-  if (activation.protocolVersion !== 3) return activation
-  const pending = await db
-    .selectFrom('activation_upgrade')
-    .select([
-      'algorithm',
-      'server_public_key as serverPublicKey',
-      'server_private_key as serverPrivateKey',
-      'master_secret as masterSecret',
-      'ctr_data as ctrData',
-      'counter',
-      'is_biometry_enabled as isBiometryEnabled',
-    ])
-    .where('activation_id', '=', activation.activationId)
-    .executeTakeFirst()
-  if (pending !== undefined) return { ...activation, ...pending, protocolVersion: 4, isUpgradePending: true }
-  // It may have been confirmed between the two reads.
-  return (await findActivation(db, activation.activationId, at)) ?? activation
+/**
+ * As findRequestParties, with the activation as it will be after its upgrade where one is pending. One statement whatever there is: its
+ * time does not tell which ids exist, and a confirmation came before it or comes after.
+ */
+export async function findUpgradedParties(
+  db: Db,
+  applicationKey: string,
+  activationId: string,
+  at: Date,
+): Promise<RequestParties> {
+  const { rows } = await db.executeQuery<RequestPartiesRow & PendingColumns>(
+    CompiledQuery.raw(FIND_UPGRADED_PARTIES, [applicationKey, activationId, at]),
+  )
+  const [row] = rows
+  if (row === undefined) return { version: undefined, activation: undefined }
+  const { version, activation } = toRequestParties(row)
+  return { version, activation: activation && row.pendingAlgorithm !== null ? toUpgraded(activation, row) : activation }
 }
 
 /** Makes a pending upgrade the activation; counter and its data are what the code of this transaction stored. False when none is pending. */
@@ -87,3 +92,37 @@ export async function completeUpgrade(tx: Tx, activationId: string, at: Date): P
     returning activation_id`.execute(tx)
   return rows.length === 1
 }
+
+/** Of the pending upgrade; null where there is none. */
+interface PendingColumns {
+  readonly pendingAlgorithm: ActivationAlgorithm | null
+  readonly pendingServerPublicKey: Buffer
+  readonly pendingServerPrivateKey: Buffer
+  readonly pendingMasterSecret: Buffer
+  readonly pendingCtrData: Buffer
+  readonly pendingCounter: number
+  readonly isPendingBiometryEnabled: boolean
+}
+
+const toUpgraded = (activation: ActivationRow, pending: PendingColumns): ActivationRow => ({
+  ...activation,
+  protocolVersion: 4,
+  isUpgradePending: true,
+  algorithm: pending.pendingAlgorithm,
+  serverPublicKey: pending.pendingServerPublicKey,
+  serverPrivateKey: pending.pendingServerPrivateKey,
+  masterSecret: pending.pendingMasterSecret,
+  ctrData: pending.pendingCtrData,
+  counter: pending.pendingCounter,
+  isBiometryEnabled: pending.isPendingBiometryEnabled,
+})
+
+const FIND_UPGRADED_PARTIES = `
+  select ${VERSION_COLUMNS}, ${composeActivationColumns('$3')},
+    u.algorithm as "pendingAlgorithm", u.server_public_key as "pendingServerPublicKey",
+    u.server_private_key as "pendingServerPrivateKey", u.master_secret as "pendingMasterSecret", u.ctr_data as "pendingCtrData",
+    u.counter as "pendingCounter", u.is_biometry_enabled as "isPendingBiometryEnabled"
+  from (select 1) as one
+  left join application_version v on v.application_key = $1
+  left join activation a on a.activation_id = $2
+  left join activation_upgrade u on u.activation_id = a.activation_id`

@@ -68,8 +68,10 @@ async function findAll(db: Db, names: readonly Names[]): Promise<readonly Reques
 async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly boolean[]> {
   const [first] = changes
   if (first !== undefined && changes.length === 1) return [await storeAuthentication(db, first.outcome, first.audit)]
-  const outcomes = changes.map(({ outcome }) => outcome)
-  const audits = changes.map(({ audit }) => audit)
+  // In one order: two processes that move the same activations would else wait for each other, and all others with them.
+  const ordered = changes.toSorted((one, other) => (one.outcome.activationId < other.outcome.activationId ? -1 : 1))
+  const outcomes = ordered.map(({ outcome }) => outcome)
+  const audits = ordered.map(({ audit }) => audit)
   const parameters = [
     outcomes.map(({ activationId }) => activationId),
     outcomes.map(({ rowVersion }) => rowVersion),
@@ -87,7 +89,7 @@ async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly bo
   ]
   const { rows } = await db.executeQuery<{ activation_id: string }>(CompiledQuery.raw(STORE_ALL, parameters))
   const stored = new Set(rows.map((row) => row.activation_id))
-  return outcomes.map(({ activationId }) => stored.has(activationId))
+  return changes.map(({ outcome }) => stored.has(outcome.activationId))
 }
 
 /**

@@ -6,6 +6,7 @@ import { b64, PHONE_VERSIONS, random } from '../helpers/phone-crypto.ts'
 import { flipBit, withHeader, withPair } from '../helpers/phone-header.ts'
 import type { Prepared } from '../helpers/phone-state.ts'
 import { expectRefusedV4, readStored, type RefusalV4 } from '../helpers/refusals-v4.ts'
+import { openUpgradingPhone } from '../helpers/upgrading-phone.ts'
 import { expectOk } from '../helpers/world.ts'
 import { type PhoneV4, startWorldV4, type WorldV4 } from '../helpers/world-v4.ts'
 
@@ -39,6 +40,11 @@ const CASES: Readonly<Record<string, Case>> = {
   'biometry/remove': signed((phone) => phone.prepareBiometryRemove()),
   'upgrade/confirm': signed((phone) => phone.prepareUpgradeConfirm(), 'upgrade'),
   'activation/rename': signed((phone) => phone.prepareRename('renamed')),
+  'upgrade/start': {
+    kind: 'Encryption',
+    refusal: 'upgrade',
+    prepare: async () => (await openUpgradingPhone(v4, 'EC_P384')).prepareStart(),
+  },
   'activation/create': sealed(async (phone) => phone.prepareActivation((await v4.world.register()).code)),
   'config/application': sealed((phone) => phone.prepareConfiguration('application')),
   'config/activation': sealed((phone) => phone.prepareConfiguration('activation')),
@@ -66,6 +72,9 @@ const OF_CODES: readonly (readonly [string, string | undefined])[] = [
   ...[undefined, '', 'knowledge', 'biometry', 'possession_knowledge_biometry', 'posession', 'possession knowledge'].map(
     (value) => ['pa_auth_code_type', value] as const,
   ),
+  // In upper case this letter is SS.
+  ['pa_auth_code_type', 'po\u00dfession'],
+  ['pa_auth_code_type', 'po\u00dfe\u00dfion_knowledge'],
   ...[undefined, '', key(31), key(33), key(63), key(65), key(97), '1'.repeat(44), '12345678-12345678'].map(
     (value) => ['pa_auth_code', value] as const,
   ),
@@ -90,6 +99,10 @@ describe.each(Object.entries(CASES))('%s', (path, { kind, refusal, prepare }) =>
       const isAdded = pair === 'activation_id' && !value.includes('activation_id')
       const spoiled = isAdded ? withHeader(request, name, `${value}, activation_id="${text}"`) : withPair(request, pair, text)
       await refused(`${pair}="${text}"`, spoiled)
+    }
+    if (kind === 'Encryption' && !value.includes('activation_id')) {
+      const text = `${value}, activation_id="${phone.state.activationId}"`
+      await refused('the scope of an activation', withHeader(request, name, text))
     }
     const version = kind === 'Encryption' ? 'version="4.0"' : 'pa_version="4.0"'
     for (const text of [

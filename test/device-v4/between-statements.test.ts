@@ -4,7 +4,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type HoldLine, startHeldServer } from '../helpers/fault-line.ts'
 import { isAccepted } from '../helpers/flood.ts'
 import { type HttpReply, member } from '../helpers/http.ts'
+import { b64, random } from '../helpers/phone-crypto.ts'
+import { withPair } from '../helpers/phone-header.ts'
 import type { Prepared } from '../helpers/phone-state.ts'
+import { hs384Jwt } from '../helpers/phone-v4-crypto.ts'
 import { openUpgradingPhone } from '../helpers/upgrading-phone.ts'
 import { expectOk, openWorld } from '../helpers/world.ts'
 import { openPhonesV4, type PhonesV4, type PhoneV4 } from '../helpers/world-v4.ts'
@@ -133,6 +136,43 @@ test('a temporary key of 4.0 is given while the upgrade is confirmed', async () 
     return line.meet(n, send, () => phone.exchange(phone.prepareUpgradeConfirm()))
   })
   expect(answers.length).toBeGreaterThan(2)
+})
+
+test('a refusal takes as many statements whatever the activation is that a stranger names', async () => {
+  const { phone } = await v4.activePhone(ALGORITHM)
+  const [old, upgrading] = [await openUpgradingPhone(v4, ALGORITHM), await openUpgradingPhone(v4, ALGORITHM)]
+  await upgrading.phone.exchange(await upgrading.prepareStart())
+  const { claims } = phone.newTemporaryKeyRequest('activation')
+  const confirm = phone.prepareUpgradeConfirm()
+  const status = await phone.prepareEncrypted('/pa/v4/activation/status', 'activation')
+  const key = (activationId: string) => {
+    const body = Buffer.from(JSON.stringify({ requestObject: { jwt: hs384Jwt({ ...claims, activationId }, random(32)) } }))
+    return { ...status, path: '/pa/v4/keystore/create', headers: { 'Content-Type': 'application/json' }, body }
+  }
+  const requests: readonly ((activationId: string) => Prepared<unknown>)[] = [
+    key,
+    (activationId) => withPair(status, 'activation_id', activationId),
+    (activationId) => withPair(withPair(confirm, 'pa_activation_id', activationId), 'pa_nonce', b64(random(16))),
+  ]
+  for (const request of requests) {
+    const count = async (activationId: string) => {
+      const prepared = request(activationId)
+      const sent = await atEachStatement((n) =>
+        line.meet(
+          n,
+          () => phone.send(prepared),
+          async () => undefined,
+        ),
+      )
+      expect([400, 401], prepared.path).toContain(sent[0]?.result.status)
+      return sent.length
+    }
+    const { activationId } = phone.state
+    const unknown = await count(activationId.replace(/^.{8}/, '00000000'))
+    for (const known of [old.old.state.activationId, upgrading.old.state.activationId]) expect(await count(known)).toBe(unknown)
+    // Its own envelope would open.
+    if (request !== requests[1]) expect(await count(activationId)).toBe(unknown)
+  }
 })
 
 interface Change {

@@ -1,6 +1,8 @@
 // What protocol 4.0 refuses, and what a refusal costs (v4 §5 to §9, §12).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { member, type HttpReply } from '../helpers/http.ts'
+import { random } from '../helpers/phone-crypto.ts'
+import { withPair } from '../helpers/phone-header.ts'
 import { expectOk, registrationOf } from '../helpers/world.ts'
 import { startWorldV4, type PhoneV4, type WorldV4 } from '../helpers/world-v4.ts'
 
@@ -113,6 +115,11 @@ describe('an authentication code', () => {
     // A header of 4.0 that names an activation of 3.x.
     phone.state.activationId = old.state.activationId
     for (let i = 0; i < 6; i += 1) expect(refusalOf(await phone.send(phone.prepareValidation()))).toEqual(UNAUTHENTICATED)
+    // Nor does it count when the application version is unknown too.
+    for (let i = 0; i < 6; i += 1) {
+      const unknown = withPair(phone.prepareValidation(), 'pa_application_key', Buffer.alloc(16, i).toString('base64'))
+      expect(refusalOf(await phone.send(unknown))).toEqual(UNAUTHENTICATED)
+    }
     expectOk(await old.send(old.prepareValidation()))
   })
 
@@ -146,6 +153,31 @@ describe('envelopes', () => {
       refusalOf(await phone.send({ ...foreign, headers: { ...foreign.headers, ...phone.encryptionHeader('application') } })),
     ).toEqual(NOT_ENCRYPTED)
     expectOk(await phone.send(foreign))
+  })
+
+  test.each([
+    ['token/create', 1, (phone: PhoneV4) => phone.prepareTokenCreate()],
+    ['password/change', 1, (phone: PhoneV4) => phone.preparePasswordChange()],
+    ['biometry/add', 1, (phone: PhoneV4) => phone.prepareBiometryAdd()],
+    ['activation/rename', 0, (phone: PhoneV4) => phone.prepareRename('x')],
+    ['vault/unlock', 0, (phone: PhoneV4) => phone.prepareVaultUnlock('KDK_APP_VAULT_2FA')],
+  ] as const)('%s that comes again counts %d: where the code is looked at first it is a wrong one', async (_, count, prepare) => {
+    const { phone } = await v4.activePhone('EC_P384')
+    const request = await prepare(phone)
+    expectOk(await phone.send<unknown>(request))
+    expect([400, 401]).toContain((await phone.send<unknown>(request)).status)
+    expect(await phone.readStatus()).toMatchObject({ failedAttempts: count })
+  })
+
+  test('of both layers of an activation have nonces of their own', async () => {
+    const { userId, code } = await v4.world.register()
+    const phone = v4.newPhone('EC_P384')
+    const temporaryKey = await phone.fetchTemporaryKey('application')
+    const nonce = random(24)
+    const same = await phone.prepareActivation(code, { temporaryKey, nonce, innerNonce: nonce })
+    expect(refusalOf(await phone.send(same))).toEqual(NOT_ENCRYPTED)
+    expect(await registrationOf(v4.world, userId)).toBe('CREATED')
+    expectOk(await phone.send(await phone.prepareActivation(code, { temporaryKey, nonce })))
   })
 
   test('of a blocked activation: the status is told, a token and a code are refused', async () => {

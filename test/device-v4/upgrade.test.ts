@@ -83,6 +83,14 @@ describe('an upgrade', () => {
     expect(await refused({ sharedSecretRequest: undefined })).toEqual([400, 'ERR_VALIDATION'])
     expect(await refused({ devicePublicKeys: undefined })).toEqual([400, 'ERR_VALIDATION'])
     expect(await refused({ devicePublicKeys: { ecdsa: 'AAAA' } })).toEqual([400, 'ERR_VALIDATION'])
+    for (const sharedSecretRequest of [
+      {},
+      { algorithm: null, encapsulationKeys: ['AAAA'] },
+      { algorithm: 'EC_P384_ML_L3', encapsulationKeys: null },
+      { algorithm: 'EC_P384_ML_L3', encapsulationKeys: [] },
+    ])
+      expect(await refused({ sharedSecretRequest })).toEqual([400, 'ERR_VALIDATION'])
+    expect(await refused({ devicePublicKeys: { ecdsa: null, mldsa: 'AAAA' } })).toEqual([400, 'ERR_VALIDATION'])
     expect(await refused({ devicePublicKeys: { ecdsa: 'AAAA', mldsa: 'AAAA' } })).toEqual([400, 'ERR_UPGRADE'])
     expect(await refused({ sharedSecretRequest: { algorithm: 'ML_L3', encapsulationKeys: ['AAAA'] } })).toEqual([
       400,
@@ -128,6 +136,39 @@ describe('an upgrade', () => {
     phone.state.ctrData = stranger.state.ctrData
     expect(codeOf(await phone.send(phone.prepareUpgradeConfirm()))).toEqual([401, 'ERR_AUTHENTICATION'])
     expectOk(await old.send(old.prepareValidation()))
+  })
+
+  test('is confirmed under a version that is switched on, whatever algorithms its application admits by then', async () => {
+    const { old, phone, start } = await upgradingPhone('EC_P384_ML_L3')
+    await phone.exchange(await start({ counter: 2 }))
+    const temporaryKey = await phone.fetchTemporaryKey('activation')
+    const application = `/admin/applications/${v4.world.applicationId}`
+    const administer = async (path: string, change: unknown) =>
+      expectOk(await v4.world.bank.call('PATCH', application + path, change))
+    await administer('/versions/default', { isSupported: false })
+    expect(codeOf(await phone.send(phone.prepareUpgradeConfirm()))).toEqual([401, 'ERR_AUTHENTICATION'])
+    await administer('/versions/default', { isSupported: true })
+    await administer('', { algorithms: ['EC_P384'] })
+    await phone.exchange(phone.prepareUpgradeConfirm())
+    // Bit 2: it must be activated anew, sooner or later.
+    expect(await phone.readStatus({ temporaryKey })).toMatchObject({ currentVersion: 4, flags: 4, failedAttempts: 0 })
+    await expect(phone.fetchTemporaryKey('activation')).rejects.toThrow('ERR_TEMPORARY_KEY')
+    await administer('', { algorithms: [] })
+    expect((await old.send(old.prepareValidation())).status).toBe(401)
+  })
+
+  test('whose confirmation meets attempts at the maximum is refused, and 3.3 keeps its counter', async () => {
+    const { old, phone, start } = await upgradingPhone('EC_P384')
+    await phone.exchange(await start({ counter: 2 }))
+    const { db } = v4.server.context
+    const setFailedAttempts = (count: number) =>
+      db.updateTable('activation').set({ failed_attempts: count }).where('activation_id', '=', phone.state.activationId).execute()
+    await setFailedAttempts(5)
+    expect(codeOf(await phone.send(phone.prepareUpgradeConfirm()))).toEqual([401, 'ERR_AUTHENTICATION'])
+    await setFailedAttempts(0)
+    expectOk(await old.send(old.prepareValidation()))
+    await phone.exchange(phone.prepareUpgradeConfirm())
+    await phone.exchange(phone.prepareValidation())
   })
 
   test.each(['bank', 'phone'])('that waits when the %s removes the activation is forgotten with its keys', async (who) => {

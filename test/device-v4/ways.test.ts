@@ -116,6 +116,17 @@ describe('an OTP', () => {
     expect(await second.readStatus()).toMatchObject({ state: 5 })
     expectRefusedV4(await second.send(second.prepareConfirm(true)), 'code')
   })
+
+  test('has no more guesses because the phone confirms between them', async () => {
+    const { userId, code } = await registerWith({ otp: OTP })
+    const phone = v4.newPhone('EC_P384')
+    await phone.activate(code)
+    for (let i = 0; i < 4; i += 1) expectError(await commit(userId, `wrong-${i}`), 400, 'ERROR_OTP_INVALID')
+    await phone.exchange(phone.prepareConfirm(true))
+    expect(await phone.readStatus()).toMatchObject({ state: 2, failedAttempts: 4 })
+    expectError(await commit(userId, 'wrong'), 400, 'ERROR_OTP_INVALID')
+    expect(await registrationOf(v4.world, userId)).toBe('NONE')
+  })
 })
 
 describe('an activation that is blocked or removed', () => {

@@ -6,6 +6,7 @@ import { expectError, MINUTE, readCounters, SECOND, STATE } from '../helpers/exp
 import { type HttpReply, type HttpRequest, member, send } from '../helpers/http.ts'
 import { type OperationWorld, startOperationWorld } from '../helpers/operation-world.ts'
 import { random } from '../helpers/phone-crypto.ts'
+import { openUpgradingPhone } from '../helpers/upgrading-phone.ts'
 import { openPhonesV4, type PhonesV4 } from '../helpers/world-v4.ts'
 import { expectOk, registrationOf } from '../helpers/world.ts'
 
@@ -358,6 +359,24 @@ describe('while a block lasts nothing opens, and at its end everything does befo
     await world.advance(300 * SECOND)
     expect(await answerOf()).toMatchObject({ activationStatus: 'ACTIVE', timestampBlockExpire: null })
     expect((await phone.readStatus()).answer).not.toHaveProperty('timestampBlockExpire')
+  })
+
+  test('for the confirmation of an upgrade, which gives no attempts back', async () => {
+    const { old, phone, prepareStart } = await openUpgradingPhone(phonesV4, 'EC_P384')
+    await phone.exchange(await prepareStart())
+    await fail({ wrong: () => old.prepareValidation({ wrongKeys }) })
+    await refuse(phone.prepareUpgradeConfirm())
+    await world.advance(300 * SECOND)
+    expect(await storedState(old)).toBe('BLOCKED')
+    await accept(phone.prepareUpgradeConfirm())
+    expect(await phone.readStatus()).toMatchObject({
+      state: STATE.ACTIVE,
+      currentVersion: 4,
+      failedAttempts: 4,
+      isDeadlocked: false,
+    })
+    await refuse(phone.prepareValidation({ wrongKeys: wrongKeysV4 }))
+    expect(await lastsFor(phone.state)).toBe(600)
   })
 })
 

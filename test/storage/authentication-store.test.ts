@@ -1,11 +1,14 @@
-// Outcomes of several activations in one statement: each stands or falls by its own row version (README, "Invariants").
+// Outcomes of several activations in one statement: each stands or falls by its own row version (README, "Invariants"). And several
+// values that are used up in one statement.
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { AuthenticationOutcome } from '../../src/storage/activations.ts'
 import { createAuthenticationStore } from '../../src/storage/authentication-store.ts'
+import { inTransaction } from '../../src/storage/database.ts'
+import { useUniqueValues } from '../../src/storage/unique-values.ts'
 import { openWorld, type World } from '../helpers/world.ts'
-import { startTestServer, type TestServer } from '../helpers/app.ts'
+import { serverUrl, startTestServer, type TestServer } from '../helpers/app.ts'
 
 const AT = new Date(1_700_000_000_000)
 
@@ -129,3 +132,59 @@ test('an acceptance is lost when its application version was switched off, alone
   expect(await storeAll(null)).toEqual([true, true, true, true])
   await db.updateTable('application_version').set({ is_supported: true }).where('application_key', '=', key).execute()
 })
+
+// The embedded database has one connection, on which nobody waits for another.
+const hasManyConnections = serverUrl() !== undefined
+
+test.runIf(hasManyConnections)(
+  'outcomes stored at once lock their activations in one order, whatever order they come in',
+  async () => {
+    const { db } = server.context
+    const store = createAuthenticationStore(db)
+    const ids = (await createActivations(2)).toSorted()
+    const rows = await Promise.all(ids.map(async (id) => (await store.find(world.app.applicationKey, id, AT)).activation))
+    const storeReversed = () =>
+      Promise.all(
+        ids.toReversed().map((id) => {
+          const rowVersion = rows.find((row) => row?.activationId === id)?.rowVersion ?? 0
+          return store.store(outcomeFor(id, rowVersion, 1), auditFor(id, 'reversed'))
+        }),
+      )
+    let stored: Promise<boolean[]> | undefined
+    await inTransaction(db, async (tx) => {
+      const lock = (id: string) =>
+        tx.selectFrom('activation').select('activation_id').where('activation_id', '=', id).forUpdate().noWait().execute()
+      await lock(ids[0] ?? '')
+      stored = storeReversed()
+      await expect.poll(countWaiting).toBe(1)
+      // What waits has locked none of the others.
+      for (const id of ids) await lock(id)
+    })
+    expect(await stored).toEqual([true, true])
+  },
+)
+
+test.runIf(serverUrl() !== undefined)(
+  'values are used up in one order, so that no two requests wait for each other',
+  async () => {
+    const { db } = server.context
+    const value = (byte: number) => ({ valueHash: Buffer.alloc(32, byte), expiresAt: AT })
+    const [first, second] = [value(1), value(2)]
+    let other: Promise<boolean> | undefined
+    await inTransaction(db, async (tx) => {
+      expect(await useUniqueValues(tx, [first])).toBe(true)
+      other = useUniqueValues(db, [second, first])
+      await expect.poll(countWaiting).toBe(1)
+      expect(await useUniqueValues(tx, [second])).toBe(true)
+    })
+    expect(await other).toBe(false)
+  },
+)
+
+/** Statements in this database that wait for the end of another one's transaction. */
+async function countWaiting(): Promise<number> {
+  const { rows } = await sql<{ waiting: number }>`
+    select count(*)::int as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+  `.execute(server.context.db)
+  return rows[0]?.waiting ?? 0
+}

@@ -12,7 +12,6 @@ import * as auditChain from '../../src/storage/audit-chain.ts'
 import * as configItems from '../../src/storage/config-items.ts'
 import * as authenticationStore from '../../src/storage/authentication-store.ts'
 import * as credentials from '../../src/storage/credentials.ts'
-import type { ActivationRow } from '../../src/storage/activations.ts'
 import type { Db, Tx } from '../../src/storage/database.ts'
 import * as registrations from '../../src/storage/registrations.ts'
 import type { Schema } from '../../src/storage/schema.ts'
@@ -185,7 +184,7 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
   },
   activationUpgrades: {
     storeUpgrade: (db) => activationUpgrades.storeUpgrade(db, 'x', 1, upgrade),
-    seeUpgraded: (db) => activationUpgrades.seeUpgraded(db, { activationId: 'x', protocolVersion: 3 } as ActivationRow, at),
+    findUpgradedParties: (db) => activationUpgrades.findUpgradedParties(db, 'k', 'x', at),
     completeUpgrade: (_db, tx) => activationUpgrades.completeUpgrade(tx, 'x', at),
   },
   adminEvents: {

@@ -112,7 +112,8 @@ function skipSeparators(text: string, position: number): number {
 }
 
 function parseFactors(text: string | undefined): Factors | undefined {
-  const upper = text?.toUpperCase()
+  // Only letters of ASCII have another case here: ß would become SS.
+  const upper = text?.replace(/[a-z]+/g, (letters) => letters.toUpperCase())
   return FACTOR_COMBINATIONS.find((factors) => factors === upper)
 }
 

@@ -9,7 +9,10 @@ import type { ActivationRow } from '../../../storage/activations.ts'
 import type { DeviceParts } from '../parts.ts'
 
 /** The request is read by the protocol, which knows how many keys an algorithm has. */
-export const SharedSecretRequest = Type.Object({ algorithm: Type.Unknown(), encapsulationKeys: Type.Unknown() })
+export const SharedSecretRequest = Type.Object({
+  algorithm: Type.String(),
+  encapsulationKeys: Type.Array(Type.String(), { minItems: 1 }),
+})
 export const SharedSecretResponse = Type.Object({ salt: Type.String(), encapsulatedKeys: Type.Array(Type.String()) })
 
 /** Agrees on a key with the algorithm of the activation and stores what `replace` makes of it. Throws `refusal`. */

@@ -3,8 +3,8 @@ import { activationKeysOf } from '../../../channel/secrets.ts'
 import { findAllowedAlgorithms } from '../../../domain/master-keys.ts'
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
-import { seeUpgraded } from '../../../storage/activation-upgrades.ts'
-import { findRequestParties, type RequestParties } from '../../../storage/activations.ts'
+import { findUpgradedParties } from '../../../storage/activation-upgrades.ts'
+import type { RequestParties } from '../../../storage/activations.ts'
 import { deviceEndpoint } from '../parts.ts'
 import { issueTemporaryKey, KeystoreRequest, KeystoreResponse, refuseTemporaryKey, verifyKeystoreRequest } from './issue.ts'
 
@@ -22,9 +22,8 @@ export const keystoreCreateV4 = deviceEndpoint({
     const asked = v4.parseTemporaryKeyRequest(request.requestObject.jwt)
     if (asked === undefined) throw refuseTemporaryKey(parts, 'the JWT does not parse or lacks a claim')
     const at = new Date(parts.platform.now())
-    const { version, activation: found } = await findRequestParties(parts.db, asked.applicationKey, asked.activationId ?? '', at)
     // Whether an upgrade was confirmed is what a phone asks when the answer was lost (v4 §10.3).
-    const activation = found && (await seeUpgraded(parts.db, found, at))
+    const { version, activation } = await findUpgradedParties(parts.db, asked.applicationKey, asked.activationId ?? '', at)
     const keys = activationKeysOf(parts.recordKeys, v4, activation)
     const isGenuine = verifyKeystoreRequest(parts, parts.decoys.v4, asked, version, keys)
     const reason = refusalOf(asked, { version, activation })

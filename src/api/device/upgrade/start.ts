@@ -30,7 +30,7 @@ export const upgradeStart = deviceEndpoint({
   },
   request: Type.Object({
     sharedSecretRequest: SharedSecretRequestSchema,
-    devicePublicKeys: Type.Object({ ecdsa: Type.Unknown(), mldsa: Type.Optional(Type.Unknown()) }),
+    devicePublicKeys: Type.Object({ ecdsa: Type.String(), mldsa: Absent(Type.String()) }),
     enableBiometry: Absent(Type.Boolean()),
   }),
   response: Type.Object({
