@@ -98,12 +98,13 @@ export async function exchangeKeys<Answer>(
       continue
     }
     const to = activation.commitPhase === 'ON_KEY_EXCHANGE' ? 'ACTIVE' : 'PENDING_COMMIT'
-    const bound = await bindDevice(parts, agreement, activation, device, to)
-    if (bound === 'INVALID_DEVICE_KEY') {
-      await remove(parts, activation, bound)
+    const agreed = await agreeOnKeys(parts, agreement, activation, device, to)
+    if (agreed === 'INVALID_DEVICE_KEY') {
+      await remove(parts, activation, agreed)
       throw refuseActivation(parts, 'the device key is not valid')
     }
-    if (bound === 'UNUSABLE') throw refuseActivation(parts, 'the keys of the request are not valid')
+    if (agreed === 'UNUSABLE') throw refuseActivation(parts, 'the keys of the request are not valid')
+    const bound = await agreed.store(parts.db)
     if (bound !== 'MOVED') {
       parts.events.registrationChanged({ activationId: bound.activationId, from: 'CREATED', to, reason: null })
       return bound
@@ -118,14 +119,19 @@ export function refuseActivation({ events }: Pick<ActivationParts, 'events'>, re
   return new PawlError('ACTIVATION_FAILED', { detail: reason })
 }
 
-/** Agrees on keys with a device and stores them in its CREATED activation, which moves to `to`; MOVED when it is no longer the one read. */
-export async function bindDevice<Answer>(
-  { db, platform, recordKeys }: Pick<ActivationParts, 'db' | 'platform' | 'recordKeys'>,
+/** Keys that a device and its activation agreed on. `store` moves the activation to its next state; MOVED when it is no longer the one read. */
+export interface KeysToStore<Answer> {
+  readonly store: (db: Db) => Promise<ExchangedKeys<Answer> | 'MOVED'>
+}
+
+/** Agrees on keys with a device for a CREATED activation, which moves to `to` when they are stored. */
+export async function agreeOnKeys<Answer>(
+  { platform, recordKeys }: Pick<ActivationParts, 'platform' | 'recordKeys'>,
   agreement: KeyAgreement<Answer>,
   activation: CreatedActivation,
   device: DeviceDescription,
   to: 'PENDING_COMMIT' | 'ACTIVE',
-): Promise<ExchangedKeys<Answer> | 'INVALID_DEVICE_KEY' | 'UNUSABLE' | 'MOVED'> {
+): Promise<KeysToStore<Answer> | 'INVALID_DEVICE_KEY' | 'UNUSABLE'> {
   const { activationId, serverPublicKey, userId } = activation
   const place = places.serverPrivateKey(activationId)
   // Not by way of the cache: what is kept there for this place is what the protocol makes of it.
@@ -135,32 +141,31 @@ export async function bindDevice<Answer>(
   const { algorithm, devicePublicKey, activationFingerprint, serverKeys, answer } = agreed
   const ctrData = platform.randomBytes(agreement.ctrDataLength)
   const at = new Date(platform.now())
-  const isStored = await storeKeyExchange(
-    db,
-    {
-      activationId,
-      rowVersion: activation.rowVersion,
-      to,
-      protocolVersion: agreement.activationVersion,
-      algorithm,
-      // In protocol 4 the phone confirms what it activated, and says then whether there is biometry.
-      isConfirmationPending: algorithm !== null,
-      isBiometryEnabled: algorithm === null ? null : false,
-      devicePublicKey,
-      activationFingerprint,
-      serverKeys: serverKeys && { ...serverKeys, privateKey: recordKeys.seal(place, serverKeys.privateKey) },
-      masterSecret: recordKeys.seal(places.masterSecret(activationId), agreed.activationSecret),
-      ctrData: recordKeys.seal(places.ctrData(activationId), ctrData),
-      name: device.name,
-      platform: device.platform?.toLowerCase() || 'unknown',
-      deviceInfo: device.deviceInfo,
-      extras: device.extras,
-      externalId: device.externalId,
-      at,
-    },
-    to === 'ACTIVE' ? createAuditEvent(activation, 'registration_committed', {}, at.getTime()) : null,
-  )
-  return isStored ? { activationId, userId, ctrData, answer } : 'MOVED'
+  const exchange = {
+    activationId,
+    rowVersion: activation.rowVersion,
+    to,
+    protocolVersion: agreement.activationVersion,
+    algorithm,
+    // In protocol 4 the phone confirms what it activated, and says then whether there is biometry.
+    isConfirmationPending: algorithm !== null,
+    isBiometryEnabled: algorithm === null ? null : false,
+    devicePublicKey,
+    activationFingerprint,
+    serverKeys: serverKeys && { ...serverKeys, privateKey: recordKeys.seal(place, serverKeys.privateKey) },
+    masterSecret: recordKeys.seal(places.masterSecret(activationId), agreed.activationSecret),
+    ctrData: recordKeys.seal(places.ctrData(activationId), ctrData),
+    name: device.name,
+    platform: device.platform?.toLowerCase() || 'unknown',
+    deviceInfo: device.deviceInfo,
+    extras: device.extras,
+    externalId: device.externalId,
+    at,
+  }
+  const audit = to === 'ACTIVE' ? createAuditEvent(activation, 'registration_committed', {}, at.getTime()) : null
+  return {
+    store: async (db) => ((await storeKeyExchange(db, exchange, audit)) ? { activationId, userId, ctrData, answer } : 'MOVED'),
+  }
 }
 
 async function findWaiting(parts: ActivationParts, applicationId: string, code: string): Promise<WaitingActivationRow> {

@@ -38,36 +38,41 @@ export interface CreatedActivation {
   readonly serverPrivateKey: Uint8Array
 }
 
-/** Inserts a CREATED activation. Throws a unique violation when the user has a live one, or the code exists. */
-export async function insertCreated(parts: CreatedActivationParts, activation: NewActivation): Promise<CreatedActivation> {
-  const { platform, recordKeys, settings, installationKeys } = parts
-  const { applicationId, userId, code, qrText, commitPhase, otpHash } = activation
+/** A CREATED activation that is ready to be stored. `insert` throws a unique violation when the user has a live one, or the code exists. */
+export interface PreparedActivation {
+  readonly created: CreatedActivation
+  readonly insert: (db: Db) => Promise<void>
+}
+
+/** Makes id, server keys and sealed values of a new activation; nothing is stored yet. */
+export function prepareActivation(
+  { platform, recordKeys, settings, installationKeys }: Omit<CreatedActivationParts, 'db'>,
+  { applicationId, userId, code, qrText, commitPhase, otpHash }: NewActivation,
+): PreparedActivation {
   const activationId = platform.uuid()
   const now = platform.now()
   const { privateKey, publicKey } = createKeyPair()
   const serverPrivateKey = sealPrivateKey(recordKeys, places.serverPrivateKey(activationId), privateKey)
-  await inTransaction(parts.db, (tx) =>
-    insertActivation(
-      tx,
-      {
-        activation_id: activationId,
-        application_id: applicationId,
-        user_id: userId,
-        state: 'CREATED',
-        activation_code_hash: hashActivationCode(installationKeys.codeLookup, code),
-        activation_qr_code: qrText === null ? null : recordKeys.seal(places.activationQrCode(activationId), utf8(qrText)),
-        server_public_key: publicKey,
-        server_private_key: serverPrivateKey,
-        max_failed_attempts: settings.maxFailedAttempts,
-        created_at: new Date(now),
-        expires_at: new Date(now + settings.activationValiditySeconds * 1000),
-        commit_phase: commitPhase,
-        otp_hash: otpHash,
-      },
-      createAuditEvent({ applicationId, userId, activationId }, 'registration_created', {}, now),
-    ),
-  )
-  return { activationId, applicationId, userId, rowVersion: FIRST_ROW_VERSION, serverPublicKey: publicKey, serverPrivateKey }
+  const row = {
+    activation_id: activationId,
+    application_id: applicationId,
+    user_id: userId,
+    state: 'CREATED',
+    activation_code_hash: hashActivationCode(installationKeys.codeLookup, code),
+    activation_qr_code: qrText === null ? null : recordKeys.seal(places.activationQrCode(activationId), utf8(qrText)),
+    server_public_key: publicKey,
+    server_private_key: serverPrivateKey,
+    max_failed_attempts: settings.maxFailedAttempts,
+    created_at: new Date(now),
+    expires_at: new Date(now + settings.activationValiditySeconds * 1000),
+    commit_phase: commitPhase,
+    otp_hash: otpHash,
+  } as const
+  const audit = createAuditEvent({ applicationId, userId, activationId }, 'registration_created', {}, now)
+  return {
+    created: { activationId, applicationId, userId, rowVersion: FIRST_ROW_VERSION, serverPublicKey: publicKey, serverPrivateKey },
+    insert: (db) => inTransaction(db, (tx) => insertActivation(tx, row, audit)),
+  }
 }
 
 const FIRST_ROW_VERSION = 1

@@ -5,14 +5,14 @@ import { findRegistration } from '../storage/activations.ts'
 import { inTransaction, isUniqueViolation } from '../storage/database.ts'
 import {
   type ActivationParts,
-  bindDevice,
+  agreeOnKeys,
   type DeviceDescription,
   type ExchangedKeys,
   type KeyAgreement,
   refuseActivation,
 } from './activation.ts'
 import { createActivationCode } from './activation-code.ts'
-import { type CreatedActivationParts, insertCreated } from './created-activation.ts'
+import { type CreatedActivationParts, prepareActivation } from './created-activation.ts'
 import { type HttpProvider, isJsonObject } from './http-provider.ts'
 import { expire, type Owner } from './registration.ts'
 
@@ -76,12 +76,14 @@ export async function activateDirectly<Answer>(
   // Nobody ever learns this code; the column wants one, and a code is what makes a CREATED activation findable.
   const code = createActivationCode(parts.platform.randomBytes(10))
   const commitPhase = to === 'ACTIVE' ? 'ON_KEY_EXCHANGE' : 'ON_COMMIT'
+  const { created, insert } = prepareActivation(parts, { ...owner, code, qrText: null, commitPhase, otpHash: null })
+  // Before the transaction: the agreement may wait for its turn.
+  const agreed = await agreeOnKeys(parts, agreement, created, device, to)
+  if (agreed === 'INVALID_DEVICE_KEY' || agreed === 'UNUSABLE')
+    throw refuseActivation(parts, 'the keys of the request are not valid')
   const keys = await inTransaction(parts.db, async (tx) => {
-    const within = { ...parts, db: tx }
-    const created = await insertCreated(within, { ...owner, code, qrText: null, commitPhase, otpHash: null })
-    const bound = await bindDevice(within, agreement, created, device, to)
-    if (bound === 'INVALID_DEVICE_KEY' || bound === 'UNUSABLE')
-      throw refuseActivation(parts, 'the keys of the request are not valid')
+    await insert(tx)
+    const bound = await agreed.store(tx)
     if (bound === 'MOVED') throw new TypeError('an activation moved in the transaction that created it')
     return bound
   }).catch((error: unknown) => {

@@ -10,7 +10,7 @@ import type { ActivationState, CommitPhase } from '../storage/schema.ts'
 import { type ActivationOtps, countWrongOtp, createOtpJudge, type OtpJudge } from './activation-otp.ts'
 import { createAuditEvent } from './audit.ts'
 import { composeActivationQrText, createActivationCode, signActivationCode, signActivationCodeP384 } from './activation-code.ts'
-import { type CreatedActivationParts, insertCreated } from './created-activation.ts'
+import { type CreatedActivationParts, prepareActivation } from './created-activation.ts'
 import { findSigningMasterKeys } from './master-keys.ts'
 import { places } from './secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
@@ -72,9 +72,9 @@ export async function createRegistration(
     const code = createActivationCode(parts.platform.randomBytes(10))
     const activationQrCodeData = composeActivationQrText(code, await sign(code))
     try {
-      const created = { ...owner, code, qrText: activationQrCodeData, commitPhase, otpHash }
-      const { activationId } = await insertCreated(parts, created)
-      return { activationId, activationQrCodeData }
+      const { created, insert } = prepareActivation(parts, { ...owner, code, qrText: activationQrCodeData, commitPhase, otpHash })
+      await insert(parts.db)
+      return { activationId: created.activationId, activationQrCodeData }
     } catch (error) {
       if (isUniqueViolation(error, 'activation_live')) throw new PawlError('REGISTRATION_EXISTS', { cause: error })
       // One of 2^80 codes a second time: try another.

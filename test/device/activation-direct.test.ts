@@ -1,5 +1,6 @@
 // Activations without a code: DIRECT and CUSTOM through a server of the bank (v3 §8.6).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { activateDirectly } from '../../src/domain/direct-activation.ts'
 import type { TestServer } from '../helpers/app.ts'
 import { expectError, expectRefused, MINUTE, readCounters, SECOND, STATE } from '../helpers/expectations.ts'
 import { type HttpReply, member } from '../helpers/http.ts'
@@ -155,6 +156,19 @@ describe('a provider that answers', () => {
     expectOk(await sendFrom(world.newPhone('3.1')))
     expect(await registrationOf(world, userId)).toBe('PENDING_COMMIT')
   })
+})
+
+test('no transaction is open while the keys are agreed on, which may have to wait for its turn', async () => {
+  const { context } = server
+  // The embedded database has one connection: within a transaction, nothing else could read.
+  const agree = async () => {
+    await context.db.selectFrom('application').select('application_id').execute()
+    return 'UNUSABLE' as const
+  }
+  const owner = { applicationId: world.applicationId, userId: world.newUser() }
+  const device = { name: null, platform: null, deviceInfo: null, extras: null, externalId: null }
+  const agreement = { activationVersion: 3, ctrDataLength: 16, agree }
+  await expect(activateDirectly(context, agreement, owner, 'ACTIVE', device)).rejects.toMatchObject({ code: 'ACTIVATION_FAILED' })
 })
 
 describe('nothing is created', () => {
