@@ -112,6 +112,8 @@ describe('an authentication code', () => {
     expect(refusalOf(await cross('/pa/v3/signature/validate', phone.prepareValidation()))[0]).toBe(401)
     expect(refusalOf(await cross('/pa/v4/auth/validate', old.prepareValidation()))).toEqual(UNAUTHENTICATED)
     expect(refusalOf(await cross('/pa/v4/signature/validate', phone.prepareValidation()))[0]).toBe(404)
+    // The same path in other letters is the same endpoint.
+    expect(refusalOf(await cross('/pa/v%34/auth/validate', old.prepareValidation()))).toEqual(UNAUTHENTICATED)
     // A header of 4.0 that names an activation of 3.x.
     phone.state.activationId = old.state.activationId
     for (let i = 0; i < 6; i += 1) expect(refusalOf(await phone.send(phone.prepareValidation()))).toEqual(UNAUTHENTICATED)

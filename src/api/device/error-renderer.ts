@@ -60,7 +60,7 @@ export const renderingV4: Readonly<Record<ErrorCode, RenderedError>> = {
 
 /** Answers with the documented body in the caller's dialect. */
 export function renderDeviceError(error: PawlError, request: FastifyRequest, reply: FastifyReply): void {
-  const { status, code, message } = (isGeneration4(request.url) ? renderingV4 : rendering)[error.code]
+  const { status, code, message } = (isGeneration4(request) ? renderingV4 : rendering)[error.code]
   const prefix = readProtocolHeaders(request.headers).dialect === 'svc' ? 'SVC_' : 'POWER_AUTH_'
   const [violation] = error.violations
   const text = violation ? `${violation.fieldName} ${violation.hint}` : `${prefix}${message}`
@@ -71,4 +71,5 @@ export function renderDeviceError(error: PawlError, request: FastifyRequest, rep
     .send(JSON.stringify({ status: 'ERROR', responseObject: { code, message: text } }))
 }
 
-const isGeneration4 = (url: string): boolean => url.startsWith('/pa/v4/')
+/** By the path of the route: a caller may have written its own in percent-encoding. */
+const isGeneration4 = ({ routeOptions, url }: FastifyRequest): boolean => (routeOptions?.url ?? url).startsWith('/pa/v4/')
