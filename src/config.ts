@@ -223,7 +223,8 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     kind: integer(1, 86_400),
     default: '300',
     unit: 'seconds',
-    description: "How far a request's timestamp may be from the server's clock, for protocol 3.2 and newer.",
+    description:
+      "How far a request's timestamp may be from the server's clock, for protocol 3.2 and newer. What was used is remembered as long: after it is raised, an older request without an authentication code may be accepted once more.",
   },
   legacyTokenWindowSeconds: {
     name: 'PAWL_LEGACY_TOKEN_WINDOW_SECONDS',
