@@ -97,6 +97,13 @@ export async function createPostgresDatabase({ isEmpty = false } = {}): Promise<
   return { databaseUrl: url.toString(), name, drop: () => runOn(server, `drop database ${name} with (force)`) }
 }
 
+/**
+ * How many statements in a PostgreSQL database wait for the end of somebody's transaction. Not to be asked within one: there the list of
+ * connections stays what it was, and a new one would never be counted.
+ */
+export const COUNT_WAITING = `
+  select count(*)::int as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+
 /** What global-setup.ts has made for this run. */
 export const testTemplate = (): string => process.env['PAWL_TEST_TEMPLATE'] ?? ''
 

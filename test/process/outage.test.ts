@@ -3,7 +3,7 @@ import type { Server, Socket } from 'node:net'
 import { connect, createServer } from 'node:net'
 import { Client } from 'pg'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { serverUrl } from '../helpers/app.ts'
+import { COUNT_WAITING, serverUrl } from '../helpers/app.ts'
 import { basicAuthorization } from '../helpers/bank.ts'
 import { errorCode } from '../helpers/expectations.ts'
 import type { HttpReply } from '../helpers/http.ts'
@@ -193,13 +193,7 @@ async function lockActivations({
   await holder.query('begin')
   await holder.query('select activation_id from activation for update')
   return {
-    // Not by the holder: within a transaction the list of connections stays what it was, and a new one would never be counted.
-    countWaiting: async () => {
-      const { rows } = await observer.query<{ waiting: number }>(
-        `select count(*)::int as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      )
-      return rows[0]?.waiting ?? 0
-    },
+    countWaiting: async () => (await observer.query<{ waiting: number }>(COUNT_WAITING)).rows[0]?.waiting ?? 0,
     release: async () => {
       await holder.query('commit')
       await Promise.all([holder.end(), observer.end()])

@@ -8,7 +8,7 @@ import { createAuthenticationStore } from '../../src/storage/authentication-stor
 import { inTransaction } from '../../src/storage/database.ts'
 import { useUniqueValues } from '../../src/storage/unique-values.ts'
 import { openWorld, type World } from '../helpers/world.ts'
-import { serverUrl, startTestServer, type TestServer } from '../helpers/app.ts'
+import { COUNT_WAITING, serverUrl, startTestServer, type TestServer } from '../helpers/app.ts'
 
 const AT = new Date(1_700_000_000_000)
 
@@ -140,23 +140,30 @@ test.runIf(hasManyConnections)(
   'outcomes stored at once lock their activations in one order, whatever order they come in',
   async () => {
     const { db } = server.context
-    const store = createAuthenticationStore(db)
     const ids = (await createActivations(2)).toSorted()
-    const rows = await Promise.all(ids.map(async (id) => (await store.find(world.app.applicationKey, id, AT)).activation))
+    const { find } = createAuthenticationStore(db)
+    const rows = await Promise.all(ids.map(async (id) => (await find(world.app.applicationKey, id, AT)).activation))
     const storeReversed = () =>
-      Promise.all(
-        ids.toReversed().map((id) => {
-          const rowVersion = rows.find((row) => row?.activationId === id)?.rowVersion ?? 0
-          return store.store(outcomeFor(id, rowVersion, 1), auditFor(id, 'reversed'))
-        }),
-      )
+      db.connection().execute(async (connection) => {
+        // As in a table of many rows, where nobody reads all of it.
+        await sql`set enable_seqscan = off`.execute(connection)
+        const { store } = createAuthenticationStore(connection)
+        const stored = await Promise.all(
+          ids.toReversed().map((id) => {
+            const rowVersion = rows.find((row) => row?.activationId === id)?.rowVersion ?? 0
+            return store(outcomeFor(id, rowVersion, 1), auditFor(id, 'reversed'))
+          }),
+        )
+        await sql`reset enable_seqscan`.execute(connection)
+        return stored
+      })
     let stored: Promise<boolean[]> | undefined
     await inTransaction(db, async (tx) => {
       const lock = (id: string) =>
         tx.selectFrom('activation').select('activation_id').where('activation_id', '=', id).forUpdate().noWait().execute()
       await lock(ids[0] ?? '')
       stored = storeReversed()
-      await expect.poll(countWaiting).toBe(1)
+      await expectOneWaiting()
       // What waits has locked none of the others.
       for (const id of ids) await lock(id)
     })
@@ -164,27 +171,21 @@ test.runIf(hasManyConnections)(
   },
 )
 
-test.runIf(serverUrl() !== undefined)(
-  'values are used up in one order, so that no two requests wait for each other',
-  async () => {
-    const { db } = server.context
-    const value = (byte: number) => ({ valueHash: Buffer.alloc(32, byte), expiresAt: AT })
-    const [first, second] = [value(1), value(2)]
-    let other: Promise<boolean> | undefined
-    await inTransaction(db, async (tx) => {
-      expect(await useUniqueValues(tx, [first])).toBe(true)
-      other = useUniqueValues(db, [second, first])
-      await expect.poll(countWaiting).toBe(1)
-      expect(await useUniqueValues(tx, [second])).toBe(true)
-    })
-    expect(await other).toBe(false)
-  },
-)
+test.runIf(hasManyConnections)('values are used up in one order, so that no two requests wait for each other', async () => {
+  const { db } = server.context
+  const value = (byte: number) => ({ valueHash: Buffer.alloc(32, byte), expiresAt: AT })
+  const [first, second] = [value(1), value(2)]
+  let other: Promise<boolean> | undefined
+  await inTransaction(db, async (tx) => {
+    expect(await useUniqueValues(tx, [first])).toBe(true)
+    other = useUniqueValues(db, [second, first])
+    await expectOneWaiting()
+    expect(await useUniqueValues(tx, [second])).toBe(true)
+  })
+  expect(await other).toBe(false)
+})
 
-/** Statements in this database that wait for the end of another one's transaction. */
-async function countWaiting(): Promise<number> {
-  const { rows } = await sql<{ waiting: number }>`
-    select count(*)::int as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
-  `.execute(server.context.db)
-  return rows[0]?.waiting ?? 0
-}
+const expectOneWaiting = () =>
+  expect
+    .poll(async () => (await sql.raw(COUNT_WAITING).execute(server.context.db)).rows, { timeout: 10_000 })
+    .toEqual([{ waiting: 1 }])
