@@ -65,15 +65,18 @@ export async function findFlagRefusal(
   return activationFlag !== null && !flags.includes(activationFlag) ? 'ACTIVATION_FLAG_MISSING' : undefined
 }
 
-/** Counts a wrong code against the operation it names, if that is the approver's own; OPERATION_FAILED when it was the last attempt. */
+/**
+ * Counts a wrong code against the operation it names, if that is the approver's own; OPERATION_FAILED when it was the last attempt. Nobody,
+ * undefined, has no operation, and it is looked for all the same: the time does not tell which activations exist.
+ */
 export async function countWrongCode(
   tx: Tx,
   { platform }: ProximityParts,
-  approver: Approver,
+  approver: Approver | undefined,
   operationId: string,
 ): Promise<ErrorCode | undefined> {
-  const operation = await lockOperation(tx, approver.applicationId, operationId)
-  if (operation === undefined || operation.userId !== approver.userId) return undefined
+  const operation = await lockOperation(tx, approver?.applicationId ?? NO_APPLICATION, operationId)
+  if (operation === undefined || approver === undefined || operation.userId !== approver.userId) return undefined
   const status = await countFailure(tx, operation, approver, new Date(platform.now()))
   return status === 'FAILED' ? 'OPERATION_FAILED' : undefined
 }
@@ -137,3 +140,5 @@ export async function end(
 // Activations that wait for the verification of their owner approve nothing.
 const UNVERIFIED_FLAGS = ['VERIFICATION_PENDING', 'VERIFICATION_IN_PROGRESS']
 const STATUS_REASON_MAX = 32
+// No application has this id.
+const NO_APPLICATION = ''

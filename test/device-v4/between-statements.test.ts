@@ -1,9 +1,10 @@
 // What happens between two statements of a request, at each of them in turn: a block by the bank, a later start of an upgrade, its
 // confirmation. The outcome is as if one had come after the other (v4 §9.4, §9.7, §9.9, §9.12, §9.13, §10).
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type HoldLine, startHeldServer } from '../helpers/fault-line.ts'
 import { isAccepted } from '../helpers/flood.ts'
-import { type HttpReply, member } from '../helpers/http.ts'
+import { type HttpReply, member, send } from '../helpers/http.ts'
 import { b64, random } from '../helpers/phone-crypto.ts'
 import { withPair } from '../helpers/phone-header.ts'
 import type { Prepared } from '../helpers/phone-state.ts'
@@ -155,25 +156,34 @@ test('a refusal takes as many statements whatever the activation is that a stran
     (activationId) => withPair(withPair(confirm, 'pa_activation_id', activationId), 'pa_nonce', b64(random(16))),
   ]
   for (const request of requests) {
-    const count = async (activationId: string) => {
-      const prepared = request(activationId)
-      const sent = await atEachStatement((n) =>
-        line.meet(
-          n,
-          () => phone.send(prepared),
-          async () => undefined,
-        ),
-      )
-      expect([400, 401], prepared.path).toContain(sent[0]?.result.status)
-      return sent.length
-    }
     const { activationId } = phone.state
-    const unknown = await count(activationId.replace(/^.{8}/, '00000000'))
-    for (const known of [old.old.state.activationId, upgrading.old.state.activationId]) expect(await count(known)).toBe(unknown)
+    const unknown = await countStatements(request(unknownFor(activationId)))
+    for (const known of [old.old, upgrading.old]) expect(await countStatements(request(known.state.activationId))).toBe(unknown)
     // Its own envelope would open.
-    if (request !== requests[1]) expect(await count(activationId)).toBe(unknown)
+    if (request !== requests[1]) expect(await countStatements(request(activationId))).toBe(unknown)
   }
 })
+
+test('so does a wrong code for an approval', async () => {
+  const { phone } = await v4.world.activePhone('3.3')
+  const { phone: blocked, userId } = await v4.world.activePhone('3.3')
+  expectOk(await v4.world.bank.change(userId, 'BLOCK'))
+  const approval = withPair(phone.prepareAuthorize({ id: randomUUID() }, { factors: 'possession' }), 'pa_nonce', b64(random(16)))
+  const count = (activationId: string) => countStatements(withPair(approval, 'pa_activation_id', activationId))
+  const unknown = await count(unknownFor(phone.state.activationId))
+  expect(await count(phone.state.activationId)).toBe(unknown)
+  expect(await count(blocked.state.activationId)).toBe(unknown)
+})
+
+const unknownFor = (activationId: string): string => activationId.replace(/^.{8}/, '00000000')
+
+/** How many statements it takes to refuse a request. */
+async function countStatements(request: Prepared<unknown>): Promise<number> {
+  const nothing = async (): Promise<void> => undefined
+  const sent = await atEachStatement((n) => line.meet(n, () => send(v4.world.url, request), nothing))
+  expect([400, 401], request.path).toContain(sent[0]?.result.status)
+  return sent.length
+}
 
 interface Change {
   readonly prepare: (phone: PhoneV4, n: number) => Promise<Prepared<unknown>>

@@ -43,8 +43,8 @@ export const operationAuthorize = mobileTokenEndpoint({
     const { id, data, proximityCheck, mobileTokenData } = request.requestObject
     const operationId = id.toLowerCase()
     // Only who may answer for the activation counts: what names an unknown, blocked or foreign one touches no operation.
-    if (refusal === 'signature_does_not_match' && activation) return countWrongCode(tx, parts, activation, operationId)
-    if (refusal !== undefined || activation === undefined) return undefined
+    if (refusal !== undefined || activation === undefined)
+      return countWrongCode(tx, parts, refusal === 'signature_does_not_match' ? activation : undefined, operationId)
     const authFactor = factors.toLowerCase()
     return decideApproval(tx, parts, activation, {
       operationId,
