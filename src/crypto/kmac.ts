@@ -1,5 +1,5 @@
-// KMAC-256 with fixed length (NIST SP 800-185 §4). Node has it from version 26 on (checked with 26.10 against noble); before that it is
-// made of cSHAKE256 of noble.
+// KMAC-256 with fixed length (NIST SP 800-185 §4). Node has it from version 26 on (checked with 26.10 against noble); before that only in
+// WebCrypto, where it is experimental and asynchronous. Until then it is made of cSHAKE256 of noble.
 import * as nodeCrypto from 'node:crypto'
 import { cshake256 } from '@noble/hashes/sha3-addons.js'
 import { utf8 } from '../lib/bytes.ts'
