@@ -2,11 +2,11 @@
 import { CompiledQuery, sql } from 'kysely'
 import {
   type ActivationRow,
-  composeActivationColumns,
+  JOINED_PARTIES,
   type RequestParties,
   type RequestPartiesRow,
+  SELECTED_PARTIES,
   toRequestParties,
-  VERSION_COLUMNS,
 } from './activations.ts'
 import type { Db, Tx } from './database.ts'
 import type { ActivationAlgorithm } from './schema.ts'
@@ -118,11 +118,9 @@ const toUpgraded = (activation: ActivationRow, pending: PendingColumns): Activat
 })
 
 const FIND_UPGRADED_PARTIES = `
-  select ${VERSION_COLUMNS}, ${composeActivationColumns('$3')},
+  select ${SELECTED_PARTIES},
     u.algorithm as "pendingAlgorithm", u.server_public_key as "pendingServerPublicKey",
     u.server_private_key as "pendingServerPrivateKey", u.master_secret as "pendingMasterSecret", u.ctr_data as "pendingCtrData",
     u.counter as "pendingCounter", u.is_biometry_enabled as "isPendingBiometryEnabled"
-  from (select 1) as one
-  left join application_version v on v.application_key = $1
-  left join activation a on a.activation_id = $2
+  ${JOINED_PARTIES}
   left join activation_upgrade u on u.activation_id = a.activation_id`

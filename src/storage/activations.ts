@@ -362,12 +362,17 @@ export const composeActivationColumns = (
   a.expires_at as "expiresAt", a.algorithm, a.is_confirmation_pending as "isConfirmationPending",
   a.is_biometry_enabled as "isBiometryEnabled"`
 
-// The statements of every authentication, as constant text: building them anew would cost more than running them.
-const FIND_REQUEST_PARTIES = `
-  select ${VERSION_COLUMNS}, ${composeActivationColumns('$3')}
-  from (select 1) as one
+/** What is selected of the version of the application key $1 and of the activation of the id $2 at the time $3. */
+export const SELECTED_PARTIES = `${VERSION_COLUMNS}, ${composeActivationColumns('$3')}`
+/** From where: one row, whether there are a version and an activation or not. */
+export const JOINED_PARTIES = `from (select 1) as one
   left join application_version v on v.application_key = $1
   left join activation a on a.activation_id = $2`
+
+// The statements of every authentication, as constant text: building them anew would cost more than running them.
+const FIND_REQUEST_PARTIES = `
+  select ${SELECTED_PARTIES}
+  ${JOINED_PARTIES}`
 const FIND_ACTIVATION = `
   select ${composeActivationColumns('$2')} from activation a where a.activation_id = $1`
 const FIND_ACTIVATION_BY_CODE = `
