@@ -4,11 +4,11 @@
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { chmodSync, copyFileSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { findQuietPort } from '../../test/helpers/ports.ts'
 
 const project = fileURLToPath(new URL('../..', import.meta.url))
 const imageRoot = mkdtempSync(join(tmpdir(), 'pawl-image-'))
@@ -140,7 +140,7 @@ function checkContents({ workdir, user }: Image): void {
 }
 
 async function runAndStop(image: Image): Promise<void> {
-  const port = await findFreePort()
+  const port = await findQuietPort()
   const env = { ...image.env, PAWL_PORT: String(port) }
   const start = performance.now()
   const [command = '', ...args] = image.command
@@ -197,17 +197,6 @@ async function waitUntilHealthy(image: Image, env: Record<string, string>, serve
     expect(server.exitCode === null, `the server ended with ${server.exitCode}`)
     expect(performance.now() < deadline, 'the health check did not pass within 60 s')
   }
-}
-
-/** Below the ports that the system hands out: tests run beside this, and nobody is given it before the server listens. */
-function findFreePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const look = (port: number): void => {
-      const server = createServer().once('error', () => look(port + 1))
-      server.listen(port, '127.0.0.1', () => server.close(() => resolve(port)))
-    }
-    look(8_192 + Math.floor(Math.random() * 8_000))
-  })
 }
 
 function inImage(path: string): string {
