@@ -1,5 +1,5 @@
 # The image of pawl: Node, the production dependencies, the sources. No compiler and no development dependency is in it.
-FROM node:24-bookworm-slim
+FROM node:26-bookworm-slim
 ENV NODE_ENV=production PAWL_HOST=0.0.0.0 PAWL_INTERNAL_HOST=0.0.0.0 PAWL_DATA_DIR=/data
 # 1000 is the user `node` of the base image; as a number it also satisfies a cluster that demands a user other than root.
 RUN install -d -o 1000 -g 1000 -m 0700 /data

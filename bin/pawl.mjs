@@ -4,8 +4,8 @@ import { existsSync, realpathSync } from 'node:fs'
 import module from 'node:module'
 import { fileURLToPath } from 'node:url'
 
-// node:crypto has ML-KEM since 24.7; types are stripped without a flag or a warning throughout 24.
-const OLDEST = [24, 7]
+// The oldest Node that was tried with node:crypto's KMAC (createMac).
+const OLDEST = [26, 10]
 const projectNode = fileURLToPath(new URL('../node_modules/.bin/node', import.meta.url))
 
 if (isRecentEnough(process.versions.node)) {

@@ -25,7 +25,7 @@ const layers: readonly Layer[] = [
     pawl: ['src/lib', 'src/config-kinds.ts', 'src/config-reader.ts', 'package.json'],
     packages: [],
   },
-  { path: 'src/crypto', pawl: ['src/lib'], packages: ['@noble/hashes'] },
+  { path: 'src/crypto', pawl: ['src/lib'], packages: [] },
   { path: 'src/protocol/protocol.ts', pawl: ['src/lib'], packages: [] },
   { path: 'src/protocol/wire', pawl: ['src/protocol/protocol.ts', 'src/lib'], packages: [] },
   {

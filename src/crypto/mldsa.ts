@@ -14,7 +14,7 @@ export interface MlDsaKeyPair {
 /** A fresh key pair. */
 export async function generateMlDsaKeyPair(parameterSet: MlDsa): Promise<MlDsaKeyPair> {
   const privateKey = await inPool<KeyObject>((done) =>
-    generate(PARAMETER_SETS[parameterSet].opensslName, undefined, (error, _, key) => done(error, key)),
+    generate(PARAMETER_SETS[parameterSet].opensslName, {}, (error, _: KeyObject, key: KeyObject) => done(error, key)),
   )
   return { privateKey, publicKey: mlDsaPublicKeyOf(privateKey) }
 }
