@@ -3,8 +3,8 @@
 // The phone speaks 3.3, or 4.0 in the algorithm that is given.
 import { parseArgs } from 'node:util'
 import { createBank } from '../test/helpers/bank.ts'
-import type { HttpReply } from '../test/helpers/http.ts'
-import { PHONE_ALGORITHMS } from '../test/helpers/phone-v4-crypto.ts'
+import type { HttpReply } from '../phone/http.ts'
+import { PHONE_ALGORITHMS } from '../phone/v4-crypto.ts'
 import { openPhonesV4 } from '../test/helpers/world-v4.ts'
 import { openWorld } from '../test/helpers/world.ts'
 

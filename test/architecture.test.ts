@@ -105,7 +105,7 @@ interface Import {
 const sources = globSync(['src/**/*.ts', 'migrations/**/*.ts'], { cwd: root })
   .filter((path) => !path.endsWith('.test.ts'))
   .toSorted()
-const everyFile = globSync('{bin,src,migrations,scripts,bench,test}/**/*.{ts,mjs}', { cwd: root }).toSorted()
+const everyFile = globSync('{bin,src,migrations,phone,scripts,bench,test}/**/*.{ts,mjs}', { cwd: root }).toSorted()
 
 const readSource = (path: string): string => readFileSync(join(root, path), 'utf8')
 
@@ -187,6 +187,20 @@ describe('imports', () => {
           (target) => target.endsWith('.test.ts') || lies(target, 'test') || (roots.includes(target) && !roots.includes(path)),
         )
         .map((target) => `${path} imports ${target}`),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  test('the phone imports only itself and packages that the server does not decide by', () => {
+    const packages = ['@noble/curves', '@noble/hashes', '@noble/post-quantum']
+    const wrong = globSync('phone/**/*.ts', { cwd: root }).flatMap((path) =>
+      listImports(path)
+        .filter((entry) =>
+          isRelative(entry)
+            ? !lies(resolveImport(path, entry), 'phone')
+            : !entry.specifier.startsWith('node:') && !packages.includes(packageOf(entry.specifier)),
+        )
+        .map(({ specifier }) => `${path} may not import ${specifier}`),
     )
     expect(wrong).toEqual([])
   })

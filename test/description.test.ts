@@ -9,7 +9,7 @@ import { describeApis } from '../src/description.ts'
 import { startTestServer, type TestServer } from './helpers/app.ts'
 import { createBank } from './helpers/bank.ts'
 import { compileSchema, resolve } from './helpers/documented.ts'
-import { member, sendJson } from './helpers/http.ts'
+import { member, sendJson } from '../phone/http.ts'
 
 let server: TestServer
 let document: Record<string, unknown>

@@ -6,7 +6,7 @@ import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { sealAll } from '../helpers/audit.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'
 import { expectError, SECOND } from '../helpers/expectations.ts'
-import { type HttpReply, member, sendJson, toQuery } from '../helpers/http.ts'
+import { type HttpReply, member, sendJson, toQuery } from '../../phone/http.ts'
 import { expectOk } from '../helpers/world.ts'
 
 interface Event {

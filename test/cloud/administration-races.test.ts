@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'
 import { SECOND } from '../helpers/expectations.ts'
-import { type HttpReply, member } from '../helpers/http.ts'
+import { type HttpReply, member } from '../../phone/http.ts'
 import { expectOk } from '../helpers/world.ts'
 
 let server: TestServer

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { sealAll } from '../helpers/audit.ts'
 import { expectError, MINUTE, SECOND } from '../helpers/expectations.ts'
-import { type HttpReply, member, toQuery } from '../helpers/http.ts'
-import { random } from '../helpers/phone-crypto.ts'
+import { type HttpReply, member, toQuery } from '../../phone/http.ts'
+import { random } from '../../phone/crypto.ts'
 import { type Bound, expectOk, openWorld, type World } from '../helpers/world.ts'
 
 interface Item {

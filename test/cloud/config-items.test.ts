@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readActivationConfig, readApplicationConfig } from '../../src/domain/config-items.ts'
 import type { TestServer } from '../helpers/app.ts'
 import { expectError } from '../helpers/expectations.ts'
-import { member } from '../helpers/http.ts'
+import { member } from '../../phone/http.ts'
 import { expectOk, startServerWithWorld, type World } from '../helpers/world.ts'
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000'

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBank } from '../helpers/bank.ts'
 import { errorCode, expectError, MINUTE, SECOND } from '../helpers/expectations.ts'
-import type { HttpReply } from '../helpers/http.ts'
-import { member, sendJson } from '../helpers/http.ts'
+import type { HttpReply } from '../../phone/http.ts'
+import { member, sendJson } from '../../phone/http.ts'
 import type { World } from '../helpers/world.ts'
 import { expectOk, registrationOf, startWorld } from '../helpers/world.ts'
 

@@ -1,8 +1,8 @@
 // /operations/offline: a QR code that the phone scans, and the one-time password that its user types (cloud §6.5, §6.6, §6.8; v3 §15).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, MINUTE, readCounters, SECOND, STATE } from '../helpers/expectations.ts'
-import type { HttpReply } from '../helpers/http.ts'
-import { member } from '../helpers/http.ts'
+import type { HttpReply } from '../../phone/http.ts'
+import { member } from '../../phone/http.ts'
 import {
   beginStep,
   expectNothingCounted,
@@ -13,8 +13,8 @@ import {
   startOperationWorld,
   type TestOperation,
 } from '../helpers/operation-world.ts'
-import { b64, PHONE_VERSIONS, random } from '../helpers/phone-crypto.ts'
-import type { OperationQr } from '../helpers/phone-operations.ts'
+import { b64, PHONE_VERSIONS, random } from '../../phone/crypto.ts'
+import type { OperationQr } from '../../phone/operations.ts'
 import { expectOk } from '../helpers/world.ts'
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000'

@@ -1,7 +1,7 @@
 // /operations: creating, reading and cancelling what a user is asked to approve (cloud §5, §6.1 to §6.4, §1.2, §1.3).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { errorCode, expectError, MINUTE, SECOND } from '../helpers/expectations.ts'
-import { member } from '../helpers/http.ts'
+import { member } from '../../phone/http.ts'
 import { type OperationWorld, PAYMENT, PAYMENT_DATA, startOperationWorld } from '../helpers/operation-world.ts'
 import { expectOk } from '../helpers/world.ts'
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readQrCode } from '../helpers/bank.ts'
 import { expectError, expectRefused, MINUTE, SECOND, STATE } from '../helpers/expectations.ts'
-import { bytesOf, isActivationCode, isEcdsa, random } from '../helpers/phone-crypto.ts'
+import { bytesOf, isActivationCode, isEcdsa, random } from '../../phone/crypto.ts'
 import type { Bound, World } from '../helpers/world.ts'
 import { expectOk, registrationOf, startWorld } from '../helpers/world.ts'
 

@@ -1,7 +1,7 @@
 // Structural errors of the cloud API and the order of its checks (cloud §1.2, §1.3).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError } from '../helpers/expectations.ts'
-import { member } from '../helpers/http.ts'
+import { member } from '../../phone/http.ts'
 import type { World } from '../helpers/world.ts'
 import { expectOk, startWorld } from '../helpers/world.ts'
 

@@ -12,7 +12,7 @@ import { deleteTemplate, findTemplate, listTemplates } from '../../src/storage/t
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'
 import { expectError } from '../helpers/expectations.ts'
-import { member } from '../helpers/http.ts'
+import { member } from '../../phone/http.ts'
 import { expectOk, openWorld } from '../helpers/world.ts'
 
 let server: TestServer

@@ -7,7 +7,7 @@ import { createActivationCode, parseActivationCode } from '../../src/domain/acti
 import { deriveAeadKeys, openAead, sealAead } from '../../src/protocol/v4/aead.ts'
 import { computeDataDigest, computeDataMac } from '../../src/protocol/v4/data-digest.ts'
 import { advanceCounter, importKdfKey, kdf } from '../../src/protocol/v4/key-schedule.ts'
-import { kmac as phoneKmac } from '../helpers/phone-v4-crypto.ts'
+import { kmac as phoneKmac } from '../../phone/v4-crypto.ts'
 import { bytes, flag, has, integer, list, type Members, optional, text } from './vector.ts'
 
 const aead = (vector: Members): Members => {

@@ -1,10 +1,10 @@
 // Protocol headers that are not as they should be, and requests of one generation at the paths of the other: refused, nothing counted,
 // nothing used up (v4 §6, §7.4, §12).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { send } from '../helpers/http.ts'
-import { b64, PHONE_VERSIONS, random } from '../helpers/phone-crypto.ts'
-import { flipBit, withHeader, withPair } from '../helpers/phone-header.ts'
-import type { Prepared } from '../helpers/phone-state.ts'
+import { send } from '../../phone/http.ts'
+import { b64, PHONE_VERSIONS, random } from '../../phone/crypto.ts'
+import { flipBit, withHeader, withPair } from '../../phone/header.ts'
+import type { Prepared } from '../../phone/state.ts'
 import { expectRefusedV4, readStored, type RefusalV4 } from '../helpers/refusals-v4.ts'
 import { openUpgradingPhone } from '../helpers/upgrading-phone.ts'
 import { expectOk } from '../helpers/world.ts'

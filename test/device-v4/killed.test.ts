@@ -1,11 +1,11 @@
 // The database is lost at each statement of a request in turn: the phone's activation is then one of 3.x or one of 4.0 that works, and
 // what the phone does next, as the protocol tells it, succeeds (v4 §7.5, §8.5, §9.6, §9.12, §9.13, §10.3, §10.4).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { HttpReply } from '../helpers/http.ts'
+import type { HttpReply } from '../../phone/http.ts'
 import { type FaultLine, type FaultPlace, startFaultyServer } from '../helpers/fault-line.ts'
 import { isAccepted } from '../helpers/flood.ts'
-import { PHONE_ALGORITHMS } from '../helpers/phone-v4-crypto.ts'
-import type { Prepared } from '../helpers/phone-state.ts'
+import { PHONE_ALGORITHMS } from '../../phone/v4-crypto.ts'
+import type { Prepared } from '../../phone/state.ts'
 import { openUpgradingPhone } from '../helpers/upgrading-phone.ts'
 import { expectOk, openWorld, registrationOf } from '../helpers/world.ts'
 import { openPhonesV4, type PhonesV4, type PhoneV4 } from '../helpers/world-v4.ts'

@@ -1,7 +1,7 @@
 // The life of an activation of protocol 4.0 in each algorithm: what its phone and its bank see (v4 §8 to §9).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { member } from '../helpers/http.ts'
-import { PHONE_ALGORITHMS } from '../helpers/phone-v4-crypto.ts'
+import { member } from '../../phone/http.ts'
+import { PHONE_ALGORITHMS } from '../../phone/v4-crypto.ts'
 import { expectOk, registrationOf } from '../helpers/world.ts'
 import { startWorldV4, type WorldV4 } from '../helpers/world-v4.ts'
 

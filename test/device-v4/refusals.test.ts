@@ -1,8 +1,8 @@
 // What protocol 4.0 refuses, and what a refusal costs (v4 §5 to §9, §12).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { member, type HttpReply } from '../helpers/http.ts'
-import { random } from '../helpers/phone-crypto.ts'
-import { withPair } from '../helpers/phone-header.ts'
+import { member, type HttpReply } from '../../phone/http.ts'
+import { random } from '../../phone/crypto.ts'
+import { withPair } from '../../phone/header.ts'
 import { expectOk, registrationOf } from '../helpers/world.ts'
 import { startWorldV4, type PhoneV4, type WorldV4 } from '../helpers/world-v4.ts'
 

@@ -1,7 +1,7 @@
 // From protocol 3 to protocol 4.0: two sides of one activation until the phone confirms (v4 §10).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { member } from '../helpers/http.ts'
-import { PHONE_ALGORITHMS, type PhoneAlgorithm } from '../helpers/phone-v4-crypto.ts'
+import { member } from '../../phone/http.ts'
+import { PHONE_ALGORITHMS, type PhoneAlgorithm } from '../../phone/v4-crypto.ts'
 import { expectOk, registrationOf } from '../helpers/world.ts'
 import { startWorldV4, type WorldV4 } from '../helpers/world-v4.ts'
 

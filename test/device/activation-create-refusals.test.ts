@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readApplication } from '../helpers/bank.ts'
 import { errorCode, expectError, expectRefused, MINUTE, SECOND } from '../helpers/expectations.ts'
-import { b64, hasNonce, hasTemporaryKeys, hasTimestamp, newKeyPair, PHONE_VERSIONS, random } from '../helpers/phone-crypto.ts'
-import { withBody, withHeader, withMembers, withPair } from '../helpers/phone-header.ts'
-import type { ActivationOptions } from '../helpers/virtual-phone.ts'
+import { b64, hasNonce, hasTemporaryKeys, hasTimestamp, newKeyPair, PHONE_VERSIONS, random } from '../../phone/crypto.ts'
+import { withBody, withHeader, withMembers, withPair } from '../../phone/header.ts'
+import type { ActivationOptions } from '../../phone/virtual-phone.ts'
 import type { World } from '../helpers/world.ts'
 import { expectOk, registrationOf, startWorld } from '../helpers/world.ts'
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readApplication, readQrCode } from '../helpers/bank.ts'
 import { expectRefused, MINUTE, readCounters, SECOND, STATE } from '../helpers/expectations.ts'
-import { member } from '../helpers/http.ts'
+import { member } from '../../phone/http.ts'
 import {
   bytesOf,
   hasTemporaryKeys,
@@ -12,8 +12,8 @@ import {
   newKeyPair,
   PHONE_VERSIONS,
   unb64,
-} from '../helpers/phone-crypto.ts'
-import { withFlippedMember } from '../helpers/phone-header.ts'
+} from '../../phone/crypto.ts'
+import { withFlippedMember } from '../../phone/header.ts'
 import type { World } from '../helpers/world.ts'
 import { expectOk, registrationOf, startWorld } from '../helpers/world.ts'
 

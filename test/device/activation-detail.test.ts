@@ -1,9 +1,9 @@
 // POST /pa/v3/activation/detail: the token-authenticated, encrypted endpoint (v3 §11.2, §11.3, §13, §14).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { errorCode, expectRefused, expectUntouched, HOUR, MINUTE, readCounters, SECOND } from '../helpers/expectations.ts'
-import type { HttpReply } from '../helpers/http.ts'
-import { b64, hasTemporaryKeys, hasTimestamp, newKeyPair, PHONE_VERSIONS, random } from '../helpers/phone-crypto.ts'
-import { withFlippedMember, withHeader, withPair } from '../helpers/phone-header.ts'
+import type { HttpReply } from '../../phone/http.ts'
+import { b64, hasTemporaryKeys, hasTimestamp, newKeyPair, PHONE_VERSIONS, random } from '../../phone/crypto.ts'
+import { withFlippedMember, withHeader, withPair } from '../../phone/header.ts'
 import type { World } from '../helpers/world.ts'
 import { expectOk, startWorld } from '../helpers/world.ts'
 

@@ -1,9 +1,9 @@
 // POST /pa/v3/activation/remove (v3 §10.7).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { errorCode, expectRefused, expectUntouched, readCounters, STATE } from '../helpers/expectations.ts'
-import { b64, PHONE_VERSIONS, random } from '../helpers/phone-crypto.ts'
-import { withBody, withHeader, withPair } from '../helpers/phone-header.ts'
-import type { PhoneFactors } from '../helpers/phone-state.ts'
+import { b64, PHONE_VERSIONS, random } from '../../phone/crypto.ts'
+import { withBody, withHeader, withPair } from '../../phone/header.ts'
+import type { PhoneFactors } from '../../phone/state.ts'
 import type { World } from '../helpers/world.ts'
 import { expectOk, registrationOf, startWorld } from '../helpers/world.ts'
 

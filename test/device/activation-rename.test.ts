@@ -1,10 +1,10 @@
 // POST /pa/v3/activation/rename: signed over the plaintext, then encrypted (v3 §13).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { errorCode, expectError, expectRefused, expectUntouched, MINUTE, readCounters, STATE } from '../helpers/expectations.ts'
-import { member } from '../helpers/http.ts'
-import { b64, hasTimestamp, hasTemporaryKeys, newKeyPair, PHONE_VERSIONS, random } from '../helpers/phone-crypto.ts'
-import { withFlippedMember, withHeader, withMembers, withPair } from '../helpers/phone-header.ts'
-import type { PhoneFactors } from '../helpers/phone-state.ts'
+import { member } from '../../phone/http.ts'
+import { b64, hasTimestamp, hasTemporaryKeys, newKeyPair, PHONE_VERSIONS, random } from '../../phone/crypto.ts'
+import { withFlippedMember, withHeader, withMembers, withPair } from '../../phone/header.ts'
+import type { PhoneFactors } from '../../phone/state.ts'
 import type { World } from '../helpers/world.ts'
 import { expectOk, startWorld } from '../helpers/world.ts'
 

@@ -2,19 +2,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestServer } from '../helpers/app.ts'
 import { expectError, MINUTE, STATE } from '../helpers/expectations.ts'
-import type { HttpReply } from '../helpers/http.ts'
-import { member, sendJson } from '../helpers/http.ts'
-import {
-  b64,
-  ctrDataHash,
-  hasNonce,
-  nextCtrData,
-  openStatusBlob,
-  PHONE_VERSIONS,
-  random,
-  unb64,
-} from '../helpers/phone-crypto.ts'
-import { keysOf } from '../helpers/phone-state.ts'
+import type { HttpReply } from '../../phone/http.ts'
+import { member, sendJson } from '../../phone/http.ts'
+import { b64, ctrDataHash, hasNonce, nextCtrData, openStatusBlob, PHONE_VERSIONS, random, unb64 } from '../../phone/crypto.ts'
+import { keysOf } from '../../phone/state.ts'
 import type { World } from '../helpers/world.ts'
 import { expectOk, openWorld, startWorld } from '../helpers/world.ts'
 

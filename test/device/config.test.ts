@@ -1,8 +1,8 @@
 // POST /pa/v4/status, /pa/v4/config/application and /pa/v4/config/activation (v4 §9.1, §9.11).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefused } from '../helpers/expectations.ts'
-import { member, sendJson } from '../helpers/http.ts'
-import { b64, random } from '../helpers/phone-crypto.ts'
+import { member, sendJson } from '../../phone/http.ts'
+import { b64, random } from '../../phone/crypto.ts'
 import { startWorldV4, type WorldV4 } from '../helpers/world-v4.ts'
 import { expectOk } from '../helpers/world.ts'
 

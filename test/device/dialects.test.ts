@@ -1,9 +1,9 @@
 // The two spellings of protocol headers, and the wording that follows them (v3 §1.1, README "Two dialects").
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefused, expectUntouched } from '../helpers/expectations.ts'
-import { b64, PHONE_VERSIONS, random } from '../helpers/phone-crypto.ts'
-import type { EnvelopeJson } from '../helpers/phone-envelope.ts'
-import { withFlippedMember, withHeader, withPair } from '../helpers/phone-header.ts'
+import { b64, PHONE_VERSIONS, random } from '../../phone/crypto.ts'
+import type { EnvelopeJson } from '../../phone/envelope.ts'
+import { withFlippedMember, withHeader, withPair } from '../../phone/header.ts'
 import type { World } from '../helpers/world.ts'
 import { expectOk, startWorld } from '../helpers/world.ts'
 

@@ -1,11 +1,11 @@
 // Faults outside the protocol, on every endpoint of the device API (README, "Faults outside the protocol").
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { errorCode, expectError, expectUntouched } from '../helpers/expectations.ts'
-import type { HttpRequest } from '../helpers/http.ts'
-import { NO_BODY, send, sendJson } from '../helpers/http.ts'
-import { PHONE_VERSIONS, random } from '../helpers/phone-crypto.ts'
-import { withBody, withHeader } from '../helpers/phone-header.ts'
-import type { VirtualPhone } from '../helpers/virtual-phone.ts'
+import type { HttpRequest } from '../../phone/http.ts'
+import { NO_BODY, send, sendJson } from '../../phone/http.ts'
+import { PHONE_VERSIONS, random } from '../../phone/crypto.ts'
+import { withBody, withHeader } from '../../phone/header.ts'
+import type { VirtualPhone } from '../../phone/virtual-phone.ts'
 import type { World } from '../helpers/world.ts'
 import { expectOk, startWorld } from '../helpers/world.ts'
 

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readApplication } from '../helpers/bank.ts'
 import { expectError, expectRefused, expectUntouched, HOUR, MINUTE, SECOND } from '../helpers/expectations.ts'
-import type { HttpReply } from '../helpers/http.ts'
-import { member, sendJson } from '../helpers/http.ts'
-import { b64, hs256Jwt, newKeyPair, openEs256Jwt, random, unb64 } from '../helpers/phone-crypto.ts'
+import type { HttpReply } from '../../phone/http.ts'
+import { member, sendJson } from '../../phone/http.ts'
+import { b64, hs256Jwt, newKeyPair, openEs256Jwt, random, unb64 } from '../../phone/crypto.ts'
 import type { World } from '../helpers/world.ts'
 import { expectOk, startWorld } from '../helpers/world.ts'
 

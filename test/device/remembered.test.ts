@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { serverUrl } from '../helpers/app.ts'
 import { expectRefused, readCounters, STATE } from '../helpers/expectations.ts'
-import { PHONE_VERSIONS } from '../helpers/phone-crypto.ts'
+import { PHONE_VERSIONS } from '../../phone/crypto.ts'
 import { expectOk, startSharedWorld, startWorld, type World } from '../helpers/world.ts'
 
 let world: World

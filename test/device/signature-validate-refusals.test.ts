@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readApplication } from '../helpers/bank.ts'
 import { expectError, expectRefused, expectUntouched, HOUR, readCounters, STATE } from '../helpers/expectations.ts'
-import { b64, PHONE_VERSIONS, random } from '../helpers/phone-crypto.ts'
-import { withHeader, withPair } from '../helpers/phone-header.ts'
-import type { PhoneFactors } from '../helpers/phone-state.ts'
+import { b64, PHONE_VERSIONS, random } from '../../phone/crypto.ts'
+import { withHeader, withPair } from '../../phone/header.ts'
+import type { PhoneFactors } from '../../phone/state.ts'
 import type { World } from '../helpers/world.ts'
 import { expectOk, registrationOf, startWorld } from '../helpers/world.ts'
 

@@ -1,10 +1,10 @@
 // GET, POST, PUT, DELETE /pa/v3/signature/validate: what a signature covers and accepts (v3 §10).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectRefused, expectUntouched, readCounters, STATE } from '../helpers/expectations.ts'
-import { b64, ctrDataHash, PHONE_VERSIONS, random } from '../helpers/phone-crypto.ts'
-import { flipBit, withBody, withPair } from '../helpers/phone-header.ts'
-import type { PhoneFactors } from '../helpers/phone-state.ts'
-import { keysOf } from '../helpers/phone-state.ts'
+import { b64, ctrDataHash, PHONE_VERSIONS, random } from '../../phone/crypto.ts'
+import { flipBit, withBody, withPair } from '../../phone/header.ts'
+import type { PhoneFactors } from '../../phone/state.ts'
+import { keysOf } from '../../phone/state.ts'
 import type { World } from '../helpers/world.ts'
 import { expectOk, startWorld } from '../helpers/world.ts'
 

@@ -1,7 +1,7 @@
 // POST /pa/v3/status (v3 §13).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError } from '../helpers/expectations.ts'
-import { member, NO_BODY, send, sendJson } from '../helpers/http.ts'
+import { member, NO_BODY, send, sendJson } from '../../phone/http.ts'
 import type { World } from '../helpers/world.ts'
 import { startWorld } from '../helpers/world.ts'
 

@@ -1,10 +1,10 @@
 // POST /pa/v3/token/create and /pa/v3/token/remove (v3 §11.1, §11.4).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { errorCode, expectError, expectRefused, expectUntouched, MINUTE, readCounters, STATE } from '../helpers/expectations.ts'
-import { b64, hasTemporaryKeys, hasTimestamp, newKeyPair, PHONE_VERSIONS, random } from '../helpers/phone-crypto.ts'
-import type { EnvelopeJson } from '../helpers/phone-envelope.ts'
-import { withBody, withHeader, withPair } from '../helpers/phone-header.ts'
-import type { PhoneFactors } from '../helpers/phone-state.ts'
+import { b64, hasTemporaryKeys, hasTimestamp, newKeyPair, PHONE_VERSIONS, random } from '../../phone/crypto.ts'
+import type { EnvelopeJson } from '../../phone/envelope.ts'
+import { withBody, withHeader, withPair } from '../../phone/header.ts'
+import type { PhoneFactors } from '../../phone/state.ts'
 import type { World } from '../helpers/world.ts'
 import { expectOk, startWorld } from '../helpers/world.ts'
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import type { TestServer } from '../helpers/app.ts'
 import { expectRefused, expectUntouched } from '../helpers/expectations.ts'
 import { BROKEN_ANSWERS, type Provider, startProvider } from '../helpers/provider.ts'
-import { PHONE_VERSIONS } from '../helpers/phone-crypto.ts'
+import { PHONE_VERSIONS } from '../../phone/crypto.ts'
 import { expectOk, registrationOf, startServerWithWorld, type World } from '../helpers/world.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

@@ -1,19 +1,10 @@
 // POST /pa/v3/user/info, also served under /pa/v4: the endpoint that needs nothing but encryption (v3 §5.3, §6, §13).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectRefused, expectUntouched, MINUTE, SECOND } from '../helpers/expectations.ts'
-import { member } from '../helpers/http.ts'
-import {
-  b64,
-  hasNonce,
-  hasTemporaryKeys,
-  hasTimestamp,
-  newKeyPair,
-  PHONE_VERSIONS,
-  random,
-  unb64,
-} from '../helpers/phone-crypto.ts'
-import { withFlippedMember, withHeader, withMembers, withPair } from '../helpers/phone-header.ts'
-import { unknownTemporaryKey } from '../helpers/virtual-phone.ts'
+import { member } from '../../phone/http.ts'
+import { b64, hasNonce, hasTemporaryKeys, hasTimestamp, newKeyPair, PHONE_VERSIONS, random, unb64 } from '../../phone/crypto.ts'
+import { withFlippedMember, withHeader, withMembers, withPair } from '../../phone/header.ts'
+import { unknownTemporaryKey } from '../../phone/virtual-phone.ts'
 import type { World } from '../helpers/world.ts'
 import { expectOk, startWorld } from '../helpers/world.ts'
 

@@ -1,9 +1,9 @@
 // POST /pa/v3/vault/unlock (v3 §12).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { errorCode, expectError, expectRefused, expectUntouched, MINUTE, readCounters, STATE } from '../helpers/expectations.ts'
-import { b64, hasTemporaryKeys, hasTimestamp, newKeyPair, PHONE_VERSIONS, random } from '../helpers/phone-crypto.ts'
-import type { EnvelopeJson } from '../helpers/phone-envelope.ts'
-import { withBody, withHeader, withPair } from '../helpers/phone-header.ts'
+import { b64, hasTemporaryKeys, hasTimestamp, newKeyPair, PHONE_VERSIONS, random } from '../../phone/crypto.ts'
+import type { EnvelopeJson } from '../../phone/envelope.ts'
+import { withBody, withHeader, withPair } from '../../phone/header.ts'
 import type { World } from '../helpers/world.ts'
 import { expectOk, startWorld } from '../helpers/world.ts'
 

@@ -1,7 +1,7 @@
 // Watches a server: every answer it gives must be one that the description of the APIs knows, status and body.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
-import { member } from './http.ts'
+import { member } from '../../phone/http.ts'
 
 export interface Documented {
   /** Answers of endpoints that the document does not have, or not so; one line each. */

@@ -1,8 +1,8 @@
 // Many requests at once, spread over the addresses of a world, and what became of them.
 import { expect } from 'vitest'
-import type { HttpReply, HttpRequest } from './http.ts'
-import { send } from './http.ts'
-import type { Prepared } from './phone-state.ts'
+import type { HttpReply, HttpRequest } from '../../phone/http.ts'
+import { send } from '../../phone/http.ts'
+import type { Prepared } from '../../phone/state.ts'
 import type { BoundV4, PhoneV4 } from './world-v4.ts'
 import { expectOk, registrationOf, type World } from './world.ts'
 

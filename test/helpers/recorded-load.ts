@@ -4,12 +4,12 @@ import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Bank } from './bank.ts'
 import { createBank, readApplication, readQrCode } from './bank.ts'
-import type { HttpReply, HttpRequest } from './http.ts'
-import { member, NO_BODY, send } from './http.ts'
-import { PHONE_VERSIONS } from './phone-crypto.ts'
-import type { Prepared } from './phone-state.ts'
-import type { VirtualPhone } from './virtual-phone.ts'
-import { createPhone } from './virtual-phone.ts'
+import type { HttpReply, HttpRequest } from '../../phone/http.ts'
+import { member, NO_BODY, send } from '../../phone/http.ts'
+import { PHONE_VERSIONS } from '../../phone/crypto.ts'
+import type { Prepared } from '../../phone/state.ts'
+import type { VirtualPhone } from '../../phone/virtual-phone.ts'
+import { createPhone } from '../../phone/virtual-phone.ts'
 
 export interface Recorder {
   readonly record: (request: HttpRequest) => void

@@ -1,7 +1,7 @@
 // What a refusal of protocol 4.0 looks like, and what it must leave alone (v4 §12).
 import { expect } from 'vitest'
 import type { TestServer } from './app.ts'
-import { type HttpReply, member } from './http.ts'
+import { type HttpReply, member } from '../../phone/http.ts'
 
 /** HTTP status, code, message without its prefix. */
 export const REFUSED_V4 = {

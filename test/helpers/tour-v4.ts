@@ -1,15 +1,15 @@
 // A walk through every endpoint of protocol 4.0 with one algorithm, right and wrong, that notes each secret of the phones on its way.
 import type { Bank } from './bank.ts'
 import { readApplication, readQrCode } from './bank.ts'
-import type { HttpReply } from './http.ts'
-import { member } from './http.ts'
-import { b64, random } from './phone-crypto.ts'
-import type { Prepared } from './phone-state.ts'
-import type { PhoneAlgorithm } from './phone-v4-crypto.ts'
+import type { HttpReply } from '../../phone/http.ts'
+import { member } from '../../phone/http.ts'
+import { b64, random } from '../../phone/crypto.ts'
+import type { Prepared } from '../../phone/state.ts'
+import type { PhoneAlgorithm } from '../../phone/v4-crypto.ts'
 import type { Secrets } from './secret-search.ts'
 import { upgradeOf } from './upgrading-phone.ts'
-import { createPhone } from './virtual-phone.ts'
-import { createPhoneV4 } from './virtual-phone-v4.ts'
+import { createPhone } from '../../phone/virtual-phone.ts'
+import { createPhoneV4 } from '../../phone/virtual-phone-v4.ts'
 import { type PhoneV4, readAppV4 } from './world-v4.ts'
 
 export interface TourV4Options {

@@ -2,8 +2,8 @@
 // is one of 3.x or one of 4.0 at any time, and only the keys of one whole start ever become its keys.
 import { describe, expect, test } from 'vitest'
 import { expectInStep, flood, repeat, sendFifty, unblock } from './flood.ts'
-import { member } from './http.ts'
-import { PHONE_ALGORITHMS } from './phone-v4-crypto.ts'
+import { member } from '../../phone/http.ts'
+import { PHONE_ALGORITHMS } from '../../phone/v4-crypto.ts'
 import { openUpgradingPhone, type UpgradingPhone } from './upgrading-phone.ts'
 import type { PhonesV4, PhoneV4 } from './world-v4.ts'
 import { expectOk } from './world.ts'

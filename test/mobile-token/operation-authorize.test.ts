@@ -2,8 +2,8 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, readCounters, SECOND, STATE } from '../helpers/expectations.ts'
-import type { HttpReply } from '../helpers/http.ts'
-import { member } from '../helpers/http.ts'
+import type { HttpReply } from '../../phone/http.ts'
+import { member } from '../../phone/http.ts'
 import {
   beginStep,
   expectNothingCounted,
@@ -14,9 +14,9 @@ import {
   startOperationWorld,
   type TestOperation,
 } from '../helpers/operation-world.ts'
-import { b64, PHONE_VERSIONS, random } from '../helpers/phone-crypto.ts'
-import { withBody, withHeader, withPair } from '../helpers/phone-header.ts'
-import type { AuthorizeOptions } from '../helpers/phone-operations.ts'
+import { b64, PHONE_VERSIONS, random } from '../../phone/crypto.ts'
+import { withBody, withHeader, withPair } from '../../phone/header.ts'
+import type { AuthorizeOptions } from '../../phone/operations.ts'
 import { expectOk } from '../helpers/world.ts'
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000'

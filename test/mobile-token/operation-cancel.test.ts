@@ -1,11 +1,11 @@
 // operation/cancel: the phone rejects. A refused rejection never counts on the operation (mobile-token §4.6).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, readCounters, SECOND, STATE } from '../helpers/expectations.ts'
-import type { HttpReply } from '../helpers/http.ts'
-import { member } from '../helpers/http.ts'
+import type { HttpReply } from '../../phone/http.ts'
+import { member } from '../../phone/http.ts'
 import { expectNothingCounted, type OperationWorld, startOperationWorld } from '../helpers/operation-world.ts'
-import { b64, PHONE_VERSIONS, random } from '../helpers/phone-crypto.ts'
-import { withBody, withHeader, withPair } from '../helpers/phone-header.ts'
+import { b64, PHONE_VERSIONS, random } from '../../phone/crypto.ts'
+import { withBody, withHeader, withPair } from '../../phone/header.ts'
 import { expectOk } from '../helpers/world.ts'
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000'

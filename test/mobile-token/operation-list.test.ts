@@ -1,7 +1,7 @@
 // operation/list, detail, detail/claim and history: what a phone sees of the operations of its user (mobile-token §1 to §4.4).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { errorCode, expectError, HOUR, MINUTE, readCounters, SECOND, STATE } from '../helpers/expectations.ts'
-import { member } from '../helpers/http.ts'
+import { member } from '../../phone/http.ts'
 import {
   expectNothingCounted,
   type Holder,
@@ -10,9 +10,9 @@ import {
   PAYMENT_DATA,
   startOperationWorld,
 } from '../helpers/operation-world.ts'
-import { b64, PHONE_VERSIONS, random } from '../helpers/phone-crypto.ts'
-import { withHeader, withPair } from '../helpers/phone-header.ts'
-import type { TokenCall, TokenOptions } from '../helpers/phone-operations.ts'
+import { b64, PHONE_VERSIONS, random } from '../../phone/crypto.ts'
+import { withHeader, withPair } from '../../phone/header.ts'
+import type { TokenCall, TokenOptions } from '../../phone/operations.ts'
 import { expectOk } from '../helpers/world.ts'
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000'

@@ -3,9 +3,9 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, readCounters } from '../helpers/expectations.ts'
-import { member, send, sendJson } from '../helpers/http.ts'
+import { member, send, sendJson } from '../../phone/http.ts'
 import { type Holder, type OperationWorld, startOperationWorld } from '../helpers/operation-world.ts'
-import { SIGNED_CALLS, TOKEN_PATHS, type TokenCall } from '../helpers/phone-operations.ts'
+import { SIGNED_CALLS, TOKEN_PATHS, type TokenCall } from '../../phone/operations.ts'
 import { expectOk } from '../helpers/world.ts'
 
 const OK = { status: 'OK' }

@@ -6,10 +6,10 @@ import { expireOperations } from '../../src/storage/operations.ts'
 import { serverUrl } from '../helpers/app.ts'
 import type { Bank } from '../helpers/bank.ts'
 import { errorCode, readCounters, STATE } from '../helpers/expectations.ts'
-import type { HttpReply, HttpRequest } from '../helpers/http.ts'
-import { member, send } from '../helpers/http.ts'
+import type { HttpReply, HttpRequest } from '../../phone/http.ts'
+import { member, send } from '../../phone/http.ts'
 import { type Holder, type OperationWorld, PAYMENT, startOperationWorld, type TestOperation } from '../helpers/operation-world.ts'
-import { random } from '../helpers/phone-crypto.ts'
+import { random } from '../../phone/crypto.ts'
 import { expectOk } from '../helpers/world.ts'
 
 vi.setConfig({ testTimeout: 120_000 })

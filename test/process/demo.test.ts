@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { PHONE_ALGORITHMS } from '../helpers/phone-v4-crypto.ts'
+import { PHONE_ALGORITHMS } from '../../phone/v4-crypto.ts'
 import { runNode } from '../helpers/process.ts'
 import { startWorld, type World } from '../helpers/world.ts'
 

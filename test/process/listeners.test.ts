@@ -3,7 +3,7 @@ import { connect, createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { basicAuthorization } from '../helpers/bank.ts'
-import { member, sendJson } from '../helpers/http.ts'
+import { member, sendJson } from '../../phone/http.ts'
 import {
   ADMIN_PASSWORD,
   createInstallation,

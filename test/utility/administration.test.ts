@@ -13,8 +13,8 @@ import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'
 import { createCertificate, startTlsServer, type TestCertificate, type TlsServer } from '../helpers/certificates.ts'
 import { expectError } from '../helpers/expectations.ts'
-import { type HttpReply, member } from '../helpers/http.ts'
-import { getInit } from '../helpers/utility.ts'
+import { type HttpReply, member } from '../../phone/http.ts'
+import { getInit } from '../../phone/utility.ts'
 import { expectOk } from '../helpers/world.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))

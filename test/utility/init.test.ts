@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'
 import { createCertificate } from '../helpers/certificates.ts'
-import { member } from '../helpers/http.ts'
-import { random, unb64 } from '../helpers/phone-crypto.ts'
-import { get, getInit, isGenuine, newChallenge, type UtilityReply } from '../helpers/utility.ts'
+import { member } from '../../phone/http.ts'
+import { random, unb64 } from '../../phone/crypto.ts'
+import { get, getInit, isGenuine, newChallenge, type UtilityReply } from '../../phone/utility.ts'
 import { expectOk } from '../helpers/world.ts'
 
 const DAY = 86_400_000

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'
 import { expectError, MINUTE, SECOND } from '../helpers/expectations.ts'
-import { type HttpReply, member } from '../helpers/http.ts'
+import { type HttpReply, member } from '../../phone/http.ts'
 import { endOperation, insertOperation } from '../helpers/operations.ts'
 import { expectOk } from '../helpers/world.ts'
 

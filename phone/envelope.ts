@@ -1,6 +1,6 @@
 // The phone's half of ECIES: seals a request and opens the answer to it (v3 §6).
 import { createCipheriv, createDecipheriv, timingSafeEqual } from 'node:crypto'
-import type { PhoneKeyPair, PhoneVersion } from './phone-crypto.ts'
+import type { PhoneKeyPair, PhoneVersion } from './crypto.ts'
 import {
   b64,
   bigEndian,
@@ -18,7 +18,7 @@ import {
   sized,
   unb64,
   x963,
-} from './phone-crypto.ts'
+} from './crypto.ts'
 
 /** A key to encrypt for, as the keystore hands it out (v3 §7.2). */
 export interface TemporaryKey {

@@ -1,6 +1,6 @@
 // The phone's half of an envelope of protocol 4.0: seals a request and opens the answer to it (v4 §5).
-import { b64, bigEndian, bytesOf, join, random, sized, unb64 } from './phone-crypto.ts'
-import { kmac, openAead, sealAead, sha3 } from './phone-v4-crypto.ts'
+import { b64, bigEndian, bytesOf, join, random, sized, unb64 } from './crypto.ts'
+import { kmac, openAead, sealAead, sha3 } from './v4-crypto.ts'
 
 /** A key to encrypt with, as the keystore hands it out (v4 §4). */
 export interface V4TemporaryKey {

@@ -6,7 +6,7 @@ import { expand, extract } from '@noble/hashes/hkdf.js'
 import { sha384 } from '@noble/hashes/sha2.js'
 import { ml_dsa65, ml_dsa87 } from '@noble/post-quantum/ml-dsa.js'
 import { ml_kem1024, ml_kem768 } from '@noble/post-quantum/ml-kem.js'
-import { b64, bigEndian, bytesOf, join, random, sized, unb64 } from './phone-crypto.ts'
+import { b64, bigEndian, bytesOf, join, random, sized, unb64 } from './crypto.ts'
 
 export const PHONE_ALGORITHMS = ['EC_P384', 'EC_P384_ML_L3', 'EC_P384_ML_L5'] as const
 export type PhoneAlgorithm = (typeof PHONE_ALGORITHMS)[number]

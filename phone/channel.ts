@@ -16,12 +16,12 @@ import {
   signedData,
   tokenDigest,
   unb64,
-} from './phone-crypto.ts'
-import type { EnvelopeContext, SealedRequest, TemporaryKey } from './phone-envelope.ts'
-import { sealEnvelope } from './phone-envelope.ts'
-import { headerName, headerValue } from './phone-header.ts'
-import type { EnvelopeOptions, PhoneContext, PhoneToken, PlaintextOption, Prepared, SignOptions } from './phone-state.ts'
-import { accepted, keysOf, parseObject } from './phone-state.ts'
+} from './crypto.ts'
+import type { EnvelopeContext, SealedRequest, TemporaryKey } from './envelope.ts'
+import { sealEnvelope } from './envelope.ts'
+import { headerName, headerValue } from './header.ts'
+import type { EnvelopeOptions, PhoneContext, PhoneToken, PlaintextOption, Prepared, SignOptions } from './state.ts'
+import { accepted, keysOf, parseObject } from './state.ts'
 
 export type PhoneScope = 'application' | 'activation'
 

@@ -1,9 +1,9 @@
 // What a phone of protocol 4.0 is made of: its settings, what it remembers, and what can be told about a request.
 import { NO_BODY } from './http.ts'
-import { b64 } from './phone-crypto.ts'
-import type { Dialect } from './phone-header.ts'
-import { newSigningPair, type PhoneAlgorithm, type PhonePair, type PhoneV4Keys, type V4PublicKeys } from './phone-v4-crypto.ts'
-import type { V4TemporaryKey } from './phone-v4-envelope.ts'
+import { b64 } from './crypto.ts'
+import type { Dialect } from './header.ts'
+import { newSigningPair, type PhoneAlgorithm, type PhonePair, type PhoneV4Keys, type V4PublicKeys } from './v4-crypto.ts'
+import type { V4TemporaryKey } from './v4-envelope.ts'
 
 /** What is compiled into an app (v4 §3.3). */
 export interface V4AppConfiguration {

@@ -1,10 +1,10 @@
 // What a phone is made of: its settings, what it remembers, and the requests it prepares.
 import type { HttpReply, HttpRequest } from './http.ts'
 import { NO_BODY } from './http.ts'
-import type { PhoneKeyPair, PhoneKeys, PhoneVersion } from './phone-crypto.ts'
-import { newKeyPair, textOf } from './phone-crypto.ts'
-import type { EnvelopeJson, TemporaryKey } from './phone-envelope.ts'
-import type { Dialect } from './phone-header.ts'
+import type { PhoneKeyPair, PhoneKeys, PhoneVersion } from './crypto.ts'
+import { newKeyPair, textOf } from './crypto.ts'
+import type { EnvelopeJson, TemporaryKey } from './envelope.ts'
+import type { Dialect } from './header.ts'
 
 /** The three values compiled into an app. */
 export interface AppConfiguration {

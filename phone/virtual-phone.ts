@@ -2,7 +2,7 @@
 // request is prepared first and sent later, so that a test can spoil it, repeat it, or send it many times at once.
 import type { HttpReply } from './http.ts'
 import { member, send, sendJson } from './http.ts'
-import type { RequestToSign } from './phone-channel.ts'
+import type { RequestToSign } from './channel.ts'
 import {
   bodyOf,
   encryptionHeader,
@@ -16,8 +16,8 @@ import {
   seal,
   serverTime,
   tokenHeader,
-} from './phone-channel.ts'
-import type { StatusBlob } from './phone-crypto.ts'
+} from './channel.ts'
+import type { StatusBlob } from './crypto.ts'
 import {
   b64,
   bytesOf,
@@ -32,9 +32,9 @@ import {
   openVaultKey,
   random,
   unb64,
-} from './phone-crypto.ts'
-import type { EnvelopeJson, TemporaryKey } from './phone-envelope.ts'
-import { bindOperations } from './phone-operations.ts'
+} from './crypto.ts'
+import type { EnvelopeJson, TemporaryKey } from './envelope.ts'
+import { bindOperations } from './operations.ts'
 import type {
   EnvelopeOptions,
   PhoneContext,
@@ -45,8 +45,8 @@ import type {
   PlaintextOption,
   Prepared,
   SignOptions,
-} from './phone-state.ts'
-import { accepted, keysOf, newState, parseObject } from './phone-state.ts'
+} from './state.ts'
+import { accepted, keysOf, newState, parseObject } from './state.ts'
 
 export interface VirtualPhone extends ReturnType<typeof bindPhone> {
   /** The same activation in another version or dialect. */

@@ -2,9 +2,9 @@
 // request is prepared first and sent later, so that a test can spoil it, repeat it, or send it many times at once.
 import type { HttpReply } from './http.ts'
 import { member, send } from './http.ts'
-import { b64, bytesOf, signedData, unb64 } from './phone-crypto.ts'
-import type { Prepared } from './phone-state.ts'
-import { accepted, parseObject } from './phone-state.ts'
+import { b64, bytesOf, signedData, unb64 } from './crypto.ts'
+import type { Prepared } from './state.ts'
+import { accepted, parseObject } from './state.ts'
 import {
   bytesIn,
   fetchV4TemporaryKey,
@@ -23,7 +23,7 @@ import {
   v4ServerTime,
   type V4TemporaryKeyRequest,
   v4TokenHeader,
-} from './phone-v4-channel.ts'
+} from './v4-channel.ts'
 import {
   agree,
   deriveV4Keys,
@@ -37,7 +37,7 @@ import {
   v4CtrDataHash,
   v4Fingerprint,
   type V4StatusBlob,
-} from './phone-v4-crypto.ts'
+} from './v4-crypto.ts'
 import type {
   V4EnvelopeOptions,
   V4Factors,
@@ -48,8 +48,8 @@ import type {
   V4Scope,
   V4SignOptions,
   V4Token,
-} from './phone-v4-state.ts'
-import { newV4State, v4KeysOf } from './phone-v4-state.ts'
+} from './v4-state.ts'
+import { newV4State, v4KeysOf } from './v4-state.ts'
 
 export interface VirtualPhoneV4 extends ReturnType<typeof bindPhone> {
   /** The same activation in another dialect. */

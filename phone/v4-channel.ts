@@ -1,11 +1,11 @@
 // How a phone of protocol 4.0 authenticates and encrypts: headers, temporary keys, and what a code covers (v4 §4 to §7).
 import type { HttpReply } from './http.ts'
 import { member, NO_BODY, sendJson } from './http.ts'
-import { b64, bytesOf, canonicalQuery, random, signedData, unb64 } from './phone-crypto.ts'
-import { headerName, headerValue } from './phone-header.ts'
-import type { Prepared } from './phone-state.ts'
-import { accepted, parseObject } from './phone-state.ts'
-import type { SharedSecretResponse } from './phone-v4-crypto.ts'
+import { b64, bytesOf, canonicalQuery, random, signedData, unb64 } from './crypto.ts'
+import { headerName, headerValue } from './header.ts'
+import type { Prepared } from './state.ts'
+import { accepted, parseObject } from './state.ts'
+import type { SharedSecretResponse } from './v4-crypto.ts'
 import {
   agree,
   applicationMacKey,
@@ -17,11 +17,11 @@ import {
   type PhonePair,
   sharedSecretRequest,
   tokenV4Digest,
-} from './phone-v4-crypto.ts'
-import type { V4Sealed, V4TemporaryKey } from './phone-v4-envelope.ts'
-import { sealV4Envelope } from './phone-v4-envelope.ts'
-import type { V4EnvelopeOptions, V4PhoneContext, V4PlaintextOption, V4Scope, V4SignOptions, V4Token } from './phone-v4-state.ts'
-import { v4KeysOf } from './phone-v4-state.ts'
+} from './v4-crypto.ts'
+import type { V4Sealed, V4TemporaryKey } from './v4-envelope.ts'
+import { sealV4Envelope } from './v4-envelope.ts'
+import type { V4EnvelopeOptions, V4PhoneContext, V4PlaintextOption, V4Scope, V4SignOptions, V4Token } from './v4-state.ts'
+import { v4KeysOf } from './v4-state.ts'
 
 export interface V4RequestToSign extends V4SignOptions {
   readonly method?: string
