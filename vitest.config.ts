@@ -1,6 +1,9 @@
-// Tests lie beside the code and in test/. Three workers for two processors, because tests of whole processes often wait.
+// Tests lie beside the code and in test/. Two projects: `quick` runs in processes of vitest, `process` starts servers of its own as an
+// operator would. Three workers for two processors, because tests of whole processes often wait.
 import { configDefaults, defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+const PROCESS = 'test/process/**/*.test.ts'
 
 // What has no database, or always the embedded one, runs once: not again beside the tests that PostgreSQL is for.
 const withoutPostgres = [
@@ -9,20 +12,22 @@ const withoutPostgres = [
   'test/{conformance,property}/**',
   'test/process/{listeners,prepare,start,templates}.test.ts',
 ]
-const isOnPostgres = Boolean(process.env['PAWL_TEST_DATABASE_URL'])
+const exclude = [...configDefaults.exclude, ...(process.env['PAWL_TEST_DATABASE_URL'] ? withoutPostgres : [])]
 
 /** Whole processes first: what takes a minute must not start when everything else is done. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLong = ({ moduleId }: TestSpecification): number => Number(moduleId.includes('/test/process/'))
+    const isLong = ({ project }: TestSpecification): number => Number(project.name === 'process')
     return (await super.sort(files)).toSorted((a, b) => isLong(b) - isLong(a))
   }
 }
 
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    exclude: [...configDefaults.exclude, ...(isOnPostgres ? withoutPostgres : [])],
+    projects: [
+      { extends: true, test: { name: 'quick', include: ['{src,test}/**/*.test.ts'], exclude: [...exclude, PROCESS] } },
+      { extends: true, test: { name: 'process', include: [PROCESS], exclude } },
+    ],
     globalSetup: ['test/helpers/global-setup.ts'],
     sequence: { sequencer: LongestFirst },
     pool: 'forks',
