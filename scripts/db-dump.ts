@@ -1,4 +1,4 @@
-// npm run db:dump: prints every row of every table as text, so that anyone can look for what should not be there.
+// node scripts/db-dump.ts: prints every row of every table as text, so that anyone can look for what should not be there.
 import { sql } from 'kysely'
 import type { Db } from '../src/storage/database.ts'
 import { withDatabase } from './open-database.ts'
