@@ -147,6 +147,8 @@ export interface DeviceEndpoint<
   readonly refusals?: Partial<Refusals>
   /** Schema of the JSON body or plaintext; without it the body is not parsed. */
   readonly request?: Q
+  /** The longest body, where it is parsed before the code, token or envelope is checked. 16 KiB when absent. */
+  readonly parsedBytesMax?: number
   /** Schema of the answer, before encryption. */
   readonly response: R
   readonly handle: (call: Call<Static<Q>, Static<N>, P>) => Promise<Static<R>>

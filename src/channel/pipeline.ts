@@ -91,7 +91,7 @@ function begin<P extends ChannelParts>(fixed: Fixed<P>, request: DeviceRequest):
     })
   const { schemes } = headers
   const { protocol, envelopeProtocol } = selectProtocols(fixed.protocols, headers, endpoint.encrypt?.hasOwnHeader === true)
-  refuseLongBody(request, Math.min(protocol.bodyBytesMax, envelopeProtocol.bodyBytesMax))
+  refuseLongBody(request, Math.min(protocol.bodyBytesMax, envelopeProtocol.bodyBytesMax, parsedBytesMaxOf(endpoint)))
   const value = readsHeaders ? headers.authorization : undefined
   if (endpoint.authenticate && value === undefined)
     throw new PawlError(refusals.headerMissing, { detail: 'no authorization header' })
@@ -210,17 +210,19 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
     state.nested = opened.envelope
     state.uniqueValues.push(...opened.uniqueValues)
     const json = parseOr(refusals.plaintext, () => parseJson(opened.envelope.plaintext))
-    state.nestedRequest = parseOr(refusals.nested, () => required(state.parsers.nested, 'nested')(refuseUnstorable(json)))
+    state.nestedRequest = parseOr(refusals.nested, () =>
+      required(state.parsers.nested, 'nested')(refuseUnstorable(json, opened.envelope.plaintext)),
+    )
   },
 
   async validate(state) {
     const { opened, request, refusals, parsers } = state
     const parse = required(parsers.request, 'request')
     // An empty plaintext stands for no members; an empty body lacks them all.
-    const isEmpty = (opened?.plaintext ?? request.body).length === 0
-    const parseBytes = () => (opened ? parseOr(refusals.plaintext, () => parseJson(opened.plaintext)) : parseJson(request.body))
-    const json = isEmpty ? {} : parseBytes()
-    state.parsed = parseOr(refusals.request, () => parse(refuseUnstorable(json)))
+    const bytes = opened?.plaintext ?? request.body
+    const parseBytes = () => (opened ? parseOr(refusals.plaintext, () => parseJson(bytes)) : parseJson(bytes))
+    const json = bytes.length === 0 ? {} : parseBytes()
+    state.parsed = parseOr(refusals.request, () => parse(refuseUnstorable(json, bytes)))
   },
 
   async authenticate(state) {
@@ -338,12 +340,20 @@ function refuseContentType({ contentType, body }: DeviceRequest): void {
   throw new PawlError('REQUEST_INVALID', { detail: 'wrong content type', violations })
 }
 
+/** How long a body may be that is parsed before anything proves who sent it; any other has the limit of its protocol alone. */
+function parsedBytesMaxOf<P extends ChannelParts>({ order, parsedBytesMax = PARSED_BYTES_MAX }: AnyEndpoint<P>): number {
+  const [first] = order.filter((step) => step !== 'factors')
+  return first === 'envelope' || first === 'validate' ? parsedBytesMax : Number.POSITIVE_INFINITY
+}
+
 function refuseLongBody({ body }: DeviceRequest, bodyBytesMax: number): void {
   if (body.length <= bodyBytesMax) return
   const violations = [{ fieldName: 'body', hint: `must have at most ${bodyBytesMax} bytes` }]
   throw new PawlError('REQUEST_INVALID', { detail: 'the body is too long for the protocol', violations })
 }
 
+// The longest request that needs no more is an upgrade with the keys of ML-KEM-1024 and ML-DSA-87, some 8 KiB.
+const PARSED_BYTES_MAX = 16 * 1024
 const JSON_CONTENT_TYPE = /^application\/json\s*(;|$)/i
 
 /** Gives a refused parse the endpoint's code; what was wrong stays for the log and, where the code shows them, the violations. */

@@ -6,12 +6,14 @@ export type ComposedOperationData = { readonly data: string } | { readonly viola
 
 /**
  * Fills the data template with escaped parameters. Violations name the parameter: characters that are refused wherever they are, a
- * placeholder without parameter, and for payments (A1) a field that a phone could not read.
+ * placeholder without parameter, data that is too long to be approved, and for payments (A1) a field that a phone could not read.
  */
 export function composeOperationData(dataTemplate: string, parameters: OperationParameters): ComposedOperationData {
   const violations = [...findRefusedCharacters(parameters), ...findMissing(dataTemplate, parameters)]
   if (violations.length > 0) return { violations }
   const data = replacePlaceholders(dataTemplate, (name) => escapeText(parameters[name] ?? ''))
+  if (data.length > DATA_MAX)
+    return { violations: [{ fieldName: 'parameters', hint: `must give at most ${DATA_MAX} characters of data` }] }
   const faults = isPayment(dataTemplate) ? findPaymentFaults(dataTemplate, data, parameters) : []
   return faults.length > 0 ? { violations: faults } : { data }
 }
@@ -133,6 +135,8 @@ const violation = (name: string, value: string, hint: string): Violation => ({
   hint,
 })
 
+// Six bytes a character, if a phone escapes each: an approval fits in 64 KiB.
+const DATA_MAX = 10_000
 const FIELDS_MAX = 5
 const PAYMENT_FIELDS_MIN = 2
 const VALUE_CHARACTERS_MAX = 128

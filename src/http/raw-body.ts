@@ -29,7 +29,8 @@ export function keepJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
     try {
-      done(null, body.length === 0 ? undefined : refuseUnstorable(parseJson(body as Buffer)))
+      const bytes = body as Buffer
+      done(null, bytes.length === 0 ? undefined : refuseUnstorable(parseJson(bytes), bytes))
     } catch (error) {
       done(error as Error)
     }
@@ -46,7 +47,7 @@ export function parseJson(bytes: Uint8Array): unknown {
     // The parser would skip it; what a code covers and what is parsed are to be the same bytes.
     if (text.startsWith('\uFEFF')) throw new SyntaxError('a byte order mark')
     // The parser takes any depth, and what walks the value later does not.
-    if (isDeeperThan(text, DEPTH_MAX)) throw new SyntaxError('nested too deeply')
+    if (isDeeperThan(bytes, DEPTH_MAX)) throw new SyntaxError('nested too deeply')
     return secureJsonParse.parse(text, undefined, { protoAction: 'error', constructorAction: 'error' })
   } catch (cause) {
     const violations = [{ fieldName: 'body', hint: 'must be JSON in UTF-8' }]
@@ -55,43 +56,67 @@ export function parseJson(bytes: Uint8Array): unknown {
 }
 
 /**
- * Returns a JSON value unless a string or name in it cannot be stored: U+0000, which PostgreSQL text cannot hold, or half of a surrogate
- * pair, which UTF-8 cannot tell from another. Throws PawlError REQUEST_INVALID that names the member.
+ * Returns a JSON value, which was parsed from `bytes`, unless a string or name in it cannot be stored: U+0000, which PostgreSQL text cannot
+ * hold, or half of a surrogate pair, which UTF-8 cannot tell from another. Throws PawlError REQUEST_INVALID that names the member.
  */
-export function refuseUnstorable(json: unknown): unknown {
-  const fieldName = findUnstorable(json, '')
-  if (fieldName === undefined) return json
-  const violations = [{ fieldName, hint: 'must be Unicode text without U+0000' }]
+export function refuseUnstorable(json: unknown, bytes: Uint8Array): unknown {
+  // JSON in UTF-8 can hold neither but as an escape: without one there is no need to walk the value.
+  if (!UNSTORABLE_ESCAPE.test(latin1(bytes))) return json
+  const path = findUnstorable(json)
+  if (path === undefined) return json
+  const violations = [{ fieldName: path.join('.') || 'body', hint: 'must be Unicode text without U+0000' }]
   throw new PawlError('REQUEST_INVALID', { detail: 'a string cannot be stored', violations })
 }
 
-function findUnstorable(value: unknown, path: string): string | undefined {
-  if (typeof value === 'string') return isStorable(value) ? undefined : path || 'body'
+/** The names on the way to the first unstorable value, or to the object with an unstorable name. */
+function findUnstorable(value: unknown): string[] | undefined {
+  if (typeof value === 'string') return isStorable(value) ? undefined : []
   if (typeof value !== 'object' || value === null) return undefined
+  if (Array.isArray(value)) return findInList(value)
   for (const [name, member] of Object.entries(value)) {
-    if (!isStorable(name)) return path || 'body'
-    const found = findUnstorable(member, path ? `${path}.${name}` : name)
-    if (found !== undefined) return found
+    const path = isStorable(name) ? findUnstorable(member) : []
+    if (path !== undefined) return isStorable(name) ? [name, ...path] : []
   }
   return undefined
 }
 
+function findInList(list: readonly unknown[]): string[] | undefined {
+  for (let i = 0; i < list.length; i += 1) {
+    const path = findUnstorable(list[i])
+    if (path !== undefined) return [String(i), ...path]
+  }
+  return undefined
+}
+
+/** One character a byte: what is looked for is ASCII, and nothing is decoded for it. */
+const latin1 = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
+
+/** U+0000 or a surrogate. A match may be a whole pair, or the text of an escape behind an escaped backslash. */
+const UNSTORABLE_ESCAPE = /\\u(?:0000|d[89a-f])/i
+
 const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed()
 
-function isDeeperThan(text: string, depthMax: number): boolean {
+/** Brackets outside of strings. Bytes do: no character of UTF-8 but these themselves holds one of them. */
+function isDeeperThan(bytes: Uint8Array, depthMax: number): boolean {
   let depth = 0
   let isInString = false
-  for (let i = 0; i < text.length; i += 1) {
-    const character = text[i]
+  for (let i = 0; i < bytes.length; i += 1) {
+    const byte = bytes[i]
     if (isInString) {
-      if (character === '\\') i += 1
-      else if (character === '"') isInString = false
-    } else if (character === '"') isInString = true
-    else if (character === '{' || character === '[') depth += 1
-    else if (character === '}' || character === ']') depth -= 1
+      if (byte === BACKSLASH) i += 1
+      else if (byte === QUOTE) isInString = false
+    } else if (byte === QUOTE) isInString = true
+    else if (byte === OPENING_BRACE || byte === OPENING_BRACKET) depth += 1
+    else if (byte === CLOSING_BRACE || byte === CLOSING_BRACKET) depth -= 1
     if (depth > depthMax) return true
   }
   return false
 }
 
+const QUOTE = 0x22
+const OPENING_BRACKET = 0x5b
+const BACKSLASH = 0x5c
+const CLOSING_BRACKET = 0x5d
+const OPENING_BRACE = 0x7b
+const CLOSING_BRACE = 0x7d
 const DEPTH_MAX = 64

@@ -54,6 +54,10 @@ const GENUINE: Record<string, (phone: VirtualPhone) => Promise<HttpRequest> | Ht
   }),
 }
 
+const IS_SIGNED = /token\/create|vault|rename/
+/** Its body is parsed for the owner of a right code only. */
+const CODE_FIRST = '/pa/v3/token/remove'
+
 describe('paths and methods', () => {
   test.each([
     '/pa/v3',
@@ -116,6 +120,23 @@ describe.each(PHONE_VERSIONS)('bodies in %s', (version) => {
     })
     expectOk(await send(world.url, request))
   })
+
+  test.each(Object.keys(GENUINE).filter((path) => path !== CODE_FIRST))(
+    '%s takes as much as it parses before it knows who sent it, and no more',
+    async (path) => {
+      const { phone } = await world.activePhone(version)
+      const request = await GENUINE[path]?.(phone)
+      if (!request) throw new Error(path)
+      const limit = path === '/pa/v3/activation/create' ? 64 * 1024 : 16 * 1024
+      const padded = (length: number) =>
+        withBody(request, Buffer.concat([request.body, Buffer.alloc(length - request.body.length, ' ')]))
+      await expectUntouched(phone, async () => {
+        expectError(await send(world.url, padded(limit + 1)), 400, 'ERR_VALIDATION')
+      })
+      // A code covers the spaces too.
+      expectOk(await send(world.url, IS_SIGNED.test(path) ? request : padded(limit)))
+    },
+  )
 
   test('/pa/v3/signature/validate refuses a body over 256 KiB and counts nothing', async () => {
     const { phone } = await world.activePhone(version)

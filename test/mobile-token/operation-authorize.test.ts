@@ -532,6 +532,7 @@ describe('a body', () => {
       good.replace('{', `{"deep":${'['.repeat(5000)}${']'.repeat(5000)},`),
       good.replace('{', `{"deep":${'{"a":'.repeat(65)}1${'}'.repeat(65)},`),
       good.replace('{', `{"padding":"${'x'.repeat(256 * 1024)}",`),
+      good.replace('{', `{"padding":"${'x'.repeat(64 * 1024)}",`),
     ]
     await expectNothingCounted(world, holder, operation.id, async () => {
       for (const body of bodies) {
@@ -562,9 +563,9 @@ describe('a body', () => {
     expectOk(await phone.send(phone.prepareSignedCall('authorize', undefined, { body })))
   })
 
-  test('may hold 200 KB of data of the app', async () => {
+  test('may hold 60 KB of data of the app', async () => {
     const { operation, authorize } = await begin()
-    const mobileTokenData = { blob: 'x'.repeat(200 * 1024) }
+    const mobileTokenData = { blob: 'x'.repeat(60 * 1024) }
     expectOk(await authorize({ mobileTokenData }))
     expect((await world.stored(operation.id)).additionalData).toMatchObject({ mobileTokenData })
   })

@@ -212,6 +212,7 @@ describe('a body', () => {
       '{',
       `${good}x`,
       good.replace('{', `{"x":"${'x'.repeat(256 * 1024)}",`),
+      good.replace('{', `{"x":"${'x'.repeat(16 * 1024)}",`),
       `${'['.repeat(100)}${']'.repeat(100)}`,
     ]
     await expectNothingCounted(world, holder, operation.id, async () => {

@@ -57,11 +57,58 @@ describe('text that cannot be stored', () => {
     ['a name', '{"\\u0000":1}', 'body'],
     ['a value deep inside', '[{"a":[{"b":"x\\u0000"}]}]', '0.a.0.b'],
     ['half of a surrogate pair', '{"userId":"a\\ud800"}', 'userId'],
+    ['the other half in capitals', '{"userId":"\\uDFFFa"}', 'userId'],
+    ['a name deep inside', '{"a":[{"b":1,"\\u0000":1}]}', 'a.0'],
+    ['a text alone', '"\\u0000"', 'body'],
   ])('in %s is refused and the member is named', (_name, text, fieldName) => {
-    const refuse = () => refuseUnstorable(parseJson(Buffer.from(text)))
+    const refuse = () => refuseUnstorable(parseJson(Buffer.from(text)), Buffer.from(text))
     expect(refuse).toThrow(expect.objectContaining({ violations: [{ fieldName, hint: 'must be Unicode text without U+0000' }] }))
   })
 })
+
+describe('the search for such text', () => {
+  const anyText = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('\0', 'a\ud800', '\udfffa', '😀', '\\u0000', '\\ud800'))
+  const anyValue = fc.letrec((tie) => ({
+    value: fc.oneof({ maxDepth: 3 }, anyText, fc.integer(), tie('list'), tie('object')),
+    list: fc.array(tie('value'), { maxLength: 4 }),
+    object: fc.dictionary(anyText, tie('value'), { maxKeys: 4, noNullPrototype: true }),
+  })).value
+  /** Every character as an escape. */
+  const escapeAll = (text: string): string =>
+    text.replace(/"(?:[^"\\]|\\.)*"/g, (quoted) => {
+      const codes = Array.from({ length: JSON.parse(quoted).length }, (_, i) => JSON.parse(quoted).charCodeAt(i) as number)
+      return `"${codes.map((code) => `\\u${code.toString(16).padStart(4, '0')}`).join('')}"`
+    })
+
+  test('finds it wherever it is, in either spelling of the rest, and nothing else', () => {
+    fc.assert(
+      fc.property(anyValue, (value) => {
+        const text = JSON.stringify(value)
+        const isStorable = !/\0/.test(allTexts(value)) && allTexts(value).isWellFormed()
+        for (const spelling of [text, escapeAll(text)]) {
+          const refuse = () => refuseUnstorable(JSON.parse(spelling), Buffer.from(spelling))
+          if (isStorable) expect(refuse()).toEqual(value)
+          else expect(refuse).toThrow(PawlError)
+        }
+      }),
+    )
+  })
+
+  test('walks nothing where no escape stands for it', () => {
+    const walked = new Proxy({}, { ownKeys: () => expect.unreachable('the value was walked') })
+    expect(refuseUnstorable(walked, Buffer.from('{"a":"\\n\\u00e9\\u2028","b":[[],{}]}'))).toBe(walked)
+    expect(() => refuseUnstorable(walked, Buffer.from('{"a":"\\u0000"}'))).toThrow('the value was walked')
+  })
+})
+
+/** All names and texts in a value, apart from each other. */
+const allTexts = (value: unknown): string => {
+  if (typeof value === 'string') return `${value}|`
+  if (typeof value !== 'object' || value === null) return ''
+  return Object.entries(value)
+    .map(([name, member]) => `${name}|${allTexts(member)}`)
+    .join('')
+}
 
 describe('protocol headers', () => {
   const value = fc.string({ maxLength: 20 })

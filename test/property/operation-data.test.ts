@@ -158,6 +158,13 @@ describe('composeOperationData', () => {
     })
   })
 
+  test('refuses data that no approval could hold', () => {
+    expect(compose('A0*N${a}', { a: 'x'.repeat(10_000 - 4) })).toHaveLength(10_000)
+    expect(composeOperationData('A0*N${a}', { a: 'x'.repeat(10_000 - 3) })).toEqual({
+      violations: [{ fieldName: 'parameters', hint: 'must give at most 10000 characters of data' }],
+    })
+  })
+
   test('judges the fields of payments only', () => {
     expect(compose('A0*A${a}', { a: 'anything' })).toBe('A0*Aanything')
   })

@@ -9,6 +9,9 @@ import { PawlError } from '../../../lib/errors.ts'
 import { findRequestParties } from '../../../storage/activations.ts'
 import type { DeviceParts } from '../parts.ts'
 
+/** Attributes and extras are the app's own, of any length, and two layers of Base64 are around them. */
+export const LAYER_1_BYTES_MAX = 64 * 1024
+
 export const Layer1Request = Type.Object({
   // RECOVERY and anything else is no type of this server.
   type: Type.Union([Type.Literal('CODE'), Type.Literal('DIRECT'), Type.Literal('CUSTOM')]),

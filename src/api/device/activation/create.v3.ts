@@ -7,13 +7,21 @@ import { NotBlank } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
 import type { ProtocolV3 } from '../../../protocol/v3/index.ts'
 import { deviceEndpoint } from '../parts.ts'
-import { activate, DeviceMembers, findApplicationToActivateIn, Layer1Request, Layer1Response } from './create.ts'
+import {
+  activate,
+  DeviceMembers,
+  findApplicationToActivateIn,
+  LAYER_1_BYTES_MAX,
+  Layer1Request,
+  Layer1Response,
+} from './create.ts'
 
 export const activationCreateV3 = deviceEndpoint({
   path: 'activation/create',
   summary: 'Exchanges keys for an activation code',
   errors: ['ACTIVATION_FAILED', 'USER_INFO_FAILED'],
   order: ['envelope', 'open', 'validate', 'open-nested'],
+  parsedBytesMax: LAYER_1_BYTES_MAX,
   encrypt: { scope: 'APPLICATION_SCOPE', sharedInfo1: '/pa/generic/application' },
   nested: {
     sharedInfo1: '/pa/activation',

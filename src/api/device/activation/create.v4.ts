@@ -7,13 +7,21 @@ import { toBase64 } from '../../../lib/base64.ts'
 import { exportSigningKeys, joinPublicKeys } from '../../../protocol/v4/key-pairs.ts'
 import type { ExchangedKeys, ProtocolV4, SharedSecretRequest } from '../../../protocol/v4/index.ts'
 import { deviceEndpoint, type DeviceParts } from '../parts.ts'
-import { activate, DeviceMembers, findApplicationToActivateIn, Layer1Request, Layer1Response } from './create.ts'
+import {
+  activate,
+  DeviceMembers,
+  findApplicationToActivateIn,
+  LAYER_1_BYTES_MAX,
+  Layer1Request,
+  Layer1Response,
+} from './create.ts'
 
 export const activationCreateV4 = deviceEndpoint({
   path: 'activation/create',
   summary: 'Exchanges keys for an activation code',
   errors: ['ACTIVATION_FAILED', 'USER_INFO_FAILED'],
   order: ['envelope', 'open', 'validate', 'open-nested'],
+  parsedBytesMax: LAYER_1_BYTES_MAX,
   encrypt: { scope: 'APPLICATION_SCOPE', sharedInfo1: '/pa/generic/application' },
   nested: {
     sharedInfo1: '/pa/activation',

@@ -11,6 +11,8 @@ export const operationAuthorize = mobileTokenEndpoint({
   summary: 'Approves an operation',
   errors: ['OPERATION_NOT_FOUND', 'ACTIVATION_FLAG_MISSING', 'APPROVAL_REFUSED', ...STATE_REFUSALS],
   order: ['validate', 'factors', 'authenticate'],
+  // Operation data of any length that is created, every character of it escaped.
+  parsedBytesMax: 64 * 1024,
   authenticate: {
     resourceId: '/operation/authorize',
     factors: ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'],
