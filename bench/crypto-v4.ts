@@ -1,4 +1,4 @@
-// The hot paths of protocol 4.0, each apart from the others; run by run.ts, or alone.
+// The hot paths of protocol 4.0, each apart from the others; run by crypto.ts, or alone.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { importHmacKey } from '../src/crypto/hmac.ts'
 import { systemPlatform } from '../src/lib/platform.ts'

@@ -1,0 +1,80 @@
+// A PostgreSQL of its own for a measurement, in a temporary folder: made by Debian's package, ended and removed with the measurement.
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { findQuietPort } from '../../test/helpers/ports.ts'
+
+export interface Postgres {
+  /** Of the database `name`, which is made. */
+  readonly createDatabase: (name: string) => string
+  /** Of the server process, whose children are the connections. */
+  readonly pid: number
+  readonly close: () => Promise<void>
+}
+
+/** Starts the newest installed server with its usual settings. Throws when there is none. */
+export async function startPostgres(): Promise<Postgres> {
+  const bin = newestBin()
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-bench-postgres-'))
+  const identity = serverIdentity()
+  if (identity !== undefined) chownSync(folder, identity.uid, identity.gid)
+  const data = join(folder, 'data')
+  execFileSync(join(bin, 'initdb'), ['-D', data, '-U', 'pawl', '-A', 'trust', '--encoding=UTF8', '--locale=C.UTF-8'], {
+    stdio: 'ignore',
+    ...identity,
+  })
+  const port = await findQuietPort()
+  const options = ['-D', data, '-p', String(port), '-c', 'listen_addresses=127.0.0.1', '-c', `unix_socket_directories=${folder}`]
+  const server = spawn(join(bin, 'postgres'), options, { stdio: 'ignore', ...identity })
+  const address = ['--host=127.0.0.1', `--port=${port}`]
+  await waitUntilReady(server, () => execFileSync(join(bin, 'pg_isready'), ['--quiet', ...address], { stdio: 'ignore' }))
+  return {
+    createDatabase: (name) => {
+      execFileSync(join(bin, 'createdb'), [...address, '--username=pawl', name])
+      return `postgres://pawl@127.0.0.1:${port}/${name}`
+    },
+    pid: server.pid ?? 0,
+    close: async () => {
+      const ended = new Promise((resolve) => server.once('exit', resolve))
+      server.kill('SIGINT')
+      await ended
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+function newestBin(): string {
+  const versions = existsSync(ROOT) ? readdirSync(ROOT).toSorted((a, b) => Number(b) - Number(a)) : []
+  const [newest] = versions
+  if (newest === undefined) throw new Error('PostgreSQL is not installed: apt-get install postgresql, or give DATABASE_URL')
+  return join(ROOT, newest, 'bin')
+}
+
+/** The server refuses to run as root; Debian's package brings a user for it. */
+function serverIdentity(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  const line = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .find((entry) => entry.startsWith('postgres:'))
+  const [, , uid, gid] = (line ?? '').split(':')
+  return { uid: Number(uid), gid: Number(gid) }
+}
+
+async function waitUntilReady(server: ChildProcess, ask: () => unknown): Promise<void> {
+  for (let attempt = 0; attempt < READY_ATTEMPTS; attempt += 1) {
+    if (server.exitCode !== null) throw new Error(`PostgreSQL ended with ${server.exitCode}`)
+    try {
+      ask()
+      return
+    } catch {
+      await sleep(READY_STEP_MS)
+    }
+  }
+  throw new Error('PostgreSQL is not ready after 20 s')
+}
+
+const ROOT = '/usr/lib/postgresql'
+const READY_ATTEMPTS = 100
+const READY_STEP_MS = 200

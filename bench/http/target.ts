@@ -1,0 +1,100 @@
+// A server to measure: a checkout of pawl, started as an operator starts it, on a database of its own.
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { cpuMicroseconds, residentMebibytes, treeCpuMicroseconds } from './cpu.ts'
+
+export interface Target {
+  readonly name: string
+  readonly url: string
+  /** `user:password` of the administrator. */
+  readonly admin: string
+  readonly usage: () => Usage
+  readonly close: () => Promise<void>
+}
+
+export interface Usage {
+  /** Microseconds of processor time so far. */
+  readonly node: number
+  /** Undefined where the database is not a process of this machine that was started here. */
+  readonly database: number | undefined
+  /** Resident MiB of Node. */
+  readonly resident: number
+}
+
+export interface TargetOptions {
+  readonly name: string
+  /** Folder of the checkout, its packages installed. */
+  readonly checkout: string
+  /** Without it, the embedded database in a temporary folder. */
+  readonly databaseUrl: string | undefined
+  /** Whose children are the connections of the database. */
+  readonly databasePid: number | undefined
+}
+
+/** Starts a server on a free port of loopback and waits until it is ready. */
+export async function startTarget({ name, checkout, databaseUrl, databasePid }: TargetOptions): Promise<Target> {
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-bench-'))
+  const password = randomBytes(18).toString('base64url')
+  const { PATH = '', HOME = '' } = process.env
+  const env = {
+    PATH,
+    HOME,
+    PAWL_PORT: '0',
+    PAWL_DATA_DIR: join(folder, 'data'),
+    PAWL_ADMIN_PASSWORD: password,
+    PAWL_LOG_LEVEL: 'error',
+    PAWL_MOBILE_READS_PER_MINUTE: '100000',
+    ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl, PAWL_MASTER_KEY: randomBytes(32).toString('base64') }),
+  }
+  const server = spawn(join(checkout, 'node_modules/.bin/node'), ['bin/pawl.mjs'], {
+    cwd: checkout,
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let printed = ''
+  // Read to the end, so that the server never waits for a reader.
+  server.stdout.on('data', (chunk: Buffer) => {
+    if (printed.length < PRINTED_MAX) printed += chunk.toString()
+  })
+  const ended = new Promise<void>((resolve) => server.once('exit', () => resolve()))
+  const pid = server.pid ?? 0
+  for (let attempt = 0; attempt < READY_ATTEMPTS; attempt += 1) {
+    if (server.exitCode !== null) throw new Error(`${name} ended with ${server.exitCode}: ${printed}`)
+    const [, url] = /^pawl listens on (\S+)$/m.exec(printed) ?? []
+    const isReady =
+      url !== undefined &&
+      (await fetch(`${url}/health/ready`).then(
+        ({ status }) => status === 200,
+        () => false,
+      ))
+    if (!isReady) {
+      await sleep(READY_STEP_MS)
+      continue
+    }
+    return {
+      name,
+      url,
+      admin: `admin:${password}`,
+      usage: () => ({
+        node: cpuMicroseconds(pid),
+        database: databasePid === undefined ? undefined : treeCpuMicroseconds(databasePid),
+        resident: residentMebibytes(pid),
+      }),
+      close: async () => {
+        server.kill('SIGTERM')
+        await ended
+        rmSync(folder, { recursive: true, force: true })
+      },
+    }
+  }
+  server.kill('SIGKILL')
+  throw new Error(`${name} is not ready after a minute: ${printed}`)
+}
+
+const PRINTED_MAX = 100_000
+const READY_ATTEMPTS = 600
+const READY_STEP_MS = 100

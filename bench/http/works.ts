@@ -1,0 +1,282 @@
+// What is measured: each work is one thing that a phone or a bank does. Requests are made ahead of the window that sends them, so that
+// the client's cryptography is not in the figures; only a whole activation, whose steps need the answers before them, is made within it.
+import { randomUUID } from 'node:crypto'
+import { b64, type PHONE_VERSIONS, random } from '../../phone/crypto.ts'
+import { type HttpReply, type HttpRequest, member, send } from '../../phone/http.ts'
+import type { AppConfiguration, PhoneToken } from '../../phone/state.ts'
+import { newChallenge } from '../../phone/utility.ts'
+import { PHONE_ALGORITHMS, type PhoneAlgorithm } from '../../phone/v4-crypto.ts'
+import { readSdkConfiguration, type V4AppConfiguration } from '../../phone/v4-state.ts'
+import { createPhoneV4, type VirtualPhoneV4 } from '../../phone/virtual-phone-v4.ts'
+import { createPhone, type VirtualPhone } from '../../phone/virtual-phone.ts'
+import { type Bank, createBank, readApplication, readQrCode } from '../../test/helpers/bank.ts'
+import type { Target } from './target.ts'
+
+/** One unit of work, ready to be sent; rejects when the answer is not the right one. */
+export type Unit = () => Promise<void>
+
+export interface Work {
+  readonly name: string
+  /**
+   * Makes `count` units. Those of one phone stand in one list, in the order of its counter: `clients` lists, each worked off by one client.
+   */
+  readonly prepare: (count: number, clients: number) => Promise<readonly (readonly Unit[])[]>
+}
+
+/** Opens an application on the server, binds `phones` phones for each generation that `isWanted`, and lists what can be measured. */
+export async function openWorks(target: Target, phones: number, isWanted: (name: string) => boolean): Promise<readonly Work[]> {
+  const bank = createBank(target.url, target.admin)
+  const app = readApplication(await bank.createApplication(APPLICATION))
+  const { json } = expectOk(await bank.call('GET', `/admin/applications/${APPLICATION}`))
+  const appV4 = readSdkConfiguration(String(member(json, 'responseObject', 'mobileSdkConfig')))
+  const server: Server = { url: target.url, bank, app, appV4 }
+  const works: Work[] = []
+  const names = PHONE_KINDS.filter((kind) => PHONE_WORKS.some((work) => isWanted(`${kind} ${work}`)))
+  for (const kind of names) {
+    const holders = await Promise.all(split(phones, BINDING_AT_ONCE).map((count) => bindPhones(server, kind, count)))
+    works.push(...worksOfPhones(server, kind, holders.flat()))
+  }
+  works.push(...(await worksOfUtility(server)))
+  return works.filter(({ name }) => isWanted(name))
+}
+
+interface Server {
+  readonly url: string
+  readonly bank: Bank
+  readonly app: AppConfiguration
+  readonly appV4: V4AppConfiguration
+}
+
+type PhoneKind = (typeof PHONE_KINDS)[number]
+
+/** A phone with what its requests are made of, whatever generation it speaks. */
+interface Holder {
+  readonly userId: string
+  readonly validation: () => HttpRequest
+  readonly status: () => Promise<HttpRequest>
+  /** Activation detail, encrypted, with a token. The temporary key is the one of the last `renew`. */
+  readonly detail: () => Promise<HttpRequest>
+  readonly renew: () => Promise<void>
+  /** Only phones of protocol 3 take part in operations here: what the server does is the same. */
+  readonly operations: Operations | undefined
+}
+
+interface Operations {
+  readonly list: () => Promise<HttpRequest>
+  readonly authorize: (operation: { readonly id: unknown; readonly data: unknown }) => HttpRequest
+}
+
+async function bindPhones(server: Server, kind: PhoneKind, count: number): Promise<Holder[]> {
+  const holders: Holder[] = []
+  for (let i = 0; i < count; i += 1) holders.push(await bindPhone(server, kind))
+  return holders
+}
+
+async function bindPhone(server: Server, kind: PhoneKind): Promise<Holder> {
+  const userId = `bench-${randomUUID()}`
+  const phone = await activate(server, kind, userId)
+  return 'version' in phone ? holdPhone(userId, phone) : holdPhoneV4(userId, phone)
+}
+
+/** Registers a user, exchanges keys, commits and, in 4.0, confirms: the whole of an activation. */
+async function activate(server: Server, kind: PhoneKind, userId: string): Promise<VirtualPhone | VirtualPhoneV4> {
+  const { url, bank, app, appV4 } = server
+  const { code } = readQrCode(expectOk(await bank.register(userId)))
+  const phone = kind === '3.3' ? createPhone({ url, app, version: kind }) : createPhoneV4({ url, app: appV4, algorithm: kind })
+  await phone.activate(code)
+  expectOk(await bank.commit(userId))
+  if (!('version' in phone)) await phone.exchange(phone.prepareConfirm(false))
+  return phone
+}
+
+async function holdPhone(userId: string, phone: VirtualPhone): Promise<Holder> {
+  const token: PhoneToken = await phone.createToken()
+  let temporaryKey = await phone.fetchTemporaryKey('activation')
+  const { activationId } = phone.state
+  return {
+    userId,
+    validation: () => phone.prepareValidation({ body: BODY }),
+    status: async () => jsonRequest('/pa/v3/activation/status', { activationId, challenge: b64(random(16)) }),
+    detail: () => phone.prepareDetail(token, { temporaryKey, timestamp: Date.now(), tokenTimestamp: Date.now() }),
+    renew: async () => {
+      temporaryKey = await phone.fetchTemporaryKey('activation')
+    },
+    operations: {
+      list: () => phone.prepareTokenCall('list', token, {}, { timestamp: Date.now() }),
+      authorize: (operation) => phone.prepareAuthorize(operation),
+    },
+  }
+}
+
+async function holdPhoneV4(userId: string, phone: VirtualPhoneV4): Promise<Holder> {
+  const token = await phone.createToken()
+  let temporaryKey = await phone.fetchTemporaryKey('activation')
+  return {
+    userId,
+    validation: () => phone.prepareValidation({ body: BODY }),
+    status: () =>
+      phone.prepareEncrypted('/pa/v4/activation/status', 'activation', {
+        temporaryKey,
+        timestamp: Date.now(),
+        plaintext: JSON.stringify({ challenge: b64(random(16)) }),
+      }),
+    detail: () => phone.prepareDetail(token, { temporaryKey, timestamp: Date.now(), tokenTimestamp: Date.now() }),
+    renew: async () => {
+      temporaryKey = await phone.fetchTemporaryKey('activation')
+    },
+    operations: undefined,
+  }
+}
+
+function worksOfPhones(server: Server, kind: PhoneKind, holders: readonly Holder[]): Work[] {
+  const { url, bank } = server
+  /** Phones take turns; those of one client are no other client's. */
+  const prepareEach =
+    (prepare: (holder: Holder) => Promise<Unit> | Unit, before?: (holder: Holder) => Promise<void>): Work['prepare'] =>
+    async (count, clients) => {
+      const taking = holders.slice(0, Math.max(clients, Math.min(holders.length, count)))
+      if (before !== undefined) for (const some of chunk(taking, BINDING_AT_ONCE)) await Promise.all(some.map(before))
+      const lists: Unit[][] = Array.from({ length: clients }, () => [])
+      for (let i = 0; i < count; i += 1) {
+        const holder = at(taking, i % taking.length)
+        at(lists, (i % taking.length) % clients).push(await prepare(holder))
+      }
+      return lists
+    }
+  const sending = (prepare: (holder: Holder) => Promise<HttpRequest> | HttpRequest) => async (holder: Holder) =>
+    toUnit(url, await prepare(holder))
+  const renew = (holder: Holder): Promise<void> => holder.renew()
+  const works: Work[] = [
+    { name: `${kind} validate`, prepare: prepareEach(sending(({ validation }) => validation())) },
+    {
+      name: `${kind} status`,
+      prepare: prepareEach(
+        sending(({ status }) => status()),
+        kind === '3.3' ? undefined : renew,
+      ),
+    },
+    {
+      name: `${kind} detail`,
+      prepare: prepareEach(
+        sending(({ detail }) => detail()),
+        renew,
+      ),
+    },
+    {
+      name: `${kind} activation`,
+      prepare: async (count, clients) =>
+        split(count, clients).map((some) =>
+          Array.from({ length: some }, () => async () => void (await activate(server, kind, `bench-${randomUUID()}`))),
+        ),
+    },
+  ]
+  if (kind !== '3.3') return works
+  /** What the phone signs: the same for all, because the parameters are. */
+  let data: unknown
+  const ask = async (userId: string): Promise<HttpReply> => expectOk(await bank.createOperation({ userId, ...PAYMENT }))
+  return [
+    ...works,
+    {
+      name: `${kind} operation list`,
+      prepare: prepareEach(
+        sending(({ operations }) => required(operations).list()),
+        // Each list shows one operation, whatever ran before.
+        async ({ userId }) => {
+          const { json } = expectOk(
+            await bank.call('GET', `/admin/applications/${APPLICATION}/operations?userId=${userId}&status=PENDING`),
+          )
+          const waiting = member(json, 'operations') as readonly unknown[]
+          if (waiting.length === 0) await ask(userId)
+        },
+      ),
+    },
+    {
+      name: `${kind} operation create`,
+      // Listed before: what this leaves waiting would make the lists longer.
+      prepare: prepareEach(
+        ({ userId }) =>
+          async () =>
+            void (await ask(userId)),
+      ),
+    },
+    {
+      name: `${kind} operation authorize`,
+      prepare: prepareEach(async ({ userId, operations }) => {
+        const id = member((await ask(userId)).json, 'operationId')
+        data ??= await readData(url, required(operations), id)
+        return toUnit(url, required(operations).authorize({ id, data }))
+      }),
+    },
+  ]
+}
+
+async function readData(url: string, { list }: Operations, operationId: unknown): Promise<unknown> {
+  const { json } = expectOk(await send(url, await list()))
+  const waiting = member(json, 'responseObject') as readonly unknown[]
+  return member(
+    waiting.find((operation) => member(operation, 'id') === operationId),
+    'data',
+  )
+}
+
+/** /app/init of an application with one pinned certificate. */
+async function worksOfUtility({ url, bank }: Server): Promise<Work[]> {
+  const pin = { domain: 'bank.example', fingerprint: b64(random(32)), expires: Math.trunc(Date.now() / 1000) + YEAR_SECONDS }
+  expectOk(await bank.call('POST', `/admin/apps/${APPLICATION}/certificates/fingerprint`, pin))
+  const prepare: Work['prepare'] = async (count, clients) =>
+    split(count, clients).map((some) =>
+      Array.from({ length: some }, () =>
+        toUnit(url, {
+          method: 'GET',
+          path: `/app/init?appName=${APPLICATION}`,
+          headers: { 'X-Cert-Pinning-Challenge': newChallenge() },
+          body: new Uint8Array(0),
+        }),
+      ),
+    )
+  return [{ name: 'app init', prepare }]
+}
+
+const toUnit =
+  (url: string, request: HttpRequest): Unit =>
+  async () =>
+    void expectOk(await send(url, request), request.path)
+
+const jsonRequest = (path: string, requestObject: unknown): HttpRequest => ({
+  method: 'POST',
+  path,
+  headers: { 'Content-Type': 'application/json' },
+  body: Buffer.from(JSON.stringify({ requestObject })),
+})
+
+function expectOk(reply: HttpReply, what = ''): HttpReply {
+  if (reply.status !== 200) throw new Error(`${what} HTTP ${reply.status} ${reply.text}`.trim())
+  return reply
+}
+
+/** `count` as `parts` numbers that differ by one at most. */
+const split = (count: number, parts: number): number[] =>
+  Array.from({ length: parts }, (_, i) => Math.floor(count / parts) + Number(i < count % parts))
+
+const chunk = <T>(all: readonly T[], size: number): T[][] =>
+  Array.from({ length: Math.ceil(all.length / size) }, (_, i) => all.slice(i * size, (i + 1) * size))
+
+function at<T>(list: readonly T[], index: number): T {
+  return required(list[index])
+}
+
+function required<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('a phone without operations, or a list without phones')
+  return value
+}
+
+const APPLICATION = 'bench'
+const PHONE_KINDS = ['3.3', ...PHONE_ALGORITHMS] as const satisfies readonly ((typeof PHONE_VERSIONS)[number] | PhoneAlgorithm)[]
+const PHONE_WORKS = ['validate', 'status', 'detail', 'activation', 'operation list', 'operation create', 'operation authorize']
+const PAYMENT = {
+  template: 'payment',
+  parameters: { amount: '10.00', currency: 'EUR', iban: 'DE89370400440532013000' },
+}
+const BODY = JSON.stringify({ amount: '10.00', currency: 'EUR', iban: 'DE89370400440532013000', note: 'x'.repeat(100) })
+const BINDING_AT_ONCE = 16
+const YEAR_SECONDS = 31_536_000
