@@ -107,6 +107,9 @@ export const listAllowedAlgorithms = (application: {
   ...listV4Algorithms(application.algorithms),
 ]
 
+/** All that the server speaks: those of an application without restrictions. */
+export const SERVED_ALGORITHMS: readonly AdmittedAlgorithm[] = ['EC_P256', ...V4_ALGORITHMS]
+
 /** The algorithms of 4.0 in a stored list. */
 export const listV4Algorithms = (stored: string): readonly AdmittedAlgorithm[] =>
   stored === '' ? V4_ALGORITHMS : V4_ALGORITHMS.filter((name) => stored.split(',').includes(name))

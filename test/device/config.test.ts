@@ -27,12 +27,12 @@ describe('POST /pa/v4/status', () => {
     [{ requestObject: {} }],
     [{ requestObject: null }],
     [{ requestObject: { applicationKey: null } }],
-  ])('tells time and name without a list for the body %j', async (body) => {
+  ])('tells time, name and all that the server speaks for the body %j', async (body) => {
     expect(expectOk(await ask(body)).json).toEqual({
       status: 'OK',
       responseObject: {
         serverTime: expect.any(Number),
-        supportedAlgorithms: null,
+        supportedAlgorithms: ['EC_P256', 'EC_P384', 'EC_P384_ML_L3', 'EC_P384_ML_L5'],
         application: { name: expect.any(String), version: expect.any(String) },
       },
     })

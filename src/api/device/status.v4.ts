@@ -1,6 +1,6 @@
-// status of protocol 4.0: the same, and what an application lets its phones speak. Spec: v4 §9.1, §2.1.
+// status of protocol 4.0: the same, and what the server lets phones speak, or one application of it. Spec: v4 §9.1, §2.1.
 import { Type } from '@sinclair/typebox'
-import { listAllowedAlgorithms } from '../../domain/master-keys.ts'
+import { listAllowedAlgorithms, SERVED_ALGORITHMS } from '../../domain/master-keys.ts'
 import { Absent, ObjectResponse, ok, withExample } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { findApplicationOfVersion } from '../../storage/applications.ts'
@@ -16,8 +16,8 @@ const ApplicationKey = Type.String({
 
 export const statusV4 = deviceEndpoint({
   path: 'status',
-  summary: 'Clock and name of the server, and the algorithms of an application',
-  description: '`EC_P256` stands for protocol 3. Without `applicationKey` there is no list.',
+  summary: 'Clock and name of the server, and the algorithms of it or of an application',
+  description: '`EC_P256` stands for protocol 3. Without `applicationKey` the list is that of the server.',
   errors: ['STATUS_FAILED'],
   order: ['validate'],
   request: Type.Object({ requestObject: Absent(Type.Object({ applicationKey: Absent(ApplicationKey) })) }),
@@ -25,19 +25,19 @@ export const statusV4 = deviceEndpoint({
     Type.Composite([
       ServerStatus,
       Type.Object({
-        supportedAlgorithms: withExample(Type.Union([Type.Array(Type.String()), Type.Null()]), ['EC_P256', 'EC_P384']),
+        supportedAlgorithms: withExample(Type.Array(Type.String()), ['EC_P256', 'EC_P384']),
       }),
     ]),
   ),
   async handle({ request, parts }) {
     const applicationKey = request.requestObject?.applicationKey ?? undefined
-    const supportedAlgorithms = applicationKey === undefined ? null : await readAlgorithms(parts.db, applicationKey)
-    return ok({ ...serverStatusOf(parts), supportedAlgorithms })
+    const supportedAlgorithms = applicationKey === undefined ? SERVED_ALGORITHMS : await readAlgorithms(parts.db, applicationKey)
+    return ok({ ...serverStatusOf(parts), supportedAlgorithms: [...supportedAlgorithms] })
   },
 })
 
-async function readAlgorithms(db: Db, applicationKey: string): Promise<string[]> {
+async function readAlgorithms(db: Db, applicationKey: string): Promise<readonly string[]> {
   const application = await findApplicationOfVersion(db, applicationKey)
   if (application === undefined) throw new PawlError('STATUS_FAILED', { detail: 'no supported version has this key' })
-  return [...listAllowedAlgorithms(application)]
+  return listAllowedAlgorithms(application)
 }
