@@ -1,6 +1,8 @@
 // Opens the configured database for a command line tool, and says in one line when that is not possible.
 import { existsSync, readFileSync } from 'node:fs'
-import { type Config, ConfigError, parseConfig, type Secrets } from '../src/config.ts'
+import { ConfigError, parseConfig } from '../src/config-parser.ts'
+import type { Secrets } from '../src/config-secrets.ts'
+import type { Config } from '../src/config.ts'
 import { StartError } from '../src/lib/errors.ts'
 import { openDatabase } from '../src/storage/database.ts'
 import type { Database } from '../src/storage/database.ts'

@@ -1,7 +1,8 @@
 // Environment to configuration: defaults, strictness, and every problem at once.
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { ConfigError, parseConfig, SETTINGS } from './config.ts'
+import { ConfigError, parseConfig } from './config-parser.ts'
+import { SETTINGS } from './config.ts'
 
 const KEY = Buffer.alloc(32, 7).toString('base64')
 const noFiles = (path: string): string => {

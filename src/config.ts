@@ -1,22 +1,8 @@
-// Configuration: a record of environment variables becomes a frozen Config and Secrets, or one error that lists every
-// problem. SETTINGS and SECRET_SETTINGS are the only list of settings; docs/CONFIG.md and .env.example are made from them.
+// Every setting that is no secret. SETTINGS, and SECRET_SETTINGS beside it, are the only list of settings; docs/CONFIG.md and
+// .env.example are made from them.
 import packageJson from '../package.json' with { type: 'json' }
-import {
-  addressList,
-  adminPassword,
-  authorization,
-  boolean,
-  databaseUrl,
-  integer,
-  masterKey,
-  matching,
-  oneOf,
-  portList,
-  providerUrl,
-  publicUrl,
-} from './config-kinds.ts'
-import type { SecretSetting, Setting } from './config-kinds.ts'
-import { hideSecrets, readEnvironment } from './config-reader.ts'
+import { addressList, boolean, integer, matching, oneOf, portList, providerUrl, publicUrl } from './config-kinds.ts'
+import type { Setting } from './config-kinds.ts'
 import { LOG_LEVELS } from './lib/log.ts'
 import type { LogLevel } from './lib/log.ts'
 
@@ -65,47 +51,6 @@ export interface Config {
   readonly activationProviderUrl?: string
   readonly activationProviderTimeoutMs: number
 }
-
-/** Never logged: an object of this type prints as [secret]. */
-export interface Secrets {
-  readonly databaseUrl?: string
-  /** 32 bytes. */
-  readonly masterKey?: Uint8Array
-  readonly adminPassword?: string
-  /** Values of the header Authorization. */
-  readonly userInfoAuthorization?: string
-  readonly activationProviderAuthorization?: string
-}
-
-/** The environment is not usable; `problems` has one line for each fault and no secret value. */
-export class ConfigError extends Error {
-  readonly problems: readonly string[]
-
-  constructor(problems: readonly string[]) {
-    super(problems.join('\n'))
-    this.name = 'ConfigError'
-    this.problems = problems
-  }
-}
-
-/** Reads the environment; `readFile` gives the text of the file a NAME_FILE points to. An empty value counts as not set. Throws ConfigError. */
-export function parseConfig(
-  env: Readonly<Record<string, string | undefined>>,
-  readFile: (path: string) => string,
-): { config: Config; secrets: Secrets } {
-  const tables = { settings: SETTINGS, secretSettings: SECRET_SETTINGS, foreignNames: FOREIGN_NAMES }
-  const { config, secrets, problems } = readEnvironment(tables, env, readFile)
-  const hasMasterKey = 'masterKey' in secrets || problems.some((problem) => problem.startsWith(SECRET_SETTINGS.masterKey.name))
-  if ('databaseUrl' in secrets && !hasMasterKey) problems.push(MASTER_KEY_MISSING)
-  if (problems.length > 0) throw new ConfigError(problems)
-  // Every member was parsed by the table row of its name, and the table has a row for every member.
-  return { config: Object.freeze(config) as unknown as Config, secrets: hideSecrets(secrets) }
-}
-
-const MASTER_KEY_MISSING = 'PAWL_MASTER_KEY: needed together with DATABASE_URL, make one with: openssl rand -base64 32'
-
-// The test suite, and the drivers that run against a server from the same shell.
-const FOREIGN_NAMES = ['PAWL_VECTORS', 'PAWL_URL', 'PAWL_ADMIN', 'PAWL_APP', 'PAWL_APPLICATION']
 
 /** Every setting that is no secret, in the order of the documentation. The type demands a row for each member of Config. */
 export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = {
@@ -362,36 +307,5 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     kind: oneOf(LOG_LEVELS),
     default: 'info',
     description: 'Log lines go to stdout as JSON. debug has one line for each request.',
-  },
-}
-
-/** Every secret; each may come from a file instead. */
-export const SECRET_SETTINGS: { readonly [M in keyof Secrets]-?: SecretSetting<NonNullable<Secrets[M]>> } = {
-  databaseUrl: {
-    name: 'DATABASE_URL',
-    kind: databaseUrl,
-    description: 'PostgreSQL 15 or newer. Without it, the embedded database in PAWL_DATA_DIR.',
-  },
-  masterKey: {
-    name: 'PAWL_MASTER_KEY',
-    kind: masterKey,
-    description:
-      'Key that encrypts secrets in the database; make one with `openssl rand -base64 32`. Required with DATABASE_URL; ' +
-      'without it, one is generated in PAWL_DATA_DIR. Whoever loses it loses every activation.',
-  },
-  adminPassword: {
-    name: 'PAWL_ADMIN_PASSWORD',
-    kind: adminPassword,
-    description: 'Password of the administrator that the first start creates. By default generated and printed once.',
-  },
-  userInfoAuthorization: {
-    name: 'PAWL_USER_INFO_AUTHORIZATION',
-    kind: authorization,
-    description: 'Header `Authorization` of requests to PAWL_USER_INFO_URL, for example `Bearer ...`. By default none is sent.',
-  },
-  activationProviderAuthorization: {
-    name: 'PAWL_ACTIVATION_PROVIDER_AUTHORIZATION',
-    kind: authorization,
-    description: 'The same for PAWL_ACTIVATION_PROVIDER_URL.',
   },
 }

@@ -1,5 +1,6 @@
 // Composition root: everything the server holds, built once from the configuration and passed down.
-import { type Config, type Secrets } from './config.ts'
+import type { Config } from './config.ts'
+import type { Secrets } from './config-secrets.ts'
 import type { DeviceParts } from './api/device/parts.ts'
 import type { CloudParts } from './api/cloud/parts.ts'
 import type { MobileTokenParts } from './api/mobile-token/parts.ts'

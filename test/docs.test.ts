@@ -8,7 +8,8 @@ import { renderErrorsDocument } from '../scripts/errors-docs.ts'
 import { cloudEndpoints } from '../src/api/cloud/index.ts'
 import { deviceGroups } from '../src/api/device/index.ts'
 import { utilityPaths } from '../src/api/utility/index.ts'
-import { SECRET_SETTINGS, SETTINGS } from '../src/config.ts'
+import { SECRET_SETTINGS } from '../src/config-secrets.ts'
+import { SETTINGS } from '../src/config.ts'
 import { attributesOf } from '../src/domain/webhook-message.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))

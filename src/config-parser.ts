@@ -1,0 +1,36 @@
+// Configuration: a record of environment variables becomes a frozen Config and Secrets, or one error that lists every problem.
+import type { Config } from './config.ts'
+import { SETTINGS } from './config.ts'
+import { hideSecrets, readEnvironment } from './config-reader.ts'
+import type { Secrets } from './config-secrets.ts'
+import { SECRET_SETTINGS } from './config-secrets.ts'
+
+/** The environment is not usable; `problems` has one line for each fault and no secret value. */
+export class ConfigError extends Error {
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'))
+    this.name = 'ConfigError'
+    this.problems = problems
+  }
+}
+
+/** Reads the environment; `readFile` gives the text of the file a NAME_FILE points to. An empty value counts as not set. Throws ConfigError. */
+export function parseConfig(
+  env: Readonly<Record<string, string | undefined>>,
+  readFile: (path: string) => string,
+): { config: Config; secrets: Secrets } {
+  const tables = { settings: SETTINGS, secretSettings: SECRET_SETTINGS, foreignNames: FOREIGN_NAMES }
+  const { config, secrets, problems } = readEnvironment(tables, env, readFile)
+  const hasMasterKey = 'masterKey' in secrets || problems.some((problem) => problem.startsWith(SECRET_SETTINGS.masterKey.name))
+  if ('databaseUrl' in secrets && !hasMasterKey) problems.push(MASTER_KEY_MISSING)
+  if (problems.length > 0) throw new ConfigError(problems)
+  // Every member was parsed by the table row of its name, and the table has a row for every member.
+  return { config: Object.freeze(config) as unknown as Config, secrets: hideSecrets(secrets) }
+}
+
+const MASTER_KEY_MISSING = 'PAWL_MASTER_KEY: needed together with DATABASE_URL, make one with: openssl rand -base64 32'
+
+// The test suite, and the drivers that run against a server from the same shell.
+const FOREIGN_NAMES = ['PAWL_VECTORS', 'PAWL_URL', 'PAWL_ADMIN', 'PAWL_APP', 'PAWL_APPLICATION']

@@ -1,0 +1,45 @@
+// Every setting that is a secret; each may come from a file instead.
+import { adminPassword, authorization, databaseUrl, masterKey } from './config-kinds.ts'
+import type { SecretSetting } from './config-kinds.ts'
+
+/** Never logged: an object of this type prints as [secret]. */
+export interface Secrets {
+  readonly databaseUrl?: string
+  /** 32 bytes. */
+  readonly masterKey?: Uint8Array
+  readonly adminPassword?: string
+  /** Values of the header Authorization. */
+  readonly userInfoAuthorization?: string
+  readonly activationProviderAuthorization?: string
+}
+
+/** Every secret; each may come from a file instead. */
+export const SECRET_SETTINGS: { readonly [M in keyof Secrets]-?: SecretSetting<NonNullable<Secrets[M]>> } = {
+  databaseUrl: {
+    name: 'DATABASE_URL',
+    kind: databaseUrl,
+    description: 'PostgreSQL 15 or newer. Without it, the embedded database in PAWL_DATA_DIR.',
+  },
+  masterKey: {
+    name: 'PAWL_MASTER_KEY',
+    kind: masterKey,
+    description:
+      'Key that encrypts secrets in the database; make one with `openssl rand -base64 32`. Required with DATABASE_URL; ' +
+      'without it, one is generated in PAWL_DATA_DIR. Whoever loses it loses every activation.',
+  },
+  adminPassword: {
+    name: 'PAWL_ADMIN_PASSWORD',
+    kind: adminPassword,
+    description: 'Password of the administrator that the first start creates. By default generated and printed once.',
+  },
+  userInfoAuthorization: {
+    name: 'PAWL_USER_INFO_AUTHORIZATION',
+    kind: authorization,
+    description: 'Header `Authorization` of requests to PAWL_USER_INFO_URL, for example `Bearer ...`. By default none is sent.',
+  },
+  activationProviderAuthorization: {
+    name: 'PAWL_ACTIVATION_PROVIDER_AUTHORIZATION',
+    kind: authorization,
+    description: 'The same for PAWL_ACTIVATION_PROVIDER_URL.',
+  },
+}
