@@ -13,6 +13,7 @@ import type { Context } from './context.ts'
 import { describeApis } from './description.ts'
 import { type ErrorRenderer, renderErrorsWith, renderUnknownPathsWith, toPawlError } from './http/errors.ts'
 import { keepRawBodies } from './http/raw-body.ts'
+import { ANSWER_HEADERS, guardRequests } from './http/request-guards.ts'
 import { health } from './http/health.ts'
 import { serverOptions } from './http/server-options.ts'
 
@@ -30,9 +31,12 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
     genReqId: () => context.platform.uuid(),
     // What the server refuses before it knows the route, for example a URL that does not decode.
     frameworkErrors: (error, request, reply) => {
+      // No hook has run yet.
+      reply.headers(ANSWER_HEADERS)
       rendererOf(request.url, context)(toPawlError(error), request as never, reply as never)
     },
   })
+  guardRequests(app)
   // A signed GET may carry a body; a code of 4.0 covers it, one of protocol 3 does not (v3 §10.1, v4 §7.1).
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
   // Nothing of an unknown path is parsed: it is unknown whatever its body.

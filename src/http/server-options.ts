@@ -1,6 +1,7 @@
 // Options of the HTTP server that hold for every API.
 import type { Socket } from 'node:net'
 import type { ConnectionError, FastifyServerOptions } from 'fastify'
+import { ANSWER_HEADERS } from './request-guards.ts'
 
 export interface ServerSettings {
   /** IP addresses and CIDR ranges whose X-Forwarded-For counts. */
@@ -36,7 +37,7 @@ function refuseBytes(error: ConnectionError, socket: Socket): void {
   }
   const status = error.code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request'
   const body = JSON.stringify({ status: 'ERROR', responseObject: { code: 'ERROR_REQUEST', message: 'Not an HTTP request' } })
-  socket.end(
-    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
-  )
+  const guards = Object.entries(ANSWER_HEADERS).map(([name, value]) => `${name}: ${value}`)
+  const headers = ['Content-Type: application/json', `Content-Length: ${body.length}`, ...guards, 'Connection: close']
+  socket.end(`HTTP/1.1 ${status}\r\n${headers.join('\r\n')}\r\n\r\n${body}`)
 }

@@ -75,5 +75,5 @@ export const createUtilityErrorRenderer =
     if (error.retryAfterSeconds !== undefined) void reply.header('retry-after', error.retryAfterSeconds)
     const sign = signers.get(request)
     if (sign !== undefined) void reply.header(SIGNATURE_HEADER, sign(body))
-    void reply.code(status).header('cache-control', 'no-store').header('content-type', 'application/json').send(body)
+    void reply.code(status).header('content-type', 'application/json').send(body)
   }

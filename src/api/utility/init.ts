@@ -63,11 +63,7 @@ export function mountInit(app: FastifyInstance, { platform, pinning }: UtilityPa
     const serialize = reply.compileSerializationSchema(InitAnswer) as (value: unknown) => string
     // Serialized once: these bytes are signed and these bytes are sent.
     const body = Buffer.from(serialize(answer))
-    return reply
-      .header('cache-control', 'no-store')
-      .header(SIGNATURE_HEADER, sign(body))
-      .header('content-type', 'application/json')
-      .send(body)
+    return reply.header(SIGNATURE_HEADER, sign(body)).header('content-type', 'application/json').send(body)
   })
 }
 
