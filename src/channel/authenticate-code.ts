@@ -121,9 +121,10 @@ function judge(
   const isCounted = header.factors !== 'POSSESSION'
   const decision = decideAuthentication(activation, { valid: refusal === undefined, isCounted, isPendingAccepted })
   if (decision.valid) return { refusal, move, decision }
-  // Nobody guesses a code of another generation, whatever application it names, or one whose factor is off (v4 §7.4, steps 2 and 5).
-  // And what an upgrade will be is not written into what the activation is.
-  const changesNothing = attempt.isUpgradeSeen || keys === undefined || refusal === 'biometry_disabled'
+  // Nobody guesses a code that can never be right: of another generation, under the key of another application or of none, or of a
+  // factor that is off (v3 §10.5, v4 §7.4). Counted, whoever learns an activation's id could block its user. And what an upgrade will
+  // be is not written into what the activation is.
+  const changesNothing = attempt.isUpgradeSeen || keys === undefined || !isVersionRight || refusal === 'biometry_disabled'
   return {
     refusal: refusal ?? 'activation_invalid_state',
     move: undefined,

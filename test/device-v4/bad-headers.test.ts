@@ -1,7 +1,7 @@
 // Protocol headers that are not as they should be, and requests of one generation at the paths of the other: refused, nothing counted,
 // nothing used up (v4 §6, §7.4, §12).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { send } from '../../phone/http.ts'
+import { member, send } from '../../phone/http.ts'
 import { b64, PHONE_VERSIONS, random } from '../../phone/crypto.ts'
 import { flipBit, withHeader, withPair } from '../../phone/header.ts'
 import type { Prepared } from '../../phone/state.ts'
@@ -171,19 +171,23 @@ describe('a token header', () => {
 })
 
 describe('a code of an unknown or foreign application version', () => {
-  test('counts, except for possession', async () => {
+  test('can never be right, and is not counted', async () => {
     const { phone } = await v4.activePhone('EC_P384')
+    const side = await v4.world.bank.createApplication('side-of-headers')
+    const foreign = String(member(side.json, 'responseObject', 'appKey'))
     const counted = async () => (await phone.readStatus()).failedAttempts
-    const spoil = (factors: 'possession' | 'possession_knowledge') =>
-      withPair(phone.prepareValidation({ factors }), 'pa_application_key', key(16))
-    expectRefusedV4(await phone.send(spoil('possession')), 'code')
-    expect(await counted()).toBe(0)
-    expectRefusedV4(await phone.send(spoil('possession_knowledge')), 'code')
+    expectRefusedV4(await phone.send({ ...phone.prepareValidation(), body: Buffer.from('another') }), 'code')
     expect(await counted()).toBe(1)
+    const before = await readStored(v4.server)
+    for (const applicationKey of [key(16), foreign])
+      for (const factors of ['possession', 'possession_knowledge', 'possession_biometry'] as const)
+        expectRefusedV4(
+          await phone.send(withPair(phone.prepareValidation({ factors }), 'pa_application_key', applicationKey)),
+          'code',
+        )
+    expect((await readStored(v4.server)) === before).toBe(true)
     expectOk(await phone.send(phone.prepareValidation({ factors: 'possession' })))
     expect(await counted()).toBe(1)
-    expectOk(await phone.send(phone.prepareValidation()))
-    expect(await counted()).toBe(0)
   })
 
   test('of an unknown activation is refused alike', async () => {
