@@ -3,6 +3,7 @@ import type { KeyObject } from 'node:crypto'
 import { hmac } from '../crypto/hmac.ts'
 import { equalConstantTime } from '../lib/bytes.ts'
 import type { ChainPlace, ChainState, SealableRow } from '../storage/audit-chain.ts'
+import { encodeTexts } from './row-mac.ts'
 
 /** The place before the first row of a chain. */
 export const CHAIN_BEGINNING: ChainPlace = { position: 0, seal: new Uint8Array(32) }
@@ -10,7 +11,7 @@ export const CHAIN_BEGINNING: ChainPlace = { position: 0, seal: new Uint8Array(3
 /** The place of a row that follows `previous`: its seal covers the previous seal, the chain, the position and every column of the row. */
 export function sealRow(key: KeyObject, chain: string, previous: ChainPlace, { sequence, fields }: SealableRow): ChainPlace {
   const position = previous.position + 1
-  return { position, seal: hmac(key, encode(previous.seal, ['row', chain, String(position), String(sequence), ...fields])) }
+  return { position, seal: hmac(key, encodeTexts(previous.seal, ['row', chain, String(position), String(sequence), ...fields])) }
 }
 
 /** A chain's state with its MAC, so that nobody without the key sets its head back or its start forward. */
@@ -23,23 +24,6 @@ export const isChainAuthentic = (key: KeyObject, chain: ChainState): boolean =>
   equalConstantTime(hmac(key, encodeState(chain)), chain.authentication)
 
 const encodeState = ({ name, start, head }: Omit<ChainState, 'authentication'>): Uint8Array =>
-  encode(CHAIN_BEGINNING.seal, ['chain', name, ...encodePlace(start), ...encodePlace(head)])
+  encodeTexts(CHAIN_BEGINNING.seal, ['chain', name, ...encodePlace(start), ...encodePlace(head)])
 
 const encodePlace = ({ position, seal }: ChainPlace): string[] => [String(position), Buffer.from(seal).toString('hex')]
-
-/** `prefix` (32 bytes), then each text as its length in 4 bytes and its UTF-8 bytes; null is the length that no text has. */
-function encode(prefix: Uint8Array, texts: readonly (string | null)[]): Uint8Array {
-  let length = prefix.length
-  for (const text of texts) length += 4 + (text === null ? 0 : Buffer.byteLength(text))
-  const out = Buffer.allocUnsafe(length)
-  out.set(prefix)
-  let at = prefix.length
-  for (const text of texts) {
-    const size = text === null ? 0 : out.write(text, at + 4)
-    out.writeUInt32BE(text === null ? NULL_LENGTH : size, at)
-    at += 4 + size
-  }
-  return out
-}
-
-const NULL_LENGTH = 0xffff_ffff
