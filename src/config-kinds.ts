@@ -119,10 +119,14 @@ function isAddressOrRange(entry: string): boolean {
 export const databaseUrl: Kind<string> = {
   label: 'postgres:// URL',
   // The value holds a password, so the problem does not repeat it.
-  parse: (value) =>
-    URL.canParse(value) && /^postgres(ql)?:\/\//.test(value)
-      ? { value }
-      : { problem: 'not a postgres://user:password@host:port/database URL' },
+  parse(value) {
+    const url = URL.canParse(value) && /^postgres(ql)?:\/\//.test(value) ? new URL(value) : undefined
+    if (url === undefined) return { problem: 'not a postgres://user:password@host:port/database URL' }
+    // Such a character in the password ends it early: what follows would count as host, database or option, and be shown.
+    return url.hash !== '' || `${url.pathname}${url.search}`.includes('@')
+      ? { problem: 'a password with / ? # or @ must have them percent-encoded: %2F %3F %23 %40' }
+      : { value }
+  },
 }
 
 export const masterKey: Kind<Uint8Array> = {
@@ -140,4 +144,10 @@ export const adminPassword: Kind<string> = {
     /^\P{Cc}{1,256}$/u.test(value) ? { value } : { problem: 'control characters, or longer than 256 characters' },
 }
 
-const quote = (value: string): string => JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}...` : value)
+/** A value as problems repeat it: not at length, and of a URL neither user and password nor query, which may be secrets. */
+function quote(value: string): string {
+  const shown = value
+    .replace(/^([a-z][a-z0-9+.-]*:\/{0,2})?[^]*@/i, '$1[secret]@')
+    .replace(/^([^?]*:\/\/[^?]*\?)[^]+$/, '$1[secret]')
+  return JSON.stringify(shown.length > 60 ? `${shown.slice(0, 60)}...` : shown)
+}

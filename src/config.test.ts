@@ -247,6 +247,33 @@ describe('secrets', () => {
     expect(problems.join()).not.toContain('marked')
   })
 
+  test.each([
+    ['PAWL_PUBLIC_URL', 'https://user:marked@bank.example'],
+    ['PAWL_PUBLIC_URL', 'https://user:mar/ked-marked@bank.example'],
+    ['PAWL_PUBLIC_URL', 'https://bank.example/?key=marked'],
+    ['PAWL_USER_INFO_URL', 'https://user:marked@bank.example/claims'],
+    ['PAWL_USER_INFO_URL', 'https:user:marked@bank.example'],
+    ['PAWL_USER_INFO_URL', 'https://bank.example/claims?key=marked#fragment'],
+    ['PAWL_ACTIVATION_PROVIDER_URL', 'user:marked@bank.example/users'],
+    ['PAWL_HOST', 'postgres://pawl:marked@db/pawl'],
+    ['PAWL_TRUSTED_PROXIES', 'http://user:marked@proxy'],
+    ['PAWL_LOG_LEVEL', 'https://user:marked@bank.example'],
+  ])('a problem of %s does not repeat user, password and query of a URL: %s', (name, value) => {
+    const problems = problemsOf({ [name]: value })
+    expect(problems).toHaveLength(1)
+    expect(problems.join()).not.toContain('marked')
+    expect(problems.join()).toContain('[secret]')
+  })
+
+  test.each(['postgres://pawl:12/34@db/pawl', 'postgres://pawl:12?34@db/pawl', 'postgres://pawl:12#34@db/pawl'])(
+    'the database URL %s is refused: its password would count as something else, and be shown',
+    (value) => {
+      expect(problemsOf({ DATABASE_URL: value, PAWL_MASTER_KEY: KEY })).toEqual([
+        'DATABASE_URL: a password with / ? # or @ must have them percent-encoded: %2F %3F %23 %40',
+      ])
+    },
+  )
+
   test('secrets print as one word wherever they are printed', () => {
     const { secrets } = parse({ DATABASE_URL: url, PAWL_MASTER_KEY: KEY })
     expect(JSON.stringify({ secrets })).toBe('{"secrets":"[secret]"}')

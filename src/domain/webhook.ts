@@ -159,7 +159,9 @@ const sealBasic = ({ recordKeys }: WebhookParts, webhookId: string, basic: Basic
 function checkTarget({ settings }: WebhookParts, kind: WebhookKind, { url, attributes }: WebhookTarget): void {
   const violations: Violation[] = []
   const hint = findUrlProblem(url, settings)
-  if (hint !== undefined) violations.push({ fieldName: 'url', invalidValue: url.slice(0, 128), hint })
+  // What may hold a password is not repeated.
+  if (hint !== undefined)
+    violations.push({ fieldName: 'url', ...(!url.includes('@') && { invalidValue: url.slice(0, 128) }), hint })
   const known = attributesOf(kind)
   const wrong = attributes.find((name) => !known.includes(name))
   if (wrong !== undefined)

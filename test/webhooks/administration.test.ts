@@ -156,6 +156,13 @@ describe('a webhook', () => {
     expect(await readAll()).toEqual(before)
   })
 
+  test('is refused for its credentials without repeating them', async () => {
+    const reply = await create({ url: 'https://user:marked@bank.example/hook' })
+    expectError(reply, 400, 'ERROR_REQUEST')
+    expect(reply.text).toContain('must not contain credentials')
+    expect(reply.text).not.toContain('marked')
+  })
+
   test.each<[string, Readonly<Record<string, unknown>>]>([
     ['name', { name: '' }],
     ['name', { name: 'a\u0000b' }],
