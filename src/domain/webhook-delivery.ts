@@ -32,25 +32,15 @@ export interface DeliveryParts extends WebhookParts {
 export async function deliverDue(parts: DeliveryParts): Promise<number> {
   for (let tried = 0; ; ) {
     const webhooks = await listDueWebhooks(parts.db, new Date(parts.platform.now()))
-    const counts = await Promise.all(webhooks.map((webhookId) => deliverTo(parts, webhookId, () => false)))
+    const counts = await Promise.all(webhooks.map((webhookId) => deliverBatch(parts, webhookId)))
     const sum = counts.reduce((total, count) => total + count, 0)
     if (sum === 0) return tried
     tried += sum
   }
 }
 
-/** Tries what is due for one webhook, a batch at a time, until nothing is or its turn is over; returns how many attempts that were. */
-export async function deliverTo(parts: DeliveryParts, webhookId: string, isStopped: () => boolean): Promise<number> {
-  let tried = 0
-  for (let batch = 0; batch < BATCHES_IN_A_TURN && !isStopped(); batch += 1) {
-    const count = await deliverBatch(parts, webhookId)
-    if (count === 0) break
-    tried += count
-  }
-  return tried
-}
-
-async function deliverBatch(parts: DeliveryParts, webhookId: string): Promise<number> {
+/** Tries what is due for one webhook, at most 16 deliveries side by side; returns how many attempts that were. */
+export async function deliverBatch(parts: DeliveryParts, webhookId: string): Promise<number> {
   const { db, platform, settings } = parts
   const now = platform.now()
   const lease = { leaseId: platform.uuid(), at: new Date(now), until: new Date(now + LEASE_MS) }
@@ -213,4 +203,3 @@ const ANSWER_BYTES_MAX = 4_096
 // Three times what an attempt may take: whoever holds a delivery longer is gone.
 const LEASE_MS = 30_000
 const BATCH_ROWS = 16
-const BATCHES_IN_A_TURN = 16

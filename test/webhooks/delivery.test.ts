@@ -650,6 +650,40 @@ test('a receiver that never answers holds up no other webhook, and is given up a
   }
 })
 
+test('forty receivers that never answer, each with a hundred messages, do not hold up one that does', async () => {
+  const silent = await startReceiver()
+  silent.answerWith(() => undefined)
+  const hooks: Hook[] = []
+  for (let i = 0; i < 41; i += 1) hooks.push(await createHook({ url: silent.url }))
+  // Lanes are given in the order of the ids: the last one is behind all that hang.
+  const good = hooks.toSorted((a, b) => (a.id < b.id ? -1 : 1)).at(-1)
+  if (!good) throw new Error('no hook')
+  expectOk(await change(good, { attributes: ['status'] }))
+  for (let i = 0; i < 33; i += 1) {
+    const operationId = await newOperation()
+    await failOperation(server.context.db, operationId)
+    await endOperation(server.context.db, operationId, 'APPROVED')
+  }
+  server.clock.go()
+  const stop = startWebhookDelivery(server.context)
+  try {
+    // By then no attempt at one of the silent ones has ended.
+    await expect.poll(() => receiver.received.length, { timeout: 8_000 }).toBe(99)
+    await expect.poll(async () => (await readHook(good))['waiting']).toBe(0)
+    // Nor later, when they are known: what happens now is told at once.
+    const silentOne = hooks.find((hook) => hook !== good) ?? good
+    await expect.poll(async () => (await readHook(silentOne))['failuresInRow'], { timeout: 30_000 }).toBeGreaterThan(0)
+    const since = performance.now()
+    await newOperation()
+    await expect.poll(() => receiver.received.length, { timeout: 5_000 }).toBe(100)
+    expect(performance.now() - since).toBeLessThan(5_000)
+  } finally {
+    await stop()
+    await silent.goDown()
+    server.clock.stop()
+  }
+})
+
 // Last: with the clock so far ahead, everything made afterwards is old.
 test('what is older than the retention is forgotten; what still waited is told to the log', async () => {
   const hook = await createHook()
