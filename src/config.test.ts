@@ -37,6 +37,7 @@ describe('defaults', () => {
       credentialFailuresPerMinute: 20,
       mobileReadsPerMinute: 60,
       otpAttemptsPerMinute: 10,
+      codeFailuresPerMinute: 60,
       activationValiditySeconds: 300,
       activationRemoveAllow1fa: false,
       maxFailedAttempts: 5,

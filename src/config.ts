@@ -33,6 +33,7 @@ export interface Config {
   readonly adminActsOnDefaultApplication: boolean
   readonly mobileReadsPerMinute: number
   readonly otpAttemptsPerMinute: number
+  readonly codeFailuresPerMinute: number
   readonly webhookAllowHttp: boolean
   readonly webhookAllowPrivateAddresses: boolean
   readonly webhookRetryBaseSeconds: number
@@ -191,6 +192,16 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     default: '10',
     unit: 'calls',
     description: 'How many offline one-time passwords of one user are checked in a minute.',
+  },
+  codeFailuresPerMinute: {
+    name: 'PAWL_CODE_FAILURES_PER_MINUTE',
+    kind: integer(1, 100_000),
+    default: '60',
+    unit: 'failures',
+    description:
+      'Wrong authentication codes for one activation from one source (an IPv4 address, or the first 64 bits of an IPv6 address) in a ' +
+      'minute. Further codes, right ones too, are answered like wrong ones without a look at them. Behind a proxy, ' +
+      'PAWL_TRUSTED_PROXIES says who the source is.',
   },
   templatesFile: {
     name: 'PAWL_TEMPLATES_FILE',

@@ -15,6 +15,7 @@ import { createAuditVerification } from './domain/audit-verification.ts'
 import { bootstrapAdmin, createCredentials } from './domain/credential.ts'
 import { createActivationProvider } from './domain/direct-activation.ts'
 import { startHousekeeping } from './domain/housekeeping.ts'
+import { createFailureBudget } from './domain/failure-budget.ts'
 import { createHttpProvider, type HttpProvider } from './domain/http-provider.ts'
 import { type InstallationKeys, loadInstallationKeys } from './domain/installation-keys.ts'
 import { loadMasterKey } from './domain/master-key.ts'
@@ -95,6 +96,7 @@ export async function createContext(
       ...base,
       authenticationStore: createAuthenticationStore(db),
       recentParties: createRecentParties(),
+      codeFailures: createFailureBudget(config.codeFailuresPerMinute),
       decoys: { v3: createDecoy(v3, recordKeys, platform), v4: createDecoy(v4, recordKeys, platform) },
     }
     return {

@@ -1,9 +1,11 @@
 // Checking an authentication code (v3 §10.5): one read, the computation without any lock, one conditional write together with its
 // audit row. What is compared is the row version; a lost race is read and decided again.
 import { decideAuthentication } from '../domain/authentication.ts'
+import type { Attempt } from '../domain/failure-budget.ts'
 import { isExpired } from '../domain/registration.ts'
 import { fromUtf8 } from '../lib/bytes.ts'
 import { lostTooManyRaces } from '../lib/errors.ts'
+import { sourceOf } from '../lib/source.ts'
 import type { AuthorizationHeader, CounterMove, Protocol } from '../protocol/protocol.ts'
 import { findUpgradedParties } from '../storage/activation-upgrades.ts'
 import type { ActivationRow, RequestParties } from '../storage/activations.ts'
@@ -26,15 +28,18 @@ export interface CodeAttempt {
   readonly isPendingAccepted: boolean
   /** The activation is seen as a pending upgrade makes it; a wrong code changes nothing then (v4 §10.3). */
   readonly isUpgradeSeen: boolean
+  /** Address of the caller. */
+  readonly ip: string
 }
 
 export type CodeVerdict<T> =
   | { readonly valid: true; readonly activation: ActivationRow; readonly effect: T | undefined }
-  | { readonly valid: false; readonly reason: Refusal; readonly effect: T | undefined }
+  | { readonly valid: false; readonly reason: Refusal | 'too_many_failures'; readonly effect: T | undefined }
 
 /**
  * Checks a code and makes the outcome durable before it returns. An invalid code is a verdict, not an exception: its count must stay.
- * `effect` becomes part of the same transaction, for a right code and for a wrong one.
+ * `effect` becomes part of the same transaction, for a right code and for a wrong one. After too many wrong codes of one activation from
+ * one source nothing is read, computed or stored for a while: the answer is that of a wrong code, whatever the code is.
  */
 export async function authenticateByCode<T = never>(
   parts: ChannelParts,
@@ -42,8 +47,30 @@ export async function authenticateByCode<T = never>(
   attempt: CodeAttempt,
   effect?: Effect<T>,
 ): Promise<CodeVerdict<T>> {
-  const { header, resourceId } = attempt
-  const { activationId } = header
+  const { activationId } = attempt.header
+  const place = parts.codeFailures.take(`${sourceOf(attempt.ip)} ${activationId}`, parts.platform.now())
+  if (place === undefined) return refuse(parts, attempt, 'too_many_failures', undefined)
+  return giveBackUnlessWrong(place, checkCode(parts, protocol, attempt, effect))
+}
+
+/** The place of a wrong code stays taken; what failed for a reason of ours tells nothing about the code. */
+async function giveBackUnlessWrong<T>(place: Attempt, check: Promise<CodeVerdict<T>>): Promise<CodeVerdict<T>> {
+  let isWrong = false
+  try {
+    const verdict = await check
+    isWrong = !verdict.valid
+    return verdict
+  } finally {
+    if (!isWrong) place.giveBack()
+  }
+}
+
+async function checkCode<T>(
+  parts: ChannelParts,
+  protocol: Protocol,
+  attempt: CodeAttempt,
+  effect: Effect<T> | undefined,
+): Promise<CodeVerdict<T>> {
   const remembered = attempt.isUpgradeSeen ? undefined : await acceptRemembered(parts, protocol, attempt, effect)
   if (remembered?.activation) return { valid: true, activation: remembered.activation, effect: remembered.effect }
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
@@ -55,11 +82,19 @@ export async function authenticateByCode<T = never>(
       if (!attempt.isUpgradeSeen) parts.recentParties.keep({ ...parties, activation: settled.activation })
       return { valid: true, activation: settled.activation, effect: settled.effect }
     }
-    const reason = judged.refusal ?? 'signature_does_not_match'
-    parts.events.authenticationFailed({ activationId, resourceId, reason })
-    return { valid: false, reason, effect: settled.effect }
+    return refuse(parts, attempt, judged.refusal ?? 'signature_does_not_match', settled.effect)
   }
   throw lostTooManyRaces('activation')
+}
+
+function refuse<T>(
+  { events }: ChannelParts,
+  { header: { activationId }, resourceId }: CodeAttempt,
+  reason: Refusal | 'too_many_failures',
+  effect: T | undefined,
+): CodeVerdict<T> {
+  events.authenticationFailed({ activationId, resourceId, reason })
+  return { valid: false, reason, effect }
 }
 
 function findParties(

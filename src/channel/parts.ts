@@ -1,6 +1,7 @@
 // What the channel needs from the process; context.ts satisfies it.
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
+import type { FailureBudget } from '../domain/failure-budget.ts'
 import type { RecordKeys } from '../domain/record-keys.ts'
 import type { AuthenticationStore } from '../storage/authentication-store.ts'
 import type { Db } from '../storage/database.ts'
@@ -27,4 +28,6 @@ export interface ChannelParts {
   readonly events: Events
   readonly settings: ChannelSettings
   readonly decoys: Decoys
+  /** Wrong codes of one activation from one source. */
+  readonly codeFailures: FailureBudget
 }

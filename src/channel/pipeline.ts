@@ -246,6 +246,7 @@ const steps: Record<Step, (state: State) => Promise<void>> = {
       auditBody: shown === undefined ? undefined : utf8(JSON.stringify(shown)),
       isPendingAccepted,
       isUpgradeSeen,
+      ip: request.ip,
     }
     const verdict = await authenticateByCode(parts, protocol, attempt, effectOf(state, header))
     if (!verdict.valid) throw new PawlError(verdict.effect ?? 'AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })

@@ -317,17 +317,6 @@ describe('a wrong code', () => {
     expect(await world.counts(holder, operation.id)).toMatchObject({ ...ended, failedAttempts: 3 })
   })
 
-  test('of possession counts on the operation alone', async () => {
-    const template = await world.template({ signatureTypes: ['possession'], maxFailureCount: 2 })
-    const { holder, operation, authorize, ctrByte } = await begin({ template })
-    const wrong = { factors: 'possession', wrongKeys: { possession: random(16) } } as const
-    expectAuthFail(await authorize(wrong))
-    const counted = { state: STATE.ACTIVE, ctrByte, failedAttempts: 0, status: 'PENDING', failureCount: 1 }
-    expect(await world.counts(holder, operation.id)).toEqual(counted)
-    expectError(await authorize(wrong), 400, 'OPERATION_ALREADY_FAILED')
-    expect(await world.counts(holder, operation.id)).toEqual({ ...counted, status: 'FAILED', failureCount: 2 })
-  })
-
   test('is one over another body, nonce, resource or method', async () => {
     const { holder, phone, operation } = await begin()
     const good = phone.prepareAuthorize(operation)
@@ -427,6 +416,17 @@ describe('a stranger who knows the id of an operation', () => {
       expectOk(await phone.send(factors === 'possession_biometry' ? phone.prepareAuthorize(operation) : good))
     },
   )
+
+  test('burns nothing with forged codes of possession alone, however many, and its user approves', async () => {
+    const template = await world.template({ maxFailureCount: 2, signatureTypes: ['possession', 'possession_knowledge'] })
+    const { holder, operation, authorize } = await begin({ template })
+    await expectNothingCounted(world, holder, operation.id, async () => {
+      for (let i = 0; i < 6; i += 1)
+        expectAuthFail(await authorize({ factors: 'possession', wrongKeys: { possession: random(16) } }))
+    })
+    expectOk(await authorize({ factors: 'possession' }))
+    expect(await world.stored(operation.id)).toMatchObject({ status: 'APPROVED' })
+  })
 
   test('burns nothing while the activation of its user is blocked', async () => {
     const { holder, userId, operation, authorize } = await begin({ template: await world.template({ maxFailureCount: 1 }) })

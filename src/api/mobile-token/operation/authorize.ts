@@ -44,9 +44,11 @@ export const operationAuthorize = mobileTokenEndpoint({
   async settle({ tx, refusal, activation, factors, request, client, parts }) {
     const { id, data, proximityCheck, mobileTokenData } = request.requestObject
     const operationId = id.toLowerCase()
-    // Only who may answer for the activation counts: what names an unknown, blocked or foreign one touches no operation.
+    // Only what is a guess counts: what names an unknown, blocked or foreign activation touches no operation. Nor does a wrong code of
+    // possession alone, which is no guess of what the user knows, blocks nobody, and so could end operations without end.
+    const isGuess = refusal === 'signature_does_not_match' && factors !== 'POSSESSION'
     if (refusal !== undefined || activation === undefined)
-      return countWrongCode(tx, parts, refusal === 'signature_does_not_match' ? activation : undefined, operationId)
+      return countWrongCode(tx, parts, isGuess ? activation : undefined, operationId)
     const authFactor = factors.toLowerCase()
     return decideApproval(tx, parts, activation, {
       operationId,

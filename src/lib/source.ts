@@ -1,0 +1,25 @@
+// Where a request comes from, as far as one caller may be taken to own it.
+import { isIPv4, isIPv6 } from 'node:net'
+
+/**
+ * The address of a caller for counting: an IPv4 address whole, of IPv6 the first 64 bits, because whoever has one address there has as
+ * many as they like. What is no address counts as one source.
+ */
+export function sourceOf(ip: string): string {
+  if (isIPv4(ip)) return ip
+  const [address = ''] = ip.split('%')
+  if (!isIPv6(address)) return 'unknown'
+  const mapped = MAPPED.exec(address)
+  if (mapped?.[1] !== undefined && isIPv4(mapped[1])) return mapped[1]
+  const [head = '', tail] = address.split('::')
+  const before = head === '' ? [] : head.split(':')
+  const after = tail ? tail.split(':') : []
+  const zeros = tail === undefined ? [] : Array<string>(Math.max(0, GROUPS - before.length - after.length)).fill('0')
+  const groups = [...before, ...zeros, ...after].slice(0, NETWORK_GROUPS)
+  return `${groups.map((group) => Number.parseInt(group, 16).toString(16)).join(':')}::/64`
+}
+
+/** An IPv4 address as a socket of both families shows it. */
+const MAPPED = /^::ffff:([\d.]+)$/i
+const GROUPS = 8
+const NETWORK_GROUPS = 4
