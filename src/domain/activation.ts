@@ -45,7 +45,7 @@ export interface DeviceDescription {
 export interface KeyAgreement<Answer> {
   readonly activationVersion: number
   readonly ctrDataLength: number
-  /** INVALID_DEVICE_KEY costs the activation; UNUSABLE is refused and leaves it (v4 §8.5). */
+  /** INVALID_DEVICE_KEY, of protocol 3, costs the activation (v3 §8.4); UNUSABLE is refused and leaves it. */
   readonly agree: (activation: OwnKeys) => Promise<AgreedKeys<Answer> | 'INVALID_DEVICE_KEY' | 'UNUSABLE'>
 }
 
@@ -77,8 +77,8 @@ export interface ExchangedKeys<Answer> {
 
 /**
  * Binds a device to the activation that waits for `code` (v3 §8.4): CREATED to PENDING_COMMIT, or to ACTIVE when it is committed in this
- * phase. Throws ACTIVATION_FAILED for an unknown, used or expired code and for the wrong OTP alike; an invalid device key and too many
- * wrong OTPs remove the activation.
+ * phase. Throws ACTIVATION_FAILED for an unknown, used or expired code and for the wrong OTP alike; an invalid device key of protocol 3
+ * and too many wrong OTPs remove the activation.
  */
 export async function exchangeKeys<Answer>(
   parts: ActivationParts,

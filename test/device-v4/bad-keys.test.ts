@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { badDeviceKeys, badSharedSecretRequests } from '../helpers/bad-keys-v4.ts'
 import { readApplication } from '../helpers/bank.ts'
-import { sendJson } from '../../phone/http.ts'
+import { type HttpReply, sendJson } from '../../phone/http.ts'
 import { b64, random } from '../../phone/crypto.ts'
 import { hs384Jwt, newKemPair, PHONE_ALGORITHMS } from '../../phone/v4-crypto.ts'
 import { codeOf, expectRefusedV4, MOVED_BY_A_CODE, readStored, type RefusalV4 } from '../helpers/refusals-v4.ts'
@@ -57,8 +57,16 @@ describe.each(PHONE_ALGORITHMS)('a shared secret with %s', (algorithm) => {
     for (const [what, sharedSecretRequest] of bad) {
       const plaintext = JSON.stringify(sharedSecretRequest)
       const created = await fresh.prepareActivation(code, { ...ofApplication, layer2: { sharedSecretRequest } })
-      // Of another algorithm of the application the device has no keys; that would cost the registration.
-      if (!what.startsWith('the name')) expectRefusedV4(await fresh.send(created), 'activation', `create, ${what}`)
+      const { algorithm: name, encapsulationKeys: keys } = {
+        encapsulationKeys: [],
+        algorithm: '',
+        ...Object(sharedSecretRequest),
+      }
+      expectNotActivated(
+        await fresh.send(created),
+        Array.isArray(keys) && keys.length > 0 ? [name, ...keys] : [],
+        `create, ${what}`,
+      )
       const change = await phone.preparePasswordChange({ ...ofActivation, plaintext })
       expectRefusedV4(await phone.send(change), 'password', `password, ${what}`)
       const add = await phone.prepareBiometryAdd({ ...ofActivation, plaintext })
@@ -75,7 +83,7 @@ describe.each(PHONE_ALGORITHMS)('a shared secret with %s', (algorithm) => {
     expectOk(await upgraded.send(await upgraded.prepareUpgradeStart(authorize, ofApplication)))
   })
 
-  test('device keys that are not valid cost the registration, and no upgrade', async () => {
+  test('device keys that are not valid cost neither registration nor upgrade', async () => {
     const { phone: old } = await v4.world.activePhone('3.3')
     const upgraded = v4.newPhone(algorithm)
     upgraded.state.activationId = old.state.activationId
@@ -85,17 +93,27 @@ describe.each(PHONE_ALGORITHMS)('a shared secret with %s', (algorithm) => {
     const fresh = v4.newPhone(algorithm)
     const temporaryKey = await upgraded.fetchTemporaryKey('application')
     const timestamp = await upgraded.serverTime()
+    const { userId, code } = await v4.world.register()
     for (const [what, devicePublicKeys] of badDeviceKeys(algorithm)) {
-      const { userId, code } = await v4.world.register()
       const created = await fresh.prepareActivation(code, { temporaryKey, timestamp, layer2: { devicePublicKeys } })
-      expectRefusedV4(await fresh.send(created), 'activation', what)
-      expect(await registrationOf(v4.world, userId), what).toBe('NONE')
+      const { ecdsa, mldsa } = { ecdsa: undefined, mldsa: undefined, ...Object(devicePublicKeys) }
+      expectNotActivated(await fresh.send(created), algorithm === 'EC_P384' ? [ecdsa] : [ecdsa, mldsa], what)
+      expect(await registrationOf(v4.world, userId), what).toBe('CREATED')
       const start = await upgraded.prepareUpgradeStart(authorize, { temporaryKey, timestamp, members: { devicePublicKeys } })
       expect(['ERR_UPGRADE', 'ERR_VALIDATION'], what).toContain(codeOf(await upgraded.send(start)))
     }
     expectOk(await old.send(old.prepareValidation()))
+    expectOk(await fresh.send(await fresh.prepareActivation(code, { temporaryKey, timestamp })))
   })
 })
+
+const isText = (value: unknown) => typeof value === 'string' && value.trim() !== ''
+
+/** Refused as invalid when a member is missing, empty or no text, else as keys that are none (v4 §8.5). */
+function expectNotActivated(reply: HttpReply, members: readonly unknown[], what: string): void {
+  const isComplete = members.length > 0 && members.every(isText)
+  expectRefusedV4(reply, isComplete ? 'activation' : 'validation', what)
+}
 
 describe('keystore/create', () => {
   const part = (value: unknown) => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')

@@ -79,6 +79,12 @@ describe.each(PHONE_ALGORITHMS)('a phone with %s', (algorithm) => {
     const audited = await v4.world.bank.call('GET', `/audit/log?userId=${userId}`)
     const event = JSON.stringify({ keyIdentifier: 'KDK_APP_VAULT_2FA', reason: 'FETCH_ENCRYPTION_KEY' })
     expect(audited.text).toContain(JSON.stringify(`POST\n/pa/vault/unlock\n${event}`))
+    for (const reason of [null, '', 'Why not? "ř"']) {
+      const plaintext = JSON.stringify({ keyIdentifier: 'KDK_APP_VAULT_2FA', reason })
+      await phone.exchange(await phone.prepareVaultUnlock('KDK_APP_VAULT_2FA', { plaintext }))
+    }
+    const shown = JSON.stringify({ keyIdentifier: 'KDK_APP_VAULT_2FA', reason: 'Why not? "ř"' })
+    expect((await v4.world.bank.call('GET', `/audit/log?userId=${userId}`)).text).toContain(JSON.stringify(shown).slice(1, -1))
     expect(await phone.exchange(await phone.prepareUserInfo())).toMatchObject({ sub: expect.any(String) as unknown })
     const altered = await phone.prepareUserInfo({ alterEnvelope: (envelope) => ({ ...envelope, timestamp: 1 }) })
     expect((await phone.send(altered)).status).toBe(400)

@@ -23,25 +23,41 @@ const NOT_ACTIVATED = [400, 'ERR_ACTIVATION', 'POWER_AUTH_ACTIVATION_INVALID']
 const INVALID = [400, 'ERR_VALIDATION', expect.any(String)]
 const NO_KEY = [400, 'ERR_TEMPORARY_KEY', 'POWER_AUTH_TEMPORARY_KEY_FAILURE']
 
+/** Inner layers with a member missing, null, blank, empty or of another type, which a hybrid algorithm needs. */
+function incompleteLayers(): Record<string, unknown>[] {
+  const request = { algorithm: 'EC_P384_ML_L3', encapsulationKeys: ['AAAA', 'AAAA'] }
+  const keys = { ecdsa: 'AAAA', mldsa: 'AAAA' }
+  const absent = [undefined, null, '', ' ', 7]
+  return [
+    ...[...absent, {}, []].flatMap((value) => [{ sharedSecretRequest: value }, { devicePublicKeys: value }]),
+    ...absent.flatMap((value) => [
+      { sharedSecretRequest: { ...request, algorithm: value } },
+      { sharedSecretRequest: { ...request, encapsulationKeys: value } },
+      { devicePublicKeys: { ...keys, ecdsa: value } },
+      { devicePublicKeys: { ...keys, mldsa: value } },
+    ]),
+    ...[[], [null], ['AAAA', '']].map((value) => ({ sharedSecretRequest: { ...request, encapsulationKeys: value } })),
+  ]
+}
+
 describe('activation/create', () => {
-  test('leaves the registration alone when its request is wrong, but not when the device keys are not valid', async () => {
+  test('leaves the registration alone when its request or the device keys are wrong', async () => {
     const { userId, code } = await v4.world.register()
     const phone = v4.newPhone('EC_P384_ML_L3')
     const send = async (options: Parameters<PhoneV4['prepareActivation']>[1]) =>
       refusalOf(await phone.send(await phone.prepareActivation(code, options)))
     expect(await send({ layer1: { type: undefined } })).toEqual(INVALID)
     expect(await send({ layer1: { identityAttributes: { code: 'AAAAA-AAAAA-AAAAA-AAAAA' } } })).toEqual(NOT_ACTIVATED)
-    expect(await send({ layer2: { devicePublicKeys: undefined } })).toEqual(NOT_ACTIVATED)
+    for (const layer2 of incompleteLayers()) expect(await send({ layer2 }), JSON.stringify(layer2)).toEqual(INVALID)
     expect(await send({ layer2: { sharedSecretRequest: { algorithm: 'ML_L3', encapsulationKeys: ['AAAA'] } } })).toEqual(
       NOT_ACTIVATED,
     )
-    expect(await send({ layer2: { sharedSecretRequest: 1 } })).toEqual(NOT_ACTIVATED)
     expect(await send({ alterInner: (envelope) => ({ ...envelope, nonce: Buffer.alloc(24, 1).toString('base64') }) })).toEqual(
-      NOT_ACTIVATED,
+      INVALID,
     )
-    expect(await registrationOf(v4.world, userId)).toBe('CREATED')
     expect(await send({ layer2: { devicePublicKeys: { ecdsa: 'AAAA', mldsa: 'AAAA' } } })).toEqual(NOT_ACTIVATED)
-    expect(await registrationOf(v4.world, userId)).toBe('NONE')
+    expect(await registrationOf(v4.world, userId)).toBe('CREATED')
+    expectOk(await phone.send(await phone.prepareActivation(code)))
   })
 
   test('takes a code once, of 50 that come at the same time', async () => {
@@ -72,6 +88,17 @@ describe('activation/confirm', () => {
     expect(await phone.readStatus()).toMatchObject({ state: 3, flags: 8 })
   })
 
+  test.each(['', '{}', '{"requestObject":null}', '{"requestObject":{}}', '{"requestObject":{"enableBiometry":null}}'])(
+    'with the body %j confirms without biometry',
+    async (body) => {
+      const { userId, phone } = await v4.pendingPhone('EC_P384')
+      expect(await phone.exchange(phone.prepareConfirm(true, { body }))).toEqual({ status: 'OK' })
+      expectOk(await v4.world.bank.commit(userId))
+      expect(await phone.readStatus()).toMatchObject({ state: 3, flags: 0 })
+      expect((await phone.send(phone.prepareValidation({ factors: 'possession_biometry' }))).status).toBe(401)
+    },
+  )
+
   test('counts wrong codes before the commit, without ever blocking', async () => {
     const { userId, phone } = await v4.pendingPhone('EC_P384')
     const wrong = () => phone.prepareConfirm(true, { wrongKeys: { knowledge: Buffer.alloc(32) } })
@@ -85,7 +112,7 @@ describe('activation/confirm', () => {
 
   test('is refused for a body of a wrong type, which costs nothing', async () => {
     const { phone } = await v4.pendingPhone('EC_P384')
-    for (const body of ['', '{', '{"requestObject":{"enableBiometry":"yes"}}', '[]'])
+    for (const body of ['{', '[]', 'null', '{"requestObject":7}', '{"requestObject":{"enableBiometry":"yes"}}', '[]'])
       expect(refusalOf(await phone.send(phone.prepareConfirm(true, { body })))).toEqual(INVALID)
     expect(await phone.readStatus()).toMatchObject({ failedAttempts: 0 })
     await phone.exchange(phone.prepareConfirm(true))
@@ -218,7 +245,9 @@ describe('vault, password and biometry', () => {
     expect(await send('UNKNOWN')).toEqual(failed)
     expect(await send(' ')).toEqual(INVALID)
     expect(await send('', { plaintext: '{}' })).toEqual(INVALID)
-    expect(await send('', { plaintext: '{"keyIdentifier":"KDK_APP_VAULT_2FA","reason":"a b"}' })).toEqual(failed)
+    expect(await send('', { plaintext: '{"keyIdentifier":"KDK_APP_VAULT_2FA","reason":"a\\nb"}' })).toEqual(failed)
+    const tooLong = JSON.stringify({ keyIdentifier: 'KDK_APP_VAULT_2FA', reason: 'x'.repeat(256) })
+    expect(await send('', { plaintext: tooLong })).toEqual(failed)
     expect(await send('KDK_APP_VAULT_KNOWLEDGE', { factors: 'possession_biometry' })).toEqual(failed)
     expect(await send('KEK_DEVICE_PRIVATE', { factors: 'possession_biometry' })).toEqual(failed)
     expect(await send('KEK_DEVICE_PRIVATE', { factors: 'possession' })).toEqual(failed)

@@ -70,7 +70,10 @@ describe.each(PHONE_ALGORITHMS)('without a code, with %s,', (algorithm) => {
     provider.answerWith(() => ({ body: { userId } }))
     const phone = v4.newPhone(algorithm)
     const before = await readStored(v4.server)
-    for (const layer2 of [{ devicePublicKeys: { ecdsa: 'AAAA' } }, { sharedSecretRequest: { algorithm: 'EC_P256' } }]) {
+    for (const layer2 of [
+      { devicePublicKeys: { ecdsa: 'AAAA', mldsa: 'AAAA' } },
+      { sharedSecretRequest: { algorithm: 'EC_P256', encapsulationKeys: ['AAAA'] } },
+    ]) {
       const layer1 = { type: 'DIRECT', identityAttributes: { a: 'b' } }
       expectRefusedV4(await phone.send(await phone.prepareActivation('', { layer1, layer2 })), 'activation')
     }

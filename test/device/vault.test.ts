@@ -40,6 +40,20 @@ describe.each(PHONE_VERSIONS)('POST /pa/v3/vault/unlock in %s', (version) => {
     expect(log.text).toContain(JSON.stringify('POST\n/pa/vault/unlock\n{"reason":"ADD_BIOMETRY"}'))
   })
 
+  // What turns the direction of the text around it is shown escaped.
+  test.each([
+    ['', ''],
+    ['ab', 'ab'],
+    ['with blank, "ř" \\ <b>&🐈', 'with blank, "ř" \\ <b>&🐈'],
+    ['x'.repeat(255), 'x'.repeat(255)],
+    ['paid \u202Elaw\u2066', 'paid \\u202elaw\\u2066'],
+  ])('stores the reason %j', async (reason, shown) => {
+    const { phone, userId } = await world.activePhone(version)
+    await phone.exchange(await phone.prepareVaultUnlock({ plaintext: JSON.stringify({ reason }) }))
+    const log = await world.bank.call('GET', `/audit/log?userId=${userId}`)
+    expect(log.text).toContain(JSON.stringify(`POST\n/pa/vault/unlock\n${JSON.stringify({ reason: shown })}`))
+  })
+
   test.each(['possession', 'possession_biometry'] as const)('stays closed for %s, untouched', async (factors) => {
     const { phone } = await world.activePhone(version)
     await expectUntouched(phone, async () => {
@@ -173,7 +187,7 @@ describe.each(PHONE_VERSIONS)('POST /pa/v3/vault/unlock in %s, a well-signed bod
     expectError(await phone.send(await phone.prepareVaultUnlock({ plaintext: '{"reason":' })), 401, 'ERR_AUTHENTICATION')
   })
 
-  test.each(['"ab"', '""', `"${'x'.repeat(256)}"`, '"with blank"', '"ř"', '"a\\u0000b"'])(
+  test.each([`"${'x'.repeat(256)}"`, '"a\\u0000b"', '"a\\nb"', '"a\\u0085b"', '"\\ud800"', '7', '{}'])(
     'with the reason %s stays closed and does not move the counter',
     async (reason) => {
       const { phone } = await world.activePhone(version)

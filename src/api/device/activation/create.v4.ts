@@ -1,9 +1,11 @@
 // activation/create: binds the device to the activation that waits for its code, or to a user whom a provider recognises. Two encrypted
 // layers. Spec: v4 §8.4, §8.5.
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { type KeyAgreement, refuseActivation } from '../../../domain/activation.ts'
 import { findAllowedAlgorithms } from '../../../domain/master-keys.ts'
+import { NotBlank } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
+import { PawlError } from '../../../lib/errors.ts'
 import { exportSigningKeys, joinPublicKeys } from '../../../protocol/v4/key-pairs.ts'
 import type { ExchangedKeys, ProtocolV4, SharedSecretRequest } from '../../../protocol/v4/index.ts'
 import { deviceEndpoint, type DeviceParts } from '../parts.ts'
@@ -16,6 +18,8 @@ import {
   Layer1Response,
 } from './create.ts'
 
+const DevicePublicKeys = Type.Object({ ecdsa: NotBlank(LAYER_1_BYTES_MAX), mldsa: Type.Optional(Type.Unknown()) })
+
 export const activationCreateV4 = deviceEndpoint({
   path: 'activation/create',
   summary: 'Exchanges keys for an activation code',
@@ -25,11 +29,17 @@ export const activationCreateV4 = deviceEndpoint({
   encrypt: { scope: 'APPLICATION_SCOPE', sharedInfo1: '/pa/generic/application' },
   nested: {
     sharedInfo1: '/pa/activation',
-    request: Type.Object({ sharedSecretRequest: Type.Object({}), devicePublicKeys: Type.Object({}), ...DeviceMembers }),
+    request: Type.Object({
+      sharedSecretRequest: Type.Object({
+        algorithm: NotBlank(255),
+        encapsulationKeys: Type.Array(NotBlank(LAYER_1_BYTES_MAX), { minItems: 1 }),
+      }),
+      devicePublicKeys: DevicePublicKeys,
+      ...DeviceMembers,
+    }),
     pick: (layer1) => layer1.activationData,
     isAnyKeyAccepted: true,
   },
-  refusals: { nested: 'ACTIVATION_FAILED' },
   request: Layer1Request,
   response: Layer1Response,
   async handle({ request, nested, sealNested, applicationKey, parts }) {
@@ -41,17 +51,18 @@ export const activationCreateV4 = deviceEndpoint({
   },
 })
 
-/** Throws ACTIVATION_FAILED for a request or an algorithm that is none of the application's. */
+/** Throws ACTIVATION_FAILED for a request or an algorithm that is none of the application's, REQUEST_INVALID when a key is missing. */
 async function agreeWith(
   parts: DeviceParts,
   applicationId: string,
-  nested: { readonly sharedSecretRequest: unknown; readonly devicePublicKeys: unknown },
+  nested: { readonly sharedSecretRequest: unknown; readonly devicePublicKeys: Static<typeof DevicePublicKeys> },
 ): Promise<KeyAgreement<ExchangedKeys['answer']>> {
   const { v4 } = parts.protocols
   const request = v4.parseSharedSecretRequest(nested.sharedSecretRequest)
   if (request === undefined) throw refuseActivation(parts, 'the shared secret request is not well-formed')
   const allowed = await findAllowedAlgorithms(parts.db, applicationId)
   if (!allowed.includes(request.algorithm)) throw refuseActivation(parts, 'the application does not admit the algorithm')
+  requireHybridKey(request, nested.devicePublicKeys)
   const { activationVersion, ctrDataLength } = v4
   const salt = parts.platform.randomBytes(32)
   return {
@@ -61,10 +72,17 @@ async function agreeWith(
   }
 }
 
+/** Only the hybrid algorithms have a second key of the device; beside a plain one it means nothing, whatever it is. */
+function requireHybridKey({ encapsulationKeys }: SharedSecretRequest, { mldsa }: Static<typeof DevicePublicKeys>): void {
+  const isMissing = typeof mldsa !== 'string' || mldsa.trim() === ''
+  if (encapsulationKeys.length === 1 || !isMissing) return
+  throw new PawlError('REQUEST_INVALID', { violations: [{ fieldName: 'devicePublicKeys.mldsa', hint: 'must not be blank' }] })
+}
+
 async function agree(v4: ProtocolV4, request: SharedSecretRequest, json: unknown, activationId: string, salt: Uint8Array) {
   const { algorithm } = request
   const deviceKeys = v4.parsePublicKeys(algorithm, json)
-  if (deviceKeys === undefined) return 'INVALID_DEVICE_KEY'
+  if (deviceKeys === undefined) return 'UNUSABLE'
   const exchanged = await v4.exchangeKeys(request, deviceKeys, activationId, salt)
   if (exchanged === undefined) return 'UNUSABLE'
   const { activationSecret, activationFingerprint, serverKeys, answer } = exchanged

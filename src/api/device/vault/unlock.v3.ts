@@ -1,12 +1,12 @@
 // vault/unlock: the key of the phone's vault. Encrypted, then signed; opened before the code is checked. Spec: v3 §12.
 import { Type } from '@sinclair/typebox'
 import { activationKeysOf } from '../../../channel/secrets.ts'
-import { Absent } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { FACTOR_COMBINATIONS } from '../../../protocol/protocol.ts'
 import { findVaultFactors } from '../../../storage/applications.ts'
 import { deviceEndpoint } from '../parts.ts'
+import { showReason, VaultReason } from './reason.ts'
 
 export const vaultUnlockV3 = deviceEndpoint({
   path: 'vault/unlock',
@@ -22,7 +22,7 @@ export const vaultUnlockV3 = deviceEndpoint({
       return FACTOR_COMBINATIONS.filter((combination) => allowed.includes(combination))
     },
     covers: 'body',
-    auditAs: ({ reason }) => ({ reason: reason ?? NO_REASON }),
+    auditAs: ({ reason }) => ({ reason: showReason(reason) }),
   },
   encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/vault/unlock', leavesStateToCode: true },
   refusals: {
@@ -33,14 +33,12 @@ export const vaultUnlockV3 = deviceEndpoint({
     plaintext: 'AUTHENTICATION_REQUEST_INVALID',
     request: 'VAULT_FAILED',
   },
-  request: Type.Object({ reason: Absent(Type.String({ pattern: '^[A-Za-z0-9_\\-.]{3,255}$' })) }),
+  request: Type.Object({ reason: VaultReason }),
   response: Type.Object({ encryptedVaultEncryptionKey: Type.String() }),
   async handle({ request, activation, parts }) {
     const keys = activationKeysOf(parts.recordKeys, parts.protocols.v3, activation)
     if (keys === undefined) throw new PawlError('INTERNAL', { detail: 'an authenticated activation without keys' })
-    parts.events.vaultUnlocked({ activationId: activation.activationId, reason: request.reason ?? NO_REASON })
+    parts.events.vaultUnlocked({ activationId: activation.activationId, reason: showReason(request.reason) })
     return { encryptedVaultEncryptionKey: toBase64(parts.protocols.v3.encryptVaultKey(keys)) }
   },
 })
-
-const NO_REASON = 'NOT_SPECIFIED'

@@ -8,6 +8,7 @@ import type { Factors } from '../../../protocol/protocol.ts'
 import type { VaultKeyIdentifier } from '../../../protocol/v4/index.ts'
 import { findVaultFactors } from '../../../storage/applications.ts'
 import { deviceEndpoint } from '../parts.ts'
+import { showReason, VaultReason } from './reason.ts'
 
 export const vaultUnlockV4 = deviceEndpoint({
   path: 'vault/unlock',
@@ -26,7 +27,7 @@ never.`,
       return isBiometryAllowed ? TWO_FACTORS : ['POSSESSION_KNOWLEDGE']
     },
     covers: 'body',
-    auditAs: ({ keyIdentifier, reason }) => ({ keyIdentifier, reason: reason ?? NO_REASON }),
+    auditAs: ({ keyIdentifier, reason }) => ({ keyIdentifier, reason: showReason(reason) }),
   },
   encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/vault/unlock' },
   refusals: {
@@ -38,14 +39,14 @@ never.`,
   },
   request: Type.Object({
     keyIdentifier: Absent(Type.String()),
-    reason: Absent(Type.String({ pattern: '^[A-Za-z0-9_\\-.]{3,255}$' })),
+    reason: VaultReason,
   }),
   response: Type.Object({ vaultEncryptionKey: Type.String() }),
   async handle({ request, activation, parts }) {
     const { v4 } = parts.protocols
     const keys = activationKeysOf(parts.recordKeys, v4, activation)
     if (keys === undefined) throw new PawlError('INTERNAL', { detail: 'an authenticated activation without keys' })
-    parts.events.vaultUnlocked({ activationId: activation.activationId, reason: request.reason ?? NO_REASON })
+    parts.events.vaultUnlocked({ activationId: activation.activationId, reason: showReason(request.reason) })
     return { vaultEncryptionKey: toBase64(v4.deriveVaultKey(keys, parseIdentifier(request.keyIdentifier))) }
   },
 })
@@ -61,4 +62,3 @@ function parseIdentifier(text: string | null | undefined): VaultKeyIdentifier {
 
 const TWO_FACTORS: readonly Factors[] = ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
 const IDENTIFIERS: readonly VaultKeyIdentifier[] = ['KEK_DEVICE_PRIVATE', 'KDK_APP_VAULT_KNOWLEDGE', 'KDK_APP_VAULT_2FA']
-const NO_REASON = 'NOT_SPECIFIED'

@@ -1,0 +1,19 @@
+// What an app says it opens its vault for: stored in the audit log and in the log, never interpreted (v3 §12, v4 §9.10).
+import { Type } from '@sinclair/typebox'
+import { Absent } from '../../../http/types.ts'
+
+/** Printable text of up to 255 UTF-16 code units; it may be absent. */
+export const VaultReason = Absent(
+  Type.String({
+    pattern: '^[^\\u0000-\\u001F\\u007F-\\u009F]{0,255}$',
+    description: 'must be at most 255 characters without control characters',
+    examples: ['ADD_BIOMETRY'],
+  }),
+)
+
+/** The reason as it may be shown: what would change how the text around it reads is escaped as in JSON. */
+export const showReason = (reason: string | null | undefined): string =>
+  (reason ?? 'NOT_SPECIFIED').replace(REORDERING, (character) => `\\u${character.charCodeAt(0).toString(16)}`)
+
+// Line separators and the controls of text direction; JSON and log lines leave them as they are.
+const REORDERING = /[\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/g
