@@ -10,6 +10,7 @@ import * as protocol4 from './0007_protocol-4.ts'
 import * as applicationAlgorithms from './0008_application-algorithms.ts'
 import * as configItems from './0009_config-items.ts'
 import * as temporaryBlock from './0010_temporary-block.ts'
+import * as pushTokenOwner from './0011_push-token-owner.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -22,4 +23,5 @@ export const migrations: Record<string, Migration> = {
   '0008_application-algorithms': applicationAlgorithms,
   '0009_config-items': configItems,
   '0010_temporary-block': temporaryBlock,
+  '0011_push-token-owner': pushTokenOwner,
 }

@@ -49,3 +49,7 @@ export const sealPrivateKey = (keys: RecordKeys, at: Place, key: KeyObject): Uin
 
 /** What an activation code is looked up by: HMAC-SHA-256 of its text, 32 bytes, so that the database holds no usable code. */
 export const hashActivationCode = (codeLookup: KeyObject, code: string): Uint8Array => hmac(codeLookup, utf8(code))
+
+/** What a push token is looked up by: 32 bytes. No activation code begins with the word, so the key may serve both. */
+export const hashPushToken = (codeLookup: KeyObject, platform: string, token: string): Uint8Array =>
+  hmac(codeLookup, utf8(`push token\0${platform}\0${token}`))

@@ -1,6 +1,6 @@
 // The table push_registration: where a bank's push sender reaches the phone of an activation, at most one place each (mobile-token §7).
 import { sql } from 'kysely'
-import type { Db } from './database.ts'
+import { type Db, inTransaction } from './database.ts'
 import { isActiveAt } from './seen-state.ts'
 
 export type PushPlatform = 'apns' | 'fcm' | 'hms'
@@ -14,17 +14,32 @@ export interface PushRegistration {
   readonly pushToken: Uint8Array
 }
 
-/** Stores where pushes go, in place of what was there; false when the activation is not ACTIVE any more. */
-export async function putPushRegistration(db: Db, registration: PushRegistration, at: Date): Promise<boolean> {
-  const { activationId, platform, environment, pushToken } = registration
-  const { rows } = await sql`
-    insert into push_registration (activation_id, platform, environment, push_token, updated_at)
-    select activation_id, ${platform}::text, ${environment}::text, ${pushToken}::bytea, ${at}::timestamptz
-    from activation where activation_id = ${activationId} and ${isActiveAt(at)}
-    on conflict (activation_id) do update set platform = excluded.platform, environment = excluded.environment,
-      push_token = excluded.push_token, updated_at = excluded.updated_at
-    returning activation_id`.execute(db)
-  return rows.length === 1
+export interface NewPushRegistration extends PushRegistration {
+  /** Keyed, 32 bytes: finds the activation that had the token before. */
+  readonly pushTokenHash: Uint8Array
+}
+
+/**
+ * Stores where pushes go, in place of what was there, and takes the token from any other activation; false, and nothing is changed, when
+ * the activation is not ACTIVE any more.
+ */
+export async function putPushRegistration(db: Db, registration: NewPushRegistration, at: Date): Promise<boolean> {
+  const { activationId, platform, environment, pushToken, pushTokenHash } = registration
+  return inTransaction(db, async (tx) => {
+    // One after the other: two that exchange their tokens would wait for each other. Phones register rarely.
+    await sql`select pg_advisory_xact_lock(hashtextextended('pawl.push_registration', 0))`.execute(tx)
+    await sql`
+      delete from push_registration where push_token_hash = ${pushTokenHash} and activation_id <> ${activationId}
+        and exists (select from activation where activation_id = ${activationId} and ${isActiveAt(at)})`.execute(tx)
+    const { rows } = await sql`
+      insert into push_registration (activation_id, platform, environment, push_token, push_token_hash, updated_at)
+      select activation_id, ${platform}::text, ${environment}::text, ${pushToken}::bytea, ${pushTokenHash}::bytea, ${at}::timestamptz
+      from activation where activation_id = ${activationId} and ${isActiveAt(at)}
+      on conflict (activation_id) do update set platform = excluded.platform, environment = excluded.environment,
+        push_token = excluded.push_token, push_token_hash = excluded.push_token_hash, updated_at = excluded.updated_at
+      returning activation_id`.execute(tx)
+    return rows.length === 1
+  })
 }
 
 /** Where pushes for a user's live activation go. */

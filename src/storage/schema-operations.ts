@@ -78,6 +78,7 @@ export interface PushRegistrationTable {
     'development' | 'production' | null
   >
   push_token: Bytes
+  push_token_hash: OptionalBytes
   updated_at: Date
 }
 

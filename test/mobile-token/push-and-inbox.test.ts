@@ -56,6 +56,34 @@ describe('push/device/register', () => {
     for (const { push_token } of rows) expect(push_token.includes('of ')).toBe(false)
   })
 
+  test('takes a token from the activation that had it before, and from no other', async () => {
+    const [first, second, third] = [await world.holder(), await world.holder(), await world.holder()]
+    const token = `moved ${first.userId}`
+    expectOk(await call(third, 'push', { platform: 'fcm', token: `${token} not` }))
+    expectOk(await call(first, 'push', { platform: 'apns', token }))
+    expectOk(await call(second, 'push', { platform: 'ios', token }))
+    expect(await pushOf(first.userId)).toEqual({})
+    expect(await pushOf(second.userId)).toMatchObject({ platform: 'apns', token })
+    expect(await pushOf(third.userId)).toMatchObject({ platform: 'fcm' })
+    // The same text of another platform is another token.
+    expectOk(await call(first, 'push', { platform: 'fcm', token }))
+    expect(await pushOf(second.userId)).toMatchObject({ platform: 'apns', token })
+    expect(await pushOf(first.userId)).toMatchObject({ platform: 'fcm', token })
+  })
+
+  test('leaves one owner when phones register and exchange tokens at once', async () => {
+    const holders = await Promise.all(Array.from({ length: 4 }, () => world.holder()))
+    const tokens = holders.map(({ userId }) => `shared ${userId}`)
+    for (let round = 0; round < 4; round++) {
+      const calls = holders.map((holder, i) => call(holder, 'push', { platform: 'fcm', token: tokens[(i + round) % 4] }))
+      for (const reply of await Promise.all(calls)) expectOk(reply)
+    }
+    const one = { platform: 'fcm', token: 'of all four' }
+    for (const reply of await Promise.all(holders.map((holder) => call(holder, 'push', one)))) expectOk(reply)
+    const owners = await Promise.all(holders.map(({ userId }) => pushOf(userId)))
+    expect(owners.filter((owner) => member(owner, 'token') !== undefined)).toHaveLength(1)
+  })
+
   test('is forgotten with the activation, and seen by no other application', async () => {
     const holder = await world.holder()
     const side = await world.openSide()

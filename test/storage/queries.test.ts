@@ -334,7 +334,11 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
   },
   pushRegistrations: {
     putPushRegistration: (db) =>
-      pushRegistrations.putPushRegistration(db, { activationId: 'x', platform: 'apns', environment: null, pushToken: bytes }, at),
+      pushRegistrations.putPushRegistration(
+        db,
+        { activationId: 'x', platform: 'apns', environment: null, pushToken: bytes, pushTokenHash: bytes },
+        at,
+      ),
     findPushRegistration: (db) => pushRegistrations.findPushRegistration(db, 'a', 'u'),
   },
   registrations: {

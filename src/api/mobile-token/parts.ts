@@ -1,4 +1,5 @@
 // What the mobile token API needs from the process, and how its endpoints are declared.
+import type { KeyObject } from 'node:crypto'
 import { declareEndpoint } from '../../channel/endpoint.ts'
 import type { ChannelParts } from '../../channel/parts.ts'
 import type { RateLimit } from '../../domain/rate-limit.ts'
@@ -6,6 +7,7 @@ import type { ReadTemplateTexts } from '../../domain/template-texts.ts'
 import { FACTOR_COMBINATIONS, type Protocol } from '../../protocol/protocol.ts'
 
 export interface MobileTokenParts extends ChannelParts {
+  readonly installationKeys: { readonly codeLookup: KeyObject }
   readonly protocols: Readonly<Record<Protocol['path'], Protocol>>
   readonly templateTexts: ReadTemplateTexts
   /** Reads of one activation. */

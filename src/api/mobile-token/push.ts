@@ -1,6 +1,6 @@
 // push/device/register: the phone says where pushes reach it. Stored for the bank's sender; pawl sends none. Spec: mobile-token §7.
 import { Type } from '@sinclair/typebox'
-import { places } from '../../domain/secrets.ts'
+import { hashPushToken, places } from '../../domain/secrets.ts'
 import { Absent, NotBlank, ObjectRequest, Ok } from '../../http/types.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
@@ -37,7 +37,8 @@ const registerAt = (path: string) =>
       const platform = PLATFORMS[name]
       if (platform === undefined) throw new PawlError('REQUEST_INVALID', { detail: `push platform ${name}` })
       const pushToken = parts.recordKeys.seal(places.pushToken(activationId), utf8(token))
-      const registration = { activationId, platform, environment: environment ?? null, pushToken }
+      const pushTokenHash = hashPushToken(parts.installationKeys.codeLookup, platform, token)
+      const registration = { activationId, platform, environment: environment ?? null, pushToken, pushTokenHash }
       const isStored = await putPushRegistration(parts.db, registration, new Date(parts.platform.now()))
       if (!isStored) throw new PawlError('PUSH_REGISTRATION_REFUSED', { detail: 'the activation is not active any more' })
       return { status: 'OK' as const }
