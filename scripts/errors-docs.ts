@@ -21,7 +21,8 @@ The body of an error is \`{"status":"ERROR","responseObject":{"code":"...","mess
 \`{"id":"...","code":"...","message":"..."}\`, and the log has the id. On the device API the message has the prefix
 \`SVC_\` for requests with \`X-Svc-*\` headers and \`POWER_AUTH_\` for all others; that of \`ERR_VALIDATION\` names the member that is wrong where
 one is known. Structural errors of the cloud API list \`violations\` beside code and message. 401 of the cloud API comes with
-\`WWW-Authenticate\`, 429 and 503 with \`Retry-After\`, 500 and 503 with \`X-Request-Id\`, which the log has too.
+\`WWW-Authenticate\`, 429 and 503 with \`Retry-After\`. Every answer has \`X-Request-Id\`, and every log line of its request has it as \`requestId\`; a caller's own
+is kept when it is 1 to 128 letters, digits and \`_ . : ~ + / = @ -\`.
 
 | inside | device API | message | mobile token API | mobile utility | cloud API |
 |---|---|---|---|---|---|

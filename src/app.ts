@@ -16,6 +16,7 @@ import { keepRawBodies } from './http/raw-body.ts'
 import { ANSWER_HEADERS, guardRequests } from './http/request-guards.ts'
 import { health } from './http/health.ts'
 import { serverOptions } from './http/server-options.ts'
+import { parseRequestId, runInRequest } from './lib/request-id.ts'
 
 /** `public`: what phones call; `internal`: the bank's API, administration and the description; health is part of each. */
 export type Surface = 'everything' | 'public' | 'internal'
@@ -28,14 +29,16 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
     logController: new LogController({ disableRequestLogging: true }),
     // One log for all requests: a child of each would compile the redaction anew.
     childLoggerFactory: (log) => log,
-    genReqId: () => context.platform.uuid(),
+    // A caller's own id joins its log lines with ours.
+    genReqId: ({ headers }) => parseRequestId(headers['x-request-id']) ?? context.platform.uuid(),
     // What the server refuses before it knows the route, for example a URL that does not decode.
     frameworkErrors: (error, request, reply) => {
       // No hook has run yet.
-      reply.headers(ANSWER_HEADERS)
+      reply.headers({ ...ANSWER_HEADERS, 'x-request-id': request.id })
       rendererOf(request.url, context)(toPawlError(error), request as never, reply as never)
     },
   })
+  followRequestIds(app)
   guardRequests(app)
   // A signed GET may carry a body; a code of 4.0 covers it, one of protocol 3 does not (v3 §10.1, v4 §7.1).
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
@@ -62,9 +65,18 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
   return app
 }
 
+/** Every answer and every log line of a request has its id. What runs after the body has come is no longer part of the first hook. */
+function followRequestIds(app: FastifyInstance): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    void reply.header('x-request-id', request.id)
+    runInRequest(request.id, done)
+  })
+  app.addHook('preValidation', (request, _reply, done) => runInRequest(request.id, done))
+}
+
 /** The API a path belongs to, for what is refused before it has a route. */
-function rendererOf(url: string, { events }: Context): ErrorRenderer {
+function rendererOf(url: string, context: Context): ErrorRenderer {
   if (url.startsWith('/pa/')) return renderDeviceError
-  if (url.startsWith('/app/')) return createUtilityErrorRenderer(events)
+  if (url.startsWith('/app/')) return createUtilityErrorRenderer(context)
   return url.startsWith('/api/') ? renderMobileTokenError : renderCloudError
 }

@@ -46,4 +46,4 @@ with the content that they decrypt to.
 \`PAWL_INTERNAL_PORT\` it has a listener of its own, and this page is served there.
 
 Bodies are JSON in UTF-8, at most 256 KiB, those of protocol 4.0 at most 64 KiB; unknown members are ignored. What is no HTTP request is answered with 400, headers over
-16 KiB with 431.`
+16 KiB with 431. Every answer has the header \`X-Request-Id\`, the caller's own where it sent a sane one.`

@@ -9,24 +9,29 @@ import { createContext } from './context.ts'
 import type { Context } from './context.ts'
 import { followConnections } from './http/connections.ts'
 import { StartError } from './lib/errors.ts'
-import { createLog } from './lib/log.ts'
+import { openLineSink } from './lib/line-sink.ts'
+import { createProcessLog } from './lib/log.ts'
 import type { Log } from './lib/log.ts'
 import { systemPlatform } from './lib/platform.ts'
 
 const DATABASE_CLOSE_MS = 3_000
+const OUTPUT_CLOSE_MS = 500
 
 // Installed before anything is opened. A signal during the start takes effect when the start is done; a second one changes nothing.
 const stopRequested = Promise.withResolvers<NodeJS.Signals>()
 process.on('SIGTERM', stopRequested.resolve)
 process.on('SIGINT', stopRequested.resolve)
 
+// Also of the start text: process.stdout throws when the disk is full, and waits when nobody reads.
+const output = openLineSink(1)
+
 try {
   const { config, secrets } = parseConfig(process.env, (path) => readFileSync(path, 'utf8'))
-  const log = createLog(config.logLevel)
+  const log = createProcessLog(config.logLevel, output)
   process.on('uncaughtException', (error) => die(log, error))
   const context = await createContext(config, secrets, { platform: systemPlatform, log })
   const running = await listen(context)
-  process.stdout.write(renderStartText(running, context))
+  output.write(renderStartText(running, context))
   void stopRequested.promise.then((signal) => stop(running, context, signal))
 } catch (error) {
   refuseStart(error)
@@ -76,12 +81,14 @@ async function stop(running: Running, context: Context, signal: NodeJS.Signals):
   }
   // A database that no longer answers would never be closed; to it, this end is a lost connection.
   await Promise.race([context.close(), sleep(DATABASE_CLOSE_MS)])
+  await Promise.race([output.flushed(), sleep(OUTPUT_CLOSE_MS)])
   process.exit(0)
 }
 
 /** State after an exception that nobody caught is unknown: say so and end. An unhandled rejection arrives here as well. */
 function die(log: Log, error: unknown): void {
   log.fatal({ err: error }, 'unexpected failure')
+  output.flushNow()
   process.exit(1)
 }
 

@@ -11,10 +11,12 @@ export type ErrorRenderer = (error: PawlError, request: FastifyRequest, reply: F
 export function renderErrorsWith(app: FastifyInstance, events: Events, render: ErrorRenderer): void {
   app.setErrorHandler((thrown, request, reply) => {
     const error = toPawlError(thrown)
-    if (error.code === 'INTERNAL' || error.code === 'UNAVAILABLE') {
-      events.requestFailed({ requestId: request.id, method: request.method, path: request.routeOptions.url ?? '', err: thrown })
-      void reply.header('x-request-id', request.id)
-    }
+    const { id: requestId, method, raw } = request
+    const path = request.routeOptions.url ?? ''
+    // Nobody reads the answer of an upload that was broken off, and nothing here failed.
+    if (raw.destroyed && !raw.complete) events.requestAborted({ method, path })
+    else if (error.code === 'INTERNAL') events.requestFailed({ requestId, method, path, err: thrown })
+    else if (error.code === 'UNAVAILABLE') events.requestRefused({ requestId, method, path, err: thrown })
     render(error, request, reply)
   })
 }

@@ -1,7 +1,8 @@
 // What pawl tells its operators, one function an event. Lines are constant text plus fields; fields never hold secrets.
+import { createFailures } from './failures.ts'
 import type { Log } from './log.ts'
 
-export const createEvents = (log: Log) => ({
+export const createEvents = (log: Log, failures = createFailures(log)) => ({
   authenticationFailed: (fields: { activationId: string; resourceId: string; reason: string }) =>
     log.info(fields, 'authentication failed'),
   /** `until` is the end of a temporary block. */
@@ -38,9 +39,14 @@ export const createEvents = (log: Log) => ({
   certificateWatchFailed: (fields: { err: unknown }) => log.error(fields, 'the certificate watcher failed'),
   publicUrlMissing: () => log.warn('PAWL_PUBLIC_URL is not set: serviceBaseUrl is derived from the request'),
   requestServed: (fields: { method: string; path: string; status: number; ms: number }) => log.debug(fields, 'request served'),
+  /** A bug of ours: each has its line, which the caller names by its request id. */
   requestFailed: (fields: { requestId: string; method: string; path: string; err: unknown }) =>
-    log.error(fields, 'request failed'),
-  databaseConnectionLost: (fields: { err: unknown }) => log.warn(fields, 'an idle database connection broke'),
+    failures.tell('error', fields, 'request failed', true),
+  requestRefused: (fields: { requestId: string; method: string; path: string; err: unknown }) =>
+    failures.tell('error', fields, 'request refused, because something it needs is not available'),
+  requestAborted: (fields: { method: string; path: string }) =>
+    log.debug(fields, 'the caller went away before its request was whole'),
+  databaseConnectionLost: (fields: { err: unknown }) => failures.tell('warn', fields, 'an idle database connection broke'),
   /** Of one batch; `reason` is the first one's and has the status or the host, never the path of the receiver. */
   webhookDeliveriesLost: (fields: { count: number }) =>
     log.error(fields, 'webhook deliveries waited longer than the retention and were given up'),
@@ -49,12 +55,13 @@ export const createEvents = (log: Log) => ({
   webhookDeliveryDead: (fields: { webhookId: string; deliveryId: string; reason: string }) =>
     log.warn(fields, 'webhook delivery given up, it can be replayed'),
   webhookDisabled: (fields: { webhookId: string; reason: string }) => log.warn(fields, 'webhook disabled'),
-  webhookUnusable: (fields: { webhookId: string; err: unknown }) => log.error(fields, 'webhook cannot be sent'),
-  webhookRoundFailed: (fields: { err: unknown }) => log.error(fields, 'delivering webhooks failed'),
-  auditSealingFailed: (fields: { err: unknown }) => log.error(fields, 'the audit log could not be sealed'),
+  webhookUnusable: (fields: { webhookId: string; err: unknown }) =>
+    failures.tell('error', fields, 'webhook cannot be sent', true),
+  webhookRoundFailed: (fields: { err: unknown }) => failures.tell('error', fields, 'delivering webhooks failed'),
+  auditSealingFailed: (fields: { err: unknown }) => failures.tell('error', fields, 'the audit log could not be sealed'),
   auditChainBroken: (fields: { chain: string }) =>
     log.error(fields, 'an audit chain was altered and is sealed no further; verify the audit log'),
-  housekeepingFailed: (fields: { err: unknown }) => log.error(fields, 'housekeeping failed'),
+  housekeepingFailed: (fields: { err: unknown }) => failures.tell('error', fields, 'housekeeping failed'),
 })
 
 export type Events = ReturnType<typeof createEvents>

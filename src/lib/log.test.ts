@@ -11,7 +11,7 @@ function writeLog(level: LogLevel, write: (log: Log) => void): string {
 
 test('a line is one JSON object with time, level and text', () => {
   const line = JSON.parse(writeLog('info', (log) => log.info({ activationId: 'a' }, 'created')))
-  expect(line).toEqual({ level: 30, time: expect.stringMatching(/^\d{4}-.*Z$/), activationId: 'a', msg: 'created' })
+  expect(line).toEqual({ level: 'info', time: expect.stringMatching(/^\d{4}-.*Z$/), activationId: 'a', msg: 'created' })
 })
 
 test('lines below the level are not written, and silent writes nothing', () => {

@@ -1,18 +1,32 @@
 // The log: one JSON object a line on stdout, constant text plus fields, with every member that may hold a secret redacted.
-import { destination as openDestination, pino, stdTimeFunctions } from 'pino'
+import { pino, stdTimeFunctions } from 'pino'
 import type { DestinationStream, Logger } from 'pino'
+import type { LineSink } from './line-sink.ts'
+import { currentRequestId } from './request-id.ts'
 
 export type Log = Logger
 
 export const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
-/** A log that writes `level` and above to stdout, or to `destination` in tests. */
-export function createLog(level: LogLevel, destination: DestinationStream = openDestination({ fd: 1, sync: true })): Log {
+/** A log that writes `level` and above to a sink, and says how many lines the sink had to drop once it takes lines again. */
+export function createProcessLog(level: LogLevel, sink: LineSink): Log {
+  const log = createLog(level, sink)
+  sink.onRecovered((dropped) => log.error({ dropped }, 'log lines were dropped, because nobody took them'))
+  return log
+}
+
+/** A log that writes `level` and above to `destination`, with the id of the request that a line is written for. */
+export function createLog(level: LogLevel, destination: DestinationStream): Log {
   return pino(
     {
       level,
       base: null,
+      formatters: { level: (label) => ({ level: label }) },
+      mixin: () => {
+        const requestId = currentRequestId()
+        return requestId === undefined ? {} : { requestId }
+      },
       timestamp: stdTimeFunctions.isoTime,
       redact: { paths: REDACTED_PATHS, censor: '[secret]' },
       serializers: { err: (error: unknown) => describeError(error) },

@@ -99,15 +99,22 @@ export async function endEverything(): Promise<void> {
   for (const clean of cleanups.splice(0).reverse()) await clean()
 }
 
-/** Starts a script of the project. Nothing of the test's own environment reaches the process but what Node needs. */
-export function startNode(args: readonly string[], env: Environment = {}): Running {
+/**
+ * Starts a script of the project. Nothing of the test's own environment reaches the process but what Node needs. `stdout`: a descriptor that
+ * takes the place of what is otherwise read and kept.
+ */
+export function startNode(args: readonly string[], env: Environment = {}, stdout: 'pipe' | number = 'pipe'): Running {
   const { PATH = '', HOME = '' } = process.env
-  const child = spawn(process.execPath, args, { cwd: root, env: { PATH, HOME, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child: ChildProcess = spawn(process.execPath, args, {
+    cwd: root,
+    env: { PATH, HOME, ...env },
+    stdio: ['ignore', stdout, 'pipe'],
+  })
   children.add(child)
   const printed = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) {
-    child[name].setEncoding('utf8')
-    child[name].on('data', (text: string) => {
+    child[name]?.setEncoding('utf8')
+    child[name]?.on('data', (text: string) => {
       printed[name] += text
     })
   }

@@ -105,7 +105,7 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
       for (const bytes of Object.values(spell(secret))) {
         const planted = Buffer.concat([
           Buffer.from(ended.stdout.slice(-40)),
-          Buffer.from('{"level":20,"key":"'),
+          Buffer.from('{"level":"debug","key":"'),
           bytes,
           Buffer.from('"}\n'),
         ])

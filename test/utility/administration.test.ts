@@ -468,7 +468,7 @@ describe('the certificate watcher', () => {
     tls.show(next)
     await look()
     expect(await readLive()).toMatchObject({ fingerprint: next.fingerprint, isPinned: false })
-    expect(linesOf(NOT_PINNED)).toEqual([expect.objectContaining({ level: 50, applicationId: app, domain: 'localhost' })])
+    expect(linesOf(NOT_PINNED)).toEqual([expect.objectContaining({ level: 'error', applicationId: app, domain: 'localhost' })])
     expectOk(await post('pem', { domain: 'localhost', pem: next.pem }))
     // The pin counts from now on, and the domain keeps its port.
     expect(await readLive()).toMatchObject({ isPinned: true })

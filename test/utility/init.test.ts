@@ -261,7 +261,7 @@ describe('errors', () => {
     expect(ids.size).toBe(3)
     const lines = server.log().split('\n')
     for (const id of ids) {
-      const line = lines.filter((text) => text.includes(id))
+      const line = lines.filter((text) => text.includes(`"errorId":"${id}"`))
       expect(line).toHaveLength(1)
       expect(JSON.parse(String(line[0]))).toMatchObject({ errorId: id, msg: 'mobile utility request refused' })
     }

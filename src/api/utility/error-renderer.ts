@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import type { ErrorRenderer } from '../../http/errors.ts'
 import type { RenderedError } from '../../http/operation.ts'
 import type { ErrorCode } from '../../lib/errors.ts'
-import type { Events } from '../../lib/events.ts'
+import type { UtilityParts } from './parts.ts'
 
 const generic: RenderedError = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' }
 
@@ -61,19 +61,22 @@ export type Signers = WeakMap<FastifyRequest, Signer>
 
 export const SIGNATURE_HEADER = 'x-cert-pinning-signature'
 
-/** Answers `{ id, code, message }`. The id is the request's, of which there is one error, and stands in the log line. */
+/** Answers `{ id, code, message }`. The id stands in the log line: the request's, unless its caller chose that one and it is no UUID. */
 export const createUtilityErrorRenderer =
-  (events: Events, signers: Signers = new WeakMap()): ErrorRenderer =>
+  ({ events, platform }: Pick<UtilityParts, 'events' | 'platform'>, signers: Signers = new WeakMap()): ErrorRenderer =>
   (error, request, reply) => {
     const { status, code, message } = rendering[error.code]
-    const { id } = request
+    const id = UUID.test(request.id) ? request.id : platform.uuid()
     const [violation] = error.violations
     const text = violation ? `${message}: ${violation.fieldName} ${violation.hint}` : message
     const body = Buffer.from(JSON.stringify({ id, code, message: text }))
-    // Failures of our own have their line already, under the same id.
-    if (status < 500) events.utilityRequestRefused({ errorId: id, path: request.routeOptions?.url ?? 'unknown', code })
+    // Failures of our own have their line already, under the id of the request.
+    if (status < 500 || id !== request.id)
+      events.utilityRequestRefused({ errorId: id, path: request.routeOptions?.url ?? 'unknown', code })
     if (error.retryAfterSeconds !== undefined) void reply.header('retry-after', error.retryAfterSeconds)
     const sign = signers.get(request)
     if (sign !== undefined) void reply.header(SIGNATURE_HEADER, sign(body))
     void reply.code(status).header('content-type', 'application/json').send(body)
   }
+
+const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/

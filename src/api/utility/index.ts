@@ -10,7 +10,7 @@ export const utilityPaths = ['/app/init', '/app/init/public-key'] as const
 
 export const utilityApi = (parts: UtilityParts) => async (app: FastifyInstance) => {
   const signers: Signers = new WeakMap()
-  const render = createUtilityErrorRenderer(parts.events, signers)
+  const render = createUtilityErrorRenderer(parts, signers)
   renderErrorsWith(app, parts.events, render)
   renderUnknownPathsWith(app, render)
   mountInit(app, parts, signers)

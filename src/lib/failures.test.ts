@@ -1,0 +1,67 @@
+// Failures that come again and again: told once, counted, and told when they are over.
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { createEvents } from './events.ts'
+import { createLog } from './log.ts'
+
+let lines: string[]
+const read = (): Record<string, unknown>[] => lines.splice(0).map((line) => JSON.parse(line) as Record<string, unknown>)
+const newEvents = () => createEvents(createLog('info', { write: (line: string) => void lines.push(line) }))
+
+beforeEach(() => {
+  lines = []
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+const lost = (code: string): Error => Object.assign(new Error('connect failed'), { code })
+const refused = (requestId: string, err: unknown) => ({ requestId, method: 'POST', path: '/a', err })
+
+test('an outage is one line with a stack, a reminder each minute with a count, and a line at its end', () => {
+  const events = newEvents()
+  for (let second = 0; second < 90; second += 1) {
+    for (let i = 0; i < 10; i += 1) events.requestRefused(refused(`r${second}-${i}`, lost('ECONNREFUSED')))
+    vi.advanceTimersByTime(1_000)
+  }
+  const during = read()
+  expect(during.map(({ msg }) => msg)).toEqual([
+    'request refused, because something it needs is not available',
+    'a failure goes on',
+  ])
+  expect(during[0]).toMatchObject({
+    level: 'error',
+    requestId: 'r0-0',
+    err: { stack: expect.stringContaining('connect failed') },
+  })
+  expect(during[1]).toMatchObject({ failures: 600, seconds: 60, error: 'ECONNREFUSED connect failed' })
+  vi.advanceTimersByTime(60_000)
+  expect(read()).toEqual([expect.objectContaining({ level: 'error', msg: 'a failure is over', failures: 900, seconds: 89 })])
+  // What comes later is news again.
+  events.requestRefused(refused('later', lost('ECONNREFUSED')))
+  expect(read()).toEqual([expect.objectContaining({ requestId: 'later', err: expect.anything() })])
+})
+
+test('a failure that came once needs no end, and another error is told beside the first', () => {
+  const events = newEvents()
+  events.housekeepingFailed({ err: lost('ECONNREFUSED') })
+  events.housekeepingFailed({ err: lost('57P01') })
+  expect(read()).toHaveLength(2)
+  vi.advanceTimersByTime(120_000)
+  expect(read()).toEqual([])
+})
+
+test('a bug has a line for each request, its stack once', () => {
+  const events = newEvents()
+  for (const id of ['a', 'b', 'c']) events.requestFailed(refused(id, new TypeError('no such member')))
+  const told = read()
+  expect(told.map(({ requestId }) => requestId)).toEqual(['a', 'b', 'c'])
+  expect(told.filter((line) => JSON.stringify(line).includes('stack'))).toHaveLength(1)
+  expect(told[2]).toMatchObject({ error: 'no such member', msg: 'request failed' })
+})
+
+test('errors that are all different do not fill the memory or the log', () => {
+  const events = newEvents()
+  for (let i = 0; i < 5_000; i += 1) events.requestRefused(refused('r', new Error(`different ${i}`)))
+  expect(read().length).toBeLessThan(200)
+})
