@@ -36,6 +36,7 @@ const layers: readonly Layer[] = [
   { path: 'src/storage', pawl: ['src/lib'], packages: ['kysely', 'pg', '@electric-sql/pglite'] },
   { path: 'src/storage/migrate.ts', pawl: ['src/storage', 'src/lib', 'migrations'], packages: ['kysely'] },
   { path: 'src/domain', pawl: ['src/storage', 'src/crypto', 'src/lib'], packages: ['lru-cache'] },
+  { path: 'src/domain/operation-ui.ts', pawl: [], packages: ['@sinclair/typebox'] },
   { path: 'src/http', pawl: ['src/lib'], packages: [...http, 'ajv', 'secure-json-parse'] },
   {
     path: 'src/channel',

@@ -1,5 +1,6 @@
 // Rows of the form on the phone: each slot of a row is mapped by the template to an operation parameter (mobile-token §5).
 import { formatMoney } from './money.ts'
+import { safeUrl } from './operation-ui.ts'
 import type { AttributeTemplate, OperationParameters } from './template.ts'
 
 /** `type` is the first member: the parser of one SDK finds its way more easily so. */
@@ -105,8 +106,14 @@ const KINDS: Readonly<Record<string, Kind>> = {
   PARTY_INFO: {
     required: ['logoUrl', 'name', 'description'],
     optional: ['websiteUrl'],
-    render: (_read, copy) => ({
-      partyInfo: { ...copy('logoUrl'), ...copy('name'), ...copy('description'), ...copy('websiteUrl') },
+    // One SDK fails when the website is missing, another leaves out the row when a URL is none.
+    render: (read, copy) => ({
+      partyInfo: {
+        logoUrl: safeUrl(read('logoUrl')),
+        ...copy('name'),
+        ...copy('description'),
+        websiteUrl: safeUrl(read('websiteUrl')),
+      },
     }),
   },
 }

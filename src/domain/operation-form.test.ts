@@ -23,7 +23,7 @@ describe('formData', () => {
       '{"formData":{"title":"Payment","message":"Please confirm the payment","attributes":[' +
         '{"type":"AMOUNT","id":"operation.amount","label":"Amount","amount":10,"currency":"EUR",' +
         '"amountFormatted":"10.00","currencyFormatted":"€","valueFormatted":"€10.00"},' +
-        '{"type":"KEY_VALUE","id":"operation.account","label":"To account","value":"DE89370400440532013000"}]},"missing":[]}',
+        '{"type":"KEY_VALUE","id":"operation.account","label":"To account","value":"DE89370400440532013000"}]},"missing":[],"leftOut":[]}',
     )
   })
 
@@ -36,6 +36,7 @@ describe('formData', () => {
       formData: { title: 'A\n', message: '\\"', attributes: [], resultTexts: { success: 'A\n' } },
       ui: { x: [''] },
       missing: ['c', 'd', 'e'],
+      leftOut: [],
     })
   })
 
@@ -63,8 +64,22 @@ describe('formData', () => {
     ],
     [
       row('PARTY_INFO', { logoUrl: 'l', name: 'n', description: 'd', websiteUrl: 'w' }),
-      { l: '1', n: '2', d: '3', w: '4' },
-      '{"type":"PARTY_INFO","id":"i","label":"L","partyInfo":{"logoUrl":"1","name":"2","description":"3","websiteUrl":"4"}}',
+      { l: 'https://a/b?c=%20', n: '2', d: '3', w: 'https://d' },
+      '{"type":"PARTY_INFO","id":"i","label":"L",' +
+        '"partyInfo":{"logoUrl":"https://a/b?c=%20","name":"2","description":"3","websiteUrl":"https://d"}}',
+    ],
+    // Android fails without the website, and iOS leaves out a row with a URL that is none.
+    [
+      row('PARTY_INFO', { logoUrl: 'l', name: 'n', description: 'd' }),
+      { l: 'https://bücher.example/ä', n: '2', d: '3' },
+      '{"type":"PARTY_INFO","id":"i","label":"L","partyInfo":' +
+        '{"logoUrl":"https://xn--bcher-kva.example/%C3%A4","name":"2","description":"3","websiteUrl":"about:blank"}}',
+    ],
+    [
+      row('PARTY_INFO', { logoUrl: 'l', name: 'n', description: 'd', websiteUrl: 'w' }),
+      { l: '', n: '2', d: '3', w: 'no url' },
+      '{"type":"PARTY_INFO","id":"i","label":"L","partyInfo":' +
+        '{"logoUrl":"about:blank","name":"2","description":"3","websiteUrl":"about:blank"}}',
     ],
     [
       row('AMOUNT', { amount: 'a', currency: 'c' }),
@@ -155,11 +170,21 @@ describe('ui', () => {
 
   test('of the template comes before risk flags; values cannot leave their text', () => {
     const ui = {
-      postApprovalScreen: { type: 'MERCHANT_REDIRECT', heading: '${a}', payload: { countdown: 5, redirectUrl: '${a}' } },
+      postApprovalScreen: {
+        type: 'MERCHANT_REDIRECT',
+        heading: '${a}',
+        message: '',
+        payload: { countdown: 5, redirectText: 'T', redirectUrl: '${a}' },
+      },
     }
     const evil = '","flipButtons":true,"x":"'
     expect(render({ texts: texts({ ui }), riskFlags: 'XCF', parameters: { a: evil } }).ui).toEqual({
-      postApprovalScreen: { type: 'MERCHANT_REDIRECT', heading: evil, payload: { countdown: 5, redirectUrl: evil } },
+      postApprovalScreen: {
+        type: 'MERCHANT_REDIRECT',
+        heading: evil,
+        message: '',
+        payload: { countdown: 5, redirectText: 'T', redirectUrl: evil },
+      },
     })
   })
 
@@ -178,6 +203,43 @@ describe('ui', () => {
         { type: 'WARNING', heading: '', message: '' },
       ],
     })
+  })
+
+  test('leaves out what phones refuse, of templates older than the checks, and names it', () => {
+    const good = { type: 'INFO', heading: 'H', message: 'M' }
+    const bad = { ...good, approvalType: 'BUTTON' }
+    const ui = { flipButtons: 'yes', preApprovalScreen: bad, preApprovalScreens: [bad, good], postApprovalScreen: good, x: [1] }
+    const form = render({ texts: texts({ ui }) })
+    expect(form.ui).toEqual({ x: [1], preApprovalScreens: [good] })
+    expect(form.leftOut).toEqual(['flipButtons', 'preApprovalScreen', 'postApprovalScreen', 'preApprovalScreens.0'])
+  })
+
+  test('spells elements of a list as the SDK reads them', () => {
+    const screenOf = (...types: string[]) => ({
+      type: 'INFO',
+      heading: 'H',
+      message: 'M',
+      elements: types.map((type) => ({ type })),
+    })
+    const ui = { preApprovalScreens: [screenOf('LIST_ITEM', 'ALERT', 'LISTITEM')] }
+    expect(render({ texts: texts({ ui }) }).ui).toEqual({ preApprovalScreens: [screenOf('LIST_ITEM', 'ALERT', 'LIST_ITEM')] })
+    expect(render({ texts: texts({ ui }), listElementType: 'LISTITEM' }).ui).toEqual({
+      preApprovalScreens: [screenOf('LISTITEM', 'ALERT', 'LISTITEM')],
+    })
+  })
+
+  test('puts the type of an attribute first, and gives a party its website', () => {
+    const attribute = {
+      label: 'L',
+      id: 'i',
+      partyInfo: { logoUrl: 'https://${a}', name: 'N', description: 'D' },
+      type: 'PARTY_INFO',
+    }
+    const ui = { postApprovalScreen: { type: 'REVIEW', heading: 'H', message: 'M', payload: { attributes: [attribute] } } }
+    expect(JSON.stringify(render({ texts: texts({ ui }), parameters: { a: 'b' } }).ui)).toContain(
+      '{"type":"PARTY_INFO","label":"L","id":"i",' +
+        '"partyInfo":{"logoUrl":"https://b","name":"N","description":"D","websiteUrl":"about:blank"}}',
+    )
   })
 
   test('scans no QR code when there is none to scan', () => {

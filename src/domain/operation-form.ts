@@ -1,5 +1,6 @@
 // What the phone shows of an operation: texts, rows, and how it asks for the approval (mobile-token §3, §5, §6).
 import { type RenderedAttribute, renderAttribute } from './operation-attributes.ts'
+import { type Json, type ListElementType, renderUi } from './operation-ui.ts'
 import { fillText, type LocalizedTexts, type OperationParameters, type ResultTexts } from './template.ts'
 
 export interface OperationFormInput {
@@ -11,6 +12,8 @@ export interface OperationFormInput {
   /** Letters of X, F and C in any order. */
   readonly riskFlags: string
   readonly hasProximityCheck: boolean
+  /** As the phone's SDK reads it; without it as most do. */
+  readonly listElementType?: ListElementType
 }
 
 export interface OperationForm {
@@ -23,9 +26,9 @@ export interface OperationForm {
   readonly ui?: Json
   /** Names of placeholders without a parameter, which were left out; for the log. */
   readonly missing: readonly string[]
+  /** Members of `ui` that phones would refuse, of a template that is older than the checks; for the log. */
+  readonly leftOut: readonly string[]
 }
-
-export type Json = Readonly<Record<string, unknown>>
 
 /** The form of an operation. Amounts in it are raw JSON: serialise it with JSON.stringify. */
 export function renderOperationForm(input: OperationFormInput): OperationForm {
@@ -43,8 +46,9 @@ export function renderOperationForm(input: OperationFormInput): OperationForm {
     attributes,
     ...(texts.resultTexts && { resultTexts: fillEverywhere(texts.resultTexts, fill) as ResultTexts }),
   }
-  const ui = texts.ui === undefined ? deriveUi(input) : adaptUi(fillEverywhere(texts.ui, fill) as Json, input)
-  return { formData, ...(Object.keys(ui).length > 0 && { ui }), missing: [...missing] }
+  const { ui, leftOut } =
+    texts.ui === undefined ? { ui: deriveUi(input), leftOut: [] } : fillUi(fillEverywhere(texts.ui, fill) as Json, input)
+  return { formData, ...(Object.keys(ui).length > 0 && { ui }), missing: [...missing], leftOut }
 }
 
 /** Title and message of an operation, each as a line of a QR text (cloud §6.5). */
@@ -63,20 +67,22 @@ function fillEverywhere(value: unknown, fill: (text: string) => string): unknown
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, fillEverywhere(member, fill)]))
 }
 
-/** The template's own `ui`, made safe for published SDKs: screens have their texts, and none scans a QR code that is not there. */
-function adaptUi(ui: Json, { hasProximityCheck }: OperationFormInput): Json {
-  const { preApprovalScreen, preApprovalScreens, ...rest } = ui
-  const isShown = (screen: unknown): screen is Json => isObject(screen) && (hasProximityCheck || screen['type'] !== 'QR_SCAN')
-  const screens = Array.isArray(preApprovalScreens) ? preApprovalScreens.filter(isShown).map(completeScreen) : []
+/** The template's own `ui`, made safe for published SDKs; no screen of it scans a QR code that is not there. */
+function fillUi(filled: Json, { hasProximityCheck, listElementType = 'LIST_ITEM' }: OperationFormInput) {
+  const { ui, leftOut } = renderUi(filled, listElementType)
+  if (hasProximityCheck) return { ui, leftOut }
+  const isScan = (screen: unknown): boolean => (screen as Json)['type'] === 'QR_SCAN'
+  const { preApprovalScreen, preApprovalScreens = [], ...rest } = ui
+  const screens = (preApprovalScreens as Json[]).filter((screen) => !isScan(screen))
   return {
-    ...rest,
-    ...(isShown(preApprovalScreen) && { preApprovalScreen: completeScreen(preApprovalScreen) }),
-    ...(screens.length > 0 && { preApprovalScreens: screens }),
+    ui: {
+      ...rest,
+      ...(preApprovalScreen !== undefined && !isScan(preApprovalScreen) && { preApprovalScreen }),
+      ...(screens.length > 0 && { preApprovalScreens: screens }),
+    },
+    leftOut,
   }
 }
-
-/** iOS refuses the whole operation when heading or message of a screen is no text. */
-const completeScreen = (screen: Json): Json => ({ ...screen, heading: screen['heading'] ?? '', message: screen['message'] ?? '' })
 
 function deriveUi({ riskFlags, locale }: OperationFormInput): Json {
   const language = locale.split('-', 1)[0]?.toLowerCase() ?? ''
@@ -87,8 +93,6 @@ function deriveUi({ riskFlags, locale }: OperationFormInput): Json {
     ...(riskFlags.includes('F') && { preApprovalScreen: { type: 'WARNING', ...warning, items: [], approvalType: 'SLIDER' } }),
   }
 }
-
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const BELOW_SPACE = /[^ -\u{10FFFF}]/gu
 

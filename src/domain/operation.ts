@@ -11,10 +11,11 @@ import { endOperation, findOperation, insertOperation, type NewOperation, type O
 import type { OperationStatus } from '../storage/schema.ts'
 import type { TemplateRow } from '../storage/templates.ts'
 import { composeOperationData } from './operation-data.ts'
+import { renderOperationForm } from './operation-form.ts'
 import { createProximitySeed } from './proximity.ts'
 import type { RecordKeys } from './record-keys.ts'
 import type { Owner } from './registration.ts'
-import { chooseTexts, fillText, type TemplateTexts } from './template.ts'
+import { chooseTexts, fillText, type OperationParameters, type TemplateTexts } from './template.ts'
 import type { TemplateReader } from './template-reader.ts'
 
 export interface OperationParts {
@@ -77,7 +78,7 @@ export async function createOperation(parts: OperationParts, owner: Owner, reque
   const { idempotency } = request
   if (idempotency === undefined) {
     if (!(await insertOperation(parts.db, operation))) throw noRegistration()
-    warnOfMissing(parts, template, operation)
+    warnOfGaps(parts, template, operation)
     return operation
   }
   const key = { ...idempotency, bodyHash: hashRequest(owner, request) }
@@ -89,7 +90,7 @@ export async function createOperation(parts: OperationParts, owner: Owner, reque
     return taken
   })
   if (known === undefined) {
-    warnOfMissing(parts, template, operation)
+    warnOfGaps(parts, template, operation)
     return operation
   }
   const first = await findOperation(parts.db, owner.applicationId, known.operationId)
@@ -148,15 +149,20 @@ const REFUSALS = {
 /** All refusals of an operation that is not PENDING, for the errors that an endpoint declares. */
 export const STATE_REFUSALS: readonly ErrorCode[] = [...new Set(Object.values(REFUSALS))].filter((code) => code !== undefined)
 
-/** Texts show nothing for a placeholder without parameter; whoever wrote the template or the call wants to know. */
-function warnOfMissing(
+/** Texts show nothing for a placeholder without parameter, and phones no screen that they would refuse; whoever wrote them wants to know. */
+function warnOfGaps(
   { events }: OperationParts,
   template: TemplateRow,
-  { operationId, language, parameters }: NewOperation,
+  { operationId, language, parameters: stored, riskFlags }: NewOperation,
 ): void {
-  const { title, message } = chooseTexts(JSON.parse(template.texts) as TemplateTexts, [language]).texts
-  const { missing } = fillText(`${title}\n${message}`, JSON.parse(parameters))
-  if (missing.length > 0) events.placeholdersMissing({ operationId, template: template.templateName, names: missing.join(', ') })
+  const chosen = chooseTexts(JSON.parse(template.texts) as TemplateTexts, [language])
+  const parameters = JSON.parse(stored) as OperationParameters
+  const { missing } = fillText(`${chosen.texts.title}\n${chosen.texts.message}`, parameters)
+  const { templateName } = template
+  if (missing.length > 0) events.placeholdersMissing({ operationId, template: templateName, names: missing.join(', ') })
+  if (chosen.texts.ui === undefined) return
+  const { leftOut } = renderOperationForm({ ...chosen, parameters, riskFlags, hasProximityCheck: true })
+  if (leftOut.length > 0) events.screensLeftOut({ operationId, template: templateName, members: leftOut.join(', ') })
 }
 
 const noRegistration = (): PawlError => new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the user has no active registration' })

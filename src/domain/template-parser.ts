@@ -2,6 +2,7 @@
 import type { Violation } from '../lib/errors.ts'
 import { isOperationDataTemplate } from './operation-data.ts'
 import { ATTRIBUTE_SLOTS } from './operation-attributes.ts'
+import { findUiFaults } from './operation-ui.ts'
 import {
   type AttributeTemplate,
   hasSoundPlaceholders,
@@ -169,7 +170,7 @@ function readParams(value: unknown, type: string, path: string, faults: Violatio
   return Object.fromEntries(used.map((slot) => [slot, readText(value, slot, PARAMETER_NAME, faults, `${path}.`)]))
 }
 
-/** Free JSON, but what phones refuse is refused here: headings and messages of screens that are no text. */
+/** What phones refuse is refused here; members that they do not know are free JSON. */
 function readUi(value: unknown, path: string, faults: Violation[]): Json {
   if (!isObject(value)) {
     faults.push(fault(path, value, 'must be an object'))
@@ -178,25 +179,10 @@ function readUi(value: unknown, path: string, faults: Violation[]): Json {
   const problem = findUiProblem(value, 0)
   if (problem !== undefined || JSON.stringify(value).length > UI_MAX) {
     faults.push(fault(path, undefined, problem ?? `must be at most ${UI_MAX} characters of JSON`))
+    return {}
   }
-  checkScreen(value['preApprovalScreen'], `${path}.preApprovalScreen`, faults)
-  checkScreen(value['postApprovalScreen'], `${path}.postApprovalScreen`, faults)
-  const screens = value['preApprovalScreens']
-  if (Array.isArray(screens))
-    screens.forEach((screen, index) => checkScreen(screen, `${path}.preApprovalScreens.${index}`, faults))
-  else if (!isAbsent(screens)) faults.push(fault(`${path}.preApprovalScreens`, screens, 'must be a list'))
+  for (const found of findUiFaults(value)) faults.push(fault(`${path}.${found.path}`, found.value, found.hint))
   return value
-}
-
-function checkScreen(value: unknown, path: string, faults: Violation[]): void {
-  if (isAbsent(value)) return
-  if (!isObject(value)) {
-    faults.push(fault(path, value, 'must be an object'))
-    return
-  }
-  readText(value, 'type', LABEL, faults, `${path}.`)
-  readOptionalText(value, 'heading', MESSAGE_OR_NONE, faults, `${path}.`)
-  readOptionalText(value, 'message', MESSAGE_OR_NONE, faults, `${path}.`)
 }
 
 /** Text and names anywhere inside that cannot be stored or filled, or a depth that code that walks it later does not take. */
@@ -255,7 +241,6 @@ const MESSAGE: TextRule = {
   isGood: (text) => isMessage(text) && hasLength(text, 4096),
   hint: 'must be 1 to 4096 characters, not blank, with sound placeholders',
 }
-const MESSAGE_OR_NONE: TextRule = { isGood: () => true, hint: 'must be a text' }
 const DATA_TEMPLATE: TextRule = {
   isGood: (text) => text.length <= 4096 && isText(text) && isOperationDataTemplate(text),
   hint: 'must be 1 to 4096 characters: A, a number from 0 to 99, then at most 5 fields after asterisks, with sound placeholders',

@@ -22,6 +22,54 @@ const withEn = (more: Record<string, unknown>) => ({ ...good, texts: { en: { ...
 const attribute = (more: Record<string, unknown>) =>
   withEn({ attributes: [{ id: 'a', type: 'NOTE', text: 'Label', params: { note: 'note' }, ...more }] })
 
+const screen = { type: 'INFO', heading: 'H', message: 'M' }
+const note = { type: 'NOTE', id: 'i', label: 'L', note: 'N' }
+const post = (type: string, payload: unknown, more: Record<string, unknown> = {}) => ({
+  postApprovalScreen: { type, heading: 'H', message: 'M', payload, ...more },
+})
+const redirect = { redirectText: 'T', redirectUrl: 'https://a', countdown: 5 }
+const review = (more: Record<string, unknown>) => post('REVIEW', { attributes: [{ ...note, ...more }] })
+
+/** What makes an SDK drop a screen, an operation or the whole list. */
+const badScreens = [
+  ['flipButtons', { flipButtons: 'true' }],
+  ['blockApprovalOnCall', { blockApprovalOnCall: 1 }],
+  ['preApprovalScreen.type', { preApprovalScreen: { ...screen, type: '${type}' } }],
+  ['preApprovalScreen.approvalType', { preApprovalScreen: { ...screen, approvalType: 'BUTTON' } }],
+  ['preApprovalScreen.items', { preApprovalScreen: { ...screen, items: 'x' } }],
+  ['preApprovalScreen.items.1', { preApprovalScreen: { ...screen, items: ['x', {}] } }],
+  ['preApprovalScreen.items.0', { preApprovalScreen: { ...screen, items: [7] } }],
+  ['preApprovalScreens.0.elements.0.type', { preApprovalScreens: [{ ...screen, elements: [{ type: 'TEXT' }] }] }],
+  ['preApprovalScreens.0.elements.0.text', { preApprovalScreens: [{ ...screen, elements: [{ type: 'ALERT', text: {} }] }] }],
+  ['preApprovalScreens.0.backButton', { preApprovalScreens: [{ ...screen, backButton: 'no' }] }],
+  [
+    'preApprovalScreens.0.controls.approve.counter',
+    { preApprovalScreens: [{ ...screen, controls: { approve: { type: 'SLIDER', counter: 1.5 } } }] },
+  ],
+  ['postApprovalScreen', { postApprovalScreen: 'REVIEW' }],
+  ['postApprovalScreen.type', post('OTHER', {})],
+  ['postApprovalScreen.heading', post('GENERIC', {}, { heading: undefined })],
+  ['postApprovalScreen.message', post('GENERIC', {}, { message: null })],
+  ['postApprovalScreen.payload', post('GENERIC', undefined)],
+  ['postApprovalScreen.payload', post('GENERIC', 'x')],
+  ['postApprovalScreen.payload', post('MERCHANT_REDIRECT', undefined)],
+  ['postApprovalScreen.payload.redirectUrl', post('MERCHANT_REDIRECT', { ...redirect, redirectUrl: undefined })],
+  ['postApprovalScreen.payload.countdown', post('MERCHANT_REDIRECT', { ...redirect, countdown: undefined })],
+  ['postApprovalScreen.payload.countdown', post('MERCHANT_REDIRECT', { ...redirect, countdown: 1.5 })],
+  ['postApprovalScreen.payload.countdown', post('MERCHANT_REDIRECT', { ...redirect, countdown: '${seconds}' })],
+  ['postApprovalScreen.payload.attributes', post('REVIEW', {})],
+  ['postApprovalScreen.payload.attributes.0', post('REVIEW', { attributes: [[]] })],
+  ['postApprovalScreen.payload.attributes.0.type', review({ type: 'TEXT' })],
+  ['postApprovalScreen.payload.attributes.0.note', review({ note: undefined })],
+  ['postApprovalScreen.payload.attributes.0.x', review({ x: [] })],
+  ['postApprovalScreen.payload.attributes.0.x', review({ x: {} })],
+  ['postApprovalScreen.payload.attributes.0.alertType', review({ type: 'ALERT', message: 'M', alertType: '${level}' })],
+  [
+    'postApprovalScreen.payload.attributes.0.partyInfo.logoUrl',
+    review({ type: 'PARTY_INFO', partyInfo: { name: 'N', description: 'D' } }),
+  ],
+].map(([path, ui]) => [`texts.en.ui.${String(path)}`, withEn({ ui })] as [string, unknown])
+
 describe('parseTemplate', () => {
   test('fills in what may be left out, and ignores what it does not know', () => {
     expect(parseTemplate({ ...good, riskFlags: null, activationFlag: null, more: 1 })).toEqual({
@@ -164,6 +212,7 @@ describe('parseTemplate', () => {
     ['texts.en.ui', withEn({ ui: { a: JSON.parse('['.repeat(50) + ']'.repeat(50)) } })],
     ['texts.en.ui.preApprovalScreen.heading', withEn({ ui: { preApprovalScreen: { type: 'INFO', heading: 7 } } })],
     ['texts.en.ui.preApprovalScreen.type', withEn({ ui: { preApprovalScreen: {} } })],
+    ...badScreens,
     ['texts.en.ui.preApprovalScreens', withEn({ ui: { preApprovalScreens: {} } })],
     ['texts.en.ui.preApprovalScreens.1', withEn({ ui: { preApprovalScreens: [{ type: 'INFO' }, 'x'] } })],
   ])('refuses %s in a bad place', (fieldName, json) => {

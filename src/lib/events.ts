@@ -20,6 +20,8 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
     log.info(fields, 'registration changed'),
   placeholdersMissing: (fields: { operationId: string; template: string; names: string }) =>
     log.warn(fields, 'texts of an operation have placeholders without parameter'),
+  screensLeftOut: (fields: { operationId: string; template: string; members: string }) =>
+    log.warn(fields, 'the template has screens that phones refuse: they are left out'),
   /** The name only of a known user: what a stranger types there may be a password. */
   credentialRefused: (fields: { username: string | undefined; source: string; reason: string }) =>
     log.warn(fields, 'credential refused'),

@@ -228,6 +228,24 @@ describe('operation/list', () => {
     expect(Object.keys(object ?? {}).includes('ui')).toBe(ui !== undefined)
   })
 
+  test.each([
+    ['PowerAuthNetworking/1.5.1 (en;wifi) com.bank.app/1.0.0 (Apple; iOS/16.0; iPhone12,3)', 'LISTITEM'],
+    ['PowerAuthNetworking/1.5.1 (cs;cellular) com.bank.app/1.0.0 (Apple; iPadOS/18.2; iPad13,1)', 'LISTITEM'],
+    ['PowerAuthNetworking/1.5.1 (en;wifi) com.bank.app/1.0.0 (Samsung; Android/14; SM-A047F)', 'LIST_ITEM'],
+    ['PowerAuthNetworkingJS/1.0.0 com.bank.app/1.0.0 (Apple; iOS/18.2; iPhone16)', 'LIST_ITEM'],
+    [undefined, 'LIST_ITEM'],
+  ])('for the SDK %j spells elements of a list as it reads them', async (userAgent, type) => {
+    const holder = await world.holder()
+    const screen = { type: 'INFO', heading: 'H', message: 'M', elements: [{ type: 'LIST_ITEM', text: 'T' }] }
+    const texts = { en: { title: 'T', message: 'M', attributes: [], ui: { preApprovalScreens: [screen] } } }
+    const { id } = await world.operation(holder.userId, { template: await world.template({ texts }) })
+    for (const [name, requestObject] of [['list'], ['detail', { id }], ['claim', { id }]] as const) {
+      const request = await holder.phone.prepareTokenCall(name, holder.token, requestObject)
+      const reply = expectOk(await holder.phone.send(withHeader(request, 'User-Agent', userAgent)))
+      expect(reply.text).toContain(`"elements":[{"type":"${type}","text":"T"}]`)
+    }
+  })
+
   test('does not depend on the clock of a phone that asks the server for the time', async () => {
     const holder = await world.holder('3.1')
     const { id } = await world.operation(holder.userId)

@@ -31,7 +31,9 @@ const LocalizedTexts = Type.Object({
   title: text(255, 'must be 1 to 255 characters, with ${parameter} placeholders'),
   message: text(4096, 'must be 1 to 4096 characters, with ${parameter} placeholders'),
   attributes: Absent(Type.Array(Attribute, { maxItems: 100, description: 'rows of the form on the phone' })),
-  ui: Absent(Type.Object({}, { description: 'free JSON for the mobile SDK; texts in it may hold placeholders' })),
+  ui: Absent(
+    Type.Object({}, { description: 'screens for the mobile SDK, see docs/TEMPLATES.md; texts in it may hold placeholders' }),
+  ),
   resultTexts: Absent(
     Type.Object({ success: Absent(Type.String()), failure: Absent(Type.String()), reject: Absent(Type.String()) }),
   ),

@@ -16,8 +16,8 @@ export const operationClaim = mobileTokenEndpoint({
     const { id } = request.requestObject
     parts.mobileReads.take(bearer.activationId, parts.platform.now())
     // Refuses what is unknown, foreign or over; an operation that somebody else claims in between is foreign the second time.
-    await readDetail(parts, bearer, id, client.acceptLanguage)
+    await readDetail(parts, bearer, id, client)
     await claimOperation(parts.db, id.toLowerCase(), bearer.userId, new Date(parts.platform.now()))
-    return readDetail(parts, bearer, id, client.acceptLanguage)
+    return readDetail(parts, bearer, id, client)
   },
 })

@@ -1,6 +1,6 @@
 // operation/detail: one PENDING operation, also one that nobody has claimed yet. Spec: mobile-token §4.2.
 import { Type } from '@sinclair/typebox'
-import type { Bearer } from '../../../channel/endpoint.ts'
+import type { Bearer, Client } from '../../../channel/endpoint.ts'
 import { refuseUnlessPending, statusAt, STATE_REFUSALS } from '../../../domain/operation.ts'
 import { ObjectRequest } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
@@ -27,18 +27,18 @@ export const operationDetail = mobileTokenEndpoint({
   response: OperationResponse,
   async handle({ bearer, client, request, parts }) {
     parts.mobileReads.take(bearer.activationId, parts.platform.now())
-    return readDetail(parts, bearer, request.requestObject.id, client.acceptLanguage)
+    return readDetail(parts, bearer, request.requestObject.id, client)
   },
 })
 
 /** The answer for one operation. Throws OPERATION_NOT_FOUND, also for another user's, or the code of its status. */
-export async function readDetail(parts: MobileTokenParts, bearer: Bearer, id: string, acceptLanguage: string | undefined) {
+export async function readDetail(parts: MobileTokenParts, bearer: Bearer, id: string, client: Client) {
   const now = parts.platform.now()
   const operation = await findOperation(parts.db, bearer.applicationId, id.toLowerCase())
   const isVisible = operation !== undefined && (operation.userId === null || operation.userId === bearer.userId)
   if (!isVisible) throw new PawlError('OPERATION_NOT_FOUND')
   refuseUnlessPending(statusAt(operation, now))
-  const [responseObject] = await toOperationObjects(parts, [operation], now, acceptLanguage)
+  const [responseObject] = await toOperationObjects(parts, [operation], now, client)
   if (responseObject === undefined) throw new PawlError('REQUEST_INVALID', { detail: 'the operation has no texts' })
   return { status: 'OK' as const, currentTimestamp: formatTime(now), responseObject }
 }

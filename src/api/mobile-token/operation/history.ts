@@ -20,7 +20,7 @@ export const operationHistory = mobileTokenEndpoint({
   async handle({ bearer, client, parts }) {
     const now = parts.platform.now()
     const operations = await listUserOperations(parts.db, bearer.applicationId, bearer.userId, HISTORY_MAX)
-    return ok(await toOperationObjects(parts, operations, now, client.acceptLanguage))
+    return ok(await toOperationObjects(parts, operations, now, client))
   },
 })
 

@@ -23,7 +23,7 @@ export const operationList = mobileTokenEndpoint({
     return {
       status: 'OK' as const,
       currentTimestamp: formatTime(now),
-      responseObject: await toOperationObjects(parts, operations, now, client.acceptLanguage),
+      responseObject: await toOperationObjects(parts, operations, now, client),
     }
   },
 })

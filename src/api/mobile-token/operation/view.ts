@@ -1,8 +1,10 @@
 // An operation as the phone shows it (mobile-token §3).
 import { type Static, Type } from '@sinclair/typebox'
+import type { Client } from '../../../channel/endpoint.ts'
 import { AnyMembers } from '../../../http/types.ts'
 import { statusAt } from '../../../domain/operation.ts'
 import { renderOperationForm } from '../../../domain/operation-form.ts'
+import type { ListElementType } from '../../../domain/operation-ui.ts'
 import { chooseTexts, type TemplateTexts } from '../../../domain/template.ts'
 import { parseAcceptLanguage } from '../../../http/language.ts'
 import type { OperationRow } from '../../../storage/operations.ts'
@@ -35,13 +37,13 @@ export async function toOperationObjects(
   { templateTexts }: MobileTokenParts,
   operations: readonly OperationRow[],
   now: number,
-  acceptLanguage: string | undefined,
+  client: Pick<Client, 'acceptLanguage' | 'userAgent'>,
 ): Promise<OperationView[]> {
-  const tags = parseAcceptLanguage(acceptLanguage)
+  const phone = { tags: parseAcceptLanguage(client.acceptLanguage), listElementType: listElementTypeOf(client.userAgent) }
   const texts = await templateTexts(operations.map(({ templateRevisionId }) => templateRevisionId))
   return operations.flatMap((operation) => {
     const own = texts.get(operation.templateRevisionId)
-    return own === undefined ? [] : [toOperationObject(operation, own, statusAt(operation, now), tags)]
+    return own === undefined ? [] : [toOperationObject(operation, own, statusAt(operation, now), phone)]
   })
 }
 
@@ -51,13 +53,14 @@ function toOperationObject(
   operation: OperationRow,
   texts: TemplateTexts,
   status: OperationStatus,
-  tags: readonly string[],
+  { tags, listElementType }: { readonly tags: readonly string[]; readonly listElementType: ListElementType },
 ): OperationView {
   const { formData, ui } = renderOperationForm({
     ...chooseTexts(texts, tags),
     parameters: JSON.parse(operation.parameters),
     riskFlags: operation.riskFlags,
     hasProximityCheck: operation.proximitySeed !== null,
+    listElementType,
   })
   const { statusReason } = operation
   return {
@@ -73,6 +76,10 @@ function toOperationObject(
     ...(ui && { ui }),
   }
 }
+
+/** The SDK for iOS names itself and its system; SDKs for several systems read what Android's does. */
+const listElementTypeOf = (userAgent = ''): ListElementType =>
+  /^PowerAuthNetworking\/.*\b(?:iOS|iPadOS)\//.test(userAgent) ? 'LISTITEM' : 'LIST_ITEM'
 
 /** A time (ms) as `2026-01-02T14:43:13+0000`: strict parsers refuse a fraction. */
 export const formatTime = (milliseconds: number): string => new Date(milliseconds).toISOString().replace(/\.\d+Z$/, '+0000')
