@@ -12,7 +12,8 @@ const withoutPostgres = [
   'test/{conformance,property}/**',
   'test/process/{listeners,prepare,start,templates}.test.ts',
 ]
-const exclude = [...configDefaults.exclude, ...(process.env['PAWL_TEST_DATABASE_URL'] ? withoutPostgres : [])]
+// Faults have a configuration of their own.
+const exclude = [...configDefaults.exclude, 'test/faults/**', ...(process.env['PAWL_TEST_DATABASE_URL'] ? withoutPostgres : [])]
 
 /** Whole processes first: what takes a minute must not start when everything else is done. */
 class LongestFirst extends BaseSequencer {

@@ -1,6 +1,8 @@
 // The pool of PostgreSQL connections, with prepared statements for every text that has parameters.
 import { createHash } from 'node:crypto'
+import type { PostgresPool } from 'kysely'
 import pg from 'pg'
+import { type WatchedConnection, watchConnection } from './postgres-connection.ts'
 
 export interface PostgresOptions {
   readonly poolSize: number
@@ -9,46 +11,72 @@ export interface PostgresOptions {
   readonly isPatient?: boolean
 }
 
-/** A pool for `databaseUrl`; connections are made when first needed. `location` leaves out user and password. */
-export function connectPostgres(databaseUrl: string, options: PostgresOptions): { pool: pg.Pool; location: string } {
+/**
+ * A pool for `databaseUrl`; connections are made when first needed. `location` leaves out user and password.
+ *
+ * When one connection does not answer in time, all that have been silent since leave the pool with it: where one end of a connection
+ * has disappeared, others have as well, and each would cost a request the whole time.
+ */
+export function connectPostgres(databaseUrl: string, options: PostgresOptions): { pool: PostgresPool; location: string } {
   const pool = new pg.Pool({
     connectionString: databaseUrl,
     max: options.poolSize,
     connectionTimeoutMillis: 5_000,
-    // For a network that swallows packets there is a limit of our own: that of the server is not heard then.
-    ...(options.isPatient !== true && { statement_timeout: 10_000, query_timeout: 12_000 }),
-    idle_in_transaction_session_timeout: 30_000,
+    ...(options.isPatient !== true && { statement_timeout: STATEMENT_MS }),
+    // Locks of a process that has disappeared without a word are free again then.
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     application_name: 'pawl',
-    Client: PreparingClient,
   })
+  const watched = new Map<pg.PoolClient, WatchedConnection>()
+  const nameOf = createNames()
+  let turn = 0
+  const watchOptions = {
+    answerMs: options.isPatient === true ? undefined : ANSWER_MS,
+    nextTurn: () => ++turn,
+    onSilence: (sentAt: number) => {
+      for (const connection of watched.values()) connection.endIfSilentSince(sentAt)
+    },
+    nameOf,
+  }
   pool.on('error', (error) => options.onConnectionError?.(error))
-  // The pool listens to idle connections only; one that breaks in use fails its query, and without a listener the process.
-  pool.on('connect', (client) => client.on('error', () => undefined))
+  pool.on('connect', (client) => {
+    watched.set(client, watchConnection(client, watchOptions))
+    // The pool listens to idle connections only; one that breaks in use fails its query, and without a listener the process.
+    client.on('error', () => undefined)
+  })
+  pool.on('remove', (client) => watched.delete(client))
+  const connect = async () => {
+    const client = await pool.connect()
+    return watched.get(client) ?? client
+  }
   const url = new URL(databaseUrl)
-  return { pool, location: `${url.protocol}//${url.host}${url.pathname}` }
+  return {
+    pool: { connect, end: () => pool.end(), options: pool.options } as PostgresPool,
+    location: `${url.protocol}//${url.host}${url.pathname}`,
+  }
 }
 
 /**
- * Names every parametrised text, so that PostgreSQL parses and plans it once a connection. Texts without parameters (BEGIN,
+ * A name for every parametrised text, so that PostgreSQL parses and plans it once a connection. Texts without parameters (BEGIN,
  * COMMIT, migrations) stay unnamed. The number of texts is that of the queries in src/storage, so the map stays small.
  */
-class PreparingClient extends pg.Client {
-  // biome-ignore lint/suspicious/noExplicitAny: pg's overloads of query cannot be named
-  override query(text: any, values?: any, callback?: any): any {
-    if (typeof text === 'string' && Array.isArray(values) && values.length > 0) {
-      return super.query({ name: nameOf(text), text, values }, callback)
+function createNames(): (text: string) => string {
+  const names = new Map<string, string>()
+  return (text) => {
+    let name = names.get(text)
+    if (name === undefined) {
+      name = createHash('sha256').update(text).digest('hex').slice(0, 40)
+      names.set(text, name)
     }
-    return super.query(text, values, callback)
+    return name
   }
 }
 
-const names = new Map<string, string>()
-
-function nameOf(text: string): string {
-  let name = names.get(text)
-  if (name === undefined) {
-    name = createHash('sha256').update(text).digest('hex').slice(0, 40)
-    names.set(text, name)
-  }
-  return name
-}
+// Together with a new connection and a second for those who were late: under 15 s until all is served again.
+const STATEMENT_MS = 8_000
+// For a network that swallows packets there is a limit of our own: that of the database is not heard then.
+const ANSWER_MS = 9_000
+const IDLE_IN_TRANSACTION_MS = 10_000
+const KEEP_ALIVE_MS = 10_000

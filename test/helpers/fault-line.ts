@@ -4,6 +4,7 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import type { KyselyPlugin } from 'kysely'
 import { createPostgresDatabase, serverUrl, startTestServer, type TestServer } from './app.ts'
+import { readMessages } from './postgres-messages.ts'
 
 /** Before the statement, or after it was done (which is not told any more). */
 export type FaultPlace = 'before' | 'after'
@@ -186,23 +187,5 @@ async function startProxy(databaseUrl: string, trap: Trap): Promise<{ url: strin
       for (const socket of sockets) socket.destroy()
       await new Promise((resolve) => listener.close(resolve))
     },
-  }
-}
-
-/** Cuts a stream of PostgreSQL into its messages; `typeLength` is 0 until the first one has passed, which has no type. */
-function readMessages(typeLength: 0 | 1) {
-  let header: 0 | 1 = typeLength
-  let rest = Buffer.alloc(0)
-  return (bytes: Buffer): { type: string; message: Buffer }[] => {
-    rest = Buffer.concat([rest, bytes])
-    const messages: { type: string; message: Buffer }[] = []
-    while (rest.length >= header + 4) {
-      const end = header + rest.readUInt32BE(header)
-      if (rest.length < end) break
-      messages.push({ type: header === 0 ? '' : String.fromCharCode(rest[0] ?? 0), message: rest.subarray(0, end) })
-      rest = rest.subarray(end)
-      header = 1
-    }
-    return messages
   }
 }

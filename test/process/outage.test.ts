@@ -54,7 +54,7 @@ describe.skipIf(serverUrl() === undefined)(
       const { userId } = await world.activePhone('3.3')
       const { userId: otherId } = await world.activePhone('3.3')
       const atImpatient = world.bank.as(world.bank.credential, impatient.url)
-      // Statements are given up after ten seconds, so the first login, which is slow, comes before, and who is served comes last.
+      // Statements are given up after eight seconds, so the first login, which is slow, comes before, and who is served comes last.
       expectOk(await atImpatient.view(otherId))
       const lock = await lockActivations(installation)
       const areWaiting = (count: number) =>

@@ -79,7 +79,7 @@ test.skipIf(serverUrl() === undefined)(
     const database = await open(databaseUrl)
     const patient = database.openPatient?.()
     const timeouts = async (db: Db) => (await sql`show statement_timeout`.execute(db)).rows
-    expect(await timeouts(database.db)).toEqual([{ statement_timeout: '10s' }])
+    expect(await timeouts(database.db)).toEqual([{ statement_timeout: '8s' }])
     expect(patient && (await timeouts(patient.db))).toEqual([{ statement_timeout: '0' }])
     await patient?.close()
     await prepare(database.db)

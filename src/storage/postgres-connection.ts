@@ -1,0 +1,99 @@
+// One connection to PostgreSQL, watched: it is used again only while it answers and is known to be outside of any transaction. Otherwise
+// what is answered 200 could lie in a transaction that nobody commits.
+import type { PostgresPoolClient } from 'kysely'
+import type { PoolClient, QueryResult } from 'pg'
+
+export interface WatchedConnection extends Pick<PostgresPoolClient, 'release'> {
+  /** One statement with its parameters. Rejects when the connection is not fit for use any more, also when the statement was done. */
+  readonly query: (text: string, parameters: readonly unknown[]) => Promise<QueryResult>
+  /**
+   * Ends the connection unless it has answered after `turn`. A statement that waits for its answer has a last second: it may have been
+   * sent just now, and whoever ends it does not know what became of it.
+   */
+  readonly endIfSilentSince: (turn: number) => void
+}
+
+export interface WatchOptions {
+  /** How long a statement may wait for its answer; undefined is for ever. */
+  readonly answerMs: number | undefined
+  /** Counts what is sent and answered on all connections of a pool, to tell what came first. */
+  readonly nextTurn: () => number
+  /** Told of a statement that was not answered in time, with the turn in which it was sent. */
+  readonly onSilence: (sentAt: number) => void
+  /** The name under which a text with parameters is prepared. */
+  readonly nameOf: (text: string) => string
+}
+
+/** Watches a connection that has just been made. */
+export function watchConnection(client: PoolClient, options: WatchOptions): WatchedConnection {
+  const { answerMs, nextTurn, onSilence, nameOf } = options
+  let answeredAt = nextTurn()
+  let isFit = true
+  let hasBegun = false
+  let deadline: NodeJS.Timeout | undefined
+  // Fails what waits for an answer, and the pool lets go of it.
+  const end = (reason: string): void => {
+    isFit = false
+    client.connection.stream.destroy(connectionLost(reason))
+  }
+
+  const waitFor = (milliseconds: number, sentAt: number): void => {
+    clearTimeout(deadline)
+    const own = setTimeout(() => {
+      // An answer that lies in the socket since this process was itself held up is read first.
+      setImmediate(() => {
+        if (deadline !== own) return
+        end(`the database did not answer within ${answerMs} ms`)
+        onSilence(sentAt)
+      })
+    }, milliseconds)
+    deadline = own
+  }
+
+  const query = async (text: string, parameters: readonly unknown[]): Promise<QueryResult> => {
+    if (BEGINS.test(text)) hasBegun = true
+    else if (ENDS.test(text)) hasBegun = false
+    const sentAt = nextTurn()
+    if (answerMs !== undefined) waitFor(answerMs, sentAt)
+    try {
+      const named = parameters.length > 0 && { name: nameOf(text), values: [...parameters] }
+      const result = await client.query({ text, ...named })
+      answeredAt = nextTurn()
+      // What was done in a transaction that nobody commits is not durable, whatever its answer says.
+      if (hasBegun || client.getTransactionStatus() === OUTSIDE) return result
+    } catch (error) {
+      // 25P02: it has failed before. Whoever began it knows.
+      if (!isAborted(error)) throw error
+      isFit = false
+      if (hasBegun) throw error
+    } finally {
+      clearTimeout(deadline)
+      deadline = undefined
+    }
+    end('the connection is in a transaction that nobody began')
+    throw connectionLost('the connection was in a transaction that nobody began')
+  }
+
+  return {
+    query,
+    // Ends it with whatever it is in, so that the database rolls back.
+    release: (isDiscarded) => client.release(isDiscarded === true || !isFit || client.getTransactionStatus() !== OUTSIDE),
+    endIfSilentSince: (turn) => {
+      if (answeredAt > turn || !isFit) return
+      if (deadline === undefined) end('the connection has fallen silent')
+      else waitFor(LAST_SECOND_MS, turn)
+    },
+  }
+}
+
+/** SQLSTATE 08006: the outcome of what was under way is unknown. */
+const connectionLost = (message: string): Error => Object.assign(new Error(message), { code: '08006' })
+
+const isAborted = (error: unknown): boolean =>
+  typeof error === 'object' && error !== null && 'code' in error && error.code === '25P02'
+
+// ReadyForQuery says I outside of a transaction, T within one, E within one that has failed.
+const OUTSIDE = 'I'
+const BEGINS = /^(begin|start transaction)\b/i
+const ENDS = /^(commit|rollback)$/i
+const LAST_SECOND_MS = 1_000
