@@ -1,10 +1,6 @@
 // What each kind of request costs over real HTTP, in processor time and in time: npm run bench. Bounded in units and time.
-//   npm run bench                                   PostgreSQL in a temporary folder; DATABASE_URL names another one
-//   npm run bench -- --embedded                     the embedded database
-//   npm run bench -- --works validate,status        only works whose name holds one of the words
-//   npm run bench -- --pair REVISION                windows of this checkout and of another revision in turns, and their ratio
-//   npm run bench -- --phones 1000 --clients 16 --windows 5 --seconds 2 --json FILE
-// The client shares the machine with the server, so compare processor time, and only within one run.
+// Its options are explained in bench/run.ts, which runs it. The client shares the machine with the server, so compare processor time,
+// and only within one run.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,15 +1,31 @@
 // npm run bench [-- KIND] [OPTIONS]: what requests cost over HTTP when no kind is named, or one of the others.
+import { asksForHelp, explainFault } from '../scripts/command-line.ts'
+
 const KINDS: Readonly<Record<string, () => Promise<unknown>>> = {
   http: () => import('./http.ts'),
   crypto: () => import('./crypto.ts'),
 }
+const USAGE = `What each kind of request costs over real HTTP, in processor time and in time:
+  npm run bench                                   PostgreSQL in a temporary folder; DATABASE_URL names another one
+  npm run bench -- --embedded                     the embedded database
+  npm run bench -- --works validate,status        only works whose name holds one of the words
+  npm run bench -- --pair REVISION                windows of this checkout and of another revision in turns, and their ratio
+  npm run bench -- --phones 1000 --clients 16 --windows 5 --seconds 2 --json FILE
+The client shares the machine with the server, so compare processor time, and only within one run.
+  npm run bench -- crypto                         the hot paths alone, in one process`
 
 const [kind = ''] = process.argv.slice(2)
 const isNamed = kind !== '' && !kind.startsWith('-')
-if (isNamed) process.argv.splice(2, 1)
 const run = KINDS[isNamed ? kind : 'http']
-if (run === undefined) {
-  process.stderr.write(`no benchmark is called ${kind}: ${Object.keys(KINDS).join(', ')}\n`)
-  process.exit(1)
+
+if (asksForHelp(process.argv.slice(2))) process.stdout.write(`${USAGE}\n`)
+else if (run === undefined) fail(`no benchmark is called ${kind}: ${Object.keys(KINDS).join(', ')}`)
+else {
+  if (isNamed) process.argv.splice(2, 1)
+  await run().catch((error: unknown) => fail(explainFault(error)))
 }
-await run()
+
+function fail(problem: string): void {
+  process.stderr.write(`${problem}\n`)
+  process.exitCode = 1
+}

@@ -1,33 +1,31 @@
-// Verifies the audit log of the configured database; exit status 1 when it is not as it was written:
-//   node scripts/audit-verify.ts [--expect-head CHAIN=POSITION:SEAL]...
-// The heads that it prints are for keeping elsewhere, in the form that --expect-head takes: only they tell later that nobody cut
-// the log, or wrote it anew with the key. The embedded database can be opened only while the server is stopped; else ask
-// GET /admin/audit/verification.
-import { parseArgs } from 'node:util'
+// Verifies the audit log of the configured database; exit status 1 when it is not as it was written.
 import { type AuditReport, type ChainReport, type NotedHead, verifyAudit } from '../src/domain/audit-verification.ts'
 import { loadInstallationKeys } from '../src/domain/installation-keys.ts'
 import { loadMasterKey } from '../src/domain/master-key.ts'
 import { createRecordKeys } from '../src/domain/record-keys.ts'
 import { systemPlatform } from '../src/lib/platform.ts'
+import { runCommand } from './command-line.ts'
 import { withDatabase } from './open-database.ts'
 
-const heads = readHeads()
-await withDatabase({ mustExist: true }, async ({ db, kind }, { config, secrets }) => {
-  const recordKeys = createRecordKeys(loadMasterKey(secrets.masterKey, kind, config.dataDir, systemPlatform), systemPlatform)
-  const installationKeys = await loadInstallationKeys(db, recordKeys, systemPlatform)
-  print(await verifyAudit({ db, installationKeys }, heads))
+const usage = `Verifies the audit log of the configured database; exit status 1 when it is not as it was written:
+  node scripts/audit-verify.ts [--expect-head CHAIN=POSITION:SEAL]...
+The heads that it prints are for keeping elsewhere, in the form that --expect-head takes: only they tell later that nobody cut
+the log, or wrote it anew with the key. The embedded database can be opened only while the server is stopped; else ask
+GET /admin/audit/verification.`
+
+await runCommand({ usage, options: { 'expect-head': { type: 'string', multiple: true, default: [] } } }, async ({ values }) => {
+  const heads = values['expect-head'].map(parseHead)
+  await withDatabase({ mustExist: true }, async ({ db, kind }, { config, secrets }) => {
+    const recordKeys = createRecordKeys(loadMasterKey(secrets.masterKey, kind, config.dataDir, systemPlatform), systemPlatform)
+    const installationKeys = await loadInstallationKeys(db, recordKeys, systemPlatform)
+    print(await verifyAudit({ db, installationKeys }, heads))
+  })
 })
 
-function readHeads(): NotedHead[] {
-  const { values } = parseArgs({ options: { 'expect-head': { type: 'string', multiple: true, default: [] } } })
-  return values['expect-head'].map((text) => {
-    const [, chain = '', position, seal = ''] = /^(.+)=(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? []
-    if (position === undefined) {
-      process.stderr.write(`--expect-head ${text}: not of the form CHAIN=POSITION:SEAL\n`)
-      process.exit(1)
-    }
-    return { chain, position: Number(position), seal }
-  })
+function parseHead(text: string): NotedHead {
+  const [, chain = '', position, seal = ''] = /^(.+)=(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? []
+  if (position === undefined) throw new Error(`--expect-head ${text}: not of the form CHAIN=POSITION:SEAL`)
+  return { chain, position: Number(position), seal }
 }
 
 function print({ isIntact, chains }: AuditReport): void {

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { SECRET_SETTINGS } from '../src/config-secrets.ts'
 import { SETTINGS } from '../src/config.ts'
 import type { SecretSetting, Setting } from '../src/config-kinds.ts'
+import { runCommand } from './command-line.ts'
 
 const root = new URL('..', import.meta.url)
 
@@ -60,7 +61,12 @@ const renderSecretExample = ({ name, description }: SecretSetting): string => `#
 const settings = Object.values<Setting>(SETTINGS)
 const secretSettings = Object.values<SecretSetting>(SECRET_SETTINGS)
 
+const usage = `Writes docs/CONFIG.md and .env.example from the table of settings in src/config.ts:
+  node scripts/config-docs.ts`
+
 if (import.meta.main) {
-  writeFileSync(new URL('docs/CONFIG.md', root), renderConfigMarkdown())
-  writeFileSync(new URL('.env.example', root), renderEnvExample())
+  await runCommand({ usage }, () => {
+    writeFileSync(new URL('docs/CONFIG.md', root), renderConfigMarkdown())
+    writeFileSync(new URL('.env.example', root), renderEnvExample())
+  })
 }

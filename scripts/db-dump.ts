@@ -1,12 +1,18 @@
-// node scripts/db-dump.ts: prints every row of every table as text, so that anyone can look for what should not be there.
+// Prints every row of every table as text, so that anyone can look for what should not be there.
 import { sql } from 'kysely'
 import type { Db } from '../src/storage/database.ts'
+import { runCommand } from './command-line.ts'
 import { withDatabase } from './open-database.ts'
 
-await withDatabase({ mustExist: true }, async ({ db, location }) => {
-  print(`database ${location}`)
-  for (const { schema, name } of await listTables(db)) await dumpTable(db, schema, name)
-})
+const usage = `Prints every row of every table of the configured database as text; secrets in it are encrypted:
+  node scripts/db-dump.ts`
+
+await runCommand({ usage }, () =>
+  withDatabase({ mustExist: true }, async ({ db, location }) => {
+    print(`database ${location}`)
+    for (const { schema, name } of await listTables(db)) await dumpTable(db, schema, name)
+  }),
+)
 
 async function listTables(db: Db): Promise<readonly { schema: string; name: string }[]> {
   const { rows } = await sql<{ schema: string; name: string }>`

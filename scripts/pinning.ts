@@ -1,14 +1,8 @@
 // Pinned certificates and version rules of mobile apps from the command line, through the administration API of a running server, so that
-// it works beside the embedded database and takes effect at once:
-//   node scripts/pinning.ts --admin admin:PASSWORD [--url http://127.0.0.1:8080] [--app my-app] COMMAND [ARGUMENT ...]
+// it works beside the embedded database and takes effect at once.
 import { readFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
-
-interface Call {
-  readonly method: 'GET' | 'POST' | 'DELETE'
-  readonly path: string
-  readonly body?: Record<string, unknown>
-}
+import { BANK_OPTIONS, BANK_USAGE, type BankCall, callBank, readBank } from './bank-api.ts'
+import { runCommand, UsageError } from './command-line.ts'
 
 interface Options {
   readonly app: string
@@ -19,7 +13,7 @@ interface Options {
 interface Command {
   readonly usage: string
   /** The last argument may be missing when its name is in brackets. */
-  readonly call: (options: Options, ...given: string[]) => Call
+  readonly call: (options: Options, ...given: string[]) => BankCall
 }
 
 const ofApp = (app: string, rest = ''): string => `/admin/apps/${encodeURIComponent(requireApp(app))}${rest}`
@@ -91,52 +85,25 @@ const commands: Record<string, Command> = {
   },
 }
 
-try {
-  process.stdout.write(`${JSON.stringify(await run(), null, 2)}\n`)
-} catch (error) {
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
-  process.exitCode = 1
-}
+const WORDS_MAX = 4
+const options = {
+  ...BANK_OPTIONS,
+  app: { type: 'string', default: '' },
+  force: { type: 'boolean', default: false },
+  port: { type: 'string', default: '443' },
+} as const
 
-async function run(): Promise<unknown> {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      admin: { type: 'string' },
-      /** A file with the same text, which then is in no list of processes. */
-      'admin-file': { type: 'string' },
-      url: { type: 'string', default: 'http://127.0.0.1:8080' },
-      app: { type: 'string' },
-      force: { type: 'boolean', default: false },
-      port: { type: 'string', default: '443' },
-    },
-  })
-  const [name = '', ...given] = positionals
+await runCommand({ usage: describeUsage(), options, wordsMax: WORDS_MAX }, async ({ values, words: [name = '', ...given] }) => {
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined
-  if (command === undefined || !fits(command.usage, given.length)) throw new Error(describeUsage())
-  const app = values.app ?? ''
-  const admin = values['admin-file'] === undefined ? values.admin : readFileSync(values['admin-file'], 'utf8').trim()
-  if (admin === undefined) throw new Error('--admin USER:PASSWORD or --admin-file FILE is needed')
-  return send(values.url, admin, command.call({ app, force: values.force, port: Number(values.port) }, ...given))
-}
-
-/** The answer as JSON; throws what a refusal says. */
-async function send(url: string, admin: string, { method, path, body }: Call): Promise<unknown> {
-  const reply = await fetch(url + path, {
-    method,
-    headers: {
-      Authorization: `Basic ${Buffer.from(admin).toString('base64')}`,
-      ...(body && { 'Content-Type': 'application/json' }),
-    },
-    ...(body && { body: JSON.stringify(body) }),
-  })
-  const text = await reply.text()
-  if (!reply.ok) throw new Error(`HTTP ${reply.status} ${text}`)
-  return JSON.parse(text)
-}
+  if (command === undefined) throw new UsageError(name === '' ? 'a command is needed' : `${name} is no command`)
+  if (!fits(command.usage, given.length)) throw new UsageError(`give ${name} ${command.usage}`.trimEnd())
+  const bank = readBank(values, process.env)
+  const call = command.call({ app: values.app, force: values.force, port: Number(values.port) }, ...given)
+  process.stdout.write(`${JSON.stringify(await callBank(bank, call), null, 2)}\n`)
+})
 
 function requireApp(app: string): string {
-  if (app === '') throw new Error('--app NAME is needed')
+  if (app === '') throw new UsageError('--app NAME is needed')
   return app
 }
 
@@ -154,7 +121,9 @@ function parseTime(text: string): number {
 
 function describeUsage(): string {
   const lines = Object.entries(commands).map(([name, { usage }]) => `  ${name} ${usage}`.trimEnd())
-  const head =
-    'node scripts/pinning.ts --admin USER:PASSWORD [--admin-file FILE] [--url URL] [--app NAME] [--force] [--port N] COMMAND'
-  return [head, 'Commands:', ...lines].join('\n')
+  return `Pinned certificates and version rules of mobile apps:
+  node scripts/pinning.ts --admin USER:PASSWORD [--url URL] [--app NAME] [--force] [--port N] COMMAND [ARGUMENT ...]
+${BANK_USAGE}
+Commands:
+${lines.join('\n')}`
 }

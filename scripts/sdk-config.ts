@@ -1,9 +1,19 @@
-// What the developer of a mobile app compiles into it, as text or as a QR code, read from the administration API of a running server:
-//   node scripts/sdk-config.ts --admin admin:PASSWORD --app my-app [--url http://127.0.0.1:8080] [--version default]
-//     [--algorithm EC_P384] [--qr terminal|svg]
-import { readFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
+// What the developer of a mobile app compiles into it, as text or as a QR code, read from the administration API of a running server.
 import { renderSVG, renderUnicodeCompact } from 'uqr'
+import { BANK_OPTIONS, BANK_USAGE, type BankApi, callBank, readBank } from './bank-api.ts'
+import { runCommand, UsageError } from './command-line.ts'
+
+const usage = `What the developer of a mobile app compiles into it, as text or as a QR code:
+  node scripts/sdk-config.ts --admin USER:PASSWORD --app ID [--url URL] [--version default] [--algorithm EC_P384] [--qr terminal|svg]
+${BANK_USAGE}
+  --algorithm NAME       leaves out the keys that other algorithms need, which makes it short enough for a QR code`
+const options = {
+  ...BANK_OPTIONS,
+  app: { type: 'string' },
+  version: { type: 'string' },
+  algorithm: { type: 'string' },
+  qr: { type: 'string' },
+} as const
 
 /** Ids of the master keys that an algorithm needs, and that of P-256 for phones that are upgraded (v4 §3.3). */
 const KEYS = new Map([
@@ -19,52 +29,28 @@ const DRAWINGS = new Map([
 const QR_CHARACTERS_MAX = 2953
 const HINT = 'choose --algorithm EC_P384 or EC_P384_ML_L3, or hand over the text'
 
-try {
-  process.stdout.write(`${await run()}\n`)
-} catch (error) {
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
-  process.exitCode = 1
-}
-
-async function run(): Promise<string> {
-  const { values } = parseArgs({
-    options: {
-      admin: { type: 'string' },
-      /** A file with the same text, which then is in no list of processes. */
-      'admin-file': { type: 'string' },
-      url: { type: 'string', default: 'http://127.0.0.1:8080' },
-      app: { type: 'string' },
-      version: { type: 'string' },
-      algorithm: { type: 'string' },
-      qr: { type: 'string' },
-    },
-  })
-  const { url, app, version, algorithm, qr } = values
-  const admin = values['admin-file'] === undefined ? values.admin : readFileSync(values['admin-file'], 'utf8').trim()
-  if (app === undefined) throw new Error('--app ID is needed')
-  if (admin === undefined) throw new Error('--admin USER:PASSWORD or --admin-file FILE is needed')
+await runCommand({ usage, options }, async ({ values }) => {
+  const { app, version, algorithm, qr } = values
+  if (app === undefined) throw new UsageError('--app ID is needed')
+  const bank = readBank(values, process.env)
   const kept = algorithm === undefined ? undefined : choose('--algorithm', algorithm, KEYS)
   const draw = qr === undefined ? undefined : choose('--qr', qr, DRAWINGS)
-  const text = keepKeys(await readConfiguration(url, admin, app, version), kept)
-  if (draw === undefined) return text
-  if (text.length > QR_CHARACTERS_MAX) throw new Error(`${text.length} characters are too long for a QR code: ${HINT}`)
-  return draw(text, { ecc: 'L' })
-}
+  const text = keepKeys(await readConfiguration(bank, app, version), kept)
+  if (draw !== undefined && text.length > QR_CHARACTERS_MAX)
+    throw new Error(`${text.length} characters are too long for a QR code: ${HINT}`)
+  process.stdout.write(`${draw === undefined ? text : draw(text, { ecc: 'L' })}\n`)
+})
 
 function choose<T>(option: string, given: string, choices: ReadonlyMap<string, T>): T {
   const choice = choices.get(given)
-  if (choice === undefined) throw new Error(`${option} is one of ${[...choices.keys()].join(', ')}`)
+  if (choice === undefined) throw new UsageError(`${option} is one of ${[...choices.keys()].join(', ')}`)
   return choice
 }
 
-async function readConfiguration(url: string, admin: string, app: string, version: string | undefined): Promise<string> {
+async function readConfiguration(bank: BankApi, app: string, version: string | undefined): Promise<string> {
   const query = version === undefined ? '' : `?${new URLSearchParams({ version }).toString()}`
-  const reply = await fetch(`${url}/admin/applications/${encodeURIComponent(app)}${query}`, {
-    headers: { Authorization: `Basic ${Buffer.from(admin).toString('base64')}` },
-  })
-  const text = await reply.text()
-  if (!reply.ok) throw new Error(`HTTP ${reply.status} ${text}`)
-  const { responseObject } = JSON.parse(text) as { responseObject: { mobileSdkConfig?: string } }
+  const answer = await callBank(bank, { method: 'GET', path: `/admin/applications/${encodeURIComponent(app)}${query}` })
+  const { responseObject } = answer as { responseObject: { mobileSdkConfig?: string } }
   if (responseObject.mobileSdkConfig === undefined) throw new Error('this credential may not see the application secret')
   return responseObject.mobileSdkConfig
 }

@@ -1,5 +1,4 @@
-// Templates of operations from the command line, on the database that the server would open with the same environment:
-//   node scripts/templates.ts list | export | import FILE
+// Templates of operations from the command line, on the database that the server would open with the same environment.
 import { readTemplateFile } from '../src/domain/template-file.ts'
 import { writeTemplate } from '../src/domain/template-installation.ts'
 import { renderTemplate } from '../src/domain/template-parser.ts'
@@ -7,18 +6,18 @@ import { toTemplate } from '../src/domain/template.ts'
 import { systemPlatform as platform } from '../src/lib/platform.ts'
 import { type Db, inTransaction } from '../src/storage/database.ts'
 import { listTemplates } from '../src/storage/templates.ts'
+import { runCommand, UsageError } from './command-line.ts'
 import { withDatabase } from './open-database.ts'
 
-const [command, path, ...rest] = process.argv.slice(2)
+const usage = `Templates of operations on the configured database; an embedded one only while its server is stopped:
+  node scripts/templates.ts list | export | import FILE`
 
-if (command === 'list' && path === undefined) await withDatabase({ mustExist: true }, ({ db }) => list(db))
-else if (command === 'export' && path === undefined) await withDatabase({ mustExist: true }, ({ db }) => exportAll(db))
-else if (command === 'import' && path !== undefined && rest.length === 0)
-  await withDatabase({ mustExist: true }, ({ db }) => importFile(db, path))
-else {
-  process.stderr.write('usage: node scripts/templates.ts list | export | import FILE\n')
-  process.exitCode = 2
-}
+await runCommand({ usage, wordsMax: 2 }, async ({ words: [command, path] }) => {
+  if (command === 'list' && path === undefined) return withDatabase({ mustExist: true }, ({ db }) => list(db))
+  if (command === 'export' && path === undefined) return withDatabase({ mustExist: true }, ({ db }) => exportAll(db))
+  if (command !== 'import' || path === undefined) throw new UsageError('give list, export, or import FILE')
+  return withDatabase({ mustExist: true }, ({ db }) => importFile(db, path))
+})
 
 async function list(db: Db): Promise<void> {
   for (const { templateName, operationType, dataTemplate, source } of await listTemplates(db)) {

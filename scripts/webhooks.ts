@@ -1,21 +1,20 @@
-// Webhooks and their dead letters from the command line, on the configured database (an embedded one only while its server is stopped):
-//   node scripts/webhooks.ts list
-//   node scripts/webhooks.ts replay WEBHOOK_ID [DELIVERY_ID]
-// The second lets one delivery, or all dead ones, wait again; a running server sends them.
+// Webhooks and their dead letters from the command line, on the configured database.
 import { replayDeliveries } from '../src/domain/webhook.ts'
 import type { Db } from '../src/storage/database.ts'
 import { listWebhooks } from '../src/storage/webhooks.ts'
+import { runCommand, UsageError } from './command-line.ts'
 import { withDatabase } from './open-database.ts'
 
-const [command, webhookId, deliveryId] = process.argv.slice(2)
+const usage = `Webhooks and their dead letters on the configured database; an embedded one only while its server is stopped:
+  node scripts/webhooks.ts list
+  node scripts/webhooks.ts replay WEBHOOK_ID [DELIVERY_ID]
+The second lets one delivery, or all dead ones, wait again; a running server sends them.`
 
-if (command === 'list') await withDatabase({ mustExist: true }, ({ db }) => list(db))
-else if (command === 'replay' && webhookId !== undefined)
-  await withDatabase({ mustExist: true }, ({ db }) => replay(db, webhookId))
-else {
-  process.stderr.write('give list, or replay WEBHOOK_ID [DELIVERY_ID]\n')
-  process.exitCode = 1
-}
+await runCommand({ usage, wordsMax: 3 }, async ({ words: [command, webhookId, deliveryId] }) => {
+  if (command === 'list' && webhookId === undefined) return withDatabase({ mustExist: true }, ({ db }) => list(db))
+  if (command !== 'replay' || webhookId === undefined) throw new UsageError('give list, or replay WEBHOOK_ID [DELIVERY_ID]')
+  return withDatabase({ mustExist: true }, ({ db }) => replay(db, webhookId, deliveryId))
+})
 
 async function list(db: Db): Promise<void> {
   for (const webhook of await listWebhooks(db, null)) {
@@ -27,7 +26,7 @@ async function list(db: Db): Promise<void> {
   }
 }
 
-async function replay(db: Db, id: string): Promise<void> {
+async function replay(db: Db, id: string, deliveryId: string | undefined): Promise<void> {
   print(`${await replayDeliveries({ db }, id, deliveryId)} replayed`)
 }
 

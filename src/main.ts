@@ -123,7 +123,7 @@ function renderStartText([first, internal]: Running, { config, dataLocation, fir
 ${internalAddress ? `Cloud API and administration, never for phones: ${internalAddress}\n` : ''}API description: ${bankUrl}/swagger-ui.html
 Data: ${dataLocation}
 Administrator: ${user}${firstStart ? `, password: ${firstStart.adminPassword} (shown only now)` : ''}
-Create an application: curl -u '${credential}' -H 'Content-Type: application/json' -d '{"id":"my-app"}' ${bankUrl}/admin/application
+Create an application: curl -w '\\n' -u '${credential}' -H 'Content-Type: application/json' -d '{"id":"my-app"}' ${bankUrl}/admin/application
 `
 }
 

@@ -4,10 +4,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { renderConfigMarkdown, renderEnvExample } from '../scripts/config-docs.ts'
+import { renderEndpointsDocument } from '../scripts/endpoints-docs.ts'
 import { renderErrorsDocument } from '../scripts/errors-docs.ts'
-import { cloudEndpoints } from '../src/api/cloud/index.ts'
-import { deviceGroups } from '../src/api/device/index.ts'
-import { utilityPaths } from '../src/api/utility/index.ts'
 import { SECRET_SETTINGS } from '../src/config-secrets.ts'
 import { SETTINGS } from '../src/config.ts'
 import { attributesOf } from '../src/domain/webhook-message.ts'
@@ -47,23 +45,9 @@ describe('errors', () => {
 })
 
 describe('endpoints', () => {
-  const readme = readText('README.md')
-
-  test.each(deviceGroups.flatMap(({ endpoints }) => endpoints.map(({ path }) => path)))('README.md lists %s', (path) => {
-    expect(readme).toContain(`\`${path}\``)
+  test('docs/ENDPOINTS.md is what the description of the APIs says (node scripts/endpoints-docs.ts writes it)', () => {
+    expect(readText('docs/ENDPOINTS.md')).toBe(renderEndpointsDocument())
   })
-
-  test.each(utilityPaths)('README.md lists %s', (path) => {
-    expect(readme).toContain(`\`GET ${path}?`)
-  })
-
-  test.each(cloudEndpoints.map(({ method, path }) => [method, path]))('README.md lists %s %s', (method, path) => {
-    const line = readme.split('\n').find((text) => text.startsWith('|') && text.includes(method) && text.includes(shorten(path)))
-    expect(line).toBeDefined()
-  })
-
-  /** README names parameters in braces and cuts what a line has named before. */
-  const shorten = (path: string): string => path.replace(/:(\w+)/g, '{$1}').replace(/^.*(\/versions\/\{name\})$/, '$1')
 })
 
 describe('webhooks', () => {
@@ -80,6 +64,19 @@ describe('links', () => {
       [...readText(path).matchAll(/\]\((?!https?:|mailto:|#)([^)#\s]+)/g)]
         .filter(([, target = '']) => !existsSync(join(root, dirname(path), target)))
         .map(([, target]) => `${path}: ${target}`),
+    )
+    expect(wrong).toEqual([])
+  })
+})
+
+describe('commands', () => {
+  // Answers end with their last brace: what people read in a terminal needs a line of its own.
+  test('every curl of a document whose answer is read by people ends it with a newline', () => {
+    const wrong = globSync(['*.md', 'docs/**/*.md', 'docker-compose.yml'], { cwd: root }).flatMap((path) =>
+      [...readText(path).matchAll(/^.*\bcurl (?=-|http).*$/gm)]
+        .map(([line]) => line)
+        .filter((line) => !line.includes(String.raw`-w '\n'`) && !/ -o \w| \| |=\$\(/.test(line))
+        .map((line) => `${path}: ${line}`),
     )
     expect(wrong).toEqual([])
   })

@@ -6,8 +6,6 @@ import { mountInit } from './init.ts'
 import { mountInitPublicKey } from './init-public-key.ts'
 import type { UtilityParts } from './parts.ts'
 
-export const utilityPaths = ['/app/init', '/app/init/public-key'] as const
-
 export const utilityApi = (parts: UtilityParts) => async (app: FastifyInstance) => {
   const signers: Signers = new WeakMap()
   const render = createUtilityErrorRenderer(parts, signers)

@@ -1,0 +1,80 @@
+// What every command line of pawl shares: options by node:util, a --help that does nothing else, and one line for a fault.
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
+
+export interface CommandLine<O extends ParseArgsOptionsConfig> {
+  /** Printed for --help: the first line says what it does, the others how it is called. */
+  readonly usage: string
+  readonly options?: O
+  /** Words beside the options; at most none when absent. */
+  readonly wordsMax?: number
+}
+
+/** What was given on a command line with these options. */
+export interface Given<O extends ParseArgsOptionsConfig> {
+  readonly values: ReturnType<typeof parseArgs<{ options: O }>>['values']
+  readonly words: readonly string[]
+}
+
+/** A command line that cannot be carried out as it is given. */
+export class UsageError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'UsageError'
+  }
+}
+
+/**
+ * Reads the command line of this process and does the work. Faults are one line on stderr and never a stack: exit status 2 for a wrong
+ * command line, 1 for work that failed.
+ */
+export async function runCommand<const O extends ParseArgsOptionsConfig = ParseArgsOptionsConfig>(
+  { usage, options, wordsMax = 0 }: CommandLine<O>,
+  work: (given: Given<O>) => unknown,
+  args: readonly string[] = process.argv.slice(2),
+): Promise<void> {
+  if (asksForHelp(args)) {
+    process.stdout.write(`${usage}\n`)
+    return
+  }
+  try {
+    await work(readArguments({ options, wordsMax }, args))
+  } catch (error) {
+    const isUsage = error instanceof UsageError
+    process.stderr.write(`${explainFault(error)}${isUsage ? '; --help says how to call it' : ''}\n`)
+    process.exitCode = isUsage ? 2 : 1
+  }
+}
+
+/** Asked before anything else is looked at, so that it helps with any command line; not in what stands behind `--`. */
+export const asksForHelp = (args: readonly string[]): boolean => {
+  const end = args.indexOf('--')
+  return args.slice(0, end === -1 ? args.length : end).some((word) => word === '--help' || word === '-h')
+}
+
+function readArguments<O extends ParseArgsOptionsConfig>(
+  { options, wordsMax }: { options: O | undefined; wordsMax: number },
+  args: readonly string[],
+): Given<O> {
+  const { values, positionals } = parse({ ...options } as O, args)
+  const [extra] = positionals.slice(wordsMax)
+  if (extra !== undefined) throw new UsageError(`${extra}: one word too many`)
+  return { values, words: positionals }
+}
+
+function parse<O extends ParseArgsOptionsConfig>(options: O, args: readonly string[]) {
+  try {
+    return parseArgs({ options, allowPositionals: true, args: [...args] })
+  } catch (error) {
+    // Only its first sentence: the others are about the syntax of words that begin with a dash.
+    throw new UsageError(explainFault(error).replace(/\. To specify .*/s, ''))
+  }
+}
+
+/** What a thrown value says, in one line: of a request without an answer also why there is none. */
+export function explainFault(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const causes = error instanceof AggregateError ? error.errors : error.cause === undefined ? [] : [error.cause]
+  const own = error.message || ('code' in error ? String(error.code) : error.name)
+  const reasons = causes.slice(0, 1).map(explainFault)
+  return [own, ...reasons.filter((reason) => !own.includes(reason))].join(': ').replace(/\s*\n\s*/g, ' ')
+}
