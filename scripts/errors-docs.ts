@@ -5,6 +5,7 @@ import { rendering as device } from '../src/api/device/error-renderer.ts'
 import { rendering as mobileToken } from '../src/api/mobile-token/error-renderer.ts'
 import { rendering as utility } from '../src/api/utility/error-renderer.ts'
 import type { ErrorCode } from '../src/lib/errors.ts'
+import { runCommand } from './command-line.ts'
 
 /** The text of docs/ERRORS.md. */
 export function renderErrorsDocument(): string {
@@ -20,7 +21,8 @@ Made from the error renderers by \`node scripts/errors-docs.ts\`; \`test/docs.te
 The body of an error is \`{"status":"ERROR","responseObject":{"code":"...","message":"..."}}\`. On the mobile utility API it is
 \`{"id":"...","code":"...","message":"..."}\`, and the log has the id. On the device API the message has the prefix
 \`SVC_\` for requests with \`X-Svc-*\` headers and \`POWER_AUTH_\` for all others; that of \`ERR_VALIDATION\` names the member that is wrong where
-one is known. Structural errors of the cloud API list \`violations\` beside code and message. 401 of the cloud API comes with
+one is known. Structural errors of the cloud API list \`violations\` beside code and message;
+403 names there the role that would do, and a call before any application exists the one that creates it. 401 of the cloud API comes with
 \`WWW-Authenticate\`, 429 and 503 with \`Retry-After\`. Every answer has \`X-Request-Id\`, and every log line of its request has it as \`requestId\`; a caller's own
 is kept when it is 1 to 128 letters, digits and \`_ . : ~ + / = @ -\`.
 
@@ -30,4 +32,9 @@ ${rows.join('\n')}
 `
 }
 
-if (import.meta.main) writeFileSync(new URL('../docs/ERRORS.md', import.meta.url), renderErrorsDocument())
+const usage = `Writes docs/ERRORS.md from the error renderers of the APIs:
+  node scripts/errors-docs.ts`
+
+if (import.meta.main) {
+  await runCommand({ usage }, () => writeFileSync(new URL('../docs/ERRORS.md', import.meta.url), renderErrorsDocument()))
+}

@@ -145,7 +145,19 @@ describe('values', () => {
 
 describe('names', () => {
   test('an unknown PAWL_ name is refused', () => {
-    expect(problemsOf({ PAWL_PROT: '8080' })).toEqual(['PAWL_PROT: no such setting, docs/CONFIG.md lists them'])
+    expect(problemsOf({ PAWL_NOTHING_LIKE_IT: '8080' })).toEqual([
+      'PAWL_NOTHING_LIKE_IT: no such setting, docs/CONFIG.md lists them',
+    ])
+    for (const [wrong, right] of [
+      ['PAWL_PROT', 'PAWL_PORT'],
+      ['PAWL_MASTERKEY', 'PAWL_MASTER_KEY'],
+      ['PAWL_MASTER_KEY_FIEL', 'PAWL_MASTER_KEY_FILE'],
+      ['PAWL_AUDIT_RETENTION', 'PAWL_AUDIT_RETENTION_DAYS'],
+    ] as const) {
+      expect(problemsOf({ [wrong]: '8080' })).toEqual([
+        `${wrong}: no such setting, ${right} is the nearest; docs/CONFIG.md lists them`,
+      ])
+    }
   })
 
   test('only secrets may come from a file', () => {

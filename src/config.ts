@@ -17,6 +17,8 @@ export interface Config {
   /** Without trailing slash. */
   readonly publicUrl?: string
   readonly adminUser: string
+  /** Created by a start that finds no application. */
+  readonly firstApplication?: string
   /** IP addresses and CIDR ranges. */
   readonly trustedProxies: readonly string[]
   readonly logLevel: LogLevel
@@ -105,6 +107,11 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     kind: matching('text', /^[\w.@-]{1,64}$/, 'made of 1 to 64 letters, digits and _ . @ -'),
     default: 'admin',
     description: 'Name of the administrator that the first start creates.',
+  },
+  firstApplication: {
+    name: 'PAWL_FIRST_APPLICATION',
+    kind: matching('text', /^[\w.-]{1,64}$/, 'made of 1 to 64 letters, digits and _ . -'),
+    description: 'Application that a start creates when there is none; it is then the default one. By default none is created.',
   },
   adminActsOnDefaultApplication: {
     name: 'PAWL_ADMIN_ACTS_ON_DEFAULT_APPLICATION',

@@ -9,6 +9,7 @@ import type { UtilityParts } from './api/utility/parts.ts'
 import { createRecentParties } from './channel/recent-parties.ts'
 import { createDecoy } from './channel/secrets.ts'
 import { createActivationOtps } from './domain/activation-otp.ts'
+import { bootstrapApplication } from './domain/application.ts'
 import { startCertificateWatch } from './domain/certificate-watch.ts'
 import { startAuditSealing } from './domain/audit-seal.ts'
 import { createAuditVerification } from './domain/audit-verification.ts'
@@ -83,6 +84,7 @@ export async function createContext(
     const credentials = createCredentials(base)
     await installTemplates(base, templatesOfFile)
     const generated = await bootstrapAdmin(base, credentials, config.adminUser, secrets.adminPassword)
+    await bootstrapApplication(base, config.firstApplication)
     const templateTexts = createTemplateTexts(db)
     const background = worksInBackground
       ? [

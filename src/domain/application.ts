@@ -2,6 +2,7 @@
 import { toBase64 } from '../lib/base64.ts'
 import { utf8 } from '../lib/bytes.ts'
 import { notFound, PawlError } from '../lib/errors.ts'
+import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import {
   type ApplicationVersionRow,
@@ -9,6 +10,7 @@ import {
   findMasterKeyPair,
   insertApplication,
   insertApplicationVersion,
+  listApplications,
   listApplicationVersions,
 } from '../storage/applications.ts'
 import { type Db, inTransaction } from '../storage/database.ts'
@@ -67,6 +69,21 @@ export async function createApplication(
     await insertPinningKeyPair(tx, createPinningKeyPair(parts, applicationId))
     await addVersion({ ...parts, db: tx }, applicationId, DEFAULT_VERSION)
   })
+}
+
+/** Creates the application of a first start. Where there is any, nothing is done. */
+export async function bootstrapApplication(
+  parts: ApplicationParts & { readonly events: Events },
+  applicationId: string | undefined,
+): Promise<void> {
+  if (applicationId === undefined || (await listApplications(parts.db)).length > 0) return
+  try {
+    await createApplication(parts, applicationId)
+    parts.events.firstApplicationCreated({ applicationId })
+  } catch (error) {
+    // Another process of the same first start was faster.
+    if (!(error instanceof PawlError) || error.code !== 'ADMINISTRATION_REFUSED') throw error
+  }
 }
 
 /** Throws ADMINISTRATION_REFUSED when there is no such application. */

@@ -37,9 +37,14 @@ export function toPawlError(thrown: unknown): PawlError {
   if (statusCode === 503 || isUnavailable(thrown))
     return new PawlError('UNAVAILABLE', { detail, retryAfterSeconds: 1, cause: thrown })
   if (statusCode >= 400 && statusCode < 500) {
+    // The bodies of curl -d are called application/x-www-form-urlencoded unless it is told otherwise.
+    const violation =
+      statusCode === 415
+        ? { fieldName: 'Content-Type', hint: 'must be application/json' }
+        : { fieldName: 'request', hint: detail.slice(0, 200) }
     return new PawlError('REQUEST_INVALID', {
       detail,
-      violations: [{ fieldName: 'request', hint: detail.slice(0, 200) }],
+      violations: [violation],
       cause: thrown,
     })
   }

@@ -25,6 +25,9 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   /** The name only of a known user: what a stranger types there may be a password. */
   credentialRefused: (fields: { username: string | undefined; source: string; reason: string }) =>
     log.warn(fields, 'credential refused'),
+  firstApplicationCreated: (fields: { applicationId: string }) => log.info(fields, 'the first application is created'),
+  applicationMissing: (fields: { username: string; reason: string }) =>
+    log.warn(fields, 'a call for an application was refused: the credential has none'),
   adminPasswordReplaced: (fields: { username: string }) => log.warn(fields, 'admin password replaced by the configured one'),
   templateChanged: (fields: { templateName: string; change: 'created' | 'changed' | 'deleted'; by: string }) =>
     log.info(fields, 'template changed'),

@@ -73,10 +73,14 @@ describe('missing, malformed or wrong credentials', () => {
 })
 
 describe('roles', () => {
-  function expectForbidden(reply: HttpReply): void {
+  /** `hint` says which role would do. */
+  function expectForbidden(reply: HttpReply, hint?: string): void {
+    const violations = [
+      { fieldName: 'role', hint: hint ?? (expect.stringMatching(/^must be admin\b.*, this is \w+/) as unknown) },
+    ]
     expect({ status: reply.status, json: reply.json }).toEqual({
       status: 403,
-      json: { status: 'ERROR', responseObject: { code: 'HTTP_403', message: 'Forbidden' } },
+      json: { status: 'ERROR', responseObject: { code: 'HTTP_403', message: 'Forbidden', violations } },
     })
   }
 
@@ -85,7 +89,7 @@ describe('roles', () => {
     const userId = world.newUser()
     expectOk(await bank.register(userId))
     expect(await registrationOf(world, userId)).toBe('CREATED')
-    expectForbidden(await bank.createApplication('nope'))
+    expectForbidden(await bank.createApplication('nope'), 'must be admin, this is integration')
     expectForbidden(await bank.call('GET', `/admin/application?id=${world.applicationId}`))
     expectForbidden(await bank.call('GET', '/admin/applications'))
     expectForbidden(await bank.call('GET', '/admin/users'))
@@ -95,7 +99,7 @@ describe('roles', () => {
   test('an internal user does neither', async () => {
     const bank = asUser(await createUser({ username: 'role-internal', role: 'internal' }))
     expectForbidden(await bank.register(world.newUser()))
-    expectForbidden(await bank.view('x'))
+    expectForbidden(await bank.view('x'), 'must be admin or integration or read-only, this is internal')
     expectForbidden(await bank.commit('x'))
     expectForbidden(await bank.change('x', 'BLOCK'))
     expectForbidden(await bank.remove('x'))

@@ -114,7 +114,10 @@ describe('a structural error', () => {
 
   test.each(['text/plain', 'application/x-www-form-urlencoded', undefined])('is the content type %j', async (type) => {
     const body = JSON.stringify({ userId: world.newUser() })
-    expectError(await world.bank.callRaw('POST', '/registration', body, type), 400, 'ERROR_REQUEST')
+    const reply = await world.bank.callRaw('POST', '/registration', body, type)
+    expectError(reply, 400, 'ERROR_REQUEST')
+    const violations = [{ fieldName: 'Content-Type', hint: 'must be application/json' }]
+    expect(member(reply.json, 'responseObject', 'violations')).toEqual(violations)
   })
 
   test('is a body of invalid UTF-8 or over 256 KiB', async () => {

@@ -56,7 +56,7 @@ const errorsOfCloud: ErrorDescription = {
       responseObject: Type.Object({
         code: Type.String({ enum: codes }),
         message: Type.String(),
-        ...(status === 400 && { violations: Type.Optional(Type.Array(Violation)) }),
+        ...((status === 400 || status === 403) && { violations: Type.Optional(Type.Array(Violation)) }),
       }),
     }),
   example: ({ code, message }) => ({ status: 'ERROR', responseObject: { code, message } }),

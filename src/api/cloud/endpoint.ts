@@ -6,7 +6,7 @@ import type { Owner } from '../../domain/registration.ts'
 import { refuseMalformedQuery } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { insertAdminEvent, lockAdministration } from '../../storage/admin-events.ts'
-import { findDefaultApplicationId } from '../../storage/applications.ts'
+import { findDefaultApplicationId, listApplications } from '../../storage/applications.ts'
 import { type Db, inTransaction } from '../../storage/database.ts'
 import type { Role } from '../../storage/schema.ts'
 import type { CloudParts } from './parts.ts'
@@ -104,7 +104,8 @@ export function mountCloudEndpoint(
     attachValidation: true,
     // Runs after the credentials were checked and before the body is read.
     onRequest: async (request) => {
-      if (!mayCall(endpoint, callerOf(request))) throw new PawlError('ROLE_FORBIDDEN')
+      const caller = callerOf(request)
+      if (!mayCall(endpoint, caller)) throw refuseRole(endpoint, caller)
     },
     handler: async (request) => {
       refuseMalformedQuery(request.raw.url ?? '')
@@ -130,6 +131,14 @@ export function mountCloudEndpoint(
 /** Who reads for one application has no view of the administration, which is about all of them. */
 const mayCall = ({ roles, path }: AnyCloudEndpoint, { role, applicationId }: Caller): boolean =>
   roles.includes(role) && !(role === 'read-only' && applicationId !== null && path.startsWith('/admin/'))
+
+/** Says which roles would do. */
+function refuseRole({ roles }: AnyCloudEndpoint, { role }: Caller): PawlError {
+  const isBound = roles.includes(role)
+  const hint = isBound ? 'must belong to no application' : `must be ${roles.join(' or ')}, this is ${role}`
+  const violations = [{ fieldName: isBound ? 'credential' : 'role', hint }]
+  return new PawlError('ROLE_FORBIDDEN', { detail: hint, violations })
+}
 
 async function serve(endpoint: AnyCloudEndpoint, call: CloudCall<unknown, unknown, unknown>): Promise<unknown> {
   const { handle, audited } = endpoint
@@ -173,9 +182,26 @@ export const ownerOf = async (call: { parts: CloudParts; caller: Caller }, userI
  */
 export async function applicationOf(call: { parts: CloudParts; caller: Caller }): Promise<string> {
   const applicationId = await findApplicationOf(call)
-  if (!applicationId) throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the credential has no application' })
+  if (!applicationId) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
   return applicationId
 }
+
+/** A refusal that says what is missing, in the answer and in the log: any application at all, or one for this credential. */
+export async function refuseWithoutApplication(
+  { parts, caller }: { parts: CloudParts; caller: Caller },
+  code: ErrorCode,
+): Promise<PawlError> {
+  const [any] = await listApplications(parts.db)
+  const hint = any === undefined ? NO_APPLICATION_YET : caller.role === 'admin' ? ADMIN_OUTSIDE : CREDENTIAL_OUTSIDE
+  parts.events.applicationMissing({ username: caller.username, reason: hint })
+  return new PawlError(code, { detail: hint, violations: [{ fieldName: 'application', hint }] })
+}
+
+const NO_APPLICATION_YET = 'there is no application yet: POST /admin/application {"id":"my-app"} creates one'
+const ADMIN_OUTSIDE =
+  'administrators act on no application (PAWL_ADMIN_ACTS_ON_DEFAULT_APPLICATION): POST /admin/users {"username":"bank",' +
+  '"role":"integration","application":"my-app"} creates a credential that does'
+const CREDENTIAL_OUTSIDE = 'this credential belongs to no application: POST /admin/users with "application" creates one that does'
 
 /** The application of the credential, if it has one. */
 export const findApplicationOf = async ({ parts, caller }: { parts: CloudParts; caller: Caller }) =>

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { readAuditLog } from '../../../domain/audit.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import { cloudEndpoint, findApplicationOf } from '../endpoint.ts'
+import { cloudEndpoint, findApplicationOf, refuseWithoutApplication } from '../endpoint.ts'
 import { Identifier, PageLimit } from '../fields.ts'
 
 /** Without paging parameters as many items as there may be. */
@@ -38,7 +38,7 @@ export const auditLog = cloudEndpoint({
     const range = { from, to, before: parseTime(before) ?? null, limit }
     const applicationId = await findApplicationOf(call)
     // Outside any application no user is known.
-    if (!applicationId) throw new PawlError('AUDIT_REFUSED', { detail: 'the credential has no application' })
+    if (!applicationId) throw await refuseWithoutApplication(call, 'AUDIT_REFUSED')
     const items = await readAuditLog(call.parts, { applicationId, userId, ...range })
     return { items: items.map(({ occurredAt, ...item }) => ({ ...item, timestamp: occurredAt.getTime() })) }
   },
