@@ -24,8 +24,7 @@ export class UsageError extends Error {
 }
 
 /**
- * Reads the command line of this process and does the work. Faults are one line on stderr and never a stack: exit status 2 for a wrong
- * command line, 1 for work that failed.
+ * Reads the command line of this process and does the work. A fault is one line on stderr, never a stack, and exit status 1.
  */
 export async function runCommand<const O extends ParseArgsOptionsConfig = ParseArgsOptionsConfig>(
   { usage, options, wordsMax = 0 }: CommandLine<O>,
@@ -41,7 +40,7 @@ export async function runCommand<const O extends ParseArgsOptionsConfig = ParseA
   } catch (error) {
     const isUsage = error instanceof UsageError
     process.stderr.write(`${explainFault(error)}${isUsage ? '; --help says how to call it' : ''}\n`)
-    process.exitCode = isUsage ? 2 : 1
+    process.exitCode = 1
   }
 }
 

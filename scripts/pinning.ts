@@ -86,6 +86,7 @@ const commands: Record<string, Command> = {
 }
 
 const WORDS_MAX = 4
+const calls = Object.entries(commands).map(([name, { usage }]) => `${name} ${usage}`.trimEnd())
 const options = {
   ...BANK_OPTIONS,
   app: { type: 'string', default: '' },
@@ -95,7 +96,8 @@ const options = {
 
 await runCommand({ usage: describeUsage(), options, wordsMax: WORDS_MAX }, async ({ values, words: [name = '', ...given] }) => {
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined
-  if (command === undefined) throw new UsageError(name === '' ? 'a command is needed' : `${name} is no command`)
+  if (command === undefined)
+    throw new UsageError(`${name === '' ? 'a command is needed' : `${name} is no command`}: ${calls.join('; ')}`)
   if (!fits(command.usage, given.length)) throw new UsageError(`give ${name} ${command.usage}`.trimEnd())
   const bank = readBank(values, process.env)
   const call = command.call({ app: values.app, force: values.force, port: Number(values.port) }, ...given)
@@ -120,10 +122,9 @@ function parseTime(text: string): number {
 }
 
 function describeUsage(): string {
-  const lines = Object.entries(commands).map(([name, { usage }]) => `  ${name} ${usage}`.trimEnd())
   return `Pinned certificates and version rules of mobile apps:
   node scripts/pinning.ts --admin USER:PASSWORD [--url URL] [--app NAME] [--force] [--port N] COMMAND [ARGUMENT ...]
 ${BANK_USAGE}
 Commands:
-${lines.join('\n')}`
+${calls.map((call) => `  ${call}`).join('\n')}`
 }

@@ -119,7 +119,7 @@ describe('scripts/load.ts', () => {
   test('says what is missing', async () => {
     expect(await runNode(['scripts/load.ts'])).toMatchObject({
       code: 1,
-      stderr: 'give --admin USER:PASSWORD and --record FILE, or --replay FILE\n',
+      stderr: 'give --admin USER:PASSWORD and --record FILE, or --replay FILE; --help says how to call it\n',
     })
   })
 })
