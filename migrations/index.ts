@@ -11,6 +11,7 @@ import * as applicationAlgorithms from './0008_application-algorithms.ts'
 import * as configItems from './0009_config-items.ts'
 import * as temporaryBlock from './0010_temporary-block.ts'
 import * as pushTokenOwner from './0011_push-token-owner.ts'
+import * as protocolVersions from './0012_protocol-versions.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -24,4 +25,5 @@ export const migrations: Record<string, Migration> = {
   '0009_config-items': configItems,
   '0010_temporary-block': temporaryBlock,
   '0011_push-token-owner': pushTokenOwner,
+  '0012_protocol-versions': protocolVersions,
 }

@@ -7,6 +7,7 @@ import { fromUtf8 } from '../lib/bytes.ts'
 import { lostTooManyRaces } from '../lib/errors.ts'
 import { sourceOf } from '../lib/source.ts'
 import type { AuthorizationHeader, CounterMove, Protocol } from '../protocol/protocol.ts'
+import { isOlderVersion } from '../protocol/wire/version-order.ts'
 import { findUpgradedParties } from '../storage/activation-upgrades.ts'
 import type { ActivationRow, RequestParties } from '../storage/activations.ts'
 import type { ChannelParts } from './parts.ts'
@@ -152,14 +153,17 @@ function judge(
   const isPendingAccepted =
     attempt.isPendingAccepted && activation.isConfirmationPending && !isExpired(activation, parts.platform.now())
   const isBiometryMissing = activation.isBiometryEnabled === false && header.factors.includes('BIOMETRY')
-  const refusal = refusalOf({ activation, keys, isVersionRight, isPendingAccepted, isBiometryMissing, move })
+  const lowest = [version?.minimumVersion, activation.highestVersion]
+  const isTooLow = lowest.some((other) => typeof other === 'string' && isOlderVersion(header.version, other))
+  const refusal = refusalOf({ activation, keys, isVersionRight, isTooLow, isPendingAccepted, isBiometryMissing, move })
   const isCounted = header.factors !== 'POSSESSION'
   const decision = decideAuthentication(activation, { valid: refusal === undefined, isCounted, isPendingAccepted })
   if (decision.valid) return { refusal, move, decision }
   // Nobody guesses a code that can never be right: of another generation, under the key of another application or of none, or of a
-  // factor that is off (v3 §10.5, v4 §7.4). Counted, whoever learns an activation's id could block its user. And what an upgrade will
-  // be is not written into what the activation is.
-  const changesNothing = attempt.isUpgradeSeen || keys === undefined || !isVersionRight || refusal === 'biometry_disabled'
+  // factor that is off, or of a version that the phone has left behind (v3 §10.5, v4 §7.4). Counted, whoever learns an activation's id
+  // could block its user. And what an upgrade will be is not written into what the activation is.
+  const changesNothing =
+    attempt.isUpgradeSeen || keys === undefined || !isVersionRight || isTooLow || refusal === 'biometry_disabled'
   return {
     refusal: refusal ?? 'activation_invalid_state',
     move: undefined,
@@ -171,15 +175,17 @@ function refusalOf(found: {
   activation: ActivationRow
   keys: object | undefined
   isVersionRight: boolean
+  isTooLow: boolean
   isPendingAccepted: boolean
   isBiometryMissing: boolean
   move: CounterMove | undefined
 }): Refusal | undefined {
-  const { activation, keys, isVersionRight, isPendingAccepted, isBiometryMissing, move } = found
+  const { activation, keys, isVersionRight, isTooLow, isPendingAccepted, isBiometryMissing, move } = found
   if (!isVersionRight) return 'activation_invalid_application'
   if (activation.state !== 'ACTIVE' && !(activation.state === 'PENDING_COMMIT' && isPendingAccepted))
     return 'activation_invalid_state'
   if (keys === undefined) return 'activation_invalid_state_ctr_mismatch'
+  if (isTooLow) return 'protocol_version_too_low'
   if (isBiometryMissing) return 'biometry_disabled'
   return move === undefined ? 'signature_does_not_match' : undefined
 }
@@ -204,7 +210,7 @@ const storeVerdict = <T>(
       eventData: `${attempt.method}\n${attempt.resourceId}\n${describeBody(attempt, activation !== undefined)}`,
       occurredAt: new Date(parts.platform.now()),
     },
-    { acceptedFor: judged.move ? attempt.header.applicationKey : null, effect },
+    { accepted: judged.move ? attempt.header : null, effect },
   )
 
 /** The body for the audit log: text up to 4 KiB, anything else by its length. */

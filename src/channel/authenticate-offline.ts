@@ -37,7 +37,7 @@ export const createOfflineChannel = (parts: ChannelParts, protocols: readonly Pr
         occurredAt: at,
       }
       const settled = await settleAttempt(parts, activation, judged, audit, {
-        acceptedFor: null,
+        accepted: null,
         effect: (tx, { refusal }) => effect(tx, { isRight: refusal === undefined, factors: match?.factors.toLowerCase() }),
       })
       if (settled) return settled.effect

@@ -61,6 +61,8 @@ export interface Call<Q, N, P> {
   /** The activation of the accepted token or code. */
   readonly bearer: Bearer
   readonly applicationKey: string
+  /** Text of the protocol version of the envelope, else of the code. */
+  readonly version: string
   readonly client: Client
   /** The generation of the protocol that the headers speak. */
   readonly protocol: Protocol

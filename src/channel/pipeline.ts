@@ -326,6 +326,9 @@ async function handle(state: State): Promise<unknown> {
     get applicationKey() {
       return required(state.context ?? state.authorization, 'context').applicationKey
     },
+    get version() {
+      return required(state.context ?? state.authorization, 'context').version
+    },
     parts,
   } satisfies Call<unknown, unknown, ChannelParts>
   return endpoint.handle(call)

@@ -16,6 +16,7 @@ export type Refusal =
   | 'activation_invalid_state_ctr_mismatch'
   | 'activation_invalid_application'
   | 'biometry_disabled'
+  | 'protocol_version_too_low'
   | 'activation_unknown'
 
 export interface Judged {
@@ -29,6 +30,13 @@ export interface Judged {
 /** What an endpoint does in the transaction of the check; `refusal` is undefined when the code was right. */
 export type Effect<T> = (tx: Tx, outcome: { refusal: Refusal | undefined; activation: ActivationRow | undefined }) => Promise<T>
 
+/** What a code that is accepted was made under; both must still be taken when it is stored. */
+export interface Accepted {
+  readonly applicationKey: string
+  /** Text of the protocol version. */
+  readonly version: string
+}
+
 export interface Settled<T> {
   /** As it is now. */
   readonly activation: ActivationRow | undefined
@@ -41,7 +49,7 @@ export async function settleAttempt<T>(
   activation: ActivationRow | undefined,
   judged: Judged,
   audit: AuditEvent,
-  { acceptedFor, effect }: { readonly acceptedFor: string | null; readonly effect?: Effect<T> | undefined },
+  { accepted, effect }: { readonly accepted: Accepted | null; readonly effect?: Effect<T> | undefined },
 ): Promise<Settled<T> | undefined> {
   const { move, decision } = judged
   const refusal = move ? undefined : (judged.refusal ?? 'signature_does_not_match')
@@ -72,9 +80,19 @@ export async function settleAttempt<T>(
     blocksInRow: decision.blocksInRow,
     blockExpiresAt,
     state: decision.state,
+    highestVersion: accepted?.version ?? null,
   }
-  const outcome = { ...next, activationId, rowVersion, masterSecret: masterSecret ?? null, blockedReason, acceptedFor, at }
-  const after = { ...activation, ...next, ...(masterSecret && { masterSecret }) }
+  const outcome = {
+    ...next,
+    activationId,
+    rowVersion,
+    masterSecret: masterSecret ?? null,
+    blockedReason,
+    acceptedFor: accepted?.applicationKey ?? null,
+    at,
+  }
+  const highestVersion = next.highestVersion ?? activation.highestVersion
+  const after = { ...activation, ...next, highestVersion, ...(masterSecret && { masterSecret }) }
   const settled =
     effect === undefined
       ? (await parts.authenticationStore.store(outcome, audit)) && { activation: after, effect: undefined }

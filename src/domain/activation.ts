@@ -44,6 +44,8 @@ export interface DeviceDescription {
 /** What a generation of the protocol makes of the device's keys; `Answer` is what the phone is told of it. */
 export interface KeyAgreement<Answer> {
   readonly activationVersion: number
+  /** Text of the protocol version of the request. */
+  readonly version: string
   readonly ctrDataLength: number
   /** INVALID_DEVICE_KEY, of protocol 3, costs the activation (v3 §8.4); UNUSABLE is refused and leaves it. */
   readonly agree: (activation: OwnKeys) => Promise<AgreedKeys<Answer> | 'INVALID_DEVICE_KEY' | 'UNUSABLE'>
@@ -146,6 +148,7 @@ export async function agreeOnKeys<Answer>(
     rowVersion: activation.rowVersion,
     to,
     protocolVersion: agreement.activationVersion,
+    highestVersion: agreement.version,
     algorithm,
     // In protocol 4 the phone confirms what it activated, and says then whether there is biometry.
     isConfirmationPending: algorithm !== null,

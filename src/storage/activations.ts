@@ -3,6 +3,14 @@ import { CompiledQuery, type Insertable, sql } from 'kysely'
 import { type AuditEvent, insertAuditEvent, insertAuditEventFrom } from './audit.ts'
 import type { Db, Tx } from './database.ts'
 import type { ActivationAlgorithm, ActivationState, ActivationTable, CommitPhase } from './schema.ts'
+import {
+  composeTaken,
+  composeVersionJoin,
+  toVersion,
+  VERSION_COLUMNS,
+  type VersionColumns,
+  type VersionRow,
+} from './seen-version.ts'
 import { type BlockColumns, blockExpiresAt, composeSeenColumns, isBlockOver, stateAt } from './seen-state.ts'
 
 /** An activation as a device request needs it. Bytes marked sealed are encrypted records. */
@@ -32,18 +40,11 @@ export interface ActivationRow extends BlockColumns {
   readonly maxFailedAttempts: number
   /** Blocks by failed attempts since the last success or UNBLOCK. */
   readonly blocksInRow: number
+  /** Text of the highest protocol version that the phone has spoken; null when it is not known. It never goes back. */
+  readonly highestVersion: string | null
   readonly name: string | null
   readonly rowVersion: number
   readonly expiresAt: Date
-}
-
-/** The application version a request names, with the application it belongs to. */
-export interface VersionRow {
-  readonly applicationKey: string
-  readonly applicationId: string
-  /** sealed */
-  readonly applicationSecret: Buffer
-  readonly isSupported: boolean
 }
 
 export interface RequestParties {
@@ -122,6 +123,11 @@ export interface AuthenticationOutcome {
   readonly blocksInRow: number
   /** For an acceptance the application key it was accepted for: its version must still be supported. Null for a refusal. */
   readonly acceptedFor: string | null
+  /**
+   * For an acceptance the protocol version of the code, which is then the highest of the activation; the application must still take it.
+   * Null when that stays.
+   */
+  readonly highestVersion: string | null
   readonly at: Date
 }
 
@@ -147,6 +153,7 @@ export async function storeAuthentication(db: Db, outcome: AuthenticationOutcome
       audit.eventData,
       outcome.acceptedFor,
       blocksInRow,
+      outcome.highestVersion,
       ...(blockedReason === null ? [] : [outcome.blockExpiresAt]),
       ...(masterSecret === null ? [] : [masterSecret]),
     ]),
@@ -199,6 +206,8 @@ export interface KeyExchange {
   readonly rowVersion: number
   readonly to: 'PENDING_COMMIT' | 'ACTIVE'
   readonly protocolVersion: number
+  /** Text of the protocol version it was done in. */
+  readonly highestVersion: string
   readonly algorithm: ActivationAlgorithm | null
   readonly isConfirmationPending: boolean
   readonly isBiometryEnabled: boolean | null
@@ -227,7 +236,7 @@ export async function storeKeyExchange(db: Db, exchange: KeyExchange, audit: Aud
   const moved = sql`
     with moved as (
       update activation set state = ${exchange.to}, protocol_version = ${exchange.protocolVersion},
-        algorithm = ${exchange.algorithm}, is_confirmation_pending = ${exchange.isConfirmationPending},
+        highest_version = ${exchange.highestVersion}, algorithm = ${exchange.algorithm}, is_confirmation_pending = ${exchange.isConfirmationPending},
         is_biometry_enabled = ${exchange.isBiometryEnabled}, server_public_key = coalesce(${serverKeys?.publicKey ?? null}, server_public_key),
         server_private_key = coalesce(${serverKeys?.privateKey ?? null}, server_private_key),
         device_public_key = ${exchange.devicePublicKey}, activation_fingerprint = ${exchange.activationFingerprint},
@@ -333,25 +342,6 @@ function selectStatement({ masterSecret, blockedReason }: AuthenticationOutcome)
 
 type Nullable<T> = { [K in keyof T]: T[K] | null }
 
-interface VersionColumns {
-  readonly versionKey: string | null
-  readonly versionApplicationId: string | null
-  readonly versionSecret: Buffer | null
-  readonly versionIsSupported: boolean | null
-}
-
-function toVersion(row: VersionColumns): VersionRow | undefined {
-  if (row.versionKey === null || row.versionApplicationId === null || row.versionSecret === null) return undefined
-  return {
-    applicationKey: row.versionKey,
-    applicationId: row.versionApplicationId,
-    applicationSecret: row.versionSecret,
-    isSupported: row.versionIsSupported === true,
-  }
-}
-
-export const VERSION_COLUMNS = `v.application_key as "versionKey", v.application_id as "versionApplicationId",
-  v.application_secret as "versionSecret", v.is_supported as "versionIsSupported"`
 /** `at`: a placeholder or column, the time at which the activation is seen. */
 export const composeActivationColumns = (
   at: string,
@@ -360,13 +350,13 @@ export const composeActivationColumns = (
   a.server_private_key as "serverPrivateKey", a.master_secret as "masterSecret", a.ctr_data as "ctrData", a.counter,
   a.blocks_in_row as "blocksInRow", a.max_failed_attempts as "maxFailedAttempts", a.name, a.row_version as "rowVersion",
   a.expires_at as "expiresAt", a.algorithm, a.is_confirmation_pending as "isConfirmationPending",
-  a.is_biometry_enabled as "isBiometryEnabled"`
+  a.is_biometry_enabled as "isBiometryEnabled", a.highest_version as "highestVersion"`
 
 /** What is selected of the version of the application key $1 and of the activation of the id $2 at the time $3. */
 export const SELECTED_PARTIES = `${VERSION_COLUMNS}, ${composeActivationColumns('$3')}`
 /** From where: one row, whether there are a version and an activation or not. */
 export const JOINED_PARTIES = `from (select 1) as one
-  left join application_version v on v.application_key = $1
+  ${composeVersionJoin('$1')}
   left join activation a on a.activation_id = $2`
 
 // The statements of every authentication, as constant text: building them anew would cost more than running them.
@@ -381,17 +371,17 @@ const FIND_ACTIVATION_BY_CODE = `
 
 const move = (further = ''): string => `moved as (
     update activation set counter = $3, ctr_data = $4, failed_attempts = $5, state = $6, blocked_reason = $7, last_used_at = $8,
-      blocks_in_row = $14, row_version = row_version + 1${further}
+      blocks_in_row = $14, highest_version = coalesce($15, highest_version), row_version = row_version + 1${further}
     where activation_id = $1 and row_version = $2
-      and ($13::text is null or exists (select from application_version where application_key = $13 and is_supported))
+      and ($13::text is null or ${composeTaken('$13', '$15::text')})
     returning activation_id
   )`
 const AUDITED = `
   insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
   select $9::text, $10::text, activation_id, $11::text, $12::text, $8::timestamptz from moved returning activation_id`
 const STORE_AUTHENTICATION = `with ${move()}${AUDITED}`
-const STORE_AUTHENTICATION_AND_SECRET = `with ${move(', master_secret = $15')}${AUDITED}`
-const STORE_AUTHENTICATION_AND_HISTORY = `with ${move(', block_expires_at = $15')}, history as (
+const STORE_AUTHENTICATION_AND_SECRET = `with ${move(', master_secret = $16')}${AUDITED}`
+const STORE_AUTHENTICATION_AND_HISTORY = `with ${move(', block_expires_at = $16')}, history as (
     insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
     select activation_id, 'ACTIVE', $6::text, $7::text, $8::timestamptz from moved
   )${AUDITED}`

@@ -17,6 +17,8 @@ export interface ApplicationRow {
   readonly isProtocol3Admitted: boolean
   /** Comma list. */
   readonly roles: string
+  /** Text of the lowest protocol version it takes; null: any. */
+  readonly minimumVersion: string | null
 }
 
 /** One application. */
@@ -70,17 +72,20 @@ export interface ApplicationSettings {
   readonly isProtocol3Admitted?: boolean | undefined
   /** Comma list. */
   readonly roles?: string | undefined
+  /** Text of a protocol version; null: any. */
+  readonly minimumVersion?: string | null | undefined
 }
 
 /** Changes the settings of an application. */
 export async function setApplicationSettings(db: Db, applicationId: string, settings: ApplicationSettings): Promise<void> {
-  const { vaultFactors, customObject, algorithms, isProtocol3Admitted, roles } = settings
+  const { vaultFactors, customObject, algorithms, isProtocol3Admitted, roles, minimumVersion } = settings
   const set = {
     ...(vaultFactors !== undefined && { vault_factors: vaultFactors }),
     ...(customObject !== undefined && { custom_object: customObject }),
     ...(algorithms !== undefined && { algorithms }),
     ...(isProtocol3Admitted !== undefined && { is_protocol_3_admitted: isProtocol3Admitted }),
     ...(roles !== undefined && { roles }),
+    ...(minimumVersion !== undefined && { minimum_version: minimumVersion }),
   }
   if (Object.keys(set).length === 0) return
   await db.updateTable('application').set(set).where('application_id', '=', applicationId).execute()
@@ -217,4 +222,5 @@ const applicationColumns = [
   'algorithms',
   'is_protocol_3_admitted as isProtocol3Admitted',
   'roles',
+  'minimum_version as minimumVersion',
 ] as const

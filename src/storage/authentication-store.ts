@@ -10,10 +10,10 @@ import {
   type RequestPartiesRow,
   storeAuthentication,
   toRequestParties,
-  VERSION_COLUMNS,
 } from './activations.ts'
 import type { AuditEvent } from './audit.ts'
 import type { Db } from './database.ts'
+import { composeTaken, composeVersionJoin, VERSION_COLUMNS } from './seen-version.ts'
 
 export interface AuthenticationStore {
   /** As findRequestParties. */
@@ -82,6 +82,7 @@ async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly bo
     outcomes.map(({ blocksInRow }) => blocksInRow),
     outcomes.map(({ at }) => at.toISOString()),
     outcomes.map(({ acceptedFor }) => acceptedFor),
+    outcomes.map(({ highestVersion }) => highestVersion),
     audits.map(({ applicationId }) => applicationId),
     audits.map(({ userId }) => userId),
     audits.map(({ eventType }) => eventType),
@@ -106,7 +107,7 @@ const ITEMS_MAX = 64
 const FIND_ALL = `
   select ${VERSION_COLUMNS}, ${composeActivationColumns('i.at')}
   from unnest($1::text[], $2::text[], $3::timestamptz[]) with ordinality as i (application_key, activation_id, at, position)
-  left join application_version v on v.application_key = i.application_key
+  ${composeVersionJoin('i.application_key')}
   left join activation a on a.activation_id = i.activation_id
   order by i.position`
 
@@ -114,14 +115,15 @@ const FIND_ALL = `
 const STORE_ALL = `
   with input as (
     select * from unnest($1::text[], $2::int[], $3::int[], $4::text[], $5::int[], $6::int[], $7::timestamptz[], $8::text[], $9::text[],
-      $10::text[], $11::text[], $12::text[])
-      as i (activation_id, row_version, counter, ctr_data, failed_attempts, blocks_in_row, at, accepted_for, application_id, user_id,
-        event_type, event_data)
+      $10::text[], $11::text[], $12::text[], $13::text[])
+      as i (activation_id, row_version, counter, ctr_data, failed_attempts, blocks_in_row, at, accepted_for, highest_version,
+        application_id, user_id, event_type, event_data)
   ), moved as (
     update activation a set counter = i.counter, ctr_data = decode(i.ctr_data, 'hex'), failed_attempts = i.failed_attempts,
-      blocks_in_row = i.blocks_in_row, last_used_at = i.at, row_version = a.row_version + 1
+      blocks_in_row = i.blocks_in_row, highest_version = coalesce(i.highest_version, a.highest_version), last_used_at = i.at,
+      row_version = a.row_version + 1
     from input i where a.activation_id = i.activation_id and a.row_version = i.row_version
-      and (i.accepted_for is null or exists (select from application_version where application_key = i.accepted_for and is_supported))
+      and (i.accepted_for is null or ${composeTaken('i.accepted_for', 'i.highest_version')})
     returning a.activation_id
   )
   insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)

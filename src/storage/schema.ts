@@ -55,6 +55,8 @@ export interface ApplicationTable {
   is_protocol_3_admitted: Generated<boolean>
   /** Comma list. */
   roles: Generated<string>
+  /** Text of a protocol version; null: any. */
+  minimum_version: OptionalText
 }
 
 export interface ApplicationVersionTable {
@@ -122,6 +124,8 @@ export interface ActivationTable {
   /** Of a temporary block. */
   block_expires_at: OptionalTime
   blocks_in_row: Generated<number>
+  /** Of the protocol, that the phone has spoken; null: not known. */
+  highest_version: OptionalText
 }
 
 export interface ActivationUpgradeTable {

@@ -157,6 +157,7 @@ describe('/admin/applications', () => {
     { algorithms: ['ML_L3'] },
     { algorithms: 'EC_P384' },
     { isProtocol3Admitted: null },
+    { minimumProtocolVersion: '2.1' },
     { roles: ['a,b'] },
     { roles: [''] },
     { roles: ['a\u0000'] },

@@ -36,6 +36,7 @@ const outcomeFor = (activationId: string, rowVersion: number, counter: number): 
   blockExpiresAt: null,
   blocksInRow: counter,
   acceptedFor: null,
+  highestVersion: null,
   at: new Date(1_700_000_000_000 + counter),
 })
 const auditFor = (activationId: string, eventData: string) => ({

@@ -44,6 +44,7 @@ const outcome = {
   blockExpiresAt: null,
   blocksInRow: 0,
   acceptedFor: null,
+  highestVersion: null,
   at,
 }
 const credential = { username: 'n', role: 'admin', applicationId: null, salt: bytes, expiresAt: null, createdAt: at } as const
@@ -58,6 +59,7 @@ const exchange = {
   activationId: 'x',
   rowVersion: 1,
   protocolVersion: 3,
+  highestVersion: '3.3',
   algorithm: null,
   isConfirmationPending: false,
   isBiometryEnabled: null,

@@ -19,6 +19,8 @@ import { type Audited, cloudEndpoint } from '../endpoint.ts'
 import { Identifier } from '../fields.ts'
 import { baseUrlOf } from './base-url.ts'
 
+/** Every version of the protocol, oldest first. */
+const PROTOCOL_VERSIONS = ['3.0', '3.1', '3.2', '3.3', '4.0']
 const VAULT_FACTORS = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
 
 const Application = Type.Object({
@@ -32,6 +34,12 @@ const Application = Type.Object({
     description: 'what signs QR codes of registrations: P-256 as long as protocol 3 is admitted',
   }),
   roles: Type.Array(Type.String({ examples: ['retail'] })),
+  minimumProtocolVersion: Type.Optional(
+    Type.String({
+      enum: PROTOCOL_VERSIONS,
+      description: 'older phones are not bound and their codes are refused; every version is taken without it',
+    }),
+  ),
 })
 const Version = Type.Object({ name: Type.String(), appKey: Type.String(), isSupported: Type.Boolean() })
 const CustomObject = AnyMembers
@@ -115,10 +123,12 @@ export const applicationChange = cloudEndpoint({
     /** False: no phone of protocol 3 is bound any more, and QR codes of registrations are signed for phones of 4.0. */
     isProtocol3Admitted: Type.Optional(Type.Boolean()),
     roles: Type.Optional(Type.Array(ApplicationRole, { uniqueItems: true, maxItems: 32 })),
+    /** Null: any. With 4.0, phones of protocol 3 cannot start their upgrade any more: its start has a code of theirs. */
+    minimumProtocolVersion: Type.Optional(Type.Union([Type.String({ enum: PROTOCOL_VERSIONS }), Type.Null()])),
   }),
   response: ApplicationDetail,
   async handle({ params: { id }, body, parts }) {
-    const { isDefault, vaultFactors, customObject, algorithms, isProtocol3Admitted, roles } = body
+    const { isDefault, vaultFactors, customObject, algorithms, isProtocol3Admitted, roles, minimumProtocolVersion } = body
     const serialized = customObject && serializeCustomObject(customObject)
     await readDetail(parts.db, id)
     await inTransaction(parts.db, async (tx) => {
@@ -130,6 +140,7 @@ export const applicationChange = cloudEndpoint({
         algorithms: algorithms?.join(','),
         isProtocol3Admitted,
         roles: roles?.join(','),
+        minimumVersion: minimumProtocolVersion,
       })
     })
     return ok(await readDetail(parts.db, id))
@@ -190,7 +201,15 @@ export async function viewApplication(db: Db, id: string) {
   }
 }
 
-const toApplication = ({ applicationId, isDefault, vaultFactors, algorithms, isProtocol3Admitted, roles }: ApplicationRow) => ({
+const toApplication = ({
+  applicationId,
+  isDefault,
+  vaultFactors,
+  algorithms,
+  isProtocol3Admitted,
+  roles,
+  minimumVersion,
+}: ApplicationRow) => ({
   id: applicationId,
   isDefault,
   vaultFactors: vaultFactors.split(','),
@@ -198,4 +217,5 @@ const toApplication = ({ applicationId, isDefault, vaultFactors, algorithms, isP
   isProtocol3Admitted,
   qrSignatureCurve: isProtocol3Admitted ? 'P-256' : 'P-384',
   roles: roles === '' ? [] : roles.split(','),
+  ...(minimumVersion !== null && { minimumProtocolVersion: minimumVersion }),
 })

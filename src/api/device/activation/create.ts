@@ -1,11 +1,18 @@
 // What the generations of activation/create have in common: the outer layer, and how a device is bound to its activation. Spec: v3 §8.3 to
 // §8.6, v4 §8.4.
 import { type Static, Type } from '@sinclair/typebox'
-import { type DeviceDescription, type ExchangedKeys, exchangeKeys, type KeyAgreement } from '../../../domain/activation.ts'
+import {
+  type DeviceDescription,
+  type ExchangedKeys,
+  exchangeKeys,
+  type KeyAgreement,
+  refuseActivation,
+} from '../../../domain/activation.ts'
 import { activateDirectly, recogniseUser } from '../../../domain/direct-activation.ts'
 import { readUserInfoOfNew } from '../../../domain/user-info.ts'
 import { Absent, AnyMembers, Text } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
+import { isOlderVersion } from '../../../protocol/wire/version-order.ts'
 import { findRequestParties } from '../../../storage/activations.ts'
 import type { DeviceParts } from '../parts.ts'
 
@@ -38,17 +45,24 @@ export const Layer1Response = Type.Object({
   userInfo: Type.Optional(AnyMembers),
 })
 
-/** The application of a request's key. Throws REQUEST_INVALID for a request without code, ACTIVATION_FAILED when the version is gone. */
+/**
+ * The application of a request's key. Throws REQUEST_INVALID for a request without code, ACTIVATION_FAILED when the version is gone, or when
+ * the application does not take the protocol version (its codes would all be refused).
+ */
 export async function findApplicationToActivateIn(
-  { db, platform }: DeviceParts,
+  parts: DeviceParts,
   { type, identityAttributes }: Static<typeof Layer1Request>,
   applicationKey: string,
+  protocolVersion: string,
 ): Promise<string> {
   if (type === 'CODE' && identityAttributes['code'] === undefined) {
     throw new PawlError('REQUEST_INVALID', { violations: [{ fieldName: 'identityAttributes.code', hint: 'must be present' }] })
   }
-  const { version } = await findRequestParties(db, applicationKey, '', new Date(platform.now()))
+  const { version } = await findRequestParties(parts.db, applicationKey, '', new Date(parts.platform.now()))
   if (version === undefined) throw new PawlError('ACTIVATION_FAILED', { detail: 'the application version is gone' })
+  const { minimumVersion } = version
+  if (minimumVersion !== null && isOlderVersion(protocolVersion, minimumVersion))
+    throw refuseActivation(parts, 'the application does not admit the protocol version')
   return version.applicationId
 }
 

@@ -30,20 +30,21 @@ export const activationCreateV3 = deviceEndpoint({
   },
   request: Layer1Request,
   response: Layer1Response,
-  async handle({ request, nested, sealNested, applicationKey, parts }) {
-    const applicationId = await findApplicationToActivateIn(parts, request, applicationKey)
+  async handle({ request, nested, sealNested, applicationKey, version, parts }) {
+    const applicationId = await findApplicationToActivateIn(parts, request, applicationKey, version)
     const allowed = await findAllowedAlgorithms(parts.db, applicationId)
     if (!allowed.includes('EC_P256')) throw refuseActivation(parts, 'the application does not admit protocol 3')
     // What is not Base64 is no point either and ends like one.
-    const agreement = agreeWith(parts.protocols.v3, parseBase64(nested.devicePublicKey) ?? new Uint8Array(0))
+    const agreement = agreeWith(parts.protocols.v3, version, parseBase64(nested.devicePublicKey) ?? new Uint8Array(0))
     return activate(parts, agreement, applicationId, { layer1: request, layer2: nested }, ({ activationId, ctrData, answer }) =>
       sealNested({ activationId, ...answer, ctrData: toBase64(ctrData) }),
     )
   },
 })
 
-const agreeWith = (v3: ProtocolV3, devicePublicKey: Uint8Array): KeyAgreement<{ serverPublicKey: string }> => ({
+const agreeWith = (v3: ProtocolV3, version: string, devicePublicKey: Uint8Array): KeyAgreement<{ serverPublicKey: string }> => ({
   activationVersion: v3.activationVersion,
+  version,
   ctrDataLength: v3.ctrDataLength,
   async agree({ activationId, serverPublicKey, openServerPrivateKey }) {
     const activationSecret = v3.agreeMasterSecret(openServerPrivateKey(), devicePublicKey)

@@ -42,9 +42,9 @@ export const activationCreateV4 = deviceEndpoint({
   },
   request: Layer1Request,
   response: Layer1Response,
-  async handle({ request, nested, sealNested, applicationKey, parts }) {
-    const applicationId = await findApplicationToActivateIn(parts, request, applicationKey)
-    const agreement = await agreeWith(parts, applicationId, nested)
+  async handle({ request, nested, sealNested, applicationKey, version, parts }) {
+    const applicationId = await findApplicationToActivateIn(parts, request, applicationKey, version)
+    const agreement = await agreeWith(parts, applicationId, version, nested)
     return activate(parts, agreement, applicationId, { layer1: request, layer2: nested }, ({ activationId, ctrData, answer }) =>
       sealNested({ ...answer, activationId, ctrData: toBase64(ctrData) }),
     )
@@ -55,6 +55,7 @@ export const activationCreateV4 = deviceEndpoint({
 async function agreeWith(
   parts: DeviceParts,
   applicationId: string,
+  version: string,
   nested: { readonly sharedSecretRequest: unknown; readonly devicePublicKeys: Static<typeof DevicePublicKeys> },
 ): Promise<KeyAgreement<ExchangedKeys['answer']>> {
   const { v4 } = parts.protocols
@@ -67,6 +68,7 @@ async function agreeWith(
   const salt = parts.platform.randomBytes(32)
   return {
     activationVersion,
+    version,
     ctrDataLength,
     agree: ({ activationId }) => agree(v4, request, nested.devicePublicKeys, activationId, salt),
   }
