@@ -8,7 +8,10 @@ import { fileURLToPath } from 'node:url'
 const OLDEST = [26, 10]
 const projectNode = fileURLToPath(new URL('../node_modules/.bin/node', import.meta.url))
 
-if (isRecentEnough(process.versions.node)) {
+const words = process.argv.slice(2)
+
+if (words.length > 0) explain(words)
+else if (isRecentEnough(process.versions.node)) {
   // Inside the project and not in the shared /tmp: compiled code that another account could have written must never be run.
   module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/pawl', import.meta.url)))
   await import('../src/main.ts')
@@ -20,6 +23,17 @@ if (isRecentEnough(process.versions.node)) {
     `pawl needs Node ${OLDEST.join('.')} or newer, this is ${process.versions.node}: run "npm start", which brings its own Node`,
   )
   process.exitCode = 1
+}
+
+/** The server takes no words: whoever types some wants to know, or means something that would not happen. */
+function explain(words) {
+  const isHelp = words.includes('--help') || words.includes('-h')
+  const usage = `Serves until it is told to stop:
+  node bin/pawl.mjs
+Settings are environment variables, docs/CONFIG.md lists them. Other commands are scripts, docs/RUNNING.md lists them.`
+  if (isHelp) console.log(usage)
+  else console.error(`${words[0]}: the server takes no arguments; --help says what it does`)
+  process.exitCode = isHelp ? 0 : 1
 }
 
 function isRecentEnough(version) {

@@ -19,6 +19,7 @@ const WRITTEN = ['.env.example', 'docs/CONFIG.md', 'docs/ENDPOINTS.md', 'docs/ER
 const commands = [
   ...globSync('scripts/*.ts').filter((path) => !PARTS.some((part) => path.endsWith(part))),
   'bench/run.ts',
+  'bin/pawl.mjs',
 ].toSorted()
 
 test.each(commands)('%s prints how it is called, and does nothing else', async (path) => {
