@@ -1,6 +1,7 @@
 // Settings and their kinds: how the text of an environment variable becomes a value, or one line that says what is wrong.
 import { isIP } from 'node:net'
 import { parseBase64 } from './lib/base64.ts'
+import { isWeakPassword } from './lib/weak-password.ts'
 
 /** How the text of a setting becomes its value. */
 export interface Kind<T = unknown> {
@@ -138,10 +139,12 @@ export const masterKey: Kind<Uint8Array> = {
 }
 
 export const adminPassword: Kind<string> = {
-  label: 'text',
+  label: 'text of 12 to 256 characters',
   // RFC 7617 §2 allows no control characters; such a password could be set but never sent.
-  parse: (value) =>
-    /^\P{Cc}{1,256}$/u.test(value) ? { value } : { problem: 'control characters, or longer than 256 characters' },
+  parse(value) {
+    if (!/^\P{Cc}{12,256}$/u.test(value)) return { problem: 'control characters, or not 12 to 256 characters' }
+    return isWeakPassword(value) ? { problem: 'easily guessed, choose another' } : { value }
+  },
 }
 
 /** A value as problems repeat it: not at length, and of a URL neither user and password nor query, which may be secrets. */

@@ -30,7 +30,8 @@ export const SECRET_SETTINGS: { readonly [M in keyof Secrets]-?: SecretSetting<N
   adminPassword: {
     name: 'PAWL_ADMIN_PASSWORD',
     kind: adminPassword,
-    description: 'Password of the administrator that the first start creates. By default generated and printed once.',
+    description:
+      'Password of the administrator that the first start creates, at least 12 characters and none that is guessed first. By default generated and printed once.',
   },
   userInfoAuthorization: {
     name: 'PAWL_USER_INFO_AUTHORIZATION',

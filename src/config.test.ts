@@ -207,20 +207,20 @@ describe('secrets', () => {
   const url = 'postgres://pawl:marked-secret@db/pawl'
 
   test('secrets come from the environment', () => {
-    const { secrets } = parse({ DATABASE_URL: url, PAWL_MASTER_KEY: KEY, PAWL_ADMIN_PASSWORD: 'pass word' })
+    const { secrets } = parse({ DATABASE_URL: url, PAWL_MASTER_KEY: KEY, PAWL_ADMIN_PASSWORD: 'a chosen pass word' })
     expect(secrets.databaseUrl).toBe(url)
     expect(secrets.masterKey).toEqual(Buffer.alloc(32, 7))
-    expect(secrets.adminPassword).toBe('pass word')
+    expect(secrets.adminPassword).toBe('a chosen pass word')
   })
 
   test('secrets come from files, without the newline that ends them', () => {
     const { secrets } = parse(
       { DATABASE_URL_FILE: '/url', PAWL_MASTER_KEY_FILE: '/key', PAWL_ADMIN_PASSWORD_FILE: '/password' },
-      { '/url': `${url}\n`, '/key': `${KEY}\r\n`, '/password': ' pass \n' },
+      { '/url': `${url}\n`, '/key': `${KEY}\r\n`, '/password': ' a chosen pass \n' },
     )
     expect(secrets.databaseUrl).toBe(url)
     expect(secrets.masterKey).toHaveLength(32)
-    expect(secrets.adminPassword).toBe(' pass ')
+    expect(secrets.adminPassword).toBe(' a chosen pass ')
   })
 
   test('a secret in the environment and in a file at once is refused', () => {
@@ -252,6 +252,13 @@ describe('secrets', () => {
   ])('the master key %s is refused', (value) => {
     expect(problemsOf({ PAWL_MASTER_KEY: value })).toHaveLength(1)
   })
+
+  test.each(['a', 'elevenchars', 'password1234', 'AdminAdmin2026!', 'bell\u0007 in a password'])(
+    'the password %j of the administrator is refused',
+    (value) => {
+      expect(problemsOf({ PAWL_ADMIN_PASSWORD: value })).toEqual([expect.stringMatching(/^PAWL_ADMIN_PASSWORD: /)])
+    },
+  )
 
   test('problems never repeat a secret', () => {
     const marked = 'marked\u0007secret'

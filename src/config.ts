@@ -125,7 +125,9 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     default: '20',
     unit: 'failures',
     description:
-      'Wrong passwords for one user name from one address in a minute, before they are refused with 429. Right ones still pass.',
+      'Wrong passwords for one user name from one address in a minute, before that address has to wait with 429 for this name: a minute, then ' +
+      'twice as long each time, up to 16 minutes. Nothing is checked meanwhile. Ten times as many of one address, whatever the names, make it wait for ' +
+      'all names but those it logged in with within the last hour. An address of IPv6 counts with its /64.',
   },
   activationValiditySeconds: {
     name: 'PAWL_ACTIVATION_VALIDITY_SECONDS',

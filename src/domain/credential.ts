@@ -7,6 +7,7 @@ import { concat, equalPublic, u32, utf8 } from '../lib/bytes.ts'
 import { notFound, PawlError, StartError } from '../lib/errors.ts'
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
+import { isWeakPassword } from '../lib/weak-password.ts'
 import {
   findCredential,
   hasAdmin,
@@ -18,7 +19,7 @@ import {
 import { type Db, inTransaction } from '../storage/database.ts'
 import type { Role } from '../storage/schema.ts'
 import { createPasswords, usablePasswords } from './password.ts'
-import { createRateLimit } from './rate-limit.ts'
+import { createLoginGate, type Login } from './login-gate.ts'
 
 export interface CredentialParts {
   readonly db: Db
@@ -37,22 +38,22 @@ export interface Caller {
 
 export interface Credentials {
   /**
-   * Checks a user name and password from `source` (the address of the caller). Throws CREDENTIALS_INVALID, or TOO_MANY_REQUESTS
-   * when this pair has failed too often within a minute; right credentials always pass.
+   * Checks the password that a caller shows. Throws CREDENTIALS_INVALID, or TOO_MANY_REQUESTS while this user name and source have to wait
+   * after too many failures: the password is not looked at then, so that a right one does not pass either.
    */
-  readonly verify: (username: string, password: string, source: string) => Promise<Caller>
+  readonly verify: (login: Login, password: string) => Promise<Caller>
   /** Whether a password is one of the user's, without counting or logging. */
   readonly isPassword: (username: string, password: string) => Promise<boolean>
   /**
    * Hashes a password for a user who is there, or for one to be created; a missing password is generated. Takes long for a chosen one, so
-   * it is done before a transaction begins.
+   * it is done before a transaction begins. Throws REQUEST_INVALID for one that is easily guessed.
    */
   readonly prepare: (chosen: string | undefined, username?: string) => Promise<PreparedPassword>
   /** Creates a user. Throws ADMINISTRATION_REFUSED when the name is taken. */
   readonly create: (db: Db, user: NewUser, prepared: PreparedPassword) => Promise<void>
   /** Replaces the password, which stays valid for `keepPreviousSeconds` more. Throws ADMINISTRATION_REFUSED when there is no such user. */
   readonly reset: (db: Db, username: string, prepared: PreparedPassword, keepPreviousSeconds: number) => Promise<void>
-  /** Makes this process forget what it has verified; others follow within 30 s. */
+  /** Makes this process forget what it has verified; others follow within 5 s. */
   readonly forget: () => void
 }
 
@@ -73,23 +74,29 @@ export interface PreparedPassword {
 export function createCredentials(parts: CredentialParts): Credentials {
   const { db, platform, installationKeys } = parts
   const passwords = createPasswords(installationKeys.credentialHash)
-  const throttle = createThrottle(parts)
+  const gate = createLoginGate(parts.events, parts.settings.credentialFailuresPerMinute)
   const cacheKey = importHmacKey(platform.randomBytes(32))
   const verified = new LRUCache<string, Verified>({ max: 1_000 })
   let generation = 0
 
-  const verify: Credentials['verify'] = async (username, password, source) => {
+  const verify: Credentials['verify'] = async (login, password) => {
+    const { username } = login
     const now = platform.now()
+    gate.enter(login, now)
     const key = toBase64(hmac(cacheKey, concat(u32(username.length), utf8(username), utf8(password))))
     const known = verified.get(key)
-    if (known && known.until > now) return known.caller
+    if (known && known.until > now) {
+      gate.pass(login, now)
+      return known.caller
+    }
     const generationRead = generation
     const credential = await findCredential(db, username)
     // A password that was right before is so as long as its row is there: no second scrypt.
     const remembered =
       known && usablePasswords(credential, now).find((row) => equalPublic(row.passwordHash, known.row.passwordHash))
-    const row = remembered ?? (await passwords.findMatch(credential, password, now, source))
-    if (credential === undefined || row === undefined) throw throttle.count(username, source, now, credential !== undefined)
+    const row = remembered ?? (await gate.check(login, key, now, (lane) => passwords.findMatch(credential, password, now, lane)))
+    if (credential === undefined || row === undefined) throw gate.fail(login, platform.now(), credential !== undefined)
+    gate.pass(login, now)
     const { role, applicationId, expiresAt } = credential
     const caller = { username, role, applicationId }
     const ends = [expiresAt, row.expiresAt].map((end) => end?.getTime() ?? Number.POSITIVE_INFINITY)
@@ -99,11 +106,12 @@ export function createCredentials(parts: CredentialParts): Credentials {
   }
 
   const prepare: Credentials['prepare'] = async (chosen, username) => {
+    if (chosen !== undefined && isWeakPassword(chosen)) throw passwordTooWeak()
     const existing = username === undefined ? undefined : await findCredential(db, username)
     const salt = existing?.salt ?? platform.randomBytes(16)
     const password = chosen ?? toBase64Url(platform.randomBytes(32))
     const scheme = chosen === undefined ? 'generated' : 'chosen'
-    const passwordHash = await passwords.hash(scheme, password, salt)
+    const passwordHash = await passwords.hash(scheme, password, salt, gate.ownLane)
     return { password, row: { passwordId: platform.uuid(), salt, scheme, passwordHash, createdAt: new Date(platform.now()) } }
   }
 
@@ -121,7 +129,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
   }
 
   const isPassword: Credentials['isPassword'] = async (username, password) =>
-    (await passwords.findMatch(await findCredential(db, username), password, platform.now(), 'start')) !== undefined
+    (await passwords.findMatch(await findCredential(db, username), password, platform.now(), gate.ownLane)) !== undefined
 
   const forget: Credentials['forget'] = () => {
     generation += 1
@@ -137,18 +145,11 @@ interface Verified {
   readonly until: number
 }
 
-/** Counts failures per user name and source within a minute. */
-function createThrottle({ settings, events }: CredentialParts) {
-  const limit = createRateLimit(settings.credentialFailuresPerMinute)
-  return {
-    /** Counts one failure and returns how it is answered. */
-    count: (username: string, source: string, now: number, isKnown: boolean): PawlError => {
-      const reason = isKnown ? 'wrong password, disabled or expired' : 'unknown user'
-      events.credentialRefused({ username: isKnown ? username : undefined, source, reason })
-      return limit.count(`${source}\0${username.slice(0, 255)}`, now) ?? new PawlError('CREDENTIALS_INVALID')
-    },
-  }
-}
+const passwordTooWeak = (): PawlError =>
+  new PawlError('REQUEST_INVALID', {
+    detail: 'an easily guessed password',
+    violations: [{ fieldName: 'password', hint: 'must not be easily guessed' }],
+  })
 
 /**
  * The administrator of the first start, from the settings or with a generated password, which is returned. On a database that has this
@@ -180,4 +181,5 @@ export async function bootstrapAdmin(
   return undefined
 }
 
-const CACHE_MS = 30_000
+// A credential that another process deletes or changes is noticed within five seconds, the request that read it included.
+const CACHE_MS = 4_000

@@ -28,6 +28,9 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   firstApplicationCreated: (fields: { applicationId: string }) => log.info(fields, 'the first application is created'),
   applicationMissing: (fields: { username: string; reason: string }) =>
     log.warn(fields, 'a call for an application was refused: the credential has none'),
+  /** `source`: an address, or a /64 of IPv6. Without a name, all logins of the source that are not known. */
+  loginsWait: (fields: { username: string | undefined; source: string; seconds: number }) =>
+    log.warn(fields, 'too many wrong passwords: logins are refused for a while'),
   adminPasswordReplaced: (fields: { username: string }) => log.warn(fields, 'admin password replaced by the configured one'),
   templateChanged: (fields: { templateName: string; change: 'created' | 'changed' | 'deleted'; by: string }) =>
     log.info(fields, 'template changed'),

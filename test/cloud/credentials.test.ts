@@ -193,6 +193,8 @@ describe('users', () => {
     ['an application that is no text', { username: 'numberapp', role: 'integration', application: 7 }],
     ['an expiry that is no number', { username: 'textexpiry', role: 'admin', expiresAt: 'soon' }],
     ['an empty password', { username: 'emptypassword', role: 'admin', password: '' }],
+    ['a short password', { username: 'shortpassword', role: 'admin', password: 'elevenchars' }],
+    ['a password that is guessed first', { username: 'weakpassword', role: 'admin', password: 'Administrator1!' }],
   ])('are not created with %s', async (_, user) => {
     expectError(await world.bank.call('POST', '/admin/users', user), 400, 'ERROR_REQUEST')
   })
@@ -246,7 +248,7 @@ describe('users', () => {
 })
 
 describe('throttling', () => {
-  test('after 20 failures in a minute refuses a user and source, and lets the right password pass', async () => {
+  test('after 20 failures in a minute refuses a user and source for a minute, the right password as well', async () => {
     const right = await integrator('throttled')
     const wrong = asUser('throttled:wrong')
     for (let i = 0; i < 20; i++) expectUnauthorized(await wrong.view('x'))
@@ -254,11 +256,12 @@ describe('throttling', () => {
     expectError(reply, 429, 'HTTP_429')
     expect(Number(reply.headers['retry-after'])).toBeGreaterThan(0)
     expect(Number(reply.headers['retry-after'])).toBeLessThanOrEqual(60)
-    expectOk(await asUser(right).view('x'))
+    expectError(await asUser(right).view('x'), 429, 'HTTP_429')
     expectError(await wrong.view('x'), 429, 'HTTP_429')
     expectUnauthorized(await asUser('throttled-other:wrong').view('x'))
     await world.advance(MINUTE + SECOND)
     expectUnauthorized(await wrong.view('x'))
+    expectOk(await asUser(right).view('x'))
   })
 
   test('treats names nobody has like any other', async () => {

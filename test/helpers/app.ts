@@ -48,7 +48,7 @@ export interface TestServerOptions {
 /** Starts one server; close it in afterAll. */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const clock = createClock()
-  const adminPassword = 'test admin password'
+  const adminPassword = 'chosen for the tests'
   const { config, secrets: given } = parseConfig({ PAWL_PORT: '0', PAWL_LOG_LEVEL: 'debug', ...options.env }, () => '')
   const secrets: Secrets = { ...given, masterKey: options.masterKey ?? randomBytes(32), adminPassword }
   const { database, drop } = await openTestDatabase(options.databaseUrl)

@@ -113,7 +113,7 @@ describe('start', () => {
 
   test('a configured password is not printed', async () => {
     seed()
-    const text = await start({ PAWL_ADMIN_PASSWORD: 'marked' }).printed(READY)
+    const text = await start({ PAWL_ADMIN_PASSWORD: 'a marked secret' }).printed(READY)
     expect(text).not.toContain('marked')
     expect(text).not.toContain('password')
   })

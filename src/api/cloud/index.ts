@@ -141,9 +141,13 @@ export const cloudApi = (parts: CloudParts) => async (app: FastifyInstance) => {
   renderErrorsWith(app, parts.events, renderCloudError)
   const callers = new WeakMap<FastifyRequest, Caller>()
   await app.register(basicAuth, {
-    validate: async (username, password, request) => {
+    validate: async (username, password, request, reply) => {
+      const onGone = (callback: () => void) => {
+        reply.raw.once('close', callback)
+        return () => reply.raw.off('close', callback)
+      }
       try {
-        callers.set(request, await parts.credentials.verify(username, password, request.ip))
+        callers.set(request, await parts.credentials.verify({ username, source: request.ip, onGone }, password))
       } catch (error) {
         // The plugin takes whatever is thrown here for a wrong password, a lost database included.
         throw toPawlError(error)
