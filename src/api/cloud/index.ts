@@ -2,6 +2,7 @@
 import basicAuth from '@fastify/basic-auth'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../../domain/credential.ts'
+import { refuseCrossSiteWrite } from '../../http/cross-site.ts'
 import { renderErrorsWith, toPawlError } from '../../http/errors.ts'
 import { keepJsonBodies } from '../../http/raw-body.ts'
 import { useStrictValidation } from '../../http/validation.ts'
@@ -156,6 +157,7 @@ export const cloudApi = (parts: CloudParts) => async (app: FastifyInstance) => {
     utf8: true,
   })
   app.addHook('onRequest', app.basicAuth)
+  app.addHook('onRequest', async (request) => refuseCrossSiteWrite(request, parts.settings.publicUrl))
   for (const endpoint of cloudEndpoints) mountCloudEndpoint(app, parts, endpoint, (request) => callerOf(callers, request))
 }
 
