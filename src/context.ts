@@ -13,7 +13,8 @@ import { bootstrapApplication } from './domain/application.ts'
 import { startCertificateWatch } from './domain/certificate-watch.ts'
 import { startAuditSealing } from './domain/audit-seal.ts'
 import { createAuditVerification } from './domain/audit-verification.ts'
-import { bootstrapAdmin, createCredentials } from './domain/credential.ts'
+import { applyAdminPassword, createFirstAdmin } from './domain/administrator.ts'
+import { createCredentials } from './domain/credential.ts'
 import { createActivationProvider } from './domain/direct-activation.ts'
 import { startHousekeeping } from './domain/housekeeping.ts'
 import { createFailureBudget } from './domain/failure-budget.ts'
@@ -49,8 +50,8 @@ export interface Context extends DeviceParts, MobileTokenParts, CloudParts, Util
   readonly decoys: DeviceParts['decoys']
   /** For people: where the data lies. */
   readonly dataLocation: string
-  /** Set when this start created the administrator with a generated password. */
-  readonly firstStart: { readonly adminUser: string; readonly adminPassword: string } | undefined
+  /** Makes the administrator of a first start and returns the password, which is shown; for when the server listens. */
+  readonly createFirstAdmin: () => Promise<string | undefined>
   readonly close: () => Promise<void>
 }
 
@@ -83,7 +84,7 @@ export async function createContext(
     const base = { db, platform, recordKeys, events, installationKeys, settings: config }
     const credentials = createCredentials(base)
     await installTemplates(base, templatesOfFile)
-    const generated = await bootstrapAdmin(base, credentials, config.adminUser, secrets.adminPassword)
+    await applyAdminPassword(base, credentials, config.adminUser, secrets.adminPassword)
     await bootstrapApplication(base, config.firstApplication)
     const templateTexts = createTemplateTexts(db)
     const background = worksInBackground
@@ -119,7 +120,7 @@ export async function createContext(
       otpAttempts: createRateLimit(config.otpAttemptsPerMinute),
       pingDatabase: () => pingDatabase(db),
       dataLocation: database.location,
-      firstStart: generated === undefined ? undefined : { adminUser: config.adminUser, adminPassword: generated },
+      createFirstAdmin: () => createFirstAdmin(base, credentials, config.adminUser),
       close: async () => {
         await Promise.all(background.map((stop) => stop()))
         await database.close()

@@ -31,7 +31,7 @@ try {
   process.on('uncaughtException', (error) => die(log, error))
   const context = await createContext(config, secrets, { platform: systemPlatform, log })
   const running = await listen(context)
-  output.write(renderStartText(running, context))
+  output.write(renderStartText(running, context, await context.createFirstAdmin()))
   void stopRequested.promise.then((signal) => stop(running, context, signal))
 } catch (error) {
   refuseStart(error)
@@ -113,16 +113,17 @@ function explain(error: unknown): readonly string[] {
   return [error.stack ?? error.message]
 }
 
-function renderStartText([first, internal]: Running, { config, dataLocation, firstStart }: Context): string {
+/** `password`: of the administrator that this start made. */
+function renderStartText([first, internal]: Running, { config, dataLocation }: Context, password: string | undefined): string {
   const address = formatUrl(first.app.server.address())
   const internalAddress = internal && formatUrl(internal.app.server.address())
   const bankUrl = internalAddress ?? config.publicUrl ?? address
-  const user = firstStart?.adminUser ?? config.adminUser
-  const credential = firstStart ? `${user}:${firstStart.adminPassword}` : user
+  const user = config.adminUser
+  const credential = password === undefined ? user : `${user}:${password}`
   return `pawl listens on ${address}
 ${internalAddress ? `Cloud API and administration, never for phones: ${internalAddress}\n` : ''}API description: ${bankUrl}/swagger-ui.html
 Data: ${dataLocation}
-Administrator: ${user}${firstStart ? `, password: ${firstStart.adminPassword} (shown only now)` : ''}
+Administrator: ${user}${password === undefined ? '' : `, password: ${password} (shown only now)`}
 Create an application: curl -w '\\n' -u '${credential}' -H 'Content-Type: application/json' -d '{"id":"my-app"}' ${bankUrl}/admin/application
 `
 }

@@ -4,18 +4,11 @@ import { LRUCache } from 'lru-cache'
 import { hmac, importHmacKey } from '../crypto/hmac.ts'
 import { toBase64, toBase64Url } from '../lib/base64.ts'
 import { concat, equalPublic, u32, utf8 } from '../lib/bytes.ts'
-import { notFound, PawlError, StartError } from '../lib/errors.ts'
+import { notFound, PawlError } from '../lib/errors.ts'
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import { isWeakPassword } from '../lib/weak-password.ts'
-import {
-  findCredential,
-  hasAdmin,
-  insertCredential,
-  type NewPassword,
-  type PasswordRow,
-  replacePassword,
-} from '../storage/credentials.ts'
+import { findCredential, insertCredential, type NewPassword, type PasswordRow, replacePassword } from '../storage/credentials.ts'
 import { type Db, inTransaction } from '../storage/database.ts'
 import type { Role } from '../storage/schema.ts'
 import { createPasswords, usablePasswords } from './password.ts'
@@ -150,36 +143,6 @@ const passwordTooWeak = (): PawlError =>
     detail: 'an easily guessed password',
     violations: [{ fieldName: 'password', hint: 'must not be easily guessed' }],
   })
-
-/**
- * The administrator of the first start, from the settings or with a generated password, which is returned. On a database that has this
- * admin a differing configured password replaces the old one.
- */
-export async function bootstrapAdmin(
-  parts: CredentialParts,
-  credentials: Credentials,
-  adminUser: string,
-  adminPassword: string | undefined,
-): Promise<string | undefined> {
-  const existing = await findCredential(parts.db, adminUser)
-  if (existing === undefined) {
-    if (adminPassword === undefined && (await hasAdmin(parts.db))) return undefined
-    try {
-      const prepared = await credentials.prepare(adminPassword)
-      await credentials.create(parts.db, { username: adminUser, role: 'admin', applicationId: null, expiresAt: null }, prepared)
-      return adminPassword === undefined ? prepared.password : undefined
-    } catch (error) {
-      // Another process of the same first start was faster; its generated password is the one that was shown.
-      if (error instanceof PawlError && error.code === 'ADMINISTRATION_REFUSED') return undefined
-      throw error
-    }
-  }
-  if (existing.role !== 'admin') throw new StartError(`PAWL_ADMIN_USER names ${adminUser}, who is no administrator`)
-  if (adminPassword === undefined || (await credentials.isPassword(adminUser, adminPassword))) return undefined
-  await credentials.reset(parts.db, adminUser, await credentials.prepare(adminPassword, adminUser), 0)
-  parts.events.adminPasswordReplaced({ username: adminUser })
-  return undefined
-}
 
 // A credential that another process deletes or changes is noticed within five seconds, the request that read it included.
 const CACHE_MS = 4_000

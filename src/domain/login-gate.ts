@@ -7,7 +7,7 @@ import { LRUCache } from 'lru-cache'
 import type { Events } from '../lib/events.ts'
 import { PawlError } from '../lib/errors.ts'
 import { createFairQueue } from '../lib/fair-queue.ts'
-import { sourceNetwork } from '../lib/source-network.ts'
+import { sourceOf } from '../lib/source.ts'
 import { createBackOff } from './back-off.ts'
 import type { Lane } from './password.ts'
 
@@ -129,7 +129,7 @@ interface SharedCheck {
 }
 
 function keysOf({ username, source: address }: Login): { readonly pair: string; readonly source: string } {
-  const source = sourceNetwork(address)
+  const source = sourceOf(address)
   return { pair: `${source}\0${username.slice(0, 255)}`, source }
 }
 

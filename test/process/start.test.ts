@@ -107,6 +107,20 @@ describe('start', () => {
     expect(reply.status).toBe(200)
   })
 
+  test('the password of a first start that could not listen is shown by the start that serves', async () => {
+    seed()
+    const taken = createServer().listen(0, '127.0.0.1')
+    await new Promise((resolve) => taken.once('listening', resolve))
+    const { port } = taken.address() as AddressInfo
+    const failed = await start({ PAWL_PORT: String(port) }).ended
+    expect(failed).toMatchObject({ code: 1, stdout: '' })
+    taken.close()
+    const text = await start().printed(READY)
+    const password = /Administrator: admin, password: (\S+) /.exec(text)?.[1]
+    const authorization = `Basic ${Buffer.from(`admin:${password}`).toString('base64')}`
+    expect((await fetch(`${addressIn(text)}/admin/users`, { headers: { authorization } })).status).toBe(200)
+  })
+
   test('a later start prints no password', async () => {
     expect(await startAgain().printed(READY)).not.toContain('password')
   })

@@ -1,0 +1,39 @@
+// The command line that gives the administrator a new password.
+import { afterAll, expect, test, vi } from 'vitest'
+import { createBank } from '../helpers/bank.ts'
+import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, runNode, startPawl } from '../helpers/process.ts'
+import { expectOk } from '../helpers/world.ts'
+
+// Several starts, and other test files run at the same time.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+afterAll(endEverything)
+
+test('admin reset makes a new password, the old one is dead, and the audit log has it', async () => {
+  const { env } = await createInstallation(DATABASE_KIND)
+  const first = await startPawl(env, { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD })
+  await first.end('SIGTERM')
+  const reset = await runNode(['scripts/admin.ts', 'reset'], env)
+  expect(reset).toMatchObject({ code: 0, stderr: '' })
+  const [, password = ''] = /^Administrator: admin, password: (\S+) \(shown only now\)\n$/.exec(reset.stdout) ?? []
+  const second = await startPawl(env)
+  expect(second.output()).not.toContain('password')
+  expect((await createBank(second.url, `admin:${ADMIN_PASSWORD}`).call('GET', '/admin/users')).status).toBe(401)
+  const bank = createBank(second.url, `admin:${password}`)
+  const { text } = expectOk(await bank.call('GET', '/admin/audit'))
+  expect(text).toContain('"action":"admin reset"')
+  expect(text).not.toContain(password)
+  await second.end('SIGTERM')
+})
+
+test('admin without a command says how it is used and does nothing', async () => {
+  const { env } = await createInstallation(DATABASE_KIND)
+  for (const args of [[], ['--help'], ['reset', 'now'], ['reset', '--unknown']]) {
+    const { code, stdout, stderr } = await runNode(['scripts/admin.ts', ...args], env)
+    expect({ code, usage: (stdout + stderr).includes('usage: node scripts/admin.ts reset') }).toEqual({
+      code: args[0] === '--help' ? 0 : 1,
+      usage: true,
+    })
+    expect(stdout).not.toContain('password')
+  }
+})
