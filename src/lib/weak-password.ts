@@ -15,7 +15,7 @@ export function isWeakPassword(password: string): boolean {
 function isInRow(text: string): boolean {
   return ROWS.some((row) => {
     const forwards = row.repeat(Math.ceil(text.length / row.length) + 1)
-    return forwards.includes(text) || [...forwards].toReversed().join('').includes(text)
+    return forwards.includes(text) || forwards.split('').toReversed().join('').includes(text)
   })
 }
 
