@@ -1,7 +1,4 @@
-// Gives the administrator a new password, which is printed once; whoever has that name is made anew as an administrator:
-//   node scripts/admin.ts reset [--user admin]
-// The embedded database can be opened only while the server is stopped. Running servers on PostgreSQL follow within five seconds.
-import { parseArgs } from 'node:util'
+// The administrator from the command line, for whoever has lost the password.
 import { resetAdmin } from '../src/domain/administrator.ts'
 import { createCredentials } from '../src/domain/credential.ts'
 import { loadInstallationKeys } from '../src/domain/installation-keys.ts'
@@ -11,11 +8,15 @@ import { createEvents } from '../src/lib/events.ts'
 import { createLog } from '../src/lib/log.ts'
 import { systemPlatform as platform } from '../src/lib/platform.ts'
 import { migrateDatabase } from '../src/storage/migrate.ts'
+import { runCommand, UsageError } from './command-line.ts'
 import { withDatabase } from './open-database.ts'
 
-const USAGE = 'usage: node scripts/admin.ts reset [--user NAME]\n'
-const username = readArguments()
-if (username !== undefined) {
+const usage = `Gives the administrator of the configured database a new password and prints it; an embedded one only while its server is stopped:
+  node scripts/admin.ts reset [--user admin]
+Whoever has that name is made anew as an administrator. Running servers on PostgreSQL follow within five seconds.`
+
+await runCommand({ usage, options: { user: { type: 'string' } }, wordsMax: 1 }, async ({ values, words: [command] }) => {
+  if (command !== 'reset') throw new UsageError('give reset')
   await withDatabase({ mustExist: true }, async (database, { config, secrets }) => {
     await migrateDatabase(database)
     const { db, kind } = database
@@ -28,25 +29,8 @@ if (username !== undefined) {
       installationKeys,
       settings: config,
     }
-    const user = username === '' ? config.adminUser : username
+    const user = values.user ?? config.adminUser
     const password = await resetAdmin(parts, createCredentials(parts), user)
     process.stdout.write(`Administrator: ${user}, password: ${password} (shown only now)\n`)
   })
-}
-
-/** The user to reset, '' for the configured one; undefined when something else was asked for. */
-function readArguments(): string | undefined {
-  try {
-    const { values, positionals } = parseArgs({
-      options: { user: { type: 'string', default: '' }, help: { type: 'boolean', short: 'h' } },
-      allowPositionals: true,
-    })
-    if (values.help !== true && positionals.length === 1 && positionals[0] === 'reset') return values.user
-    process.stdout.write(USAGE)
-    if (values.help !== true) process.exitCode = 1
-  } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n${USAGE}`)
-    process.exitCode = 1
-  }
-  return undefined
-}
+})
