@@ -161,17 +161,19 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
   },
   counterLookAhead: {
     name: 'PAWL_COUNTER_LOOK_AHEAD',
-    kind: integer(1, 100),
+    // Above 64 published SDKs refuse the status as a whole, which has it.
+    kind: integer(1, 64),
     default: '20',
     unit: 'steps',
-    description: 'Counter values tried for a code: how far a phone may be ahead of the server.',
+    description: 'Counter values tried for a code: how far a phone may be ahead of the server. SDKs read a status with up to 64.',
   },
   temporaryKeyValiditySeconds: {
     name: 'PAWL_TEMPORARY_KEY_VALIDITY_SECONDS',
-    kind: integer(1, 86_400),
+    // Published SDKs take a key for expired ten seconds before its end, and one of them does not use it then.
+    kind: integer(30, 86_400),
     default: '300',
     unit: 'seconds',
-    description: 'Life of a temporary encryption key.',
+    description: 'Life of a temporary encryption key. SDKs stop using it 10 seconds before its end.',
   },
   requestWindowSeconds: {
     name: 'PAWL_REQUEST_WINDOW_SECONDS',

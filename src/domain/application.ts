@@ -7,7 +7,6 @@ import type { Platform } from '../lib/platform.ts'
 import {
   type ApplicationVersionRow,
   findApplication,
-  findMasterKeyPair,
   insertApplication,
   insertApplicationVersion,
   listApplications,
@@ -16,7 +15,7 @@ import {
 import { type Db, inTransaction } from '../storage/database.ts'
 import { insertPinningKeyPair } from '../storage/pinning.ts'
 import { createPinningKeyPair } from './pinning.ts'
-import { createMasterKeys, insertMasterKeys, readMasterPublicKeys } from './master-keys.ts'
+import { createMasterKeys, insertMasterKeys, qrSignatureCurveOf, readMasterPublicKeys } from './master-keys.ts'
 import type { RecordKeys } from './record-keys.ts'
 import { openApplicationSecret, places } from './secrets.ts'
 
@@ -28,8 +27,10 @@ export interface ApplicationParts {
 
 /** What is compiled into the mobile app; all Base64. */
 export interface MobileConfiguration {
-  /** 65-byte uncompressed point. */
+  /** Uncompressed point on the curve of QR codes: 65 bytes on P-256, 97 on P-384. */
   readonly masterServerPublicKey: string
+  /** Absent for P-256. */
+  readonly qrSignatureCurve?: 'P-384'
   /** 16 bytes. */
   readonly appKey: string
   /** 16 bytes. Not a secret towards the owner of the phone. */
@@ -113,18 +114,21 @@ export async function addVersion(
  * ADMINISTRATION_REFUSED when there is no such application or version.
  */
 export async function readMobileConfiguration(
-  { db, recordKeys }: ApplicationParts,
+  parts: ApplicationParts,
   applicationId: string,
   versionName?: string,
 ): Promise<MobileConfiguration> {
-  const version = chooseVersion(await listApplicationVersions(db, applicationId), versionName)
-  const pair = await findMasterKeyPair(db, applicationId)
-  if (version === undefined || pair === undefined)
+  const application = await findApplication(parts.db, applicationId)
+  const version = chooseVersion(await listApplicationVersions(parts.db, applicationId), versionName)
+  if (application === undefined || version === undefined)
     throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'unknown application or version' })
+  const publicKeys = await readMasterPublicKeys(parts, applicationId)
+  const isP256 = qrSignatureCurveOf(application) === 'P-256'
   return {
-    masterServerPublicKey: toBase64(pair.publicKey),
+    masterServerPublicKey: toBase64(isP256 ? publicKeys.EC_P256 : publicKeys.EC_P384),
+    ...(!isP256 && { qrSignatureCurve: 'P-384' as const }),
     appKey: version.applicationKey,
-    appSecret: openApplicationSecret(recordKeys, version),
+    appSecret: openApplicationSecret(parts.recordKeys, version),
   }
 }
 

@@ -73,6 +73,10 @@ export async function findSigningMasterKeys(
   return { ecdsa: open(ecdsa), ...(mldsa !== undefined && { mldsa: open(mldsa) }) }
 }
 
+/** A QR code has room for one signature: the one that phones of protocol 3 verify, as long as the application admits them. */
+export const qrSignatureCurveOf = ({ isProtocol3Admitted }: { readonly isProtocol3Admitted: boolean }): 'P-256' | 'P-384' =>
+  isProtocol3Admitted ? 'P-256' : 'P-384'
+
 /** The public halves of all master keys of an application. Makes what an older application lacks; it must exist. */
 export async function readMasterPublicKeys(
   parts: MasterKeyParts,

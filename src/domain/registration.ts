@@ -11,7 +11,7 @@ import { type ActivationOtps, countWrongOtp, createOtpJudge, type OtpJudge } fro
 import { createAuditEvent } from './audit.ts'
 import { composeActivationQrText, createActivationCode, signActivationCode, signActivationCodeP384 } from './activation-code.ts'
 import { type CreatedActivationParts, prepareActivation } from './created-activation.ts'
-import { findSigningMasterKeys } from './master-keys.ts'
+import { findSigningMasterKeys, qrSignatureCurveOf } from './master-keys.ts'
 import { places } from './secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
 
@@ -170,16 +170,15 @@ async function change(
   return isStored
 }
 
-/** A QR code has room for one signature: the one that phones of protocol 3 verify, as long as the application admits them. */
 async function readCodeSigner(
   parts: RegistrationParts,
   applicationId: string,
 ): Promise<(code: string) => string | Promise<string>> {
   const application = await findApplication(parts.db, applicationId)
   if (application === undefined) throw new PawlError('INTERNAL', { detail: `no application ${applicationId}` })
-  const { isProtocol3Admitted } = application
-  const { ecdsa } = await findSigningMasterKeys(parts, applicationId, isProtocol3Admitted ? 'EC_P256' : 'EC_P384')
-  return (code) => (isProtocol3Admitted ? signActivationCode : signActivationCodeP384)(code, ecdsa)
+  const isP256 = qrSignatureCurveOf(application) === 'P-256'
+  const { ecdsa } = await findSigningMasterKeys(parts, applicationId, isP256 ? 'EC_P256' : 'EC_P384')
+  return (code) => (isP256 ? signActivationCode : signActivationCodeP384)(code, ecdsa)
 }
 
 const CHANGES: Record<RegistrationChange, { from: readonly ActivationState[]; to: ActivationState; event: string }> = {

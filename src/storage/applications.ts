@@ -184,11 +184,6 @@ export interface MasterKeyPairRow {
   readonly privateKey: Buffer
 }
 
-/** The P-256 master key pair of an application (v3 §3.1). */
-export async function findMasterKeyPair(db: Db, applicationId: string): Promise<MasterKeyPairRow | undefined> {
-  return (await findMasterKeyPairs(db, applicationId, ['EC_P256']))[0]
-}
-
 /** The master key pairs of an application, at most one of an algorithm. */
 export async function findMasterKeyPairs(
   db: Db,

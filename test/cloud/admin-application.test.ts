@@ -235,15 +235,24 @@ describe('what an application says of itself', () => {
     const { p256, p384 } = readSdkConfiguration(String((await detailOf('only-4')).mobileSdkConfig))
     const [old, recent] = [publicKeyFromPoint('P-256', p256 ?? random(65)), publicKeyFromPoint('P-384', p384)]
     if (!old || !recent) throw new Error('the configuration has a key that is no point')
+    const keyOf = async () => member(expectOk(await read('?id=only-4')).json, 'responseObject') as Record<string, string>
+    const first = await keyOf()
+    expect(first['masterServerPublicKey']).toBe(b64(p256 ?? random(1)))
+    expect(Object.keys(first)).not.toContain('qrSignatureCurve')
     const before = await sign('before')
     expect(verify('sha256', Buffer.from(before.code), old, before.signature)).toBe(true)
     const changed = await world.bank.call('PATCH', '/admin/applications/only-4', { isProtocol3Admitted: false })
     expect(member(expectOk(changed).json, 'responseObject')).toMatchObject({ qrSignatureCurve: 'P-384' })
     const after = await sign('after')
     expect(verify('sha384', Buffer.from(after.code), recent, after.signature)).toBe(true)
+    // What reads the application alone verifies them, too.
+    expect(await keyOf()).toEqual({ ...first, masterServerPublicKey: b64(p384), qrSignatureCurve: 'P-384' })
+    const verifying = { masterServerPublicKey: b64(p384), qrSignatureCurve: 'P-384' }
+    expect(await detailOf('only-4')).toMatchObject(verifying)
     expectOk(await world.bank.call('PATCH', '/admin/applications/only-4', { isProtocol3Admitted: true }))
     const again = await sign('again')
     expect(verify('sha256', Buffer.from(again.code), old, again.signature)).toBe(true)
+    expect(await keyOf()).toEqual(first)
   })
 })
 

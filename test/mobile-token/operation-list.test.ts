@@ -66,6 +66,12 @@ describe.each(PHONE_VERSIONS)('operation/list in %s', (version) => {
     expect(Math.abs(timeOf(member(after, 'currentTimestamp')) - now)).toBeLessThan(10 * SECOND)
   })
 
+  test.each(['', '{', 'null', '[]', '{"requestObject":7}', '\u0000'])('does not look at the body %j', async (body) => {
+    const holder = await world.holder(version)
+    const { id } = await world.operation(holder.userId)
+    expect(idsOf(await list(holder, { body }))).toEqual([id])
+  })
+
   test.each(['possession', 'possession_knowledge', 'possession_biometry'] as const)('takes a token of %s', async (factors) => {
     const holder = await world.holder(version)
     const { id } = await world.operation(holder.userId)

@@ -223,7 +223,6 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
         created_at: at,
       }),
     setVersionSupported: (db) => applications.setVersionSupported(db, 'a', 'n', false),
-    findMasterKeyPair: (db) => applications.findMasterKeyPair(db, 'a'),
     findMasterKeyPairs: (db) => applications.findMasterKeyPairs(db, 'a', ['EC_P256', 'EC_P384']),
     insertMasterKeyPair: (db) =>
       applications.insertMasterKeyPair(db, {

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { addVersion, readSdkConfiguration } from '../../../domain/application.ts'
 import { serializeCustomObject } from '../../../domain/custom-object.ts'
-import { listV4Algorithms, V4_ALGORITHMS } from '../../../domain/master-keys.ts'
+import { listV4Algorithms, qrSignatureCurveOf, V4_ALGORITHMS } from '../../../domain/master-keys.ts'
 import { AnyMembers, ObjectResponse, ok, withExample } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import {
@@ -53,7 +53,7 @@ const ApplicationDetailWithKeys = ObjectResponse(
     Detail,
     Type.Object({
       serviceBaseUrl: Type.String({ examples: ['https://phones.bank.example'] }),
-      masterServerPublicKey: Type.String({ description: 'Base64 of a point of P-256, 65 bytes' }),
+      masterServerPublicKey: Type.String({ description: 'Base64 of the point on `qrSignatureCurve` that verifies QR codes' }),
       appKey: Type.String({ description: 'Base64 of 16 bytes', examples: ['dVoIMqp0QyQh5zuHk0KKGQ=='] }),
       appSecret: Type.Optional(Type.String({ description: 'Base64 of 16 bytes; for administrators only' })),
       mobileSdkConfig: Type.Optional(
@@ -215,7 +215,7 @@ const toApplication = ({
   vaultFactors: vaultFactors.split(','),
   algorithms: [...listV4Algorithms(algorithms)],
   isProtocol3Admitted,
-  qrSignatureCurve: isProtocol3Admitted ? 'P-256' : 'P-384',
+  qrSignatureCurve: qrSignatureCurveOf({ isProtocol3Admitted }),
   roles: roles === '' ? [] : roles.split(','),
   ...(minimumVersion !== null && { minimumProtocolVersion: minimumVersion }),
 })

@@ -8,9 +8,9 @@ export const operationList = mobileTokenEndpoint({
   path: 'auth/token/app/operation/list',
   summary: 'Operations that wait for the user',
   errors: ['TOO_MANY_REQUESTS'],
-  order: ['token', 'validate'],
+  description: 'Nothing of the body is read.',
+  order: ['token'],
   token: tokenOfRead,
-  request: Type.Object({}),
   response: Type.Object({
     status: Type.Literal('OK'),
     currentTimestamp: Type.String(),
