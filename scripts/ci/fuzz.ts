@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { asksForHelp } from '../command-line.ts'
 
 const CHECKS = [
   'not_a_server_error',
@@ -14,6 +15,12 @@ const CHECKS = [
   'response_schema_conformance',
   'response_headers_conformance',
 ]
+
+if (asksForHelp(process.argv.slice(2))) {
+  process.stdout.write(`Sends what schemathesis makes of /openapi.json to a server of its own:
+  node scripts/ci/fuzz.ts PATH-OF-SCHEMATHESIS [SECONDS]\n`)
+  process.exit(0)
+}
 
 const [schemathesis = 'st', seconds = '150'] = process.argv.slice(2)
 const project = fileURLToPath(new URL('../..', import.meta.url))

@@ -9,8 +9,15 @@ import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { findQuietPort } from '../../test/helpers/ports.ts'
+import { asksForHelp } from '../command-line.ts'
 
 const project = fileURLToPath(new URL('../..', import.meta.url))
+if (asksForHelp(process.argv.slice(2))) {
+  process.stdout.write(`Carries out the Dockerfile on a machine without a container engine, in a temporary folder; needs root:
+  node scripts/ci/image.ts\n`)
+  process.exit(0)
+}
+
 const imageRoot = mkdtempSync(join(tmpdir(), 'pawl-image-'))
 
 try {

@@ -22,16 +22,19 @@ const commands = [
   'bin/pawl.mjs',
 ].toSorted()
 
-test.each(commands)('%s prints how it is called, and does nothing else', async (path) => {
-  const before = written(path)
-  const lines = [['--help'], ['-h'], ['anything', '--unknown', '--help']]
-  for (const { code, stdout, stderr } of await Promise.all(lines.map((args) => runNode([path, ...args], env)))) {
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    expect(stdout).toMatch(new RegExp(`^\\S.*:\\n  (node ${path}|npm run \\S+)`))
-  }
-  expect(existsSync(env.PAWL_DATA_DIR)).toBe(false)
-  expect(written(path)).toEqual(before)
-})
+test.each([...commands, ...globSync('scripts/ci/*.ts').toSorted()])(
+  '%s prints how it is called, and does nothing else',
+  async (path) => {
+    const before = written(path)
+    const lines = [['--help'], ['-h'], ['anything', '--unknown', '--help']]
+    for (const { code, stdout, stderr } of await Promise.all(lines.map((args) => runNode([path, ...args], env)))) {
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      expect(stdout).toMatch(new RegExp(`^\\S.*:\\n  (node ${path}|npm run \\S+)`))
+    }
+    expect(existsSync(env.PAWL_DATA_DIR)).toBe(false)
+    expect(written(path)).toEqual(before)
+  },
+)
 
 test.each(commands)('%s says in one line which option it does not know', async (path) => {
   const { code, stdout, stderr } = await runNode([path, '--unknown'], env)
