@@ -12,6 +12,7 @@ import * as configItems from './0009_config-items.ts'
 import * as temporaryBlock from './0010_temporary-block.ts'
 import * as pushTokenOwner from './0011_push-token-owner.ts'
 import * as protocolVersions from './0012_protocol-versions.ts'
+import * as credentialMac from './0013_credential-mac.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -26,4 +27,5 @@ export const migrations: Record<string, Migration> = {
   '0010_temporary-block': temporaryBlock,
   '0011_push-token-owner': pushTokenOwner,
   '0012_protocol-versions': protocolVersions,
+  '0013_credential-mac': credentialMac,
 }

@@ -80,7 +80,9 @@ export async function createContext(
     const { db } = database
     await migrateDatabase(database)
     const recordKeys = createRecordKeys(loadMasterKey(secrets.masterKey, database.kind, config.dataDir, platform), platform)
-    const installationKeys = await loadInstallationKeys(db, recordKeys, platform)
+    const installationKeys = await loadInstallationKeys(db, recordKeys, platform, (credentials) =>
+      events.credentialsSealed({ credentials }),
+    )
     const base = { db, platform, recordKeys, events, installationKeys, settings: config }
     const credentials = createCredentials(base)
     await installTemplates(base, templatesOfFile)

@@ -3,7 +3,8 @@ import { PawlError, StartError } from '../lib/errors.ts'
 import { insertAdminEvent, lockAdministration } from '../storage/admin-events.ts'
 import { deleteCredential, findCredential, hasAdmin } from '../storage/credentials.ts'
 import { inTransaction } from '../storage/database.ts'
-import type { CredentialParts, Credentials } from './credential.ts'
+import type { CredentialParts, Credentials, PreparedPassword } from './credential.ts'
+import { isCredentialAuthentic } from './credential-mac.ts'
 
 /**
  * Makes sure that the configured administrator has the configured password, if there is one: a user who is missing is created, a differing
@@ -16,6 +17,13 @@ export async function applyAdminPassword(
   adminPassword: string | undefined,
 ): Promise<void> {
   const existing = await findCredential(parts.db, adminUser)
+  if (existing !== undefined && !isCredentialAuthentic(parts.installationKeys.credentialMac, existing)) {
+    parts.events.credentialAltered({ username: adminUser })
+    // The operator says who the administrator is, and the database cannot: it is made anew.
+    if (adminPassword !== undefined)
+      await remakeAdmin(parts, credentials, adminUser, await credentials.prepare(adminPassword), 'start')
+    return
+  }
   if (existing !== undefined && existing.role !== 'admin')
     throw new StartError(`PAWL_ADMIN_USER names ${adminUser}, who is no administrator`)
   if (adminPassword === undefined) return
@@ -60,13 +68,24 @@ async function createAdmin(
  */
 export async function resetAdmin(parts: CredentialParts, credentials: Credentials, username: string): Promise<string> {
   const prepared = await credentials.prepare(undefined)
+  await remakeAdmin(parts, credentials, username, prepared, 'command line')
+  return prepared.password
+}
+
+async function remakeAdmin(
+  parts: CredentialParts,
+  credentials: Credentials,
+  username: string,
+  prepared: PreparedPassword,
+  by: string,
+): Promise<void> {
   await inTransaction(parts.db, async (tx) => {
     await lockAdministration(tx)
     const before = await findCredential(tx, username)
     await deleteCredential(tx, username)
     await credentials.create(tx, { username, role: 'admin', applicationId: null, expiresAt: null }, prepared)
     await insertAdminEvent(tx, {
-      username: 'command line',
+      username: by,
       action: 'admin reset',
       target: `user ${username}`,
       before: before === undefined ? null : JSON.stringify({ username, role: before.role, application: before.applicationId }),
@@ -74,5 +93,4 @@ export async function resetAdmin(parts: CredentialParts, credentials: Credential
       occurredAt: new Date(parts.platform.now()),
     })
   })
-  return prepared.password
 }

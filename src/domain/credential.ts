@@ -8,17 +8,26 @@ import { notFound, PawlError } from '../lib/errors.ts'
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import { isWeakPassword } from '../lib/weak-password.ts'
-import { findCredential, insertCredential, type NewPassword, type PasswordRow, replacePassword } from '../storage/credentials.ts'
+import {
+  type CredentialWithPasswords,
+  findCredential,
+  insertCredential,
+  lockCredential,
+  type NewPassword,
+  type PasswordRow,
+  replacePassword,
+} from '../storage/credentials.ts'
 import { type Db, inTransaction } from '../storage/database.ts'
 import type { Role } from '../storage/schema.ts'
 import { createPasswords, usablePasswords } from './password.ts'
+import { isCredentialAuthentic, sealCredential } from './credential-mac.ts'
 import { createLoginGate, type Login } from './login-gate.ts'
 
 export interface CredentialParts {
   readonly db: Db
   readonly platform: Platform
   readonly events: Events
-  readonly installationKeys: { readonly credentialHash: KeyObject }
+  readonly installationKeys: { readonly credentialHash: KeyObject; readonly credentialMac: KeyObject }
   readonly settings: { readonly credentialFailuresPerMinute: number }
 }
 
@@ -72,6 +81,14 @@ export function createCredentials(parts: CredentialParts): Credentials {
   const verified = new LRUCache<string, Verified>({ max: 1_000 })
   let generation = 0
 
+  /** A credential that was altered in the database is as good as none. */
+  const findAuthentic = async (username: string): Promise<CredentialWithPasswords | undefined> => {
+    const credential = await findCredential(db, username)
+    if (credential === undefined || isCredentialAuthentic(installationKeys.credentialMac, credential)) return credential
+    parts.events.credentialAltered({ username })
+    return undefined
+  }
+
   const verify: Credentials['verify'] = async (login, password) => {
     const { username } = login
     const now = platform.now()
@@ -83,7 +100,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
       return known.caller
     }
     const generationRead = generation
-    const credential = await findCredential(db, username)
+    const credential = await findAuthentic(username)
     // A password that was right before is so as long as its row is there: no second scrypt.
     const remembered =
       known && usablePasswords(credential, now).find((row) => equalPublic(row.passwordHash, known.row.passwordHash))
@@ -113,16 +130,25 @@ export function createCredentials(parts: CredentialParts): Credentials {
       if (!(await insertCredential(tx, { ...user, salt: row.salt, createdAt: row.createdAt })))
         throw new PawlError('ADMINISTRATION_REFUSED', { detail: `user ${user.username} exists` })
       await replacePassword(tx, user.username, row, null)
+      await sealCredential(tx, installationKeys.credentialMac, user.username)
     })
 
   const reset: Credentials['reset'] = async (target, username, { row }, keepPreviousSeconds) => {
     const previousExpiresAt = keepPreviousSeconds > 0 ? new Date(platform.now() + keepPreviousSeconds * 1000) : null
-    const isReplaced = await inTransaction(target, (tx) => replacePassword(tx, username, row, previousExpiresAt))
+    const isReplaced = await inTransaction(target, async (tx) => {
+      await lockCredential(tx, username)
+      const before = await findCredential(tx, username)
+      // A new password would give its MAC to what somebody else wrote beside it.
+      if (before !== undefined && !isCredentialAuthentic(installationKeys.credentialMac, before)) throw altered(username)
+      if (!(await replacePassword(tx, username, row, previousExpiresAt))) return false
+      await sealCredential(tx, installationKeys.credentialMac, username)
+      return true
+    })
     if (!isReplaced) throw notFound(`user ${username}`)
   }
 
   const isPassword: Credentials['isPassword'] = async (username, password) =>
-    (await passwords.findMatch(await findCredential(db, username), password, platform.now(), gate.ownLane)) !== undefined
+    (await passwords.findMatch(await findAuthentic(username), password, platform.now(), gate.ownLane)) !== undefined
 
   const forget: Credentials['forget'] = () => {
     generation += 1
@@ -137,6 +163,12 @@ interface Verified {
   readonly row: PasswordRow
   readonly until: number
 }
+
+const altered = (username: string): PawlError =>
+  new PawlError('ADMINISTRATION_REFUSED', {
+    detail: `user ${username} was altered in the database`,
+    violations: [{ fieldName: 'name', hint: 'was altered in the database, remove it and create it anew' }],
+  })
 
 const passwordTooWeak = (): PawlError =>
   new PawlError('REQUEST_INVALID', {

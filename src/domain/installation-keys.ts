@@ -4,8 +4,9 @@ import type { KeyObject } from 'node:crypto'
 import { importHmacKey } from '../crypto/hmac.ts'
 import { StartError } from '../lib/errors.ts'
 import type { Platform } from '../lib/platform.ts'
-import type { Db } from '../storage/database.ts'
+import { type Db, inTransaction } from '../storage/database.ts'
 import { findWrappedKey, insertWrappedKey } from '../storage/wrapped-keys.ts'
+import { sealAllCredentials } from './credential-mac.ts'
 import { type Place, type RecordKeys, SealedRecordError } from './record-keys.ts'
 
 /** HMAC-SHA-256 keys, 32 bytes each. */
@@ -16,12 +17,24 @@ export interface InstallationKeys {
   readonly auditSeal: KeyObject
   /** Look-up of activation codes without storing them. */
   readonly codeLookup: KeyObject
+  /** MACs of credentials. */
+  readonly credentialMac: KeyObject
 }
 
-/** Loads the keys, making those that are missing. Throws StartError when the master key is not the one they were wrapped under. */
-export async function loadInstallationKeys(db: Db, recordKeys: RecordKeys, platform: Platform): Promise<InstallationKeys> {
+/**
+ * Loads the keys, making those that are missing. The transaction that makes the key of credentials' MACs also gives one to each credential
+ * that is there, and never again: a row without MAC is a forged one from then on. `onSealed` is told their names. Throws StartError when the
+ * master key is not the one they were wrapped under.
+ */
+export async function loadInstallationKeys(
+  db: Db,
+  recordKeys: RecordKeys,
+  platform: Platform,
+  onSealed: (credentials: readonly string[]) => void = () => undefined,
+): Promise<InstallationKeys> {
+  const placeOf = (purpose: string): Place => ({ table: 'wrapped_key', column: 'wrapped_key', row: purpose })
   const load = async (purpose: string): Promise<KeyObject> => {
-    const place: Place = { table: 'wrapped_key', column: 'wrapped_key', row: purpose }
+    const place = placeOf(purpose)
     let wrapped = await findWrappedKey(db, purpose)
     if (wrapped === undefined) {
       await insertWrappedKey(db, purpose, recordKeys.seal(place, platform.randomBytes(32)), new Date(platform.now()))
@@ -35,11 +48,25 @@ export async function loadInstallationKeys(db: Db, recordKeys: RecordKeys, platf
       throw error
     }
   }
-  return {
+  const makeCredentialMac = async (): Promise<void> => {
+    const key = platform.randomBytes(32)
+    const sealed = recordKeys.seal(placeOf(CREDENTIAL_MAC), key)
+    const credentials = await inTransaction(db, async (tx) =>
+      (await insertWrappedKey(tx, CREDENTIAL_MAC, sealed, new Date(platform.now())))
+        ? sealAllCredentials(tx, importHmacKey(key))
+        : [],
+    )
+    if (credentials.length > 0) onSealed(credentials)
+  }
+  const keys = {
     credentialHash: await load('credential-hash'),
     auditSeal: await load('audit-seal'),
     codeLookup: await load('code-lookup'),
   }
+  // After the others, which tell a wrong master key before anything is written under it.
+  if ((await findWrappedKey(db, CREDENTIAL_MAC)) === undefined) await makeCredentialMac()
+  return { ...keys, credentialMac: await load(CREDENTIAL_MAC) }
 }
 
+const CREDENTIAL_MAC = 'credential-mac'
 const WRONG_KEY = 'the master key is not the one this database was written with; give the right PAWL_MASTER_KEY'

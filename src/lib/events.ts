@@ -31,6 +31,12 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   /** `source`: an address, or a /64 of IPv6. Without a name, all logins of the source that are not known. */
   loginsWait: (fields: { username: string | undefined; source: string; seconds: number }) =>
     log.warn(fields, 'too many wrong passwords: logins are refused for a while'),
+  /** Refused as if there were no such user. */
+  credentialAltered: (fields: { username: string }) =>
+    log.error(fields, 'a credential was altered in the database and is refused: remove it and create it anew'),
+  /** Once in the life of a database; another time somebody has removed the key of the MACs. */
+  credentialsSealed: (fields: { credentials: readonly string[] }) =>
+    log.warn(fields, 'credentials got their first MAC as they are: check their roles'),
   adminPasswordReplaced: (fields: { username: string }) => log.warn(fields, 'admin password replaced by the configured one'),
   templateChanged: (fields: { templateName: string; change: 'created' | 'changed' | 'deleted'; by: string }) =>
     log.info(fields, 'template changed'),

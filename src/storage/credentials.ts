@@ -12,6 +12,7 @@ export interface CredentialRow {
 }
 
 export interface PasswordRow {
+  readonly passwordId: string
   readonly scheme: 'generated' | 'chosen'
   readonly passwordHash: Buffer
   readonly expiresAt: Date | null
@@ -20,6 +21,8 @@ export interface PasswordRow {
 export interface CredentialWithPasswords extends CredentialRow {
   /** 16 bytes, of all its passwords. */
   readonly salt: Buffer
+  /** Over all of this; null when it never had one. */
+  readonly mac: Buffer | null
   readonly passwords: readonly PasswordRow[]
 }
 
@@ -31,6 +34,8 @@ export async function findCredential(db: Db, username: string): Promise<Credenti
     .select([
       ...credentialColumns,
       'credential.salt',
+      'credential.mac',
+      'p.credential_password_id as passwordId',
       'p.scheme',
       'p.password_hash as passwordHash',
       'p.expires_at as passwordExpiresAt',
@@ -40,11 +45,13 @@ export async function findCredential(db: Db, username: string): Promise<Credenti
     .execute()
   const [first] = rows
   if (first === undefined) return undefined
-  const passwords = rows.flatMap(({ scheme, passwordHash, passwordExpiresAt }) =>
-    scheme === null || passwordHash === null ? [] : [{ scheme, passwordHash, expiresAt: passwordExpiresAt }],
+  const passwords = rows.flatMap(({ passwordId, scheme, passwordHash, passwordExpiresAt }) =>
+    passwordId === null || scheme === null || passwordHash === null
+      ? []
+      : [{ passwordId, scheme, passwordHash, expiresAt: passwordExpiresAt }],
   )
-  const { username: name, role, applicationId, isDisabled, expiresAt, salt } = first
-  return { username: name, role, applicationId, isDisabled, expiresAt, salt, passwords }
+  const { username: name, role, applicationId, isDisabled, expiresAt, salt, mac } = first
+  return { username: name, role, applicationId, isDisabled, expiresAt, salt, mac, passwords }
 }
 
 /** All credentials by name. */
@@ -134,6 +141,16 @@ export async function replacePassword(
     })
     .execute()
   return true
+}
+
+/** Holds a credential as it is until the end of the transaction. */
+export async function lockCredential(tx: Tx, username: string): Promise<void> {
+  await tx.selectFrom('credential').select('username').where('username', '=', username).forUpdate().execute()
+}
+
+/** Writes the MAC over a credential and its passwords, in the transaction that changed them. */
+export async function storeCredentialMac(tx: Tx, username: string, mac: Uint8Array): Promise<void> {
+  await tx.updateTable('credential').set({ mac }).where('username', '=', username).execute()
 }
 
 /** Deletes a credential and its passwords; false when there was none. */

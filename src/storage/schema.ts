@@ -197,6 +197,8 @@ export interface CredentialTable {
   is_disabled: Generated<boolean>
   expires_at: OptionalTime
   created_at: Date
+  /** Null in rows of before there were MACs, until the first start that knows them. */
+  mac: ColumnType<Buffer | null, Uint8Array | null | undefined, Uint8Array>
 }
 
 export interface CredentialPasswordTable {

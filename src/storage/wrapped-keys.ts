@@ -7,11 +7,13 @@ export async function findWrappedKey(db: Db, purpose: string): Promise<Buffer | 
   return row?.wrapped_key
 }
 
-/** Stores a sealed key unless the purpose has one already (another process may start at the same time). */
-export async function insertWrappedKey(db: Db, purpose: string, wrappedKey: Uint8Array, at: Date): Promise<void> {
-  await db
+/** Stores a sealed key; false when the purpose has one already (another process may start at the same time, whose transaction is awaited). */
+export async function insertWrappedKey(db: Db, purpose: string, wrappedKey: Uint8Array, at: Date): Promise<boolean> {
+  const inserted = await db
     .insertInto('wrapped_key')
     .values({ purpose, wrapped_key: wrappedKey, created_at: at })
     .onConflict((conflict) => conflict.column('purpose').doNothing())
-    .execute()
+    .returning('purpose')
+    .executeTakeFirst()
+  return inserted !== undefined
 }

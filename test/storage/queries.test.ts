@@ -273,6 +273,8 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     insertCredential: (_db, tx) => credentials.insertCredential(tx, credential),
     replacePassword: (_db, tx) => credentials.replacePassword(tx, 'n', password, null),
     'replacePassword that keeps the previous': (_db, tx) => credentials.replacePassword(tx, 'n', password, at),
+    lockCredential: (_db, tx) => credentials.lockCredential(tx, 'n'),
+    storeCredentialMac: (_db, tx) => credentials.storeCredentialMac(tx, 'n', bytes),
     deleteCredential: (db) => credentials.deleteCredential(db, 'n'),
   },
   templates: {
