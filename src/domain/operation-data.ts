@@ -1,6 +1,12 @@
 // Operation data: the string that the phone signs, `header*field*field...` (cloud §5, v3 §15.1).
 import type { Violation } from '../lib/errors.ts'
-import { hasSoundPlaceholders, listPlaceholders, type OperationParameters, replacePlaceholders } from './template.ts'
+import {
+  hasDirectionChange,
+  hasSoundPlaceholders,
+  listPlaceholders,
+  type OperationParameters,
+  replacePlaceholders,
+} from './template.ts'
 
 export type ComposedOperationData = { readonly data: string } | { readonly violations: readonly Violation[] }
 
@@ -10,6 +16,8 @@ export type ComposedOperationData = { readonly data: string } | { readonly viola
  */
 export function composeOperationData(dataTemplate: string, parameters: OperationParameters): ComposedOperationData {
   const violations = [...findRefusedCharacters(parameters), ...findMissing(dataTemplate, parameters)]
+  // Of a template that was stored before they were refused.
+  if (hasDirectionChange(dataTemplate)) violations.push({ fieldName: 'template', hint: 'must not change the direction of text' })
   if (violations.length > 0) return { violations }
   const data = replacePlaceholders(dataTemplate, (name) => escapeText(parameters[name] ?? ''))
   if (data.length > DATA_MAX)
@@ -53,7 +61,7 @@ export function isOperationDataTemplate(dataTemplate: string): boolean {
   const [header = '', ...fields] = splitFields(replacePlaceholders(dataTemplate, () => 'X'))
   const areSound = fields.every((field) => unescapeText(field) !== undefined && /^([A-Z]|$)/.test(field))
   const isFull = fields.length <= FIELDS_MAX && (!isPayment(dataTemplate) || fields.length >= PAYMENT_FIELDS_MIN)
-  return HEADER.test(header) && !CONTROL.test(dataTemplate) && isFull && areSound
+  return HEADER.test(header) && !CONTROL.test(dataTemplate) && !hasDirectionChange(dataTemplate) && isFull && areSound
 }
 
 /** Text as it stands in a field: backslash, asterisk and line break escaped. */
@@ -61,8 +69,10 @@ export const escapeText = (text: string): string => text.replaceAll('\\', '\\\\'
 
 function findRefusedCharacters(parameters: OperationParameters): Violation[] {
   return Object.entries(parameters)
-    .filter(([, value]) => REFUSED.test(value))
-    .map(([name, value]) => violation(name, value, 'must not contain control characters other than line breaks'))
+    .filter(([, value]) => REFUSED.test(value) || hasDirectionChange(value))
+    .map(([name, value]) =>
+      violation(name, value, 'must not contain control characters other than line breaks, nor change the direction of text'),
+    )
 }
 
 function findMissing(dataTemplate: string, parameters: OperationParameters): Violation[] {

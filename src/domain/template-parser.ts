@@ -5,6 +5,7 @@ import { ATTRIBUTE_SLOTS } from './operation-attributes.ts'
 import { findUiFaults } from './operation-ui.ts'
 import {
   type AttributeTemplate,
+  hasDirectionChange,
   hasSoundPlaceholders,
   type LocalizedTexts,
   type ResultTexts,
@@ -191,7 +192,7 @@ function findUiProblem(value: unknown, depth: number): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   if (depth > UI_DEPTH_MAX) return 'is nested too deeply'
   for (const [name, member] of Object.entries(value)) {
-    const problem = isText(name) ? findUiProblem(member, depth + 1) : 'has a name with control characters'
+    const problem = isText(name) ? findUiProblem(member, depth + 1) : 'has a name with control or direction characters'
     if (problem !== undefined) return problem
   }
   return undefined
@@ -206,8 +207,8 @@ function fault(fieldName: string, value: unknown, hint: string): Violation {
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 const isAbsent = (value: unknown): value is null | undefined => value === undefined || value === null
 const hasLength = (text: string, max: number): boolean => text.trim() !== '' && text.length <= max
-/** No control characters and no half of a surrogate pair. */
-const isText = (text: string): boolean => text.isWellFormed() && !/\p{Cc}/u.test(text)
+/** No control characters, no change of direction and no half of a surrogate pair. */
+const isText = (text: string): boolean => text.isWellFormed() && !/\p{Cc}/u.test(text) && !hasDirectionChange(text)
 /** The same, but for line breaks, tabulators and sound placeholders. */
 const isMessage = (text: string): boolean => isText(text.replace(/[\n\r\t]/g, '')) && hasSoundPlaceholders(text)
 const isIdentifier = (text: string): boolean => isText(text) && hasLength(text, 255)
@@ -217,12 +218,12 @@ const ATTRIBUTES_MAX = 100
 const UI_MAX = 65_536
 const UI_DEPTH_MAX = 32
 const VALUE_CHARACTERS_MAX = 128
-const MESSAGE_HINT = 'has a broken placeholder or control characters'
+const MESSAGE_HINT = 'has a broken placeholder, or control or direction characters'
 const SIGNATURE_TYPES: readonly SignatureType[] = ['possession', 'possession_knowledge', 'possession_biometry']
 
 const IDENTIFIER: TextRule = {
   isGood: isIdentifier,
-  hint: 'must be 1 to 255 characters, not blank, without control characters',
+  hint: 'must be 1 to 255 characters, not blank, without control and direction characters',
 }
 const PARAMETER_NAME: TextRule = { isGood: isIdentifier, hint: 'must be the name of an operation parameter' }
 const FLAG: TextRule = {
@@ -231,7 +232,7 @@ const FLAG: TextRule = {
 }
 const LABEL: TextRule = {
   isGood: (text) => isText(text) && text.length <= 255,
-  hint: 'must be at most 255 characters without control characters',
+  hint: 'must be at most 255 characters without control and direction characters',
 }
 const TITLE: TextRule = {
   isGood: (text) => isMessage(text) && hasLength(text, 255),

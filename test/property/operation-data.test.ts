@@ -7,7 +7,7 @@ import { listPlaceholders } from '../../src/domain/template.ts'
 const text = fc
   .array(fc.oneof(fc.constantFrom('*', '\\', '\n', 'n', '$', '{', '}', '${a}', 'A', ',', ' '), fc.string({ unit: 'grapheme' })))
   .map((parts) => parts.join(''))
-  .filter((value) => !/[^\n -\u{10FFFF}]/u.test(value))
+  .filter((value) => !/[^\n -\u{10FFFF}]|[\u202A-\u202E\u2066-\u2069]/u.test(value))
 const letters = fc.array(fc.constantFrom('A', 'I', 'Q', 'D', 'R', 'N', 'T'), { minLength: 1, maxLength: 5 })
 
 const compose = (template: string, parameters: Record<string, string>): string => {
@@ -109,6 +109,27 @@ describe('composeOperationData', () => {
       })
     },
   )
+
+  // An amount behind one of them is read backwards, or with what follows it in another order.
+  test.each('\u202A\u202B\u202C\u202D\u202E\u2066\u2067\u2068\u2069'.split(''))(
+    'refuses %j, which changes the direction of text, in any parameter and in the template',
+    (character) => {
+      const hint = expect.stringContaining('direction of text')
+      for (const template of ['A2', 'A0*T${other}']) {
+        expect(composeOperationData(template, { other: `a${character}b` })).toMatchObject({
+          violations: [{ fieldName: 'parameters.other', hint }],
+        })
+      }
+      expect(isOperationDataTemplate(`A0*Ta${character}b`)).toBe(false)
+      expect(composeOperationData(`A0*Ta${character}b`, {})).toEqual({ violations: [{ fieldName: 'template', hint }] })
+    },
+  )
+
+  test('takes the marks that text from right to left needs', () => {
+    expect(composeOperationData('A0*T${other}', { other: '\u200E\u05D0\u200F\u061C' })).toEqual({
+      data: 'A0*T\u200E\u05D0\u200F\u061C',
+    })
+  })
 
   test.each([
     [payment, { amount: '1492' }],
