@@ -25,7 +25,7 @@ const layers: readonly Layer[] = [
   { path: 'src/config-parser.ts', pawl: ['src/config.ts', 'src/config-secrets.ts', 'src/config-reader.ts'], packages: [] },
   { path: 'src/crypto', pawl: ['src/lib'], packages: [] },
   { path: 'src/protocol/protocol.ts', pawl: ['src/lib'], packages: [] },
-  { path: 'src/protocol/wire', pawl: ['src/protocol/protocol.ts', 'src/lib'], packages: [] },
+  { path: 'src/protocol/wire', pawl: ['src/protocol/protocol.ts', 'src/lib'], packages: ['jose'] },
   {
     path: 'src/protocol/v3',
     pawl: ['src/protocol/protocol.ts', 'src/protocol/wire', 'src/crypto', 'src/lib'],

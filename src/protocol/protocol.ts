@@ -162,8 +162,10 @@ export interface TemporaryKeyRequest<Keys extends ActivationKeys = ActivationKey
   readonly challenge: string
   /** What the request wants; it must be allowed for the application and be the one of the activation (v4 §4.2). */
   readonly algorithm: Algorithm
+  /** Seconds since 1970-01-01 UTC; absent where the protocol knows no end of a request (v3 §7.1), or the request names none. */
+  readonly expiresAt?: number | undefined
   /** Checks the MAC in constant time. `activationKeys` in activation scope. */
-  verify(applicationSecret: string, activationKeys: Keys | undefined): boolean
+  verify(applicationSecret: string, activationKeys: Keys | undefined): Promise<boolean>
   /** Makes the key and its answer, to be called for a genuine request only. Undefined when the client's keys are not valid. */
   readonly issue: (terms: TemporaryKeyTerms, signingKeys: SigningKeys) => Promise<TemporaryKey | undefined>
 }

@@ -137,14 +137,14 @@ const tokenDigest: Handler = ({ input }) => {
   return { digest, header }
 }
 
-const temporaryKeyRequest: Handler = ({ input }) => {
+const temporaryKeyRequest: Handler = async ({ input }) => {
   const jwt = text(input, 'jwt')
   const secret = text(input, 'applicationSecret')
   const keyTransport = optional(bytes, input, 'transportKey')
   const request = parseTemporaryKeyRequest(jwt)
   const isForUs =
     request?.applicationKey === text(input, 'applicationKey') && request.activationId === optional(text, input, 'activationId')
-  if (!request || !isForUs || !request.verify(secret, keyTransport && { keyTransport })) return { valid: false }
+  if (!request || !isForUs || !(await request.verify(secret, keyTransport && { keyTransport }))) return { valid: false }
   const { applicationKey, activationId, challenge } = request
   const known = { applicationKey, challenge, ...(activationId === undefined ? {} : { activationId }) }
   return { valid: true, hmacKey: deriveRequestKey(secret, keyTransport), claims: { ...decodeJwt(jwt), ...known } }

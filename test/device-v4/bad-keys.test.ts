@@ -136,6 +136,7 @@ describe('keystore/create', () => {
       crit: signed({ alg: 'HS384', crit: ['exp'] }),
       'crit that is null': signed({ alg: 'HS384', crit: null }),
       'alg of the prototype': `${part('{"__proto__":{"alg":"HS384"}}')}.${body}.${mac}`,
+      'a second alg': `${part('{"alg":"HS384","alg":"HS384"}')}.${body}.${mac}`,
       'a header that is a list': signed(['HS384']),
       'no signature': `${head}.${body}.`,
       'two parts': `${head}.${body}`,
@@ -166,8 +167,16 @@ describe('keystore/create', () => {
       expectRefusedV4(await createKey({ jwt: text }), 'validation', String(text).slice(0, 20))
     for (const body of [undefined, null, [], 'x']) expectRefusedV4(await createKey(body), 'validation')
     expect(await countKeys()).toBe(before)
-    expectOk(await createKey({ jwt: signed({ alg: 'HS384', typ: 'JWT' }, { ...claims, exp: 1, more: '\ud800' }) }))
+    expectOk(await createKey({ jwt: signed({ alg: 'HS384', typ: 'JWT' }, { ...claims, exp: null, iat: 1, more: '\ud800' }) }))
     expectOk(await createKey({ jwt }))
+  })
+
+  test('refuses a request whose end is past by more than clocks may differ, and takes any other', async () => {
+    const { claims, macKey } = (await v4.activePhone('EC_P384')).phone.newTemporaryKeyRequest('activation')
+    const at = (exp: unknown) => createKey({ jwt: hs384Jwt({ ...claims, exp }, macKey) })
+    const now = Math.floor(Date.now() / 1000)
+    for (const exp of [1, now - 400, -1, 0, '1', {}, true]) expectRefusedV4(await at(exp), 'temporaryKey', String(exp))
+    for (const exp of [now - 200, now, now + 0.5, now + 1e9, null, undefined]) expectOk(await at(exp))
   })
 
   test('knows no activation of another application, of protocol 3, or without keys', async () => {

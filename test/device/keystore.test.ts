@@ -1,4 +1,5 @@
 // POST /pa/v3/keystore/create: temporary keys of 3.3 (v3 §7).
+import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readApplication } from '../helpers/bank.ts'
 import { expectError, expectRefused, expectUntouched, HOUR, MINUTE, SECOND } from '../helpers/expectations.ts'
@@ -17,6 +18,14 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 const create = (json: unknown): Promise<HttpReply> => sendJson(world.url, 'POST', '/pa/v3/keystore/create', json)
+const claimsOf = (applicationKey: string): string => JSON.stringify({ applicationKey, challenge: 'c' })
+
+/** A JWT of texts as they are, which no JSON library writes. */
+function rawJwt(header: string, claims: string, secret: Uint8Array): string {
+  const covered = [header, claims].map((text) => Buffer.from(text).toString('base64url')).join('.')
+  return `${covered}.${createHmac('sha256', secret).update(covered).digest('base64url')}`
+}
+
 const createWith = (jwt: unknown): Promise<HttpReply> => create({ requestObject: { jwt } })
 
 describe('POST /pa/v3/keystore/create, application scope', () => {
@@ -100,6 +109,15 @@ describe('POST /pa/v3/keystore/create, application scope', () => {
     ['alg none', (secret, applicationKey) => hs256Jwt({ applicationKey, challenge: 'c' }, secret, { alg: 'none' })],
     ['alg HS512', (secret, applicationKey) => hs256Jwt({ applicationKey, challenge: 'c' }, secret, { alg: 'HS512' })],
     ['no alg', (secret, applicationKey) => hs256Jwt({ applicationKey, challenge: 'c' }, secret, {})],
+    ['a second alg', (secret, applicationKey) => rawJwt('{"alg":"HS256","alg":"HS256"}', claimsOf(applicationKey), secret)],
+    [
+      'a second alg in another spelling',
+      (secret, applicationKey) => rawJwt('{"alg":"none","\\u0061lg":"HS256"}', claimsOf(applicationKey), secret),
+    ],
+    [
+      'a second challenge',
+      (secret, applicationKey) => rawJwt('{"alg":"HS256"}', `{"challenge":"d",${claimsOf(applicationKey).slice(1)}`, secret),
+    ],
     ['claims that are no object', (secret) => hs256Jwt(7, secret)],
     ['a fourth part', (secret, applicationKey) => `${hs256Jwt({ applicationKey, challenge: 'c' }, secret)}.x`],
     ['no signature', (secret, applicationKey) => hs256Jwt({ applicationKey, challenge: 'c' }, secret).replace(/[^.]*$/, '')],

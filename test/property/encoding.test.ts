@@ -47,38 +47,42 @@ describe('the request of a temporary key', () => {
     return `${covered}.${toBase64Url(createHmac('sha256', key).update(covered).digest())}`
   }
 
-  test('a request reads back and its MAC is right', () => {
-    fc.assert(
-      fc.property(fc.string(), fc.record({ iat: fc.nat(), exp: fc.nat() }, { requiredKeys: [] }), (challenge, others) => {
-        const request = parseTemporaryKeyRequest(makeJwt({ applicationKey, challenge, ...others }))
-        expect(request).toMatchObject({ applicationKey, challenge, activationId: undefined })
-        expect(request?.verify(toBase64(secret), undefined)).toBe(true)
-        expect(request?.verify(toBase64(secret), { keyTransport })).toBe(false)
-        expect(request?.verify(toBase64(keyTransport), undefined)).toBe(false)
-      }),
+  test('a request reads back and its MAC is right', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.string(),
+        fc.record({ iat: fc.nat(), exp: fc.nat() }, { requiredKeys: [] }),
+        async (challenge, others) => {
+          const request = parseTemporaryKeyRequest(makeJwt({ applicationKey, challenge, ...others }))
+          expect(request).toMatchObject({ applicationKey, challenge, activationId: undefined })
+          expect(await request?.verify(toBase64(secret), undefined)).toBe(true)
+          expect(await request?.verify(toBase64(secret), { keyTransport })).toBe(false)
+          expect(await request?.verify(toBase64(keyTransport), undefined)).toBe(false)
+        },
+      ),
     )
   })
 
-  test('the activation claim decides the scope of the key', () => {
+  test('the activation claim decides the scope of the key', async () => {
     const inActivationScope = { ...claims, activationId: 'a5a49895-c0cf-4d5b-bcd3-943413d2c688' }
     const request = parseTemporaryKeyRequest(makeJwt(inActivationScope, { key: Buffer.from(kdfInternal(keyTransport, secret)) }))
-    expect(request?.verify(toBase64(secret), { keyTransport })).toBe(true)
-    expect(request?.verify(toBase64(secret), { keyTransport: Buffer.alloc(16) })).toBe(false)
+    expect(await request?.verify(toBase64(secret), { keyTransport })).toBe(true)
+    expect(await request?.verify(toBase64(secret), { keyTransport: Buffer.alloc(16) })).toBe(false)
     const madeForApplication = parseTemporaryKeyRequest(makeJwt(inActivationScope))
-    expect(madeForApplication?.verify(toBase64(secret), { keyTransport })).toBe(false)
-    expect(madeForApplication?.verify(toBase64(secret), undefined)).toBe(false)
+    expect(await madeForApplication?.verify(toBase64(secret), { keyTransport })).toBe(false)
+    expect(await madeForApplication?.verify(toBase64(secret), undefined)).toBe(false)
   })
 
-  test('one flipped bit anywhere is refused', () => {
+  test('one flipped bit anywhere is refused', async () => {
     const jwt = makeJwt(claims)
-    fc.assert(
-      fc.property(fc.nat({ max: 2 }), fc.nat(), (which, where) => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat({ max: 2 }), fc.nat(), async (which, where) => {
         const parts = jwt.split('.')
         const bytes = Buffer.from(parts[which] ?? '', 'base64url')
         const index = where % bytes.length
         bytes.writeUInt8(bytes.readUInt8(index) ^ (1 << (where % 8)), index)
         parts[which] = toBase64Url(bytes)
-        expect(parseTemporaryKeyRequest(parts.join('.'))?.verify(toBase64(secret), undefined) ?? false).toBe(false)
+        expect((await parseTemporaryKeyRequest(parts.join('.'))?.verify(toBase64(secret), undefined)) ?? false).toBe(false)
       }),
     )
   })

@@ -158,29 +158,35 @@ describe('the request of a temporary key in 4.0', () => {
   const bound = { ...claims, activationId: ACTIVATION_ID }
   const encode = (value: unknown): string => toBase64Url(utf8(JSON.stringify(value)))
 
-  test('a request reads back and its MAC is right, with any other claim and header', () => {
-    fc.assert(
-      fc.property(fc.string(), fc.record({ iat: fc.nat(), exp: fc.nat() }, { requiredKeys: [] }), (challenge, others) => {
-        const request = parseTemporaryKeyRequest(hs384Jwt({ ...claims, challenge, ...others }, key, { typ: 'JWT', alg: 'HS384' }))
-        expect(request).toMatchObject({ applicationKey, challenge, activationId: undefined, algorithm: 'EC_P384' })
-        expect(request?.verify(applicationSecret, undefined)).toBe(true)
-        expect(request?.verify(applicationSecret, activationKeys)).toBe(false)
-        expect(request?.verify(toBase64(Buffer.alloc(16)), undefined)).toBe(false)
-        expect(request?.verify('!', undefined)).toBe(false)
-      }),
+  test('a request reads back and its MAC is right, with any other claim and header', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.string(),
+        fc.record({ iat: fc.nat(), exp: fc.nat() }, { requiredKeys: [] }),
+        async (challenge, others) => {
+          const request = parseTemporaryKeyRequest(
+            hs384Jwt({ ...claims, challenge, ...others }, key, { typ: 'JWT', alg: 'HS384' }),
+          )
+          expect(request).toMatchObject({ applicationKey, challenge, activationId: undefined, algorithm: 'EC_P384' })
+          expect(await request?.verify(applicationSecret, undefined)).toBe(true)
+          expect(await request?.verify(applicationSecret, activationKeys)).toBe(false)
+          expect(await request?.verify(toBase64(Buffer.alloc(16)), undefined)).toBe(false)
+          expect(await request?.verify('!', undefined)).toBe(false)
+        },
+      ),
       { numRuns: 30 },
     )
   })
 
-  test('the activation claim decides the scope of the key', () => {
+  test('the activation claim decides the scope of the key', async () => {
     const request = parseTemporaryKeyRequest(hs384Jwt(bound, phone.macTemporaryKey))
-    expect(request?.verify(applicationSecret, activationKeys)).toBe(true)
-    expect(request?.verify(applicationSecret, undefined)).toBe(false)
+    expect(await request?.verify(applicationSecret, activationKeys)).toBe(true)
+    expect(await request?.verify(applicationSecret, undefined)).toBe(false)
     const foreign = deriveActivationKeys(createInitialActivationSecret(Buffer.alloc(32)))
-    expect(request?.verify(applicationSecret, foreign)).toBe(false)
+    expect(await request?.verify(applicationSecret, foreign)).toBe(false)
     const madeForApplication = parseTemporaryKeyRequest(hs384Jwt(bound, key))
-    expect(madeForApplication?.verify(applicationSecret, activationKeys)).toBe(false)
-    expect(madeForApplication?.verify(applicationSecret, undefined)).toBe(false)
+    expect(await madeForApplication?.verify(applicationSecret, activationKeys)).toBe(false)
+    expect(await madeForApplication?.verify(applicationSecret, undefined)).toBe(false)
     expect(parseTemporaryKeyRequest(hs384Jwt({ ...claims, activationId: null }, key))?.activationId).toBeUndefined()
   })
 
@@ -216,16 +222,16 @@ describe('the request of a temporary key in 4.0', () => {
     expect(await request?.issue(terms, privateKeys)).toBeUndefined()
   })
 
-  test('one flipped bit anywhere is refused', () => {
+  test('one flipped bit anywhere is refused', async () => {
     const jwt = hs384Jwt(claims, key)
-    fc.assert(
-      fc.property(fc.nat({ max: 2 }), fc.nat(), (which, where) => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat({ max: 2 }), fc.nat(), async (which, where) => {
         const parts = jwt.split('.')
         const bytes = Buffer.from(parts[which] ?? '', 'base64url')
         const index = where % bytes.length
         bytes.writeUInt8(bytes.readUInt8(index) ^ (1 << (where % 8)), index)
         parts[which] = toBase64Url(bytes)
-        expect(parseTemporaryKeyRequest(parts.join('.'))?.verify(applicationSecret, undefined) ?? false).toBe(false)
+        expect((await parseTemporaryKeyRequest(parts.join('.'))?.verify(applicationSecret, undefined)) ?? false).toBe(false)
       }),
     )
   })

@@ -1,10 +1,8 @@
 // Request and answer of the temporary key exchange, both compact JWS (v3 §7; RFC 7515).
 import type { KeyObject } from 'node:crypto'
 import { SignJWT } from 'jose'
-import { hmac } from '../../crypto/hmac.ts'
 import { exportPrivateKey, generateKeyPair } from '../../crypto/key.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
-import { equalConstantTime } from '../../lib/bytes.ts'
 import type { TemporaryKeyRequest } from '../protocol.ts'
 import { composeTemporaryKeyClaims, parseTemporaryKeyJws, type TemporaryKeyTermsAnswer } from '../wire/jws.ts'
 import { type ActivationKeys, kdfInternal } from './key-schedule.ts'
@@ -19,17 +17,17 @@ export interface TemporaryKeyAnswer extends TemporaryKeyTermsAnswer {
 export function parseTemporaryKeyRequest(jwt: string): TemporaryKeyRequest<Pick<ActivationKeys, 'keyTransport'>> | undefined {
   const request = parseTemporaryKeyJws(jwt, 'HS256')
   if (!request) return undefined
-  const { applicationKey, activationId, challenge, mac, covered } = request
+  const { applicationKey, activationId, challenge } = request
   return {
     applicationKey,
     activationId,
     challenge,
     algorithm: 'EC_P256',
-    verify: (applicationSecret, activationKeys) => {
+    verify: async (applicationSecret, activationKeys) => {
       // The claim decides the scope: without this line, a key of the wrong scope would be tried.
       if ((activationId === undefined) !== (activationKeys === undefined)) return false
       const key = deriveRequestKey(applicationSecret, activationKeys?.keyTransport)
-      return key !== undefined && equalConstantTime(mac, hmac(key, covered))
+      return key !== undefined && request.verify(key)
     },
     issue: async (terms, { ecdsa }) => {
       const { privateKey, publicKey } = generateKeyPair('P-256')

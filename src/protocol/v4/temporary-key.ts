@@ -1,9 +1,8 @@
 // Request and answer of the temporary key exchange: a compact JWS in, a JWS with one or two signatures out (v4 §4; RFC 7515).
 import { ecdsaSignP384 } from '../../crypto/ecdsa.ts'
-import { hmacSha384 } from '../../crypto/hmac.ts'
 import { mlDsaSign } from '../../crypto/mldsa.ts'
 import { parseBase64, toBase64Url } from '../../lib/base64.ts'
-import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
+import { utf8 } from '../../lib/bytes.ts'
 import type { SigningKeys, TemporaryKeyRequest } from '../protocol.ts'
 import { composeTemporaryKeyClaims, parseTemporaryKeyJws, type TemporaryKeyTermsAnswer } from '../wire/jws.ts'
 import { type ActivationKeys, deriveKeyMacGetAppTempKey } from './key-schedule.ts'
@@ -20,7 +19,7 @@ export interface TemporaryKeyAnswer extends TemporaryKeyTermsAnswer {
   readonly sharedSecretResponse: SharedSecretResponse
 }
 
-/** Undefined when the JWT does not parse, lacks a claim, or uses another algorithm than HS384 (v4 §4.1). */
+/** Undefined when the JWT does not parse, lacks a claim, has an `exp` that is no number, or uses another algorithm than HS384 (v4 §4.1). */
 export function parseTemporaryKeyRequest(
   jwt: string,
 ): TemporaryKeyRequest<Pick<ActivationKeys, 'keyMacGetActTempKey'>> | undefined {
@@ -28,17 +27,21 @@ export function parseTemporaryKeyRequest(
   const sharedSecretRequest = parseSharedSecretRequest(request?.claims['sharedSecretRequest'])
   if (!request || !sharedSecretRequest) return undefined
   const { algorithm } = sharedSecretRequest
-  const { applicationKey, activationId, challenge, mac, covered } = request
+  const { applicationKey, activationId, challenge } = request
+  const expiresAt = request.claims['exp'] ?? undefined
+  // RFC 7519 §4.1.4: a NumericDate.
+  if (expiresAt !== undefined && typeof expiresAt !== 'number') return undefined
   return {
     applicationKey,
     activationId,
     challenge,
     algorithm,
-    verify: (applicationSecret, activationKeys) => {
+    expiresAt,
+    verify: async (applicationSecret, activationKeys) => {
       // The claim decides the scope: without this line, a key of the wrong scope would be tried.
       if ((activationId === undefined) !== (activationKeys === undefined)) return false
       const key = activationKeys ? activationKeys.keyMacGetActTempKey() : deriveRequestKey(applicationSecret)
-      return key !== undefined && equalConstantTime(mac, hmacSha384(key, covered))
+      return key !== undefined && request.verify(key)
     },
     issue: async (terms, signingKeys) => {
       const shared = await encapsulateSharedSecret(sharedSecretRequest, terms.salt)

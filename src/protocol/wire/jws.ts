@@ -1,7 +1,8 @@
 // The two ends of a temporary key exchange that both generations have: the signed request and the claims of the answer
 // (v3 §7, v4 §4; RFC 7515).
+import type { KeyObject } from 'node:crypto'
+import { compactVerify, errors } from 'jose'
 import { parseBase64, toBase64Url } from '../../lib/base64.ts'
-import { utf8 } from '../../lib/bytes.ts'
 import type { TemporaryKeyTerms } from '../protocol.ts'
 import { parseUuid } from './identifier.ts'
 
@@ -11,27 +12,38 @@ export interface TemporaryKeyJws {
   readonly activationId: string | undefined
   readonly challenge: string
   readonly claims: Readonly<Record<string, unknown>>
-  readonly mac: Uint8Array
-  /** What the MAC covers. */
-  readonly covered: Uint8Array
+  /** Whether `key` made the MAC; compared in constant time. */
+  readonly verify: (key: Uint8Array | KeyObject) => Promise<boolean>
 }
 
-/** Undefined when the text is no compact JWS, lacks a claim, or uses another algorithm than `alg` (v3 §7.1, v4 §4.1). */
+/**
+ * Undefined when the text is no compact JWS, lacks a claim, has a member twice, or uses another algorithm than `alg` (v3 §7.1, v4 §4.1).
+ */
 export function parseTemporaryKeyJws(jwt: string, alg: 'HS256' | 'HS384'): TemporaryKeyJws | undefined {
   const [headerText, payloadText, macText, ...rest] = jwt.split('.')
   if (headerText === undefined || payloadText === undefined || macText === undefined || rest.length > 0) return undefined
   const header = parseJson(headerText)
   // RFC 7515 §4.1.11: a critical extension that is not understood makes the JWS invalid; none is understood here.
   if (header?.['alg'] !== alg || header['crit'] !== undefined) return undefined
-  const mac = parseBase64Url(macText)
   const claims = parseJson(payloadText)
   const applicationKey = claims?.['applicationKey']
   const challenge = claims?.['challenge']
-  if (!mac || !claims || typeof applicationKey !== 'string' || typeof challenge !== 'string') return undefined
+  if (!parseBase64Url(macText) || !claims || typeof applicationKey !== 'string' || typeof challenge !== 'string') return undefined
   const activationIdClaim = claims['activationId'] ?? undefined
   const activationId = parseUuid(activationIdClaim)
   if (!parseBase64(applicationKey, 16) || (activationIdClaim !== undefined && !activationId)) return undefined
-  return { applicationKey, activationId, challenge, claims, mac, covered: utf8(`${headerText}.${payloadText}`) }
+  return { applicationKey, activationId, challenge, claims, verify: (key) => hasMac(jwt, key, alg) }
+}
+
+async function hasMac(jwt: string, key: Uint8Array | KeyObject, alg: string): Promise<boolean> {
+  try {
+    await compactVerify(jwt, key, { algorithms: [alg] })
+    return true
+  } catch (error) {
+    // A wrong MAC, or a header that jose does not take.
+    if (error instanceof errors.JOSEError) return false
+    throw error
+  }
 }
 
 /** What the answer to a temporary key request says beside the key itself (v3 §7.2, v4 §4.3). */
@@ -57,12 +69,33 @@ export const composeTemporaryKeyClaims = <Key extends object>(answer: TemporaryK
 function parseJson(base64Url: string): Record<string, unknown> | undefined {
   const bytes = parseBase64Url(base64Url)
   try {
-    const value: unknown = bytes && JSON.parse(utf8Decoder.decode(bytes))
-    return typeof value === 'object' && value !== null ? { ...value } : undefined
+    const text = bytes && utf8Decoder.decode(bytes)
+    const value: unknown = text && JSON.parse(text)
+    return typeof value === 'object' && value !== null && !hasMemberTwice(text ?? '') ? { ...value } : undefined
   } catch {
     return undefined
   }
 }
+
+/** Whether an object in a JSON text names a member twice: parsers differ in which of the two they take (RFC 7515 §4, RFC 7519 §4). */
+function hasMemberTwice(json: string): boolean {
+  const open: Set<string>[] = []
+  for (const [token, string] of json.matchAll(JSON_TOKENS)) {
+    if (token === '{') open.push(new Set())
+    else if (token === '}') open.pop()
+    else if (string !== undefined) {
+      const names = open.at(-1)
+      // Two spellings of one name are one name.
+      const name = String(JSON.parse(string))
+      if (names?.has(name)) return true
+      names?.add(name)
+    }
+  }
+  return false
+}
+
+/** Of a text that is JSON: braces, names of members with their colon, and other strings, which are skipped whole. */
+const JSON_TOKENS = /[{}]|("(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"/g
 
 /** Strict: only the one text that encodes the bytes is accepted. */
 function parseBase64Url(text: string): Uint8Array | undefined {

@@ -25,7 +25,7 @@ export const keystoreCreateV3 = deviceEndpoint({
       new Date(parts.platform.now()),
     )
     const keys = activationKeysOf(parts.recordKeys, v3, parties.activation)
-    const isGenuine = verifyKeystoreRequest(parts, parts.decoys.v3, asked, parties.version, keys)
+    const isGenuine = await verifyKeystoreRequest(parts, parts.decoys.v3, asked, parties.version, keys)
     const { version, activation } = parties
     const reason = refusalOf(asked, parties)
     if (version === undefined || reason !== undefined || !isGenuine) throw refuseTemporaryKey(parts, reason ?? 'wrong MAC')

@@ -25,8 +25,10 @@ export const keystoreCreateV4 = deviceEndpoint({
     // Whether an upgrade was confirmed is what a phone asks when the answer was lost (v4 §10.3).
     const { version, activation } = await findUpgradedParties(parts.db, asked.applicationKey, asked.activationId ?? '', at)
     const keys = activationKeysOf(parts.recordKeys, v4, activation)
-    const isGenuine = verifyKeystoreRequest(parts, parts.decoys.v4, asked, version, keys)
-    const reason = refusalOf(asked, { version, activation })
+    const isGenuine = await verifyKeystoreRequest(parts, parts.decoys.v4, asked, version, keys)
+    // As far as clocks may differ: phones set theirs by the answer.
+    const isOver = asked.expiresAt !== undefined && at.getTime() / 1000 > asked.expiresAt + parts.settings.requestWindowSeconds
+    const reason = isOver ? 'the request has expired' : refusalOf(asked, { version, activation })
     if (version === undefined || reason !== undefined || !isGenuine) throw refuseTemporaryKey(parts, reason ?? 'wrong MAC')
     const allowed = await findAllowedAlgorithms(parts.db, version.applicationId)
     if (!allowed.includes(asked.algorithm)) throw refuseTemporaryKey(parts, 'the application does not admit the algorithm')

@@ -22,7 +22,7 @@ export function verifyKeystoreRequest<Keys extends ActivationKeys>(
   asked: TemporaryKeyRequest<Keys>,
   version: VersionRow | undefined,
   keys: Keys | undefined,
-): boolean {
+): Promise<boolean> {
   const own = asked.activationId === undefined ? undefined : (keys ?? decoy.activationKeys)
   return asked.verify(applicationSecretOf(recordKeys, decoy, version), own)
 }
