@@ -1,4 +1,5 @@
 // Keys, algorithms and requests for keys that are not as they should be: the documented refusal, and nothing is lost by it (v4 §2, §4).
+import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { badDeviceKeys, badSharedSecretRequests } from '../helpers/bad-keys-v4.ts'
@@ -124,6 +125,10 @@ describe('keystore/create', () => {
     const { jwt } = json.requestObject
     const [head = '', body = '', mac = ''] = jwt.split('.')
     const signed = (header: unknown, payload: unknown = claims) => hs384Jwt(payload, macKey, header)
+    const signedText = (header: string) => {
+      const covered = `${part(header)}.${body}`
+      return `${covered}.${createHmac('sha384', macKey).update(covered).digest('base64url')}`
+    }
     const spoiled: Record<string, string> = {
       'alg none': `${part({ alg: 'none' })}.${body}.`,
       'alg none, signed': signed({ alg: 'none' }),
@@ -136,7 +141,7 @@ describe('keystore/create', () => {
       crit: signed({ alg: 'HS384', crit: ['exp'] }),
       'crit that is null': signed({ alg: 'HS384', crit: null }),
       'alg of the prototype': `${part('{"__proto__":{"alg":"HS384"}}')}.${body}.${mac}`,
-      'a second alg': `${part('{"alg":"HS384","alg":"HS384"}')}.${body}.${mac}`,
+      'a second alg': signedText('{"alg":"HS384","alg":"HS384"}'),
       'a header that is a list': signed(['HS384']),
       'no signature': `${head}.${body}.`,
       'two parts': `${head}.${body}`,
