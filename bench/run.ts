@@ -4,6 +4,7 @@ import { asksForHelp, explainFault } from '../scripts/command-line.ts'
 const KINDS: Readonly<Record<string, () => Promise<unknown>>> = {
   http: () => import('./http.ts'),
   crypto: () => import('./crypto.ts'),
+  strangers: () => import('./strangers.ts'),
 }
 const USAGE = `What each kind of request costs over real HTTP, in processor time and in time:
   npm run bench                                   PostgreSQL in a temporary folder; DATABASE_URL names another one
@@ -12,6 +13,7 @@ const USAGE = `What each kind of request costs over real HTTP, in processor time
   npm run bench -- --pair REVISION                windows of this checkout and of another revision in turns, and their ratio
   npm run bench -- --phones 1000 --clients 16 --windows 5 --seconds 2 --json FILE
 The client shares the machine with the server, so compare processor time, and only within one run.
+  npm run bench -- strangers                      requests that nobody proved anything for, and what users notice of them
   npm run bench -- crypto                         the hot paths alone, in one process`
 
 const [kind = ''] = process.argv.slice(2)

@@ -38,6 +38,8 @@ describe('defaults', () => {
       mobileReadsPerMinute: 60,
       otpAttemptsPerMinute: 10,
       codeFailuresPerMinute: 60,
+      sourceFailuresPerMinute: 3000,
+      signedBodyBytesMax: 65_536,
       activationValiditySeconds: 300,
       activationRemoveAllow1fa: false,
       maxFailedAttempts: 5,

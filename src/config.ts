@@ -36,6 +36,8 @@ export interface Config {
   readonly mobileReadsPerMinute: number
   readonly otpAttemptsPerMinute: number
   readonly codeFailuresPerMinute: number
+  readonly sourceFailuresPerMinute: number
+  readonly signedBodyBytesMax: number
   readonly webhookAllowHttp: boolean
   readonly webhookAllowPrivateAddresses: boolean
   readonly webhookRetryBaseSeconds: number
@@ -213,6 +215,24 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
       'Wrong authentication codes for one activation from one source (an IPv4 address, or the first 64 bits of an IPv6 address) in a ' +
       'minute. Further codes, right ones too, are answered like wrong ones without a look at them. Behind a proxy, ' +
       'PAWL_TRUSTED_PROXIES says who the source is.',
+  },
+  sourceFailuresPerMinute: {
+    name: 'PAWL_SOURCE_FAILURES_PER_MINUTE',
+    kind: integer(1, 1_000_000),
+    default: '3000',
+    unit: 'failures',
+    description:
+      'Refused requests of phones from one source in a minute; a body counts once more for every 16 KiB. Further requests of the source ' +
+      'are answered 429 without a look at them. Phones behind a proxy that PAWL_TRUSTED_PROXIES does not name are one source.',
+  },
+  signedBodyBytesMax: {
+    name: 'PAWL_SIGNED_BODY_BYTES_MAX',
+    kind: integer(16_384, 262_144),
+    default: '65536',
+    unit: 'bytes',
+    description:
+      'The longest body that an authentication code may cover. The approval of operation data of 10,000 characters may need 65536. ' +
+      'Bodies over 28 KiB have fewer than 20 counter values tried, those of 64 KiB 8.',
   },
   templatesFile: {
     name: 'PAWL_TEMPLATES_FILE',

@@ -102,6 +102,7 @@ export async function createContext(
       authenticationStore: createAuthenticationStore(db),
       recentParties: createRecentParties(),
       codeFailures: createFailureBudget(config.codeFailuresPerMinute),
+      sourceFailures: createFailureBudget(config.sourceFailuresPerMinute),
       decoys: { v3: createDecoy(v3, recordKeys, platform), v4: createDecoy(v4, recordKeys, platform) },
     }
     return {

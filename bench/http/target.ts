@@ -33,10 +33,12 @@ export interface TargetOptions {
   readonly databaseUrl: string | undefined
   /** Whose children are the connections of the database. */
   readonly databasePid: number | undefined
+  /** Settings beside those of every measurement. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 /** Starts a server on a free port of loopback and waits until it is ready. */
-export async function startTarget({ name, checkout, databaseUrl, databasePid }: TargetOptions): Promise<Target> {
+export async function startTarget({ name, checkout, databaseUrl, databasePid, env: settings }: TargetOptions): Promise<Target> {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-bench-'))
   const password = randomBytes(18).toString('base64url')
   const { PATH = '', HOME = '' } = process.env
@@ -48,6 +50,7 @@ export async function startTarget({ name, checkout, databaseUrl, databasePid }: 
     PAWL_ADMIN_PASSWORD: password,
     PAWL_LOG_LEVEL: 'error',
     PAWL_MOBILE_READS_PER_MINUTE: '100000',
+    ...settings,
     ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl, PAWL_MASTER_KEY: randomBytes(32).toString('base64') }),
   }
   const server = spawn(join(checkout, 'node_modules/.bin/node'), ['bin/pawl.mjs'], {

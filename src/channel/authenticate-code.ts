@@ -10,6 +10,7 @@ import type { AuthorizationHeader, CounterMove, Protocol } from '../protocol/pro
 import { isOlderVersion } from '../protocol/wire/version-order.ts'
 import { findUpgradedParties } from '../storage/activation-upgrades.ts'
 import type { ActivationRow, RequestParties } from '../storage/activations.ts'
+import { findMove } from './find-move.ts'
 import type { ChannelParts } from './parts.ts'
 import { type Effect, type Judged, type Refusal, type Settled, settleAttempt } from './settle-attempt.ts'
 import { activationKeysOf, applicationSecretOf, ctrDataOf } from './secrets.ts'
@@ -76,7 +77,7 @@ async function checkCode<T>(
   if (remembered?.activation) return { valid: true, activation: remembered.activation, effect: remembered.effect }
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     const parties = await findParties(parts, attempt)
-    const judged = judge(parts, protocol, attempt, parties, parts.settings.counterLookAhead)
+    const judged = await judge(parts, protocol, attempt, parties, parts.settings.counterLookAhead)
     const settled = await storeVerdict(parts, attempt, parties, judged, effect)
     if (!settled) continue
     if (judged.move && settled.activation) {
@@ -120,7 +121,7 @@ async function acceptRemembered<T>(
 ): Promise<Settled<T> | undefined> {
   const { applicationKey, activationId } = attempt.header
   const parties = parts.recentParties.recall(applicationKey, activationId)
-  const judged = judge(parts, protocol, attempt, parties, 1)
+  const judged = await judge(parts, protocol, attempt, parties, 1)
   if (judged.move === undefined) return undefined
   const settled = await storeVerdict(parts, attempt, parties, judged, effect)
   if (settled) parts.recentParties.keep({ ...parties, activation: settled.activation })
@@ -128,13 +129,13 @@ async function acceptRemembered<T>(
   return settled
 }
 
-function judge(
+async function judge(
   parts: ChannelParts,
   protocol: Protocol,
   attempt: CodeAttempt,
   { version, activation }: RequestParties,
   lookAhead: number,
-): Judged {
+): Promise<Judged> {
   const { header } = attempt
   const { recordKeys } = parts
   const decoy = parts.decoys[protocol.path]
@@ -143,11 +144,10 @@ function judge(
   const { method, resourceId } = attempt
   const applicationSecret = applicationSecretOf(recordKeys, decoy, version)
   const ctrData = (keys && ctrDataOf(recordKeys, activation)) ?? decoy.openCtrData()
-  let move: CounterMove | undefined
-  for (const body of attempt.bodies) {
-    const signedData = protocol.signedData({ method, resourceId, nonce: header.nonce, body, applicationSecret })
-    move ??= protocol.verifyAuthenticationCode(keys ?? decoy.activationKeys, ctrData, signedData, header, lookAhead)
-  }
+  const readings = attempt.bodies.map((body) =>
+    protocol.signedData({ method, resourceId, nonce: header.nonce, body, applicationSecret }),
+  )
+  const move = await findMove(protocol, keys ?? decoy.activationKeys, ctrData, { code: header, readings }, lookAhead)
   if (activation === undefined) return { refusal: 'activation_unknown', move: undefined, decision: undefined }
   const { state, failedAttempts, blocksInRow } = activation
   const isPendingAccepted =

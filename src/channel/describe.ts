@@ -129,8 +129,14 @@ function listCodes<P extends ChannelParts>(endpoint: AnyEndpoint<P>, api: ErrorD
   const { authenticate, token, encrypt, order, errors } = endpoint
   const refusals = { ...defaultRefusals, ...endpoint.refusals }
   const isSigned = authenticate !== undefined || token !== undefined
-  // A body over the limit, before anything else.
-  const codes: ErrorCode[] = ['REQUEST_INVALID', 'UNAVAILABLE', 'INTERNAL', ...(errors ?? listCallersFaults(api))]
+  // A source without failures left, and a body over the limit, before anything else.
+  const codes: ErrorCode[] = [
+    'TOO_MANY_REQUESTS',
+    'REQUEST_INVALID',
+    'UNAVAILABLE',
+    'INTERNAL',
+    ...(errors ?? listCallersFaults(api)),
+  ]
   if (isSigned) codes.push('AUTHENTICATION_CODE_INVALID', refusals.headerMissing, refusals.headerMalformed)
   else if (encrypt) codes.push('ENCRYPTION_FAILED')
   if (order.includes('factors')) codes.push(refusals.factors)

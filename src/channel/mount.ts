@@ -7,6 +7,7 @@ import type { Protocol } from '../protocol/protocol.ts'
 import type { AnyEndpoint } from './endpoint.ts'
 import type { ChannelParts } from './parts.ts'
 import { createPipeline } from './pipeline.ts'
+import { serveWithinBudget } from './source-budget.ts'
 
 /** Endpoints that the same generations serve at the same place. */
 export interface EndpointGroup<P extends ChannelParts> {
@@ -44,7 +45,8 @@ export async function mountDeviceEndpoints<P extends ChannelParts>(
       const [, query] = splitOnce(request.raw.url ?? '', '?')
       const { method, headers } = request
       const contentType = contentTypeOf(request)
-      const answer = await serve({ method, headers, contentType, body, query, ip: request.ip }, serialize)
+      const received = { method, headers, contentType, body, query, ip: request.ip }
+      const answer = await serveWithinBudget(parts, received, () => serve(received, serialize))
       // Sealed answers are JSON of text and numbers already; plain ones leave through their schema.
       const text = endpoint.encrypt ? JSON.stringify(answer) : serialize(answer)
       return reply.type('application/json').send(text)

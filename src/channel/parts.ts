@@ -7,6 +7,7 @@ import type { AuthenticationStore } from '../storage/authentication-store.ts'
 import type { Db } from '../storage/database.ts'
 import type { RecentParties } from './recent-parties.ts'
 import type { Decoys } from './secrets.ts'
+import type { SourceBudgetParts } from './source-budget.ts'
 
 export interface ChannelSettings {
   /** How many counter values are tried, the stored one included (v3 §9.1). */
@@ -17,9 +18,11 @@ export interface ChannelSettings {
   readonly legacyTokenWindowSeconds: number
   /** The first block by failed attempts; 0 for one without end (cloud §3.4). */
   readonly temporaryBlockSeconds: number
+  /** The longest body that a code may cover. */
+  readonly signedBodyBytesMax: number
 }
 
-export interface ChannelParts {
+export interface ChannelParts extends SourceBudgetParts {
   readonly db: Db
   readonly authenticationStore: AuthenticationStore
   readonly recentParties: RecentParties

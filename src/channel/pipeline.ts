@@ -80,7 +80,7 @@ interface State extends Fixed<ChannelParts> {
 }
 
 function begin<P extends ChannelParts>(fixed: Fixed<P>, request: DeviceRequest): State {
-  const { endpoint, refusals } = fixed
+  const { endpoint, refusals, parts } = fixed
   const headers = readProtocolHeaders(request.headers)
   if (endpoint.order.some((step) => step === 'envelope' || step === 'validate')) refuseContentType(request)
   const isSigned = endpoint.authenticate !== undefined || endpoint.token !== undefined
@@ -91,7 +91,7 @@ function begin<P extends ChannelParts>(fixed: Fixed<P>, request: DeviceRequest):
     })
   const { schemes } = headers
   const { protocol, envelopeProtocol } = selectProtocols(fixed.protocols, headers, endpoint.encrypt?.hasOwnHeader === true)
-  refuseLongBody(request, Math.min(protocol.bodyBytesMax, envelopeProtocol.bodyBytesMax, parsedBytesMaxOf(endpoint)))
+  refuseLongBody(request, bodyBytesMaxOf(endpoint, parts.settings))
   const value = readsHeaders ? headers.authorization : undefined
   if (endpoint.authenticate && value === undefined)
     throw new PawlError(refusals.headerMissing, { detail: 'no authorization header' })
@@ -344,16 +344,20 @@ function refuseContentType({ contentType, body }: DeviceRequest): void {
   throw new PawlError('REQUEST_INVALID', { detail: 'wrong content type', violations })
 }
 
-/** How long a body may be that is parsed before anything proves who sent it; any other has the limit of its protocol alone. */
-function parsedBytesMaxOf<P extends ChannelParts>({ order, parsedBytesMax = PARSED_BYTES_MAX }: AnyEndpoint<P>): number {
+/** How long a body may be: less where it is parsed, or a code is computed over it, before anything proves who sent it. */
+function bodyBytesMaxOf<P extends ChannelParts>(
+  { order, authenticate, parsedBytesMax = PARSED_BYTES_MAX }: AnyEndpoint<P>,
+  { signedBodyBytesMax }: ChannelParts['settings'],
+): number {
   const [first] = order.filter((step) => step !== 'factors')
-  return first === 'envelope' || first === 'validate' ? parsedBytesMax : Number.POSITIVE_INFINITY
+  const parsed = first === 'envelope' || first === 'validate' ? parsedBytesMax : Number.POSITIVE_INFINITY
+  return authenticate === undefined ? parsed : Math.min(parsed, signedBodyBytesMax)
 }
 
 function refuseLongBody({ body }: DeviceRequest, bodyBytesMax: number): void {
   if (body.length <= bodyBytesMax) return
   const violations = [{ fieldName: 'body', hint: `must have at most ${bodyBytesMax} bytes` }]
-  throw new PawlError('REQUEST_INVALID', { detail: 'the body is too long for the protocol', violations })
+  throw new PawlError('REQUEST_INVALID', { detail: 'the body is too long', violations })
 }
 
 // The longest request that needs no more is an upgrade with the keys of ML-KEM-1024 and ML-DSA-87, some 8 KiB.

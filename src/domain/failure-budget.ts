@@ -8,8 +8,11 @@ export interface Attempt {
 }
 
 export interface FailureBudget {
-  /** Takes the place of one failure of `key` at `now` (ms); undefined when its minute has none left. Attempts at once have a place each. */
-  readonly take: (key: string, now: number) => Attempt | undefined
+  /**
+   * Takes the place of one failure of `key` at `now` (ms), or of `weight`; undefined when its minute has none left. Attempts at once have a
+   * place each.
+   */
+  readonly take: (key: string, now: number, weight?: number) => Attempt | undefined
   /** Seconds until `key` has failures again, at least 1. */
   readonly secondsLeft: (key: string, now: number) => number
 }
@@ -18,15 +21,15 @@ export interface FailureBudget {
 export function createFailureBudget(perMinute: number): FailureBudget {
   const minutes = new LRUCache<string, Minute>({ max: KEYS_MAX })
   return {
-    take: (key, now) => {
+    take: (key, now, weight = 1) => {
       const before = minutes.get(key)
       const minute = before && before.until > now ? before : { failures: 0, until: now + MINUTE_MS }
       if (minute.failures >= perMinute) return undefined
-      minute.failures += 1
+      minute.failures += weight
       if (minute !== before) minutes.set(key, minute)
       return {
         giveBack: () => {
-          minute.failures -= 1
+          minute.failures -= weight
         },
       }
     },

@@ -241,8 +241,6 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
   readonly parseEncryptionHeader: (value: string, schemes: readonly string[]) => EncryptionHeader | undefined
   /** Undefined when a member is missing, malformed, or not defined by the version (v3 §6.5, v4 §5.2). */
   parseEnvelope(context: EnvelopeContext, json: unknown): Envelope<Keys> | undefined
-  /** Longer bodies are refused before anything is computed over them. */
-  readonly bodyBytesMax: number
   /** The key that opens envelopes, as it was stored; undefined for one of another generation, which a request may name. */
   readonly importEnvelopeKey: (stored: Uint8Array) => KeyObject | undefined
   /** Private keys of an activation as they were stored; throws when they are none, for the same reason. */
@@ -262,6 +260,8 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
     code: CodeToVerify,
     lookAhead: number,
   ): CounterMove | undefined
+  /** The counter value after one (v3 §9.1, v4 §7.2). */
+  readonly advanceCounter: (ctrData: Uint8Array) => Uint8Array
   readonly verifyTokenDigest: (tokenSecret: Uint8Array, header: TokenHeader) => boolean
   /** Version has replay protection and the short time window for tokens (v3 §14: 3.2 and newer). */
   readonly hasShortTokenWindow: (version: string) => boolean

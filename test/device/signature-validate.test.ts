@@ -6,14 +6,15 @@ import { flipBit, withBody, withPair } from '../../phone/header.ts'
 import type { PhoneFactors } from '../../phone/state.ts'
 import { keysOf } from '../../phone/state.ts'
 import type { World } from '../helpers/world.ts'
-import { expectOk, startWorld } from '../helpers/world.ts'
+import { expectOk, startServerWithWorld } from '../helpers/world.ts'
 
 const FACTORS = ['possession', 'possession_knowledge', 'possession_biometry'] as const satisfies PhoneFactors[]
 const METHODS = ['GET', 'POST', 'PUT', 'DELETE']
 
 let world: World
 beforeAll(async () => {
-  world = await startWorld()
+  // As long as bodies may be at most.
+  ;({ world } = await startServerWithWorld({ env: { PAWL_SIGNED_BODY_BYTES_MAX: '262144' } }))
 })
 afterAll(() => world.close())
 

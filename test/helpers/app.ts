@@ -45,11 +45,14 @@ export interface TestServerOptions {
   readonly worksInBackground?: boolean
 }
 
+/** All phones of a test share one address, and many of them are there to be refused. */
+const TEST_ENV = { PAWL_PORT: '0', PAWL_LOG_LEVEL: 'debug', PAWL_SOURCE_FAILURES_PER_MINUTE: '1000000' }
+
 /** Starts one server; close it in afterAll. */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const clock = createClock()
   const adminPassword = 'chosen for the tests'
-  const { config, secrets: given } = parseConfig({ PAWL_PORT: '0', PAWL_LOG_LEVEL: 'debug', ...options.env }, () => '')
+  const { config, secrets: given } = parseConfig({ ...TEST_ENV, ...options.env }, () => '')
   const secrets: Secrets = { ...given, masterKey: options.masterKey ?? randomBytes(32), adminPassword }
   const { database, drop } = await openTestDatabase(options.databaseUrl)
   const lines: string[] = []

@@ -6,6 +6,7 @@ import { parseEnvelope } from './envelope.ts'
 import { activationFingerprint } from './fingerprint.ts'
 import { parseAuthorizationHeader, parseEncryptionHeader, parseTokenHeader } from './header.ts'
 import {
+  advanceCounter,
   type ActivationKeys,
   agreeMasterSecret,
   createDecoyKeys,
@@ -36,7 +37,6 @@ export const v3: ProtocolV3 = {
   activationVersion: 3,
   ctrDataLength: 16,
   tokenSecretLength: 16,
-  bodyBytesMax: 256 * 1024,
   parseAuthorizationHeader,
   parseTokenHeader,
   parseEncryptionHeader,
@@ -46,6 +46,7 @@ export const v3: ProtocolV3 = {
   coveredBodies,
   signedData: composeSignedData,
   verifyAuthenticationCode,
+  advanceCounter,
   verifyTokenDigest,
   hasShortTokenWindow,
   deriveActivationKeys,

@@ -7,7 +7,14 @@ import { addBiometryKey, removeBiometryKeys, replaceKnowledgeKey } from './facto
 import { parseAuthorizationHeader, parseEncryptionHeader, parseTokenHeader } from './header.ts'
 import { exchangeKeys } from './key-exchange.ts'
 import { importSigningKeys, parsePublicKeys } from './key-pairs.ts'
-import { type ActivationKeys, createDecoyKeys, deriveActivationKeys, deriveVaultKey, importEnvelopeKey } from './key-schedule.ts'
+import {
+  type ActivationKeys,
+  advanceCounter,
+  createDecoyKeys,
+  deriveActivationKeys,
+  deriveVaultKey,
+  importEnvelopeKey,
+} from './key-schedule.ts'
 import { createPersonalizedPayload, verifyOfflineOtp } from './offline.ts'
 import { encapsulateSharedSecret, parseSharedSecretRequest } from './shared-secret.ts'
 import { composeStatusBlob } from './status-blob.ts'
@@ -39,8 +46,6 @@ export const v4: ProtocolV4 = {
   activationVersion: 4,
   ctrDataLength: 32,
   tokenSecretLength: 32,
-  // A wrong code costs 20 MACs over its body, and SHA-3 in JavaScript is slow: 256 KiB would take a quarter of a second (v4 §14).
-  bodyBytesMax: 64 * 1024,
   parseAuthorizationHeader,
   parseTokenHeader,
   parseEncryptionHeader,
@@ -50,6 +55,7 @@ export const v4: ProtocolV4 = {
   coveredBodies,
   signedData: composeSignedData,
   verifyAuthenticationCode,
+  advanceCounter,
   verifyTokenDigest,
   hasShortTokenWindow,
   deriveActivationKeys,

@@ -1,0 +1,154 @@
+// The requests of a stranger: all are refused, or need nothing but what an app holds; each costs the server something before it knows.
+import { randomUUID } from 'node:crypto'
+import { b64, random } from '../../phone/crypto.ts'
+import { withPair } from '../../phone/header.ts'
+import { type HttpRequest, member } from '../../phone/http.ts'
+import type { AppConfiguration } from '../../phone/state.ts'
+import { PHONE_ALGORITHMS } from '../../phone/v4-crypto.ts'
+import { readSdkConfiguration, type V4AppConfiguration } from '../../phone/v4-state.ts'
+import { createPhoneV4, type VirtualPhoneV4 } from '../../phone/virtual-phone-v4.ts'
+import { createPhone, type VirtualPhone } from '../../phone/virtual-phone.ts'
+import { type Bank, createBank, readApplication, readQrCode } from '../../test/helpers/bank.ts'
+import type { Target } from './target.ts'
+
+/** One kind of request; `make` gives a fresh one. */
+export interface Stranger {
+  readonly name: string
+  /** It guesses a password of the bank's API, which scrypt makes dear on purpose. */
+  readonly isLogin?: true
+  readonly make: () => Promise<HttpRequest> | HttpRequest
+}
+
+export interface Scene {
+  readonly strangers: readonly Stranger[]
+  /** Phones of users, who go on working meanwhile. */
+  readonly victims: readonly VirtualPhone[]
+}
+
+/** Opens an application on the server, binds `victims` phones and a phone of each generation that the strangers speak of. */
+export async function openScene(target: Target, victims: number): Promise<Scene> {
+  const bank = createBank(target.url, target.admin)
+  const app = readApplication(await bank.createApplication(APPLICATION))
+  const { json } = await bank.call('GET', `/admin/applications/${APPLICATION}`)
+  const appV4 = readSdkConfiguration(String(member(json, 'responseObject', 'mobileSdkConfig')))
+  const place = { url: target.url, bank, app, appV4 }
+  const phones = []
+  for (let i = 0; i < victims; i += 1) phones.push(await bind(place))
+  return { strangers: listStrangers(place, await bind(place), await bindV4(place)), victims: phones }
+}
+
+interface Place {
+  readonly url: string
+  readonly bank: Bank
+  readonly app: AppConfiguration
+  readonly appV4: V4AppConfiguration
+}
+
+async function bind({ url, bank, app }: Place): Promise<VirtualPhone> {
+  const userId = `victim-${randomUUID()}`
+  const { code } = readQrCode(await bank.register(userId))
+  const phone = createPhone({ url, app, version: '3.3' })
+  await phone.activate(code)
+  await bank.commit(userId)
+  return phone
+}
+
+async function bindV4({ url, bank, appV4 }: Place): Promise<VirtualPhoneV4> {
+  const userId = `known-${randomUUID()}`
+  const { code } = readQrCode(await bank.register(userId))
+  const phone = createPhoneV4({ url, app: appV4, algorithm: 'EC_P384' })
+  await phone.activate(code)
+  await bank.commit(userId)
+  await phone.exchange(phone.prepareConfirm(false))
+  return phone
+}
+
+function listStrangers({ url, app, appV4 }: Place, old: VirtualPhone, phone: VirtualPhoneV4): Stranger[] {
+  const unknown = <R extends HttpRequest>(request: R): R => withPair(request, 'pa_activation_id', randomUUID())
+  const wrongPossession = () => ({ factors: 'possession' as const, wrongKeys: { possession: random(32) } })
+  const padded = (bytes: number): string => {
+    const approval = (x: string): string =>
+      JSON.stringify({ requestObject: { id: randomUUID(), data: 'A2', mobileTokenData: { x } } })
+    return approval('x'.repeat(bytes - approval('').length))
+  }
+  const json = (path: string, body: string): HttpRequest => ({
+    method: 'POST',
+    path,
+    headers: { 'Content-Type': 'application/json' },
+    body: Buffer.from(body),
+  })
+  const approvalV4 = (): HttpRequest => {
+    const request = { path: APPROVAL, resourceId: '/operation/authorize', body: padded(64 * KIB) }
+    return unknown(phone.prepareSigned(request))
+  }
+  const status = (filler: string): HttpRequest =>
+    json('/pa/v3/activation/status', `{"requestObject":{"activationId":"${randomUUID()}"},"x":${filler}}`)
+  return [
+    ...[64, 32].flatMap((size): Stranger[] => [
+      {
+        name: `4.0 code, ${size} KiB, unknown activation`,
+        make: () => unknown(phone.prepareValidation({ body: random(size * KIB) })),
+      },
+      {
+        name: `4.0 code, ${size} KiB, known activation`,
+        make: () => phone.prepareValidation({ body: random(size * KIB), ...wrongPossession() }),
+      },
+    ]),
+    { name: '4.0 code, 2 bytes', make: () => unknown(phone.prepareValidation({ body: '{}' })) },
+    {
+      name: '4.0 code, query of 12.5 KB, two readings',
+      make: () => unknown(phone.prepareValidation({ method: 'GET', query: `x=${'%2541'.repeat(2500)}` })),
+    },
+    ...[256, 64].map(
+      (size): Stranger => ({
+        name: `3.3 code, ${size} KiB`,
+        make: () => unknown(old.prepareValidation({ body: random(size * KIB) })),
+      }),
+    ),
+    { name: '3.3 code, 2 bytes', make: () => unknown(old.prepareValidation({ body: '{}' })) },
+    { name: '4.0 approval, 64 KiB of JSON', make: approvalV4 },
+    {
+      name: '3.3 approval, 255 KiB of JSON',
+      make: () => unknown(old.prepareSignedCall('authorize', undefined, { body: padded(255 * KIB) })),
+    },
+    { name: 'activation/status, 255 KiB of arrays', make: () => status(`[${'[],'.repeat(85 * KIB)}0]`) },
+    { name: 'activation/status, 15 KiB of arrays', make: () => status(`[${'[],'.repeat(5 * KIB)}0]`) },
+    {
+      name: 'activation/create, unknown code',
+      make: () => createPhone({ url, app, version: '3.3' }).prepareActivation(UNKNOWN_CODE),
+    },
+    ...PHONE_ALGORITHMS.map(
+      (algorithm): Stranger => ({
+        name: `keystore/create, ${algorithm}`,
+        make: () => {
+          const request = createPhoneV4({ url, app: appV4, algorithm }).newTemporaryKeyRequest('application')
+          return json('/pa/v4/keystore/create', JSON.stringify(request.json))
+        },
+      }),
+    ),
+    {
+      name: 'app/init',
+      make: () => ({
+        method: 'GET',
+        path: `/app/init?appName=${APPLICATION}`,
+        headers: { 'X-Cert-Pinning-Challenge': b64(random(24)) },
+        body: new Uint8Array(0),
+      }),
+    },
+    {
+      name: 'bank API, wrong password',
+      isLogin: true,
+      make: () => ({
+        method: 'GET',
+        path: '/admin/applications',
+        headers: { Authorization: `Basic ${b64(Buffer.from(`admin:${randomUUID()}`))}` },
+        body: new Uint8Array(0),
+      }),
+    },
+  ]
+}
+
+const APPLICATION = 'bench-strangers'
+const APPROVAL = '/api/auth/token/app/operation/authorize'
+const UNKNOWN_CODE = 'MMMMM-MMMMM-MMMMM-MUTOA'
+const KIB = 1024

@@ -1,0 +1,137 @@
+// What strangers cost, and what users notice of them: npm run bench -- strangers. First the processor time of requests that nobody
+// proved anything for, each from a source of its own; then the latencies of right requests of others, in a quiet time and while one
+// source sends the dearest of these at a steady rate.
+import { parseArgs } from 'node:util'
+import { fileURLToPath } from 'node:url'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type HttpRequest, send } from '../phone/http.ts'
+import type { VirtualPhone } from '../phone/virtual-phone.ts'
+import { startPostgres } from './http/postgres.ts'
+import { openScene, type Stranger } from './http/strangers.ts'
+import { startTarget, type Target } from './http/target.ts'
+import { quantile } from './http/window.ts'
+
+const { values } = parseArgs({
+  options: {
+    checkout: { type: 'string', default: fileURLToPath(new URL('..', import.meta.url)) },
+    requests: { type: 'string', default: '60' },
+    rate: { type: 'string', default: '50' },
+    seconds: { type: 'string', default: '10' },
+    victims: { type: 'string', default: '4' },
+  },
+})
+
+async function main(): Promise<void> {
+  const postgres = await startPostgres()
+  try {
+    const target = await startTarget({
+      name: 'pawl',
+      checkout: values.checkout,
+      databaseUrl: postgres.createDatabase('bench_strangers'),
+      databasePid: postgres.pid,
+      // Sources are what X-Forwarded-For says.
+      env: { PAWL_TRUSTED_PROXIES: '127.0.0.1' },
+    })
+    try {
+      await measure(target)
+    } finally {
+      await target.close()
+    }
+  } finally {
+    await postgres.close()
+  }
+}
+
+async function measure(target: Target): Promise<void> {
+  const { strangers, victims } = await openScene(target, Number(values.victims))
+  print(`${'request'.padEnd(44)} ${'ms of CPU'.padStart(10)}  answers`)
+  const costs: { stranger: Stranger; ms: number }[] = []
+  for (const stranger of strangers) {
+    const { ms, answers } = await measureCost(target, stranger)
+    costs.push({ stranger, ms })
+    print(`${stranger.name.padEnd(44)} ${ms.toFixed(2).padStart(10)}  ${answers}`)
+  }
+  const [worst] = costs.filter(({ stranger }) => stranger.isLogin === undefined).toSorted((a, b) => b.ms - a.ms)
+  if (worst === undefined) return
+  const seconds = Number(values.seconds)
+  print(`\nright codes of ${victims.length} users, each sending the next one 20 ms after the answer, ${seconds} s:`)
+  print(`  quiet: ${await measureVictims(target.url, victims, seconds)}`)
+  const flood = startFlood(target.url, worst.stranger, Number(values.rate))
+  print(`  under ${values.rate} a second of "${worst.stranger.name}": ${await measureVictims(target.url, victims, seconds)}`)
+  print(`  the source got ${await flood.stop()}`)
+}
+
+/** Milliseconds of processor time of the server a request, warm, and how often each status was answered. */
+async function measureCost(target: Target, stranger: Stranger): Promise<{ ms: number; answers: string }> {
+  const requests: HttpRequest[] = []
+  const count = Number(values.requests)
+  for (let i = 0; i < count + WARM_UP; i += 1) requests.push(withSource(await stranger.make(), `2001:db8:${i.toString(16)}::1`))
+  for (const request of requests.slice(0, WARM_UP)) await send(target.url, request)
+  const before = target.usage().node
+  const statuses: number[] = []
+  for (const request of requests.slice(WARM_UP)) statuses.push((await send(target.url, request)).status)
+  return { ms: (target.usage().node - before) / 1000 / count, answers: tally(statuses) }
+}
+
+async function measureVictims(url: string, victims: readonly VirtualPhone[], seconds: number): Promise<string> {
+  const times: number[] = []
+  let refused = 0
+  const end = performance.now() + seconds * 1000
+  await Promise.all(
+    victims.map(async (phone, i) => {
+      while (performance.now() < end) {
+        const request = withSource(phone.prepareValidation({ body: BODY }), `192.0.2.${i + 1}`)
+        const sent = performance.now()
+        const { status } = await send(url, request)
+        times.push(performance.now() - sent)
+        if (status !== 200) refused += 1
+        await sleep(PAUSE_MS)
+      }
+    }),
+  )
+  const sorted = Float64Array.from(times).sort()
+  const [p50, p95, p99] = [0.5, 0.95, 0.99].map((share) => quantile(sorted, share).toFixed(1))
+  return `${times.length} requests, p50 ${p50} ms, p95 ${p95} ms, p99 ${p99} ms, ${refused} refused`
+}
+
+/** One source that sends `rate` requests a second and does not wait for answers. */
+function startFlood(url: string, { make }: Stranger, rate: number): { stop: () => Promise<string> } {
+  const pending: Promise<number>[] = []
+  const start = performance.now()
+  let sent = 0
+  const timer = setInterval(() => {
+    const due = Math.floor(((performance.now() - start) / 1000) * rate)
+    for (; sent < due; sent += 1)
+      pending.push(
+        (async () => (await send(url, withSource(await make(), '198.51.100.66'))).status)().catch(() => CONNECTION_LOST),
+      )
+  }, 1000 / rate)
+  return {
+    stop: async () => {
+      clearInterval(timer)
+      return tally(await Promise.all(pending))
+    },
+  }
+}
+
+const withSource = (request: HttpRequest, ip: string): HttpRequest => ({
+  ...request,
+  headers: { ...request.headers, 'X-Forwarded-For': ip },
+})
+
+function tally(statuses: readonly number[]): string {
+  const counts = new Map<number, number>()
+  for (const status of statuses) counts.set(status, (counts.get(status) ?? 0) + 1)
+  return [...counts].map(([status, count]) => `${count} × ${status === CONNECTION_LOST ? 'nothing' : status}`).join(', ')
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+const CONNECTION_LOST = 0
+const WARM_UP = 20
+const PAUSE_MS = 20
+const BODY = JSON.stringify({ amount: '10.00', currency: 'EUR', iban: 'DE89370400440532013000' })
+
+await main()

@@ -1,0 +1,57 @@
+// What one source may fail with in a minute. Once it is spent, nothing of its requests is looked at for the rest of the minute: whoever
+// knows nothing cannot keep the process busy.
+import type { FailureBudget } from '../domain/failure-budget.ts'
+import { type ErrorCode, PawlError } from '../lib/errors.ts'
+import type { Platform } from '../lib/platform.ts'
+import { sourceOf } from '../lib/source.ts'
+
+export interface SourceBudgetParts {
+  readonly platform: Platform
+  /** Refused requests of one source. */
+  readonly sourceFailures: FailureBudget
+}
+
+/**
+ * Serves a request of a source that has failures left; it takes one, and one more for every 16 KiB of its body, when it is refused for what
+ * a stranger could have sent. Throws TOO_MANY_REQUESTS for any other source, and what `serve` throws.
+ */
+export async function serveWithinBudget<T>(
+  { platform, sourceFailures }: SourceBudgetParts,
+  { ip, body }: { readonly ip: string; readonly body: Uint8Array },
+  serve: () => Promise<T>,
+): Promise<T> {
+  const now = platform.now()
+  const source = sourceOf(ip)
+  const place = sourceFailures.take(source, now, 1 + Math.floor(body.length / BYTES_OF_A_FAILURE))
+  if (place === undefined) {
+    const retryAfterSeconds = sourceFailures.secondsLeft(source, now)
+    throw new PawlError('TOO_MANY_REQUESTS', { detail: 'too many refused requests of one source', retryAfterSeconds })
+  }
+  let isFailure = false
+  try {
+    return await serve()
+  } catch (error) {
+    isFailure = error instanceof PawlError && STRANGERS_FAILURES.has(error.code)
+    throw error
+  } finally {
+    if (!isFailure) place.giveBack()
+  }
+}
+
+const BYTES_OF_A_FAILURE = 16 * 1024
+/** What is refused without a right code, token or envelope; not what its owner may not do, and not what is our fault. */
+const STRANGERS_FAILURES: ReadonlySet<ErrorCode> = new Set([
+  'REQUEST_INVALID',
+  'AUTHENTICATION_CODE_INVALID',
+  'AUTHENTICATION_REQUEST_INVALID',
+  'AUTHENTICATION_HEADER_MISSING',
+  'TOKEN_FAILED',
+  'ENCRYPTION_FAILED',
+  'ACTIVATION_FAILED',
+  'TEMPORARY_KEY_FAILED',
+  'VAULT_FAILED',
+  'PASSWORD_CHANGE_FAILED',
+  'BIOMETRY_FAILED',
+  'UPGRADE_FAILED',
+  'STATUS_FAILED',
+])
