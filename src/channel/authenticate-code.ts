@@ -3,7 +3,7 @@
 import { decideAuthentication } from '../domain/authentication.ts'
 import type { Attempt } from '../domain/failure-budget.ts'
 import { isExpired } from '../domain/registration.ts'
-import { fromUtf8 } from '../lib/bytes.ts'
+import { equalPublic, fromUtf8 } from '../lib/bytes.ts'
 import { lostTooManyRaces } from '../lib/errors.ts'
 import { sourceOf } from '../lib/source.ts'
 import type { AuthorizationHeader, CounterMove, Protocol } from '../protocol/protocol.ts'
@@ -73,10 +73,13 @@ async function checkCode<T>(
   attempt: CodeAttempt,
   effect: Effect<T> | undefined,
 ): Promise<CodeVerdict<T>> {
+  const { applicationKey, activationId } = attempt.header
+  // Before any read: what is remembered now is no newer than what is read then, unless the database went back.
+  const known = attempt.isUpgradeSeen ? undefined : parts.recentParties.recall(applicationKey, activationId).activation
   const remembered = attempt.isUpgradeSeen ? undefined : await acceptRemembered(parts, protocol, attempt, effect)
   if (remembered?.activation) return { valid: true, activation: remembered.activation, effect: remembered.effect }
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const parties = await findParties(parts, attempt)
+    const parties = neverBehind(parts, await findParties(parts, attempt), known)
     const judged = await judge(parts, protocol, attempt, parties, parts.settings.counterLookAhead)
     const settled = await storeVerdict(parts, attempt, parties, judged, effect)
     if (!settled) continue
@@ -107,6 +110,22 @@ function findParties(
   return isUpgradeSeen
     ? findUpgradedParties(db, applicationKey, activationId, at)
     : authenticationStore.find(applicationKey, activationId, at)
+}
+
+/**
+ * What was read, with the counter that this process stored last where the database has an earlier one: a row that was put back by hand,
+ * by a backup or by a failover does not make used codes good again, and the next right code repairs it.
+ */
+function neverBehind(parts: ChannelParts, read: RequestParties, known: ActivationRow | undefined): RequestParties {
+  const { activation } = read
+  if (!activation?.ctrData || !known?.ctrData || known.protocolVersion !== activation.protocolVersion) return read
+  const isBehind =
+    known.counter > activation.counter ||
+    (known.counter === activation.counter && !equalPublic(known.ctrData, activation.ctrData))
+  if (!isBehind) return read
+  const { activationId, counter: stored } = activation
+  parts.events.counterWentBack({ activationId, stored, known: known.counter })
+  return { ...read, activation: { ...activation, counter: known.counter, ctrData: known.ctrData } }
 }
 
 /**

@@ -1,5 +1,5 @@
 // The parties of recent authentications as their last write left them. A phone's next code is checked against them without a read;
-// whether they still hold is what the conditional write compares, and nothing but an acceptance is ever decided by them.
+// whether they still hold is what the conditional write compares, and no code is refused for them but one that the counter has passed.
 import { LRUCache } from 'lru-cache'
 import type { RequestParties } from '../storage/activations.ts'
 

@@ -8,6 +8,9 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   /** `until` is the end of a temporary block. */
   activationBlocked: (fields: { activationId: string; reason: string; until: string | undefined }) =>
     log.warn(fields, 'activation blocked'),
+  /** Both are counters; `known` is what this process stored. */
+  counterWentBack: (fields: { activationId: string; stored: number; known: number }) =>
+    log.error(fields, 'the counter of an activation went back in the database; the one that is known is used'),
   envelopeRefused: (fields: { activationId: string | undefined; applicationKey: string | undefined; reason: string }) =>
     log.info(fields, 'encrypted request refused'),
   temporaryKeyRefused: (fields: { reason: string }) => log.info(fields, 'temporary key refused'),

@@ -1,9 +1,10 @@
 // A phone whose last code was accepted a moment ago is remembered; nothing it may no longer do is accepted because of that (v3 §10.5).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sql } from 'kysely'
 import { serverUrl } from '../helpers/app.ts'
 import { expectRefused, readCounters, STATE } from '../helpers/expectations.ts'
 import { PHONE_VERSIONS } from '../../phone/crypto.ts'
-import { expectOk, startSharedWorld, startWorld, type World } from '../helpers/world.ts'
+import { expectOk, startServerWithWorld, startSharedWorld, startWorld, type World } from '../helpers/world.ts'
 
 let world: World
 beforeAll(async () => {
@@ -70,6 +71,34 @@ describe.each(PHONE_VERSIONS)('a remembered phone in %s', (version) => {
       }
     } finally {
       await shared.close()
+    }
+  })
+})
+
+describe('a row that is put back in the database by hand', () => {
+  test.each([
+    ['its counter', ['ctr_data', 'counter']],
+    ['its counter and row version', ['ctr_data', 'counter', 'row_version', 'failed_attempts', 'last_used_at']],
+    ['its sealed counter alone', ['ctr_data']],
+  ])('makes no used code good again: %s', async (_, columns) => {
+    const { server, world: own } = await startServerWithWorld({})
+    try {
+      const { db } = server.context
+      const { phone } = await own.activePhone('3.3')
+      await phone.exchange(phone.prepareValidation())
+      await sql`create table put_back as select * from activation`.execute(db)
+      const used = [phone.prepareValidation(), phone.prepareValidation(), phone.prepareValidation()]
+      for (const request of used) expectOk(await phone.send(request))
+      const assignments = sql.raw(columns.map((name) => `${name} = p.${name}`).join(', '))
+      await sql`update activation a set ${assignments} from put_back p where p.activation_id = a.activation_id`.execute(db)
+      for (const request of used) expectRefused(await phone.send(request), 'signature')
+      expect(server.log()).toContain('the counter of an activation went back in the database')
+      // The phone goes on, and the row with it.
+      expectOk(await phone.send(phone.prepareValidation()))
+      for (const request of used) expectRefused(await phone.send(request), 'signature')
+      expectOk(await phone.send(phone.prepareValidation()))
+    } finally {
+      await own.close()
     }
   })
 })
