@@ -32,6 +32,7 @@ describe('defaults', () => {
       trustedProxies: [],
       dataDir: './data',
       databasePoolSize: 8,
+      migrate: 'start',
       adminUser: 'admin',
       adminActsOnDefaultApplication: true,
       credentialFailuresPerMinute: 20,

@@ -14,6 +14,8 @@ export interface Config {
   readonly internalPort?: number
   readonly dataDir: string
   readonly databasePoolSize: number
+  /** never: a start with a schema that lacks a migration is refused. */
+  readonly migrate: 'start' | 'never'
   /** Without trailing slash. */
   readonly publicUrl?: string
   readonly adminUser: string
@@ -103,6 +105,13 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     default: '8',
     unit: 'connections',
     description: 'Connections to PostgreSQL. 8 measured best for one process; more makes slow requests slower.',
+  },
+  migrate: {
+    name: 'PAWL_MIGRATE',
+    kind: oneOf(['start', 'never']),
+    default: 'start',
+    description:
+      'Who brings the schema up to date: each start, or never one. With never a start that finds a migration missing ends with one line; npm run db:migrate runs them.',
   },
   adminUser: {
     name: 'PAWL_ADMIN_USER',

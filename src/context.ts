@@ -39,7 +39,7 @@ import { v4 } from './protocol/v4/index.ts'
 import { composeSdkConfiguration } from './protocol/v4/sdk-configuration.ts'
 import { createAuthenticationStore } from './storage/authentication-store.ts'
 import { type Database, openDatabase, pingDatabase } from './storage/database.ts'
-import { migrateDatabase } from './storage/migrate.ts'
+import { migrateDatabase, requireMigrated } from './storage/migrate.ts'
 
 export interface Context extends DeviceParts, MobileTokenParts, CloudParts, UtilityParts, HealthParts {
   readonly config: Config
@@ -52,6 +52,7 @@ export interface Context extends DeviceParts, MobileTokenParts, CloudParts, Util
   readonly dataLocation: string
   /** Makes the administrator of a first start and returns the password, which is shown; for when the server listens. */
   readonly createFirstAdmin: () => Promise<string | undefined>
+  readonly databaseKind: Database['kind']
   readonly close: () => Promise<void>
 }
 
@@ -78,12 +79,12 @@ export async function createContext(
     given ?? (await openDatabase({ databaseUrl, dataDir: config.dataDir, poolSize: config.databasePoolSize, onConnectionError }))
   try {
     const { db } = database
-    await migrateDatabase(database)
+    await (config.migrate === 'start' ? migrateDatabase(database) : requireMigrated(db))
     const recordKeys = createRecordKeys(loadMasterKey(secrets.masterKey, database.kind, config.dataDir, platform), platform)
     const installationKeys = await loadInstallationKeys(db, recordKeys, platform, (credentials) =>
       events.credentialsSealed({ credentials }),
     )
-    const base = { db, platform, recordKeys, events, installationKeys, settings: config }
+    const base = { db, databaseKind: database.kind, platform, recordKeys, events, installationKeys, settings: config }
     const credentials = createCredentials(base)
     await installTemplates(base, templatesOfFile)
     await applyAdminPassword(base, credentials, config.adminUser, secrets.adminPassword)
@@ -121,7 +122,7 @@ export async function createContext(
       templateTexts,
       mobileReads: createRateLimit(config.mobileReadsPerMinute),
       otpAttempts: createRateLimit(config.otpAttemptsPerMinute),
-      pingDatabase: () => pingDatabase(db),
+      pingDatabase: () => pingDatabase(database),
       dataLocation: database.location,
       createFirstAdmin: () => createFirstAdmin(base, credentials, config.adminUser),
       close: async () => {

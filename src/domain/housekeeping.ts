@@ -3,15 +3,18 @@ import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import { startRounds } from '../lib/rounds.ts'
 import { endTemporaryBlocks, removeExpiredActivations } from '../storage/activation-expiry.ts'
-import type { Db } from '../storage/database.ts'
+import type { Database, Db } from '../storage/database.ts'
 import { deleteExpiredIdempotencyKeys } from '../storage/idempotency-keys.ts'
 import { deleteUselessNonces, expireOperations } from '../storage/operations.ts'
 import { deleteExpiredTemporaryKeys } from '../storage/temporary-keys.ts'
 import { deleteExpiredUniqueValues } from '../storage/unique-values.ts'
+import { vacuumFullest } from '../storage/vacuum.ts'
 import { deleteOldDeliveries } from '../storage/webhook-deliveries.ts'
 
 export interface HousekeepingParts {
   readonly db: Db
+  /** The embedded database has no autovacuum. */
+  readonly databaseKind: Database['kind']
   readonly platform: Platform
   readonly events: Events
   readonly settings: { readonly webhookRetentionDays: number }
@@ -26,7 +29,7 @@ export const startHousekeeping = (parts: HousekeepingParts): (() => Promise<void
   )
 
 /** One round: batches until nothing is due, so that no statement holds many locks. */
-export async function runHousekeeping({ db, platform, events, settings }: HousekeepingParts): Promise<void> {
+export async function runHousekeeping({ db, databaseKind, platform, events, settings }: HousekeepingParts): Promise<void> {
   const at = new Date(platform.now())
   for (const removeDue of TASKS) {
     while ((await removeDue(db, at, BATCH_ROWS)) === BATCH_ROWS);
@@ -38,6 +41,7 @@ export async function runHousekeeping({ db, platform, events, settings }: Housek
     if (waiting > 0) events.webhookDeliveriesLost({ count: waiting })
     isMore = deleted === BATCH_ROWS
   }
+  if (databaseKind === 'embedded') await vacuumFullest(db)
 }
 
 const TASKS = [

@@ -4,7 +4,7 @@ import { lostTooManyRaces, PawlError } from '../lib/errors.ts'
 import type { Events } from '../lib/events.ts'
 import { changeState, findRegistration, type RegistrationRow } from '../storage/activations.ts'
 import { findApplication } from '../storage/applications.ts'
-import { isUniqueViolation } from '../storage/database.ts'
+import { inSavepoint, isUniqueViolation } from '../storage/database.ts'
 import { findRegistrationToCommit } from '../storage/registrations.ts'
 import type { ActivationState, CommitPhase } from '../storage/schema.ts'
 import { type ActivationOtps, countWrongOtp, createOtpJudge, type OtpJudge } from './activation-otp.ts'
@@ -73,7 +73,8 @@ export async function createRegistration(
     const activationQrCodeData = composeActivationQrText(code, await sign(code))
     try {
       const { created, insert } = prepareActivation(parts, { ...owner, code, qrText: activationQrCodeData, commitPhase, otpHash })
-      await insert(parts.db)
+      // Administration calls this within a transaction, which a violation would end.
+      await inSavepoint(parts.db, () => insert(parts.db))
       return { activationId: created.activationId, activationQrCodeData }
     } catch (error) {
       if (isUniqueViolation(error, 'activation_live')) throw new PawlError('REGISTRATION_EXISTS', { cause: error })

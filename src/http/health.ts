@@ -4,7 +4,7 @@ import { Type } from '@sinclair/typebox'
 import type { Operation } from './operation.ts'
 
 export interface HealthParts {
-  /** Resolves when the database answers, rejects when not. */
+  /** Resolves when the database answers and takes writes, rejects when not. */
   readonly pingDatabase: () => Promise<void>
 }
 
@@ -41,7 +41,7 @@ export const healthOperations: readonly Operation[] = [
     method: 'GET',
     path: '/health/ready',
     tag,
-    summary: 'The database answers',
+    summary: 'The database answers and takes writes',
     security: [],
     answers: [
       { status: 200, description: 'ready', schema: Healthy },

@@ -2,7 +2,20 @@
 import { createHash } from 'node:crypto'
 import type { PostgresPool } from 'kysely'
 import pg from 'pg'
-import { type WatchedConnection, watchConnection } from './postgres-connection.ts'
+import { codeOf, type WatchedConnection, watchConnection } from './postgres-connection.ts'
+
+/** Room on the disk of the database. */
+export interface Room {
+  /** Whether a statement found none since the last call of `found`. */
+  readonly isMissing: () => boolean
+  readonly found: () => void
+}
+
+export interface Connected {
+  readonly pool: PostgresPool
+  readonly location: string
+  readonly room: Room
+}
 
 export interface PostgresOptions {
   readonly poolSize: number
@@ -17,7 +30,7 @@ export interface PostgresOptions {
  * When one connection does not answer in time, all that have been silent since leave the pool with it: where one end of a connection
  * has disappeared, others have as well, and each would cost a request the whole time.
  */
-export function connectPostgres(databaseUrl: string, options: PostgresOptions): { pool: PostgresPool; location: string } {
+export function connectPostgres(databaseUrl: string, options: PostgresOptions): Connected {
   const pool = new pg.Pool({
     connectionString: databaseUrl,
     max: options.poolSize,
@@ -32,11 +45,15 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
   const watched = new Map<pg.PoolClient, WatchedConnection>()
   const nameOf = createNames()
   let turn = 0
+  let isRoomMissing = false
   const watchOptions = {
     answerMs: options.isPatient === true ? undefined : ANSWER_MS,
     nextTurn: () => ++turn,
     onSilence: (sentAt: number) => {
       for (const connection of watched.values()) connection.endIfSilentSince(sentAt)
+    },
+    onFailure: (error: unknown) => {
+      if (codeOf(error) === DISK_FULL) isRoomMissing = true
     },
     nameOf,
   }
@@ -55,6 +72,12 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
   return {
     pool: { connect, end: () => pool.end(), options: pool.options } as PostgresPool,
     location: `${url.protocol}//${url.host}${url.pathname}`,
+    room: {
+      isMissing: () => isRoomMissing,
+      found: () => {
+        isRoomMissing = false
+      },
+    },
   }
 }
 
@@ -80,3 +103,5 @@ const STATEMENT_MS = 8_000
 const ANSWER_MS = 9_000
 const IDLE_IN_TRANSACTION_MS = 10_000
 const KEEP_ALIVE_MS = 10_000
+// SQLSTATE disk_full.
+const DISK_FULL = '53100'

@@ -2,8 +2,9 @@
 //
 // Locks are taken in the order application, activation, operation. Inside inTransaction only the given Tx may be used:
 // the embedded database has one connection, and a query beside the transaction would wait for its own end.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Transaction, Kysely, PGliteDialect, PostgresDialect, sql } from 'kysely'
-import { connectPostgres } from './database-postgres.ts'
+import { connectPostgres, type Room } from './database-postgres.ts'
 import { createInMemory, type Embedded, openEmbedded } from './database-embedded.ts'
 import type { Schema } from './schema.ts'
 
@@ -26,6 +27,8 @@ export interface Database {
   readonly kind: 'embedded' | 'postgresql'
   /** For people: where the data lies, without credentials. */
   readonly location: string
+  /** Of PostgreSQL. */
+  readonly room?: Room
   /** A connection whose statements take as long as they need; absent where all of them may. */
   readonly openPatient?: () => Pick<Database, 'db' | 'close'>
   readonly close: () => Promise<void>
@@ -35,10 +38,10 @@ export interface Database {
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { databaseUrl } = options
   if (databaseUrl !== undefined) {
-    const { pool, location } = connectPostgres(databaseUrl, options)
+    const { pool, location, room } = connectPostgres(databaseUrl, options)
     const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) })
     const openPatient = () => openPatientPostgres(databaseUrl)
-    return { db, kind: 'postgresql', location, openPatient, close: () => db.destroy() }
+    return { db, kind: 'postgresql', location, room, openPatient, close: () => db.destroy() }
   }
   return fromEmbedded(await openEmbedded(options.dataDir), options.dataDir)
 }
@@ -67,13 +70,61 @@ function fromEmbedded({ pglite, release }: Embedded, location: string): Database
 export const inTransaction = <T>(db: Db | Tx, work: (tx: Tx) => Promise<T>): Promise<T> =>
   db.isTransaction ? work(db as Tx) : db.transaction().execute(work)
 
+/** Runs `work`; within a transaction a throw undoes what it did there and leaves the transaction usable. */
+export async function inSavepoint<T>(db: Db | Tx, work: () => Promise<T>): Promise<T> {
+  if (!db.isTransaction) return work()
+  await sql`savepoint attempt`.execute(db)
+  try {
+    const result = await work()
+    await sql`release savepoint attempt`.execute(db)
+    return result
+  } catch (error) {
+    await sql`rollback to savepoint attempt`.execute(db)
+    throw error
+  }
+}
+
 /** True for a violated unique index or primary key (of that name), by the SQLSTATE that both databases give. */
 export function isUniqueViolation(error: unknown, constraint?: string): boolean {
   if (typeof error !== 'object' || error === null || !('code' in error) || error.code !== '23505') return false
   return constraint === undefined || ('constraint' in error && error.constraint === constraint)
 }
 
-/** Resolves when the database answers. */
-export async function pingDatabase(db: Db): Promise<void> {
-  await sql`select 1`.execute(db)
+/**
+ * Resolves when the database answers and takes writes. Throws when it does not: a standby, one that is set to read only, one whose disk
+ * is full, one whose synchronous standby is away. PostgreSQL is asked for a record in its log that nobody reads and, after a statement
+ * that found no room, for room.
+ */
+export async function pingDatabase({ db, kind, room }: Pick<Database, 'db' | 'kind' | 'room'>): Promise<void> {
+  if (kind === 'embedded') {
+    await sql`select 1`.execute(db)
+    return
+  }
+  const late = sleep(PING_MS, undefined, { ref: false }).then(() => {
+    throw new Error(`the database took no write within ${PING_MS} ms`)
+  })
+  await Promise.race([write(db, room), late])
 }
+
+async function write(db: Db, room: Room | undefined): Promise<void> {
+  const { rows } = await sql<{ isReadOnly: boolean }>`
+    select current_setting('transaction_read_only') = 'on' as "isReadOnly",
+      case when current_setting('transaction_read_only') = 'off' then pg_logical_emit_message(true, 'pawl', 'ready') end`.execute(
+    db,
+  )
+  if (rows[0]?.isReadOnly !== false) throw new Error('the database takes no writes')
+  if (room?.isMissing() !== true) return
+  await takeRoom(db)
+  room.found()
+}
+
+/** Some 100 KiB in a table of this transaction; the room is free again after it. */
+const takeRoom = (db: Db): Promise<void> =>
+  inTransaction(db, async (tx) => {
+    await sql`create temporary table room on commit drop as select repeat('x', 1000) as x from generate_series(1, 100)`.execute(
+      tx,
+    )
+  })
+
+// Shorter than balancers wait, and so long that a busy database is none that is lost.
+const PING_MS = 3_000

@@ -1,38 +1,110 @@
 // Brings the schema up to date; safe when several processes start at once (Kysely's advisory lock on PostgreSQL).
+import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import { migrations } from '../../migrations/index.ts'
 import { StartError } from '../lib/errors.ts'
 import type { Database, Db } from './database.ts'
 
-/** Runs what is missing and returns the names of the migrations that ran. Throws StartError on failure or an unknown newer schema. */
-export async function migrate(db: Db): Promise<string[]> {
+export interface MigrateOptions {
+  /** For tests: the migrations that this version knows; all of them without it. */
+  readonly known?: Readonly<Record<string, Migration>>
+  /** How often a table that others use is asked for, a second apart. */
+  readonly attemptsMax?: number
+}
+
+/**
+ * Runs what is missing, each migration in a transaction of its own where there is data, and returns the names of those that ran. A database that is one
+ * migration ahead is left as it is: migrations only add, so that the version before serves on while the next one starts. Throws
+ * StartError on failure and on a schema that is further ahead.
+ */
+export async function migrate(
+  db: Db,
+  { known = migrations, attemptsMax = ATTEMPTS_MAX }: MigrateOptions = {},
+): Promise<string[]> {
+  const names: string[] = []
+  const pending = await findPending(db, known)
+  if (pending.length === 0) return names
+  const isEmpty = pending.length === Object.keys(known).length
+  const impatient = Object.fromEntries(Object.entries(known).map(([name, migration]) => [name, limitWaits(migration)]))
   const migrator = new Migrator({ db, provider: { getMigrations: async () => impatient } })
-  const { error, results = [] } = await migrator.migrateToLatest()
-  if (error !== undefined) {
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new StartError(`the database could not be migrated: ${reason}`, { cause: error })
+  for (let attempt = 1; ; ) {
+    // Nobody uses the tables of an empty database; there it is quicker all at once.
+    const { error, results = [] } = await (isEmpty ? migrator.migrateToLatest() : migrator.migrateUp())
+    if (error === undefined) {
+      if (results.length === 0) return names
+      names.push(...results.map(({ migrationName }) => migrationName))
+      attempt = 1
+    } else if (isLockTimeout(error) && attempt < attemptsMax) {
+      attempt += 1
+      await sleep(RETRY_MS)
+    } else throw explain(error)
   }
-  return results.map((result) => result.migrationName)
 }
 
 /** The same for an open database: on a connection of its own where the statements of requests are limited in time. */
-export async function migrateDatabase({ db, openPatient }: Database): Promise<string[]> {
-  if (openPatient === undefined) return migrate(db)
+export async function migrateDatabase({ db, openPatient }: Database, options?: MigrateOptions): Promise<string[]> {
+  if (openPatient === undefined) return migrate(db, options)
   const patient = openPatient()
   try {
-    return await migrate(patient.db)
+    return await migrate(patient.db, options)
   } finally {
     await patient.close()
   }
 }
 
-/** Whoever waits for a table holds up all that come behind: rather give up and start again. Another process' migrations are waited for. */
+/** For a start that does not migrate. Throws StartError when a migration is missing, and when the schema is too far ahead. */
+export async function requireMigrated(db: Db, known: Readonly<Record<string, Migration>> = migrations): Promise<void> {
+  const pending = await findPending(db, known)
+  if (pending.length > 0)
+    throw new StartError(`the database lacks ${countOf(pending)}; run npm run db:migrate, or start with PAWL_MIGRATE=start`)
+}
+
+/** The migrations that are to run; none when the database is one ahead. Throws StartError when it is further ahead. */
+async function findPending(db: Db, known: Readonly<Record<string, Migration>>): Promise<string[]> {
+  const names = Object.keys(known).toSorted()
+  const done = await readDone(db)
+  const unknown = done.filter((name) => !(name in known))
+  if (unknown.length === 0) return names.filter((name) => !done.includes(name))
+  const isOneAhead = unknown.length === 1 && names.every((name) => done.includes(name) && name < String(unknown[0]))
+  if (isOneAhead) return []
+  throw new StartError(
+    `the database has ${countOf(unknown)} that this version of pawl does not know; start the version that made it, or one that is one migration older at most`,
+  )
+}
+
+/** What has run here, in its order; an empty database has no list. */
+async function readDone(db: Db): Promise<string[]> {
+  const list = await sql<{ name: string | null }>`select to_regclass('kysely_migration')::text as name`.execute(db)
+  if (list.rows[0]?.name == null) return []
+  const { rows } = await sql<{ name: string }>`select name from kysely_migration order by name`.execute(db)
+  return rows.map(({ name }) => name)
+}
+
+const countOf = (names: readonly string[]): string =>
+  names.length === 1 ? `migration ${names.join()}` : `${names.length} migrations (${names.join(', ')})`
+
+/**
+ * Whoever waits for a table holds up all that come behind: rather give up at once and try again a second later. Another process' migrations
+ * are waited for.
+ */
 const limitWaits = (migration: Migration): Migration => ({
   up: async (db) => {
-    await sql`set local lock_timeout = '10s'`.execute(db)
+    await sql.raw(`set local lock_timeout = '${LOCK_WAIT_MS}ms'`).execute(db)
     await migration.up(db)
   },
 })
 
-const impatient = Object.fromEntries(Object.entries(migrations).map(([name, migration]) => [name, limitWaits(migration)]))
+/** SQLSTATE 55P03. */
+const isLockTimeout = (error: unknown): boolean =>
+  typeof error === 'object' && error !== null && 'code' in error && error.code === '55P03'
+
+function explain(error: unknown): StartError {
+  const reason = error instanceof Error ? error.message : String(error)
+  const advice = isLockTimeout(error) ? '; something holds a table for long, end it and start again' : ''
+  return new StartError(`the database could not be migrated: ${reason}${advice}`, { cause: error })
+}
+
+const LOCK_WAIT_MS = 300
+const RETRY_MS = 1_000
+const ATTEMPTS_MAX = 120

@@ -20,13 +20,15 @@ export interface WatchOptions {
   readonly nextTurn: () => number
   /** Told of a statement that was not answered in time, with the turn in which it was sent. */
   readonly onSilence: (sentAt: number) => void
+  /** Told of every statement that failed. */
+  readonly onFailure: (error: unknown) => void
   /** The name under which a text with parameters is prepared. */
   readonly nameOf: (text: string) => string
 }
 
 /** Watches a connection that has just been made. */
 export function watchConnection(client: PoolClient, options: WatchOptions): WatchedConnection {
-  const { answerMs, nextTurn, onSilence, nameOf } = options
+  const { answerMs, nextTurn, onSilence, onFailure, nameOf } = options
   let answeredAt = nextTurn()
   let isFit = true
   let hasBegun = false
@@ -62,6 +64,7 @@ export function watchConnection(client: PoolClient, options: WatchOptions): Watc
       // What was done in a transaction that nobody commits is not durable, whatever its answer says.
       if (hasBegun || client.getTransactionStatus() === OUTSIDE) return result
     } catch (error) {
+      onFailure(error)
       // 25P02: it has failed before. Whoever began it knows.
       if (!isAborted(error)) throw error
       isFit = false
@@ -89,8 +92,11 @@ export function watchConnection(client: PoolClient, options: WatchOptions): Watc
 /** SQLSTATE 08006: the outcome of what was under way is unknown. */
 const connectionLost = (message: string): Error => Object.assign(new Error(message), { code: '08006' })
 
-const isAborted = (error: unknown): boolean =>
-  typeof error === 'object' && error !== null && 'code' in error && error.code === '25P02'
+const isAborted = (error: unknown): boolean => codeOf(error) === '25P02'
+
+/** SQLSTATE, or what a socket says; undefined where there is none. */
+export const codeOf = (error: unknown): unknown =>
+  typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
 
 // ReadyForQuery says I outside of a transaction, T within one, E within one that has failed.
 const OUTSIDE = 'I'

@@ -2,11 +2,12 @@
 import { randomUUID } from 'node:crypto'
 import { type Migration, Migrator } from 'kysely/migration'
 import { sql } from 'kysely'
-import { expect, test } from 'vitest'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
 import { endTemporaryBlocks } from '../../src/storage/activation-expiry.ts'
 import { migrations } from '../../migrations/index.ts'
 import { type Database, type Db, openDatabase, openInMemory } from '../../src/storage/database.ts'
-import { migrate, migrateDatabase } from '../../src/storage/migrate.ts'
+import { migrate, migrateDatabase, requireMigrated } from '../../src/storage/migrate.ts'
 import { createPostgresDatabase, serverUrl } from '../helpers/app.ts'
 
 const open = (databaseUrl: string): Promise<Database> => openDatabase({ databaseUrl, dataDir: '', poolSize: 2 })
@@ -61,8 +62,9 @@ test.skipIf(serverUrl() === undefined)('and by several processes at once, as the
   const databases = await Promise.all(Array.from({ length: 3 }, () => open(url.toString())))
   const [first] = databases
   if (first) await prepare(first.db)
-  const done = await Promise.all(databases.map(migrateDatabase))
-  expect(done.flat()).toEqual(Object.keys(migrations).slice(1))
+  const done = await Promise.all(databases.map((database) => migrateDatabase(database)))
+  // Each one process or the other.
+  expect(done.flat().toSorted()).toEqual(Object.keys(migrations).slice(1))
   if (first) await expectMigrated(first.db)
   for (const database of databases) await database.close()
   await root.close()
@@ -86,7 +88,7 @@ test.skipIf(serverUrl() === undefined)(
     const holder = await open(databaseUrl)
     await holder.db.transaction().execute(async (tx) => {
       await sql`lock table activation in access share mode`.execute(tx)
-      await expect(migrateDatabase(database)).rejects.toThrow('lock timeout')
+      await expect(migrateDatabase(database, { attemptsMax: 2 })).rejects.toThrow('lock timeout')
     })
     expect(await migrate(database.db)).toHaveLength(Object.keys(migrations).length - 1)
     await holder.close()
@@ -94,6 +96,79 @@ test.skipIf(serverUrl() === undefined)(
     await drop()
   },
 )
+
+test.skipIf(serverUrl() === undefined)(
+  'while a migration waits for a table, those who use it hardly wait, and then it runs',
+  async () => {
+    const { databaseUrl, drop } = await createPostgresDatabase({ isEmpty: true })
+    const [database, holder] = await Promise.all([open(databaseUrl), open(databaseUrl)])
+    await prepare(database.db)
+    const held = Promise.withResolvers<void>()
+    const isHeld = Promise.withResolvers<void>()
+    const holding = holder.db.transaction().execute(async (tx) => {
+      await sql`lock table activation in access share mode`.execute(tx)
+      isHeld.resolve()
+      await held.promise
+    })
+    await isHeld.promise
+    let isDone = false
+    const migrating = migrateDatabase(database).finally(() => {
+      isDone = true
+    })
+    // Whoever comes behind a migration that waits for the lock waits with it.
+    let longest = 0
+    for (let reads = 0; reads < 60; reads += 1) {
+      const since = performance.now()
+      await sql`select count(*) from activation`.execute(database.db)
+      longest = Math.max(longest, performance.now() - since)
+      await sleep(50)
+    }
+    expect(isDone).toBe(false)
+    expect(longest).toBeLessThan(2_000)
+    held.resolve()
+    await holding
+    expect(await migrating).toHaveLength(Object.keys(migrations).length - 1)
+    await holder.close()
+    await database.close()
+    await drop()
+  },
+)
+
+describe('a database that another version has migrated', () => {
+  const [last = ''] = Object.keys(migrations).slice(-1)
+  const before = Object.fromEntries(Object.entries(migrations).slice(0, -1))
+  const longBefore = Object.fromEntries(Object.entries(migrations).slice(0, -2))
+
+  test('serves the version before as it is, and no older one', async () => {
+    const database = await openInMemory()
+    await migrate(database.db)
+    expect(await migrate(database.db, { known: before })).toEqual([])
+    await requireMigrated(database.db, before)
+    const refusal =
+      /^the database has 2 migrations \(\d{4}_[\w-]+, \d{4}_[\w-]+\) that this version of pawl does not know; [^\n]+$/
+    await expect(migrate(database.db, { known: longBefore })).rejects.toThrow(refusal)
+    await expect(requireMigrated(database.db, longBefore)).rejects.toThrow(refusal)
+    await database.close()
+  })
+
+  test('is refused when it is not simply one ahead', async () => {
+    const database = await openInMemory()
+    await migrate(database.db)
+    const other = { ...before, '0000_of-somebody-else': { up: async () => undefined } }
+    await expect(migrate(database.db, { known: other })).rejects.toThrow(`the database has migration ${last} that`)
+    await database.close()
+  })
+
+  test('is not served without a migration when none may run', async () => {
+    const database = await openInMemory()
+    await expect(requireMigrated(database.db)).rejects.toThrow('the database lacks')
+    await migrate(database.db, { known: before })
+    await expect(requireMigrated(database.db)).rejects.toThrow(`the database lacks migration ${last}; run npm run db:migrate`)
+    expect(await migrate(database.db)).toEqual([last])
+    await requireMigrated(database.db)
+    await database.close()
+  })
+})
 
 const ROWS = [
   `insert into application values ('app', true, default, now())`,

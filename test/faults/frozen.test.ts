@@ -1,0 +1,74 @@
+// A database that stands still for longer than a server waits, and one that takes no writes for a while.
+import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Client } from 'pg'
+import { afterAll, describe, expect, test, vi } from 'vitest'
+import { NO_BODY, send } from '../../phone/http.ts'
+import { close, closeAccount, expectNothingLost, kill, meet, openSite, type Site } from './site.ts'
+
+const FROZEN_MS = 16_000
+
+afterAll(() => closeAccount('frozen'))
+
+describe.each([1, 8])('with a pool of %i', (poolSize) => {
+  test('a database that stands still, and a server that is killed then', async () => {
+    const site = await openSite(poolSize)
+    await meet(site, freeze)
+    await kill(site)
+    await expectNothingLost(site.load)
+    await close(site)
+  })
+})
+
+test('a database that takes no writes is not ready, and is again when it does', async () => {
+  const site = await openSite(2)
+  expect(await readiness(site)).toBe(200)
+  await setReadOnly(site, true)
+  await vi.waitFor(async () => expect(await readiness(site)).toBe(503), { timeout: 15_000 })
+  await meet(site, () => setReadOnly(site, false))
+  await vi.waitFor(async () => expect(await readiness(site)).toBe(200), { timeout: 15_000 })
+  await site.load.pause()
+  await expectNothingLost(site.load)
+  await close(site)
+})
+
+/** Every process of the database server, as in a virtual machine that is moved. */
+async function freeze(): Promise<void> {
+  const main = Number(process.env['PAWL_TEST_DATABASE_PID'])
+  const all = [main, ...childrenOf(main)]
+  for (const pid of all) process.kill(pid, 'SIGSTOP')
+  await sleep(FROZEN_MS)
+  for (const pid of all) process.kill(pid, 'SIGCONT')
+}
+
+/** The parent is the second number after the name, which is in brackets. */
+const childrenOf = (parent: number): number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => parentOf(pid) === parent)
+    .map(Number)
+
+function parentOf(pid: string): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
+  } catch {
+    // It has ended meanwhile.
+    return 0
+  }
+}
+
+const readiness = async ({ world }: Site): Promise<number> =>
+  (await send(world.url, { method: 'GET', path: '/health/ready', headers: {}, body: NO_BODY })).status
+
+/** For connections made from now on; those that there are end. */
+async function setReadOnly({ installation }: Site, isReadOnly: boolean): Promise<void> {
+  const url = new URL(installation.env['DATABASE_URL'] ?? '')
+  const name = url.pathname.slice(1)
+  url.pathname = '/postgres'
+  const client = new Client(url.toString())
+  await client.connect()
+  await client.query(`alter database ${name} set default_transaction_read_only = ${isReadOnly ? 'on' : 'off'}`)
+  await client.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [name])
+  await client.end()
+}

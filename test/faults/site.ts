@@ -1,0 +1,104 @@
+// A server whose way to its database can be spoiled, under a load that keeps account; and the account of a whole file.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'vitest'
+import { type DatabaseLine, openDatabaseLine } from '../helpers/database-line.ts'
+import { findQuietPort } from '../helpers/ports.ts'
+import {
+  ADMIN_PASSWORD,
+  createInstallation,
+  type Environment,
+  endEverything,
+  type Installation,
+  type PawlProcess,
+  startPawl,
+} from '../helpers/process.ts'
+import { openWorld, type World } from '../helpers/world.ts'
+import { type Counts, type Load, openLoad } from './load.ts'
+
+export interface Site {
+  readonly installation: Installation
+  readonly env: Environment
+  readonly line: DatabaseLine
+  readonly world: World
+  readonly load: Load
+  server: PawlProcess
+}
+
+/** Starts a server with a pool of this size, and waits until everyone has been served once. */
+export async function openSite(poolSize: number): Promise<Site> {
+  const installation = await createInstallation('postgresql')
+  const line = await openDatabaseLine(installation.env['DATABASE_URL'] ?? '')
+  const env = {
+    ...installation.env,
+    DATABASE_URL: line.url,
+    PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD,
+    PAWL_DATABASE_POOL_SIZE: String(poolSize),
+    PAWL_PORT: String(await findQuietPort()),
+  }
+  const server = await startPawl(env)
+  const admin = `admin:${ADMIN_PASSWORD}`
+  const world = await openWorld({ urls: [server.url], admin, advance: () => undefined, close: async () => undefined })
+  const load = await openLoad(world)
+  load.start()
+  await load.everyoneAnswered()
+  return { installation, env, line, world, load, server }
+}
+
+/** Lets the fault happen under load, and waits until everyone is served, in time, and it is past for good. */
+export async function meet({ load }: Site, strike: () => Promise<void>, pastMs = 0): Promise<void> {
+  load.start()
+  await strike()
+  const since = performance.now()
+  await load.everyoneAnswered()
+  const took = performance.now() - since
+  totals.slowest = Math.max(totals.slowest, took)
+  expect(took, 'milliseconds until everyone was served').toBeLessThan(HEALED_MS)
+  await sleep(Math.max(0, pastMs - took))
+  await sleep(AFTERWARDS_MS)
+}
+
+export async function terminate(site: Site): Promise<void> {
+  expect(await site.server.end('SIGTERM')).toMatchObject({ code: 0, signal: null })
+  await restart(site)
+}
+
+/** In the middle of the load: what is under way then has no answer. */
+export async function kill(site: Site): Promise<void> {
+  await site.server.end('SIGKILL')
+  await restart(site)
+}
+
+async function restart(site: Site): Promise<void> {
+  await site.load.pause()
+  site.server = await startPawl(site.env)
+}
+
+/** Nothing that was answered 200 is gone, no code passes again, and no right request was refused but with 503. */
+export async function expectNothingLost({ counts, check }: Load): Promise<void> {
+  await check()
+  expect(counts).toMatchObject({ lost: 0, acceptedAgain: 0, refused: [] } satisfies Partial<Counts>)
+}
+
+/** Adds what it has counted to the account. */
+export async function close({ server, line, load }: Site): Promise<void> {
+  totals.sent += load.counts.sent
+  totals.answered += load.counts.answered
+  totals.lost += load.counts.lost
+  totals.acceptedAgain += load.counts.acceptedAgain
+  await server.end('SIGTERM')
+  await line.close()
+}
+
+/** For afterAll: ends what is left, and prints the account. */
+export async function closeAccount(name: string): Promise<void> {
+  await endEverything()
+  const { sent, answered, lost, acceptedAgain, slowest } = totals
+  const seconds = (slowest / 1000).toFixed(1)
+  process.stdout.write(
+    `${name}: ${sent} sent, ${answered} answered, ${lost} lost, ${acceptedAgain} accepted again, healed within ${seconds} s\n`,
+  )
+}
+
+const totals = { sent: 0, answered: 0, lost: 0, acceptedAgain: 0, slowest: 0 }
+const HEALED_MS = 15_000
+const AFTERWARDS_MS = 1_500

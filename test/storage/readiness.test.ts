@@ -1,0 +1,54 @@
+// A database that answers but takes no writes is not ready: read only, as a standby is, or without room.
+import { sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Database, openDatabase, pingDatabase } from '../../src/storage/database.ts'
+import { createPostgresDatabase, type PostgresDatabase, serverUrl } from '../helpers/app.ts'
+
+describe.skipIf(serverUrl() === undefined)('on PostgreSQL, where PAWL_TEST_DATABASE_URL is set', () => {
+  let place: PostgresDatabase
+  let database: Database
+  beforeAll(async () => {
+    place = await createPostgresDatabase()
+    database = await openDatabase({ databaseUrl: place.databaseUrl, dataDir: '', poolSize: 2 })
+  })
+  afterAll(async () => {
+    await database.close()
+    await place.drop()
+  })
+
+  test('one that takes writes is ready', async () => {
+    await expect(pingDatabase(database)).resolves.toBeUndefined()
+  })
+
+  test('one that is read only is not', async () => {
+    const url = new URL(place.databaseUrl)
+    url.searchParams.set('options', '-c default_transaction_read_only=on')
+    const standby = await openDatabase({ databaseUrl: url.toString(), dataDir: '', poolSize: 2 })
+    await expect(pingDatabase(standby)).rejects.toThrow('the database takes no writes')
+    await standby.close()
+  })
+
+  test('after a statement that found no room, room is asked for, until there is some', async () => {
+    await expect(fail.execute(database.db)).rejects.toThrow('full')
+    expect(database.room?.isMissing()).toBe(true)
+    await expect(pingDatabase(database)).resolves.toBeUndefined()
+    expect(database.room?.isMissing()).toBe(false)
+  })
+
+  test('one that cannot give the room is not ready', async () => {
+    // Whoever may not make a temporary table gets no room, as on a full disk.
+    await sql`create role ${sql.id(ROLE)}`.execute(database.db)
+    await sql`revoke temporary on database ${sql.id(place.name)} from public`.execute(database.db)
+    const url = new URL(place.databaseUrl)
+    url.searchParams.set('options', `-c role=${ROLE}`)
+    const poor = await openDatabase({ databaseUrl: url.toString(), dataDir: '', poolSize: 1 })
+    await expect(fail.execute(poor.db)).rejects.toThrow('full')
+    await expect(pingDatabase(poor)).rejects.toThrow('permission denied')
+    expect(poor.room?.isMissing()).toBe(true)
+    await poor.close()
+    await sql`drop role ${sql.id(ROLE)}`.execute(database.db)
+  })
+})
+
+const fail = sql`do $$ begin raise exception 'full' using errcode = '53100'; end $$`
+const ROLE = `pawl_test_poor_${process.pid}`

@@ -1,0 +1,57 @@
+// The embedded database has no autovacuum: housekeeping gives back the room of what was deleted.
+import { sql } from 'kysely'
+import { expect, test } from 'vitest'
+import { type Database, openInMemory } from '../../src/storage/database.ts'
+import { migrate } from '../../src/storage/migrate.ts'
+import { vacuumFullest } from '../../src/storage/vacuum.ts'
+
+test('a table that is filled and emptied again and again does not grow', async () => {
+  const database = await openInMemory()
+  await migrate(database.db)
+  const sizes: number[] = []
+  for (let round = 0; round < 6; round += 1) {
+    await fillAndEmpty(database, round)
+    await vacuumFullest(database.db)
+    sizes.push(await sizeOf(database))
+  }
+  // 18,000 rows have come and gone; without a vacuum the last size is six times that of one round.
+  expect(Math.max(...sizes.slice(1)), sizes.join()).toBeLessThan(2 * Math.max(...sizes.slice(0, 2)))
+  await database.close()
+}, 60_000)
+
+test('a table with few dead rows is left alone', async () => {
+  const database = await openInMemory()
+  await migrate(database.db)
+  await sql`insert into unique_value select decode(md5(i::text), 'hex'), now() from generate_series(1, 100) i`.execute(
+    database.db,
+  )
+  await sql`delete from unique_value`.execute(database.db)
+  await waitForStatistics(database)
+  await vacuumFullest(database.db)
+  expect(await countVacuums(database)).toBe(0)
+  await database.close()
+})
+
+async function fillAndEmpty(database: Database, round: number): Promise<void> {
+  await sql`
+    insert into unique_value select decode(md5(${`${round}-`} || i), 'hex'), now() from generate_series(1, 3000) i`.execute(
+    database.db,
+  )
+  await sql`delete from unique_value`.execute(database.db)
+  await waitForStatistics(database)
+}
+
+/** They are written with a delay; at the latest when asked for. */
+const waitForStatistics = async ({ db }: Database): Promise<void> =>
+  void (await sql`select pg_stat_force_next_flush()`.execute(db))
+
+async function sizeOf({ db }: Database): Promise<number> {
+  const { rows } = await sql<{ size: number }>`select pg_total_relation_size('unique_value')::int as size`.execute(db)
+  return rows[0]?.size ?? 0
+}
+
+async function countVacuums({ db }: Database): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select coalesce(sum(vacuum_count), 0)::int as count from pg_stat_user_tables`.execute(db)
+  return rows[0]?.count ?? 0
+}
