@@ -165,7 +165,10 @@ export async function agreeOnKeys<Answer>(
     externalId: device.externalId,
     at,
   }
-  const audit = to === 'ACTIVE' ? createAuditEvent(activation, 'registration_committed', {}, at.getTime()) : null
+  const version = { protocolVersion: String(agreement.activationVersion), algorithm, platform: exchange.platform }
+  const exchanged = createAuditEvent(activation, 'registration_keys_exchanged', version, at.getTime())
+  const committed = createAuditEvent(activation, 'registration_committed', {}, at.getTime())
+  const audit = to === 'ACTIVE' ? ([exchanged, committed] as const) : ([exchanged] as const)
   return {
     store: async (db) => ((await storeKeyExchange(db, exchange, audit)) ? { activationId, userId, ctrData, answer } : 'MOVED'),
   }

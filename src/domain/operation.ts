@@ -4,12 +4,14 @@ import { utf8 } from '../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
-import { findRegistration } from '../storage/activations.ts'
+import { findLatestActivationId, findRegistration } from '../storage/activations.ts'
+import { insertAuditEvent } from '../storage/audit.ts'
 import { type Db, inTransaction } from '../storage/database.ts'
 import { takeIdempotencyKey } from '../storage/idempotency-keys.ts'
 import { endOperation, findOperation, insertOperation, type NewOperation, type OperationRow } from '../storage/operations.ts'
 import type { OperationStatus } from '../storage/schema.ts'
 import type { TemplateRow } from '../storage/templates.ts'
+import { createAuditEvent, createAuditEventOf } from './audit.ts'
 import { composeOperationData } from './operation-data.ts'
 import { renderOperationForm } from './operation-form.ts'
 import { createProximitySeed } from './proximity.ts'
@@ -77,7 +79,7 @@ export async function createOperation(parts: OperationParts, owner: Owner, reque
   }
   const { idempotency } = request
   if (idempotency === undefined) {
-    if (!(await insertOperation(parts.db, operation))) throw noRegistration()
+    if (!(await insertOperation(parts.db, operation, createdEventOf(operation)))) throw noRegistration()
     warnOfGaps(parts, template, operation)
     return operation
   }
@@ -86,7 +88,7 @@ export async function createOperation(parts: OperationParts, owner: Owner, reque
     const keepUntil = new Date(createdAt.getTime() + IDEMPOTENCY_MS)
     const taken = await takeIdempotencyKey(tx, key, operationId, createdAt, keepUntil)
     // A throw gives the key back.
-    if (taken === undefined && !(await insertOperation(tx, operation))) throw noRegistration()
+    if (taken === undefined && !(await insertOperation(tx, operation, createdEventOf(operation)))) throw noRegistration()
     return taken
   })
   if (known === undefined) {
@@ -119,7 +121,17 @@ export async function cancelOperation(
   const { status } = await readOperation(parts, applicationId, operationId)
   refuseUnlessPending(status)
   const at = new Date(parts.platform.now())
-  if (await endOperation(parts.db, { operationId, to: 'CANCELED', statusReason, additionalData: null, at })) return
+  const isCanceled = await inTransaction(parts.db, async (tx) => {
+    if (!(await endOperation(tx, { operationId, to: 'CANCELED', statusReason, additionalData: null, at }))) return false
+    // The log is one of users and their devices: an operation that nobody has claimed stands in nobody's.
+    const userId = (await findOperation(tx, applicationId, operationId))?.userId ?? undefined
+    const activationId = userId && (await findLatestActivationId(tx, applicationId, userId))
+    if (userId === undefined || activationId === undefined) return true
+    const owner = { applicationId, userId, activationId }
+    await insertAuditEvent(tx, createAuditEvent(owner, 'operation_canceled', { operationId, reason: statusReason }, at.getTime()))
+    return true
+  })
+  if (isCanceled) return
   // Somebody was faster; a final state does not change any more.
   refuseUnlessPending((await readOperation(parts, applicationId, operationId)).status)
 }
@@ -148,6 +160,9 @@ const REFUSALS = {
 
 /** All refusals of an operation that is not PENDING, for the errors that an endpoint declares. */
 export const STATE_REFUSALS: readonly ErrorCode[] = [...new Set(Object.values(REFUSALS))].filter((code) => code !== undefined)
+
+const createdEventOf = ({ operationId, templateName: template, operationType, createdAt, ...owner }: NewOperation) =>
+  createAuditEventOf(owner, 'operation_created', { operationId, template, operationType }, createdAt.getTime())
 
 /** Texts show nothing for a placeholder without parameter, and phones no screen that they would refuse; whoever wrote them wants to know. */
 function warnOfGaps(

@@ -1,6 +1,6 @@
 // The table activation: what the phone and the bank read, and the conditional writes that move it.
 import { CompiledQuery, type Insertable, sql } from 'kysely'
-import { type AuditEvent, insertAuditEvent, insertAuditEventFrom } from './audit.ts'
+import { type AuditEvent, insertAuditEvent, insertAuditEventFrom, insertAuditEventsFrom } from './audit.ts'
 import type { Db, Tx } from './database.ts'
 import type { ActivationAlgorithm, ActivationState, ActivationTable, CommitPhase } from './schema.ts'
 import {
@@ -228,12 +228,16 @@ export interface KeyExchange {
 }
 
 /**
- * CREATED to PENDING_COMMIT or ACTIVE with the device's key; the audit row is that of a commit, for ACTIVE. False when the code was used,
+ * CREATED to PENDING_COMMIT or ACTIVE with the device's key, together with history and audit rows. False when the code was used,
  * removed or expired meanwhile, or a wrong OTP counted.
  */
-export async function storeKeyExchange(db: Db, exchange: KeyExchange, audit: AuditEvent | null): Promise<boolean> {
+export async function storeKeyExchange(
+  db: Db,
+  exchange: KeyExchange,
+  audit: readonly [AuditEvent, ...AuditEvent[]],
+): Promise<boolean> {
   const { serverKeys } = exchange
-  const moved = sql`
+  const { rows } = await sql`
     with moved as (
       update activation set state = ${exchange.to}, protocol_version = ${exchange.protocolVersion},
         highest_version = ${exchange.highestVersion}, algorithm = ${exchange.algorithm}, is_confirmation_pending = ${exchange.isConfirmationPending},
@@ -247,16 +251,12 @@ export async function storeKeyExchange(db: Db, exchange: KeyExchange, audit: Aud
       where activation_id = ${exchange.activationId} and row_version = ${exchange.rowVersion} and state = 'CREATED'
         and expires_at > ${exchange.at}
       returning activation_id
-    )`
-  const history = sql`
-    insert into activation_history (activation_id, from_state, to_state, occurred_at)
-    select activation_id, 'CREATED', ${exchange.to}::text, ${exchange.at}::timestamptz from moved`
-  const statement =
-    audit === null
-      ? sql`${moved} ${history} returning activation_id`
-      : sql`${moved}, history as (${history}) ${insertAuditEventFrom('moved', audit)}`
-  const { rows } = await statement.execute(db)
-  return rows.length === 1
+    ), history as (
+      insert into activation_history (activation_id, from_state, to_state, occurred_at)
+      select activation_id, 'CREATED', ${exchange.to}::text, ${exchange.at}::timestamptz from moved
+    )
+    ${insertAuditEventsFrom('moved', audit)}`.execute(db)
+  return rows.length > 0
 }
 
 /** Renames an activation whose code was accepted; a block since then takes nothing away. False when it was removed. */
@@ -311,6 +311,20 @@ export async function findRegistration(
     .where('application_id', '=', applicationId)
     .where('user_id', '=', userId)
     .executeTakeFirst()
+}
+
+/** The live activation of a user, or else the one that was made last; undefined when there never was one. */
+export async function findLatestActivationId(db: Db, applicationId: string, userId: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('activation')
+    .select('activation_id as activationId')
+    .where('application_id', '=', applicationId)
+    .where('user_id', '=', userId)
+    .orderBy(sql`state = 'REMOVED'`)
+    .orderBy('created_at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.activationId
 }
 
 /** Whether a user has or had an activation. */

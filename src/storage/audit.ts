@@ -26,15 +26,33 @@ export async function insertAuditEvent(db: Db, event: AuditEvent): Promise<void>
     from started`.execute(db)
 }
 
+/** An audit row whose activation the statement finds. */
+export type AuditEventOfSource = Omit<AuditEvent, 'activationId'>
+
 /**
  * The end of a statement that writes the audit row of a change made by its common table expression `source`, once for each changed
  * row, and returns the activation's id.
  */
-export const insertAuditEventFrom = (source: string, event: AuditEvent): RawBuilder<unknown> => sql`
+export const insertAuditEventFrom = (source: string, event: AuditEventOfSource): RawBuilder<unknown> => sql`
     insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
     select ${event.applicationId}::text, ${event.userId}::text, activation_id, ${event.eventType}::text, ${event.eventData}::text,
       ${event.occurredAt}::timestamptz
     from ${sql.ref(source)} returning activation_id`
+
+/** The same for several rows about one change, in their order; they have application, user and time of the first. */
+export const insertAuditEventsFrom = (
+  source: string,
+  events: readonly [AuditEventOfSource, ...AuditEventOfSource[]],
+): RawBuilder<unknown> => {
+  const [{ applicationId, userId, occurredAt }] = events
+  const types = events.map(({ eventType }) => eventType)
+  const data = events.map(({ eventData }) => eventData)
+  return sql`
+    insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
+    select ${applicationId}::text, ${userId}::text, activation_id, e.event_type, e.event_data, ${occurredAt}::timestamptz
+    from ${sql.ref(source)}, unnest(${types}::text[], ${data}::text[]) with ordinality as e (event_type, event_data, position)
+    order by e.position returning activation_id`
+}
 
 /** A row as the bank sees it. */
 export interface AuditItem {

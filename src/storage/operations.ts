@@ -1,5 +1,6 @@
 // The table operation: what a user is asked to approve. Every transition is one update that compares status = 'PENDING' (cloud §6.2).
 import { sql } from 'kysely'
+import { type AuditEventOfSource, insertAuditEventFrom } from './audit.ts'
 import type { Db, Tx } from './database.ts'
 import type { OperationStatus } from './schema.ts'
 import { isActiveAt } from './seen-state.ts'
@@ -36,19 +37,26 @@ export interface NewOperation extends OperationRow {
   readonly externalId: string | null
 }
 
-/** Inserts an operation if its user has an ACTIVE registration in the application; false when not. */
-export async function insertOperation(db: Db, operation: NewOperation): Promise<boolean> {
+/** Inserts an operation and its audit row if its user has an ACTIVE registration in the application; false when not. */
+export async function insertOperation(db: Db, operation: NewOperation, audit: AuditEventOfSource): Promise<boolean> {
   const o = operation
   const { rows } = await sql`
-    insert into operation (operation_id, application_id, user_id, external_id, template_revision_id, template_name, operation_type,
-      language, parameters, data, status, signature_types, max_failure_count, risk_flags, activation_flag, proximity_seed, created_at,
-      expires_at)
-    select ${o.operationId}::text, application_id, user_id, ${o.externalId}::text, ${o.templateRevisionId}::text,
-      ${o.templateName}::text, ${o.operationType}::text, ${o.language}::text, ${o.parameters}::text, ${o.data}::text, 'PENDING',
-      ${o.signatureTypes}::text, ${o.maxFailureCount}::integer, ${o.riskFlags}::text, ${o.activationFlag}::text,
-      ${o.proximitySeed}::bytea, ${o.createdAt}::timestamptz, ${o.expiresAt}::timestamptz
-    from activation where application_id = ${o.applicationId} and user_id = ${o.userId} and ${isActiveAt(o.createdAt)}
-    returning operation_id`.execute(db)
+    with owner as (
+      select activation_id, application_id, user_id from activation
+      where application_id = ${o.applicationId} and user_id = ${o.userId} and ${isActiveAt(o.createdAt)}
+    ), created as (
+      insert into operation (operation_id, application_id, user_id, external_id, template_revision_id, template_name, operation_type,
+        language, parameters, data, status, signature_types, max_failure_count, risk_flags, activation_flag, proximity_seed, created_at,
+        expires_at)
+      select ${o.operationId}::text, application_id, user_id, ${o.externalId}::text, ${o.templateRevisionId}::text,
+        ${o.templateName}::text, ${o.operationType}::text, ${o.language}::text, ${o.parameters}::text, ${o.data}::text, 'PENDING',
+        ${o.signatureTypes}::text, ${o.maxFailureCount}::integer, ${o.riskFlags}::text, ${o.activationFlag}::text,
+        ${o.proximitySeed}::bytea, ${o.createdAt}::timestamptz, ${o.expiresAt}::timestamptz
+      from owner returning operation_id
+    ), moved as (
+      select owner.activation_id from created, owner
+    )
+    ${insertAuditEventFrom('moved', audit)}`.execute(db)
   return rows.length === 1
 }
 

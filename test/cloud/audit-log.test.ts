@@ -55,6 +55,7 @@ const STORY = [
   'signature_does_not_match',
   'signature_ok',
   'registration_committed',
+  'registration_keys_exchanged',
   'registration_created',
 ]
 
@@ -69,6 +70,33 @@ test('tells the story of a user, newest first, with four members an item', async
   }
   expect(items[3]?.eventData).toBe('POST\n/pa/signature/validate\n{"amount":"10"}')
   expect(items[1]?.eventData).toBe('{"reason":"LOST"}')
+  expect(items[5]?.eventData).toBe('{"protocolVersion":"3","platform":"ios"}')
+})
+
+test('tells what the bank asked of a user and took back, under the device that was to be asked', async () => {
+  const { userId, phone } = await world.activePhone('3.3')
+  const create = async (headers = {}): Promise<string> => {
+    const reply = await world.bank.createOperation({ userId, template: 'login' }, headers)
+    return String(member(expectOk(reply).json, 'operationId'))
+  }
+  const [first, second, third] = [await create(), await create(), await create({ 'Idempotency-Key': 'once' })]
+  expect(await create({ 'Idempotency-Key': 'once' })).toBe(third)
+  expectOk(await world.bank.cancelOperation(first, 'CHANGED'))
+  expectError(await world.bank.cancelOperation(first), 400, 'ERROR_OPERATION_STATE_CHANGE')
+  // The registration goes, what was asked of it can still be taken back.
+  expectOk(await world.bank.remove(userId))
+  expectOk(await world.bank.cancelOperation(second))
+  const items = await list({ userId })
+  const told = items.filter(({ eventType }) => eventType.startsWith('operation_')).toReversed()
+  expect(told.map(({ eventType, eventData }) => [eventType, JSON.parse(eventData)])).toEqual([
+    ...[first, second, third].map((operationId) => [
+      'operation_created',
+      { operationId, template: 'login', operationType: 'login' },
+    ]),
+    ['operation_canceled', { operationId: first, reason: 'CHANGED' }],
+    ['operation_canceled', { operationId: second }],
+  ])
+  expect(new Set(items.map(({ activationId }) => activationId))).toEqual(new Set([phone.state.activationId]))
 })
 
 test('is the same after the rows were sealed', async () => {

@@ -99,14 +99,18 @@ test('leaves history and audit rows like an activation by code', async () => {
     state: 'PENDING_COMMIT',
     history: [{ from: 'CREATED', to: 'PENDING_COMMIT', timestamp: expect.any(Number) }, created],
   })
-  expect(await auditOf(pending.activationId)).toEqual(['registration_created'])
+  expect(await auditOf(pending.activationId)).toEqual(['registration_created', 'registration_keys_exchanged'])
   provider.answerWith(() => ({ body: { userId: world.newUser(), commit: true } }))
   const active = await (async (phone) => phone.exchange(await prepare(phone)))(world.newPhone('3.2'))
   expect(await detailOf(active.activationId)).toMatchObject({
     state: 'ACTIVE',
     history: [{ from: 'CREATED', to: 'ACTIVE', timestamp: expect.any(Number) }, created],
   })
-  expect(await auditOf(active.activationId)).toEqual(['registration_created', 'registration_committed'])
+  expect(await auditOf(active.activationId)).toEqual([
+    'registration_created',
+    'registration_keys_exchanged',
+    'registration_committed',
+  ])
 })
 
 test('runs out like any other when nobody commits it', async () => {

@@ -61,7 +61,7 @@ export interface OperationWorld extends World {
   readonly stored: (operationId: string) => Promise<StoredOperation>
   /** What may be counted: counter and failed attempts of the phone, status and failures of the operation. */
   readonly counts: (holder: Bound, operationId: string) => Promise<Record<string, unknown>>
-  /** The types of the audit rows that are about the operation itself, oldest first. */
+  /** The types of the audit rows that are about the operation itself, oldest first, after that of its creation. */
   readonly audit: (operationId: string) => Promise<string[]>
   readonly setFlags: (holder: Bound, flags: string) => Promise<void>
   readonly housekeeping: () => Promise<void>
@@ -193,7 +193,7 @@ async function createTools(world: World, contexts: readonly Context[], { db }: C
     audit: async (operationId: string) => {
       const { rows } = await sql<{ type: string }>`
         select event_type as type from audit_event
-        where (event_type like 'operation%' or event_type like 'offline%') and event_data like ${`%${operationId}%`} order by sequence`.execute(
+        where (event_type like 'operation%' or event_type like 'offline%') and event_type <> 'operation_created' and event_data like ${`%${operationId}%`} order by sequence`.execute(
         db,
       )
       return rows.map(({ type }) => type)

@@ -302,6 +302,7 @@ const LOSERS: Readonly<Record<string, string>> = {
 }
 const AUDITED: Readonly<Record<string, readonly string[]>> = {
   APPROVED: ['operation_approved'],
+  CANCELED: ['operation_canceled'],
   REJECTED: ['operation_rejected'],
   FAILED: ['operation_failed'],
 }

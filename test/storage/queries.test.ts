@@ -162,8 +162,10 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     'storeAuthentication that settles a factor key': (db) =>
       activations.storeAuthentication(db, { ...outcome, state: 'ACTIVE', masterSecret: bytes }, auditEvent),
     changeState: (db) => activations.changeState(db, change, auditEvent),
-    storeKeyExchange: (db) => activations.storeKeyExchange(db, { ...exchange, to: 'PENDING_COMMIT' }, null),
-    'storeKeyExchange that commits': (db) => activations.storeKeyExchange(db, { ...exchange, to: 'ACTIVE' }, auditEvent),
+    findLatestActivationId: (db) => activations.findLatestActivationId(db, 'a', 'u'),
+    storeKeyExchange: (db) => activations.storeKeyExchange(db, { ...exchange, to: 'PENDING_COMMIT' }, [auditEvent]),
+    'storeKeyExchange that commits': (db) =>
+      activations.storeKeyExchange(db, { ...exchange, to: 'ACTIVE' }, [auditEvent, auditEvent]),
     renameActivation: (db) => activations.renameActivation(db, 'x', 'n', at),
     findRegistration: (db) => activations.findRegistration(db, 'a', 'u', at),
     insertActivation: (_db, tx) => activations.insertActivation(tx, activation, auditEvent),
@@ -241,6 +243,10 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
       audit.listAuditItems(db, { applicationId: 'a', userId: 'u', from: at, to: at, before: null, limit: 1 }),
     insertAuditEventFrom: (db) =>
       sql`with moved as (select '1' as activation_id)${audit.insertAuditEventFrom('moved', auditEvent)}`.execute(db),
+    insertAuditEventsFrom: (db) =>
+      sql`with moved as (select '1' as activation_id)${audit.insertAuditEventsFrom('moved', [auditEvent, auditEvent])}`.execute(
+        db,
+      ),
   },
   auditChain: {
     observeSequences: (db) => auditChain.observeSequences(db, 'audit_event'),
@@ -313,7 +319,7 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     markAllMessagesRead: (db) => inboxMessages.markAllMessagesRead(db, owner),
   },
   operations: {
-    insertOperation: (db) => operations.insertOperation(db, operation),
+    insertOperation: (db) => operations.insertOperation(db, operation, auditEvent),
     findOperation: (db) => operations.findOperation(db, 'a', 'o'),
     lockOperation: (_db, tx) => operations.lockOperation(tx, 'a', 'o'),
     listPendingOperations: (db) => operations.listPendingOperations(db, 'a', 'u', at, 100),
