@@ -24,6 +24,7 @@ import * as pushRegistrations from '../../src/storage/push-registrations.ts'
 import * as temporaryKeys from '../../src/storage/temporary-keys.ts'
 import * as tokens from '../../src/storage/tokens.ts'
 import * as uniqueValues from '../../src/storage/unique-values.ts'
+import * as vacuum from '../../src/storage/vacuum.ts'
 import * as webhookDeliveries from '../../src/storage/webhook-deliveries.ts'
 import * as webhooks from '../../src/storage/webhooks.ts'
 import * as userClaims from '../../src/storage/user-claims.ts'
@@ -422,6 +423,9 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     insertToken: (db) =>
       tokens.insertToken(db, { tokenId: 't', activationId: 'x', factors: 'POSSESSION', tokenSecret: bytes }, auditEvent),
     deleteToken: (db) => tokens.deleteToken(db, 'x', 't', auditEvent),
+  },
+  vacuum: {
+    vacuumFullest: (db) => vacuum.vacuumFullest(db),
   },
   uniqueValues: {
     anyUniqueValueUsed: (db) => uniqueValues.anyUniqueValueUsed(db, [{ valueHash: bytes, expiresAt: at }]),
