@@ -13,6 +13,7 @@ import * as temporaryBlock from './0010_temporary-block.ts'
 import * as pushTokenOwner from './0011_push-token-owner.ts'
 import * as protocolVersions from './0012_protocol-versions.ts'
 import * as credentialMac from './0013_credential-mac.ts'
+import * as strangerCounts from './0014_stranger-counts.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -28,4 +29,5 @@ export const migrations: Record<string, Migration> = {
   '0011_push-token-owner': pushTokenOwner,
   '0012_protocol-versions': protocolVersions,
   '0013_credential-mac': credentialMac,
+  '0014_stranger-counts': strangerCounts,
 }

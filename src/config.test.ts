@@ -57,6 +57,8 @@ describe('defaults', () => {
       webhookRetryBaseSeconds: 5,
       webhookRetentionDays: 30,
       auditRetentionDays: 365,
+      adminAuditRetentionDays: 365,
+      strangerRetentionDays: 30,
       shutdownTimeoutSeconds: 10,
       statusName: 'pawl',
       statusVersion: expect.stringMatching(/^\d+\.\d+\.\d+/),

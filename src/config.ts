@@ -48,6 +48,8 @@ export interface Config {
   readonly certificateFetchPorts: readonly number[]
   readonly certificateWatch: boolean
   readonly auditRetentionDays: number
+  readonly adminAuditRetentionDays: number
+  readonly strangerRetentionDays: number
   readonly shutdownTimeoutSeconds: number
   /** JSON list of templates that start applies. */
   readonly templatesFile?: string
@@ -303,7 +305,21 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     kind: integer(1, 36_500),
     default: '365',
     unit: 'days',
-    description: 'How long rows of the audit log are kept.',
+    description: 'How long rows of the audit log of devices are kept.',
+  },
+  adminAuditRetentionDays: {
+    name: 'PAWL_ADMIN_AUDIT_RETENTION_DAYS',
+    kind: integer(1, 36_500),
+    default: '365',
+    unit: 'days',
+    description: 'How long the record of what administrators changed is kept.',
+  },
+  strangerRetentionDays: {
+    name: 'PAWL_STRANGER_RETENTION_DAYS',
+    kind: integer(1, 36_500),
+    default: '30',
+    unit: 'days',
+    description: 'How long the counts of codes for activations that do not exist are kept, one row a minute and source network.',
   },
   shutdownTimeoutSeconds: {
     name: 'PAWL_SHUTDOWN_TIMEOUT_SECONDS',

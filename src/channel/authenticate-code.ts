@@ -5,7 +5,7 @@ import type { Attempt } from '../domain/failure-budget.ts'
 import { isExpired } from '../domain/registration.ts'
 import { equalPublic, fromUtf8 } from '../lib/bytes.ts'
 import { lostTooManyRaces } from '../lib/errors.ts'
-import { sourceOf } from '../lib/source.ts'
+import { networkOf, sourceOf } from '../lib/source.ts'
 import type { AuthorizationHeader, CounterMove, Protocol } from '../protocol/protocol.ts'
 import { isOlderVersion } from '../protocol/wire/version-order.ts'
 import { findUpgradedParties } from '../storage/activation-upgrades.ts'
@@ -226,18 +226,18 @@ const storeVerdict = <T>(
       userId: activation?.userId ?? null,
       activationId: attempt.header.activationId,
       eventType: judged.refusal ?? 'signature_ok',
-      eventData: `${attempt.method}\n${attempt.resourceId}\n${describeBody(attempt, activation !== undefined)}`,
+      eventData: `${attempt.method}\n${attempt.resourceId}\n${describeBody(attempt, judged.move !== undefined)}`,
       occurredAt: new Date(parts.platform.now()),
     },
-    { accepted: judged.move ? attempt.header : null, effect },
+    { accepted: judged.move ? attempt.header : null, network: networkOf(attempt.ip), effect },
   )
 
-/** The body for the audit log: text up to 4 KiB, anything else by its length. */
-function describeBody({ bodies, auditBody, isConfidential }: CodeAttempt, isKnown: boolean): string {
+/** The body for the audit log: that of an accepted code as text up to 4 KiB, anything else by its length. */
+function describeBody({ bodies, auditBody, isConfidential }: CodeAttempt, isAccepted: boolean): string {
   const body = auditBody ?? bodies[0] ?? NO_BODY
   if (isConfidential && auditBody === undefined) return `[encrypted, ${body.length} bytes]`
-  // What a stranger sends is not worth its room.
-  if (!isKnown) return `[${body.length} bytes]`
+  // Anybody may have written what comes with a wrong code: it tells nothing of the user and is not worth its room.
+  if (!isAccepted) return `[${body.length} bytes]`
   const cut = body.length > AUDIT_BODY_BYTES_MAX
   try {
     // A cut in the middle of a character would not be UTF-8; the three bytes before cannot start a longer one.

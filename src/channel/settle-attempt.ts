@@ -6,7 +6,8 @@ import { composeBlockEnd, endBlockIfOver } from '../domain/temporary-block.ts'
 import type { CounterMove } from '../protocol/protocol.ts'
 import { type ActivationRow, storeAuthentication } from '../storage/activations.ts'
 import { type AuditEvent, insertAuditEvent } from '../storage/audit.ts'
-import { inTransaction, type Tx } from '../storage/database.ts'
+import { type Db, inTransaction, type Tx } from '../storage/database.ts'
+import { countStranger } from '../storage/stranger-counts.ts'
 import type { ChannelParts } from './parts.ts'
 
 /** Why a code was not accepted, as the audit log names it (cloud §7). */
@@ -43,23 +44,34 @@ export interface Settled<T> {
   readonly effect: T | undefined
 }
 
+export interface SettleOptions<T> {
+  /** What an accepted code was accepted for; null for a refusal. */
+  readonly accepted: Accepted | null
+  /** Of the caller, where the activation may not exist: its codes are counted under it. */
+  readonly network?: string
+  readonly effect?: Effect<T> | undefined
+}
+
 /** Stores a judged attempt; undefined when the activation is no longer the one that was read: the caller reads and judges again. */
 export async function settleAttempt<T>(
   parts: ChannelParts,
   activation: ActivationRow | undefined,
   judged: Judged,
   audit: AuditEvent,
-  { accepted, effect }: { readonly accepted: Accepted | null; readonly effect?: Effect<T> | undefined },
+  { accepted, network, effect }: SettleOptions<T>,
 ): Promise<Settled<T> | undefined> {
   const { move, decision } = judged
   const refusal = move ? undefined : (judged.refusal ?? 'signature_does_not_match')
+  // An activation that does not exist has no log: anybody can think of one.
+  const record = (db: Db): Promise<void> =>
+    activation === undefined && network !== undefined ? countStranger(db, network, audit.occurredAt) : insertAuditEvent(db, audit)
   if (!activation?.ctrData || !decision || !changesAnything(activation, decision)) {
     if (effect === undefined) {
-      await insertAuditEvent(parts.db, audit)
+      await record(parts.db)
       return { activation, effect: undefined }
     }
     return inTransaction(parts.db, async (tx) => {
-      await insertAuditEvent(tx, audit)
+      await record(tx)
       return { activation, effect: await effect(tx, { refusal, activation }) }
     })
   }

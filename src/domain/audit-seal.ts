@@ -33,7 +33,7 @@ export interface AuditSealParts {
   readonly platform: Platform
   readonly events: Events
   readonly installationKeys: { readonly auditSeal: KeyObject }
-  readonly settings: { readonly auditRetentionDays: number }
+  readonly settings: { readonly auditRetentionDays: number; readonly adminAuditRetentionDays: number }
 }
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
@@ -156,7 +156,9 @@ const isExtensible = (key: KeyObject, chain: ChainRow): boolean =>
   isChainAuthentic(key, chain) && chain.lastPosition === chain.head.position
 
 async function shortenChains(parts: AuditSealParts, source: AuditSource, report: Report): Promise<void> {
-  const cutoff = new Date(parts.platform.now() - parts.settings.auditRetentionDays * DAY_MS)
+  const { auditRetentionDays, adminAuditRetentionDays } = parts.settings
+  const days = source === 'audit_event' ? auditRetentionDays : adminAuditRetentionDays
+  const cutoff = new Date(parts.platform.now() - days * DAY_MS)
   for (const name of await findChainsToShorten(parts.db, source, cutoff)) {
     while ((await inTransaction(parts.db, (tx) => shorten(parts, tx, { source, name, cutoff, report }))) === BATCH_ROWS);
   }

@@ -6,6 +6,7 @@ import { endTemporaryBlocks, removeExpiredActivations } from '../storage/activat
 import type { Database, Db } from '../storage/database.ts'
 import { deleteExpiredIdempotencyKeys } from '../storage/idempotency-keys.ts'
 import { deleteUselessNonces, expireOperations } from '../storage/operations.ts'
+import { deleteOldStrangerCounts } from '../storage/stranger-counts.ts'
 import { deleteExpiredTemporaryKeys } from '../storage/temporary-keys.ts'
 import { deleteExpiredUniqueValues } from '../storage/unique-values.ts'
 import { vacuumFullest } from '../storage/vacuum.ts'
@@ -17,7 +18,7 @@ export interface HousekeepingParts {
   readonly databaseKind: Database['kind']
   readonly platform: Platform
   readonly events: Events
-  readonly settings: { readonly webhookRetentionDays: number }
+  readonly settings: { readonly webhookRetentionDays: number; readonly strangerRetentionDays: number }
 }
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
@@ -34,6 +35,8 @@ export async function runHousekeeping({ db, databaseKind, platform, events, sett
   for (const removeDue of TASKS) {
     while ((await removeDue(db, at, BATCH_ROWS)) === BATCH_ROWS);
   }
+  const strangersBefore = new Date(at.getTime() - settings.strangerRetentionDays * DAY_MS)
+  while ((await deleteOldStrangerCounts(db, strangersBefore, BATCH_ROWS)) === BATCH_ROWS);
   const before = new Date(at.getTime() - settings.webhookRetentionDays * DAY_MS)
   for (let isMore = true; isMore; ) {
     const { deleted, waiting } = await deleteOldDeliveries(db, before, BATCH_ROWS)

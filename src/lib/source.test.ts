@@ -1,6 +1,6 @@
 // Which addresses count as one source.
 import { expect, test } from 'vitest'
-import { sourceOf } from './source.ts'
+import { networkOf, sourceOf } from './source.ts'
 
 test.each([
   ['192.0.2.7', '192.0.2.7'],
@@ -17,4 +17,14 @@ test.each([
   ['', 'unknown'],
 ])('%s counts as %s', (ip, source) => {
   expect(sourceOf(ip)).toBe(source)
+})
+
+test.each([
+  ['192.0.2.7', '192.0.2.0/24'],
+  ['192.0.2.100', '192.0.2.0/24'],
+  ['::ffff:192.0.2.7', '192.0.2.0/24'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+  ['', 'unknown'],
+])('%s is of the network %s', (ip, network) => {
+  expect(networkOf(ip)).toBe(network)
 })

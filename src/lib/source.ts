@@ -19,6 +19,12 @@ export function sourceOf(ip: string): string {
   return `${groups.map((group) => Number.parseInt(group, 16).toString(16)).join(':')}::/64`
 }
 
+/** The network of a source for counts that are kept: 24 bits of an IPv4 address, of IPv6 the 64 of the source itself. */
+export function networkOf(ip: string): string {
+  const source = sourceOf(ip)
+  return isIPv4(source) ? source.replace(/\d+$/, '0/24') : source
+}
+
 /** An IPv4 address as a socket of both families shows it. */
 const MAPPED = /^::ffff:([\d.]+)$/i
 const GROUPS = 8

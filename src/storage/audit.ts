@@ -9,7 +9,6 @@ export interface AuditEvent {
   /** Null when the request named an application that does not exist. */
   readonly applicationId: string | null
   readonly userId: string | null
-  /** As the request named it, which for an unknown activation is the claim of a stranger. */
   readonly activationId: string
   readonly eventType: string
   readonly eventData: string

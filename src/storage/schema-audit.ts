@@ -24,6 +24,13 @@ export interface AdminEventTable {
   occurred_at: Date
 }
 
+/** Codes for activations that do not exist. */
+export interface StrangerCountTable {
+  minute: Date
+  network: string
+  codes: Position
+}
+
 export interface AuditChainTable {
   chain_id: Generated<number>
   name: string

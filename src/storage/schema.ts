@@ -1,7 +1,14 @@
 // Row types of the tables in migrations/. Sealed columns hold records encrypted by domain/record-keys.ts.
 import type { ColumnType, Generated } from 'kysely'
 import type { Bytes, OptionalBytes, OptionalText, OptionalTime, Sequence } from './columns.ts'
-import type { AdminEventTable, AuditChainTable, AuditEventTable, AuditSealTable, AuditSourceTable } from './schema-audit.ts'
+import type {
+  AdminEventTable,
+  AuditChainTable,
+  AuditEventTable,
+  AuditSealTable,
+  AuditSourceTable,
+  StrangerCountTable,
+} from './schema-audit.ts'
 import type {
   IdempotencyKeyTable,
   InboxMessageTable,
@@ -237,6 +244,7 @@ export interface Schema {
   audit_chain: AuditChainTable
   audit_seal: AuditSealTable
   audit_source: AuditSourceTable
+  stranger_count: StrangerCountTable
   template_revision: TemplateRevisionTable
   template: TemplateTable
   operation: OperationTable

@@ -21,6 +21,7 @@ import * as idempotencyKeys from '../../src/storage/idempotency-keys.ts'
 import * as inboxMessages from '../../src/storage/inbox-messages.ts'
 import * as operations from '../../src/storage/operations.ts'
 import * as pushRegistrations from '../../src/storage/push-registrations.ts'
+import * as strangerCounts from '../../src/storage/stranger-counts.ts'
 import * as temporaryKeys from '../../src/storage/temporary-keys.ts'
 import * as tokens from '../../src/storage/tokens.ts'
 import * as uniqueValues from '../../src/storage/unique-values.ts'
@@ -405,6 +406,10 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
         isChainTrusted: true,
         problem: null,
       }),
+  },
+  strangerCounts: {
+    countStranger: (db) => strangerCounts.countStranger(db, '192.0.2.0/24', at),
+    deleteOldStrangerCounts: (db) => strangerCounts.deleteOldStrangerCounts(db, at, 500),
   },
   temporaryKeys: {
     insertTemporaryKey: (db) =>
