@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { ConfigError, parseConfig } from '../src/config-parser.ts'
 import type { Secrets } from '../src/config-secrets.ts'
-import type { Config } from '../src/config.ts'
+import type { Config } from '../src/config-shape.ts'
 import { StartError } from '../src/lib/errors.ts'
 import { openDatabase } from '../src/storage/database.ts'
 import type { Database } from '../src/storage/database.ts'

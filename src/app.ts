@@ -1,4 +1,5 @@
 // The HTTP server: mounts the APIs and health. One server for all, or one for phones and one for the bank (cloud §1.1).
+import type { AddressInfo } from 'node:net'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import { cloudApi } from './api/cloud/index.ts'
 import { renderCloudError } from './api/cloud/error-renderer.ts'
@@ -15,7 +16,9 @@ import { type ErrorRenderer, renderErrorsWith, renderUnknownPathsWith, toPawlErr
 import { keepRawBodies } from './http/raw-body.ts'
 import { ANSWER_HEADERS, guardRequests } from './http/request-guards.ts'
 import { health } from './http/health.ts'
+import { limitLoad } from './http/load-limits.ts'
 import { serverOptions } from './http/server-options.ts'
+import { giveBackConnections } from './http/service-state.ts'
 import { parseRequestId, runInRequest } from './lib/request-id.ts'
 
 /** `public`: what phones call; `internal`: the bank's API, administration and the description; health is part of each. */
@@ -24,7 +27,7 @@ export type Surface = 'everything' | 'public' | 'internal'
 /** Builds a server around a context; it does not listen yet. */
 export async function buildApp(context: Context, surface: Surface = 'everything'): Promise<FastifyInstance> {
   const app = Fastify({
-    ...serverOptions(context.config),
+    ...serverOptions(context.config, context.platform),
     loggerInstance: context.log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
     // One log for all requests: a child of each would compile the redaction anew.
@@ -40,6 +43,8 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
   })
   followRequestIds(app)
   guardRequests(app)
+  limitLoad(app, context.config, context.events)
+  giveBackConnections(app, context.serviceState)
   // A signed GET may carry a body; a code of 4.0 covers it, one of protocol 3 does not (v3 §10.1, v4 §7.1).
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
   // Nothing of an unknown path is parsed: it is unknown whatever its body.
@@ -50,6 +55,11 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
     app.addHook('onResponse', async ({ method, routeOptions }, reply) => {
       const { statusCode: status, elapsedTime: ms } = reply
       context.events.requestServed({ method, path: routeOptions.url ?? 'unknown', status, ms })
+    })
+  }
+  if (surface !== 'internal') {
+    app.addHook('onListen', async () => {
+      context.publicListener.address = app.server.address() as AddressInfo
     })
   }
   await app.register(health(context))

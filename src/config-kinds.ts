@@ -19,7 +19,17 @@ export interface Setting<T = unknown> {
   readonly default?: string
   /** In the documentation, where the default itself would be out of date with the next release. */
   readonly defaultLabel?: string
-  readonly unit?: 'seconds' | 'milliseconds' | 'connections' | 'attempts' | 'steps' | 'bytes' | 'failures' | 'calls' | 'days'
+  readonly unit?:
+    | 'seconds'
+    | 'milliseconds'
+    | 'connections'
+    | 'requests'
+    | 'attempts'
+    | 'steps'
+    | 'bytes'
+    | 'failures'
+    | 'calls'
+    | 'days'
   readonly description: string
 }
 

@@ -1,5 +1,5 @@
 // Configuration: a record of environment variables becomes a frozen Config and Secrets, or one error that lists every problem.
-import type { Config } from './config.ts'
+import type { Config } from './config-shape.ts'
 import { SETTINGS } from './config.ts'
 import { hideSecrets, readEnvironment } from './config-reader.ts'
 import type { Secrets } from './config-secrets.ts'
@@ -25,6 +25,7 @@ export function parseConfig(
   const { config, secrets, problems } = readEnvironment(tables, env, readFile)
   const hasMasterKey = 'masterKey' in secrets || problems.some((problem) => problem.startsWith(SECRET_SETTINGS.masterKey.name))
   if ('databaseUrl' in secrets && !hasMasterKey) problems.push(MASTER_KEY_MISSING)
+  if (isBankExposed(config)) problems.push(BANK_EXPOSED)
   if (problems.length > 0) throw new ConfigError(problems)
   // Every member was parsed by the table row of its name, and the table has a row for every member.
   return { config: Object.freeze(config) as unknown as Config, secrets: hideSecrets(secrets) }
@@ -34,3 +35,12 @@ const MASTER_KEY_MISSING = 'PAWL_MASTER_KEY: needed together with DATABASE_URL, 
 
 // The test suite, and the drivers that run against a server from the same shell.
 const FOREIGN_NAMES = ['PAWL_VECTORS', 'PAWL_URL', 'PAWL_ADMIN', 'PAWL_APP', 'PAWL_APPLICATION']
+
+/** True when phones would reach the bank's API: both on one listener, at an address that is not of this machine alone. */
+function isBankExposed({ host, internalPort, singleListener }: Record<string, unknown>): boolean {
+  return internalPort === undefined && singleListener === false && typeof host === 'string' && !LOOPBACK.test(host)
+}
+
+const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|::1|localhost)$/
+const BANK_EXPOSED =
+  "PAWL_HOST: others would reach the bank's API beside the phones', set PAWL_INTERNAL_PORT to give it a listener of its own, or PAWL_SINGLE_LISTENER=true"

@@ -59,7 +59,11 @@ describe('defaults', () => {
       auditRetentionDays: 365,
       adminAuditRetentionDays: 365,
       strangerRetentionDays: 30,
-      shutdownTimeoutSeconds: 10,
+      singleListener: false,
+      connectionsMax: 2000,
+      requestsInFlightMax: 500,
+      drainSeconds: 0,
+      shutdownTimeoutSeconds: 7,
       statusName: 'pawl',
       statusVersion: expect.stringMatching(/^\d+\.\d+\.\d+/),
       userInfoTimeoutMs: 3000,
@@ -147,6 +151,25 @@ describe('values', () => {
     const problems = problemsOf({ [name]: value })
     expect(problems).toHaveLength(1)
     expect(problems[0]).toMatch(new RegExp(`^${name}: .+$`))
+  })
+})
+
+describe('one listener for phones and the bank', () => {
+  test.each(['0.0.0.0', '::', '10.0.0.1', 'pawl.bank.example', '127.0.0.1.example'])('is refused at %s', (host) => {
+    expect(problemsOf({ PAWL_HOST: host })).toEqual([
+      expect.stringMatching(/^PAWL_HOST: .*PAWL_INTERNAL_PORT.*PAWL_SINGLE_LISTENER=true/),
+    ])
+  })
+
+  test.each([
+    { PAWL_HOST: '127.0.0.1' },
+    { PAWL_HOST: '127.1.2.3' },
+    { PAWL_HOST: '::1' },
+    { PAWL_HOST: 'localhost' },
+    { PAWL_HOST: '0.0.0.0', PAWL_SINGLE_LISTENER: 'true' },
+    { PAWL_HOST: '0.0.0.0', PAWL_INTERNAL_PORT: '8081' },
+  ])('is allowed, or is none: %j', (env) => {
+    expect(problemsOf(env)).toEqual([])
   })
 })
 

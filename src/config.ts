@@ -3,63 +3,8 @@
 import packageJson from '../package.json' with { type: 'json' }
 import { addressList, boolean, integer, matching, oneOf, portList, providerUrl, publicUrl } from './config-kinds.ts'
 import type { Setting } from './config-kinds.ts'
+import type { Config } from './config-shape.ts'
 import { LOG_LEVELS } from './lib/log.ts'
-import type { LogLevel } from './lib/log.ts'
-
-export interface Config {
-  readonly host: string
-  readonly port: number
-  readonly internalHost: string
-  /** With it, cloud API, administration and description are served there only. */
-  readonly internalPort?: number
-  readonly dataDir: string
-  readonly databasePoolSize: number
-  /** never: a start with a schema that lacks a migration is refused. */
-  readonly migrate: 'start' | 'never'
-  /** Without trailing slash. */
-  readonly publicUrl?: string
-  readonly adminUser: string
-  /** Created by a start that finds no application. */
-  readonly firstApplication?: string
-  /** IP addresses and CIDR ranges. */
-  readonly trustedProxies: readonly string[]
-  readonly logLevel: LogLevel
-  readonly activationRemoveAllow1fa: boolean
-  readonly activationValiditySeconds: number
-  readonly maxFailedAttempts: number
-  /** 0: blocks have no end. */
-  readonly temporaryBlockSeconds: number
-  readonly counterLookAhead: number
-  readonly temporaryKeyValiditySeconds: number
-  readonly requestWindowSeconds: number
-  readonly legacyTokenWindowSeconds: number
-  readonly credentialFailuresPerMinute: number
-  readonly adminActsOnDefaultApplication: boolean
-  readonly mobileReadsPerMinute: number
-  readonly otpAttemptsPerMinute: number
-  readonly codeFailuresPerMinute: number
-  readonly sourceFailuresPerMinute: number
-  readonly signedBodyBytesMax: number
-  readonly webhookAllowHttp: boolean
-  readonly webhookAllowPrivateAddresses: boolean
-  readonly webhookRetryBaseSeconds: number
-  readonly webhookRetentionDays: number
-  readonly certificateFetchPrivate: boolean
-  readonly certificateFetchPorts: readonly number[]
-  readonly certificateWatch: boolean
-  readonly auditRetentionDays: number
-  readonly adminAuditRetentionDays: number
-  readonly strangerRetentionDays: number
-  readonly shutdownTimeoutSeconds: number
-  /** JSON list of templates that start applies. */
-  readonly templatesFile?: string
-  readonly statusName: string
-  readonly statusVersion: string
-  readonly userInfoUrl?: string
-  readonly userInfoTimeoutMs: number
-  readonly activationProviderUrl?: string
-  readonly activationProviderTimeoutMs: number
-}
 
 /** Every setting that is no secret, in the order of the documentation. The type demands a row for each member of Config. */
 export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = {
@@ -83,10 +28,19 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
       'Port of a second listener, which then alone serves the cloud API, administration and the description of the APIs; PAWL_PORT ' +
       'keeps what phones call. Never reachable for phones. Without it, PAWL_PORT serves everything. 0 takes a free one.',
   },
+  singleListener: {
+    name: 'PAWL_SINGLE_LISTENER',
+    kind: boolean,
+    default: 'false',
+    description:
+      "Allows the bank's API on the listener of the phones also at an address that others reach. By default that is refused: " +
+      'PAWL_INTERNAL_PORT gives it a listener of its own.',
+  },
   publicUrl: {
     name: 'PAWL_PUBLIC_URL',
     kind: publicUrl,
-    description: 'Where phones and the bank reach this server. Without it, what is printed and shown uses the listening address.',
+    description:
+      'Where phones reach this server. Without it, what is printed and shown uses the address of the listener for phones.',
   },
   trustedProxies: {
     name: 'PAWL_TRUSTED_PROXIES',
@@ -321,12 +275,41 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     unit: 'days',
     description: 'How long the counts of codes for activations that do not exist are kept, one row a minute and source network.',
   },
+  connectionsMax: {
+    name: 'PAWL_CONNECTIONS_MAX',
+    kind: integer(8, 100_000),
+    default: '2000',
+    unit: 'connections',
+    description:
+      'Connections of each listener. Requests over more are answered 503 and the connection closed; a quarter more, and they are not taken. ' +
+      'Health is served on all that are taken.',
+  },
+  requestsInFlightMax: {
+    name: 'PAWL_REQUESTS_IN_FLIGHT_MAX',
+    kind: integer(8, 100_000),
+    default: '500',
+    unit: 'requests',
+    description:
+      'Requests of each listener at once, those whose body is on its way among them: each may hold 256 KiB. More are answered 503; health ' +
+      'is always served.',
+  },
+  drainSeconds: {
+    name: 'PAWL_DRAIN_SECONDS',
+    kind: integer(0, 600),
+    default: '0',
+    unit: 'seconds',
+    description:
+      'How long a server that is told to stop goes on serving while `/health/ready` answers 503, so that balancers send their requests ' +
+      'elsewhere: longer than they take to notice. The image has 5.',
+  },
   shutdownTimeoutSeconds: {
     name: 'PAWL_SHUTDOWN_TIMEOUT_SECONDS',
     kind: integer(1, 600),
-    default: '10',
+    default: '7',
     unit: 'seconds',
-    description: 'How long a stopping server waits for requests in progress before it cuts their connections.',
+    description:
+      'How long a stopping server then waits for requests in progress before it cuts their connections. Up to 2.5 seconds more go by for ' +
+      'connections to be given back and the database to be closed.',
   },
   statusName: {
     name: 'PAWL_STATUS_NAME',

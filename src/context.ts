@@ -1,5 +1,5 @@
 // Composition root: everything the server holds, built once from the configuration and passed down.
-import type { Config } from './config.ts'
+import type { Config } from './config-shape.ts'
 import type { Secrets } from './config-secrets.ts'
 import type { DeviceParts } from './api/device/parts.ts'
 import type { CloudParts } from './api/cloud/parts.ts'
@@ -123,6 +123,8 @@ export async function createContext(
       mobileReads: createRateLimit(config.mobileReadsPerMinute),
       otpAttempts: createRateLimit(config.otpAttemptsPerMinute),
       pingDatabase: () => pingDatabase(database),
+      serviceState: { phase: 'serving' },
+      publicListener: { address: undefined },
       dataLocation: database.location,
       createFirstAdmin: () => createFirstAdmin(base, credentials, config.adminUser),
       close: async () => {

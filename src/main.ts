@@ -8,13 +8,16 @@ import { ConfigError, parseConfig } from './config-parser.ts'
 import { createContext } from './context.ts'
 import type { Context } from './context.ts'
 import { followConnections } from './http/connections.ts'
+import { formatListenerUrl } from './http/listener-url.ts'
 import { StartError } from './lib/errors.ts'
 import { openLineSink } from './lib/line-sink.ts'
 import { createProcessLog } from './lib/log.ts'
 import type { Log } from './lib/log.ts'
 import { systemPlatform } from './lib/platform.ts'
 
-const DATABASE_CLOSE_MS = 3_000
+/** How long answers say that their connection ends, before it is ended. */
+const FAREWELL_MS = 1_000
+const DATABASE_CLOSE_MS = 1_000
 const OUTPUT_CLOSE_MS = 500
 
 // Installed before anything is opened. A signal during the start takes effect when the start is done; a second one changes nothing.
@@ -32,6 +35,7 @@ try {
   const context = await createContext(config, secrets, { platform: systemPlatform, log })
   const running = await listen(context)
   output.write(renderStartText(running, context, await context.createFirstAdmin()))
+  if (config.publicUrl === undefined) context.events.publicUrlMissing()
   void stopRequested.promise.then((signal) => stop(running, context, signal))
 } catch (error) {
   refuseStart(error)
@@ -65,16 +69,26 @@ async function openListener(context: Context, surface: Surface, host: string, po
   return { app, connections }
 }
 
-/** Takes no new connections, lets running requests finish until the time limit, closes the database, ends the process. */
+/**
+ * Tells balancers for as long as they need to notice, gives connections back, takes no new ones, lets running requests finish until the time
+ * limit, closes the database, ends the process.
+ */
 async function stop(running: Running, context: Context, signal: NodeJS.Signals): Promise<void> {
   const { config, log } = context
   const listeners = running.filter((listener) => listener !== undefined)
-  log.info({ signal }, 'stopping')
+  const { drainSeconds } = config
+  log.info({ signal, drainSeconds }, 'stopping')
+  if (drainSeconds > 0) {
+    context.serviceState.phase = 'draining'
+    await sleep(drainSeconds * 1000)
+    context.serviceState.phase = 'closing'
+    await sleep(FAREWELL_MS)
+  }
   const closed = Promise.all(listeners.map(({ app }) => app.close())).then(() => true)
   const isClosedWithin = (seconds: number) => Promise.race([closed, sleep(seconds * 1000, false, { ref: false })])
   // A request on its way has a second to arrive; what has not run by then may be sent again elsewhere.
   if (!(await isClosedWithin(1))) for (const { connections } of listeners) connections.cutWaiting()
-  if (!(await isClosedWithin(config.shutdownTimeoutSeconds))) {
+  if (!(await isClosedWithin(config.shutdownTimeoutSeconds - 1))) {
     log.warn('requests were still running at the time limit, their connections are cut')
     for (const { app } of listeners) app.server.closeAllConnections()
     await closed
@@ -115,8 +129,8 @@ function explain(error: unknown): readonly string[] {
 
 /** `password`: of the administrator that this start made. */
 function renderStartText([first, internal]: Running, { config, dataLocation }: Context, password: string | undefined): string {
-  const address = formatUrl(first.app.server.address())
-  const internalAddress = internal && formatUrl(internal.app.server.address())
+  const address = formatUrl(first.app)
+  const internalAddress = internal && formatUrl(internal.app)
   const bankUrl = internalAddress ?? config.publicUrl ?? address
   const user = config.adminUser
   const credential = password === undefined ? user : `${user}:${password}`
@@ -128,7 +142,6 @@ Create an application: curl -w '\\n' -u '${credential}' -H 'Content-Type: applic
 `
 }
 
-function formatUrl(address: string | AddressInfo | null): string {
-  if (address === null || typeof address === 'string') return String(address)
-  return `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`
+function formatUrl({ server }: FastifyInstance): string {
+  return formatListenerUrl(server.address() as AddressInfo)
 }

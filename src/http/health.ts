@@ -2,10 +2,12 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
 import type { Operation } from './operation.ts'
+import type { ServiceState } from './service-state.ts'
 
 export interface HealthParts {
   /** Resolves when the database answers and takes writes, rejects when not. */
   readonly pingDatabase: () => Promise<void>
+  readonly serviceState: ServiceState
 }
 
 export const health =
@@ -14,6 +16,9 @@ export const health =
     app.get('/health/live', { schema: { response: { 200: Healthy } } }, async () => ({ status: 'OK' as const }))
     app.get('/health/ready', { schema: { response: { 200: Healthy, 503: Unhealthy } } }, async (_request, reply) => {
       try {
+        // First of all a stop tells balancers to send nothing more; what they send meanwhile is served.
+        if (parts.serviceState.phase !== 'serving')
+          return reply.code(503).header('retry-after', 1).send({ status: 'UNAVAILABLE' })
         await parts.pingDatabase()
         return { status: 'OK' as const }
       } catch {
@@ -41,7 +46,7 @@ export const healthOperations: readonly Operation[] = [
     method: 'GET',
     path: '/health/ready',
     tag,
-    summary: 'The database answers and takes writes',
+    summary: 'The database answers and takes writes, and the server is not about to stop',
     security: [],
     answers: [
       { status: 200, description: 'ready', schema: Healthy },

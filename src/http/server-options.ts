@@ -1,6 +1,8 @@
 // Options of the HTTP server that hold for every API.
+import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
-import type { ConnectionError, FastifyServerOptions } from 'fastify'
+import type { ConnectionError, FastifyHttpOptions } from 'fastify'
+import type { Platform } from '../lib/platform.ts'
 import { ANSWER_HEADERS } from './request-guards.ts'
 
 export interface ServerSettings {
@@ -9,35 +11,51 @@ export interface ServerSettings {
 }
 
 /** Limits and framing. TLS ends at the balancer in front of pawl. */
-export const serverOptions = ({ trustedProxies }: ServerSettings) =>
+export const serverOptions = ({ trustedProxies }: ServerSettings, platform: Platform) =>
   ({
     bodyLimit: 256 * 1024,
     trustProxy: trustedProxies.length > 0 ? [...trustedProxies] : false,
     // Clients keep connections; one that is closed while they send costs them a request that may not be repeated.
     keepAliveTimeout: 75_000,
-    requestTimeout: 30_000,
+    // From the first byte of a request to its last; Node looks for those that are over each second, not only every 30.
+    requestTimeout: REQUEST_MS,
+    http: { headersTimeout: HEADERS_MS, connectionsCheckingInterval: 1_000 },
     connectionTimeout: 0,
     // A connection that waits for its first or next request must not delay the stop.
     forceCloseConnections: 'idle',
     // What still arrives on an open connection while the server stops is served, and the connection closed after it.
     return503OnClosing: false,
     exposeHeadRoutes: false,
-    clientErrorHandler: refuseBytes,
+    clientErrorHandler: (error, socket) => refuseBytes(error, socket, platform.uuid()),
     // Longer parameters than any name are judged by the schema of their endpoint.
     routerOptions: { maxParamLength: 4096 },
     onProtoPoisoning: 'error',
     onConstructorPoisoning: 'error',
-  }) as const satisfies FastifyServerOptions
+  }) as const satisfies FastifyHttpOptions<Server>
 
-/** Answers bytes that are no HTTP request, and headers over the limit, before any route is known. */
-function refuseBytes(error: ConnectionError, socket: Socket): void {
+/** Answers bytes that are no HTTP request, headers over the limit, and requests that do not arrive in time, whatever their route. */
+function refuseBytes(error: ConnectionError, socket: Socket, requestId: string): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
     return
   }
-  const status = error.code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request'
-  const body = JSON.stringify({ status: 'ERROR', responseObject: { code: 'ERROR_REQUEST', message: 'Not an HTTP request' } })
+  const { status, message } = REFUSALS[error.code] ?? { status: '400 Bad Request', message: 'Not an HTTP request' }
+  const body = JSON.stringify({ status: 'ERROR', responseObject: { code: 'ERROR_REQUEST', message } })
   const guards = Object.entries(ANSWER_HEADERS).map(([name, value]) => `${name}: ${value}`)
-  const headers = ['Content-Type: application/json', `Content-Length: ${body.length}`, ...guards, 'Connection: close']
+  const headers = [
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+    ...guards,
+    `X-Request-Id: ${requestId}`,
+    'Connection: close',
+  ]
   socket.end(`HTTP/1.1 ${status}\r\n${headers.join('\r\n')}\r\n\r\n${body}`)
 }
+
+const REFUSALS: Readonly<Record<string, { readonly status: string; readonly message: string }>> = {
+  HPE_HEADER_OVERFLOW: { status: '431 Request Header Fields Too Large', message: 'The headers are too long' },
+  ERR_HTTP_REQUEST_TIMEOUT: { status: '408 Request Timeout', message: 'The request did not arrive in time' },
+}
+
+const REQUEST_MS = 30_000
+const HEADERS_MS = 10_000

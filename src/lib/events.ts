@@ -54,7 +54,7 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   certificateNotSeen: (fields: { applicationId: string; domain: string; reason: string }) =>
     log.warn(fields, 'the live certificate could not be read'),
   certificateWatchFailed: (fields: { err: unknown }) => log.error(fields, 'the certificate watcher failed'),
-  publicUrlMissing: () => log.warn('PAWL_PUBLIC_URL is not set: serviceBaseUrl is derived from the request'),
+  publicUrlMissing: () => log.warn('PAWL_PUBLIC_URL is not set: serviceBaseUrl is the address of the listener for phones'),
   requestServed: (fields: { method: string; path: string; status: number; ms: number }) => log.debug(fields, 'request served'),
   /** A bug of ours: each has its line, which the caller names by its request id. */
   requestFailed: (fields: { requestId: string; method: string; path: string; err: unknown }) =>
@@ -63,6 +63,8 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
     failures.tell('error', fields, 'request refused, because something it needs is not available'),
   requestAborted: (fields: { method: string; path: string }) =>
     log.debug(fields, 'the caller went away before its request was whole'),
+  connectionDropped: () =>
+    failures.tell('warn', { err: new Error('more connections than PAWL_CONNECTIONS_MAX') }, 'a connection was not taken'),
   databaseConnectionLost: (fields: { err: unknown }) => failures.tell('warn', fields, 'an idle database connection broke'),
   /** Of one batch; `reason` is the first one's and has the status or the host, never the path of the receiver. */
   webhookDeliveriesLost: (fields: { count: number }) =>

@@ -1,6 +1,6 @@
 // The embedded database (PGlite) with what keeps it safe and the server responsive: a lock on the directory, a turn of the
 // event loop before each query, the parsers of node-postgres, small buffers.
-import { accessSync, constants, existsSync, mkdirSync } from 'node:fs'
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { PGlite, types } from '@electric-sql/pglite'
@@ -16,12 +16,19 @@ export interface Embedded {
   readonly release: () => Promise<void>
 }
 
-/** Opens the database below `dataDir`, made with mode 0700 when missing. Throws StartError when another process has it. */
+/**
+ * Opens the database below `dataDir`, made with mode 0700 when missing; what the process writes from now on is for its user alone. Throws
+ * StartError when other users have rights on the directory, or another process has it.
+ */
 export async function openEmbedded(dataDir: string): Promise<Embedded> {
+  process.umask(0o077)
   makeDirectory(dataDir)
+  refuseOpenDirectory(dataDir)
   const release = await lockDirectory(dataDir)
   try {
-    const pglite = await PGlite.create(join(dataDir, 'database'), embeddedOptions)
+    const path = join(dataDir, 'database')
+    const pglite = await PGlite.create(path, embeddedOptions)
+    closeFiles(path)
     return { pglite: yieldBefore(pglite), release }
   } catch (error) {
     await release()
@@ -39,6 +46,23 @@ function makeDirectory(path: string): void {
     if (error instanceof StartError) throw error
     throw new StartError(`the data directory ${path} cannot be made or written; choose another PAWL_DATA_DIR`, { cause: error })
   }
+}
+
+/** A new database is unpacked with the modes of its archive, which let everyone read and write, whatever the umask. */
+function closeFiles(path: string): void {
+  for (const entry of readdirSync(path, { recursive: true, withFileTypes: true })) {
+    const file = join(entry.parentPath, entry.name)
+    if (entry.isFile() && (statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600)
+  }
+}
+
+/** Whoever may enter can read what an earlier umask left open, or put a file in the place of another. */
+function refuseOpenDirectory(path: string): void {
+  const mode = statSync(path).mode & 0o777
+  if ((mode & 0o077) === 0) return
+  throw new StartError(
+    `the data directory ${path} is open to other users (mode ${mode.toString(8).padStart(4, '0')}): chmod 700 it, or name a folder in it that does not exist yet as PAWL_DATA_DIR`,
+  )
 }
 
 /** A database in memory, with the same guards; made from `template`, the dump of an empty one, when there is one. */

@@ -59,7 +59,15 @@ describe('with PAWL_INTERNAL_PORT', () => {
     expect((await sendJson(internal, 'GET', '/admin/applications')).status).toBe(401)
   })
 
-  test('the health check of the image asks the public one', async () => {
+  test('serviceBaseUrl is where phones reach the server, although the bank asks elsewhere, and the start says once that it is derived', async () => {
+    for (const id of ['derived', 'derived-too']) {
+      const created = await sendJson(internal, 'POST', '/admin/application', { id }, admin)
+      expect(member(created.json, 'responseObject', 'serviceBaseUrl')).toBe(pawl.url)
+    }
+    expect(pawl.output().split('PAWL_PUBLIC_URL is not set')).toHaveLength(2)
+  })
+
+  test('the health check of the image asks the public one whether it is alive', async () => {
     expect(await runNode(['bin/health.mjs'], { PAWL_PORT: new URL(pawl.url).port })).toMatchObject({ code: 0 })
   })
 

@@ -28,7 +28,7 @@ describe.each([DATABASE_KIND])('a stop on %s', (kind) => {
 
   /** How many answers came after the signal. */
   const stopWhileRunning = async (installation: Installation): Promise<number> => {
-    const server = await start(installation)
+    const server = await start(installation, { PAWL_SHUTDOWN_TIMEOUT_SECONDS: '11' })
     // Each costs a slow hash, two run at a time, the rest wait for their turn.
     const requests = Array.from({ length: 12 }, (_, i) => sendWithLogin(server.url, `nobody-${i}`))
     await Promise.all(requests.map(({ isRunning }) => isRunning))
@@ -96,6 +96,11 @@ describe.skipIf(serverUrl() === undefined)(
       expect((await health(server, 'ready')).headers['retry-after']).toBe('1')
       expect((await health(server, 'live')).status).toBe(200)
       await expectUnavailable(world)
+      // One more round says nothing new: each kind of failure has its stack once.
+      const stacks = countStacks(server)
+      expect(stacks).toBeGreaterThan(0)
+      await expectUnavailable(world)
+      expect(countStacks(server)).toBeLessThanOrEqual(stacks + 2)
       await proxy.reopen()
       await vi.waitFor(async () => expect((await health(server, 'ready')).status).toBe(200), { timeout: 15_000 })
       expectOk(await phone.send(phone.prepareValidation()))
@@ -107,13 +112,16 @@ describe.skipIf(serverUrl() === undefined)(
     test('a stop comes to its end although the database no longer says anything', async () => {
       const installation = await createInstallation('postgresql')
       const proxy = await openProxy(new URL(installation.env['DATABASE_URL'] ?? ''))
-      const server = await start(installation, { DATABASE_URL: proxy.url, PAWL_SHUTDOWN_TIMEOUT_SECONDS: '1' })
+      const server = await start(installation, { DATABASE_URL: proxy.url, PAWL_DRAIN_SECONDS: '1' })
       const world = await openWorldAt(server)
       proxy.freeze()
       const unanswered = world.bank.view('somebody').catch(() => 'cut' as const)
       // The connection that the pool had is the one that hangs; this one is answered without the database.
       expectOk(await health(server, 'live'))
+      const since = performance.now()
       expect(await server.end('SIGTERM')).toMatchObject({ code: 0, signal: null, stderr: '' })
+      // One second of draining, and less than ten for the rest with the settings as they are.
+      expect(performance.now() - since).toBeLessThan(11_000)
       expect(await unanswered).toBe('cut')
       await proxy.close()
     })
@@ -128,6 +136,8 @@ const openWorldAt = ({ url }: PawlProcess): Promise<World> =>
 
 const health = ({ url }: PawlProcess, kind: 'live' | 'ready'): Promise<HttpReply> =>
   send(url, { method: 'GET', path: `/health/${kind}`, headers: {}, body: NO_BODY })
+
+const countStacks = ({ output }: PawlProcess): number => output().split('"stack":').length - 1
 
 /** Every kind of request: 503 in the form of its API, with the time after which to try again. */
 async function expectUnavailable({ url, bank, newPhone, app }: World): Promise<void> {

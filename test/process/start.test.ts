@@ -1,7 +1,7 @@
 // The process from outside: what a start prints and refuses, and how signals end it.
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { cpSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, cpSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -132,9 +132,16 @@ describe('start', () => {
     expect(text).not.toContain('password')
   })
 
-  test('the data directory is closed to other users', async () => {
-    await startAgain().printed(READY)
-    expect(statSync(dataDir).mode & 0o077).toBe(0)
+  test('the data directory and every file in it are closed to other users, whatever the umask', async () => {
+    const before = process.umask(0)
+    const made = join(dataDir, 'parent', 'data')
+    const { printed } = start({ PAWL_DATA_DIR: made })
+    process.umask(before)
+    await printed(READY)
+    const open = [made, ...readdirSync(made, { recursive: true, encoding: 'utf8' }).map((path) => join(made, path))].filter(
+      (path) => (statSync(path).mode & 0o077) !== 0,
+    )
+    expect(open).toEqual([])
   })
 })
 
@@ -165,6 +172,16 @@ describe('refused start', () => {
     const { code, stderr } = await start().ended
     expect(code).toBe(1)
     expect(stderr).toMatch(/^pawl cannot start: the data directory .* is in use by another pawl process.*\n$/)
+  })
+
+  test.each([0o755, 0o750, 0o701])('a data directory that other users may enter is said in one line (%o)', async (mode) => {
+    chmodSync(dataDir, mode)
+    const { code, stderr } = await start().ended
+    expect(code).toBe(1)
+    expect(stderr).toMatch(
+      new RegExp(`^pawl cannot start: the data directory .* is open to other users \\(mode 0${mode.toString(8)}\\).*\n$`),
+    )
+    expect(readdirSync(dataDir)).toEqual([])
   })
 
   test('a data directory that cannot be made is said in one line', async () => {

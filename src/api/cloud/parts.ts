@@ -7,17 +7,19 @@ import type { CertificateParts } from '../../domain/pinned-certificate.ts'
 import type { Pinning } from '../../domain/pinning.ts'
 import type { RegistrationParts } from '../../domain/registration.ts'
 import type { WebhookParts } from '../../domain/webhook.ts'
+import type { PublicListener } from '../../http/listener-url.ts'
 
 export interface CloudParts extends RegistrationParts, SdkConfigurationParts, OfflineParts, WebhookParts, CertificateParts {
   readonly credentials: Credentials
   readonly pinning: Pinning
+  readonly publicListener: PublicListener
   /** Callers who ask while a verification runs share its report. */
   readonly verifyAudit: () => Promise<AuditReport>
   readonly settings: RegistrationParts['settings'] &
     WebhookParts['settings'] &
     CertificateParts['settings'] & {
       readonly adminActsOnDefaultApplication: boolean
-      /** Base below which /pa/v3 hangs, without trailing slash; derived from the request when absent. */
+      /** Base below which /pa/v3 hangs, without trailing slash; the public listener when absent. */
       readonly publicUrl?: string
     }
 }

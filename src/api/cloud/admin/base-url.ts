@@ -1,9 +1,8 @@
 // Where the phones of an application reach the server (cloud §10).
+import { formatListenerUrl } from '../../../http/listener-url.ts'
 import type { CloudParts } from '../parts.ts'
 
-/** The base below which /pa/v3 hangs; that of the request when none is configured. */
-export function baseUrlOf({ settings, events }: CloudParts, origin: string): string {
-  if (settings.publicUrl !== undefined) return settings.publicUrl
-  events.publicUrlMissing()
-  return origin
+/** The base below which /pa/v3 hangs: as configured, or the public listener, whichever listener was asked. `origin` is that of the request. */
+export function baseUrlOf({ settings, publicListener: { address } }: CloudParts, origin: string): string {
+  return settings.publicUrl ?? (address ? formatListenerUrl(address, origin) : origin)
 }

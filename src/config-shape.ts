@@ -1,0 +1,61 @@
+// What the settings that are no secrets become: one member for each row of SETTINGS.
+import type { LogLevel } from './lib/log.ts'
+
+export interface Config {
+  readonly host: string
+  readonly port: number
+  readonly internalHost: string
+  readonly singleListener: boolean
+  /** With it, cloud API, administration and description are served there only. */
+  readonly internalPort?: number
+  readonly dataDir: string
+  readonly databasePoolSize: number
+  /** never: a start with a schema that lacks a migration is refused. */
+  readonly migrate: 'start' | 'never'
+  /** Without trailing slash. */
+  readonly publicUrl?: string
+  readonly adminUser: string
+  /** Created by a start that finds no application. */
+  readonly firstApplication?: string
+  /** IP addresses and CIDR ranges. */
+  readonly trustedProxies: readonly string[]
+  readonly logLevel: LogLevel
+  readonly activationRemoveAllow1fa: boolean
+  readonly activationValiditySeconds: number
+  readonly maxFailedAttempts: number
+  /** 0: blocks have no end. */
+  readonly temporaryBlockSeconds: number
+  readonly counterLookAhead: number
+  readonly temporaryKeyValiditySeconds: number
+  readonly requestWindowSeconds: number
+  readonly legacyTokenWindowSeconds: number
+  readonly credentialFailuresPerMinute: number
+  readonly adminActsOnDefaultApplication: boolean
+  readonly mobileReadsPerMinute: number
+  readonly otpAttemptsPerMinute: number
+  readonly codeFailuresPerMinute: number
+  readonly sourceFailuresPerMinute: number
+  readonly signedBodyBytesMax: number
+  readonly webhookAllowHttp: boolean
+  readonly webhookAllowPrivateAddresses: boolean
+  readonly webhookRetryBaseSeconds: number
+  readonly webhookRetentionDays: number
+  readonly certificateFetchPrivate: boolean
+  readonly certificateFetchPorts: readonly number[]
+  readonly certificateWatch: boolean
+  readonly auditRetentionDays: number
+  readonly adminAuditRetentionDays: number
+  readonly strangerRetentionDays: number
+  readonly connectionsMax: number
+  readonly requestsInFlightMax: number
+  readonly drainSeconds: number
+  readonly shutdownTimeoutSeconds: number
+  /** JSON list of templates that start applies. */
+  readonly templatesFile?: string
+  readonly statusName: string
+  readonly statusVersion: string
+  readonly userInfoUrl?: string
+  readonly userInfoTimeoutMs: number
+  readonly activationProviderUrl?: string
+  readonly activationProviderTimeoutMs: number
+}

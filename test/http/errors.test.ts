@@ -1,0 +1,13 @@
+// What is told apart: a dependency or a resource that is away for a while, and a bug.
+import { expect, test } from 'vitest'
+import { toPawlError } from '../../src/http/errors.ts'
+
+const withCode = (code: string): Error => Object.assign(new Error(`connect ${code}`), { code })
+
+test.each(['EMFILE', 'ENFILE', 'ECONNREFUSED', 'EPIPE', '57P01', '08006', '40001'])('%s is UNAVAILABLE', (code) => {
+  expect(toPawlError(withCode(code))).toMatchObject({ code: 'UNAVAILABLE', retryAfterSeconds: 1 })
+})
+
+test.each(['EACCES', '23505', '42601'])('%s is a bug', (code) => {
+  expect(toPawlError(withCode(code)).code).toBe('INTERNAL')
+})
