@@ -1,20 +1,28 @@
 # The image of pawl: Node, the production dependencies, the sources. No compiler and no development dependency is in it.
-FROM node:26-bookworm-slim
-ENV NODE_ENV=production PAWL_HOST=0.0.0.0 PAWL_INTERNAL_HOST=0.0.0.0 PAWL_DATA_DIR=/data
-# 1000 is the user `node` of the base image; as a number it also satisfies a cluster that demands a user other than root.
-RUN install -d -o 1000 -g 1000 -m 0700 /data
+#
+# An exact version, and better its digest, which no push to the registry can change. The digest of your registry's copy is printed by
+# `docker buildx imagetools inspect node:26.10.0-bookworm-slim`; build with
+# `--build-arg NODE_IMAGE=node:26.10.0-bookworm-slim@sha256:...`.
+ARG NODE_IMAGE=node:26.10.0-bookworm-slim
+FROM ${NODE_IMAGE}
+# The bank's API has a listener of its own, on 8081. Never publish it to phones.
+ENV NODE_ENV=production PAWL_HOST=0.0.0.0 PAWL_INTERNAL_HOST=0.0.0.0 PAWL_INTERNAL_PORT=8081 PAWL_DATA_DIR=/data PAWL_DRAIN_SECONDS=5
 WORKDIR /app
 # The base image brings Node, so the optional packages that hold it for other machines stay out.
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --omit=optional
+# 1000 is the user `node` of the base image; as a number it also satisfies a cluster that demands a user other than root.
+RUN install -d -o 1000 -g 1000 -m 0700 /data node_modules/.cache/pawl
 COPY bin bin
 COPY migrations migrations
 COPY scripts scripts
 COPY src src
 USER 1000:1000
+# Compiled code is made here: containers run with a read-only file system but for /data.
+RUN node bin/compile.mjs
 VOLUME /data
-# 8081 is that of the internal listener, when PAWL_INTERNAL_PORT=8081 asks for one. Never publish it to phones.
 EXPOSE 8080 8081
+# Whether the process is alive: one that is draining, or whose database is away, is not to be replaced. Balancers ask /health/ready.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s CMD ["node", "bin/health.mjs"]
 # Node itself is the process that gets the signals: no shell, no npm.
 CMD ["node", "bin/pawl.mjs"]

@@ -1,8 +1,8 @@
-// Health check of the image, which has no curl: exit 0 when the server in this container is ready, else 1.
+// Health check of the image, which has no curl: exit 0 when the server in this container is alive, else 1.
 const port = process.env.PAWL_PORT || '8080'
 
 try {
-  const answer = await fetch(`http://127.0.0.1:${port}/health/ready`, { signal: AbortSignal.timeout(3000) })
+  const answer = await fetch(`http://127.0.0.1:${port}/health/live`, { signal: AbortSignal.timeout(3000) })
   process.exit(answer.ok ? 0 : 1)
 } catch {
   process.exit(1)

@@ -32,9 +32,7 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     name: 'PAWL_SINGLE_LISTENER',
     kind: boolean,
     default: 'false',
-    description:
-      "Allows the bank's API on the listener of the phones also at an address that others reach. By default that is refused: " +
-      'PAWL_INTERNAL_PORT gives it a listener of its own.',
+    description: 'Allows phones and the bank one listener at an address that others reach. By default it is refused.',
   },
   publicUrl: {
     name: 'PAWL_PUBLIC_URL',
@@ -280,18 +278,14 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     kind: integer(8, 100_000),
     default: '2000',
     unit: 'connections',
-    description:
-      'Connections of each listener. Requests over more are answered 503 and the connection closed; a quarter more, and they are not taken. ' +
-      'Health is served on all that are taken.',
+    description: 'Of each listener. Over it requests are answered 503; a quarter more are not taken. Health is always served.',
   },
   requestsInFlightMax: {
     name: 'PAWL_REQUESTS_IN_FLIGHT_MAX',
     kind: integer(8, 100_000),
     default: '500',
     unit: 'requests',
-    description:
-      'Requests of each listener at once, those whose body is on its way among them: each may hold 256 KiB. More are answered 503; health ' +
-      'is always served.',
+    description: 'Of each listener at once, those still arriving too. More are answered 503. Health is always served.',
   },
   drainSeconds: {
     name: 'PAWL_DRAIN_SECONDS',

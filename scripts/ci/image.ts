@@ -3,7 +3,18 @@
 // that of the base image, waits for its health check, stops it, and runs the operators' commands. Needs root, as building an image does.
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { chmodSync, copyFileSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  globSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -36,6 +47,8 @@ try {
 
 interface Image {
   readonly env: Record<string, string>
+  /** Of ARG. */
+  readonly args: Record<string, string>
   workdir: string
   user: { uid: number; gid: number }
   healthcheck: readonly string[]
@@ -48,6 +61,7 @@ function build(): Image {
   copyFileSync(process.execPath, join(bin, 'node'))
   const image: Image = {
     env: { PATH: `${bin}:${process.env.PATH}`, HOME: process.env.HOME ?? '/root' },
+    args: {},
     workdir: imageRoot,
     user: { uid: 0, gid: 0 },
     healthcheck: [],
@@ -68,9 +82,10 @@ function readInstructions(): readonly string[] {
 
 function carryOut(image: Image, line: string): void {
   const [instruction = '', ...words] = line.trim().split(/\s+/)
-  const rest = words.join(' ')
+  const rest = words.join(' ').replace(/\$\{(\w+)\}/g, (_, name: string) => image.args[name] ?? '')
   console.log(`image: ${line}`)
-  if (instruction === 'FROM') expect(rest.startsWith(`node:${process.versions.node.split('.')[0]}-`), `${rest} is another Node`)
+  if (instruction === 'ARG') image.args[rest.split('=')[0] ?? ''] = rest.split('=')[1] ?? ''
+  else if (instruction === 'FROM') expect(rest.startsWith(`node:${process.versions.node}-`), `${rest} is not this exact Node`)
   else if (instruction === 'ENV') for (const word of words) setVariable(image, word)
   else if (instruction === 'WORKDIR') mkdirSync((image.workdir = inImage(rest)), { recursive: true })
   else if (instruction === 'COPY') copy(words.slice(0, -1), join(image.workdir, words.at(-1) ?? ''))
@@ -118,6 +133,7 @@ function run(image: Image, command: string): void {
   const { status } = spawnSync('sh', ['-c', placed], {
     cwd: image.workdir,
     env: image.env,
+    ...image.user,
     stdio: ['ignore', 'inherit', 'inherit'],
   })
   expect(status === 0, `RUN ${command} ended with ${status}`)
@@ -148,7 +164,11 @@ function checkContents({ workdir, user }: Image): void {
 
 async function runAndStop(image: Image): Promise<void> {
   const port = await findQuietPort()
-  const env = { ...image.env, PAWL_PORT: String(port) }
+  const internalPort = await findQuietPort()
+  const env = { ...image.env, PAWL_PORT: String(port), PAWL_INTERNAL_PORT: String(internalPort) }
+  expect(image.env.PAWL_INTERNAL_PORT !== undefined, "the bank's API would be on the port of the phones")
+  const compiled = listCompiled(image)
+  expect(compiled.length > 100, `only ${compiled.length} files were compiled when the image was built`)
   const start = performance.now()
   const [command = '', ...args] = image.command
   const server = spawn(command, args, { cwd: image.workdir, env, ...image.user, stdio: ['ignore', 'inherit', 'inherit'] })
@@ -158,9 +178,17 @@ async function runAndStop(image: Image): Promise<void> {
     console.log(`image: ready after ${Math.round(performance.now() - start)} ms as user ${image.user.uid}`)
     const answer = await fetch(`http://127.0.0.1:${port}/health/ready`)
     expect(answer.status === 200, `/health/ready answers ${answer.status}`)
+    await expectStatus(`http://127.0.0.1:${port}/admin/applications`, 404)
+    await expectStatus(`http://127.0.0.1:${internalPort}/admin/applications`, 401)
     server.kill('SIGTERM')
-    const code = await Promise.race([ended, sleep(15_000, 'nothing in 15 s', { ref: false })])
+    await sleep(1_000)
+    // A container that is draining is alive, and only its balancer is to leave it alone.
+    await expectStatus(`http://127.0.0.1:${port}/health/ready`, 503)
+    expect(runHealthcheck(image, env) === 0, 'the health check fails while the server drains')
+    // What docker-compose.yml grants it.
+    const code = await Promise.race([ended, sleep(20_000, 'nothing in 20 s', { ref: false })])
     expect(code === 0, `SIGTERM ended the server with ${code}`)
+    checkWritten(image)
   } finally {
     server.kill('SIGKILL')
   }
@@ -197,13 +225,39 @@ function runCommands(image: Image): void {
 }
 
 async function waitUntilHealthy(image: Image, env: Record<string, string>, server: ChildProcess): Promise<void> {
-  const [command = '', ...args] = image.healthcheck
   const deadline = performance.now() + 60_000
-  while (spawnSync(command, args, { cwd: image.workdir, env, ...image.user }).status !== 0) {
+  while (runHealthcheck(image, env) !== 0) {
     await sleep(100)
     expect(server.exitCode === null, `the server ended with ${server.exitCode}`)
     expect(performance.now() < deadline, 'the health check did not pass within 60 s')
   }
+}
+
+function runHealthcheck(image: Image, env: Record<string, string>): number | null {
+  const [command = '', ...args] = image.healthcheck
+  return spawnSync(command, args, { cwd: image.workdir, env, ...image.user }).status
+}
+
+async function expectStatus(url: string, status: number): Promise<void> {
+  const answer = await fetch(url)
+  expect(answer.status === status, `${url} answers ${answer.status}`)
+}
+
+function listCompiled({ workdir }: Image): readonly string[] {
+  return globSync('node_modules/.cache/pawl/**', { cwd: workdir }).filter((path) => statSync(join(workdir, path)).isFile())
+}
+
+/** With a read-only file system only /data can be written; it is closed to every other user. */
+function checkWritten({ workdir, user }: Image): void {
+  const writable = globSync('**', { cwd: workdir, exclude: ['node_modules/.cache/**'] }).filter((path) => {
+    const found = lstatSync(join(workdir, path))
+    const { uid, mode } = found
+    const isSymbolicLink = found.isSymbolicLink()
+    return uid === user.uid || (!isSymbolicLink && (mode & 0o002) !== 0)
+  })
+  expect(writable.length === 0, `the server could write ${writable.slice(0, 5).join(', ')}`)
+  const open = globSync('**', { cwd: inImage('/data') }).filter((path) => statSync(join(inImage('/data'), path)).mode & 0o077)
+  expect(open.length === 0, `others may read ${open.slice(0, 5).join(', ')}`)
 }
 
 function inImage(path: string): string {

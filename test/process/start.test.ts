@@ -97,7 +97,7 @@ describe('start', () => {
     const text = await printed(READY)
     const password = /Administrator: admin, password: (\S+) /.exec(text)?.[1]
     expect(text).toContain(`Data: ${dataDir}`)
-    expect(text).toContain(`curl -u 'admin:${password}'`)
+    expect(text).toContain(`curl -w '\\n' -u 'admin:${password}'`)
     const credential = Buffer.from(`admin:${password}`).toString('base64')
     const reply = await fetch(`${addressIn(text)}/admin/application`, {
       method: 'POST',
