@@ -56,7 +56,11 @@ async function measure(target: Target): Promise<void> {
   const seconds = Number(values.seconds)
   print(`\nright codes of ${victims.length} users, each sending the next one 20 ms after the answer, ${seconds} s:`)
   print(`  quiet: ${await measureVictims(target.url, victims, seconds)}`)
-  const flood = startFlood(target.url, worst.stranger, Number(values.rate))
+  // Made ahead: this process also measures the users.
+  const flooding: HttpRequest[] = []
+  for (let i = 0; i < Number(values.rate) * (seconds + 1); i += 1)
+    flooding.push(withSource(await worst.stranger.make(), '198.51.100.66'))
+  const flood = startFlood(target.url, flooding, Number(values.rate))
   print(`  under ${values.rate} a second of "${worst.stranger.name}": ${await measureVictims(target.url, victims, seconds)}`)
   print(`  the source got ${await flood.stop()}`)
 }
@@ -95,16 +99,21 @@ async function measureVictims(url: string, victims: readonly VirtualPhone[], sec
 }
 
 /** One source that sends `rate` requests a second and does not wait for answers. */
-function startFlood(url: string, { make }: Stranger, rate: number): { stop: () => Promise<string> } {
+function startFlood(url: string, requests: readonly HttpRequest[], rate: number): { stop: () => Promise<string> } {
   const pending: Promise<number>[] = []
   const start = performance.now()
   let sent = 0
   const timer = setInterval(() => {
     const due = Math.floor(((performance.now() - start) / 1000) * rate)
-    for (; sent < due; sent += 1)
+    for (const request of requests.slice(sent, due)) {
+      sent += 1
       pending.push(
-        (async () => (await send(url, withSource(await make(), '198.51.100.66'))).status)().catch(() => CONNECTION_LOST),
+        send(url, request).then(
+          ({ status }) => status,
+          () => CONNECTION_LOST,
+        ),
       )
+    }
   }, 1000 / rate)
   return {
     stop: async () => {
