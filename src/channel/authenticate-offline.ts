@@ -1,12 +1,11 @@
 // Offline approvals on the channel's side: the personalised QR code, and the one-time password checked like a code (v3 §15).
 import { decideAuthentication } from '../domain/authentication.ts'
 import type { OfflineChannel, OtpAttempt } from '../domain/offline-approval.ts'
-import { lostTooManyRaces } from '../lib/errors.ts'
 import type { OfflineMatch, Protocol } from '../protocol/protocol.ts'
-import { findActivation, type ActivationRow } from '../storage/activations.ts'
+import type { ActivationRow } from '../storage/activations.ts'
 import type { ChannelParts } from './parts.ts'
 import { activationKeysOf, ctrDataOf, serverKeysOf } from './secrets.ts'
-import { type Judged, settleAttempt } from './settle-attempt.ts'
+import { composeDecision, type Judged, noteBlock, storeDecision } from './stages/decision.ts'
 
 /** What offline approvals need of the channel. */
 export const createOfflineChannel = (parts: ChannelParts, protocols: readonly Protocol[]): OfflineChannel => ({
@@ -21,28 +20,30 @@ export const createOfflineChannel = (parts: ChannelParts, protocols: readonly Pr
     })
   },
 
-  checkOtp: async (attempt, effect) => {
-    for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      const activation = await findActivation(parts.db, attempt.activationId, new Date(parts.platform.now()))
-      if (activation?.state !== 'ACTIVE') return undefined
-      const match = findMatch(parts, protocolOf(protocols, activation), activation, attempt)
-      const judged = judge(activation, match)
-      const at = new Date(parts.platform.now())
-      const audit = {
-        applicationId: activation.applicationId,
-        userId: activation.userId,
-        activationId: activation.activationId,
-        eventType: judged.move ? 'offline_otp_ok' : 'offline_otp_invalid',
-        eventData: JSON.stringify({ operationId: attempt.operationId, ...(judged.move && match && { factors: match.factors }) }),
-        occurredAt: at,
-      }
-      const settled = await settleAttempt(parts, activation, judged, audit, {
-        accepted: null,
-        effect: (tx, { refusal }) => effect(tx, { isRight: refusal === undefined, factors: match?.factors.toLowerCase() }),
-      })
-      if (settled) return settled.effect
+  judgeOtp: async (activation, attempt) => {
+    const match = findMatch(parts, protocolOf(protocols, activation), activation, attempt)
+    const judged = judge(activation, match)
+    const { applicationId, userId, activationId } = activation
+    const { operationId } = attempt
+    const audit = {
+      applicationId,
+      userId,
+      activationId,
+      eventType: judged.isRight ? 'offline_otp_ok' : 'offline_otp_invalid',
+      eventData: JSON.stringify({ operationId, ...(judged.isRight && match && { factors: match.factors }) }),
+      occurredAt: new Date(parts.platform.now()),
     }
-    throw lostTooManyRaces('activation')
+    const decision = await composeDecision(parts, activation, judged, audit, { madeUnder: null, network: '' })
+    if (decision === undefined) return undefined
+    return {
+      isRight: judged.isRight,
+      factors: match?.factors.toLowerCase(),
+      store: async (tx) => {
+        const verdict = await storeDecision(tx, decision)
+        if (verdict !== undefined) noteBlock(parts, decision)
+        return verdict !== undefined
+      },
+    }
   },
 })
 
@@ -67,9 +68,7 @@ function findMatch(
 
 /** However many combinations were tried, it is one attempt, and never one of possession alone (v3 §15.2). */
 function judge(activation: ActivationRow, match: OfflineMatch | undefined): Judged {
-  const decision = decideAuthentication(activation, { valid: match !== undefined, isCounted: true })
-  const refusal = match && decision.valid ? undefined : 'signature_does_not_match'
-  return { refusal, move: decision.valid ? match : undefined, decision }
+  const outcome = decideAuthentication(activation, { valid: match !== undefined, isCounted: true })
+  if (match !== undefined && outcome.valid) return { isRight: true, move: match, outcome }
+  return { isRight: false, refusal: 'signature_does_not_match', outcome }
 }
-
-const ROUNDS_MAX = 128

@@ -1,17 +1,10 @@
-// What the description of the APIs says of the phone's endpoints: derived from what the pipeline does with their declarations.
-import { type TSchema, Type } from '@sinclair/typebox'
-import {
-  describeErrors,
-  type ErrorDescription,
-  listCallersFaults,
-  type Operation,
-  type SecurityScheme,
-} from '../http/operation.ts'
-import type { ErrorCode } from '../lib/errors.ts'
+// What the description of the APIs says of the phone's endpoints: what their flows say of themselves.
+import { Type } from '@sinclair/typebox'
+import { describeErrors, type ErrorDescription, type Operation, type SecurityScheme } from '../http/operation.ts'
 import type { Protocol } from '../protocol/protocol.ts'
-import { type AnyEndpoint, defaultRefusals } from './endpoint.ts'
+import { describeNested, describeRequestEnvelope, describeResponseEnvelope } from './describe-envelope.ts'
+import type { Endpoint, FlowFacts } from './endpoint.ts'
 import { methodsOf, urlsOf } from './mount.ts'
-import type { ChannelParts } from './parts.ts'
 
 export interface DeviceDescription {
   /** Where the API is mounted, and the prefix of its endpoints there. */
@@ -24,163 +17,50 @@ export interface DeviceDescription {
 }
 
 /** One operation for each method and path of the endpoints. */
-export const describeDeviceEndpoints = <P extends ChannelParts>(
-  api: DeviceDescription,
-  endpoints: readonly AnyEndpoint<P>[],
-): Operation[] =>
+export const describeDeviceEndpoints = <Parts>(api: DeviceDescription, endpoints: readonly Endpoint<Parts>[]): Operation[] =>
   endpoints.flatMap((endpoint) =>
     urlsOf(api.prefix, endpoint).flatMap((url) =>
       methodsOf(endpoint).map((method) => describeEndpoint(api, endpoint, method, `${api.place}${url}`)),
     ),
   )
 
-function describeEndpoint<P extends ChannelParts>(
-  { tag, errors, protocols }: DeviceDescription,
-  endpoint: AnyEndpoint<P>,
-  method: string,
-  path: string,
-): Operation {
-  const { encrypt, summary = `${method} ${path}` } = endpoint
-  const response = endpoint.response as TSchema
-  const generations = encrypt?.hasOwnHeader === true ? protocols.slice(1) : protocols
-  const requests = generations.map((protocol) => ENVELOPES[protocol].request)
-  const responses = generations.map((protocol) => ENVELOPES[protocol].response)
+function describeEndpoint<Parts>(api: DeviceDescription, endpoint: Endpoint<Parts>, method: string, path: string): Operation {
+  const { summary, description, flow, response, errors } = endpoint
+  const generations = generationsOf(api, flow)
   return {
     method,
     path,
-    tag,
+    tag: api.tag,
     summary,
-    description: describeChecks(endpoint),
-    security: listSecurity(endpoint),
+    description: [description ?? [], flow.checks].flat().join('\n\n'),
+    security: listSecurity(flow),
     // A body of a GET request is covered by codes of 4.0 only; nobody should send one.
-    body: method === 'GET' ? undefined : describeBody(endpoint, requests),
+    body: method === 'GET' ? undefined : describeBody(flow, generations),
     answers: [
-      { status: 200, description: 'done', schema: encrypt ? describeEnvelopes(responses, response) : response },
-      ...describeErrors(errors, listCodes(endpoint, errors)),
+      { status: 200, description: 'done', schema: isSealed(flow) ? describeResponseEnvelope(generations, response) : response },
+      ...describeErrors(api.errors, [...ANY_ENDPOINT, ...flow.refuses, ...errors]),
     ],
   }
 }
 
-function describeBody<P extends ChannelParts>(endpoint: AnyEndpoint<P>, envelopes: readonly TSchema[]): Operation['body'] {
-  const { encrypt, order, nested } = endpoint
-  const request = endpoint.request as TSchema | undefined
-  if (encrypt) {
-    const [envelope = Type.Object({})] = envelopes
-    const plaintext = nested === undefined ? request : showNested(request ?? Type.Object({}), nested.request, envelope)
-    return { schema: describeEnvelopes(envelopes, plaintext ?? Type.Unknown()), isRequired: true }
-  }
-  if (request && order.includes('validate')) return { schema: request, isRequired: true }
-  if (!endpoint.authenticate) return undefined
-  const schema = Type.Unknown({ description: 'any bytes; the code covers them as they are', examples: [{}] })
-  return { schema, isRequired: false, mediaType: '*/*' }
+function generationsOf({ protocols }: DeviceDescription, { body }: FlowFacts): readonly Protocol['path'][] {
+  return body.kind === 'envelope' && body.isOfLast ? protocols.slice(-1) : protocols
 }
 
-/** The envelopes of one generation, or of each. */
-function describeEnvelopes(envelopes: readonly TSchema[], plaintext: TSchema): TSchema {
-  const [first, ...others] = envelopes.map((envelope) => withPlaintext(envelope, plaintext))
-  return first !== undefined && others.length === 0 ? first : Type.Union([...(first ? [first] : []), ...others])
-}
+const isSealed = ({ body }: FlowFacts): boolean => body.kind === 'envelope' || body.kind === 'nested'
 
-/** An envelope and, as its content, what it decrypts to. */
-const withPlaintext = (envelope: TSchema, plaintext: TSchema): TSchema => {
-  const { encryptedData, ...others } = envelope['properties'] as Record<string, TSchema>
-  const opened = { contentMediaType: 'application/json', contentSchema: plaintext }
-  return Type.Object({ encryptedData: { ...encryptedData, ...opened } as TSchema, ...others })
+function describeBody({ body }: FlowFacts, generations: readonly Protocol['path'][]): Operation['body'] {
+  if (body.kind === 'none') return undefined
+  if (body.kind === 'bytes') return { schema: ANY_BYTES, isRequired: false, mediaType: '*/*' }
+  if (body.kind === 'json') return { schema: body.schema, isRequired: true }
+  const plaintext = body.kind === 'envelope' ? body.plaintext : describeNested(generations, body.outer, body.inner)
+  return { schema: describeRequestEnvelope(generations, plaintext), isRequired: true }
 }
-
-/** The member of the outer plaintext that is an envelope of its own. */
-const showNested = (outer: TSchema, inner: TSchema, envelope: TSchema): TSchema =>
-  Type.Object({ ...(outer['properties'] as Record<string, TSchema>), activationData: withPlaintext(envelope, inner) })
 
 /** Either spelling of the headers, never both. */
-function listSecurity<P extends ChannelParts>({ authenticate, token, encrypt }: AnyEndpoint<P>): readonly SecurityScheme[][] {
-  if (authenticate && encrypt?.hasOwnHeader === true)
-    return [
-      ['powerAuthAuthorization', 'powerAuthEncryption'],
-      ['svcAuthorization', 'svcEncryption'],
-    ]
-  if (authenticate) return [['powerAuthAuthorization'], ['svcAuthorization']]
-  if (token && encrypt)
-    return [
-      ['powerAuthToken', 'powerAuthEncryption'],
-      ['svcToken', 'svcEncryption'],
-    ]
-  if (token) return [['powerAuthToken'], ['svcToken']]
-  return encrypt ? [['powerAuthEncryption'], ['svcEncryption']] : []
-}
+const listSecurity = ({ headers }: FlowFacts): readonly SecurityScheme[][] =>
+  headers.length === 0 ? [] : [headers.map((name) => `powerAuth${name}` as const), headers.map((name) => `svc${name}` as const)]
 
-function describeChecks<P extends ChannelParts>({ description, authenticate, token, encrypt }: AnyEndpoint<P>): string {
-  const factors = authenticate?.factors ?? token?.factors
-  const names = typeof factors === 'function' ? 'by setting' : factors?.join(', ')
-  const covered = authenticate?.covers === 'plaintext' ? 'the decrypted body' : 'the body as sent'
-  return [
-    description,
-    authenticate && `Authentication code over resource id \`${authenticate.resourceId}\` and ${covered}. Factors: ${names}.`,
-    token && `Token made with factors: ${names}.`,
-    encrypt &&
-      `Encrypted in ${encrypt.scope === 'ACTIVATION_SCOPE' ? 'activation' : 'application'} scope, label \`${encrypt.sharedInfo1}\`.`,
-  ]
-    .filter((text) => text !== undefined)
-    .join('\n\n')
-}
-
-/** What the pipeline refuses in the endpoint's order, and what the endpoint itself throws. */
-function listCodes<P extends ChannelParts>(endpoint: AnyEndpoint<P>, api: ErrorDescription): ErrorCode[] {
-  const { authenticate, token, encrypt, order, errors } = endpoint
-  const refusals = { ...defaultRefusals, ...endpoint.refusals }
-  const isSigned = authenticate !== undefined || token !== undefined
-  // A source without failures left, and a body over the limit, before anything else.
-  const codes: ErrorCode[] = [
-    'TOO_MANY_REQUESTS',
-    'REQUEST_INVALID',
-    'UNAVAILABLE',
-    'INTERNAL',
-    ...(errors ?? listCallersFaults(api)),
-  ]
-  if (isSigned) codes.push('AUTHENTICATION_CODE_INVALID', refusals.headerMissing, refusals.headerMalformed)
-  else if (encrypt) codes.push('ENCRYPTION_FAILED')
-  if (order.includes('factors')) codes.push(refusals.factors)
-  if (order.includes('envelope')) codes.push(refusals.envelope, ...(authenticate ? [] : ['ENCRYPTION_FAILED' as const]))
-  if (order.includes('open')) codes.push(refusals.open)
-  if (order.includes('open-nested')) codes.push(refusals.plaintext, refusals.nested)
-  if (order.includes('validate')) codes.push(refusals.request, ...(encrypt ? [refusals.plaintext] : []))
-  return codes
-}
-
-const Bytes = (description: string) =>
-  Type.String({ contentEncoding: 'base64', description: `Base64, ${description}`, examples: ['AAECAwQFBgcICQoLDA0ODw=='] })
-const Timestamp = Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' })
-
-const KeyId = Type.String({ description: 'key of keystore/create', examples: ['5a9e1a2b-6f4d-4c1e-9b0a-3d2c1b0a9f8e'] })
-
-/** A version of v3 sends exactly the members it defines (v3 §6.5); v4 has one form (v4 §5.1). */
-const ENVELOPES: Record<Protocol['path'], { readonly request: TSchema; readonly response: TSchema }> = {
-  v3: {
-    request: Type.Object({
-      ephemeralPublicKey: Bytes('point of P-256'),
-      encryptedData: Bytes('ciphertext'),
-      mac: Bytes('32 bytes'),
-      nonce: Type.Optional(Bytes('16 bytes, from 3.1')),
-      timestamp: Type.Optional({ ...Timestamp, description: `${Timestamp.description}, from 3.2` }),
-      temporaryKeyId: Type.Optional({ ...KeyId, description: `${KeyId.description}, from 3.3` }),
-    }),
-    response: Type.Object({
-      encryptedData: Bytes('ciphertext'),
-      mac: Bytes('32 bytes'),
-      nonce: Type.Optional(Bytes('16 bytes, from 3.2')),
-      timestamp: Type.Optional({ ...Timestamp, description: `${Timestamp.description}, from 3.2` }),
-    }),
-  },
-  v4: {
-    request: Type.Object({
-      temporaryKeyId: KeyId,
-      encryptedData: Bytes('nonce of 12 bytes, tag of 32 bytes, ciphertext'),
-      nonce: Bytes('24 bytes: nonces of request and answer'),
-      timestamp: Timestamp,
-    }),
-    response: Type.Object({
-      encryptedData: Bytes('nonce of 12 bytes, tag of 32 bytes, ciphertext'),
-      timestamp: Timestamp,
-    }),
-  },
-}
+/** A source without failures left, a failure of ours. */
+const ANY_ENDPOINT = ['TOO_MANY_REQUESTS', 'UNAVAILABLE', 'INTERNAL'] as const
+const ANY_BYTES = Type.Unknown({ description: 'any bytes; the code covers them as they are', examples: [{}] })

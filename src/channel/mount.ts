@@ -4,27 +4,26 @@ import type { PawlError } from '../lib/errors.ts'
 import { renderErrorsWith, renderUnknownPathsWith } from '../http/errors.ts'
 import { hideContentTypes, keepRawBodies } from '../http/raw-body.ts'
 import type { Protocol } from '../protocol/protocol.ts'
-import type { AnyEndpoint } from './endpoint.ts'
+import type { Declaration, Endpoint } from './endpoint.ts'
 import type { ChannelParts } from './parts.ts'
-import { createPipeline } from './pipeline.ts'
-import { serveWithinBudget } from './source-budget.ts'
+import { serveWithinBudget, type SourceBudgetParts } from './source-budget.ts'
 
 /** Endpoints that the same generations serve at the same place. */
-export interface EndpointGroup<P extends ChannelParts> {
+export interface EndpointGroup<P> {
   /** The first of them that reads the headers of a request serves it. */
   readonly protocols: readonly Protocol[]
   /** Before the path of every endpoint, for example `/v3/`. */
   readonly prefix: string
-  readonly endpoints: readonly AnyEndpoint<P>[]
+  readonly endpoints: readonly Endpoint<P>[]
 }
 
-export interface Mount<P extends ChannelParts> {
+export interface Mount<P> {
   readonly groups: readonly EndpointGroup<P>[]
   readonly renderError: (error: PawlError, request: FastifyRequest, reply: FastifyReply) => void
 }
 
-/** Mounts the endpoints of an API that phones call. Every request passes the pipeline. */
-export async function mountDeviceEndpoints<P extends ChannelParts>(
+/** Mounts the endpoints of an API that phones call. Every request passes the flow of its endpoint. */
+export async function mountDeviceEndpoints<P extends Pick<ChannelParts, 'events'> & SourceBudgetParts>(
   app: FastifyInstance,
   parts: P,
   { groups, renderError }: Mount<P>,
@@ -35,7 +34,7 @@ export async function mountDeviceEndpoints<P extends ChannelParts>(
   renderUnknownPathsWith(app, renderError)
   const all = groups.flatMap(({ endpoints, ...group }) => endpoints.map((endpoint) => ({ ...group, endpoint })))
   for (const { protocols, prefix, endpoint } of all) {
-    const serve = createPipeline(parts, protocols, endpoint)
+    const serve = endpoint.prepare(parts, protocols)
     const handler = async (request: FastifyRequest, reply: FastifyReply) => {
       // Fastify compiles a schema once and remembers it.
       const serialize = reply.compileSerializationSchema(endpoint.response as Record<string, unknown>) as (
@@ -46,9 +45,7 @@ export async function mountDeviceEndpoints<P extends ChannelParts>(
       const { method, headers } = request
       const contentType = contentTypeOf(request)
       const received = { method, headers, contentType, body, query, ip: request.ip }
-      const answer = await serveWithinBudget(parts, received, () => serve(received, serialize))
-      // Sealed answers are JSON of text and numbers already; plain ones leave through their schema.
-      const text = endpoint.encrypt ? JSON.stringify(answer) : serialize(answer)
+      const text = await serveWithinBudget(parts, received, () => serve(received, serialize))
       return reply.type('application/json').send(text)
     }
     for (const url of urlsOf(prefix, endpoint)) app.route({ method: [...methodsOf(endpoint)], url, handler })
@@ -56,12 +53,9 @@ export async function mountDeviceEndpoints<P extends ChannelParts>(
 }
 
 /** Where an endpoint is served, below the place of the API. */
-export const urlsOf = <P extends ChannelParts>(prefix: string, { path, alsoAt = [] }: AnyEndpoint<P>): readonly string[] => [
-  prefix + path,
-  ...alsoAt,
-]
+export const urlsOf = (prefix: string, { path, alsoAt = [] }: Declaration): readonly string[] => [prefix + path, ...alsoAt]
 
-export const methodsOf = <P extends ChannelParts>({ methods }: AnyEndpoint<P>): readonly HTTPMethods[] => methods ?? ['POST']
+export const methodsOf = ({ methods }: Declaration): readonly HTTPMethods[] => methods ?? ['POST']
 
 function splitOnce(text: string, separator: string): [string, string | undefined] {
   const at = text.indexOf(separator)

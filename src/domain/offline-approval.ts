@@ -1,6 +1,7 @@
 // Approval without a connection: the phone reads the operation from a QR code, its user types a one-time password (cloud §6.5, §6.6).
 import { toBase64 } from '../lib/base64.ts'
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
+import { untilSettled } from '../lib/until-settled.ts'
 import { type ActivationRow, findActivation, findRegistration } from '../storage/activations.ts'
 import { inTransaction, type Tx } from '../storage/database.ts'
 import { hasOperationNonce, insertOperationNonce, lockOperation, type OperationRow } from '../storage/operations.ts'
@@ -14,7 +15,6 @@ import type { ReadTemplateTexts } from './template-texts.ts'
 
 /** A one-time password to check against the counter of an activation. */
 export interface OtpAttempt {
-  readonly activationId: string
   readonly operationId: string
   readonly operationData: string
   /** Base64 of 16 bytes, as issued. */
@@ -25,10 +25,13 @@ export interface OtpAttempt {
   readonly totps: readonly string[] | undefined
 }
 
-/** How a checked password turned out; `factors` are those that made it. */
-export interface OtpOutcome {
+/** A password that was judged. */
+export interface OtpDecision {
   readonly isRight: boolean
+  /** Those that made a right one. */
   readonly factors: string | undefined
+  /** Moves the counter or counts the failure; false when the activation was changed since it was read: it is to be judged again. */
+  readonly store: (tx: Tx) => Promise<boolean>
 }
 
 /** The part of the phone's channel that offline approvals need. */
@@ -38,11 +41,8 @@ export interface OfflineChannel {
     activation: ActivationRow,
     payload: { readonly data: string; readonly totp: string | undefined; readonly nonce: string },
   ) => string | undefined
-  /**
-   * Checks a password, moves the counter or counts the failure, and runs `effect` in the same transaction. Undefined when the activation
-   * is not ACTIVE.
-   */
-  readonly checkOtp: <T>(attempt: OtpAttempt, effect: (tx: Tx, outcome: OtpOutcome) => Promise<T>) => Promise<T | undefined>
+  /** Judges a password by an ACTIVE activation; nothing is stored yet. Undefined when the activation must be read again. */
+  readonly judgeOtp: (activation: ActivationRow, attempt: OtpAttempt) => Promise<OtpDecision | undefined>
 }
 
 export interface OfflineParts extends OperationParts {
@@ -101,7 +101,6 @@ export async function approveOffline(
     throw new PawlError('OTP_INVALID', { detail: 'the nonce was not issued for the operation' })
   }
   const attempt = {
-    activationId: activation.activationId,
     operationId,
     operationData: operation.data,
     nonce,
@@ -109,22 +108,39 @@ export async function approveOffline(
     isBiometryAllowed: isBiometryAllowed(operation),
     totps: listProximityOtps(parts, operation),
   }
-  const settled = await parts.offline.checkOtp<ErrorCode | 'APPROVED'>(attempt, async (tx, { isRight, factors }) => {
-    const current = await lockOperation(tx, applicationId, operationId)
-    const refusal = current ? refusalOf(statusAt(current, at.getTime())) : 'OPERATION_NOT_FOUND'
-    if (!isRight) {
-      if (refusal === undefined) await countFailure(tx, operation, activation, at)
-      return 'OTP_INVALID'
-    }
-    if (refusal !== undefined) return refusal
-    // Neither code is one of this API, and nothing is counted, as online.
-    if ((await findFlagRefusal(tx, activation, operation)) !== undefined) return 'OTP_INVALID'
-    const additionalData = { authFactor: factors, isOffline: true }
-    await end(tx, operation, activation, { to: 'APPROVED', statusReason: null, additionalData, at })
-    return 'APPROVED'
+  const refusal = await untilSettled('activation', async () => {
+    const current = await findActivation(parts.db, activation.activationId, new Date(parts.platform.now()))
+    if (current?.state !== 'ACTIVE')
+      throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the registration is not active any more' })
+    const decision = await parts.offline.judgeOtp(current, attempt)
+    if (decision === undefined) return undefined
+    return inTransaction(parts.db, async (tx) =>
+      (await decision.store(tx)) ? decideOffline(tx, operation, activation, decision, at) : undefined,
+    )
   })
-  if (settled === undefined) throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the registration is not active any more' })
-  if (settled !== 'APPROVED') throw new PawlError(settled, { detail: 'the one-time password was not accepted' })
+  if (refusal !== 'NONE') throw new PawlError(refusal, { detail: 'the one-time password was not accepted' })
+}
+
+/** What a judged password does to the operation, in the transaction that stores the judgement. */
+async function decideOffline(
+  tx: Tx,
+  operation: OperationRow,
+  activation: ActivationRow,
+  { isRight, factors }: OtpDecision,
+  at: Date,
+): Promise<ErrorCode | 'NONE'> {
+  const current = await lockOperation(tx, operation.applicationId, operation.operationId)
+  const refusal = current ? refusalOf(statusAt(current, at.getTime())) : 'OPERATION_NOT_FOUND'
+  if (!isRight) {
+    if (refusal === undefined) await countFailure(tx, operation, activation, at)
+    return 'OTP_INVALID'
+  }
+  if (refusal !== undefined) return refusal
+  // Neither code is one of this API, and nothing is counted, as online.
+  if ((await findFlagRefusal(tx, activation, operation)) !== undefined) return 'OTP_INVALID'
+  const additionalData = { authFactor: factors, isOffline: true }
+  await end(tx, operation, activation, { to: 'APPROVED', statusReason: null, additionalData, at })
+  return 'NONE'
 }
 
 /** Two groups of eight digits from what a user may type: 16 digits, 8-8, or 4-4-4-4; undefined for anything else (v3 §15.2). */

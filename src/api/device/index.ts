@@ -1,6 +1,6 @@
 // The device API: every endpoint below /pa, called by mobile SDKs. The generation of the protocol is in the path.
 import type { FastifyInstance } from 'fastify'
-import type { AnyEndpoint } from '../../channel/endpoint.ts'
+import type { Endpoint } from '../../channel/endpoint.ts'
 import { mountDeviceEndpoints } from '../../channel/mount.ts'
 import type { Protocol } from '../../protocol/protocol.ts'
 import { activationConfirm } from './activation/confirm.ts'
@@ -35,7 +35,7 @@ interface Group {
   readonly prefix: string
   /** Whose headers are read. */
   readonly generations: readonly Protocol['path'][]
-  readonly endpoints: readonly AnyEndpoint<DeviceParts>[]
+  readonly endpoints: readonly Endpoint<DeviceParts>[]
 }
 
 export const deviceGroups: readonly Group[] = [

@@ -1,7 +1,6 @@
-// What the device API needs from the process, and how its endpoints are declared.
+// What the device API needs from the process.
 import type { DirectActivationParts } from '../../domain/direct-activation.ts'
 import type { UserInfoParts } from '../../domain/user-info.ts'
-import { declareEndpoint } from '../../channel/endpoint.ts'
 import type { ChannelParts, ChannelSettings } from '../../channel/parts.ts'
 import type { Decoy } from '../../channel/secrets.ts'
 import type { ActivationKeys as ActivationKeysV3, ProtocolV3 } from '../../protocol/v3/index.ts'
@@ -20,6 +19,3 @@ export interface DeviceParts extends ChannelParts, DirectActivationParts, UserIn
   readonly protocols: { readonly v3: ProtocolV3; readonly v4: ProtocolV4 }
   readonly decoys: { readonly v3: Decoy<ActivationKeysV3>; readonly v4: Decoy<ActivationKeysV4> }
 }
-
-/** Declares an endpoint of the device API. */
-export const deviceEndpoint = declareEndpoint<DeviceParts>()

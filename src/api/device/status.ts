@@ -1,7 +1,8 @@
 // status: the clock and the name of the server. Spec: v3 §13, seed "Status and keys".
 import { Type } from '@sinclair/typebox'
+import { bodylessEndpoint } from '../../channel/flow/bodyless.ts'
 import { ObjectResponse, ok } from '../../http/types.ts'
-import { deviceEndpoint, type DeviceParts } from './parts.ts'
+import type { DeviceParts } from './parts.ts'
 
 /** What both generations answer. */
 export const ServerStatus = Type.Object({
@@ -9,13 +10,12 @@ export const ServerStatus = Type.Object({
   application: Type.Object({ name: Type.String(), version: Type.String() }),
 })
 
-export const status = deviceEndpoint({
+export const status = bodylessEndpoint({
   path: 'status',
   summary: 'Clock and name of the server',
   errors: [],
-  order: [],
   response: ObjectResponse(ServerStatus),
-  handle: async ({ parts }) => ok(serverStatusOf(parts)),
+  handle: async (parts: DeviceParts) => ok(serverStatusOf(parts)),
 })
 
 /** The value of ServerStatus. */

@@ -1,11 +1,12 @@
 // status of protocol 4.0: the same, and what the server lets phones speak, or one application of it. Spec: v4 §9.1, §2.1.
 import { Type } from '@sinclair/typebox'
+import { plainEndpoint } from '../../channel/flow/plain.ts'
 import { listAllowedAlgorithms, SERVED_ALGORITHMS } from '../../domain/master-keys.ts'
 import { Absent, ObjectResponse, ok, withExample } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { findApplicationOfVersion } from '../../storage/applications.ts'
 import type { Db } from '../../storage/database.ts'
-import { deviceEndpoint } from './parts.ts'
+import type { DeviceParts } from './parts.ts'
 import { ServerStatus, serverStatusOf } from './status.ts'
 
 const ApplicationKey = Type.String({
@@ -14,12 +15,11 @@ const ApplicationKey = Type.String({
   examples: ['dVoIMqp0QyQh5zuHk0KKGQ=='],
 })
 
-export const statusV4 = deviceEndpoint({
+export const statusV4 = plainEndpoint({
   path: 'status',
   summary: 'Clock and name of the server, and the algorithms of it or of an application',
   description: '`EC_P256` stands for protocol 3. Without `applicationKey` the list is that of the server.',
   errors: ['STATUS_FAILED'],
-  order: ['validate'],
   request: Type.Object({ requestObject: Absent(Type.Object({ applicationKey: Absent(ApplicationKey) })) }),
   response: ObjectResponse(
     Type.Composite([
@@ -29,7 +29,7 @@ export const statusV4 = deviceEndpoint({
       }),
     ]),
   ),
-  async handle({ request, parts }) {
+  async handle({ request }, parts: DeviceParts) {
     const applicationKey = request.requestObject?.applicationKey ?? undefined
     const supportedAlgorithms = applicationKey === undefined ? SERVED_ALGORITHMS : await readAlgorithms(parts.db, applicationKey)
     return ok({ ...serverStatusOf(parts), supportedAlgorithms: [...supportedAlgorithms] })

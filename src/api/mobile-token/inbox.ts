@@ -1,5 +1,6 @@
 // inbox: messages of the bank to its user. Spec: mobile-token §8.
 import { Type } from '@sinclair/typebox'
+import { tokenEndpoint } from '../../channel/flow/token.ts'
 import { ObjectRequest, ObjectResponse, Ok, ok } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import {
@@ -11,7 +12,7 @@ import {
   markMessageRead,
 } from '../../storage/inbox-messages.ts'
 import { formatTime } from './operation/view.ts'
-import { mobileTokenEndpoint, tokenOfRead, tokenOfWrite } from './parts.ts'
+import { tokenOfRead, tokenOfWrite, type MobileTokenParts } from './parts.ts'
 
 const Message = Type.Object({
   id: Type.String(),
@@ -23,25 +24,23 @@ const Message = Type.Object({
 })
 const OfMessage = ObjectRequest(Type.Object({ id: Type.String({ minLength: 1, maxLength: 255 }) }))
 
-export const inboxCount = mobileTokenEndpoint({
+export const inboxCount = tokenEndpoint({
   path: 'inbox/count',
   summary: 'Number of unread messages',
   errors: ['TOO_MANY_REQUESTS'],
-  order: ['token', 'validate'],
   token: tokenOfRead,
   request: Type.Object({}),
   response: ObjectResponse(Type.Object({ countUnread: Type.Integer() })),
-  async handle({ bearer, parts }) {
+  async handle({ bearer }, parts: MobileTokenParts) {
     parts.mobileReads.take(bearer.activationId, parts.platform.now())
     return ok({ countUnread: await countUnreadMessages(parts.db, bearer) })
   },
 })
 
-export const inboxList = mobileTokenEndpoint({
+export const inboxList = tokenEndpoint({
   path: 'inbox/message/list',
   summary: 'Messages of the inbox',
   errors: ['TOO_MANY_REQUESTS'],
-  order: ['token', 'validate'],
   token: tokenOfRead,
   request: ObjectRequest(
     Type.Object({
@@ -56,7 +55,7 @@ export const inboxList = mobileTokenEndpoint({
     page: Type.Integer(),
     size: Type.Integer(),
   }),
-  async handle({ bearer, request: { requestObject }, parts }) {
+  async handle({ bearer, request: { requestObject } }, parts: MobileTokenParts) {
     parts.mobileReads.take(bearer.activationId, parts.platform.now())
     const { page, size, onlyUnread = false } = requestObject
     const messages = await listInboxMessages(parts.db, bearer, { page, size, onlyUnread })
@@ -64,15 +63,14 @@ export const inboxList = mobileTokenEndpoint({
   },
 })
 
-export const inboxDetail = mobileTokenEndpoint({
+export const inboxDetail = tokenEndpoint({
   path: 'inbox/message/detail',
   summary: 'One message',
   errors: ['TOO_MANY_REQUESTS', 'INBOX_REFUSED'],
-  order: ['token', 'validate'],
   token: tokenOfRead,
   request: OfMessage,
   response: ObjectResponse(Type.Composite([Message, Type.Object({ body: Type.String() })])),
-  async handle({ bearer, request, parts }) {
+  async handle({ bearer, request }, parts: MobileTokenParts) {
     parts.mobileReads.take(bearer.activationId, parts.platform.now())
     const message = await findInboxMessage(parts.db, bearer, request.requestObject.id)
     if (message === undefined) throw new PawlError('INBOX_REFUSED', { detail: 'no such message' })
@@ -80,30 +78,28 @@ export const inboxDetail = mobileTokenEndpoint({
   },
 })
 
-export const inboxRead = mobileTokenEndpoint({
+export const inboxRead = tokenEndpoint({
   path: 'inbox/message/read',
   summary: 'Marks a message as read',
   errors: ['INBOX_REFUSED'],
-  order: ['token', 'validate'],
   token: tokenOfWrite,
   request: OfMessage,
   response: Ok,
-  async handle({ bearer, request, parts }) {
+  async handle({ bearer, request }, parts: MobileTokenParts) {
     const isKnown = await markMessageRead(parts.db, bearer, request.requestObject.id)
     if (!isKnown) throw new PawlError('INBOX_REFUSED', { detail: 'no such message' })
     return { status: 'OK' as const }
   },
 })
 
-export const inboxReadAll = mobileTokenEndpoint({
+export const inboxReadAll = tokenEndpoint({
   path: 'inbox/message/read-all',
   summary: 'Marks all messages as read',
   errors: [],
-  order: ['token', 'validate'],
   token: tokenOfWrite,
   request: Type.Object({}),
   response: Ok,
-  async handle({ bearer, parts }) {
+  async handle({ bearer }, parts: MobileTokenParts) {
     await markAllMessagesRead(parts.db, bearer)
     return { status: 'OK' as const }
   },

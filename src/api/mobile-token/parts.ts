@@ -1,6 +1,5 @@
-// What the mobile token API needs from the process, and how its endpoints are declared.
+// What the mobile token API needs from the process.
 import type { KeyObject } from 'node:crypto'
-import { declareEndpoint } from '../../channel/endpoint.ts'
 import type { ChannelParts } from '../../channel/parts.ts'
 import type { RateLimit } from '../../domain/rate-limit.ts'
 import type { ReadTemplateTexts } from '../../domain/template-texts.ts'
@@ -14,11 +13,8 @@ export interface MobileTokenParts extends ChannelParts {
   readonly mobileReads: RateLimit
 }
 
-/** Declares an endpoint of the mobile token API. */
-export const mobileTokenEndpoint = declareEndpoint<MobileTokenParts>()
-
 /** Tokens of any factors. What only reads may be repeated, and so writes nothing: phones poll it (mobile-token §4.1). */
 export const tokenOfRead = { factors: FACTOR_COMBINATIONS, isRepeatable: true } as const
 
 /** Tokens of any factors, good once. */
-export const tokenOfWrite = { factors: FACTOR_COMBINATIONS } as const
+export const tokenOfWrite = { factors: FACTOR_COMBINATIONS, isRepeatable: false } as const

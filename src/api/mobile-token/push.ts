@@ -1,11 +1,12 @@
 // push/device/register: the phone says where pushes reach it. Stored for the bank's sender; pawl sends none. Spec: mobile-token §7.
 import { Type } from '@sinclair/typebox'
+import { tokenEndpoint } from '../../channel/flow/token.ts'
 import { hashPushToken, places } from '../../domain/secrets.ts'
 import { Absent, NotBlank, ObjectRequest, Ok } from '../../http/types.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { type PushEnvironment, type PushPlatform, putPushRegistration } from '../../storage/push-registrations.ts'
-import { mobileTokenEndpoint, tokenOfWrite } from './parts.ts'
+import { tokenOfWrite, type MobileTokenParts } from './parts.ts'
 
 // The older names of the same three are still sent.
 const PLATFORMS: Readonly<Record<string, PushPlatform>> = {
@@ -18,11 +19,10 @@ const PLATFORMS: Readonly<Record<string, PushPlatform>> = {
 }
 
 const registerAt = (path: string) =>
-  mobileTokenEndpoint({
+  tokenEndpoint({
     path,
     summary: 'Says where pushes reach the phone',
     errors: ['PUSH_REGISTRATION_REFUSED'],
-    order: ['token', 'validate'],
     token: tokenOfWrite,
     request: ObjectRequest(
       Type.Object({
@@ -32,7 +32,7 @@ const registerAt = (path: string) =>
       }),
     ),
     response: Ok,
-    async handle({ bearer: { activationId }, request, parts }) {
+    async handle({ bearer: { activationId }, request }, parts: MobileTokenParts) {
       const { platform: name, environment, token } = request.requestObject
       const platform = PLATFORMS[name]
       if (platform === undefined) throw new PawlError('REQUEST_INVALID', { detail: `push platform ${name}` })

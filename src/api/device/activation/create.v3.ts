@@ -1,12 +1,13 @@
 // activation/create: binds the device to the activation that waits for its code, or to a user whom a provider recognises. Two encrypted
 // layers. Spec: v3 §8.3 to §8.6.
 import { Type } from '@sinclair/typebox'
+import { nestedEndpoint } from '../../../channel/flow/nested.ts'
 import { type KeyAgreement, refuseActivation } from '../../../domain/activation.ts'
 import { findAllowedAlgorithms } from '../../../domain/master-keys.ts'
 import { NotBlank } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
 import type { ProtocolV3 } from '../../../protocol/v3/index.ts'
-import { deviceEndpoint } from '../parts.ts'
+import type { DeviceParts } from '../parts.ts'
 import {
   activate,
   DeviceMembers,
@@ -16,28 +17,29 @@ import {
   Layer1Response,
 } from './create.ts'
 
-export const activationCreateV3 = deviceEndpoint({
+export const activationCreateV3 = nestedEndpoint({
   path: 'activation/create',
   summary: 'Exchanges keys for an activation code',
   errors: ['ACTIVATION_FAILED', 'USER_INFO_FAILED'],
-  order: ['envelope', 'open', 'validate', 'open-nested'],
-  parsedBytesMax: LAYER_1_BYTES_MAX,
-  encrypt: { scope: 'APPLICATION_SCOPE', sharedInfo1: '/pa/generic/application' },
-  nested: {
+  bytesMax: LAYER_1_BYTES_MAX,
+  encrypt: { sharedInfo1: '/pa/generic/application' },
+  inner: {
     sharedInfo1: '/pa/activation',
     request: Type.Object({ devicePublicKey: NotBlank(128), ...DeviceMembers }),
     pick: (layer1) => layer1.activationData,
+    isAnyKeyAccepted: false,
+    refusal: 'REQUEST_INVALID',
   },
   request: Layer1Request,
   response: Layer1Response,
-  async handle({ request, nested, sealNested, applicationKey, version, parts }) {
+  async handle({ request, inner, sealInner, applicationKey, version }, parts: DeviceParts) {
     const applicationId = await findApplicationToActivateIn(parts, request, applicationKey, version)
     const allowed = await findAllowedAlgorithms(parts.db, applicationId)
     if (!allowed.includes('EC_P256')) throw refuseActivation(parts, 'the application does not admit protocol 3')
     // What is not Base64 is no point either and ends like one.
-    const agreement = agreeWith(parts.protocols.v3, version, parseBase64(nested.devicePublicKey) ?? new Uint8Array(0))
-    return activate(parts, agreement, applicationId, { layer1: request, layer2: nested }, ({ activationId, ctrData, answer }) =>
-      sealNested({ activationId, ...answer, ctrData: toBase64(ctrData) }),
+    const agreement = agreeWith(parts.protocols.v3, version, parseBase64(inner.devicePublicKey) ?? new Uint8Array(0))
+    return activate(parts, agreement, applicationId, { layer1: request, layer2: inner }, ({ activationId, ctrData, answer }) =>
+      sealInner({ activationId, ...answer, ctrData: toBase64(ctrData) }),
     )
   },
 })

@@ -1,6 +1,7 @@
 // activation/create: binds the device to the activation that waits for its code, or to a user whom a provider recognises. Two encrypted
 // layers. Spec: v4 §8.4, §8.5.
 import { type Static, Type } from '@sinclair/typebox'
+import { nestedEndpoint } from '../../../channel/flow/nested.ts'
 import { type KeyAgreement, refuseActivation } from '../../../domain/activation.ts'
 import { findAllowedAlgorithms } from '../../../domain/master-keys.ts'
 import { NotBlank } from '../../../http/types.ts'
@@ -8,7 +9,7 @@ import { toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { exportSigningKeys, joinPublicKeys } from '../../../protocol/v4/key-pairs.ts'
 import type { ExchangedKeys, ProtocolV4, SharedSecretRequest } from '../../../protocol/v4/index.ts'
-import { deviceEndpoint, type DeviceParts } from '../parts.ts'
+import type { DeviceParts } from '../parts.ts'
 import {
   activate,
   DeviceMembers,
@@ -20,14 +21,13 @@ import {
 
 const DevicePublicKeys = Type.Object({ ecdsa: NotBlank(LAYER_1_BYTES_MAX), mldsa: Type.Optional(Type.Unknown()) })
 
-export const activationCreateV4 = deviceEndpoint({
+export const activationCreateV4 = nestedEndpoint({
   path: 'activation/create',
   summary: 'Exchanges keys for an activation code',
   errors: ['ACTIVATION_FAILED', 'USER_INFO_FAILED'],
-  order: ['envelope', 'open', 'validate', 'open-nested'],
-  parsedBytesMax: LAYER_1_BYTES_MAX,
-  encrypt: { scope: 'APPLICATION_SCOPE', sharedInfo1: '/pa/generic/application' },
-  nested: {
+  bytesMax: LAYER_1_BYTES_MAX,
+  encrypt: { sharedInfo1: '/pa/generic/application' },
+  inner: {
     sharedInfo1: '/pa/activation',
     request: Type.Object({
       sharedSecretRequest: Type.Object({
@@ -39,14 +39,15 @@ export const activationCreateV4 = deviceEndpoint({
     }),
     pick: (layer1) => layer1.activationData,
     isAnyKeyAccepted: true,
+    refusal: 'REQUEST_INVALID',
   },
   request: Layer1Request,
   response: Layer1Response,
-  async handle({ request, nested, sealNested, applicationKey, version, parts }) {
+  async handle({ request, inner, sealInner, applicationKey, version }, parts: DeviceParts) {
     const applicationId = await findApplicationToActivateIn(parts, request, applicationKey, version)
-    const agreement = await agreeWith(parts, applicationId, version, nested)
-    return activate(parts, agreement, applicationId, { layer1: request, layer2: nested }, ({ activationId, ctrData, answer }) =>
-      sealNested({ ...answer, activationId, ctrData: toBase64(ctrData) }),
+    const agreement = await agreeWith(parts, applicationId, version, inner)
+    return activate(parts, agreement, applicationId, { layer1: request, layer2: inner }, ({ activationId, ctrData, answer }) =>
+      sealInner({ ...answer, activationId, ctrData: toBase64(ctrData) }),
     )
   },
 })

@@ -1,33 +1,28 @@
 // activation/rename: signed, then encrypted; the code covers the plaintext. Spec: v3 §13, v4 §9.7.
 import { Type } from '@sinclair/typebox'
+import { openedSignedEndpoint } from '../../../channel/flow/opened-then-signed.ts'
 import { NotBlank, ObjectResponse, ok } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { renameActivation } from '../../../storage/activations.ts'
-import { deviceEndpoint } from '../parts.ts'
+import type { DeviceParts } from '../parts.ts'
 import { ActivationDetail } from './detail.ts'
 
-export const activationRenameV3 = deviceEndpoint({
-  path: 'activation/rename',
-  summary: 'Changes the name of the activation',
-  errors: ['ACTIVATION_FAILED'],
-  order: ['factors', 'envelope', 'open', 'authenticate', 'validate'],
-  authenticate: {
-    resourceId: '/pa/activation/rename',
-    factors: ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'],
-    covers: 'plaintext',
-  },
-  encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation' },
-  request: Type.Object({ activationName: NotBlank(255) }),
-  response: ObjectResponse(ActivationDetail),
-  async handle({ request: { activationName }, activation: { activationId }, parts }) {
-    const isRenamed = await renameActivation(parts.db, activationId, activationName, new Date(parts.platform.now()))
-    if (!isRenamed) throw new PawlError('ACTIVATION_FAILED', { detail: 'removed meanwhile' })
-    return ok({ activationId, activationName })
-  },
-})
+const renameOf = (isStateLeftToCode: boolean) =>
+  openedSignedEndpoint({
+    path: 'activation/rename',
+    summary: 'Changes the name of the activation',
+    errors: ['ACTIVATION_FAILED'],
+    authenticate: { resourceId: '/pa/activation/rename', factors: ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] },
+    encrypt: { sharedInfo1: '/pa/generic/activation', isStateLeftToCode },
+    request: Type.Object({ activationName: NotBlank(255) }),
+    response: ObjectResponse(ActivationDetail),
+    async handle({ request: { activationName }, activation: { activationId } }, { db, platform }: DeviceParts) {
+      const isRenamed = await renameActivation(db, activationId, activationName, new Date(platform.now()))
+      if (!isRenamed) throw new PawlError('ACTIVATION_FAILED', { detail: 'removed meanwhile' })
+      return ok({ activationId, activationName })
+    },
+  })
 
+export const activationRenameV3 = renameOf(false)
 /** Envelopes of BLOCKED and REMOVED activations open too: the code is what is refused (v4 §9.7). */
-export const activationRenameV4 = deviceEndpoint({
-  ...activationRenameV3,
-  encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation', leavesStateToCode: true },
-})
+export const activationRenameV4 = renameOf(true)

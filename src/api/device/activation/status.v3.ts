@@ -1,5 +1,6 @@
 // activation/status: the encrypted state of an activation, for anybody who asks; only its phone can read it. Spec: v3 §9.
 import { Type } from '@sinclair/typebox'
+import { plainEndpoint } from '../../../channel/flow/plain.ts'
 import { activationKeysOf, ctrDataOf } from '../../../channel/secrets.ts'
 import { readCustomObject } from '../../../domain/custom-object.ts'
 import { isExpired } from '../../../domain/registration.ts'
@@ -7,14 +8,13 @@ import { Absent, AnyMembers, NotBlank, ObjectRequest, ObjectResponse, ok } from 
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { type ActivationRow, findActivation } from '../../../storage/activations.ts'
-import { deviceEndpoint, type DeviceParts } from '../parts.ts'
+import type { DeviceParts } from '../parts.ts'
 
-export const activationStatusV3 = deviceEndpoint({
+export const activationStatusV3 = plainEndpoint({
   path: 'activation/status',
   summary: 'Encrypted state of an activation',
   description: 'Only its phone can read it. An unknown activation answers random bytes.',
   errors: [],
-  order: ['validate'],
   request: ObjectRequest(Type.Object({ activationId: NotBlank(255), challenge: Absent(Type.String()) })),
   response: ObjectResponse(
     Type.Object({
@@ -24,7 +24,7 @@ export const activationStatusV3 = deviceEndpoint({
       customObject: Type.Optional(AnyMembers),
     }),
   ),
-  async handle({ request, parts }) {
+  async handle({ request }, parts: DeviceParts) {
     const { activationId, challenge } = request.requestObject
     const iv = challenge == null ? undefined : { challenge: parseChallenge(challenge), nonce: parts.platform.randomBytes(16) }
     const activation = await findActivation(parts.db, activationId, new Date(parts.platform.now()))

@@ -1,5 +1,6 @@
 // activation/status: the state of an activation, in an envelope that only its phone can open. Spec: v4 §9.4.
 import { Type } from '@sinclair/typebox'
+import { openedEndpoint } from '../../../channel/flow/opened.ts'
 import { activationKeysOf, ctrDataOf } from '../../../channel/secrets.ts'
 import { readCustomObject } from '../../../domain/custom-object.ts'
 import { findAllowedAlgorithms } from '../../../domain/master-keys.ts'
@@ -9,16 +10,15 @@ import { toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import type { ActivationRow } from '../../../storage/activations.ts'
 import type { ActivationState } from '../../../storage/schema.ts'
-import { deviceEndpoint, type DeviceParts } from '../parts.ts'
+import type { DeviceParts } from '../parts.ts'
 
-export const activationStatusV4 = deviceEndpoint({
+export const activationStatusV4 = openedEndpoint({
   path: 'activation/status',
   summary: 'State of an activation',
   description:
     'With `X-Svc-*` headers `activationStatus` is the name of the state, otherwise the status blob that the SDKs read.',
   errors: [],
-  order: ['envelope', 'open', 'validate'],
-  encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation', leavesStateToCode: true, isUpgradeSeen: true },
+  encrypt: { sharedInfo1: '/pa/generic/activation', isStateLeftToHandler: true, isUpgradeSeen: true },
   request: Type.Object({}),
   response: Type.Object({
     activationStatus: Type.String(),
@@ -30,7 +30,7 @@ export const activationStatusV4 = deviceEndpoint({
       }),
     ),
   }),
-  async handle({ activation, dialect, parts }) {
+  async handle({ activation, dialect }, parts: DeviceParts) {
     const { activationId, applicationId } = activation
     const customObject = await readCustomObject(parts, activationId, applicationId)
     const state = isExpired(activation, parts.platform.now()) ? 'REMOVED' : activation.state

@@ -1,19 +1,17 @@
 // signature/validate, since 4.0 auth/validate: checks a code and nothing else; the body is any bytes, part of what the code covers.
 // Spec: v3 §5.4, §10; v4 §9.8.
+import { signedEndpoint } from '../../../channel/flow/signed.ts'
 import { Ok } from '../../../http/types.ts'
-import { deviceEndpoint } from '../parts.ts'
 
 const validateAt = (path: string) =>
-  deviceEndpoint({
+  signedEndpoint({
     path,
     summary: 'Checks an authentication code over any body',
     errors: [],
     methods: ['GET', 'POST', 'PUT', 'DELETE'],
-    order: ['factors', 'authenticate'],
     authenticate: {
       resourceId: `/pa/${path}`,
       factors: ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'],
-      covers: 'body',
     },
     response: Ok,
     async handle() {

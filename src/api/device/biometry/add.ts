@@ -1,18 +1,18 @@
 // biometry/add: switches biometry on with a new key. Spec: v4 §9.13.
-import { refusalsOf, replaceFactorKey, SharedSecretRequest, SharedSecretResponse } from '../factors/replace-key.ts'
-import { deviceEndpoint } from '../parts.ts'
+import { signedOpenedEndpoint } from '../../../channel/flow/signed-then-opened.ts'
+import { replaceFactorKey, SharedSecretRequest, SharedSecretResponse } from '../factors/replace-key.ts'
+import type { DeviceParts } from '../parts.ts'
 
-export const biometryAdd = deviceEndpoint({
+export const biometryAdd = signedOpenedEndpoint({
   path: 'biometry/add',
   summary: 'Switches biometry on with a new key',
   errors: ['BIOMETRY_FAILED'],
-  order: ['factors', 'envelope', 'authenticate', 'open', 'validate'],
-  authenticate: { resourceId: '/pa/biometry/add', factors: ['POSSESSION_KNOWLEDGE'], covers: 'body' },
-  encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/biometry/add' },
-  refusals: refusalsOf('BIOMETRY_FAILED'),
+  authenticate: { resourceId: '/pa/biometry/add', factors: ['POSSESSION_KNOWLEDGE'] },
+  encrypt: { sharedInfo1: '/pa/biometry/add' },
+  refusal: 'BIOMETRY_FAILED',
   request: SharedSecretRequest,
   response: SharedSecretResponse,
-  handle: ({ request, activation, parts }) =>
+  handle: ({ request, activation }, parts: DeviceParts) =>
     replaceFactorKey(parts, activation, request, parts.protocols.v4.addBiometryKey, {
       refusal: 'BIOMETRY_FAILED',
       isBiometryEnabled: true,

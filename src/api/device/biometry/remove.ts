@@ -1,16 +1,16 @@
 // biometry/remove: switches biometry off and forgets its keys. Spec: v4 §9.13.
+import { signedEndpoint } from '../../../channel/flow/signed.ts'
 import { Ok } from '../../../http/types.ts'
 import { changeFactorKeys } from '../factors/replace-key.ts'
-import { deviceEndpoint } from '../parts.ts'
+import type { DeviceParts } from '../parts.ts'
 
-export const biometryRemove = deviceEndpoint({
+export const biometryRemove = signedEndpoint({
   path: 'biometry/remove',
   summary: 'Switches biometry off and forgets its keys',
   errors: ['BIOMETRY_FAILED'],
-  order: ['factors', 'authenticate'],
-  authenticate: { resourceId: '/pa/biometry/remove', factors: ['POSSESSION'], covers: 'body' },
+  authenticate: { resourceId: '/pa/biometry/remove', factors: ['POSSESSION'] },
   response: Ok,
-  async handle({ activation, parts }) {
+  async handle({ activation }, parts: DeviceParts) {
     const terms = { refusal: 'BIOMETRY_FAILED', isBiometryEnabled: false } as const
     await changeFactorKeys(parts, activation, parts.protocols.v4.removeBiometryKeys, terms)
     return { status: 'OK' as const }

@@ -1,23 +1,23 @@
 // config/application: what every app of the application may know, before it is activated too. Spec: v4 §9.11.
 import { Type } from '@sinclair/typebox'
+import { openedByApplicationEndpoint } from '../../../channel/flow/opened-by-application.ts'
 import { readApplicationConfig } from '../../../domain/config-items.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { findApplicationOfVersion } from '../../../storage/applications.ts'
-import { deviceEndpoint } from '../parts.ts'
+import type { DeviceParts } from '../parts.ts'
 import { Configuration } from './configuration.ts'
 
-export const configApplication = deviceEndpoint({
+export const configApplication = openedByApplicationEndpoint({
   path: 'config/application',
   summary: 'Configuration items of the application',
   errors: ['CONFIGURATION_FAILED'],
-  order: ['envelope', 'open', 'validate'],
-  encrypt: { scope: 'APPLICATION_SCOPE', sharedInfo1: '/pa/generic/application' },
+  encrypt: { sharedInfo1: '/pa/generic/application' },
   request: Type.Object({}),
   response: Configuration,
-  async handle({ applicationKey, parts }) {
-    const application = await findApplicationOfVersion(parts.db, applicationKey)
+  async handle({ applicationKey }, { db }: DeviceParts) {
+    const application = await findApplicationOfVersion(db, applicationKey)
     // Switched off since the envelope was opened.
     if (application === undefined) throw new PawlError('CONFIGURATION_FAILED', { detail: 'no supported version has this key' })
-    return { config: await readApplicationConfig(parts.db, application.applicationId) }
+    return { config: await readApplicationConfig(db, application.applicationId) }
   },
 })

@@ -56,7 +56,3 @@ export interface KeyChangeTerms {
   /** Absent: stays. */
   readonly isBiometryEnabled?: boolean
 }
-
-/** How these endpoints refuse what comes after a right code. */
-export const refusalsOf = (code: ErrorCode) =>
-  ({ envelope: 'AUTHENTICATION_REQUEST_INVALID', open: code, plaintext: code, request: code }) as const

@@ -1,20 +1,20 @@
 // keystore/create: a temporary key for a few minutes of encryption. Spec: v3 §7.
+import { plainEndpoint } from '../../../channel/flow/plain.ts'
 import { activationKeysOf } from '../../../channel/secrets.ts'
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
 import { findRequestParties, type RequestParties } from '../../../storage/activations.ts'
-import { deviceEndpoint } from '../parts.ts'
+import type { DeviceParts } from '../parts.ts'
 import { issueTemporaryKey, KeystoreRequest, KeystoreResponse, refuseTemporaryKey, verifyKeystoreRequest } from './issue.ts'
 
-export const keystoreCreateV3 = deviceEndpoint({
+export const keystoreCreateV3 = plainEndpoint({
   path: 'keystore/create',
   summary: 'Makes a temporary encryption key',
   description: 'For protocol 3.3. The JWT is signed with HS256; that of the answer with ES256.',
   errors: ['TEMPORARY_KEY_FAILED'],
-  order: ['validate'],
   request: KeystoreRequest,
   response: KeystoreResponse,
-  async handle({ request, parts }) {
+  async handle({ request }, parts: DeviceParts) {
     const { v3 } = parts.protocols
     const asked = v3.parseTemporaryKeyRequest(request.requestObject.jwt)
     if (asked === undefined) throw refuseTemporaryKey(parts, 'the JWT does not parse or lacks a claim')

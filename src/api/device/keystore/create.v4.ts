@@ -1,23 +1,23 @@
 // keystore/create: a temporary key for a few minutes of encryption. Spec: v4 §4.
+import { plainEndpoint } from '../../../channel/flow/plain.ts'
 import { activationKeysOf } from '../../../channel/secrets.ts'
 import { findAllowedAlgorithms } from '../../../domain/master-keys.ts'
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
 import { findUpgradedParties } from '../../../storage/activation-upgrades.ts'
 import type { RequestParties } from '../../../storage/activations.ts'
-import { deviceEndpoint } from '../parts.ts'
+import type { DeviceParts } from '../parts.ts'
 import { issueTemporaryKey, KeystoreRequest, KeystoreResponse, refuseTemporaryKey, verifyKeystoreRequest } from './issue.ts'
 
-export const keystoreCreateV4 = deviceEndpoint({
+export const keystoreCreateV4 = plainEndpoint({
   path: 'keystore/create',
   summary: 'Makes a temporary encryption key',
   description:
     'The JWT is signed with HS384; the answer holds the JSON text of a JWS with a signature for each kind of key of the algorithm.',
   errors: ['TEMPORARY_KEY_FAILED'],
-  order: ['validate'],
   request: KeystoreRequest,
   response: KeystoreResponse,
-  async handle({ request, parts }) {
+  async handle({ request }, parts: DeviceParts) {
     const { v4 } = parts.protocols
     const asked = v4.parseTemporaryKeyRequest(request.requestObject.jwt)
     if (asked === undefined) throw refuseTemporaryKey(parts, 'the JWT does not parse or lacks a claim')

@@ -1,6 +1,7 @@
 // upgrade/start: an activation of protocol 3 agrees on keys of protocol 4.0, beside those it has. A code of 3.x over an envelope of 4.0.
 // Spec: v4 §10.2.
 import { Type } from '@sinclair/typebox'
+import { signedOpenedByNextEndpoint } from '../../../channel/flow/signed-then-opened-by-next.ts'
 import { findAllowedAlgorithms } from '../../../domain/master-keys.ts'
 import { places } from '../../../domain/secrets.ts'
 import { Absent } from '../../../http/types.ts'
@@ -10,24 +11,17 @@ import type { PublicKeys, SharedSecretRequest } from '../../../protocol/v4/index
 import { exportSigningKeys, joinPublicKeys } from '../../../protocol/v4/key-pairs.ts'
 import { storeUpgrade } from '../../../storage/activation-upgrades.ts'
 import { SharedSecretRequest as SharedSecretRequestSchema, SharedSecretResponse } from '../factors/replace-key.ts'
-import { deviceEndpoint, type DeviceParts } from '../parts.ts'
+import type { DeviceParts } from '../parts.ts'
 
-export const upgradeStart = deviceEndpoint({
+export const upgradeStart = signedOpenedByNextEndpoint({
   path: 'upgrade/start',
   summary: 'Agrees on keys of protocol 4.0 for an activation of protocol 3',
   description:
     'The authorization header is one of 3.x, the encryption header one of 4.0. It may be repeated until the upgrade is confirmed.',
   errors: ['UPGRADE_FAILED'],
-  order: ['factors', 'envelope', 'authenticate', 'open', 'validate'],
-  authenticate: { resourceId: '/pa/upgrade/start', factors: ['POSSESSION_KNOWLEDGE'], covers: 'body' },
-  encrypt: { scope: 'APPLICATION_SCOPE', sharedInfo1: '/pa/upgrade/start', hasOwnHeader: true },
-  refusals: {
-    headerMissing: 'UPGRADE_FAILED',
-    headerMalformed: 'UPGRADE_FAILED',
-    envelope: 'UPGRADE_FAILED',
-    open: 'UPGRADE_FAILED',
-    plaintext: 'UPGRADE_FAILED',
-  },
+  authenticate: { resourceId: '/pa/upgrade/start', factors: ['POSSESSION_KNOWLEDGE'] },
+  encrypt: { sharedInfo1: '/pa/upgrade/start' },
+  refusal: 'UPGRADE_FAILED',
   request: Type.Object({
     sharedSecretRequest: SharedSecretRequestSchema,
     devicePublicKeys: Type.Object({ ecdsa: Type.String(), mldsa: Absent(Type.String()) }),
@@ -38,7 +32,7 @@ export const upgradeStart = deviceEndpoint({
     serverPublicKeys: Type.Object({ ecdsa: Type.String(), mldsa: Type.Optional(Type.String()) }),
     ctrData: Type.String(),
   }),
-  async handle({ request, activation: { activationId, applicationId, counter }, parts }) {
+  async handle({ request, activation: { activationId, applicationId, counter } }, parts: DeviceParts) {
     const { algorithm, sharedSecretRequest, deviceKeys } = await readKeys(parts, applicationId, request)
     const { platform, recordKeys, protocols } = parts
     const exchanged = await protocols.v4.exchangeKeys(sharedSecretRequest, deviceKeys, activationId, platform.randomBytes(32))

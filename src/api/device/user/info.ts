@@ -1,14 +1,14 @@
 // user/info: claims about the owner of the activation. Spec: v3 §13, v4 §9.11.
 import { Type } from '@sinclair/typebox'
+import { openedEndpoint } from '../../../channel/flow/opened.ts'
 import { readUserInfo } from '../../../domain/user-info.ts'
-import { deviceEndpoint } from '../parts.ts'
+import type { DeviceParts } from '../parts.ts'
 
-export const userInfo = deviceEndpoint({
+export const userInfo = openedEndpoint({
   path: 'user/info',
   summary: 'Claims about the user',
   errors: ['USER_INFO_FAILED'],
-  order: ['envelope', 'open', 'validate'],
-  encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation' },
+  encrypt: { sharedInfo1: '/pa/generic/activation' },
   request: Type.Object({}),
   response: Type.Object(
     {
@@ -19,5 +19,5 @@ export const userInfo = deviceEndpoint({
     // Claims of the bank, of any name and type.
     { additionalProperties: true },
   ),
-  handle: ({ activation, parts }) => readUserInfo(parts, activation),
+  handle: ({ activation }, parts: DeviceParts) => readUserInfo(parts, activation),
 })

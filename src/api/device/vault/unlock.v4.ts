@@ -1,5 +1,6 @@
 // vault/unlock: one of the keys of the phone's vault. Encrypted, then signed; opened before the code is checked. Spec: v4 §9.10.
 import { Type } from '@sinclair/typebox'
+import { unlockEndpointV4 } from '../../../channel/flow/unlock.v4.ts'
 import { activationKeysOf } from '../../../channel/secrets.ts'
 import { Absent } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
@@ -7,42 +8,33 @@ import { PawlError } from '../../../lib/errors.ts'
 import type { Factors } from '../../../protocol/protocol.ts'
 import type { VaultKeyIdentifier } from '../../../protocol/v4/index.ts'
 import { findVaultFactors } from '../../../storage/applications.ts'
-import { deviceEndpoint } from '../parts.ts'
+import type { DeviceParts } from '../parts.ts'
 import { showReason, VaultReason } from './reason.ts'
 
-export const vaultUnlockV4 = deviceEndpoint({
+export const vaultUnlockV4 = unlockEndpointV4({
   path: 'vault/unlock',
   summary: 'A key of the secure vault of the phone',
   description: `KEK_DEVICE_PRIVATE opens for biometry where the application says so, KDK_APP_VAULT_2FA always, KDK_APP_VAULT_KNOWLEDGE
 never.`,
   errors: ['REQUEST_INVALID'],
-  order: ['envelope', 'open', 'validate', 'factors', 'authenticate'],
   authenticate: {
     resourceId: '/pa/vault/unlock',
-    async factors({ db }, { applicationKey }, { keyIdentifier }) {
+    async factors({ keyIdentifier }, { applicationKey }, { db }: DeviceParts) {
       const identifier = parseIdentifier(keyIdentifier)
       if (identifier === 'KDK_APP_VAULT_KNOWLEDGE') return ['POSSESSION_KNOWLEDGE']
       if (identifier === 'KDK_APP_VAULT_2FA') return TWO_FACTORS
       const isBiometryAllowed = (await findVaultFactors(db, applicationKey)).includes('POSSESSION_BIOMETRY')
       return isBiometryAllowed ? TWO_FACTORS : ['POSSESSION_KNOWLEDGE']
     },
-    covers: 'body',
     auditAs: ({ keyIdentifier, reason }) => ({ keyIdentifier, reason: showReason(reason) }),
   },
-  encrypt: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/vault/unlock' },
-  refusals: {
-    factors: 'VAULT_FAILED',
-    envelope: 'VAULT_FAILED',
-    open: 'VAULT_FAILED',
-    plaintext: 'VAULT_FAILED',
-    request: 'VAULT_FAILED',
-  },
+  encrypt: { sharedInfo1: '/pa/vault/unlock' },
   request: Type.Object({
     keyIdentifier: Absent(Type.String()),
     reason: VaultReason,
   }),
   response: Type.Object({ vaultEncryptionKey: Type.String() }),
-  async handle({ request, activation, parts }) {
+  async handle({ request, activation }, parts) {
     const { v4 } = parts.protocols
     const keys = activationKeysOf(parts.recordKeys, v4, activation)
     if (keys === undefined) throw new PawlError('INTERNAL', { detail: 'an authenticated activation without keys' })

@@ -2,29 +2,28 @@
 // mobile-token §4.5.
 import { STATE_REFUSALS } from '../../../domain/operation.ts'
 import { Type } from '@sinclair/typebox'
+import { parsedSignedEndpoint } from '../../../channel/flow/parsed-then-signed.ts'
 import { countWrongCode, decideApproval } from '../../../domain/operation-decision.ts'
-import { Absent, ObjectRequest, Ok } from '../../../http/types.ts'
-import { mobileTokenEndpoint } from '../parts.ts'
+import { Absent, ObjectRequest } from '../../../http/types.ts'
+import type { MobileTokenParts } from '../parts.ts'
 
-export const operationAuthorize = mobileTokenEndpoint({
+export const operationAuthorize = parsedSignedEndpoint({
   path: 'auth/token/app/operation/authorize',
   summary: 'Approves an operation',
   errors: ['OPERATION_NOT_FOUND', 'ACTIVATION_FLAG_MISSING', 'APPROVAL_REFUSED', ...STATE_REFUSALS],
-  order: ['validate', 'factors', 'authenticate'],
   // Operation data of any length that is created, every character of it escaped.
-  parsedBytesMax: 64 * 1024,
+  bytesMax: 64 * 1024,
   authenticate: {
     resourceId: '/operation/authorize',
     factors: ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'],
-    covers: 'body',
-    // The audit log holds no one-time passwords (cloud §7).
-    auditAs: ({ requestObject }) =>
-      requestObject.proximityCheck
-        ? { requestObject: { ...requestObject, proximityCheck: { ...requestObject.proximityCheck, otp: '[hidden]' } } }
-        : undefined,
   },
+  // The audit log holds no one-time passwords (cloud §7).
+  auditAs: ({ requestObject }) =>
+    requestObject.proximityCheck
+      ? { requestObject: { ...requestObject, proximityCheck: { ...requestObject.proximityCheck, otp: '[hidden]' } } }
+      : undefined,
   // A body without operation is answered like a wrong code (mobile-token §4.5, step 1).
-  refusals: { request: 'AUTHENTICATION_CODE_INVALID' },
+  requestInvalid: 'AUTHENTICATION_CODE_INVALID',
   request: ObjectRequest(
     Type.Object({
       id: Type.String({ minLength: 1, maxLength: 255 }),
@@ -40,17 +39,17 @@ export const operationAuthorize = mobileTokenEndpoint({
       mobileTokenData: Absent(Type.Record(Type.String(), Type.Unknown())),
     }),
   ),
-  response: Ok,
-  async settle({ tx, refusal, activation, factors, request, client, parts }) {
+  async handle({ tx, verdict, factors, request, client }, parts: MobileTokenParts) {
     const { id, data, proximityCheck, mobileTokenData } = request.requestObject
     const operationId = id.toLowerCase()
     // Only what is a guess counts: what names an unknown, blocked or foreign activation touches no operation. Nor does a wrong code of
     // possession alone, which is no guess of what the user knows, blocks nobody, and so could end operations without end.
-    const isGuess = refusal === 'signature_does_not_match' && factors !== 'POSSESSION'
-    if (refusal !== undefined || activation === undefined)
-      return countWrongCode(tx, parts, isGuess ? activation : undefined, operationId)
+    if (!verdict.isRight) {
+      const isGuess = verdict.reason === 'signature_does_not_match' && factors !== 'POSSESSION'
+      return countWrongCode(tx, parts, isGuess ? verdict.activation : undefined, operationId)
+    }
     const authFactor = factors.toLowerCase()
-    return decideApproval(tx, parts, activation, {
+    return decideApproval(tx, parts, verdict.activation, {
       operationId,
       data: data ?? undefined,
       factors: authFactor,
@@ -64,5 +63,4 @@ export const operationAuthorize = mobileTokenEndpoint({
       },
     })
   },
-  handle: async () => ({ status: 'OK' as const }),
 })

@@ -1,17 +1,17 @@
 // operation/cancel: the phone rejects, with possession alone. A refused rejection never counts. Spec: mobile-token §4.6.
 import { STATE_REFUSALS } from '../../../domain/operation.ts'
 import { Type } from '@sinclair/typebox'
+import { parsedSignedEndpoint } from '../../../channel/flow/parsed-then-signed.ts'
 import { decideRejection } from '../../../domain/operation-decision.ts'
-import { Absent, ObjectRequest, Ok, Text } from '../../../http/types.ts'
-import { mobileTokenEndpoint } from '../parts.ts'
+import { Absent, ObjectRequest, Text } from '../../../http/types.ts'
+import type { MobileTokenParts } from '../parts.ts'
 
-export const operationCancel = mobileTokenEndpoint({
+export const operationCancel = parsedSignedEndpoint({
   path: 'auth/token/app/operation/cancel',
   summary: 'Rejects an operation',
   errors: ['OPERATION_NOT_FOUND', ...STATE_REFUSALS],
-  order: ['validate', 'factors', 'authenticate'],
-  authenticate: { resourceId: '/operation/cancel', factors: ['POSSESSION'], covers: 'body' },
-  refusals: { request: 'AUTHENTICATION_CODE_INVALID' },
+  authenticate: { resourceId: '/operation/cancel', factors: ['POSSESSION'] },
+  requestInvalid: 'AUTHENTICATION_CODE_INVALID',
   request: ObjectRequest(
     Type.Object({
       id: Type.String({ minLength: 1, maxLength: 255 }),
@@ -19,11 +19,10 @@ export const operationCancel = mobileTokenEndpoint({
       mobileTokenData: Absent(Type.Record(Type.String(), Type.Unknown())),
     }),
   ),
-  response: Ok,
-  async settle({ tx, refusal, activation, request, client, parts }) {
-    if (refusal !== undefined || activation === undefined) return undefined
+  async handle({ tx, verdict, request, client }, parts: MobileTokenParts) {
+    if (!verdict.isRight) return undefined
     const { id, reason, mobileTokenData } = request.requestObject
-    return decideRejection(tx, parts, activation, {
+    return decideRejection(tx, parts, verdict.activation, {
       operationId: id.toLowerCase(),
       reason: reason ?? undefined,
       additionalData: {
@@ -33,5 +32,4 @@ export const operationCancel = mobileTokenEndpoint({
       },
     })
   },
-  handle: async () => ({ status: 'OK' as const }),
 })

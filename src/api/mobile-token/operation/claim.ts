@@ -1,18 +1,18 @@
 // operation/detail/claim: the first phone that claims an operation without user gets it. Spec: mobile-token §4.3.
+import { tokenEndpoint } from '../../../channel/flow/token.ts'
 import { STATE_REFUSALS } from '../../../domain/operation.ts'
 import { claimOperation } from '../../../storage/operations.ts'
-import { mobileTokenEndpoint, tokenOfWrite } from '../parts.ts'
+import { tokenOfWrite, type MobileTokenParts } from '../parts.ts'
 import { OfOperation, OperationResponse, readDetail } from './detail.ts'
 
-export const operationClaim = mobileTokenEndpoint({
+export const operationClaim = tokenEndpoint({
   path: 'auth/token/app/operation/detail/claim',
   summary: 'Takes an operation that nobody has claimed',
   errors: ['TOO_MANY_REQUESTS', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS, 'REQUEST_INVALID'],
-  order: ['token', 'validate'],
   token: tokenOfWrite,
   request: OfOperation,
   response: OperationResponse,
-  async handle({ bearer, client, request, parts }) {
+  async handle({ bearer, client, request }, parts: MobileTokenParts) {
     const { id } = request.requestObject
     parts.mobileReads.take(bearer.activationId, parts.platform.now())
     // Refuses what is unknown, foreign or over; an operation that somebody else claims in between is foreign the second time.

@@ -1,11 +1,13 @@
 // operation/detail: one PENDING operation, also one that nobody has claimed yet. Spec: mobile-token §4.2.
 import { Type } from '@sinclair/typebox'
-import type { Bearer, Client } from '../../../channel/endpoint.ts'
+import { tokenEndpoint } from '../../../channel/flow/token.ts'
+import type { Client } from '../../../channel/stages/receive.ts'
+import type { TokenBearer } from '../../../channel/stages/token.ts'
 import { refuseUnlessPending, statusAt, STATE_REFUSALS } from '../../../domain/operation.ts'
 import { ObjectRequest } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { findOperation } from '../../../storage/operations.ts'
-import { mobileTokenEndpoint, type MobileTokenParts, tokenOfRead } from '../parts.ts'
+import { type MobileTokenParts, tokenOfRead } from '../parts.ts'
 import { formatTime, OperationObject, toOperationObjects } from './view.ts'
 
 /** `{ "requestObject": { "id": ... } }` */
@@ -17,22 +19,21 @@ export const OperationResponse = Type.Object({
   responseObject: OperationObject,
 })
 
-export const operationDetail = mobileTokenEndpoint({
+export const operationDetail = tokenEndpoint({
   path: 'auth/token/app/operation/detail',
   summary: 'One operation that waits',
   errors: ['TOO_MANY_REQUESTS', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS, 'REQUEST_INVALID'],
-  order: ['token', 'validate'],
   token: tokenOfRead,
   request: OfOperation,
   response: OperationResponse,
-  async handle({ bearer, client, request, parts }) {
+  async handle({ bearer, client, request }, parts: MobileTokenParts) {
     parts.mobileReads.take(bearer.activationId, parts.platform.now())
     return readDetail(parts, bearer, request.requestObject.id, client)
   },
 })
 
 /** The answer for one operation. Throws OPERATION_NOT_FOUND, also for another user's, or the code of its status. */
-export async function readDetail(parts: MobileTokenParts, bearer: Bearer, id: string, client: Client) {
+export async function readDetail(parts: MobileTokenParts, bearer: TokenBearer, id: string, client: Client) {
   const now = parts.platform.now()
   const operation = await findOperation(parts.db, bearer.applicationId, id.toLowerCase())
   const isVisible = operation !== undefined && (operation.userId === null || operation.userId === bearer.userId)

@@ -1,6 +1,6 @@
 // An operation as the phone shows it (mobile-token §3).
 import { type Static, Type } from '@sinclair/typebox'
-import type { Client } from '../../../channel/endpoint.ts'
+import type { Client } from '../../../channel/stages/receive.ts'
 import { AnyMembers } from '../../../http/types.ts'
 import { statusAt } from '../../../domain/operation.ts'
 import { renderOperationForm } from '../../../domain/operation-form.ts'

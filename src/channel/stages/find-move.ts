@@ -1,7 +1,7 @@
 // Looking for the counter value of a code (v3 §9.1, v4 §7.4) in bounded work, which leaves room for other requests in between. Whether
 // keys are those of an activation or of a decoy makes no difference to it.
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { ActivationKeys, CodeToVerify, CounterMove, Protocol } from '../protocol/protocol.ts'
+import type { ActivationKeys, CodeToVerify, CounterMove, Protocol } from '../../protocol/protocol.ts'
 
 /** A code, and what it may cover: `readings` are tried one after the other. */
 export interface SoughtCode {

@@ -1,0 +1,90 @@
+// Two envelopes, one within the other, both in application scope (activation/create: v3 §8.3, v4 §8.4).
+import type { Static, TSchema } from '@sinclair/typebox'
+import { compileParser } from '../../http/validation.ts'
+import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import type { Declaration, Endpoint } from '../endpoint.ts'
+import type { ChannelParts } from '../parts.ts'
+import { sealAnswer, sealValue, useUp } from '../stages/answer.ts'
+import { readAnyAuthorization } from '../stages/authorization.ts'
+import { findContext, parseEnvelope, readEncryption, readEnvelope } from '../stages/envelope.ts'
+import { openOfApplication } from '../stages/open.ts'
+import { parsePlaintext } from '../stages/parse.ts'
+import { receive } from '../stages/receive.ts'
+import { describeEncryption } from './facts.ts'
+
+export interface NestedCall<Request, Inner> {
+  /** The outer plaintext, parsed and validated. */
+  readonly request: Request
+  /** The inner plaintext, parsed and validated. */
+  readonly inner: Inner
+  /** The envelope of the inner answer, under the key of the inner request. */
+  readonly sealInner: (value: unknown) => Record<string, string | number>
+  readonly applicationKey: string
+  /** Text of the protocol version. */
+  readonly version: string
+}
+
+interface NestedDeclaration<Q extends TSchema, N extends TSchema, R extends TSchema, Parts> extends Declaration<R> {
+  readonly encrypt: { readonly sharedInfo1: string }
+  /** Schema of the outer plaintext. */
+  readonly request: Q
+  readonly inner: {
+    readonly sharedInfo1: string
+    /** Schema of the inner plaintext. */
+    readonly request: N
+    /** The inner envelope of the outer plaintext. */
+    readonly pick: (request: Static<Q>) => unknown
+    /** It may be made for another temporary key than the outer one (v4 §8.4). */
+    readonly isAnyKeyAccepted: boolean
+    /** How a malformed inner envelope, or one whose content does not match its schema, is refused. */
+    readonly refusal: ErrorCode
+  }
+  /** The longest body, in bytes. */
+  readonly bytesMax: number
+  readonly handle: (call: NestedCall<Static<Q>, Static<N>>, parts: Parts) => Promise<Static<R>>
+}
+
+/** Declares an endpoint with two layers of encryption. The inner envelope has the version and the application key of the outer one. */
+export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends TSchema, Parts extends ChannelParts>(
+  declared: NestedDeclaration<Q, N, R, Parts>,
+): Endpoint<Parts> {
+  const { inner, encrypt, bytesMax } = declared
+  const place = { scope: 'APPLICATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
+  return {
+    ...declared,
+    flow: {
+      refuses: ['ENCRYPTION_FAILED', 'REQUEST_INVALID', inner.refusal],
+      headers: ['Encryption'],
+      checks: [describeEncryption(place)],
+      body: { kind: 'nested', outer: declared.request, inner: inner.request },
+    },
+    prepare(parts, protocols) {
+      const parse = compileParser(declared.request)
+      const parseInner = compileParser(inner.request)
+      return async (request, serialize) => {
+        const received = receive(protocols, request, { isJson: true, bytesMax, contradiction: 'ENCRYPTION_FAILED' })
+        const { protocol } = received
+        const header = readAnyAuthorization(received, 'ENCRYPTION_FAILED') ?? readEncryption(received, protocol)
+        const context = findContext(header, place, 'ENCRYPTION_FAILED')
+        const envelope = readEnvelope(protocol, context, request.body, 'ENCRYPTION_FAILED')
+        const opened = await openOfApplication(parts, protocol, { context, envelope }, 'ENCRYPTION_FAILED')
+        const input = parsePlaintext(parse, opened.plaintext, { plaintext: 'ENCRYPTION_FAILED', request: 'REQUEST_INVALID' })
+
+        const innerContext = { ...context, sharedInfo1: inner.sharedInfo1 }
+        const innerEnvelope = parseEnvelope(protocol, innerContext, inner.pick(input), inner.refusal)
+        if (!inner.isAnyKeyAccepted && innerEnvelope.temporaryKeyId !== envelope.temporaryKeyId)
+          throw new PawlError('ENCRYPTION_FAILED', { detail: 'the envelopes are for different temporary keys' })
+        const innerRequest = { context: innerContext, envelope: innerEnvelope }
+        const openedInner = await openOfApplication(parts, protocol, innerRequest, 'ENCRYPTION_FAILED')
+        const innerCodes = { plaintext: 'ENCRYPTION_FAILED', request: inner.refusal } as const
+        const innerInput = parsePlaintext(parseInner, openedInner.plaintext, innerCodes)
+
+        await useUp(parts, [...opened.uniqueValues, ...openedInner.uniqueValues], 'ENCRYPTION_FAILED')
+        const sealInner = (value: unknown) => sealValue(parts, openedInner, JSON.stringify(value))
+        const { applicationKey, version } = context
+        const call = { request: input, inner: innerInput, sealInner, applicationKey, version }
+        return sealAnswer(parts, opened, serialize(await declared.handle(call, parts)))
+      }
+    },
+  }
+}

@@ -1,0 +1,73 @@
+// Encrypted in activation scope (v3 §5.4, order "E"): what opens proves the activation, no code does.
+import type { Static, TSchema } from '@sinclair/typebox'
+import { compileParser } from '../../http/validation.ts'
+import type { ActivationRow } from '../../storage/activations.ts'
+import type { Declaration, Endpoint } from '../endpoint.ts'
+import type { Dialect } from '../headers.ts'
+import type { ChannelParts } from '../parts.ts'
+import { sealAnswer, useUp } from '../stages/answer.ts'
+import { readAnyAuthorization } from '../stages/authorization.ts'
+import { findContext, readEncryption, readEnvelope } from '../stages/envelope.ts'
+import { openOfActivation } from '../stages/open.ts'
+import { parsePlaintext } from '../stages/parse.ts'
+import { PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
+import { describeEncryption } from './facts.ts'
+
+export interface OpenedCall<Request> {
+  /** The plaintext, parsed and validated. */
+  readonly request: Request
+  /** The activation whose keys opened it. */
+  readonly activation: ActivationRow
+  readonly applicationKey: string
+  readonly dialect: Dialect
+}
+
+interface OpenedDeclaration<Q extends TSchema, R extends TSchema, Parts> extends Declaration<R> {
+  readonly encrypt: {
+    readonly sharedInfo1: string
+    /** Envelopes of activations and versions that may do nothing open too: the handler says what they are refused (v4 §9.4). */
+    readonly isStateLeftToHandler?: boolean
+    /** The keys that a pending upgrade brings open it too (v4 §10.3). */
+    readonly isUpgradeSeen?: boolean
+  }
+  /** Schema of the plaintext. */
+  readonly request: Q
+  readonly handle: (call: OpenedCall<Static<Q>>, parts: Parts) => Promise<Static<R>>
+}
+
+/** Declares an endpoint whose requests and answers are encrypted under the keys of an activation. */
+export function openedEndpoint<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
+  declared: OpenedDeclaration<Q, R, Parts>,
+): Endpoint<Parts> {
+  const { sharedInfo1, isStateLeftToHandler = false, isUpgradeSeen = false } = declared.encrypt
+  const place = { scope: 'ACTIVATION_SCOPE', sharedInfo1 } as const
+  const terms = { isStateChecked: !isStateLeftToHandler, isVersionChecked: !isStateLeftToHandler, isUpgradeSeen }
+  return {
+    ...declared,
+    flow: {
+      refuses: ['ENCRYPTION_FAILED', 'REQUEST_INVALID'],
+      headers: ['Encryption'],
+      checks: [describeEncryption(place)],
+      body: { kind: 'envelope', plaintext: declared.request, isOfLast: false },
+    },
+    prepare(parts, protocols) {
+      const parse = compileParser(declared.request)
+      return async (request, serialize) => {
+        const received = receive(protocols, request, RECEIVE)
+        const { protocol, dialect } = received
+        const header = readAnyAuthorization(received, 'ENCRYPTION_FAILED') ?? readEncryption(received, protocol)
+        const context = findContext(header, place, 'ENCRYPTION_FAILED')
+        const envelope = readEnvelope(protocol, context, request.body, 'ENCRYPTION_FAILED')
+        const opened = await openOfActivation(parts, protocol, { context, envelope }, terms, 'ENCRYPTION_FAILED')
+        const input = parsePlaintext(parse, opened.plaintext, { plaintext: 'ENCRYPTION_FAILED', request: 'REQUEST_INVALID' })
+        await useUp(parts, opened.uniqueValues, 'ENCRYPTION_FAILED')
+        const { applicationKey } = context
+        const { activation } = opened
+        const answer = await declared.handle({ request: input, activation, applicationKey, dialect }, parts)
+        return sealAnswer(parts, opened, serialize(answer))
+      }
+    },
+  }
+}
+
+const RECEIVE = { isJson: true, bytesMax: PARSED_BYTES_MAX, contradiction: 'ENCRYPTION_FAILED' } as const

@@ -1,0 +1,25 @@
+// The last stages: what may be used once is used up, and the answer is sealed.
+import { utf8 } from '../../lib/bytes.ts'
+import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import { type UniqueValue, useUniqueValues } from '../../storage/unique-values.ts'
+import type { ChannelParts } from '../parts.ts'
+import type { Opened } from './open.ts'
+
+/**
+ * Uses up the values of a request that every stage found genuine: all of them or none, so that a refusal never burns the nonce of a
+ * genuine request. Refuses (`code`) when another request has used one since it was looked at.
+ */
+export async function useUp({ db }: Pick<ChannelParts, 'db'>, values: readonly UniqueValue[], code: ErrorCode): Promise<void> {
+  if (!(await useUniqueValues(db, values))) throw new PawlError(code, { detail: 'used meanwhile by another request' })
+}
+
+/** The JSON text of the envelope around the JSON text of an answer, under the key of the request. */
+export const sealAnswer = ({ platform }: Pick<ChannelParts, 'platform'>, { seal }: Opened, text: string): string =>
+  JSON.stringify(sealValue({ platform }, { seal }, text))
+
+/** The same as a value, for an envelope within another. */
+export const sealValue = (
+  { platform }: Pick<ChannelParts, 'platform'>,
+  { seal }: Pick<Opened, 'seal'>,
+  text: string,
+): Record<string, string | number> => seal(utf8(text), { nonce: platform.randomBytes(16), timestamp: platform.now() })

@@ -1,0 +1,24 @@
+// One code of a request: what it stands for, and what it may be good for.
+import type { AuthorizationHeader } from '../../protocol/protocol.ts'
+import type { AuditedBody } from './audited-body.ts'
+import type { Received } from './receive.ts'
+
+/** One code of a request, and what it stands for. */
+export interface CodeAttempt {
+  readonly header: AuthorizationHeader
+  readonly resourceId: string
+  /** What the code may cover: raw body, decrypted body, or the readings of the query. However many, they are one attempt. */
+  readonly bodies: readonly Uint8Array[]
+  readonly audited: AuditedBody
+}
+
+/** Which activations a code is good for, beside ACTIVE ones. */
+export interface CodeTerms {
+  /** One that waits for commit and confirmation is good too (v4 §9.6). */
+  readonly isPendingAccepted: boolean
+  /** The activation is seen as a pending upgrade makes it; a wrong code changes nothing then (v4 §10.3). */
+  readonly isUpgradeSeen: boolean
+}
+
+/** What a code may cover, in the order to try: the body, or the readings of the query (v3 §10.4, v4 §7.1). */
+export const coveredBodies = ({ protocol, request }: Received): readonly Uint8Array[] => protocol.coveredBodies(request)

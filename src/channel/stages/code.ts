@@ -1,0 +1,150 @@
+// Checking an authentication code (v3 §10.5): one read, the computation without any lock, one conditional write together with its audit
+// row. What is compared is the row version; a lost race is read and decided again.
+import { PawlError } from '../../lib/errors.ts'
+import { networkOf } from '../../lib/source.ts'
+import { untilSettled } from '../../lib/until-settled.ts'
+import type { AuthorizationHeader } from '../../protocol/protocol.ts'
+import { findUpgradedParties } from '../../storage/activation-upgrades.ts'
+import type { ActivationRow, RequestParties } from '../../storage/activations.ts'
+import { inTransaction, type Tx } from '../../storage/database.ts'
+import type { ChannelParts } from '../parts.ts'
+import type { CodeAttempt, CodeTerms } from './attempt.ts'
+import { describeBody } from './audited-body.ts'
+import {
+  type CodeDecision,
+  type CodeVerdict,
+  composeDecision,
+  type Judged,
+  noteBlock,
+  storeDecision,
+  storeDecisionAlone,
+} from './decision.ts'
+import { withinFailureBudget } from './failure-budget.ts'
+import { judgeCode } from './judge.ts'
+import { neverBehind } from './never-behind.ts'
+import type { Received } from './receive.ts'
+
+/** One round of the same attempt. `remembered`: what this process knew of the phone before it read anything. */
+interface Turn {
+  readonly remembered: RequestParties
+  readonly round: number
+}
+
+/** A decision with what it was made of. */
+interface DecidedCode extends CodeDecision {
+  readonly attempt: CodeAttempt & CodeTerms
+  readonly parties: RequestParties
+}
+
+/**
+ * Checks a code and makes the outcome durable before it returns the activation as the code left it. Refuses a wrong code with
+ * AUTHENTICATION_CODE_INVALID after its count is stored.
+ */
+export async function authenticate(parts: ChannelParts, received: Received, attempt: CodeAttempt): Promise<ActivationRow> {
+  const { verdict } = await withinFailureBudget(parts, received, attempt, async () => {
+    const remembered = recall(parts, attempt.header)
+    const decided = await untilSettled('activation', async (round) => {
+      const decision = await decideCode(parts, received, { ...attempt, ...ACTIVE_ONLY }, { remembered, round })
+      return decision && (await storeDecisionAlone(parts, decision)) && decision
+    })
+    noteDecision(parts, decided)
+    return decided
+  })
+  if (!verdict.isRight) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
+  return verdict.activation
+}
+
+/**
+ * Checks a code in one transaction with what the endpoint decides: `within` is told of a wrong code too, because what it counts must stay.
+ * Returns after the commit, for a wrong code as well; refuses only one beyond the budget (AUTHENTICATION_CODE_INVALID).
+ */
+export async function authenticateWithin<T>(
+  parts: ChannelParts,
+  received: Received,
+  attempt: CodeAttempt & CodeTerms,
+  within: (tx: Tx, verdict: CodeVerdict) => Promise<T>,
+): Promise<{ readonly verdict: CodeVerdict; readonly result: T }> {
+  return withinFailureBudget(parts, received, attempt, async () => {
+    const remembered = attempt.isUpgradeSeen ? NOBODY : recall(parts, attempt.header)
+    const { decision, ...settled } = await untilSettled('activation', async (round) => {
+      const decision = await decideCode(parts, received, attempt, { remembered, round })
+      if (decision === undefined) return undefined
+      return inTransaction(parts.db, async (tx) => {
+        const verdict = await storeDecision(tx, decision)
+        return verdict && { decision, verdict, result: await within(tx, verdict) }
+      })
+    })
+    noteDecision(parts, decision)
+    return settled
+  })
+}
+
+/**
+ * Reads the parties, judges the code, and composes what is to be stored; nothing is stored yet. Undefined when something had to be stored
+ * before, and the caller decides again in the next round.
+ */
+async function decideCode(
+  parts: ChannelParts,
+  received: Received,
+  attempt: CodeAttempt & CodeTerms,
+  turn: Turn,
+): Promise<DecidedCode | undefined> {
+  const { parties, judged } = await readAndJudge(parts, received, attempt, turn)
+  const { version, activation } = parties
+  const { header, resourceId, bodies, audited } = attempt
+  const body = describeBody(bodies[0] ?? NO_BODY, audited, judged.isRight)
+  const audit = {
+    applicationId: activation?.applicationId ?? version?.applicationId ?? null,
+    userId: activation?.userId ?? null,
+    activationId: header.activationId,
+    eventType: judged.isRight ? 'signature_ok' : judged.refusal,
+    eventData: `${received.request.method}\n${resourceId}\n${body}`,
+    occurredAt: new Date(parts.platform.now()),
+  }
+  const decision = await composeDecision(parts, activation, judged, audit, {
+    madeUnder: header,
+    network: networkOf(received.client.ip),
+  })
+  return decision && { ...decision, attempt, parties }
+}
+
+/**
+ * A phone that is remembered is judged without a read, at exactly its counter: what it was remembered with is compared by the conditional
+ * write, and nothing but an acceptance is ever decided by it. Nobody remembered costs the same: a decoy is checked.
+ */
+async function readAndJudge(
+  parts: ChannelParts,
+  { protocol, request: { method } }: Received,
+  attempt: CodeAttempt & CodeTerms,
+  { remembered, round }: Turn,
+): Promise<{ readonly parties: RequestParties; readonly judged: Judged }> {
+  const code = { ...attempt, method }
+  if (round === 0 && !attempt.isUpgradeSeen) {
+    const judged = await judgeCode(parts, protocol, code, remembered, 1)
+    if (judged.isRight) return { parties: remembered, judged }
+  }
+  const { applicationKey, activationId } = attempt.header
+  if (round > 0) parts.recentParties.forget(applicationKey, activationId)
+  const at = new Date(parts.platform.now())
+  const parties = attempt.isUpgradeSeen
+    ? await findUpgradedParties(parts.db, applicationKey, activationId, at)
+    : neverBehind(parts, await parts.authenticationStore.find(applicationKey, activationId, at), remembered.activation)
+  return { parties, judged: await judgeCode(parts, protocol, code, parties, parts.settings.counterLookAhead) }
+}
+
+const recall = ({ recentParties }: ChannelParts, { applicationKey, activationId }: AuthorizationHeader): RequestParties =>
+  recentParties.recall(applicationKey, activationId)
+
+/** Tells the log of a decision that is stored, and remembers the phone of a right code. */
+function noteDecision(parts: ChannelParts, decided: DecidedCode): void {
+  const { attempt, verdict, parties } = decided
+  noteBlock(parts, decided)
+  if (!verdict.isRight) {
+    const { activationId } = attempt.header
+    parts.events.authenticationFailed({ activationId, resourceId: attempt.resourceId, reason: verdict.reason })
+  } else if (!attempt.isUpgradeSeen) parts.recentParties.keep({ ...parties, activation: verdict.activation })
+}
+
+const NOBODY: RequestParties = { version: undefined, activation: undefined }
+const ACTIVE_ONLY: CodeTerms = { isPendingAccepted: false, isUpgradeSeen: false }
+const NO_BODY = new Uint8Array(0)

@@ -1,0 +1,139 @@
+// The outcome of one attempt as it is stored: counter, failed attempts, state and audit row in one conditional statement (v3 §10.5).
+import type { AuthenticationDecision } from '../../domain/authentication.ts'
+import { places } from '../../domain/secrets.ts'
+import { composeBlockEnd, endBlockIfOver } from '../../domain/temporary-block.ts'
+import type { CounterMove } from '../../protocol/protocol.ts'
+import { type ActivationRow, type AuthenticationOutcome, storeAuthentication } from '../../storage/activations.ts'
+import { type AuditEvent, insertAuditEvent } from '../../storage/audit.ts'
+import type { Db, Tx } from '../../storage/database.ts'
+import { countStranger } from '../../storage/stranger-counts.ts'
+import type { ChannelParts } from '../parts.ts'
+
+/** Why a code was not accepted, as the audit log names it (cloud §7). */
+export type Refusal =
+  | 'signature_does_not_match'
+  | 'activation_invalid_state'
+  | 'activation_invalid_state_ctr_mismatch'
+  | 'activation_invalid_application'
+  | 'biometry_disabled'
+  | 'protocol_version_too_low'
+  | 'activation_unknown'
+
+/** What a code was found to be, before anything is stored. */
+export type Judged =
+  | { readonly isRight: true; readonly move: CounterMove; readonly outcome: AuthenticationDecision }
+  /** `outcome`: what becomes of the activation, if there is one. */
+  | { readonly isRight: false; readonly refusal: Refusal; readonly outcome: AuthenticationDecision | undefined }
+
+/** What a code was, once that is stored. `activation`: as it is from now on. */
+export type CodeVerdict =
+  | { readonly isRight: true; readonly activation: ActivationRow }
+  | { readonly isRight: false; readonly reason: Refusal; readonly activation: ActivationRow | undefined }
+
+/** What a code that is accepted was made under; both must still be taken when it is stored. */
+export interface MadeUnder {
+  readonly applicationKey: string
+  /** Text of the protocol version. */
+  readonly version: string
+}
+
+/** What is to be stored of an attempt. */
+export interface CodeDecision {
+  readonly verdict: CodeVerdict
+  /** Undefined when the attempt leaves the activation as it is: its audit row is all there is to store. */
+  readonly write: AuthenticationOutcome | undefined
+  readonly audit: AuditEvent
+  /** Set for an activation that does not exist: it has no log, because anybody can think of one. Its codes are counted under the network. */
+  readonly strangersNetwork: string | undefined
+}
+
+/**
+ * Composes what is to be stored of a judged attempt. Undefined when the activation is no longer the one that was read, because its temporary
+ * block was over and its end had to be stored first: the caller reads and judges again. `madeUnder`: null for an offline password; `network`: of the caller.
+ */
+export async function composeDecision(
+  parts: ChannelParts,
+  activation: ActivationRow | undefined,
+  judged: Judged,
+  audit: AuditEvent,
+  { madeUnder, network }: { readonly madeUnder: MadeUnder | null; readonly network: string },
+): Promise<CodeDecision | undefined> {
+  const strangersNetwork = activation === undefined ? network : undefined
+  if (!activation?.ctrData || !judged.outcome || !changesAnything(activation, judged.outcome))
+    return { verdict: verdictOf(judged, activation), write: undefined, audit, strangersNetwork }
+  if (await endBlockIfOver(parts, activation)) return undefined
+  const { activationId, rowVersion, ctrData } = activation
+  const { outcome } = judged
+  const at = audit.occurredAt
+  const blockedReason = outcome.blockedReason ?? null
+  const blockExpiresAt =
+    blockedReason === null ? null : composeBlockEnd(parts.settings.temporaryBlockSeconds, outcome.blocksInRow, at)
+  const moved = judged.isRight ? sealMove(parts, activation, judged.move) : { counter: activation.counter, ctrData }
+  const accepted = judged.isRight ? madeUnder : null
+  const { failedAttempts, blocksInRow, state } = outcome
+  const next = { ...moved, rowVersion: rowVersion + 1, failedAttempts, blocksInRow, blockExpiresAt, state }
+  return {
+    verdict: verdictOf(judged, { ...activation, ...next, highestVersion: accepted?.version ?? activation.highestVersion }),
+    write: {
+      masterSecret: null,
+      ...next,
+      activationId,
+      rowVersion,
+      blockedReason,
+      acceptedFor: accepted?.applicationKey ?? null,
+      highestVersion: accepted?.version ?? null,
+      at,
+    },
+    audit,
+    strangersNetwork,
+  }
+}
+
+/** Stores a decision; undefined when the activation was changed, or the version was switched off, since it was read. */
+export async function storeDecision(tx: Tx, decision: CodeDecision): Promise<CodeVerdict | undefined> {
+  const { verdict, write, audit } = decision
+  if (write !== undefined) return (await storeAuthentication(tx, write, audit)) ? verdict : undefined
+  return recordUnchanged(tx, decision)
+}
+
+/** The same outside of a transaction, where requests that come at the same time share a statement. */
+export async function storeDecisionAlone(
+  { db, authenticationStore }: ChannelParts,
+  decision: CodeDecision,
+): Promise<CodeVerdict | undefined> {
+  const { verdict, write, audit } = decision
+  if (write !== undefined) return (await authenticationStore.store(write, audit)) ? verdict : undefined
+  return recordUnchanged(db, decision)
+}
+
+async function recordUnchanged(db: Db, { verdict, audit, strangersNetwork }: CodeDecision): Promise<CodeVerdict> {
+  if (strangersNetwork === undefined) await insertAuditEvent(db, audit)
+  else await countStranger(db, strangersNetwork, audit.occurredAt)
+  return verdict
+}
+
+/** Tells of a block that is stored. */
+export function noteBlock({ events }: ChannelParts, { write }: CodeDecision): void {
+  if (write === undefined || write.blockedReason === null) return
+  const { activationId, blockedReason, blockExpiresAt } = write
+  events.activationBlocked({ activationId, reason: blockedReason, until: blockExpiresAt?.toISOString() })
+}
+
+function sealMove({ recordKeys }: ChannelParts, { activationId, counter }: ActivationRow, move: CounterMove) {
+  const masterSecret = move.activationSecret && recordKeys.seal(places.masterSecret(activationId), move.activationSecret)
+  return {
+    counter: counter + move.steps,
+    ctrData: Buffer.from(recordKeys.seal(places.ctrData(activationId), move.ctrData)),
+    ...(masterSecret && { masterSecret: Buffer.from(masterSecret) }),
+  }
+}
+
+const changesAnything = (activation: ActivationRow, outcome: AuthenticationDecision): boolean =>
+  outcome.valid || outcome.failedAttempts !== activation.failedAttempts || outcome.state !== activation.state
+
+function verdictOf(judged: Judged, activation: ActivationRow | undefined): CodeVerdict {
+  if (!judged.isRight) return { isRight: false, reason: judged.refusal, activation }
+  // A code is judged right against the keys of an activation only.
+  if (activation === undefined) throw new TypeError('a right code of no activation')
+  return { isRight: true, activation }
+}

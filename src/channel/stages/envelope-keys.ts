@@ -1,0 +1,67 @@
+// The keys that open an envelope: which they are is what the version demands (v3 §6, table; v4 §5.5).
+import type { KeyObject } from 'node:crypto'
+import { findSigningMasterKeys } from '../../domain/master-keys.ts'
+import { places } from '../../domain/secrets.ts'
+import type { ActivationKeys, Envelope, EnvelopeContext, Protocol } from '../../protocol/protocol.ts'
+import type { RequestParties } from '../../storage/activations.ts'
+import { findTemporaryKey } from '../../storage/temporary-keys.ts'
+import type { ChannelParts } from '../parts.ts'
+import { activationKeysOf, serverKeysOf } from '../secrets.ts'
+
+/** A request that is to be opened. */
+export interface EnvelopeToOpen {
+  readonly context: EnvelopeContext
+  readonly envelope: Envelope
+}
+
+/** Undefined where there are none, and why for the log. */
+export interface EnvelopeKeySelection {
+  readonly envelopeKey: KeyObject | undefined
+  readonly activationKeys: ActivationKeys | undefined
+  readonly missing: string
+}
+
+/** The key the version demands: temporary, server or master (v3 §6, table). */
+export async function selectEnvelopeKeys(
+  parts: ChannelParts,
+  protocol: Protocol,
+  { context, envelope }: EnvelopeToOpen,
+  parties: RequestParties,
+): Promise<EnvelopeKeySelection> {
+  const activation = isOwn(parties) ? parties.activation : undefined
+  const activationKeys = activationKeysOf(parts.recordKeys, protocol, activation)
+  if (envelope.temporaryKeyId !== undefined) {
+    return {
+      envelopeKey: await findTemporaryKeyOf(parts, protocol, context, envelope.temporaryKeyId),
+      activationKeys,
+      missing: 'temporary key missing',
+    }
+  }
+  if (context.scope === 'ACTIVATION_SCOPE') {
+    // The server keys of another generation are no keys of this envelope.
+    const envelopeKey = activation && activationKeys && serverKeysOf(parts.recordKeys, protocol, activation).ecdsa
+    return { envelopeKey, activationKeys, missing: 'activation unknown or foreign' }
+  }
+  const masterKeys = parties.version && (await findSigningMasterKeys(parts, parties.version.applicationId, 'EC_P256'))
+  return { envelopeKey: masterKeys?.ecdsa, activationKeys: undefined, missing: 'application unknown' }
+}
+
+/** A temporary key serves the application key and the activation it was made for, until it expires (v3 §7.4). */
+async function findTemporaryKeyOf(
+  parts: ChannelParts,
+  protocol: Protocol,
+  context: EnvelopeContext,
+  id: string,
+): Promise<KeyObject | undefined> {
+  const row = await findTemporaryKey(parts.db, id)
+  if (row === undefined || row.expiresAt.getTime() <= parts.platform.now()) return undefined
+  if (row.applicationKey !== context.applicationKey || row.activationId !== (context.activationId ?? null)) return undefined
+  const place = places.temporaryPrivateKey(row.temporaryKeyId)
+  // Keys of both generations stand in one table, and whoever has one may name it in an envelope of the other.
+  const build = (stored: Uint8Array) => ({ key: protocol.importEnvelopeKey(stored) })
+  return parts.recordKeys.openCached(place, row.privateKey, build, protocol.path).key
+}
+
+/** Whether the activation is one of the application that the request names. */
+export const isOwn = ({ version, activation }: RequestParties): boolean =>
+  version !== undefined && version.applicationId === activation?.applicationId

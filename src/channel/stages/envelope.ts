@@ -1,0 +1,67 @@
+// From headers and body to an envelope that is not yet opened.
+import { parseJson } from '../../http/raw-body.ts'
+import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import type { EncryptionHeader, Envelope, EnvelopeContext, Protocol, Scope } from '../../protocol/protocol.ts'
+import type { Received } from './receive.ts'
+
+/** Where the envelopes of an endpoint belong. */
+export interface EnvelopePlace {
+  readonly scope: Scope
+  /** The label of the endpoint without version (v3 §6.1). */
+  readonly sharedInfo1: string
+}
+
+/** The parsed encryption header; undefined without one and for one that this generation does not read. */
+export function readEncryption({ headers }: Received, protocol: Protocol): EncryptionHeader | undefined {
+  return headers.encryption === undefined ? undefined : protocol.parseEncryptionHeader(headers.encryption, headers.schemes)
+}
+
+/** Version, key and activation of the header (v3 §5.3). Refuses a request without one, and one of the other scope. */
+export function findContext(
+  header: EncryptionHeader | undefined,
+  { scope, sharedInfo1 }: EnvelopePlace,
+  code: ErrorCode,
+): EnvelopeContext {
+  if (header === undefined) throw new PawlError(code, { detail: 'no encryption context' })
+  const { version, applicationKey, activationId } = header
+  if ((scope === 'ACTIVATION_SCOPE') !== (activationId !== undefined))
+    throw new PawlError(code, { detail: 'wrong encryption scope' })
+  return { version, scope, sharedInfo1, applicationKey, activationId }
+}
+
+/** The body as an envelope (v3 §6.5, v4 §5.2). Refuses an empty body and a malformed envelope (`code`), and no JSON (REQUEST_INVALID). */
+export function readEnvelope(protocol: Protocol, context: EnvelopeContext, body: Uint8Array, code: ErrorCode): Envelope {
+  if (body.length === 0) throw new PawlError(code, { detail: 'no body' })
+  return parseEnvelope(protocol, context, parseJson(body), code)
+}
+
+/**
+ * The same where the code covers these very bytes. Bytes that are no JSON give the error instead of throwing it: it is thrown after the
+ * code was checked, because only the owner of the activation learns what is wrong with them.
+ */
+export function readSignedEnvelope(
+  protocol: Protocol,
+  context: EnvelopeContext,
+  body: Uint8Array,
+  code: ErrorCode,
+): Envelope | PawlError {
+  if (body.length === 0) throw new PawlError(code, { detail: 'no body' })
+  const json = tryParseJson(body)
+  return json instanceof PawlError ? json : parseEnvelope(protocol, context, json, code)
+}
+
+function tryParseJson(body: Uint8Array): unknown {
+  try {
+    return parseJson(body)
+  } catch (error) {
+    if (error instanceof PawlError) return error
+    throw error
+  }
+}
+
+/** A JSON value as an envelope. Refuses a malformed one. */
+export function parseEnvelope(protocol: Protocol, context: EnvelopeContext, json: unknown, code: ErrorCode): Envelope {
+  const envelope = protocol.parseEnvelope(context, json)
+  if (envelope === undefined) throw new PawlError(code, { detail: 'the envelope is not well-formed' })
+  return envelope
+}

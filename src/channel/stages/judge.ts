@@ -1,0 +1,84 @@
+// Whether a code is right, and what that does to its activation. Nothing is read or stored here.
+import { decideAuthentication } from '../../domain/authentication.ts'
+import { isExpired } from '../../domain/registration.ts'
+import type { CounterMove, Protocol } from '../../protocol/protocol.ts'
+import { isOlderVersion } from '../../protocol/wire/version-order.ts'
+import type { ActivationRow, RequestParties } from '../../storage/activations.ts'
+import type { ChannelParts } from '../parts.ts'
+import { activationKeysOf, applicationSecretOf, ctrDataOf } from '../secrets.ts'
+import type { CodeAttempt, CodeTerms } from './attempt.ts'
+import type { Judged, Refusal } from './decision.ts'
+import { findMove } from './find-move.ts'
+
+/** What a code is judged by; `method` in upper case. */
+export type CodeToJudge = CodeAttempt & CodeTerms & { readonly method: string }
+
+/** Judges a code against `lookAhead` counter values. Unknown parties cost the same: their code is checked against a decoy. */
+export async function judgeCode(
+  parts: ChannelParts,
+  protocol: Protocol,
+  code: CodeToJudge,
+  { version, activation }: RequestParties,
+  lookAhead: number,
+): Promise<Judged> {
+  const { header, isUpgradeSeen } = code
+  const keys = activationKeysOf(parts.recordKeys, protocol, activation)
+  const move = await moveOf(parts, protocol, code, { version, activation }, lookAhead)
+  if (activation === undefined) return { isRight: false, refusal: 'activation_unknown', outcome: undefined }
+  const isVersionRight = version?.isSupported === true && version.applicationId === activation.applicationId
+  const isPendingAccepted =
+    code.isPendingAccepted && activation.isConfirmationPending && !isExpired(activation, parts.platform.now())
+  const isBiometryMissing = activation.isBiometryEnabled === false && header.factors.includes('BIOMETRY')
+  const lowest = [version?.minimumVersion, activation.highestVersion]
+  const isTooLow = lowest.some((other) => typeof other === 'string' && isOlderVersion(header.version, other))
+  const refusal = refusalOf({ activation, keys, isVersionRight, isTooLow, isPendingAccepted, isBiometryMissing, move })
+  const isCounted = header.factors !== 'POSSESSION'
+  const outcome = decideAuthentication(activation, { valid: refusal === undefined, isCounted, isPendingAccepted })
+  if (move !== undefined && outcome.valid) return { isRight: true, move, outcome }
+  // Nobody guesses a code that can never be right: of another generation, under the key of another application or of none, or of a
+  // factor that is off, or of a version that the phone has left behind (v3 §10.5, v4 §7.4). Counted, whoever learns an activation's id
+  // could block its user. And what an upgrade will be is not written into what the activation is.
+  const changesNothing = isUpgradeSeen || keys === undefined || !isVersionRight || isTooLow || refusal === 'biometry_disabled'
+  const { state, failedAttempts, blocksInRow } = activation
+  return {
+    isRight: false,
+    refusal: refusal ?? 'activation_invalid_state',
+    outcome: changesNothing ? { valid: false, state, failedAttempts, blocksInRow } : outcome,
+  }
+}
+
+/** Where the code matches, by the keys of the activation or of a decoy. */
+function moveOf(
+  { recordKeys, decoys }: ChannelParts,
+  protocol: Protocol,
+  { header, method, resourceId, bodies }: CodeToJudge,
+  { version, activation }: RequestParties,
+  lookAhead: number,
+): Promise<CounterMove | undefined> {
+  const decoy = decoys[protocol.path]
+  const keys = activationKeysOf(recordKeys, protocol, activation)
+  const applicationSecret = applicationSecretOf(recordKeys, decoy, version)
+  const ctrData = (keys && ctrDataOf(recordKeys, activation)) ?? decoy.openCtrData()
+  const { nonce } = header
+  const readings = bodies.map((body) => protocol.signedData({ method, resourceId, nonce, body, applicationSecret }))
+  return findMove(protocol, keys ?? decoy.activationKeys, ctrData, { code: header, readings }, lookAhead)
+}
+
+function refusalOf(found: {
+  activation: ActivationRow
+  keys: object | undefined
+  isVersionRight: boolean
+  isTooLow: boolean
+  isPendingAccepted: boolean
+  isBiometryMissing: boolean
+  move: CounterMove | undefined
+}): Refusal | undefined {
+  const { activation, keys, isVersionRight, isTooLow, isPendingAccepted, isBiometryMissing, move } = found
+  if (!isVersionRight) return 'activation_invalid_application'
+  if (activation.state !== 'ACTIVE' && !(activation.state === 'PENDING_COMMIT' && isPendingAccepted))
+    return 'activation_invalid_state'
+  if (keys === undefined) return 'activation_invalid_state_ctr_mismatch'
+  if (isTooLow) return 'protocol_version_too_low'
+  if (isBiometryMissing) return 'biometry_disabled'
+  return move === undefined ? 'signature_does_not_match' : undefined
+}

@@ -1,0 +1,24 @@
+// A counter that went back in the database: a row put back by hand, by a backup or by a failover makes no used code good again.
+import { equalPublic } from '../../lib/bytes.ts'
+import type { ActivationRow, RequestParties } from '../../storage/activations.ts'
+import type { ChannelParts } from '../parts.ts'
+
+/**
+ * What was read, with the counter that this process stored last where the database has an earlier one; the next right code repairs the row.
+ * `known`: remembered before the read, so that it is no newer than what is read, unless the database went back.
+ */
+export function neverBehind(
+  { events }: Pick<ChannelParts, 'events'>,
+  read: RequestParties,
+  known: ActivationRow | undefined,
+): RequestParties {
+  const { activation } = read
+  if (!activation?.ctrData || !known?.ctrData || known.protocolVersion !== activation.protocolVersion) return read
+  const isBehind =
+    known.counter > activation.counter ||
+    (known.counter === activation.counter && !equalPublic(known.ctrData, activation.ctrData))
+  if (!isBehind) return read
+  const { activationId, counter: stored } = activation
+  events.counterWentBack({ activationId, stored, known: known.counter })
+  return { ...read, activation: { ...activation, counter: known.counter, ctrData: known.ctrData } }
+}

@@ -1,0 +1,31 @@
+// JSON of a body or of a plaintext, and the schema that it must match.
+import type { TSchema } from '@sinclair/typebox'
+import { parseJson, refuseUnstorable } from '../../http/raw-body.ts'
+import type { Parser } from '../../http/validation.ts'
+import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+
+/** The body as the schema says; an empty one has no members. Refuses what is no JSON (REQUEST_INVALID) or does not match (`code`). */
+export function parseBody<S extends TSchema>(parse: Parser<S>, body: Uint8Array, code: ErrorCode): ReturnType<Parser<S>> {
+  const json = body.length === 0 ? {} : parseJson(body)
+  return refusing(code, () => parse(refuseUnstorable(json, body)))
+}
+
+/** The plaintext as the schema says; an empty one has no members. Refuses what is no JSON (`plaintext`) or does not match (`request`). */
+export function parsePlaintext<S extends TSchema>(
+  parse: Parser<S>,
+  bytes: Uint8Array,
+  codes: { readonly plaintext: ErrorCode; readonly request: ErrorCode },
+): ReturnType<Parser<S>> {
+  const json = bytes.length === 0 ? {} : refusing(codes.plaintext, () => parseJson(bytes))
+  return refusing(codes.request, () => parse(refuseUnstorable(json, bytes)))
+}
+
+/** Gives a refused parse the endpoint's code; what was wrong stays for the log and, where the code shows them, the violations. */
+function refusing<T>(code: ErrorCode, parse: () => T): T {
+  try {
+    return parse()
+  } catch (error) {
+    if (!(error instanceof PawlError) || error.code !== 'REQUEST_INVALID' || code === 'REQUEST_INVALID') throw error
+    throw new PawlError(code, { detail: error.message, cause: error })
+  }
+}

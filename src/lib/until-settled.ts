@@ -1,0 +1,18 @@
+// What others may change between a read and its conditional write is read and decided again.
+import { lostTooManyRaces } from './errors.ts'
+
+/**
+ * Runs `attempt` until it returns something; undefined means that somebody else was faster. Throws UNAVAILABLE after 128 rounds: nothing was
+ * decided then, and nothing counted. `what`: the thing that all want to change, for the log. The round counts from 0.
+ */
+export async function untilSettled<T>(what: string, attempt: (round: number) => Promise<T | undefined>): Promise<T> {
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const settled = await attempt(round)
+    if (settled !== undefined) return settled
+  }
+  throw lostTooManyRaces(what)
+}
+
+// A round is lost only to a write that moved the same thing, and those are few: wrong codes end at the maximum of failed attempts, right
+// ones come from one phone.
+const ROUNDS_MAX = 128
