@@ -327,18 +327,6 @@ export async function findLatestActivationId(db: Db, applicationId: string, user
   return row?.activationId
 }
 
-/** Whether a user has or had an activation. */
-export async function hasActivation(db: Db, applicationId: string, userId: string): Promise<boolean> {
-  const row = await db
-    .selectFrom('activation')
-    .select('activation_id')
-    .where('application_id', '=', applicationId)
-    .where('user_id', '=', userId)
-    .limit(1)
-    .executeTakeFirst()
-  return row !== undefined
-}
-
 /** Inserts a CREATED activation with history and audit row. Throws a unique violation when the user has a live one, or the code exists. */
 export async function insertActivation(tx: Tx, row: Insertable<ActivationTable>, audit: AuditEvent): Promise<void> {
   await tx.insertInto('activation').values(row).execute()

@@ -5,6 +5,18 @@ import type { Db } from './database.ts'
 import type { ActivationAlgorithm, ActivationState, CommitPhase } from './schema.ts'
 import { blockedReasonAt, blockExpiresAt, failedAttemptsAt, stateAt } from './seen-state.ts'
 
+/** Whether a user has or had an activation. */
+export async function hasActivation(db: Db, applicationId: string, userId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('activation')
+    .select('activation_id')
+    .where('application_id', '=', applicationId)
+    .where('user_id', '=', userId)
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 /** A live activation as its commit needs it. */
 export interface CommitRow {
   readonly activationId: string

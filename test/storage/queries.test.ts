@@ -171,7 +171,6 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     renameActivation: (db) => activations.renameActivation(db, 'x', 'n', at),
     findRegistration: (db) => activations.findRegistration(db, 'a', 'u', at),
     insertActivation: (_db, tx) => activations.insertActivation(tx, activation, auditEvent),
-    hasActivation: (db) => activations.hasActivation(db, 'a', 'u'),
   },
   activationExpiry: {
     removeExpiredActivations: (db) => activationExpiry.removeExpiredActivations(db, at, 500),
@@ -354,6 +353,7 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     findPushRegistration: (db) => pushRegistrations.findPushRegistration(db, 'a', 'u'),
   },
   registrations: {
+    hasActivation: (db) => registrations.hasActivation(db, 'a', 'u'),
     findRegistrationToCommit: (db) => registrations.findRegistrationToCommit(db, 'a', 'u'),
     storeOtpFailure: (db) =>
       registrations.storeOtpFailure(
