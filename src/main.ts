@@ -107,6 +107,7 @@ function die(log: Log, error: unknown): void {
 }
 
 function refuseStart(error: unknown): void {
+  output.flushNow()
   for (const line of explain(error)) process.stderr.write(`pawl cannot start: ${line}\n`)
   process.exit(1)
 }
