@@ -519,7 +519,8 @@ describe('the callers of operations', () => {
     const user = { username: 'operations-internal', role: 'internal' }
     const password = member(expectOk(await world.bank.call('POST', '/admin/users', user)).json, 'password')
     const bank = world.bank.as(`operations-internal:${String(password)}`)
-    for (const [method, path] of CALLS) expectError(await bank.call(method, path), 403, 'HTTP_403')
+    for (const [method, path] of CALLS)
+      expectError(await bank.call(method, path, method === 'GET' ? undefined : {}), 403, 'HTTP_403')
   })
 
   test('of the role read-only read, without the password of a proximity check, and do nothing else', async () => {
@@ -530,7 +531,8 @@ describe('the callers of operations', () => {
     expect(Object.keys(expectOk(await world.bank.readOperation(id)).json as object)).toEqual([...MEMBERS, 'proximityOtp'])
     expect(Object.keys(expectOk(await bank.readOperation(id)).json as object)).toEqual(MEMBERS)
     for (const [method, path] of CALLS) {
-      if (method !== 'GET' || path !== '/operations') expectError(await bank.call(method, path), 403, 'HTTP_403')
+      if (method !== 'GET' || path !== '/operations')
+        expectError(await bank.call(method, path, method === 'GET' ? undefined : {}), 403, 'HTTP_403')
     }
   })
 

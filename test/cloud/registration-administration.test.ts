@@ -413,7 +413,8 @@ test('only administrators reach any of it', async () => {
     ['PUT', `/admin/activations/${UNKNOWN_ID}/flags`],
   ] as const
   for (const [method, path] of calls) {
-    expectError(await world.bank.as(`${user.username}:${password}`).call(method, path), 403, 'HTTP_403')
+    const body = method === 'GET' || method === 'DELETE' ? undefined : {}
+    expectError(await world.bank.as(`${user.username}:${password}`).call(method, path, body), 403, 'HTTP_403')
     expectError(await world.bank.as(undefined).call(method, path), 401, 'HTTP_401')
   }
 })
