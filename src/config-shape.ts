@@ -35,6 +35,7 @@ export interface Config {
   readonly otpAttemptsPerMinute: number
   readonly codeFailuresPerMinute: number
   readonly sourceFailuresPerMinute: number
+  readonly temporaryKeysPerMinute: number
   readonly signedBodyBytesMax: number
   readonly webhookAllowHttp: boolean
   readonly webhookAllowPrivateAddresses: boolean

@@ -40,6 +40,7 @@ describe('defaults', () => {
       otpAttemptsPerMinute: 10,
       codeFailuresPerMinute: 60,
       sourceFailuresPerMinute: 3000,
+      temporaryKeysPerMinute: 600,
       signedBodyBytesMax: 65_536,
       activationValiditySeconds: 300,
       activationRemoveAllow1fa: false,

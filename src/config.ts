@@ -188,6 +188,15 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
       'Refused requests of phones from one source in a minute; a body counts once more for every 16 KiB. Further requests of the source ' +
       'are answered 429 without a look at them. Phones behind a proxy that PAWL_TRUSTED_PROXIES does not name are one source.',
   },
+  temporaryKeysPerMinute: {
+    name: 'PAWL_TEMPORARY_KEYS_PER_MINUTE',
+    kind: integer(1, 1_000_000),
+    default: '600',
+    unit: 'requests',
+    description:
+      'Temporary keys that apps of one source ask for in a minute without an activation, which a phone does once for each activation that it ' +
+      'makes. Further requests are answered 429 without a look at them. Carriers and offices have many phones behind one address.',
+  },
   signedBodyBytesMax: {
     name: 'PAWL_SIGNED_BODY_BYTES_MAX',
     kind: integer(16_384, 262_144),

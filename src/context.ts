@@ -122,6 +122,7 @@ export async function createContext(
       templateTexts,
       mobileReads: createRateLimit(config.mobileReadsPerMinute),
       otpAttempts: createRateLimit(config.otpAttemptsPerMinute),
+      temporaryKeys: createRateLimit(config.temporaryKeysPerMinute),
       pingDatabase: () => pingDatabase(database),
       serviceState: { phase: 'serving' },
       publicListener: { address: undefined },

@@ -1,7 +1,7 @@
 // A server to measure: a checkout of pawl, started as an operator starts it, on a database of its own.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -50,7 +50,7 @@ export async function startTarget({ name, checkout, databaseUrl, databasePid, en
     PAWL_ADMIN_PASSWORD: password,
     PAWL_LOG_LEVEL: 'error',
     PAWL_MOBILE_READS_PER_MINUTE: '100000',
-    ...settings,
+    ...settingsKnownBy(checkout, settings),
     ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl, PAWL_MASTER_KEY: randomBytes(32).toString('base64') }),
   }
   const server = spawn(join(checkout, 'node_modules/.bin/node'), ['bin/pawl.mjs'], {
@@ -96,6 +96,12 @@ export async function startTarget({ name, checkout, databaseUrl, databasePid, en
   }
   server.kill('SIGKILL')
   throw new Error(`${name} is not ready after a minute: ${printed}`)
+}
+
+/** Those of the settings that a revision has: an older one refuses to start with others. */
+function settingsKnownBy(checkout: string, settings: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const described = readFileSync(join(checkout, 'docs/CONFIG.md'), 'utf8')
+  return Object.fromEntries(Object.entries(settings).filter(([name]) => described.includes(`\`${name}\``)))
 }
 
 const PRINTED_MAX = 100_000

@@ -46,7 +46,12 @@ export interface TestServerOptions {
 }
 
 /** All phones of a test share one address, and many of them are there to be refused. */
-const TEST_ENV = { PAWL_PORT: '0', PAWL_LOG_LEVEL: 'debug', PAWL_SOURCE_FAILURES_PER_MINUTE: '1000000' }
+const TEST_ENV = {
+  PAWL_PORT: '0',
+  PAWL_LOG_LEVEL: 'debug',
+  PAWL_SOURCE_FAILURES_PER_MINUTE: '1000000',
+  PAWL_TEMPORARY_KEYS_PER_MINUTE: '1000000',
+}
 
 /** Starts one server; close it in afterAll. */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {

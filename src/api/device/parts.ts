@@ -1,5 +1,6 @@
 // What the device API needs from the process.
 import type { DirectActivationParts } from '../../domain/direct-activation.ts'
+import type { RateLimit } from '../../domain/rate-limit.ts'
 import type { UserInfoParts } from '../../domain/user-info.ts'
 import type { ChannelParts, ChannelSettings } from '../../channel/parts.ts'
 import type { Decoy } from '../../channel/secrets.ts'
@@ -16,6 +17,8 @@ export type DeviceSettings = ChannelSettings &
 
 export interface DeviceParts extends ChannelParts, DirectActivationParts, UserInfoParts {
   readonly settings: DeviceSettings
+  /** Temporary keys without an activation, by source. */
+  readonly temporaryKeys: RateLimit
   readonly protocols: { readonly v3: ProtocolV3; readonly v4: ProtocolV4 }
   readonly decoys: { readonly v3: Decoy<ActivationKeysV3>; readonly v4: Decoy<ActivationKeysV4> }
 }

@@ -5,7 +5,14 @@ import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
 import { findRequestParties, type RequestParties } from '../../../storage/activations.ts'
 import type { DeviceParts } from '../parts.ts'
-import { issueTemporaryKey, KeystoreRequest, KeystoreResponse, refuseTemporaryKey, verifyKeystoreRequest } from './issue.ts'
+import {
+  issueTemporaryKey,
+  KeystoreRequest,
+  KeystoreResponse,
+  limitTemporaryKeys,
+  refuseTemporaryKey,
+  verifyKeystoreRequest,
+} from './issue.ts'
 
 export const keystoreCreateV3 = plainEndpoint({
   path: 'keystore/create',
@@ -14,10 +21,11 @@ export const keystoreCreateV3 = plainEndpoint({
   errors: ['TEMPORARY_KEY_FAILED'],
   request: KeystoreRequest,
   response: KeystoreResponse,
-  async handle({ request }, parts: DeviceParts) {
+  async handle({ request, client }, parts: DeviceParts) {
     const { v3 } = parts.protocols
     const asked = v3.parseTemporaryKeyRequest(request.requestObject.jwt)
     if (asked === undefined) throw refuseTemporaryKey(parts, 'the JWT does not parse or lacks a claim')
+    limitTemporaryKeys(parts, client, asked)
     const parties = await findRequestParties(
       parts.db,
       asked.applicationKey,

@@ -7,7 +7,14 @@ import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
 import { findUpgradedParties } from '../../../storage/activation-upgrades.ts'
 import type { RequestParties } from '../../../storage/activations.ts'
 import type { DeviceParts } from '../parts.ts'
-import { issueTemporaryKey, KeystoreRequest, KeystoreResponse, refuseTemporaryKey, verifyKeystoreRequest } from './issue.ts'
+import {
+  issueTemporaryKey,
+  KeystoreRequest,
+  KeystoreResponse,
+  limitTemporaryKeys,
+  refuseTemporaryKey,
+  verifyKeystoreRequest,
+} from './issue.ts'
 
 export const keystoreCreateV4 = plainEndpoint({
   path: 'keystore/create',
@@ -17,10 +24,11 @@ export const keystoreCreateV4 = plainEndpoint({
   errors: ['TEMPORARY_KEY_FAILED'],
   request: KeystoreRequest,
   response: KeystoreResponse,
-  async handle({ request }, parts: DeviceParts) {
+  async handle({ request, client }, parts: DeviceParts) {
     const { v4 } = parts.protocols
     const asked = v4.parseTemporaryKeyRequest(request.requestObject.jwt)
     if (asked === undefined) throw refuseTemporaryKey(parts, 'the JWT does not parse or lacks a claim')
+    limitTemporaryKeys(parts, client, asked)
     const at = new Date(parts.platform.now())
     // Whether an upgrade was confirmed is what a phone asks when the answer was lost (v4 §10.3).
     const { version, activation } = await findUpgradedParties(parts.db, asked.applicationKey, asked.activationId ?? '', at)

@@ -2,10 +2,12 @@
 import type { Static } from '@sinclair/typebox'
 import { Type } from '@sinclair/typebox'
 import { applicationSecretOf, type Decoy, serverKeysOf } from '../../../channel/secrets.ts'
+import type { Client } from '../../../channel/stages/receive.ts'
 import { findSigningMasterKeys } from '../../../domain/master-keys.ts'
 import { places } from '../../../domain/secrets.ts'
 import { NotBlank, ObjectRequest, ObjectResponse } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
+import { sourceOf } from '../../../lib/source.ts'
 import type { ActivationKeys, Protocol, TemporaryKeyRequest } from '../../../protocol/protocol.ts'
 import type { ActivationRow } from '../../../storage/activations.ts'
 import type { VersionRow } from '../../../storage/seen-version.ts'
@@ -14,6 +16,18 @@ import type { DeviceParts } from '../parts.ts'
 
 export const KeystoreRequest = ObjectRequest(Type.Object({ jwt: NotBlank(8192) }))
 export const KeystoreResponse = ObjectResponse(Type.Object({ jwt: Type.String() }))
+
+/**
+ * Throws TOO_MANY_REQUESTS when the source of a request without an activation has had its number of keys. Such a request needs no more than
+ * what every copy of the app holds, and its answer takes some of the dearest steps that there are. Those of an activation are its owner's.
+ */
+export function limitTemporaryKeys(
+  { temporaryKeys, platform }: DeviceParts,
+  { ip }: Client,
+  { activationId }: Pick<TemporaryKeyRequest, 'activationId'>,
+): void {
+  if (activationId === undefined) temporaryKeys.take(sourceOf(ip), platform.now())
+}
 
 /** Always computed: a missing party is checked against the decoy. */
 export function verifyKeystoreRequest<Keys extends ActivationKeys>(
