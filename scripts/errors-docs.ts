@@ -4,15 +4,21 @@ import { rendering as cloud } from '../src/api/cloud/error-renderer.ts'
 import { rendering as device } from '../src/api/device/error-renderer.ts'
 import { rendering as mobileToken } from '../src/api/mobile-token/error-renderer.ts'
 import { rendering as utility } from '../src/api/utility/error-renderer.ts'
+import type { ErrorTable } from '../src/http/operation.ts'
 import type { ErrorCode } from '../src/lib/errors.ts'
 import { runCommand } from './command-line.ts'
 
 /** The text of docs/ERRORS.md. */
 export function renderErrorsDocument(): string {
-  const rows = (Object.keys(device) as ErrorCode[]).map((code) => {
-    const { status, code: deviceCode, message } = device[code]
-    const others = [mobileToken[code], utility[code], cloud[code]].map((rendered) => `${rendered.status} \`${rendered.code}\``)
-    return `| \`${code}\` | ${status} \`${deviceCode}\` | \`${message}\` | ${others.join(' | ')} |`
+  const codes = [...new Set([device, mobileToken, utility, cloud].flatMap((table) => Object.keys(table)))] as ErrorCode[]
+  const rows = codes.map((code) => {
+    const tables: readonly ErrorTable[] = [device, mobileToken, utility, cloud]
+    const [inDevice = '', ...others] = tables.map((table) => {
+      const row = table[code]
+      return row === undefined ? '' : `${row.status} \`${row.code}\``
+    })
+    const message = (device as ErrorTable)[code]?.message
+    return `| \`${code}\` | ${inDevice} | ${message === undefined ? '' : `\`${message}\``} | ${others.join(' | ')} |`
   })
   return `# Errors
 

@@ -49,12 +49,18 @@ export type SecurityScheme =
 
 /** How one API shows its errors: its table, and the body it makes of a row. */
 export interface ErrorDescription {
-  readonly rendering: Readonly<Record<ErrorCode, RenderedError>>
+  readonly rendering: ErrorTable
   /** Schema of the body of these wire codes. */
   readonly schema: (codes: readonly string[], status: number) => TSchema
   readonly example: (error: RenderedError) => unknown
   readonly headers?: Readonly<Record<number, Readonly<Record<string, string>>>>
 }
+
+/** What an API makes of its codes. */
+export type ErrorTable = Readonly<Partial<Record<ErrorCode, RenderedError>> & Record<'INTERNAL', RenderedError>>
+
+/** The wire form of a code; of one that is another API's, that of a failure of ours: no endpoint of this API throws it. */
+export const rowOf = (table: ErrorTable, code: ErrorCode): RenderedError => table[code] ?? table.INTERNAL
 
 export interface RenderedError {
   readonly status: number
@@ -64,7 +70,7 @@ export interface RenderedError {
 
 /** The answers that these failures become, one for each status. */
 export function describeErrors(api: ErrorDescription, codes: readonly ErrorCode[]): Answer[] {
-  const rendered = [...new Set(codes)].map((code) => api.rendering[code])
+  const rendered = [...new Set(codes)].map((code) => rowOf(api.rendering, code))
   const statuses = [...new Set(rendered.map(({ status }) => status))].sort((a, b) => a - b)
   return statuses.map((status) => {
     const errors = rendered.filter((error) => error.status === status)
@@ -79,10 +85,6 @@ export function describeErrors(api: ErrorDescription, codes: readonly ErrorCode[
     }
   })
 }
-
-/** Every code whose wire form is the caller's fault, for endpoints that do not say which of them they answer. */
-export const listCallersFaults = ({ rendering }: ErrorDescription): ErrorCode[] =>
-  (Object.keys(rendering) as ErrorCode[]).filter((code) => code !== 'PATH_UNKNOWN' && rendering[code].status < 500)
 
 /** Wire codes repeat where only the message differs. */
 const nameExample = ({ code, message }: RenderedError, all: readonly RenderedError[]): string =>

@@ -1,23 +1,30 @@
-// The closed set of failures inside pawl. Each API maps every code to its own wire form in its error-renderer.ts.
+// The closed set of failures inside pawl. Each API maps its own codes to their wire form in its error-renderer.ts.
 
-/** Why a request was not served, sorted by whose fault it is. */
-export type ErrorCode =
-  // the request
-  | 'REQUEST_INVALID'
-  | 'PATH_UNKNOWN'
-  | 'TOO_MANY_REQUESTS'
-  // the caller's credentials or codes
-  | 'CHALLENGE_INSUFFICIENT'
-  | 'CREDENTIALS_INVALID'
-  | 'ROLE_FORBIDDEN'
-  | 'AUTHENTICATION_CODE_INVALID'
-  | 'AUTHENTICATION_REQUEST_INVALID'
-  | 'AUTHENTICATION_HEADER_MISSING'
+/** What every API may answer: the request is wrong, the path unknown, the caller too fast; or the failure is ours. */
+export type SharedCode = 'REQUEST_INVALID' | 'PATH_UNKNOWN' | 'TOO_MANY_REQUESTS' | 'UNAVAILABLE' | 'INTERNAL'
+
+/** What a phone's code may fail with. */
+type CodeFailure = 'AUTHENTICATION_CODE_INVALID' | 'AUTHENTICATION_REQUEST_INVALID' | 'AUTHENTICATION_HEADER_MISSING'
+/** What the state of an operation may refuse. */
+type OperationFailure =
+  | 'OPERATION_NOT_FOUND'
+  | 'OPERATION_FINISHED'
+  | 'OPERATION_FAILED'
+  | 'OPERATION_CANCELED'
+  | 'OPERATION_EXPIRED'
+/** What the state of a registration may refuse. */
+type RegistrationFailure =
+  | 'REGISTRATION_EXISTS'
+  | 'REGISTRATION_NOT_FOUND'
+  | 'REGISTRATION_CHANGE_REFUSED'
+  | 'ADMINISTRATION_REFUSED'
+
+export type DeviceCode =
+  | SharedCode
+  | CodeFailure
+  | RegistrationFailure
   | 'TOKEN_FAILED'
   | 'ENCRYPTION_FAILED'
-  | 'APPROVAL_REFUSED'
-  | 'OTP_INVALID'
-  // the state of what the request names
   | 'ACTIVATION_FAILED'
   | 'TEMPORARY_KEY_FAILED'
   | 'VAULT_FAILED'
@@ -26,24 +33,30 @@ export type ErrorCode =
   | 'UPGRADE_FAILED'
   | 'STATUS_FAILED'
   | 'CONFIGURATION_FAILED'
-  | 'REGISTRATION_EXISTS'
-  | 'REGISTRATION_NOT_FOUND'
-  | 'REGISTRATION_CHANGE_REFUSED'
-  | 'OPERATION_NOT_FOUND'
-  | 'OPERATION_FINISHED'
-  | 'OPERATION_FAILED'
-  | 'OPERATION_CANCELED'
-  | 'OPERATION_EXPIRED'
+  | 'USER_INFO_FAILED'
+
+export type MobileTokenCode =
+  | SharedCode
+  | CodeFailure
+  | OperationFailure
+  | 'APPROVAL_REFUSED'
   | 'ACTIVATION_FLAG_MISSING'
   | 'PUSH_REGISTRATION_REFUSED'
   | 'INBOX_REFUSED'
+
+export type UtilityCode = SharedCode | 'CHALLENGE_INSUFFICIENT' | 'PINNING_APPLICATION_UNKNOWN'
+
+export type CloudCode =
+  | SharedCode
+  | OperationFailure
+  | RegistrationFailure
+  | 'CREDENTIALS_INVALID'
+  | 'ROLE_FORBIDDEN'
+  | 'OTP_INVALID'
   | 'AUDIT_REFUSED'
-  | 'PINNING_APPLICATION_UNKNOWN'
-  | 'USER_INFO_FAILED'
-  | 'ADMINISTRATION_REFUSED'
-  // us
-  | 'UNAVAILABLE'
-  | 'INTERNAL'
+
+/** Why a request was not served. A new code touches the API that answers it, and no other. */
+export type ErrorCode = DeviceCode | MobileTokenCode | UtilityCode | CloudCode
 
 /** One member of a request that is not as the contract says. Goes to the wire where the contract has a place for it. */
 export interface Violation {

@@ -1,6 +1,6 @@
 // What the description of the APIs says of the cloud API: its endpoints as they are declared, and the checks before them (cloud §1.2).
 import { Type } from '@sinclair/typebox'
-import { describeErrors, type ErrorDescription, listCallersFaults, type Operation } from '../../http/operation.ts'
+import { describeErrors, type ErrorDescription, type Operation } from '../../http/operation.ts'
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { AnyCloudEndpoint } from './endpoint.ts'
 import { rendering } from './error-renderer.ts'
@@ -9,7 +9,7 @@ import { rendering } from './error-renderer.ts'
 export const describeCloudEndpoints = (endpoints: readonly AnyCloudEndpoint[]): Operation[] => endpoints.map(describeEndpoint)
 
 function describeEndpoint(endpoint: AnyCloudEndpoint): Operation {
-  const { method, path, summary = `${method} ${path}`, description, roles, params, query, headers, body, response } = endpoint
+  const { method, path, summary, description, roles, params, query, headers, body, response } = endpoint
   return {
     method,
     path,
@@ -35,7 +35,7 @@ function nameTag(path: string): string {
 function listCodes({ params, errors, invalidAs, body, query }: AnyCloudEndpoint): ErrorCode[] {
   // A query string that is no percent-encoded text, or a body over the limit, is refused wherever it comes.
   const codes: ErrorCode[] = ['REQUEST_INVALID', 'CREDENTIALS_INVALID', 'ROLE_FORBIDDEN', 'TOO_MANY_REQUESTS']
-  codes.push('UNAVAILABLE', 'INTERNAL', ...(errors ?? listCallersFaults(errorsOfCloud)))
+  codes.push('UNAVAILABLE', 'INTERNAL', ...errors)
   if (invalidAs !== undefined && (params || body || query)) codes.push(invalidAs)
   // A parameter of the path that is empty or holds a slash makes it another path.
   if (params) codes.push('PATH_UNKNOWN')

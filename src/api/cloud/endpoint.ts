@@ -47,10 +47,10 @@ export interface CloudEndpoint<
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly path: string
   /** For the description of the API: one line, and Markdown for what it does not say. */
-  readonly summary?: string
+  readonly summary: string
   readonly description?: string
   /** For the description of the API: what the handler itself refuses. Without it, anything that may be the caller's fault. */
-  readonly errors?: readonly ErrorCode[]
+  readonly errors: readonly ErrorCode[]
   readonly roles: readonly Role[]
   readonly body?: B
   readonly query?: Q

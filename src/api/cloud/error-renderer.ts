@@ -1,7 +1,7 @@
 // How the cloud API says what went wrong (seed "Errors", cloud §1.2).
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { RenderedError } from '../../http/operation.ts'
-import type { ErrorCode, PawlError } from '../../lib/errors.ts'
+import { type RenderedError, rowOf } from '../../http/operation.ts'
+import type { CloudCode, PawlError } from '../../lib/errors.ts'
 
 const request: RenderedError = { status: 400, code: 'ERROR_REQUEST', message: 'Request validation failed' }
 const generic: RenderedError = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' }
@@ -34,33 +34,12 @@ export const rendering = {
   AUDIT_REFUSED: { status: 400, code: 'ERROR_AUDIT', message: 'The audit log could not be fetched' },
   ADMINISTRATION_REFUSED: { status: 400, code: 'ERROR_ADMIN', message: 'Invalid or unknown application, version or user' },
   UNAVAILABLE: { status: 503, code: 'HTTP_503', message: 'Service unavailable' },
-  // Codes of the other APIs; no cloud endpoint throws them.
-  AUTHENTICATION_CODE_INVALID: generic,
-  AUTHENTICATION_REQUEST_INVALID: generic,
-  AUTHENTICATION_HEADER_MISSING: generic,
-  TOKEN_FAILED: generic,
-  ENCRYPTION_FAILED: generic,
-  ACTIVATION_FAILED: generic,
-  TEMPORARY_KEY_FAILED: generic,
-  VAULT_FAILED: generic,
-  PASSWORD_CHANGE_FAILED: generic,
-  BIOMETRY_FAILED: generic,
-  UPGRADE_FAILED: generic,
-  STATUS_FAILED: generic,
-  CONFIGURATION_FAILED: generic,
-  APPROVAL_REFUSED: generic,
-  ACTIVATION_FLAG_MISSING: generic,
-  PUSH_REGISTRATION_REFUSED: generic,
-  INBOX_REFUSED: generic,
-  CHALLENGE_INSUFFICIENT: generic,
-  PINNING_APPLICATION_UNKNOWN: generic,
-  USER_INFO_FAILED: generic,
   INTERNAL: generic,
-} satisfies Record<ErrorCode, RenderedError>
+} satisfies Record<CloudCode, RenderedError>
 
 /** Answers with the documented body; structural errors list what is wrong. */
 export function renderCloudError(error: PawlError, _request: FastifyRequest, reply: FastifyReply): void {
-  const { status, code, message } = rendering[error.code]
+  const { status, code, message } = rowOf(rendering, error.code)
   if (status === 401) void reply.header('www-authenticate', 'Basic realm="pawl", charset="UTF-8"')
   if (error.retryAfterSeconds !== undefined) void reply.header('retry-after', error.retryAfterSeconds)
   const violations = error.violations.length > 0 ? { violations: error.violations } : {}

@@ -1,8 +1,8 @@
 // How the device API says what went wrong (v3 §16, "Faults outside the protocol"). Device clients read status and code only.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { readProtocolHeaders } from '../../channel/headers.ts'
-import type { RenderedError } from '../../http/operation.ts'
-import type { ErrorCode, PawlError } from '../../lib/errors.ts'
+import { type RenderedError, rowOf } from '../../http/operation.ts'
+import type { DeviceCode, PawlError } from '../../lib/errors.ts'
 
 const authentication = (message: string): RenderedError => ({ status: 401, code: 'ERR_AUTHENTICATION', message })
 
@@ -12,8 +12,6 @@ export const rendering = {
   REQUEST_INVALID: { status: 400, code: 'ERR_VALIDATION', message: 'REQUEST_INVALID' },
   PATH_UNKNOWN: { status: 404, code: 'ERROR_NOT_FOUND', message: 'NOT_FOUND' },
   TOO_MANY_REQUESTS: { status: 429, code: 'TOO_MANY_REQUESTS', message: 'TOO_MANY_REQUESTS' },
-  CREDENTIALS_INVALID: authentication('SIGNATURE_INVALID'),
-  ROLE_FORBIDDEN: authentication('SIGNATURE_INVALID'),
   AUTHENTICATION_CODE_INVALID: authentication('SIGNATURE_INVALID'),
   AUTHENTICATION_REQUEST_INVALID: authentication('REQUEST_INVALID'),
   AUTHENTICATION_HEADER_MISSING: authentication('HTTP_HEADER_MISSING'),
@@ -31,27 +29,13 @@ export const rendering = {
   REGISTRATION_NOT_FOUND: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },
   REGISTRATION_CHANGE_REFUSED: { status: 400, code: 'ERR_ACTIVATION', message: 'ACTIVATION_INVALID' },
   USER_INFO_FAILED: { status: 400, code: 'ERR_USER_INFO', message: 'USER_INFO_FAILED' },
-  // Codes of the other APIs; no device endpoint throws them.
-  APPROVAL_REFUSED: generic,
-  OTP_INVALID: generic,
-  CHALLENGE_INSUFFICIENT: generic,
-  OPERATION_NOT_FOUND: generic,
-  OPERATION_FINISHED: generic,
-  OPERATION_FAILED: generic,
-  OPERATION_CANCELED: generic,
-  OPERATION_EXPIRED: generic,
-  ACTIVATION_FLAG_MISSING: generic,
-  PUSH_REGISTRATION_REFUSED: generic,
-  INBOX_REFUSED: generic,
-  AUDIT_REFUSED: generic,
-  PINNING_APPLICATION_UNKNOWN: generic,
   ADMINISTRATION_REFUSED: { status: 400, code: 'ERR_VALIDATION', message: 'REQUEST_INVALID' },
   UNAVAILABLE: { status: 503, code: 'ERROR_GENERIC', message: 'UNAVAILABLE' },
   INTERNAL: generic,
-} satisfies Record<ErrorCode, RenderedError>
+} satisfies Record<DeviceCode, RenderedError>
 
 /** The texts that differ in generation 4 (v4 §12). */
-export const renderingV4: Readonly<Record<ErrorCode, RenderedError>> = {
+export const renderingV4: Readonly<Record<DeviceCode, RenderedError>> = {
   ...rendering,
   AUTHENTICATION_CODE_INVALID: authentication('CODE_INVALID'),
   AUTHENTICATION_HEADER_MISSING: authentication('CODE_INVALID'),
@@ -60,7 +44,7 @@ export const renderingV4: Readonly<Record<ErrorCode, RenderedError>> = {
 
 /** Answers with the documented body in the caller's dialect. */
 export function renderDeviceError(error: PawlError, request: FastifyRequest, reply: FastifyReply): void {
-  const { status, code, message } = (isGeneration4(request) ? renderingV4 : rendering)[error.code]
+  const { status, code, message } = rowOf(isGeneration4(request) ? renderingV4 : rendering, error.code)
   const prefix = readProtocolHeaders(request.headers).dialect === 'svc' ? 'SVC_' : 'POWER_AUTH_'
   const [violation] = error.violations
   const text = violation ? `${violation.fieldName} ${violation.hint}` : `${prefix}${message}`

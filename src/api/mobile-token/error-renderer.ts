@@ -1,7 +1,7 @@
 // How the mobile token API says what went wrong (mobile-token §2). SDKs read the code.
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { RenderedError } from '../../http/operation.ts'
-import type { ErrorCode, PawlError } from '../../lib/errors.ts'
+import { type RenderedError, rowOf } from '../../http/operation.ts'
+import type { MobileTokenCode, PawlError } from '../../lib/errors.ts'
 
 const request: RenderedError = { status: 400, code: 'INVALID_REQUEST', message: 'Invalid request' }
 const authentication: RenderedError = { status: 401, code: 'POWERAUTH_AUTH_FAIL', message: 'Authentication failed' }
@@ -14,8 +14,6 @@ export const rendering = {
   AUTHENTICATION_CODE_INVALID: authentication,
   AUTHENTICATION_REQUEST_INVALID: authentication,
   AUTHENTICATION_HEADER_MISSING: authentication,
-  CREDENTIALS_INVALID: authentication,
-  ROLE_FORBIDDEN: authentication,
   OPERATION_NOT_FOUND: { status: 400, code: 'INVALID_OPERATION', message: 'No such operation' },
   OPERATION_FINISHED: { status: 400, code: 'OPERATION_ALREADY_FINISHED', message: 'The operation is finished' },
   OPERATION_FAILED: { status: 400, code: 'OPERATION_ALREADY_FAILED', message: 'The operation has failed' },
@@ -30,32 +28,12 @@ export const rendering = {
   PUSH_REGISTRATION_REFUSED: { status: 400, code: 'PUSH_REGISTRATION_FAILED', message: 'The push token was not stored' },
   INBOX_REFUSED: { status: 400, code: 'INBOX_FAILED', message: 'No such message' },
   UNAVAILABLE: { status: 503, code: 'ERROR_GENERIC', message: 'Service unavailable' },
-  // Codes of the other APIs; no endpoint of this one throws them.
-  TOKEN_FAILED: generic,
-  ENCRYPTION_FAILED: generic,
-  OTP_INVALID: generic,
-  CHALLENGE_INSUFFICIENT: generic,
-  ACTIVATION_FAILED: generic,
-  TEMPORARY_KEY_FAILED: generic,
-  VAULT_FAILED: generic,
-  PASSWORD_CHANGE_FAILED: generic,
-  BIOMETRY_FAILED: generic,
-  UPGRADE_FAILED: generic,
-  STATUS_FAILED: generic,
-  CONFIGURATION_FAILED: generic,
-  REGISTRATION_EXISTS: generic,
-  REGISTRATION_NOT_FOUND: generic,
-  REGISTRATION_CHANGE_REFUSED: generic,
-  AUDIT_REFUSED: generic,
-  PINNING_APPLICATION_UNKNOWN: generic,
-  USER_INFO_FAILED: generic,
-  ADMINISTRATION_REFUSED: generic,
   INTERNAL: generic,
-} satisfies Record<ErrorCode, RenderedError>
+} satisfies Record<MobileTokenCode, RenderedError>
 
 /** Answers with the documented body. */
 export function renderMobileTokenError(error: PawlError, _request: FastifyRequest, reply: FastifyReply): void {
-  const { status, code, message } = rendering[error.code]
+  const { status, code, message } = rowOf(rendering, error.code)
   if (error.retryAfterSeconds !== undefined) void reply.header('retry-after', error.retryAfterSeconds)
   void reply
     .code(status)

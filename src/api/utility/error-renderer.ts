@@ -1,8 +1,8 @@
 // How the mobile utility API says what went wrong (seed "Error body", mobile-utility §3).
 import type { FastifyRequest } from 'fastify'
 import type { ErrorRenderer } from '../../http/errors.ts'
-import type { RenderedError } from '../../http/operation.ts'
-import type { ErrorCode } from '../../lib/errors.ts'
+import { type RenderedError, rowOf } from '../../http/operation.ts'
+import type { UtilityCode } from '../../lib/errors.ts'
 import type { UtilityParts } from './parts.ts'
 
 const generic: RenderedError = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' }
@@ -18,40 +18,8 @@ export const rendering = {
   },
   PINNING_APPLICATION_UNKNOWN: { status: 404, code: 'PUBLIC_KEY_NOT_FOUND', message: 'No application of this name' },
   UNAVAILABLE: { status: 503, code: 'ERROR_GENERIC', message: 'Service unavailable' },
-  // Codes of the other APIs; no endpoint of this one throws them.
-  CREDENTIALS_INVALID: generic,
-  ROLE_FORBIDDEN: generic,
-  AUTHENTICATION_CODE_INVALID: generic,
-  AUTHENTICATION_REQUEST_INVALID: generic,
-  AUTHENTICATION_HEADER_MISSING: generic,
-  TOKEN_FAILED: generic,
-  ENCRYPTION_FAILED: generic,
-  APPROVAL_REFUSED: generic,
-  OTP_INVALID: generic,
-  ACTIVATION_FAILED: generic,
-  TEMPORARY_KEY_FAILED: generic,
-  VAULT_FAILED: generic,
-  PASSWORD_CHANGE_FAILED: generic,
-  BIOMETRY_FAILED: generic,
-  UPGRADE_FAILED: generic,
-  STATUS_FAILED: generic,
-  CONFIGURATION_FAILED: generic,
-  REGISTRATION_EXISTS: generic,
-  REGISTRATION_NOT_FOUND: generic,
-  REGISTRATION_CHANGE_REFUSED: generic,
-  OPERATION_NOT_FOUND: generic,
-  OPERATION_FINISHED: generic,
-  OPERATION_FAILED: generic,
-  OPERATION_CANCELED: generic,
-  OPERATION_EXPIRED: generic,
-  ACTIVATION_FLAG_MISSING: generic,
-  PUSH_REGISTRATION_REFUSED: generic,
-  INBOX_REFUSED: generic,
-  AUDIT_REFUSED: generic,
-  USER_INFO_FAILED: generic,
-  ADMINISTRATION_REFUSED: generic,
   INTERNAL: generic,
-} satisfies Record<ErrorCode, RenderedError>
+} satisfies Record<UtilityCode, RenderedError>
 
 /** Signs the body of an answer with the key of the application that the request named: the value of X-Cert-Pinning-Signature. */
 export type Signer = (body: Uint8Array) => string
@@ -65,7 +33,7 @@ export const SIGNATURE_HEADER = 'x-cert-pinning-signature'
 export const createUtilityErrorRenderer =
   ({ events, platform }: Pick<UtilityParts, 'events' | 'platform'>, signers: Signers = new WeakMap()): ErrorRenderer =>
   (error, request, reply) => {
-    const { status, code, message } = rendering[error.code]
+    const { status, code, message } = rowOf(rendering, error.code)
     const id = UUID.test(request.id) ? request.id : platform.uuid()
     const [violation] = error.violations
     const text = violation ? `${message}: ${violation.fieldName} ${violation.hint}` : message
