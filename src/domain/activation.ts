@@ -1,7 +1,8 @@
 // What the phone does to its activation besides proving itself: exchange keys, remove itself (v3 §8, §10.7).
 import type { KeyObject } from 'node:crypto'
 import { importPrivateKey } from '../crypto/key.ts'
-import { lostTooManyRaces, PawlError } from '../lib/errors.ts'
+import { PawlError } from '../lib/errors.ts'
+import { untilSettled } from '../lib/until-settled.ts'
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import {
@@ -90,14 +91,14 @@ export async function exchangeKeys<Answer>(
   device: DeviceDescription,
 ): Promise<ExchangedKeys<Answer>> {
   const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_KEY_EXCHANGE', otp)
-  // A wrong OTP that is counted moves the row under the feet of the right one, at most as often as attempts are allowed.
-  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+  // A wrong OTP that is counted changes the row that a right one is about to move, at most as often as attempts are allowed.
+  return untilSettled('activation', async () => {
     const activation = await findWaiting(parts, applicationId, code)
     const verdict = await judgeOtp(activation)
     if (verdict === 'MISSING' || verdict === 'UNEXPECTED') throw refuseActivation(parts, `the OTP is ${verdict.toLowerCase()}`)
     if (verdict === 'WRONG') {
       if (await countWrongOtp(parts, activation)) throw refuseActivation(parts, 'the OTP is wrong')
-      continue
+      return undefined
     }
     const to = activation.commitPhase === 'ON_KEY_EXCHANGE' ? 'ACTIVE' : 'PENDING_COMMIT'
     const agreed = await agreeOnKeys(parts, agreement, activation, device, to)
@@ -107,12 +108,10 @@ export async function exchangeKeys<Answer>(
     }
     if (agreed === 'UNUSABLE') throw refuseActivation(parts, 'the keys of the request are not valid')
     const bound = await agreed.store(parts.db)
-    if (bound !== 'MOVED') {
-      parts.events.registrationChanged({ activationId: bound.activationId, from: 'CREATED', to, reason: null })
-      return bound
-    }
-  }
-  throw lostTooManyRaces('activation')
+    if (bound === 'MOVED') return undefined
+    parts.events.registrationChanged({ activationId: bound.activationId, from: 'CREATED', to, reason: null })
+    return bound
+  })
 }
 
 /** An error ACTIVATION_FAILED whose reason the log knows. */
@@ -185,12 +184,11 @@ async function findWaiting(parts: ActivationParts, applicationId: string, code: 
 
 /** Removes an activation on its phone's request, whatever state it has reached meanwhile. */
 export async function removeActivation(parts: ActivationParts, activationId: string): Promise<void> {
-  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+  await untilSettled('activation', async () => {
     const activation = await findActivation(parts.db, activationId, new Date(parts.platform.now()))
-    if (activation === undefined || activation.state === 'REMOVED') return
-    if (await remove(parts, activation, null)) return
-  }
-  throw lostTooManyRaces('activation')
+    const isGone = activation === undefined || activation.state === 'REMOVED' || (await remove(parts, activation, null))
+    return isGone ? 'REMOVED' : undefined
+  })
 }
 
 async function remove(parts: ActivationParts, activation: ActivationRow, reason: string | null): Promise<boolean> {
@@ -205,6 +203,3 @@ async function remove(parts: ActivationParts, activation: ActivationRow, reason:
   if (isStored) parts.events.registrationChanged({ activationId, from, to: 'REMOVED', reason })
   return isStored
 }
-
-// More than wrong OTPs can be counted for one activation: who is refused here has guessed nothing.
-const ROUNDS_MAX = 100

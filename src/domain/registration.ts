@@ -1,6 +1,7 @@
 // A registration is an activation seen from the bank: made, read, committed, blocked, unblocked, removed (cloud §3).
 import { fromUtf8 } from '../lib/bytes.ts'
-import { lostTooManyRaces, PawlError } from '../lib/errors.ts'
+import { PawlError } from '../lib/errors.ts'
+import { untilSettled } from '../lib/until-settled.ts'
 import type { Events } from '../lib/events.ts'
 import { changeState, findRegistration, type RegistrationRow } from '../storage/activations.ts'
 import { findApplication } from '../storage/applications.ts'
@@ -103,7 +104,7 @@ export async function commitRegistration(
   { otp, externalUserId }: { readonly otp: string | null; readonly externalUserId: string | null },
   judgeOtp: OtpJudge = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp),
 ): Promise<void> {
-  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+  await untilSettled('registration', async () => {
     const row = await findRegistrationToCommit(parts.db, owner.applicationId, owner.userId)
     if (row?.state !== 'PENDING_COMMIT' || isExpired(row, parts.platform.now()))
       throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no registration waits for its commit' })
@@ -111,10 +112,10 @@ export async function commitRegistration(
     const isRefused = verdict !== 'PASSED' && verdict !== 'NOT_DEMANDED'
     if (isRefused && (verdict !== 'WRONG' || (await countWrongOtp(parts, row))))
       throw new PawlError('OTP_INVALID', { detail: `the OTP is ${verdict.toLowerCase()}` })
-    if (isRefused) continue
-    if (await change(parts, owner, row, { to: 'ACTIVE', event: 'registration_committed', externalUserId })) return
-  }
-  throw lostTooManyRaces('registration')
+    if (isRefused) return undefined
+    const isChanged = await change(parts, owner, row, { to: 'ACTIVE', event: 'registration_committed', externalUserId })
+    return isChanged ? 'COMMITTED' : undefined
+  })
 }
 
 export type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
@@ -132,15 +133,15 @@ export async function changeRegistration(
   const { from, to, event } = CHANGES[wanted.change]
   const reason = wanted.change === 'BLOCK' ? (wanted.reason ?? 'NOT_SPECIFIED') : null
   // A phone may move the row between read and write; whoever meets the final state is refused by it.
-  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+  await untilSettled('registration', async () => {
     const row = await readRegistration(parts, owner)
     if (row === undefined) throw new PawlError('REGISTRATION_NOT_FOUND')
     const isAllowed = from.includes(row.state) || (wanted.change === 'BLOCK' && row.blockExpiresAt !== null)
     if (!isAllowed) throw new PawlError('REGISTRATION_CHANGE_REFUSED', { detail: `${wanted.change} in ${row.state}` })
-    if (await endBlockIfOver(parts, row)) continue
-    if (await change(parts, owner, row, { to, event, reason, externalUserId: wanted.externalUserId })) return
-  }
-  throw lostTooManyRaces('registration')
+    if (await endBlockIfOver(parts, row)) return undefined
+    const isChanged = await change(parts, owner, row, { to, event, reason, externalUserId: wanted.externalUserId })
+    return isChanged ? 'CHANGED' : undefined
+  })
 }
 
 /** CREATED and PENDING_COMMIT end at their expiry. */
@@ -189,5 +190,3 @@ const CHANGES: Record<RegistrationChange, { from: readonly ActivationState[]; to
 }
 
 const CODE_ATTEMPTS_MAX = 10
-// More than wrong OTPs can be counted for one registration: who is refused here has guessed nothing.
-const ROUNDS_MAX = 100
