@@ -8,7 +8,7 @@ const PROCESS = 'test/process/**/*.test.ts'
 // What has no database, or always the embedded one, runs once: not again beside the tests that PostgreSQL is for.
 const withoutPostgres = [
   'src/**',
-  'test/{architecture,docs}.test.ts',
+  'test/{architecture,citations,docs}.test.ts',
   'test/{conformance,property}/**',
   'test/process/{listeners,prepare,start,templates}.test.ts',
 ]

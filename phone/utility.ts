@@ -1,4 +1,4 @@
-// The mobile app as a caller of /app/init, which checks answers as the pinning SDKs do (mobile-utility §6).
+// The mobile app as a caller of /app/init, which checks answers as the pinning SDKs do (utility §6).
 import { createPublicKey, verify } from 'node:crypto'
 import { request as openRequest } from 'node:http'
 import { p256 } from '@noble/curves/nist.js'

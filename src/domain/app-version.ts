@@ -1,4 +1,4 @@
-// Whether a version of a mobile app is too old for its server (mobile-utility §1, optional version check).
+// Whether a version of a mobile app is too old for its server (utility §1, optional version check).
 import type { MobilePlatform } from '../storage/schema.ts'
 import type { VersionRuleRow, VersionTextRow } from '../storage/version-rules.ts'
 

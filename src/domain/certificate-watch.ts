@@ -1,5 +1,5 @@
 // Looks once a day at what each pinned domain really shows. A live certificate that is not pinned means that apps are about to stop
-// working: that is the alarm (mobile-utility §4). Several processes share the work by claims in the database.
+// working: that is the alarm (utility §4). Several processes share the work by claims in the database.
 import type { Events } from '../lib/events.ts'
 import { OutboundError } from '../lib/outbound.ts'
 import type { Platform } from '../lib/platform.ts'

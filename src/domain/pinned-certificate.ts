@@ -1,4 +1,4 @@
-// Pinning a certificate: from a PEM text, from its fingerprint alone, or from the server that shows it (mobile-utility §4).
+// Pinning a certificate: from a PEM text, from its fingerprint alone, or from the server that shows it (utility §4).
 import { domainToASCII } from 'node:url'
 import { type Certificate, parseCertificate } from '../crypto/certificate.ts'
 import { parseBase64 } from '../lib/base64.ts'

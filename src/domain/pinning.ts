@@ -1,4 +1,4 @@
-// What the mobile utility knows of an application: its signing key, its pinned certificates, its version rules (mobile-utility §1, §2).
+// What the mobile utility knows of an application: its signing key, its pinned certificates, its version rules (utility §1, §2).
 import type { KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { ecdsaSign } from '../crypto/ecdsa.ts'
@@ -73,7 +73,7 @@ export function createPinning(parts: PinningParts): Pinning {
 }
 
 /**
- * `X-Cert-Pinning-Signature`: ECDSA with SHA-256 over challenge, `&` and the exact bytes of the body; DER in Base64 (mobile-utility §1,
+ * `X-Cert-Pinning-Signature`: ECDSA with SHA-256 over challenge, `&` and the exact bytes of the body; DER in Base64 (utility §1,
  * "What is signed").
  */
 export const signPinningAnswer = (privateKey: KeyObject, challenge: string, body: Uint8Array): string =>

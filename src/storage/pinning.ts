@@ -1,4 +1,4 @@
-// The tables pinning_key_pair, pinned_domain and pinned_certificate (mobile-utility §4).
+// The tables pinning_key_pair, pinned_domain and pinned_certificate (utility §4).
 import { type Insertable, sql } from 'kysely'
 import type { Db } from './database.ts'
 import type { CertificateSource, PinningKeyPairTable } from './schema.ts'

@@ -1,4 +1,4 @@
-// The tables version_rule and version_text: which versions of a mobile app are too old, and what its users are told (mobile-utility §4).
+// The tables version_rule and version_text: which versions of a mobile app are too old, and what its users are told (utility §4).
 import type { Insertable } from 'kysely'
 import type { Db } from './database.ts'
 import type { MobilePlatform, VersionRuleTable } from './schema.ts'

@@ -1,4 +1,4 @@
-// GET /audit/log: what happened to the devices of a user (seed "Audit", cloud §7).
+// GET /audit/log: what happened to the devices of a user (cloud §7).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { sealAll } from '../helpers/audit.ts'

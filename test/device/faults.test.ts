@@ -1,4 +1,4 @@
-// Faults outside the protocol, on every endpoint of the device API (README, "Faults outside the protocol").
+// Faults outside the protocol, on every endpoint of the device API (v3 §16).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { errorCode, expectError, expectUntouched } from '../helpers/expectations.ts'
 import type { HttpRequest } from '../../phone/http.ts'

@@ -8,7 +8,7 @@ import type { VirtualPhone } from '../../phone/virtual-phone.ts'
 /** State byte of the status blob (v3 §9.3). */
 export const STATE = { CREATED: 1, PENDING_COMMIT: 2, ACTIVE: 3, BLOCKED: 4, REMOVED: 5 } as const
 
-/** Time windows (README, decision 4) and lifetimes (v3 §18), milliseconds. */
+/** Time windows (v3 §14) and lifetimes (v3 §18), milliseconds. */
 export const SECOND = 1_000
 export const MINUTE = 60 * SECOND
 export const HOUR = 60 * MINUTE

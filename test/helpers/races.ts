@@ -1,4 +1,4 @@
-// Races that a server must decide as if requests came one after the other (README, decisions 1 to 3). The addresses are a list:
+// Races that a server must decide as if requests came one after the other (v3 §10.5). The addresses are a list:
 // the same races run against one process and against several on one database.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readApplication } from './bank.ts'

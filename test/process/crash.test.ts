@@ -1,4 +1,4 @@
-// A server that is killed in the middle of a load has forgotten nothing that it answered with 200 (README, decisions 1 to 3; v3 §9.1, §10.5).
+// A server that is killed in the middle of a load has forgotten nothing that it answered with 200 (ARCHITECTURE, "Invariants"; v3 §9.1, §10.5).
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'

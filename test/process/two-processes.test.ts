@@ -1,4 +1,4 @@
-// Two processes on one PostgreSQL database decide as one would (README, decisions 1 to 3), and one is replaced while the other serves.
+// Two processes on one PostgreSQL database decide as one would (ARCHITECTURE, "Invariants"), and one is replaced while the other serves.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'

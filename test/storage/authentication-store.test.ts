@@ -1,4 +1,4 @@
-// Outcomes of several activations in one statement: each stands or falls by its own row version (README, "Invariants"). And several
+// Outcomes of several activations in one statement: each stands or falls by its own row version (ARCHITECTURE, "Invariants"). And several
 // values that are used up in one statement.
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'

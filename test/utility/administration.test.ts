@@ -1,4 +1,4 @@
-// Administration of pinned certificates and version rules, fetching them over TLS, and the watcher (mobile-utility §4).
+// Administration of pinned certificates and version rules, fetching them over TLS, and the watcher (utility §4).
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'

@@ -1,4 +1,4 @@
-// GET /app/init and /app/init/public-key: order of checks, what is signed, what is published (mobile-utility §1, §2, §3, §6).
+// GET /app/init and /app/init/public-key: order of checks, what is signed, what is published (utility §1, §2, §3, §6).
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestServer, type TestServer } from '../helpers/app.ts'

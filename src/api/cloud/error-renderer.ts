@@ -1,4 +1,4 @@
-// How the cloud API says what went wrong (seed "Errors", cloud §1.2).
+// How the cloud API says what went wrong (cloud §1.2).
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type RenderedError, rowOf } from '../../http/operation.ts'
 import type { CloudCode, PawlError } from '../../lib/errors.ts'

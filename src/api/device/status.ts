@@ -1,4 +1,4 @@
-// status: the clock and the name of the server. Spec: v3 §13, seed "Status and keys".
+// status: the clock and the name of the server. Spec: v3 §13, v4 §9.1.
 import { Type } from '@sinclair/typebox'
 import { bodylessEndpoint } from '../../channel/flow/bodyless.ts'
 import { ObjectResponse, ok } from '../../http/types.ts'

@@ -1,4 +1,4 @@
-// The description of the APIs for programs and for people: /openapi.json and /swagger-ui.html (mobile-utility §5).
+// The description of the APIs for programs and for people: /openapi.json and /swagger-ui.html (utility §5).
 import { readFile } from 'node:fs/promises'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'

@@ -1,4 +1,4 @@
-// How the mobile utility API says what went wrong (seed "Error body", mobile-utility §3).
+// How the mobile utility API says what went wrong (utility §3).
 import type { FastifyRequest } from 'fastify'
 import type { ErrorRenderer } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'

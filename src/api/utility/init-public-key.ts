@@ -1,5 +1,5 @@
 // GET /app/init/public-key: the key that verifies /app/init, for people who build the app. An app that downloads its key gains nothing.
-// Spec: seed "Endpoints", mobile-utility §2.
+// Spec: utility §2.
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { compileParser, refuseMalformedQuery } from '../../http/validation.ts'

@@ -1,4 +1,4 @@
-// GET /app/init: the pinned certificates of an application, signed over the caller's challenge. Spec: seed "Endpoints", mobile-utility §1.
+// GET /app/init: the pinned certificates of an application, signed over the caller's challenge. Spec: utility §1.
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { verifyVersion } from '../../domain/app-version.ts'

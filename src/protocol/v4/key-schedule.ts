@@ -78,7 +78,7 @@ export const deriveKdkUtility = (keyActivationSecret: KdfKey): KdfKey => importK
 export const deriveKeyMacGetAppTempKey = (applicationSecret: Uint8Array): Uint8Array =>
   kdf(importKdfKey(applicationSecret), 'util/mac/get-app-temp-key')
 
-/** What is stored of a new activation: KEY_ACTIVATION_SECRET (32 bytes) with the factor keys it begins with (v4 §8.5, step 9). */
+/** What is stored of a new activation: KEY_ACTIVATION_SECRET (32 bytes) with the factor keys it begins with (v4 §8.5, step 4). */
 export function createInitialActivationSecret(keyActivationSecret: Uint8Array): Uint8Array {
   const kdkAuthenticationCode = deriveKdkAuthenticationCode(importKdfKey(keyActivationSecret))
   return createActivationSecret({

@@ -1,5 +1,5 @@
 // /admin/apps/{name}/versions and /admin/texts: which versions of a mobile app are too old, and what its users are told. Spec:
-// mobile-utility §4.
+// utility §4.
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application.ts'
 import { Absent, Ok } from '../../../http/types.ts'

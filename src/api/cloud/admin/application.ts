@@ -1,4 +1,4 @@
-// /admin/application: creates an application and reads what its mobile app needs. Spec: seed "Application administration", cloud §10.
+// /admin/application: creates an application and reads what its mobile app needs. Spec: cloud §10.
 import { Type } from '@sinclair/typebox'
 import { createApplication, readMobileConfiguration } from '../../../domain/application.ts'
 import { ObjectResponse, ok, withExample } from '../../../http/types.ts'

@@ -1,4 +1,4 @@
-// /admin/apps: applications as the mobile utility sees them, with their pinned certificates. Spec: mobile-utility §4.
+// /admin/apps: applications as the mobile utility sees them, with their pinned certificates. Spec: utility §4.
 import { Type } from '@sinclair/typebox'
 import { createApplication } from '../../../domain/application.ts'
 import { daysBetween } from '../../../domain/certificate-watch.ts'

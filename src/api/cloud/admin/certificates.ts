@@ -1,4 +1,4 @@
-// /admin/apps/{name}/certificates and /domains: what the mobile utility publishes for an application. Spec: mobile-utility §4.
+// /admin/apps/{name}/certificates and /domains: what the mobile utility publishes for an application. Spec: utility §4.
 import { Type } from '@sinclair/typebox'
 import {
   pinFingerprint,

@@ -1,4 +1,4 @@
-// GET /audit/log: what happened to the devices of a user. Spec: seed "Audit", cloud §7.
+// GET /audit/log: what happened to the devices of a user. Spec: cloud §7.
 import { Type } from '@sinclair/typebox'
 import { readAuditLog } from '../../../domain/audit.ts'
 import { PawlError } from '../../../lib/errors.ts'

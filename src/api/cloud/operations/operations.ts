@@ -1,4 +1,4 @@
-// /operations: what the bank asks its user to approve. Spec: seed "Operations", cloud §6.
+// /operations: what the bank asks its user to approve. Spec: cloud §6.
 import { type Static, Type } from '@sinclair/typebox'
 import { cancelOperation, createOperation, readOperation, STATE_REFUSALS } from '../../../domain/operation.ts'
 import { readProximityOtp } from '../../../domain/proximity.ts'

@@ -1,4 +1,4 @@
-// /registration: one device a user, bound through an activation code. Spec: seed "Registration", cloud §3.
+// /registration: one device a user, bound through an activation code. Spec: cloud §3.
 import { Type } from '@sinclair/typebox'
 import { changeRegistration, createRegistration, openQrText, readRegistration } from '../../../domain/registration.ts'
 import { Ok } from '../../../http/types.ts'

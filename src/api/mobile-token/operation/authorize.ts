@@ -22,7 +22,7 @@ export const operationAuthorize = parsedSignedEndpoint({
     requestObject.proximityCheck
       ? { requestObject: { ...requestObject, proximityCheck: { ...requestObject.proximityCheck, otp: '[hidden]' } } }
       : undefined,
-  // A body without operation is answered like a wrong code (mobile-token §4.5, step 1).
+  // A body without operation is answered like a wrong code (mobile-token §4.5, step 2).
   requestInvalid: 'AUTHENTICATION_CODE_INVALID',
   request: ObjectRequest(
     Type.Object({
