@@ -9,6 +9,9 @@ export interface VersionRow {
   readonly isSupported: boolean
   /** Text of the lowest protocol version that the application takes; null: any. */
   readonly minimumVersion: string | null
+  /** Comma list of the algorithms of 4.0 that the application admits; empty: all. */
+  readonly algorithms: string
+  readonly isProtocol3Admitted: boolean
 }
 
 /** VERSION_COLUMNS, outer joined. */
@@ -18,6 +21,8 @@ export interface VersionColumns {
   readonly versionSecret: Buffer | null
   readonly versionIsSupported: boolean | null
   readonly versionMinimum: string | null
+  readonly versionAlgorithms: string | null
+  readonly versionAdmits3: boolean | null
 }
 
 /** The version of a row, if it has one. */
@@ -29,12 +34,15 @@ export function toVersion(row: VersionColumns): VersionRow | undefined {
     applicationSecret: row.versionSecret,
     isSupported: row.versionIsSupported === true,
     minimumVersion: row.versionMinimum,
+    algorithms: row.versionAlgorithms ?? '',
+    isProtocol3Admitted: row.versionAdmits3 === true,
   }
 }
 
 /** What is selected of an application version. */
 export const VERSION_COLUMNS = `v.application_key as "versionKey", v.application_id as "versionApplicationId",
-  v.application_secret as "versionSecret", v.is_supported as "versionIsSupported", p.minimum_version as "versionMinimum"`
+  v.application_secret as "versionSecret", v.is_supported as "versionIsSupported", p.minimum_version as "versionMinimum",
+  p.algorithms as "versionAlgorithms", p.is_protocol_3_admitted as "versionAdmits3"`
 /** Where these columns come from: the version of an application key, which may be missing. `key`: a placeholder or column. */
 export const composeVersionJoin = (key: string): string => `left join application_version v on v.application_key = ${key}
   left join application p on p.application_id = v.application_id`

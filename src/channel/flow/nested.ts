@@ -75,7 +75,7 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
         if (!inner.isAnyKeyAccepted && innerEnvelope.temporaryKeyId !== envelope.temporaryKeyId)
           throw new PawlError('ENCRYPTION_FAILED', { detail: 'the envelopes are for different temporary keys' })
         const innerRequest = { context: innerContext, envelope: innerEnvelope }
-        const openedInner = await openOfApplication(parts, protocol, innerRequest, 'ENCRYPTION_FAILED')
+        const openedInner = await openOfApplication(parts, protocol, innerRequest, 'ENCRYPTION_FAILED', opened)
         const innerCodes = { plaintext: 'ENCRYPTION_FAILED', request: inner.refusal } as const
         const innerInput = parsePlaintext(parseInner, openedInner.plaintext, innerCodes)
 

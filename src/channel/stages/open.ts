@@ -7,7 +7,7 @@ import { anyUniqueValueUsed, type UniqueValue } from '../../storage/unique-value
 import type { ChannelParts } from '../parts.ts'
 import { envelopeValue, isInWindow } from '../replay.ts'
 import { applicationSecretOf } from '../secrets.ts'
-import { type EnvelopeToOpen, isOwn, selectEnvelopeKeys } from './envelope-keys.ts'
+import { type EnvelopeKeySelection, type EnvelopeToOpen, isOwn, selectEnvelopeKeys } from './envelope-keys.ts'
 
 /** What a request in activation scope must be, beside openable. */
 export interface ActivationTerms {
@@ -27,22 +27,40 @@ export interface Opened {
   readonly uniqueValues: readonly UniqueValue[]
 }
 
+/** Who sent a request and what opens it, as they were found. */
+interface Found {
+  readonly parties: RequestParties
+  readonly temporaryKeyId: string | undefined
+  readonly keys: EnvelopeKeySelection
+}
+
+export interface OpenedOfApplication extends Opened {
+  readonly found: Found
+}
+
 export interface OpenedOfActivation extends Opened {
   readonly activation: ActivationRow
 }
 
-/** Opens an envelope in application scope. Refuses (`code`) everything that is wrong with it alike; the log knows which it was. */
+/**
+ * Opens an envelope in application scope. Refuses (`code`) everything that is wrong with it alike; the log knows which it was. `outer`: the
+ * envelope of the same application key that it was found in; what was read for that one is not read again.
+ */
 export async function openOfApplication(
   parts: ChannelParts,
   protocol: Protocol,
   request: EnvelopeToOpen,
   code: ErrorCode,
-): Promise<Opened> {
+  outer?: OpenedOfApplication,
+): Promise<OpenedOfApplication> {
+  const { context, envelope } = request
   const at = new Date(parts.platform.now())
-  const parties = await findRequestParties(parts.db, request.context.applicationKey, '', at)
-  const opened = await open(parts, protocol, request, parties, { isVersionChecked: true, isActivationRight: true })
+  const parties = outer?.found.parties ?? (await findRequestParties(parts.db, context.applicationKey, '', at))
+  const isKeyKnown = outer !== undefined && outer.found.temporaryKeyId === envelope.temporaryKeyId
+  const keys = isKeyKnown ? outer.found.keys : await selectEnvelopeKeys(parts, protocol, request, parties)
+  const opened = await open(parts, protocol, request, { parties, keys }, { isVersionChecked: true, isActivationRight: true })
   if (opened === undefined) throw new PawlError(code, { detail: 'the envelope does not open' })
-  return opened
+  return { ...opened, found: { parties, temporaryKeyId: envelope.temporaryKeyId, keys } }
 }
 
 /** Opens an envelope in activation scope. Refuses (`code`) everything that is wrong with it alike; the log knows which it was. */
@@ -59,7 +77,8 @@ export async function openOfActivation(
   const parties = await find(parts.db, applicationKey, activationId, at)
   const { activation } = parties
   const isActivationRight = isOwn(parties) && (!isStateChecked || activation?.state === 'ACTIVE')
-  const opened = await open(parts, protocol, request, parties, { isVersionChecked, isActivationRight })
+  const keys = await selectEnvelopeKeys(parts, protocol, request, parties)
+  const opened = await open(parts, protocol, request, { parties, keys }, { isVersionChecked, isActivationRight })
   if (opened === undefined || activation === undefined) throw new PawlError(code, { detail: 'the envelope does not open' })
   return { ...opened, activation }
 }
@@ -69,7 +88,7 @@ async function open(
   parts: ChannelParts,
   protocol: Protocol,
   { context, envelope }: EnvelopeToOpen,
-  parties: RequestParties,
+  { parties, keys }: Omit<Found, 'temporaryKeyId'>,
   { isVersionChecked, isActivationRight }: { readonly isVersionChecked: boolean; readonly isActivationRight: boolean },
 ): Promise<Opened | undefined> {
   const refuse = (reason: string): undefined => {
@@ -77,7 +96,6 @@ async function open(
     const applicationKey = parties.version?.applicationKey
     parts.events.envelopeRefused({ activationId: context.activationId, applicationKey, reason })
   }
-  const keys = await selectEnvelopeKeys(parts, protocol, { context, envelope }, parties)
   const decoy = parts.decoys[protocol.path]
   // Always computed, with decoy keys where the right ones are missing: see secrets.ts.
   const opened = envelope.open({

@@ -1,7 +1,7 @@
 // keystore/create: a temporary key for a few minutes of encryption. Spec: v4 §4.
 import { plainEndpoint } from '../../../channel/flow/plain.ts'
 import { activationKeysOf } from '../../../channel/secrets.ts'
-import { findAllowedAlgorithms } from '../../../domain/master-keys.ts'
+import { listAllowedAlgorithms } from '../../../domain/master-keys.ts'
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
 import { findUpgradedParties } from '../../../storage/activation-upgrades.ts'
@@ -38,8 +38,8 @@ export const keystoreCreateV4 = plainEndpoint({
     const isOver = asked.expiresAt !== undefined && at.getTime() / 1000 > asked.expiresAt + parts.settings.requestWindowSeconds
     const reason = isOver ? 'the request has expired' : refusalOf(asked, { version, activation })
     if (version === undefined || reason !== undefined || !isGenuine) throw refuseTemporaryKey(parts, reason ?? 'wrong MAC')
-    const allowed = await findAllowedAlgorithms(parts.db, version.applicationId)
-    if (!allowed.includes(asked.algorithm)) throw refuseTemporaryKey(parts, 'the application does not admit the algorithm')
+    if (!listAllowedAlgorithms(version).includes(asked.algorithm))
+      throw refuseTemporaryKey(parts, 'the application does not admit the algorithm')
     return ok(await issueTemporaryKey(parts, v4, asked, { version, activation }))
   },
 })
