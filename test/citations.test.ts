@@ -51,7 +51,7 @@ function problemsOf(wrapped: string): readonly Problem[] {
 
 /** `ARCHITECTURE, "Invariants"`: a document of the repository and one of its headings. */
 function headingProblemsOf(text: string): readonly Problem[] {
-  const quoted = [...text.matchAll(/\b([A-Z]{3,})(?:\.md)?, (?:"([^"]+)"|decisions? [\d ,to]*\d)/g)].filter(([, name = '']) =>
+  const quoted = [...text.matchAll(/\b([A-Z]{3,})(?:\.md)?,? (?:"([^"]+)"|decisions? [\d ,to]*\d)/g)].filter(([, name = '']) =>
     names.has(name),
   )
   const seeds = [...text.matchAll(/\bseed "[^"]*"/g)].map(([citation]) => ({ citation, problem: 'no reader has it' }))

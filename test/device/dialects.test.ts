@@ -1,4 +1,4 @@
-// The two spellings of protocol headers, and the wording that follows them (v3 §1.1, README "Two dialects").
+// The two spellings of protocol headers, and the wording that follows them (v3 §1.1).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, expectRefused, expectUntouched } from '../helpers/expectations.ts'
 import { b64, PHONE_VERSIONS, random } from '../../phone/crypto.ts'
