@@ -31,7 +31,7 @@ test.each([[[]], [['reset', 'now']], [['reset', '--unknown']], [['other']]])(
   async (args) => {
     const { env } = await createInstallation(DATABASE_KIND)
     const { code, stdout, stderr } = await runNode(['scripts/admin.ts', ...args], env)
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toContain('--help says how to call it')
   },
 )
