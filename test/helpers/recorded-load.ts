@@ -73,13 +73,15 @@ export async function activatePhones(admin: Bank, bank: Bank, applicationId: str
   const activate = async (index: number): Promise<LoadPhone> => {
     const userId = `load-${run}-${index}`
     const { code } = readQrCode(expectStatus200(await bank.register(userId)))
-    const phone = createPhone({ url: bank.url, app, version: PHONE_VERSIONS[index % PHONE_VERSIONS.length] ?? '3.0' })
+    const phone = createPhone({ url: bank.url, app, version: versionOf(index) })
     await phone.activate(code)
     expectStatus200(await bank.commit(userId))
     return { userId, phone, codesMade: 0, codesAccepted: 0, ctrDataAccepted: phone.state.ctrData }
   }
   return Promise.all(Array.from({ length: count }, (_, index) => activate(index)))
 }
+
+const versionOf = (index: number) => PHONE_VERSIONS[index % PHONE_VERSIONS.length] ?? '3.0'
 
 export interface LoadOptions {
   readonly url: string
@@ -105,9 +107,10 @@ export async function runLoad(phones: readonly LoadPhone[], options: LoadOptions
 }
 
 async function runPhone(load: LoadPhone, index: number, { url, isOver, record }: LoadOptions, result: LoadResult): Promise<void> {
+  // A phone keeps the version it was activated in: the server takes no older one any more.
+  const phone = load.phone.speaking({ url, version: versionOf(index) })
   for (let turn = index; !isOver(); turn++) {
-    const version = PHONE_VERSIONS[turn % PHONE_VERSIONS.length] ?? '3.0'
-    const answered = await sendOne(load, load.phone.speaking({ url, version }), turn)
+    const answered = await sendOne(load, phone, turn)
     if (answered === undefined || answered.reply.status === 503) {
       result.lost += 1
       // Each code that nobody answers may put the phone one further ahead, and the server looks ahead only so far.
