@@ -9,7 +9,7 @@ import { member } from '../../phone/http.ts'
 import { PHONE_ALGORITHMS } from '../../phone/v4-crypto.ts'
 import { createBank } from '../helpers/bank.ts'
 import { findQuietPort } from '../helpers/ports.ts'
-import { ADMIN_PASSWORD, createInstallation, endEverything, runNode, startPawl } from '../helpers/process.ts'
+import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, runNode, startPawl } from '../helpers/process.ts'
 import { expectOk, startWorld, type World } from '../helpers/world.ts'
 
 // Other test files run at the same time.
@@ -119,7 +119,7 @@ test('a wrong password is one line', async () => {
 })
 
 test('with two listeners it finds both by the environment, and makes the application that others then use', async () => {
-  const { env } = await createInstallation('embedded')
+  const { env } = await createInstallation(DATABASE_KIND)
   const ports = { PAWL_PORT: String(await findQuietPort()), PAWL_INTERNAL_PORT: String(await findQuietPort()) }
   await startPawl(env, ports, { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD })
   const { code, stdout, stderr } = await runNode(['scripts/demo.ts', '--admin', `admin:${ADMIN_PASSWORD}`], { ...env, ...ports })
