@@ -41,7 +41,7 @@ describe('defaults', () => {
       codeFailuresPerMinute: 60,
       sourceFailuresPerMinute: 3000,
       temporaryKeysPerMinute: 600,
-      signedBodyBytesMax: 65_536,
+      signedBodyBytesMax: 131_072,
       activationValiditySeconds: 300,
       activationRemoveAllow1fa: false,
       maxFailedAttempts: 5,

@@ -200,11 +200,11 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
   signedBodyBytesMax: {
     name: 'PAWL_SIGNED_BODY_BYTES_MAX',
     kind: integer(16_384, 262_144),
-    default: '65536',
+    default: '131072',
     unit: 'bytes',
     description:
       'The longest body that an authentication code may cover. The approval of operation data of 10,000 characters may need 65536. ' +
-      'Bodies over 19 KiB have fewer than 20 counter values tried, those of 64 KiB 5.',
+      'Bodies over 19 KiB have fewer than 20 counter values tried, those of 64 KiB 5, those of 128 KiB 2.',
   },
   templatesFile: {
     name: 'PAWL_TEMPLATES_FILE',
