@@ -33,7 +33,7 @@ export const createOfflineChannel = (parts: ChannelParts, protocols: readonly Pr
       eventData: JSON.stringify({ operationId, ...(judged.isRight && match && { factors: match.factors }) }),
       occurredAt: new Date(parts.platform.now()),
     }
-    const decision = await composeDecision(parts, activation, judged, audit, { madeUnder: null, network: '' })
+    const decision = await composeDecision(parts, activation, judged, audit, { madeUnder: null, strangersNetwork: undefined })
     if (decision === undefined) return undefined
     return {
       isRight: judged.isRight,

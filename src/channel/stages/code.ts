@@ -103,7 +103,7 @@ async function decideCode(
   }
   const decision = await composeDecision(parts, activation, judged, audit, {
     madeUnder: header,
-    network: networkOf(received.client.ip),
+    strangersNetwork: activation === undefined ? networkOf(received.client.ip) : undefined,
   })
   return decision && { ...decision, attempt, parties }
 }

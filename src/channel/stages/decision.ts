@@ -49,16 +49,15 @@ export interface CodeDecision {
 
 /**
  * Composes what is to be stored of a judged attempt. Undefined when the activation is no longer the one that was read, because its temporary
- * block was over and its end had to be stored first: the caller reads and judges again. `madeUnder`: null for an offline password; `network`: of the caller.
+ * block was over and its end had to be stored first: the caller reads and judges again. `madeUnder`: null for an offline password; `strangersNetwork`: as in CodeDecision.
  */
 export async function composeDecision(
   parts: ChannelParts,
   activation: ActivationRow | undefined,
   judged: Judged,
   audit: AuditEvent,
-  { madeUnder, network }: { readonly madeUnder: MadeUnder | null; readonly network: string },
+  { madeUnder, strangersNetwork }: { readonly madeUnder: MadeUnder | null; readonly strangersNetwork: string | undefined },
 ): Promise<CodeDecision | undefined> {
-  const strangersNetwork = activation === undefined ? network : undefined
   if (!activation?.ctrData || !judged.outcome || !changesAnything(activation, judged.outcome))
     return { verdict: verdictOf(judged, activation), write: undefined, audit, strangersNetwork }
   if (await endBlockIfOver(parts, activation)) return undefined

@@ -1,7 +1,7 @@
 // Whether a code is right, and what that does to its activation. Nothing is read or stored here.
 import { decideAuthentication } from '../../domain/authentication.ts'
 import { isExpired } from '../../domain/registration.ts'
-import type { CounterMove, Protocol } from '../../protocol/protocol.ts'
+import type { ActivationKeys, CounterMove, Protocol } from '../../protocol/protocol.ts'
 import { isOlderVersion } from '../../protocol/wire/version-order.ts'
 import type { ActivationRow, RequestParties } from '../../storage/activations.ts'
 import type { ChannelParts } from '../parts.ts'
@@ -23,7 +23,7 @@ export async function judgeCode(
 ): Promise<Judged> {
   const { header, isUpgradeSeen } = code
   const keys = activationKeysOf(parts.recordKeys, protocol, activation)
-  const move = await moveOf(parts, protocol, code, { version, activation }, lookAhead)
+  const move = await moveOf(parts, protocol, code, { version, activation, keys }, lookAhead)
   if (activation === undefined) return { isRight: false, refusal: 'activation_unknown', outcome: undefined }
   const isVersionRight = version?.isSupported === true && version.applicationId === activation.applicationId
   const isPendingAccepted =
@@ -47,16 +47,15 @@ export async function judgeCode(
   }
 }
 
-/** Where the code matches, by the keys of the activation or of a decoy. */
+/** Where the code matches, by `keys` of the activation or those of a decoy. */
 function moveOf(
   { recordKeys, decoys }: ChannelParts,
   protocol: Protocol,
   { header, method, resourceId, bodies }: CodeToJudge,
-  { version, activation }: RequestParties,
+  { version, activation, keys }: RequestParties & { readonly keys: ActivationKeys | undefined },
   lookAhead: number,
 ): Promise<CounterMove | undefined> {
   const decoy = decoys[protocol.path]
-  const keys = activationKeysOf(recordKeys, protocol, activation)
   const applicationSecret = applicationSecretOf(recordKeys, decoy, version)
   const ctrData = (keys && ctrDataOf(recordKeys, activation)) ?? decoy.openCtrData()
   const { nonce } = header
