@@ -1,7 +1,7 @@
 // How fast the hot paths are, in this process and without HTTP or database: npm run bench -- crypto. Compare runs on one machine only.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { generateKeyPair } from '../src/crypto/key.ts'
-import { createRecordKeys } from '../src/domain/record-keys.ts'
+import { createRecordKeys } from '../src/domain/secrets/record-keys.ts'
 import { systemPlatform } from '../src/lib/platform.ts'
 import type { EnvelopeContext } from '../src/protocol/protocol.ts'
 import { computeComponents, selectFactorKeys, toBinaryCode } from '../src/protocol/v3/authentication-code.ts'

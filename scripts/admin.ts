@@ -1,9 +1,9 @@
 // The administrator from the command line, for whoever has lost the password.
-import { resetAdmin } from '../src/domain/administrator.ts'
-import { createCredentials } from '../src/domain/credential.ts'
+import { resetAdmin } from '../src/domain/credential/administrator.ts'
+import { createCredentials } from '../src/domain/credential/credential.ts'
 import { loadInstallationKeys } from '../src/domain/installation-keys.ts'
-import { loadMasterKey } from '../src/domain/master-key.ts'
-import { createRecordKeys } from '../src/domain/record-keys.ts'
+import { loadMasterKey } from '../src/domain/secrets/master-key.ts'
+import { createRecordKeys } from '../src/domain/secrets/record-keys.ts'
 import { createEvents } from '../src/lib/events.ts'
 import { createLog } from '../src/lib/log.ts'
 import { systemPlatform as platform } from '../src/lib/platform.ts'

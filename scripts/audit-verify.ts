@@ -1,8 +1,8 @@
 // Verifies the audit log of the configured database; exit status 1 when it is not as it was written.
-import { type AuditReport, type ChainReport, type NotedHead, verifyAudit } from '../src/domain/audit-verification.ts'
+import { type AuditReport, type ChainReport, type NotedHead, verifyAudit } from '../src/domain/audit/verification.ts'
 import { loadInstallationKeys } from '../src/domain/installation-keys.ts'
-import { loadMasterKey } from '../src/domain/master-key.ts'
-import { createRecordKeys } from '../src/domain/record-keys.ts'
+import { loadMasterKey } from '../src/domain/secrets/master-key.ts'
+import { createRecordKeys } from '../src/domain/secrets/record-keys.ts'
 import { systemPlatform } from '../src/lib/platform.ts'
 import { runCommand } from './command-line.ts'
 import { withDatabase } from './open-database.ts'

@@ -1,8 +1,8 @@
 // Templates of operations from the command line, on the database that the server would open with the same environment.
-import { readTemplateFile } from '../src/domain/template-file.ts'
-import { writeTemplate } from '../src/domain/template-installation.ts'
-import { renderTemplate } from '../src/domain/template-parser.ts'
-import { toTemplate } from '../src/domain/template.ts'
+import { readTemplateFile } from '../src/domain/template/file.ts'
+import { writeTemplate } from '../src/domain/template/installation.ts'
+import { renderTemplate } from '../src/domain/template/parser.ts'
+import { toTemplate } from '../src/domain/template/template.ts'
 import { systemPlatform as platform } from '../src/lib/platform.ts'
 import { type Db, inTransaction } from '../src/storage/database.ts'
 import { listTemplates } from '../src/storage/templates.ts'

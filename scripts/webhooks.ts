@@ -1,5 +1,5 @@
 // Webhooks and their dead letters from the command line, on the configured database.
-import { replayDeliveries } from '../src/domain/webhook.ts'
+import { replayDeliveries } from '../src/domain/webhook/webhook.ts'
 import type { Db } from '../src/storage/database.ts'
 import { listWebhooks } from '../src/storage/webhooks.ts'
 import { runCommand, UsageError } from './command-line.ts'

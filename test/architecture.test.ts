@@ -14,6 +14,13 @@ interface Layer {
   readonly packages: readonly string[]
 }
 
+/** A folder of the domain; `below`: the folders of the domain that it may import. */
+const noun = (name: string, below: readonly string[], packages: readonly string[] = []): Layer => ({
+  path: `src/domain/${name}`,
+  pawl: [...below.map((folder) => `src/domain/${folder}`), 'src/storage', 'src/crypto', 'src/lib'],
+  packages,
+})
+
 const http = ['fastify', '@fastify/type-provider-typebox', '@sinclair/typebox']
 
 const layers: readonly Layer[] = [
@@ -40,8 +47,20 @@ const layers: readonly Layer[] = [
   { path: 'migrations', pawl: [], packages: ['kysely'] },
   { path: 'src/storage', pawl: ['src/lib'], packages: ['kysely', 'pg', '@electric-sql/pglite'] },
   { path: 'src/storage/migrate.ts', pawl: ['src/storage', 'src/lib', 'migrations'], packages: ['kysely'] },
-  { path: 'src/domain', pawl: ['src/storage', 'src/crypto', 'src/lib'], packages: ['lru-cache'] },
-  { path: 'src/domain/operation-ui.ts', pawl: [], packages: ['@sinclair/typebox'] },
+  // The two files beside the folders compose what the folders have.
+  { path: 'src/domain', pawl: ['src/storage', 'src/crypto', 'src/lib'], packages: [] },
+  noun('limits', [], ['lru-cache']),
+  noun('secrets', [], ['lru-cache']),
+  noun('template', [], ['lru-cache']),
+  { path: 'src/domain/template/ui.ts', pawl: [], packages: ['@sinclair/typebox'] },
+  noun('audit', ['secrets']),
+  noun('credential', ['secrets'], ['lru-cache']),
+  noun('user-info', ['secrets']),
+  noun('pinning', ['secrets'], ['lru-cache']),
+  noun('application', ['pinning', 'secrets']),
+  noun('webhook', ['template', 'secrets']),
+  noun('activation', ['application', 'user-info', 'audit', 'secrets']),
+  noun('operation', ['activation', 'template', 'audit', 'limits', 'secrets']),
   { path: 'src/http', pawl: ['src/lib'], packages: [...http, 'ajv', 'secure-json-parse'] },
   {
     path: 'src/channel',

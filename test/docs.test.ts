@@ -8,7 +8,7 @@ import { renderEndpointsDocument } from '../scripts/endpoints-docs.ts'
 import { renderErrorsDocument } from '../scripts/errors-docs.ts'
 import { SECRET_SETTINGS } from '../src/config-secrets.ts'
 import { SETTINGS } from '../src/config.ts'
-import { attributesOf } from '../src/domain/webhook-message.ts'
+import { attributesOf } from '../src/domain/webhook/message.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const readText = (path: string): string => readFileSync(join(root, path), 'utf8')

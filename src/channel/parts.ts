@@ -1,8 +1,8 @@
 // What the channel needs from the process; context.ts satisfies it.
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
-import type { FailureBudget } from '../domain/failure-budget.ts'
-import type { RecordKeys } from '../domain/record-keys.ts'
+import type { FailureBudget } from '../domain/limits/failure-budget.ts'
+import type { RecordKeys } from '../domain/secrets/record-keys.ts'
 import type { AuthenticationStore } from '../storage/authentication-store.ts'
 import type { Db } from '../storage/database.ts'
 import type { RecentParties } from './recent-parties.ts'

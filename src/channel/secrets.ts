@@ -2,8 +2,8 @@
 //
 // What a request names may not exist, belong to somebody else, or be in the wrong state. It is then checked against a decoy, keys
 // that nobody knows, so that unknown, foreign and wrong take the same steps and the same time and end in the same refusal.
-import { openApplicationSecret, places } from '../domain/secrets.ts'
-import type { RecordKeys } from '../domain/record-keys.ts'
+import { openApplicationSecret, places } from '../domain/secrets/secrets.ts'
+import type { RecordKeys } from '../domain/secrets/record-keys.ts'
 import { toBase64 } from '../lib/base64.ts'
 import type { Platform } from '../lib/platform.ts'
 import type { ActivationKeys, DecoyKeys, Protocol, SigningKeys } from '../protocol/protocol.ts'

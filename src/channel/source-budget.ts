@@ -1,6 +1,6 @@
 // What one source may fail with in a minute. Once it is spent, nothing of its requests is looked at for the rest of the minute: whoever
 // knows nothing cannot keep the process busy.
-import type { FailureBudget } from '../domain/failure-budget.ts'
+import type { FailureBudget } from '../domain/limits/failure-budget.ts'
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
 import type { Platform } from '../lib/platform.ts'
 import { sourceOf } from '../lib/source.ts'

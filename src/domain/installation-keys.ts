@@ -6,8 +6,8 @@ import { StartError } from '../lib/errors.ts'
 import type { Platform } from '../lib/platform.ts'
 import { type Db, inTransaction } from '../storage/database.ts'
 import { findWrappedKey, insertWrappedKey } from '../storage/wrapped-keys.ts'
-import { sealAllCredentials } from './credential-mac.ts'
-import { type Place, type RecordKeys, SealedRecordError } from './record-keys.ts'
+import { sealAllCredentials } from './credential/mac.ts'
+import { type Place, type RecordKeys, SealedRecordError } from './secrets/record-keys.ts'
 
 /** HMAC-SHA-256 keys, 32 bytes each. */
 export interface InstallationKeys {

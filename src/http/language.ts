@@ -2,7 +2,7 @@
 
 /**
  * Language tags (BCP 47, without extensions) of an Accept-Language header, most wanted first; refused ones (q=0), `*` and what is no tag
- * are left out. The texts of an operation decide which of them is served (domain/template.ts, chooseTexts). Never throws.
+ * are left out. The texts of an operation decide which of them is served (domain/template/template.ts, chooseTexts). Never throws.
  */
 export function parseAcceptLanguage(header: string | undefined): readonly string[] {
   const ranges = (header ?? '').split(',', RANGES_MAX).flatMap((range) => {

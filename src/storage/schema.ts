@@ -1,4 +1,4 @@
-// Row types of the tables in migrations/. Sealed columns hold records encrypted by domain/record-keys.ts.
+// Row types of the tables in migrations/. Sealed columns hold records encrypted by domain/secrets/record-keys.ts.
 import type { ColumnType, Generated } from 'kysely'
 import type { Bytes, OptionalBytes, OptionalText, OptionalTime, Sequence } from './columns.ts'
 import type {

@@ -1,6 +1,6 @@
 // Configuration items: their administration, and what phones of protocol 4.0 are to read of them (v4 §9.11, cloud §10).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { readActivationConfig, readApplicationConfig } from '../../src/domain/config-items.ts'
+import { readActivationConfig, readApplicationConfig } from '../../src/domain/application/config-items.ts'
 import type { TestServer } from '../helpers/app.ts'
 import { expectError } from '../helpers/expectations.ts'
 import { member } from '../../phone/http.ts'

@@ -1,7 +1,7 @@
 // Credentials that somebody changed in the database by hand (cloud §2).
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { isCredentialAuthentic } from '../../src/domain/credential-mac.ts'
+import { isCredentialAuthentic } from '../../src/domain/credential/mac.ts'
 import { loadInstallationKeys } from '../../src/domain/installation-keys.ts'
 import { findCredential } from '../../src/storage/credentials.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'

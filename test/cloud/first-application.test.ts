@@ -1,6 +1,6 @@
 // Before any application exists: what is refused says so, in the answer and in the log; and a start can make the first one (cloud §2).
 import { afterEach, describe, expect, test } from 'vitest'
-import { bootstrapApplication } from '../../src/domain/application.ts'
+import { bootstrapApplication } from '../../src/domain/application/application.ts'
 import { member } from '../../phone/http.ts'
 import { startTestServer, type TestServer, type TestServerOptions } from '../helpers/app.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'

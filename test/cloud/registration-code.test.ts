@@ -1,6 +1,6 @@
 // An activation code that is taken already: another one is made, also within the transaction of an administrator's change.
 import { expect, test } from 'vitest'
-import { createRegistration } from '../../src/domain/registration.ts'
+import { createRegistration } from '../../src/domain/activation/registration.ts'
 import { inTransaction } from '../../src/storage/database.ts'
 import { startServerWithWorld } from '../helpers/world.ts'
 

@@ -10,7 +10,7 @@ import {
   parseActivationCode,
   signActivationCode,
   verifyActivationCode,
-} from '../../src/domain/activation-code.ts'
+} from '../../src/domain/activation/code.ts'
 import { minimalX } from '../../src/protocol/wire/coordinate.ts'
 import { activationFingerprint, fingerprintOf } from '../../src/protocol/v3/fingerprint.ts'
 import { advanceCounter, kdf } from '../../src/protocol/v3/key-schedule.ts'

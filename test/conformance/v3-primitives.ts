@@ -4,7 +4,7 @@ import { ecdh } from '../../src/crypto/ecdh.ts'
 import { ecdsaVerify } from '../../src/crypto/ecdsa.ts'
 import { deriveX963 } from '../../src/crypto/kdf.ts'
 import { decodePoint, privateKeyFromScalar, publicKeyFromPoint, publicKeyOf } from '../../src/crypto/key.ts'
-import { signPinningAnswer } from '../../src/domain/pinning.ts'
+import { signPinningAnswer } from '../../src/domain/pinning/pinning.ts'
 import { parseBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
 import {

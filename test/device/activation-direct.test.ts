@@ -1,6 +1,6 @@
 // Activations without a code: DIRECT and CUSTOM through a server of the bank (v3 §8.6).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { activateDirectly } from '../../src/domain/direct-activation.ts'
+import { activateDirectly } from '../../src/domain/activation/direct.ts'
 import type { TestServer } from '../helpers/app.ts'
 import { expectError, expectRefused, MINUTE, readCounters, SECOND, STATE } from '../helpers/expectations.ts'
 import { type HttpReply, member } from '../../phone/http.ts'

@@ -1,7 +1,7 @@
 // What tests of the audit log share: rows, a sealer that is known to be done, and a database that forgets what was done to it.
 import { sql } from 'kysely'
 import type { Context } from '../../src/context.ts'
-import { createAuditSealer } from '../../src/domain/audit-seal.ts'
+import { createAuditSealer } from '../../src/domain/audit/seal.ts'
 import { insertAuditEvent } from '../../src/storage/audit.ts'
 import { AUDIT_SOURCES, findUnsealed } from '../../src/storage/audit-chain.ts'
 import type { Db, Tx } from '../../src/storage/database.ts'

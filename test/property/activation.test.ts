@@ -8,7 +8,7 @@ import {
   parseActivationCode,
   signActivationCode,
   verifyActivationCode,
-} from '../../src/domain/activation-code.ts'
+} from '../../src/domain/activation/code.ts'
 import { minimalX } from '../../src/protocol/wire/coordinate.ts'
 import { activationFingerprint } from '../../src/protocol/v3/fingerprint.ts'
 import { deriveActivationKeys } from '../../src/protocol/v3/key-schedule.ts'

@@ -1,8 +1,8 @@
 // Operation data: what was composed reads back to the same values, whatever the values are (cloud §5).
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { composeOperationData, isOperationDataTemplate, parseOperationData } from '../../src/domain/operation-data.ts'
-import { listPlaceholders } from '../../src/domain/template.ts'
+import { composeOperationData, isOperationDataTemplate, parseOperationData } from '../../src/domain/template/operation-data.ts'
+import { listPlaceholders } from '../../src/domain/template/template.ts'
 
 const text = fc
   .array(fc.oneof(fc.constantFrom('*', '\\', '\n', 'n', '$', '{', '}', '${a}', 'A', ',', ' '), fc.string({ unit: 'grapheme' })))

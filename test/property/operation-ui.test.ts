@@ -2,9 +2,9 @@
 import { Value } from '@sinclair/typebox/value'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { renderOperationForm } from '../../src/domain/operation-form.ts'
-import { OperationUi } from '../../src/domain/operation-ui.ts'
-import { parseTemplate } from '../../src/domain/template-parser.ts'
+import { renderOperationForm } from '../../src/domain/operation/form.ts'
+import { OperationUi } from '../../src/domain/template/ui.ts'
+import { parseTemplate } from '../../src/domain/template/parser.ts'
 
 const text = fc.constantFrom('', 'H', '${a}', 'x ${b} ${a}', '${missing}')
 /** Anything that stands where something else should. */

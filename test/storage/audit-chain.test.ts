@@ -1,8 +1,8 @@
 // Sealing and verification of the audit log against whoever writes to the database (cloud §7).
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createAuditSealer } from '../../src/domain/audit-seal.ts'
-import { type AuditReport, type NotedHead, verifyAudit } from '../../src/domain/audit-verification.ts'
+import { createAuditSealer } from '../../src/domain/audit/seal.ts'
+import { type AuditReport, type NotedHead, verifyAudit } from '../../src/domain/audit/verification.ts'
 import { findUnsealed, lockSource } from '../../src/storage/audit-chain.ts'
 import { type Db, inTransaction, type Tx } from '../../src/storage/database.ts'
 import { serverUrl, startTestServer, type TestServer } from '../helpers/app.ts'

@@ -3,8 +3,8 @@ import { sign, verify } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { mlDsaSign, mlDsaVerify, importMlDsaPublicKey } from '../../src/crypto/mldsa.ts'
 import { publicKeyFromPoint } from '../../src/crypto/key.ts'
-import { createApplication } from '../../src/domain/application.ts'
-import { findAllowedAlgorithms, findSigningMasterKeys, readMasterPublicKeys } from '../../src/domain/master-keys.ts'
+import { createApplication } from '../../src/domain/application/application.ts'
+import { findAllowedAlgorithms, findSigningMasterKeys, readMasterPublicKeys } from '../../src/domain/application/master-keys.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 
 let server: TestServer

@@ -1,8 +1,8 @@
 // What an endpoint of the cloud API declares, and its route: credentials, role, structure, then the handler (cloud §1.2).
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { Caller } from '../../domain/credential.ts'
-import type { Owner } from '../../domain/registration.ts'
+import type { Caller } from '../../domain/credential/credential.ts'
+import type { Owner } from '../../domain/activation/registration.ts'
 import { refuseMalformedQuery } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { insertAdminEvent, lockAdministration } from '../../storage/admin-events.ts'

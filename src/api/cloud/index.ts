@@ -1,7 +1,7 @@
 // The cloud API: registrations, operations and administration, called by the bank's back ends with HTTP Basic credentials.
 import basicAuth from '@fastify/basic-auth'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { Caller } from '../../domain/credential.ts'
+import type { Caller } from '../../domain/credential/credential.ts'
 import { refuseCrossSiteWrite } from '../../http/cross-site.ts'
 import { renderErrorsWith, toPawlError } from '../../http/errors.ts'
 import { keepJsonBodies } from '../../http/raw-body.ts'

@@ -1,12 +1,12 @@
 // What the cloud API needs from the process; context.ts satisfies it.
-import type { AuditReport } from '../../domain/audit-verification.ts'
-import type { SdkConfigurationParts } from '../../domain/application.ts'
-import type { Credentials } from '../../domain/credential.ts'
-import type { OfflineParts } from '../../domain/offline-approval.ts'
-import type { CertificateParts } from '../../domain/pinned-certificate.ts'
-import type { Pinning } from '../../domain/pinning.ts'
-import type { RegistrationParts } from '../../domain/registration.ts'
-import type { WebhookParts } from '../../domain/webhook.ts'
+import type { AuditReport } from '../../domain/audit/verification.ts'
+import type { SdkConfigurationParts } from '../../domain/application/application.ts'
+import type { Credentials } from '../../domain/credential/credential.ts'
+import type { OfflineParts } from '../../domain/operation/offline-approval.ts'
+import type { CertificateParts } from '../../domain/pinning/certificate.ts'
+import type { Pinning } from '../../domain/pinning/pinning.ts'
+import type { RegistrationParts } from '../../domain/activation/registration.ts'
+import type { WebhookParts } from '../../domain/webhook/webhook.ts'
 import type { PublicListener } from '../../http/listener-url.ts'
 
 export interface CloudParts extends RegistrationParts, SdkConfigurationParts, OfflineParts, WebhookParts, CertificateParts {

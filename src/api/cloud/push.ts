@@ -1,6 +1,6 @@
 // /push/registration: where the bank's push sender reaches a user's phone, beyond the contract (mobile-token §7).
 import { Type } from '@sinclair/typebox'
-import { places } from '../../domain/secrets.ts'
+import { places } from '../../domain/secrets/secrets.ts'
 import { fromUtf8 } from '../../lib/bytes.ts'
 import { findPushRegistration } from '../../storage/push-registrations.ts'
 import { cloudEndpoint, ownerOf } from './endpoint.ts'

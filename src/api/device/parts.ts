@@ -1,7 +1,7 @@
 // What the device API needs from the process.
-import type { DirectActivationParts } from '../../domain/direct-activation.ts'
-import type { RateLimit } from '../../domain/rate-limit.ts'
-import type { UserInfoParts } from '../../domain/user-info.ts'
+import type { DirectActivationParts } from '../../domain/activation/direct.ts'
+import type { RateLimit } from '../../domain/limits/rate.ts'
+import type { UserInfoParts } from '../../domain/user-info/user-info.ts'
 import type { ChannelParts, ChannelSettings } from '../../channel/parts.ts'
 import type { Decoy } from '../../channel/secrets.ts'
 import type { ActivationKeys as ActivationKeysV3, ProtocolV3 } from '../../protocol/v3/index.ts'

@@ -1,7 +1,7 @@
 // status of protocol 4.0: the same, and what the server lets phones speak, or one application of it. Spec: v4 §9.1, §2.1.
 import { Type } from '@sinclair/typebox'
 import { plainEndpoint } from '../../channel/flow/plain.ts'
-import { listAllowedAlgorithms, SERVED_ALGORITHMS } from '../../domain/master-keys.ts'
+import { listAllowedAlgorithms, SERVED_ALGORITHMS } from '../../domain/application/master-keys.ts'
 import { Absent, ObjectResponse, ok, withExample } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { findApplicationOfVersion } from '../../storage/applications.ts'

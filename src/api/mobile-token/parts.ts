@@ -1,8 +1,8 @@
 // What the mobile token API needs from the process.
 import type { KeyObject } from 'node:crypto'
 import type { ChannelParts } from '../../channel/parts.ts'
-import type { RateLimit } from '../../domain/rate-limit.ts'
-import type { ReadTemplateTexts } from '../../domain/template-texts.ts'
+import type { RateLimit } from '../../domain/limits/rate.ts'
+import type { ReadTemplateTexts } from '../../domain/template/texts.ts'
 import { FACTOR_COMBINATIONS, type Protocol } from '../../protocol/protocol.ts'
 
 export interface MobileTokenParts extends ChannelParts {

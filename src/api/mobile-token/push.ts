@@ -1,7 +1,7 @@
 // push/device/register: the phone says where pushes reach it. Stored for the bank's sender; pawl sends none. Spec: mobile-token §7.
 import { Type } from '@sinclair/typebox'
 import { tokenEndpoint } from '../../channel/flow/token.ts'
-import { hashPushToken, places } from '../../domain/secrets.ts'
+import { hashPushToken, places } from '../../domain/secrets/secrets.ts'
 import { Absent, NotBlank, ObjectRequest, Ok } from '../../http/types.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'

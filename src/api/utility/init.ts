@@ -1,8 +1,8 @@
 // GET /app/init: the pinned certificates of an application, signed over the caller's challenge. Spec: utility §1.
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { verifyVersion } from '../../domain/app-version.ts'
-import { type PinnedApplication, signPinningAnswer } from '../../domain/pinning.ts'
+import { verifyVersion } from '../../domain/application/version.ts'
+import { type PinnedApplication, signPinningAnswer } from '../../domain/pinning/pinning.ts'
 import { parseAcceptLanguage } from '../../http/language.ts'
 import { compileParser } from '../../http/validation.ts'
 import { toBase64 } from '../../lib/base64.ts'

@@ -1,7 +1,7 @@
 // The outcome of one attempt as it is stored: counter, failed attempts, state and audit row in one conditional statement (v3 §10.5).
-import type { AuthenticationDecision } from '../../domain/authentication.ts'
-import { places } from '../../domain/secrets.ts'
-import { composeBlockEnd, endBlockIfOver } from '../../domain/temporary-block.ts'
+import type { AuthenticationDecision } from '../../domain/activation/authentication.ts'
+import { places } from '../../domain/secrets/secrets.ts'
+import { composeBlockEnd, endBlockIfOver } from '../../domain/activation/temporary-block.ts'
 import type { CounterMove } from '../../protocol/protocol.ts'
 import { type ActivationRow, type AuthenticationOutcome, storeAuthentication } from '../../storage/activations.ts'
 import { type AuditEvent, insertAuditEvent } from '../../storage/audit.ts'

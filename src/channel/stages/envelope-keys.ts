@@ -1,7 +1,7 @@
 // The keys that open an envelope: which they are is what the version demands (v3 §6, table; v4 §5.5).
 import type { KeyObject } from 'node:crypto'
-import { findSigningMasterKeys } from '../../domain/master-keys.ts'
-import { places } from '../../domain/secrets.ts'
+import { findSigningMasterKeys } from '../../domain/application/master-keys.ts'
+import { places } from '../../domain/secrets/secrets.ts'
 import type { ActivationKeys, Envelope, EnvelopeContext, Protocol } from '../../protocol/protocol.ts'
 import type { RequestParties } from '../../storage/activations.ts'
 import { findTemporaryKey } from '../../storage/temporary-keys.ts'

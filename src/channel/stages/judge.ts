@@ -1,6 +1,6 @@
 // Whether a code is right, and what that does to its activation. Nothing is read or stored here.
-import { decideAuthentication } from '../../domain/authentication.ts'
-import { isExpired } from '../../domain/registration.ts'
+import { decideAuthentication } from '../../domain/activation/authentication.ts'
+import { isExpired } from '../../domain/activation/registration.ts'
 import type { ActivationKeys, CounterMove, Protocol } from '../../protocol/protocol.ts'
 import { isOlderVersion } from '../../protocol/wire/version-order.ts'
 import type { ActivationRow, RequestParties } from '../../storage/activations.ts'

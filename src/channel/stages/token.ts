@@ -1,5 +1,5 @@
 // Checking a token header (v3 §11.3): window, digest, then whether its nonce was used before. Nothing is used up here.
-import { places } from '../../domain/secrets.ts'
+import { places } from '../../domain/secrets/secrets.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { Factors, Protocol, TokenHeader } from '../../protocol/protocol.ts'
 import { findToken } from '../../storage/tokens.ts'

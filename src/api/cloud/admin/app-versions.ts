@@ -1,7 +1,7 @@
 // /admin/apps/{name}/versions and /admin/texts: which versions of a mobile app are too old, and what its users are told. Spec:
 // utility §4.
 import { Type } from '@sinclair/typebox'
-import { requireApplication } from '../../../domain/application.ts'
+import { requireApplication } from '../../../domain/application/application.ts'
 import { Absent, Ok } from '../../../http/types.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
 import { isUniqueViolation } from '../../../storage/database.ts'

@@ -1,6 +1,6 @@
 // /admin/application: creates an application and reads what its mobile app needs. Spec: cloud §10.
 import { Type } from '@sinclair/typebox'
-import { createApplication, readMobileConfiguration } from '../../../domain/application.ts'
+import { createApplication, readMobileConfiguration } from '../../../domain/application/application.ts'
 import { ObjectResponse, ok, withExample } from '../../../http/types.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier } from '../fields.ts'

@@ -1,8 +1,8 @@
 // /admin/applications: settings and versions of applications, beyond the contract (cloud §10, administration paths).
 import { Type } from '@sinclair/typebox'
-import { addVersion, readSdkConfiguration } from '../../../domain/application.ts'
-import { serializeCustomObject } from '../../../domain/custom-object.ts'
-import { listV4Algorithms, qrSignatureCurveOf, V4_ALGORITHMS } from '../../../domain/master-keys.ts'
+import { addVersion, readSdkConfiguration } from '../../../domain/application/application.ts'
+import { serializeCustomObject } from '../../../domain/application/custom-object.ts'
+import { listV4Algorithms, qrSignatureCurveOf, V4_ALGORITHMS } from '../../../domain/application/master-keys.ts'
 import { AnyMembers, ObjectResponse, ok, withExample } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import {

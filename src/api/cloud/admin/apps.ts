@@ -1,8 +1,8 @@
 // /admin/apps: applications as the mobile utility sees them, with their pinned certificates. Spec: utility §4.
 import { Type } from '@sinclair/typebox'
-import { createApplication } from '../../../domain/application.ts'
-import { daysBetween } from '../../../domain/certificate-watch.ts'
-import { readPinnedApplication } from '../../../domain/pinning.ts'
+import { createApplication } from '../../../domain/application/application.ts'
+import { daysBetween } from '../../../domain/pinning/watch.ts'
+import { readPinnedApplication } from '../../../domain/pinning/pinning.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { notFound } from '../../../lib/errors.ts'
 import { type ApplicationRow, findApplication, listApplications } from '../../../storage/applications.ts'

@@ -1,5 +1,6 @@
 // /admin/apps/{name}/certificates and /domains: what the mobile utility publishes for an application. Spec: utility §4.
 import { Type } from '@sinclair/typebox'
+import { requireApplication } from '../../../domain/application/application.ts'
 import {
   pinFingerprint,
   pinLive,
@@ -7,7 +8,7 @@ import {
   readLive,
   requireDomainName,
   requireFingerprint,
-} from '../../../domain/pinned-certificate.ts'
+} from '../../../domain/pinning/certificate.ts'
 import { Ok } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { notFound } from '../../../lib/errors.ts'
@@ -75,6 +76,7 @@ export const certificatePem = cloudEndpoint({
   body: Type.Object({ domain: Identifier, pem: Pem, force: Force }),
   response: PinnedOfDomain,
   async handle({ params, body: { domain, pem, force = false }, parts, afterCommit }) {
+    await requireApplication(parts.db, params.name)
     const row = await pinPem(parts, { applicationId: params.name, domain }, pem, force)
     afterCommit(() => parts.pinning.forget(params.name))
     return { name: row.domain, ...toCertificate(row, parts.platform.now()) }
@@ -92,6 +94,7 @@ export const certificateFingerprint = cloudEndpoint({
   body: Type.Object({ domain: Identifier, fingerprint: Identifier, expires: Seconds }),
   response: PinnedOfDomain,
   async handle({ params, body: { domain, fingerprint, expires }, parts, afterCommit }) {
+    await requireApplication(parts.db, params.name)
     const row = await pinFingerprint(parts, { applicationId: params.name, domain }, fingerprint, new Date(expires * 1000))
     afterCommit(() => parts.pinning.forget(params.name))
     return { name: row.domain, ...toCertificate(row, parts.platform.now()) }
@@ -115,9 +118,12 @@ export const certificateAuto = cloudEndpoint({
     chainProblem: Type.Optional(Type.String()),
   }),
   // A connection to somewhere else has no place in a transaction.
-  prepare: ({ params, body: { domain, port, force = false }, parts }) =>
-    readLive(parts, { applicationId: params.name, domain }, port, force),
+  async prepare({ params, body: { domain, port, force = false }, parts }) {
+    await requireApplication(parts.db, params.name)
+    return readLive(parts, domain, port, force)
+  },
   async handle({ params, parts, afterCommit }, live) {
+    await requireApplication(parts.db, params.name)
     const { chainProblem } = live
     const row = await pinLive(parts, params.name, live)
     afterCommit(() => parts.pinning.forget(params.name))

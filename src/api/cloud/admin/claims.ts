@@ -1,7 +1,7 @@
 // /admin/applications/{id}/claims/{userId}: what phones are told about their user, beyond the contract (v3 §13, cloud §10).
 import { Type } from '@sinclair/typebox'
-import { requireApplication } from '../../../domain/application.ts'
-import { readStoredClaims, writeClaims } from '../../../domain/user-info.ts'
+import { requireApplication } from '../../../domain/application/application.ts'
+import { readStoredClaims, writeClaims } from '../../../domain/user-info/user-info.ts'
 import { AnyMembers, Ok } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import { deleteUserClaims } from '../../../storage/user-claims.ts'

@@ -1,7 +1,7 @@
 // Configuration items that phones of protocol 4.0 read, of an application and of one activation (v4 §9.11, cloud §10).
 import { Type } from '@sinclair/typebox'
-import { requireApplication } from '../../../domain/application.ts'
-import { readConfigItems, writeConfigItem } from '../../../domain/config-items.ts'
+import { requireApplication } from '../../../domain/application/application.ts'
+import { readConfigItems, writeConfigItem } from '../../../domain/application/config-items.ts'
 import { Ok, withExample } from '../../../http/types.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
 import { findActivation } from '../../../storage/activations.ts'

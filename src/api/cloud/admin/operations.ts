@@ -1,7 +1,7 @@
 // /admin/applications/{id}/operations: search with paging, beyond the contract (cloud §10).
 import { Type } from '@sinclair/typebox'
-import { requireApplication } from '../../../domain/application.ts'
-import { statusAt } from '../../../domain/operation.ts'
+import { requireApplication } from '../../../domain/application/application.ts'
+import { statusAt } from '../../../domain/operation/operation.ts'
 import { searchOperations } from '../../../storage/operations.ts'
 import type { OperationStatus } from '../../../storage/schema.ts'
 import { cloudEndpoint } from '../endpoint.ts'

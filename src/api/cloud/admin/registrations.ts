@@ -1,7 +1,7 @@
 // /admin/applications/{id}/registrations: registrations with an OTP and a commit phase, and the search for them (v3 §8.5, cloud §10).
 import { type Static, Type } from '@sinclair/typebox'
-import { requireApplication } from '../../../domain/application.ts'
-import { commitRegistration, createRegistration, prepareCommit } from '../../../domain/registration.ts'
+import { requireApplication } from '../../../domain/application/application.ts'
+import { commitRegistration, createRegistration, prepareCommit } from '../../../domain/activation/registration.ts'
 import { Ok } from '../../../http/types.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
 import { findRegistration } from '../../../storage/activations.ts'

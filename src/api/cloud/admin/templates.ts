@@ -1,8 +1,8 @@
 // /admin/templates: what operations are made from, beyond the contract (cloud §4). Schemas say the structure, parseTemplate the rest.
 import { Type } from '@sinclair/typebox'
-import { writeTemplate } from '../../../domain/template-installation.ts'
-import { parseTemplate, renderTemplate } from '../../../domain/template-parser.ts'
-import { type SignatureType, type Template, type TemplateTexts, toTemplate } from '../../../domain/template.ts'
+import { writeTemplate } from '../../../domain/template/installation.ts'
+import { parseTemplate, renderTemplate } from '../../../domain/template/parser.ts'
+import { type SignatureType, type Template, type TemplateTexts, toTemplate } from '../../../domain/template/template.ts'
 import { Absent, Ok } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import type { Db } from '../../../storage/database.ts'

@@ -1,6 +1,6 @@
 // /admin/users: the credentials of the cloud API, beyond the contract (cloud §2, §10).
 import { Type } from '@sinclair/typebox'
-import { requireApplication } from '../../../domain/application.ts'
+import { requireApplication } from '../../../domain/application/application.ts'
 import { Ok } from '../../../http/types.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
 import { deleteCredential, findCredential, listCredentials } from '../../../storage/credentials.ts'

@@ -1,6 +1,6 @@
 // /admin/webhooks/{id}/deliveries: what a webhook was sent, what waits, what was given up, and its replay (cloud §9).
 import { Type } from '@sinclair/typebox'
-import { readWebhook, replayDeliveries } from '../../../domain/webhook.ts'
+import { readWebhook, replayDeliveries } from '../../../domain/webhook/webhook.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import type { DeliveryStatus } from '../../../storage/schema.ts'
 import { type DeliveryRow, listDeliveries } from '../../../storage/webhook-deliveries.ts'

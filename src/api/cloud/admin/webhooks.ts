@@ -8,8 +8,8 @@ import {
   removeWebhook,
   rotateWebhookSecret,
   type WebhookParts,
-} from '../../../domain/webhook.ts'
-import type { Caller } from '../../../domain/credential.ts'
+} from '../../../domain/webhook/webhook.ts'
+import type { Caller } from '../../../domain/credential/credential.ts'
 import { Ok } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
 import type { WebhookKind } from '../../../storage/schema.ts'

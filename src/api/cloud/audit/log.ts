@@ -1,6 +1,6 @@
 // GET /audit/log: what happened to the devices of a user. Spec: cloud §7.
 import { Type } from '@sinclair/typebox'
-import { readAuditLog } from '../../../domain/audit.ts'
+import { readAuditLog } from '../../../domain/audit/audit.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { cloudEndpoint, findApplicationOf, refuseWithoutApplication } from '../endpoint.ts'
 import { Identifier, PageLimit } from '../fields.ts'

@@ -1,7 +1,7 @@
 // /operations/offline: approval by a QR code and a one-time password that the user types. Spec: cloud §6.5, §6.6.
-import { STATE_REFUSALS } from '../../../domain/operation.ts'
+import { STATE_REFUSALS } from '../../../domain/operation/operation.ts'
 import { Type } from '@sinclair/typebox'
-import { approveOffline, createOfflineQr } from '../../../domain/offline-approval.ts'
+import { approveOffline, createOfflineQr } from '../../../domain/operation/offline-approval.ts'
 import { Ok } from '../../../http/types.ts'
 import { applicationOf, cloudEndpoint } from '../endpoint.ts'
 import { Identifier, OperationId } from '../fields.ts'

@@ -1,7 +1,7 @@
 // /operations: what the bank asks its user to approve. Spec: cloud §6.
 import { type Static, Type } from '@sinclair/typebox'
-import { cancelOperation, createOperation, readOperation, STATE_REFUSALS } from '../../../domain/operation.ts'
-import { readProximityOtp } from '../../../domain/proximity.ts'
+import { cancelOperation, createOperation, readOperation, STATE_REFUSALS } from '../../../domain/operation/operation.ts'
+import { readProximityOtp } from '../../../domain/operation/proximity.ts'
 import { Ok, withExample } from '../../../http/types.ts'
 import type { OperationRow } from '../../../storage/operations.ts'
 import { applicationOf, cloudEndpoint, ownerOf } from '../endpoint.ts'

@@ -1,6 +1,6 @@
 // POST /registration/commit: the bank confirms the device. Spec: cloud §3.3, v3 §8.5.
 import { Type } from '@sinclair/typebox'
-import { commitRegistration } from '../../../domain/registration.ts'
+import { commitRegistration } from '../../../domain/activation/registration.ts'
 import { Ok } from '../../../http/types.ts'
 import { cloudEndpoint, ownerOf } from '../endpoint.ts'
 import { OptionalText, UserId } from '../fields.ts'

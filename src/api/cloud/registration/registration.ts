@@ -1,6 +1,6 @@
 // /registration: one device a user, bound through an activation code. Spec: cloud §3.
 import { Type } from '@sinclair/typebox'
-import { changeRegistration, createRegistration, openQrText, readRegistration } from '../../../domain/registration.ts'
+import { changeRegistration, createRegistration, openQrText, readRegistration } from '../../../domain/activation/registration.ts'
 import { Ok } from '../../../http/types.ts'
 import { cloudEndpoint, ownerOf } from '../endpoint.ts'
 import { OptionalText, UserId } from '../fields.ts'

@@ -7,9 +7,9 @@ import {
   exchangeKeys,
   type KeyAgreement,
   refuseActivation,
-} from '../../../domain/activation.ts'
-import { activateDirectly, recogniseUser } from '../../../domain/direct-activation.ts'
-import { readUserInfoOfNew } from '../../../domain/user-info.ts'
+} from '../../../domain/activation/activation.ts'
+import { activateDirectly, recogniseUser } from '../../../domain/activation/direct.ts'
+import { readUserInfoOfNew } from '../../../domain/user-info/user-info.ts'
 import { Absent, AnyMembers, Text } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { isOlderVersion } from '../../../protocol/wire/version-order.ts'

@@ -2,8 +2,8 @@
 // layers. Spec: v3 §8.3 to §8.6.
 import { Type } from '@sinclair/typebox'
 import { nestedEndpoint } from '../../../channel/flow/nested.ts'
-import { type KeyAgreement, refuseActivation } from '../../../domain/activation.ts'
-import { findAllowedAlgorithms } from '../../../domain/master-keys.ts'
+import { type KeyAgreement, refuseActivation } from '../../../domain/activation/activation.ts'
+import { findAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
 import { NotBlank } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
 import type { ProtocolV3 } from '../../../protocol/v3/index.ts'

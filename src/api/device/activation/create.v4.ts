@@ -2,8 +2,8 @@
 // layers. Spec: v4 §8.4, §8.5.
 import { type Static, Type } from '@sinclair/typebox'
 import { nestedEndpoint } from '../../../channel/flow/nested.ts'
-import { type KeyAgreement, refuseActivation } from '../../../domain/activation.ts'
-import { findAllowedAlgorithms } from '../../../domain/master-keys.ts'
+import { type KeyAgreement, refuseActivation } from '../../../domain/activation/activation.ts'
+import { findAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
 import { NotBlank } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'

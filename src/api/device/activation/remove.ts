@@ -1,7 +1,7 @@
 // activation/remove: the phone ends its own activation. Spec: v3 §10.7.
 import { Type } from '@sinclair/typebox'
 import { signedEndpoint } from '../../../channel/flow/signed.ts'
-import { removeActivation } from '../../../domain/activation.ts'
+import { removeActivation } from '../../../domain/activation/activation.ts'
 import { ObjectResponse, ok } from '../../../http/types.ts'
 import type { DeviceParts } from '../parts.ts'
 

@@ -1,7 +1,7 @@
 // config/activation: what this activation is to know. Spec: v4 §9.11.
 import { Type } from '@sinclair/typebox'
 import { openedEndpoint } from '../../../channel/flow/opened.ts'
-import { readActivationConfig } from '../../../domain/config-items.ts'
+import { readActivationConfig } from '../../../domain/application/config-items.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { findApplicationOfVersion } from '../../../storage/applications.ts'
 import type { DeviceParts } from '../parts.ts'

@@ -1,7 +1,7 @@
 // config/application: what every app of the application may know, before it is activated too. Spec: v4 §9.11.
 import { Type } from '@sinclair/typebox'
 import { openedByApplicationEndpoint } from '../../../channel/flow/opened-by-application.ts'
-import { readApplicationConfig } from '../../../domain/config-items.ts'
+import { readApplicationConfig } from '../../../domain/application/config-items.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { findApplicationOfVersion } from '../../../storage/applications.ts'
 import type { DeviceParts } from '../parts.ts'

@@ -2,7 +2,7 @@
 // Spec: v4 §9.12, §9.13.
 import type { Static } from '@sinclair/typebox'
 import { Type } from '@sinclair/typebox'
-import { places } from '../../../domain/secrets.ts'
+import { places } from '../../../domain/secrets/secrets.ts'
 import { type ErrorCode, PawlError } from '../../../lib/errors.ts'
 import { storeFactorKeys } from '../../../storage/activation-keys.ts'
 import type { ActivationRow } from '../../../storage/activations.ts'

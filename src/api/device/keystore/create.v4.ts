@@ -1,7 +1,7 @@
 // keystore/create: a temporary key for a few minutes of encryption. Spec: v4 §4.
 import { plainEndpoint } from '../../../channel/flow/plain.ts'
 import { activationKeysOf } from '../../../channel/secrets.ts'
-import { listAllowedAlgorithms } from '../../../domain/master-keys.ts'
+import { listAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
 import { findUpgradedParties } from '../../../storage/activation-upgrades.ts'

@@ -1,8 +1,8 @@
 // token/create: issue a static token for frequent low-risk calls. Encrypted, then signed. Spec: v3 §11.1.
 import { Type } from '@sinclair/typebox'
 import { signedOpenedEndpoint } from '../../../channel/flow/signed-then-opened.ts'
-import { createAuditEvent } from '../../../domain/audit.ts'
-import { places } from '../../../domain/secrets.ts'
+import { createAuditEvent } from '../../../domain/audit/audit.ts'
+import { places } from '../../../domain/secrets/secrets.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { insertToken } from '../../../storage/tokens.ts'
 import type { DeviceParts } from '../parts.ts'

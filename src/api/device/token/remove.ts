@@ -1,7 +1,7 @@
 // token/remove: forget a token of this activation. The same answer whether or not there was one. Spec: v3 §11.4.
 import { Type } from '@sinclair/typebox'
 import { signedParsedEndpoint } from '../../../channel/flow/signed-then-parsed.ts'
-import { createAuditEvent } from '../../../domain/audit.ts'
+import { createAuditEvent } from '../../../domain/audit/audit.ts'
 import { NotBlank, ObjectRequest, ObjectResponse, ok } from '../../../http/types.ts'
 import { deleteToken } from '../../../storage/tokens.ts'
 import type { DeviceParts } from '../parts.ts'

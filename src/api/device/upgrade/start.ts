@@ -2,8 +2,8 @@
 // Spec: v4 §10.2.
 import { Type } from '@sinclair/typebox'
 import { signedOpenedByNextEndpoint } from '../../../channel/flow/signed-then-opened-by-next.ts'
-import { findAllowedAlgorithms } from '../../../domain/master-keys.ts'
-import { places } from '../../../domain/secrets.ts'
+import { findAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
+import { places } from '../../../domain/secrets/secrets.ts'
 import { Absent } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'

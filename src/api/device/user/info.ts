@@ -1,7 +1,7 @@
 // user/info: claims about the owner of the activation. Spec: v3 §13, v4 §9.11.
 import { Type } from '@sinclair/typebox'
 import { openedEndpoint } from '../../../channel/flow/opened.ts'
-import { readUserInfo } from '../../../domain/user-info.ts'
+import { readUserInfo } from '../../../domain/user-info/user-info.ts'
 import type { DeviceParts } from '../parts.ts'
 
 export const userInfo = openedEndpoint({

@@ -1,9 +1,9 @@
 // operation/authorize: the phone approves. Code, counter, failed attempts, operation and audit row are one transaction. Spec:
 // mobile-token §4.5.
-import { STATE_REFUSALS } from '../../../domain/operation.ts'
+import { STATE_REFUSALS } from '../../../domain/operation/operation.ts'
 import { Type } from '@sinclair/typebox'
 import { parsedSignedEndpoint } from '../../../channel/flow/parsed-then-signed.ts'
-import { countWrongCode, decideApproval } from '../../../domain/operation-decision.ts'
+import { countWrongCode, decideApproval } from '../../../domain/operation/decision.ts'
 import { Absent, ObjectRequest } from '../../../http/types.ts'
 import type { MobileTokenParts } from '../parts.ts'
 

@@ -1,8 +1,8 @@
 // operation/cancel: the phone rejects, with possession alone. A refused rejection never counts. Spec: mobile-token §4.6.
-import { STATE_REFUSALS } from '../../../domain/operation.ts'
+import { STATE_REFUSALS } from '../../../domain/operation/operation.ts'
 import { Type } from '@sinclair/typebox'
 import { parsedSignedEndpoint } from '../../../channel/flow/parsed-then-signed.ts'
-import { decideRejection } from '../../../domain/operation-decision.ts'
+import { decideRejection } from '../../../domain/operation/decision.ts'
 import { Absent, ObjectRequest, Text } from '../../../http/types.ts'
 import type { MobileTokenParts } from '../parts.ts'
 

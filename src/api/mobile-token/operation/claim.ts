@@ -1,6 +1,6 @@
 // operation/detail/claim: the first phone that claims an operation without user gets it. Spec: mobile-token §4.3.
 import { tokenEndpoint } from '../../../channel/flow/token.ts'
-import { STATE_REFUSALS } from '../../../domain/operation.ts'
+import { STATE_REFUSALS } from '../../../domain/operation/operation.ts'
 import { claimOperation } from '../../../storage/operations.ts'
 import { tokenOfWrite, type MobileTokenParts } from '../parts.ts'
 import { OfOperation, OperationResponse, readDetail } from './detail.ts'

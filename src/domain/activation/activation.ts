@@ -1,0 +1,205 @@
+// What the phone does to its activation besides proving itself: exchange keys, remove itself (v3 §8, §10.7).
+import type { KeyObject } from 'node:crypto'
+import { importPrivateKey } from '../../crypto/key.ts'
+import { PawlError } from '../../lib/errors.ts'
+import { untilSettled } from '../../lib/until-settled.ts'
+import type { Events } from '../../lib/events.ts'
+import type { Platform } from '../../lib/platform.ts'
+import {
+  changeState,
+  findActivation,
+  findActivationByCode,
+  type ActivationRow,
+  storeKeyExchange,
+  type WaitingActivationRow,
+} from '../../storage/activations.ts'
+import type { Db } from '../../storage/database.ts'
+import type { ActivationAlgorithm } from '../../storage/schema.ts'
+import { type ActivationOtps, countWrongOtp, createOtpJudge } from './otp.ts'
+import { createAuditEvent } from '../audit/audit.ts'
+import { parseActivationCode } from './code.ts'
+import type { CreatedActivation } from './created.ts'
+import type { RecordKeys } from '../secrets/record-keys.ts'
+import { isExpired } from './registration.ts'
+import { hashActivationCode, places } from '../secrets/secrets.ts'
+import { endBlockIfOver } from './temporary-block.ts'
+
+export interface ActivationParts {
+  readonly db: Db
+  readonly platform: Platform
+  readonly recordKeys: RecordKeys
+  readonly events: Events
+  readonly installationKeys: { readonly codeLookup: KeyObject }
+  readonly activationOtps: ActivationOtps
+}
+
+/** What the device says of itself. */
+export interface DeviceDescription {
+  readonly name: string | null
+  readonly platform: string | null
+  readonly deviceInfo: string | null
+  readonly extras: string | null
+  readonly externalId: string | null
+}
+
+/** What a generation of the protocol makes of the device's keys; `Answer` is what the phone is told of it. */
+export interface KeyAgreement<Answer> {
+  readonly activationVersion: number
+  /** Text of the protocol version of the request. */
+  readonly version: string
+  readonly ctrDataLength: number
+  /** INVALID_DEVICE_KEY, of protocol 3, costs the activation (v3 §8.4); UNUSABLE is refused and leaves it. */
+  readonly agree: (activation: OwnKeys) => Promise<AgreedKeys<Answer> | 'INVALID_DEVICE_KEY' | 'UNUSABLE'>
+}
+
+/** The keys an activation was created with. */
+export interface OwnKeys {
+  readonly activationId: string
+  readonly serverPublicKey: Uint8Array
+  readonly openServerPrivateKey: () => KeyObject
+}
+
+export interface AgreedKeys<Answer> {
+  /** Null in protocol 3. */
+  readonly algorithm: ActivationAlgorithm | null
+  /** To be stored sealed. */
+  readonly activationSecret: Uint8Array
+  readonly activationFingerprint: string
+  readonly devicePublicKey: Uint8Array
+  /** As they are stored, the private ones to be sealed; null when they are those of the creation. */
+  readonly serverKeys: { readonly publicKey: Uint8Array; readonly privateKey: Uint8Array } | null
+  readonly answer: Answer
+}
+
+export interface ExchangedKeys<Answer> {
+  readonly activationId: string
+  readonly userId: string
+  readonly ctrData: Uint8Array
+  readonly answer: Answer
+}
+
+/**
+ * Binds a device to the activation that waits for `code` (v3 §8.4): CREATED to PENDING_COMMIT, or to ACTIVE when it is committed in this
+ * phase. Throws ACTIVATION_FAILED for an unknown, used or expired code and for the wrong OTP alike; an invalid device key of protocol 3
+ * and too many wrong OTPs remove the activation.
+ */
+export async function exchangeKeys<Answer>(
+  parts: ActivationParts,
+  agreement: KeyAgreement<Answer>,
+  applicationId: string,
+  { code, otp }: { readonly code: string; readonly otp: string | null },
+  device: DeviceDescription,
+): Promise<ExchangedKeys<Answer>> {
+  const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_KEY_EXCHANGE', otp)
+  // A wrong OTP that is counted changes the row that a right one is about to move, at most as often as attempts are allowed.
+  return untilSettled('activation', async () => {
+    const activation = await findWaiting(parts, applicationId, code)
+    const verdict = await judgeOtp(activation)
+    if (verdict === 'MISSING' || verdict === 'UNEXPECTED') throw refuseActivation(parts, `the OTP is ${verdict.toLowerCase()}`)
+    if (verdict === 'WRONG') {
+      if (await countWrongOtp(parts, activation)) throw refuseActivation(parts, 'the OTP is wrong')
+      return undefined
+    }
+    const to = activation.commitPhase === 'ON_KEY_EXCHANGE' ? 'ACTIVE' : 'PENDING_COMMIT'
+    const agreed = await agreeOnKeys(parts, agreement, activation, device, to)
+    if (agreed === 'INVALID_DEVICE_KEY') {
+      await remove(parts, activation, agreed)
+      throw refuseActivation(parts, 'the device key is not valid')
+    }
+    if (agreed === 'UNUSABLE') throw refuseActivation(parts, 'the keys of the request are not valid')
+    const bound = await agreed.store(parts.db)
+    if (bound === 'MOVED') return undefined
+    parts.events.registrationChanged({ activationId: bound.activationId, from: 'CREATED', to, reason: null })
+    return bound
+  })
+}
+
+/** An error ACTIVATION_FAILED whose reason the log knows. */
+export function refuseActivation({ events }: Pick<ActivationParts, 'events'>, reason: string): PawlError {
+  events.activationRefused({ reason })
+  return new PawlError('ACTIVATION_FAILED', { detail: reason })
+}
+
+/** Keys that a device and its activation agreed on. `store` moves the activation to its next state; MOVED when it is no longer the one read. */
+export interface KeysToStore<Answer> {
+  readonly store: (db: Db) => Promise<ExchangedKeys<Answer> | 'MOVED'>
+}
+
+/** Agrees on keys with a device for a CREATED activation, which moves to `to` when they are stored. */
+export async function agreeOnKeys<Answer>(
+  { platform, recordKeys }: Pick<ActivationParts, 'platform' | 'recordKeys'>,
+  agreement: KeyAgreement<Answer>,
+  activation: CreatedActivation,
+  device: DeviceDescription,
+  to: 'PENDING_COMMIT' | 'ACTIVE',
+): Promise<KeysToStore<Answer> | 'INVALID_DEVICE_KEY' | 'UNUSABLE'> {
+  const { activationId, serverPublicKey, userId } = activation
+  const place = places.serverPrivateKey(activationId)
+  // Not by way of the cache: what is kept there for this place is what the protocol makes of it.
+  const openServerPrivateKey = () => importPrivateKey(recordKeys.open(place, activation.serverPrivateKey))
+  const agreed = await agreement.agree({ activationId, serverPublicKey, openServerPrivateKey })
+  if (agreed === 'INVALID_DEVICE_KEY' || agreed === 'UNUSABLE') return agreed
+  const { algorithm, devicePublicKey, activationFingerprint, serverKeys, answer } = agreed
+  const ctrData = platform.randomBytes(agreement.ctrDataLength)
+  const at = new Date(platform.now())
+  const exchange = {
+    activationId,
+    rowVersion: activation.rowVersion,
+    to,
+    protocolVersion: agreement.activationVersion,
+    highestVersion: agreement.version,
+    algorithm,
+    // In protocol 4 the phone confirms what it activated, and says then whether there is biometry.
+    isConfirmationPending: algorithm !== null,
+    isBiometryEnabled: algorithm === null ? null : false,
+    devicePublicKey,
+    activationFingerprint,
+    serverKeys: serverKeys && { ...serverKeys, privateKey: recordKeys.seal(place, serverKeys.privateKey) },
+    masterSecret: recordKeys.seal(places.masterSecret(activationId), agreed.activationSecret),
+    ctrData: recordKeys.seal(places.ctrData(activationId), ctrData),
+    name: device.name,
+    platform: device.platform?.toLowerCase() || 'unknown',
+    deviceInfo: device.deviceInfo,
+    extras: device.extras,
+    externalId: device.externalId,
+    at,
+  }
+  const version = { protocolVersion: String(agreement.activationVersion), algorithm, platform: exchange.platform }
+  const exchanged = createAuditEvent(activation, 'registration_keys_exchanged', version, at.getTime())
+  const committed = createAuditEvent(activation, 'registration_committed', {}, at.getTime())
+  const audit = to === 'ACTIVE' ? ([exchanged, committed] as const) : ([exchanged] as const)
+  return {
+    store: async (db) => ((await storeKeyExchange(db, exchange, audit)) ? { activationId, userId, ctrData, answer } : 'MOVED'),
+  }
+}
+
+async function findWaiting(parts: ActivationParts, applicationId: string, code: string): Promise<WaitingActivationRow> {
+  const codeHash = hashActivationCode(parts.installationKeys.codeLookup, code)
+  const activation = await findActivationByCode(parts.db, applicationId, codeHash, new Date(parts.platform.now()))
+  if (parseActivationCode(code) === undefined || activation === undefined)
+    throw refuseActivation(parts, 'no activation waits for this code')
+  if (isExpired(activation, parts.platform.now())) throw refuseActivation(parts, 'the code has expired')
+  return activation
+}
+
+/** Removes an activation on its phone's request, whatever state it has reached meanwhile. */
+export async function removeActivation(parts: ActivationParts, activationId: string): Promise<void> {
+  await untilSettled('activation', async () => {
+    const activation = await findActivation(parts.db, activationId, new Date(parts.platform.now()))
+    const isGone = activation === undefined || activation.state === 'REMOVED' || (await remove(parts, activation, null))
+    return isGone ? 'REMOVED' : undefined
+  })
+}
+
+async function remove(parts: ActivationParts, activation: ActivationRow, reason: string | null): Promise<boolean> {
+  if (await endBlockIfOver(parts, activation)) return false
+  const { activationId, rowVersion, state: from } = activation
+  const at = new Date(parts.platform.now())
+  const isStored = await changeState(
+    parts.db,
+    { activationId, rowVersion, from, to: 'REMOVED', reason, externalUserId: null, at },
+    createAuditEvent(activation, 'registration_removed', { reason }, at.getTime()),
+  )
+  if (isStored) parts.events.registrationChanged({ activationId, from, to: 'REMOVED', reason })
+  return isStored
+}

@@ -1,0 +1,51 @@
+// What one checked authentication code does to an activation: counting, resetting, blocking (v3 §10.5).
+import type { ActivationState } from '../../storage/schema.ts'
+
+export interface AuthenticationState {
+  readonly state: ActivationState
+  readonly failedAttempts: number
+  readonly maxFailedAttempts: number
+  /** Blocks by failed attempts since the last success that was counted. */
+  readonly blocksInRow: number
+}
+
+export interface AuthenticationAttempt {
+  /** The code matched a counter value. */
+  readonly valid: boolean
+  /** False for possession alone: its failures are never counted, its successes never reset the count. */
+  readonly isCounted: boolean
+  /** A PENDING_COMMIT activation is judged like an ACTIVE one; it is never blocked, its codes just stop being good (v4 §9.6). */
+  readonly isPendingAccepted?: boolean
+}
+
+export interface AuthenticationDecision {
+  readonly valid: boolean
+  readonly state: ActivationState
+  readonly failedAttempts: number
+  readonly blocksInRow: number
+  /** Set when this attempt blocks the activation. */
+  readonly blockedReason?: 'MAX_FAILED_ATTEMPTS'
+}
+
+/** Decides by rules 3, 4, 6 and 7 of v3 §10.5. Pure: the caller stores the outcome under the row version it has read. */
+export function decideAuthentication(current: AuthenticationState, attempt: AuthenticationAttempt): AuthenticationDecision {
+  const { state, failedAttempts, maxFailedAttempts, blocksInRow } = current
+  const isPending = state === 'PENDING_COMMIT' && attempt.isPendingAccepted === true
+  const stay = { valid: false, state, failedAttempts, blocksInRow }
+  if (state !== 'ACTIVE' && !isPending) return stay
+  if (failedAttempts >= maxFailedAttempts) return isPending ? stay : block(current, failedAttempts)
+  // Before the commit wrong OTPs are counted in the same place, and a confirmation must not give more of them.
+  const isForgotten = attempt.isCounted && !isPending
+  if (attempt.valid) return { ...stay, valid: true, ...(isForgotten && { failedAttempts: 0, blocksInRow: 0 }) }
+  if (!attempt.isCounted) return stay
+  const counted = failedAttempts + 1
+  return counted >= maxFailedAttempts && !isPending ? block(current, counted) : { ...stay, failedAttempts: counted }
+}
+
+const block = ({ blocksInRow }: AuthenticationState, failedAttempts: number): AuthenticationDecision => ({
+  valid: false,
+  state: 'BLOCKED',
+  failedAttempts,
+  blocksInRow: blocksInRow + 1,
+  blockedReason: 'MAX_FAILED_ATTEMPTS',
+})

@@ -1,0 +1,78 @@
+// The record of a new activation: state CREATED, a server key pair, a code, and no device yet (v3 §8.2).
+import type { KeyObject } from 'node:crypto'
+import { utf8 } from '../../lib/bytes.ts'
+import type { Platform } from '../../lib/platform.ts'
+import { insertActivation } from '../../storage/activations.ts'
+import { type Db, inTransaction } from '../../storage/database.ts'
+import type { CommitPhase } from '../../storage/schema.ts'
+import { createAuditEvent } from '../audit/audit.ts'
+import type { RecordKeys } from '../secrets/record-keys.ts'
+import { createKeyPair, hashActivationCode, places, sealPrivateKey } from '../secrets/secrets.ts'
+
+export interface CreatedActivationParts {
+  readonly db: Db
+  readonly platform: Platform
+  readonly recordKeys: RecordKeys
+  readonly installationKeys: { readonly codeLookup: KeyObject }
+  readonly settings: { readonly activationValiditySeconds: number; readonly maxFailedAttempts: number }
+}
+
+export interface NewActivation {
+  readonly applicationId: string
+  readonly userId: string
+  readonly code: string
+  /** Null when nobody is to be shown the code. */
+  readonly qrText: string | null
+  readonly commitPhase: CommitPhase
+  readonly otpHash: Uint8Array | null
+}
+
+/** What the key exchange needs of an activation. */
+export interface CreatedActivation {
+  readonly activationId: string
+  readonly applicationId: string
+  readonly userId: string
+  readonly rowVersion: number
+  readonly serverPublicKey: Uint8Array
+  /** sealed */
+  readonly serverPrivateKey: Uint8Array
+}
+
+/** A CREATED activation that is ready to be stored. `insert` throws a unique violation when the user has a live one, or the code exists. */
+export interface PreparedActivation {
+  readonly created: CreatedActivation
+  readonly insert: (db: Db) => Promise<void>
+}
+
+/** Makes id, server keys and sealed values of a new activation; nothing is stored yet. */
+export function prepareActivation(
+  { platform, recordKeys, settings, installationKeys }: Omit<CreatedActivationParts, 'db'>,
+  { applicationId, userId, code, qrText, commitPhase, otpHash }: NewActivation,
+): PreparedActivation {
+  const activationId = platform.uuid()
+  const now = platform.now()
+  const { privateKey, publicKey } = createKeyPair()
+  const serverPrivateKey = sealPrivateKey(recordKeys, places.serverPrivateKey(activationId), privateKey)
+  const row = {
+    activation_id: activationId,
+    application_id: applicationId,
+    user_id: userId,
+    state: 'CREATED',
+    activation_code_hash: hashActivationCode(installationKeys.codeLookup, code),
+    activation_qr_code: qrText === null ? null : recordKeys.seal(places.activationQrCode(activationId), utf8(qrText)),
+    server_public_key: publicKey,
+    server_private_key: serverPrivateKey,
+    max_failed_attempts: settings.maxFailedAttempts,
+    created_at: new Date(now),
+    expires_at: new Date(now + settings.activationValiditySeconds * 1000),
+    commit_phase: commitPhase,
+    otp_hash: otpHash,
+  } as const
+  const audit = createAuditEvent({ applicationId, userId, activationId }, 'registration_created', {}, now)
+  return {
+    created: { activationId, applicationId, userId, rowVersion: FIRST_ROW_VERSION, serverPublicKey: publicKey, serverPrivateKey },
+    insert: (db) => inTransaction(db, (tx) => insertActivation(tx, row, audit)),
+  }
+}
+
+const FIRST_ROW_VERSION = 1

@@ -1,0 +1,111 @@
+// Activations without a code: a provider of the bank finds the user from what the phone sends (v3 §8.6).
+import { PawlError } from '../../lib/errors.ts'
+import { OutboundError } from '../../lib/outbound.ts'
+import { findRegistration } from '../../storage/activations.ts'
+import { inTransaction, isUniqueViolation } from '../../storage/database.ts'
+import {
+  type ActivationParts,
+  agreeOnKeys,
+  type DeviceDescription,
+  type ExchangedKeys,
+  type KeyAgreement,
+  refuseActivation,
+} from './activation.ts'
+import { createActivationCode } from './code.ts'
+import { type CreatedActivationParts, prepareActivation } from './created.ts'
+import { type HttpProvider, isJsonObject } from '../user-info/http-provider.ts'
+import { expire, type Owner } from './registration.ts'
+
+/** What a phone sends to be recognised by. */
+export interface ActivationRequest {
+  readonly applicationId: string
+  readonly type: 'DIRECT' | 'CUSTOM'
+  readonly identityAttributes: Readonly<Record<string, string>>
+  readonly customAttributes: Readonly<Record<string, unknown>>
+}
+
+/** Whom the provider recognised. */
+export interface RecognisedUser {
+  readonly userId: string
+  readonly isCommitted: boolean
+  /** In place of those of the phone, in the answer to it. */
+  readonly customAttributes: Readonly<Record<string, unknown>> | undefined
+}
+
+/** Finds the user of an activation. Throws OutboundError when it does not. */
+export interface ActivationProvider {
+  readonly findUser: (request: ActivationRequest) => Promise<RecognisedUser>
+}
+
+/** The provider behind one HTTP address. */
+export const createActivationProvider = (ask: HttpProvider): ActivationProvider => ({
+  findUser: async (request) => parseRecognisedUser(await ask({ ...request })),
+})
+
+export interface DirectActivationParts extends ActivationParts, CreatedActivationParts {
+  /** Undefined when the operator configured none. */
+  readonly activationProvider: ActivationProvider | undefined
+}
+
+/** Asks the provider. Throws ACTIVATION_FAILED when there is none, or when it knows no user. */
+export async function recogniseUser(parts: DirectActivationParts, request: ActivationRequest): Promise<RecognisedUser> {
+  if (parts.activationProvider === undefined) throw refuseActivation(parts, `no provider for activations of type ${request.type}`)
+  try {
+    return await parts.activationProvider.findUser(request)
+  } catch (cause) {
+    if (!(cause instanceof OutboundError)) throw cause
+    parts.events.activationProviderFailed({ applicationId: request.applicationId, err: cause })
+    throw new PawlError('ACTIVATION_FAILED', { detail: 'the activation provider gave no user', cause })
+  }
+}
+
+/**
+ * Creates an activation and exchanges its keys, all of it or nothing (v3 §8.6): PENDING_COMMIT, or ACTIVE when the provider commits it.
+ * Throws ACTIVATION_FAILED when the user has a live activation or the device key is invalid.
+ */
+export async function activateDirectly<Answer>(
+  parts: DirectActivationParts,
+  agreement: KeyAgreement<Answer>,
+  owner: Owner,
+  to: 'PENDING_COMMIT' | 'ACTIVE',
+  device: DeviceDescription,
+): Promise<ExchangedKeys<Answer>> {
+  const existing = await findRegistration(parts.db, owner.applicationId, owner.userId, new Date(parts.platform.now()))
+  if (existing !== undefined && !(await expire(parts, owner, existing)))
+    throw refuseActivation(parts, 'the user has a registration')
+  // Nobody ever learns this code; the column wants one, and a code is what makes a CREATED activation findable.
+  const code = createActivationCode(parts.platform.randomBytes(10))
+  const commitPhase = to === 'ACTIVE' ? 'ON_KEY_EXCHANGE' : 'ON_COMMIT'
+  const { created, insert } = prepareActivation(parts, { ...owner, code, qrText: null, commitPhase, otpHash: null })
+  // Before the transaction: the agreement may wait for its turn.
+  const agreed = await agreeOnKeys(parts, agreement, created, device, to)
+  if (agreed === 'INVALID_DEVICE_KEY' || agreed === 'UNUSABLE')
+    throw refuseActivation(parts, 'the keys of the request are not valid')
+  const keys = await inTransaction(parts.db, async (tx) => {
+    await insert(tx)
+    const bound = await agreed.store(tx)
+    if (bound === 'MOVED') throw new TypeError('an activation moved in the transaction that created it')
+    return bound
+  }).catch((error: unknown) => {
+    if (isUniqueViolation(error, 'activation_live')) throw refuseActivation(parts, 'the user has a registration')
+    throw error
+  })
+  parts.events.registrationChanged({ activationId: keys.activationId, from: 'CREATED', to, reason: null })
+  return keys
+}
+
+function parseRecognisedUser({ userId, commit, customAttributes }: Record<string, unknown>): RecognisedUser {
+  if (!isUserId(userId)) throw new OutboundError('the activation provider named no user')
+  if (commit != null && typeof commit !== 'boolean') throw new OutboundError('commit of the activation provider is no boolean')
+  if (customAttributes != null && !isJsonObject(customAttributes))
+    throw new OutboundError('customAttributes of the activation provider is no object')
+  return { userId, isCommitted: commit === true, customAttributes: customAttributes ?? undefined }
+}
+
+/** As user ids of the cloud API: 1 to 255 characters, not blank, no control characters, Unicode text (cloud §1.3). */
+const isUserId = (value: unknown): value is string =>
+  typeof value === 'string' &&
+  value.length <= 255 &&
+  value.trim() !== '' &&
+  value.isWellFormed() &&
+  !Array.from(value).some((character) => character < ' ' || character === '\u007F')

@@ -1,0 +1,87 @@
+// The one-time password of an activation: told to the user apart from the activation code, demanded in one of two phases (v3 §8.5).
+//
+//   stored = salt (16) ‖ HMAC-SHA-256(credential key, "activation-otp" ‖ salt ‖ scrypt(OTP, salt))
+import type { KeyObject } from 'node:crypto'
+import { hmac } from '../../crypto/hmac.ts'
+import { hashPassword } from '../../crypto/password-hash.ts'
+import { concat, equalConstantTime, equalPublic, utf8 } from '../../lib/bytes.ts'
+import type { Events } from '../../lib/events.ts'
+import type { Platform } from '../../lib/platform.ts'
+import { createSemaphore } from '../../lib/semaphore.ts'
+import type { Db } from '../../storage/database.ts'
+import { type CommitRow, storeOtpFailure } from '../../storage/registrations.ts'
+import type { CommitPhase } from '../../storage/schema.ts'
+import { createAuditEvent } from '../audit/audit.ts'
+
+export interface ActivationOtps {
+  /** Stored form of an OTP, 48 bytes. Throws UNAVAILABLE when too many wait. */
+  readonly hash: (otp: string) => Promise<Uint8Array>
+  /** Compares in constant time. Throws UNAVAILABLE when too many wait; nothing is decided then. */
+  readonly isRight: (otp: string, stored: Uint8Array) => Promise<boolean>
+}
+
+/** OTPs under the installation's `credentialHash` key. */
+export function createActivationOtps(credentialHash: KeyObject, platform: Pick<Platform, 'randomBytes'>): ActivationOtps {
+  const runScrypt = createSemaphore(SCRYPTS_AT_ONCE, SCRYPTS_WAITING_MAX)
+  const hashWith = async (otp: string, salt: Uint8Array): Promise<Uint8Array> => {
+    const stretched = await runScrypt(() => hashPassword(utf8(otp), salt))
+    return concat(salt, hmac(credentialHash, concat(utf8('activation-otp'), salt, stretched)))
+  }
+  return {
+    hash: (otp) => hashWith(otp, platform.randomBytes(SALT_BYTES)),
+    isRight: async (otp, stored) => equalConstantTime(await hashWith(otp, stored.subarray(0, SALT_BYTES)), stored),
+  }
+}
+
+/** The rows of the table in v3 §8.5. PASSED and NOT_DEMANDED go on; WRONG is counted, MISSING and UNEXPECTED are not. */
+export type OtpVerdict = 'PASSED' | 'NOT_DEMANDED' | 'WRONG' | 'MISSING' | 'UNEXPECTED'
+
+/** What of an activation decides about its OTP. */
+export interface OtpDemand {
+  readonly commitPhase: CommitPhase
+  readonly otpHash: Uint8Array | null
+}
+
+export type OtpJudge = (demand: OtpDemand) => Promise<OtpVerdict>
+
+/**
+ * Judges one OTP in one phase, for an activation that is read again after each lost race: the slow hash is computed once, unless it is
+ * another activation by then.
+ */
+export function createOtpJudge(otps: ActivationOtps, phase: CommitPhase, otp: string | null): OtpJudge {
+  const sent = otp === null || otp.trim() === '' ? undefined : otp
+  let known: { readonly otpHash: Uint8Array; readonly verdict: OtpVerdict } | undefined
+  return async ({ commitPhase, otpHash }) => {
+    if (otpHash === null) return 'NOT_DEMANDED'
+    if (commitPhase !== phase) return sent === undefined ? 'NOT_DEMANDED' : 'UNEXPECTED'
+    if (sent === undefined) return 'MISSING'
+    if (known === undefined || !equalPublic(known.otpHash, otpHash)) {
+      known = { otpHash, verdict: (await otps.isRight(sent, otpHash)) ? 'PASSED' : 'WRONG' }
+    }
+    return known.verdict
+  }
+}
+
+/** Counts a wrong OTP; the one that reaches the maximum removes the activation. False when it moved meanwhile: read and judge again. */
+export async function countWrongOtp(
+  { db, platform, events }: { readonly db: Db; readonly platform: Platform; readonly events: Events },
+  activation: Omit<CommitRow, 'expiresAt' | 'commitPhase' | 'otpHash'>,
+): Promise<boolean> {
+  const { activationId, rowVersion, state: from } = activation
+  const at = new Date(platform.now())
+  const failedAttempts = activation.failedAttempts + 1
+  const isLast = failedAttempts >= activation.maxFailedAttempts
+  const to = isLast ? 'REMOVED' : from
+  const reason = isLast ? 'OTP_MAX_FAILED_ATTEMPTS' : 'OTP_FAILED_ATTEMPT'
+  const isStored = await storeOtpFailure(
+    db,
+    { activationId, rowVersion, from, to, failedAttempts, reason, at },
+    createAuditEvent(activation, isLast ? 'registration_removed' : 'activation_otp_invalid', { reason }, at.getTime()),
+  )
+  if (isStored && isLast) events.registrationChanged({ activationId, from, to, reason })
+  return isStored
+}
+
+const SALT_BYTES = 16
+const SCRYPTS_AT_ONCE = 2
+const SCRYPTS_WAITING_MAX = 100

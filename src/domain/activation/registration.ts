@@ -1,0 +1,192 @@
+// A registration is an activation seen from the bank: made, read, committed, blocked, unblocked, removed (cloud §3).
+import { fromUtf8 } from '../../lib/bytes.ts'
+import { PawlError } from '../../lib/errors.ts'
+import { untilSettled } from '../../lib/until-settled.ts'
+import type { Events } from '../../lib/events.ts'
+import { changeState, findRegistration, type RegistrationRow } from '../../storage/activations.ts'
+import { findApplication } from '../../storage/applications.ts'
+import { inSavepoint, isUniqueViolation } from '../../storage/database.ts'
+import { findRegistrationToCommit } from '../../storage/registrations.ts'
+import type { ActivationState, CommitPhase } from '../../storage/schema.ts'
+import { type ActivationOtps, countWrongOtp, createOtpJudge, type OtpJudge } from './otp.ts'
+import { createAuditEvent } from '../audit/audit.ts'
+import { composeActivationQrText, createActivationCode, signActivationCode, signActivationCodeP384 } from './code.ts'
+import { type CreatedActivationParts, prepareActivation } from './created.ts'
+import { findSigningMasterKeys, qrSignatureCurveOf } from '../application/master-keys.ts'
+import { places } from '../secrets/secrets.ts'
+import { endBlockIfOver } from './temporary-block.ts'
+
+export interface RegistrationParts extends CreatedActivationParts {
+  readonly events: Events
+  readonly activationOtps: ActivationOtps
+}
+
+type ChangeParts = Pick<RegistrationParts, 'db' | 'platform' | 'events'>
+
+/** The owner of a registration within the application of the caller. */
+export interface Owner {
+  readonly applicationId: string
+  readonly userId: string
+}
+
+/** The live registration of a user. One whose validity has run out counts as removed, whether or not that is stored yet. */
+export async function readRegistration(
+  parts: RegistrationParts,
+  { applicationId, userId }: Owner,
+): Promise<RegistrationRow | undefined> {
+  const row = await findRegistration(parts.db, applicationId, userId, new Date(parts.platform.now()))
+  return row && isExpired(row, parts.platform.now()) ? undefined : row
+}
+
+/** The QR text of a CREATED registration; the same one on each call. */
+export const openQrText = (parts: RegistrationParts, row: RegistrationRow): string =>
+  row.activationQrCode === null
+    ? ''
+    : fromUtf8(parts.recordKeys.open(places.activationQrCode(row.activationId), row.activationQrCode))
+
+/** How a registration becomes active (v3 §8.5). */
+export interface CommitRules {
+  /** Where it is committed, and where the OTP is demanded. */
+  readonly commitPhase: CommitPhase
+  /** As ActivationOtps.hash gives it. */
+  readonly otpHash: Uint8Array | null
+}
+
+export interface CreatedRegistration {
+  readonly activationId: string
+  readonly activationQrCodeData: string
+}
+
+/**
+ * Creates a registration. Throws REGISTRATION_EXISTS when the user has a live one, also when another request creates it at the same
+ * time.
+ */
+export async function createRegistration(
+  parts: RegistrationParts,
+  owner: Owner,
+  { commitPhase, otpHash }: CommitRules = { commitPhase: 'ON_COMMIT', otpHash: null },
+): Promise<CreatedRegistration> {
+  const existing = await findRegistration(parts.db, owner.applicationId, owner.userId, new Date(parts.platform.now()))
+  if (existing !== undefined && !(await expire(parts, owner, existing))) throw new PawlError('REGISTRATION_EXISTS')
+  const sign = await readCodeSigner(parts, owner.applicationId)
+  for (let attempt = 0; attempt < CODE_ATTEMPTS_MAX; attempt += 1) {
+    const code = createActivationCode(parts.platform.randomBytes(10))
+    const activationQrCodeData = composeActivationQrText(code, await sign(code))
+    try {
+      const { created, insert } = prepareActivation(parts, { ...owner, code, qrText: activationQrCodeData, commitPhase, otpHash })
+      // Administration calls this within a transaction, which a violation would end.
+      await inSavepoint(parts.db, () => insert(parts.db))
+      return { activationId: created.activationId, activationQrCodeData }
+    } catch (error) {
+      if (isUniqueViolation(error, 'activation_live')) throw new PawlError('REGISTRATION_EXISTS', { cause: error })
+      // One of 2^80 codes a second time: try another.
+      if (!isUniqueViolation(error)) throw error
+    }
+  }
+  throw new PawlError('INTERNAL', { detail: 'no unique activation code found' })
+}
+
+/** Judges the OTP of a commit before a transaction begins; the judge remembers it. */
+export async function prepareCommit(parts: RegistrationParts, owner: Owner, otp: string | null): Promise<OtpJudge> {
+  const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp)
+  const row = await findRegistrationToCommit(parts.db, owner.applicationId, owner.userId)
+  if (row?.state === 'PENDING_COMMIT') await judgeOtp(row)
+  return judgeOtp
+}
+
+/**
+ * PENDING_COMMIT to ACTIVE. Throws REGISTRATION_NOT_FOUND from any other state, also on a second commit, and OTP_INVALID when an OTP is
+ * demanded and this one is not it; too many wrong ones remove the registration.
+ */
+export async function commitRegistration(
+  parts: RegistrationParts,
+  owner: Owner,
+  { otp, externalUserId }: { readonly otp: string | null; readonly externalUserId: string | null },
+  judgeOtp: OtpJudge = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp),
+): Promise<void> {
+  await untilSettled('registration', async () => {
+    const row = await findRegistrationToCommit(parts.db, owner.applicationId, owner.userId)
+    if (row?.state !== 'PENDING_COMMIT' || isExpired(row, parts.platform.now()))
+      throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no registration waits for its commit' })
+    const verdict = await judgeOtp(row)
+    const isRefused = verdict !== 'PASSED' && verdict !== 'NOT_DEMANDED'
+    if (isRefused && (verdict !== 'WRONG' || (await countWrongOtp(parts, row))))
+      throw new PawlError('OTP_INVALID', { detail: `the OTP is ${verdict.toLowerCase()}` })
+    if (isRefused) return undefined
+    const isChanged = await change(parts, owner, row, { to: 'ACTIVE', event: 'registration_committed', externalUserId })
+    return isChanged ? 'COMMITTED' : undefined
+  })
+}
+
+export type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
+
+/**
+ * Blocks, unblocks or removes. A BLOCK makes a temporary block one that lasts, though its phone is BLOCKED already: the bank must not be
+ * told no and see the phone come back. Throws REGISTRATION_NOT_FOUND without a live registration, REGISTRATION_CHANGE_REFUSED from a
+ * wrong state.
+ */
+export async function changeRegistration(
+  parts: RegistrationParts,
+  owner: Owner,
+  wanted: { change: RegistrationChange; reason: string | null; externalUserId: string | null },
+): Promise<void> {
+  const { from, to, event } = CHANGES[wanted.change]
+  const reason = wanted.change === 'BLOCK' ? (wanted.reason ?? 'NOT_SPECIFIED') : null
+  // A phone may move the row between read and write; whoever meets the final state is refused by it.
+  await untilSettled('registration', async () => {
+    const row = await readRegistration(parts, owner)
+    if (row === undefined) throw new PawlError('REGISTRATION_NOT_FOUND')
+    const isAllowed = from.includes(row.state) || (wanted.change === 'BLOCK' && row.blockExpiresAt !== null)
+    if (!isAllowed) throw new PawlError('REGISTRATION_CHANGE_REFUSED', { detail: `${wanted.change} in ${row.state}` })
+    if (await endBlockIfOver(parts, row)) return undefined
+    const isChanged = await change(parts, owner, row, { to, event, reason, externalUserId: wanted.externalUserId })
+    return isChanged ? 'CHANGED' : undefined
+  })
+}
+
+/** CREATED and PENDING_COMMIT end at their expiry. */
+export const isExpired = (row: { state: ActivationState; expiresAt: Date }, now: number): boolean =>
+  (row.state === 'CREATED' || row.state === 'PENDING_COMMIT') && row.expiresAt.getTime() <= now
+
+/** Stores that a registration has run out; false when it has not. */
+export async function expire(parts: ChangeParts, owner: Owner, row: RegistrationRow): Promise<boolean> {
+  if (!isExpired(row, parts.platform.now())) return false
+  await change(parts, owner, row, { to: 'REMOVED', event: 'registration_expired', reason: 'EXPIRED' })
+  return true
+}
+
+async function change(
+  parts: ChangeParts,
+  owner: Owner,
+  row: Pick<RegistrationRow, 'activationId' | 'rowVersion' | 'state'>,
+  next: { to: ActivationState; event: string; reason?: string | null; externalUserId?: string | null },
+): Promise<boolean> {
+  const at = new Date(parts.platform.now())
+  const { to, event, reason = null, externalUserId = null } = next
+  const isStored = await changeState(
+    parts.db,
+    { activationId: row.activationId, rowVersion: row.rowVersion, from: row.state, to, reason, externalUserId, at },
+    createAuditEvent({ ...owner, activationId: row.activationId }, event, { reason, externalUserId }, at.getTime()),
+  )
+  if (isStored) parts.events.registrationChanged({ activationId: row.activationId, from: row.state, to, reason })
+  return isStored
+}
+
+async function readCodeSigner(
+  parts: RegistrationParts,
+  applicationId: string,
+): Promise<(code: string) => string | Promise<string>> {
+  const application = await findApplication(parts.db, applicationId)
+  if (application === undefined) throw new PawlError('INTERNAL', { detail: `no application ${applicationId}` })
+  const isP256 = qrSignatureCurveOf(application) === 'P-256'
+  const { ecdsa } = await findSigningMasterKeys(parts, applicationId, isP256 ? 'EC_P256' : 'EC_P384')
+  return (code) => (isP256 ? signActivationCode : signActivationCodeP384)(code, ecdsa)
+}
+
+const CHANGES: Record<RegistrationChange, { from: readonly ActivationState[]; to: ActivationState; event: string }> = {
+  BLOCK: { from: ['ACTIVE'], to: 'BLOCKED', event: 'registration_blocked' },
+  UNBLOCK: { from: ['BLOCKED'], to: 'ACTIVE', event: 'registration_unblocked' },
+  REMOVE: { from: ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED'], to: 'REMOVED', event: 'registration_removed' },
+}
+
+const CODE_ATTEMPTS_MAX = 10

@@ -1,0 +1,29 @@
+// A block by failed attempts that ends by itself, and lasts twice as long each time (cloud §3.4).
+import type { Events } from '../../lib/events.ts'
+import type { Platform } from '../../lib/platform.ts'
+import type { Db } from '../../storage/database.ts'
+import { endTemporaryBlock } from '../../storage/activation-expiry.ts'
+
+/** The end of the block that is the `blocksInRow`-th in a row; null when it has none, because `firstSeconds` is 0. */
+export function composeBlockEnd(firstSeconds: number, blocksInRow: number, at: Date): Date | null {
+  if (firstSeconds === 0) return null
+  const seconds = Math.min(firstSeconds * 2 ** (blocksInRow - 1), TEMPORARY_BLOCK_SECONDS_MAX)
+  return new Date(at.getTime() + seconds * 1000)
+}
+
+/**
+ * Stores the end of a block that is over; true when there was one, and the activation must be read again. Whoever moves an activation
+ * asks this first, so that the end has its own place in history, audit log and webhooks.
+ */
+export async function endBlockIfOver(
+  { db, platform, events }: { readonly db: Db; readonly platform: Platform; readonly events: Events },
+  { activationId, isBlockOver }: { readonly activationId: string; readonly isBlockOver: boolean },
+): Promise<boolean> {
+  if (!isBlockOver) return false
+  const isStored = await endTemporaryBlock(db, activationId, new Date(platform.now()))
+  if (isStored) events.registrationChanged({ activationId, from: 'BLOCKED', to: 'ACTIVE', reason: 'BLOCK_EXPIRED' })
+  return true
+}
+
+// 30 days: a thief of a phone has a dozen guesses a year, and the number cannot grow without end.
+const TEMPORARY_BLOCK_SECONDS_MAX = 2_592_000

@@ -1,0 +1,163 @@
+// Applications, their versions and master keys, and what a mobile app needs of them (cloud §10).
+import { toBase64 } from '../../lib/base64.ts'
+import { utf8 } from '../../lib/bytes.ts'
+import { notFound, PawlError } from '../../lib/errors.ts'
+import type { Events } from '../../lib/events.ts'
+import type { Platform } from '../../lib/platform.ts'
+import {
+  type ApplicationVersionRow,
+  findApplication,
+  insertApplication,
+  insertApplicationVersion,
+  listApplications,
+  listApplicationVersions,
+} from '../../storage/applications.ts'
+import { type Db, inTransaction } from '../../storage/database.ts'
+import { insertPinningKeyPair } from '../../storage/pinning.ts'
+import { createPinningKeyPair } from '../pinning/pinning.ts'
+import { createMasterKeys, insertMasterKeys, qrSignatureCurveOf, readMasterPublicKeys } from './master-keys.ts'
+import type { RecordKeys } from '../secrets/record-keys.ts'
+import { openApplicationSecret, places } from '../secrets/secrets.ts'
+
+export interface ApplicationParts {
+  readonly db: Db
+  readonly platform: Platform
+  readonly recordKeys: RecordKeys
+}
+
+/** What is compiled into the mobile app; all Base64. */
+export interface MobileConfiguration {
+  /** Uncompressed point on the curve of QR codes: 65 bytes on P-256, 97 on P-384. */
+  readonly masterServerPublicKey: string
+  /** Absent for P-256. */
+  readonly qrSignatureCurve?: 'P-384'
+  /** 16 bytes. */
+  readonly appKey: string
+  /** 16 bytes. Not a secret towards the owner of the phone. */
+  readonly appSecret: string
+}
+
+/** The same values as the mobile SDKs of protocol 4.0 take them. */
+export interface SdkConfiguration extends MobileConfiguration {
+  /** Base64 of version, application key and secret, and all public master keys (v4 §3.3). */
+  readonly mobileSdkConfig: string
+}
+
+/** What makes the text is part of the protocol. */
+export interface SdkConfigurationParts extends ApplicationParts {
+  readonly composeSdkConfiguration: (configuration: {
+    readonly applicationKey: Uint8Array
+    readonly applicationSecret: Uint8Array
+    readonly masterPublicKeys: Readonly<Record<'P-256' | 'P-384' | 'ML-DSA-65' | 'ML-DSA-87', Uint8Array>>
+  }) => string
+}
+
+/**
+ * Creates an application with a version `default`, its master key pairs and a pinning key pair. Throws ADMINISTRATION_REFUSED when the
+ * id is taken.
+ */
+export async function createApplication(
+  parts: ApplicationParts,
+  applicationId: string,
+  displayName: string | null = null,
+): Promise<void> {
+  const at = new Date(parts.platform.now())
+  const masterKeys = await createMasterKeys()
+  await inTransaction(parts.db, async (tx) => {
+    if (!(await insertApplication(tx, applicationId, displayName, at)))
+      throw new PawlError('ADMINISTRATION_REFUSED', { detail: `application ${applicationId} exists` })
+    await insertMasterKeys({ ...parts, db: tx }, applicationId, masterKeys)
+    await insertPinningKeyPair(tx, createPinningKeyPair(parts, applicationId))
+    await addVersion({ ...parts, db: tx }, applicationId, DEFAULT_VERSION)
+  })
+}
+
+/** Creates the application of a first start. Where there is any, nothing is done. */
+export async function bootstrapApplication(
+  parts: ApplicationParts & { readonly events: Events },
+  applicationId: string | undefined,
+): Promise<void> {
+  if (applicationId === undefined || (await listApplications(parts.db)).length > 0) return
+  try {
+    await createApplication(parts, applicationId)
+    parts.events.firstApplicationCreated({ applicationId })
+  } catch (error) {
+    // Another process of the same first start was faster.
+    if (!(error instanceof PawlError) || error.code !== 'ADMINISTRATION_REFUSED') throw error
+  }
+}
+
+/** Throws ADMINISTRATION_REFUSED when there is no such application. */
+export async function requireApplication(db: Db, applicationId: string): Promise<void> {
+  if ((await findApplication(db, applicationId)) === undefined) throw notFound(`application ${applicationId}`)
+}
+
+/** Adds a version with a random key and secret. Throws ADMINISTRATION_REFUSED when the name is taken. */
+export async function addVersion(
+  { db, platform, recordKeys }: ApplicationParts,
+  applicationId: string,
+  name: string,
+): Promise<void> {
+  const applicationKey = toBase64(platform.randomBytes(16))
+  const isInserted = await insertApplicationVersion(db, {
+    application_key: applicationKey,
+    application_id: applicationId,
+    name,
+    application_secret: recordKeys.seal(places.applicationSecret(applicationKey), utf8(toBase64(platform.randomBytes(16)))),
+    created_at: new Date(platform.now()),
+  })
+  if (!isInserted) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `version ${name} exists` })
+}
+
+/**
+ * The configuration of one version; without `versionName` that of `default`, else of the oldest supported one. Throws
+ * ADMINISTRATION_REFUSED when there is no such application or version.
+ */
+export async function readMobileConfiguration(
+  parts: ApplicationParts,
+  applicationId: string,
+  versionName?: string,
+): Promise<MobileConfiguration> {
+  const application = await findApplication(parts.db, applicationId)
+  const version = chooseVersion(await listApplicationVersions(parts.db, applicationId), versionName)
+  if (application === undefined || version === undefined)
+    throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'unknown application or version' })
+  const publicKeys = await readMasterPublicKeys(parts, applicationId)
+  const isP256 = qrSignatureCurveOf(application) === 'P-256'
+  return {
+    masterServerPublicKey: toBase64(isP256 ? publicKeys.EC_P256 : publicKeys.EC_P384),
+    ...(!isP256 && { qrSignatureCurve: 'P-384' as const }),
+    appKey: version.applicationKey,
+    appSecret: openApplicationSecret(parts.recordKeys, version),
+  }
+}
+
+/** As readMobileConfiguration, with the text for SDKs of protocol 4.0. */
+export async function readSdkConfiguration(
+  parts: SdkConfigurationParts,
+  applicationId: string,
+  versionName?: string,
+): Promise<SdkConfiguration> {
+  const configuration = await readMobileConfiguration(parts, applicationId, versionName)
+  const publicKeys = await readMasterPublicKeys(parts, applicationId)
+  const mobileSdkConfig = parts.composeSdkConfiguration({
+    applicationKey: fromBase64(configuration.appKey),
+    applicationSecret: fromBase64(configuration.appSecret),
+    masterPublicKeys: {
+      'P-256': publicKeys.EC_P256,
+      'P-384': publicKeys.EC_P384,
+      'ML-DSA-65': publicKeys.ML_DSA_65,
+      'ML-DSA-87': publicKeys.ML_DSA_87,
+    },
+  })
+  return { ...configuration, mobileSdkConfig }
+}
+
+const fromBase64 = (text: string): Uint8Array => Buffer.from(text, 'base64')
+
+function chooseVersion(versions: readonly ApplicationVersionRow[], name: string | undefined): ApplicationVersionRow | undefined {
+  if (name !== undefined) return versions.find((version) => version.name === name)
+  return versions.find((version) => version.name === DEFAULT_VERSION) ?? versions.find((version) => version.isSupported)
+}
+
+const DEFAULT_VERSION = 'default'

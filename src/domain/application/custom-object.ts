@@ -1,0 +1,44 @@
+// The custom object of an application, in the plain answers of activation/status (v3 §9.2).
+//
+// Anybody may ask for the status of any id, and the answer must not tell which ids exist. So an id that nobody knows is answered like an
+// activation of one of the applications, always the same one: the one that a keyed hash of the id prefers.
+import type { KeyObject } from 'node:crypto'
+import { hmac } from '../../crypto/hmac.ts'
+import { utf8 } from '../../lib/bytes.ts'
+import { PawlError } from '../../lib/errors.ts'
+import { listCustomObjects } from '../../storage/applications.ts'
+import type { Db } from '../../storage/database.ts'
+
+export interface CustomObjectParts {
+  readonly db: Db
+  readonly installationKeys: { readonly codeLookup: KeyObject }
+}
+
+/** The custom object for the status of an id; `applicationId` is that of its activation if there is one. */
+export async function readCustomObject(
+  { db, installationKeys }: CustomObjectParts,
+  activationId: string,
+  applicationId: string | undefined,
+): Promise<Record<string, unknown> | undefined> {
+  const applications = await listCustomObjects(db)
+  // Computed for a known id too, so that time does not tell.
+  const ranks = applications.map((application) => rank(installationKeys.codeLookup, activationId, application.applicationId))
+  const preferred = applications[ranks.indexOf(ranks.toSorted()[0] ?? '')]
+  const own = applications.find((application) => application.applicationId === applicationId)
+  const { customObject } = own ?? preferred ?? { customObject: null }
+  return customObject === null ? undefined : (JSON.parse(customObject) as Record<string, unknown>)
+}
+
+/** The stored form. Throws REQUEST_INVALID for more than 4 KiB. */
+export function serializeCustomObject(customObject: Readonly<Record<string, unknown>>): string {
+  const text = JSON.stringify(customObject)
+  if (utf8(text).length <= BYTES_MAX) return text
+  const violations = [{ fieldName: 'customObject', hint: `must be at most ${BYTES_MAX} bytes of JSON` }]
+  throw new PawlError('REQUEST_INVALID', { detail: 'the custom object is too long', violations })
+}
+
+// No activation code has this form, so the key that looks codes up hashes nothing twice.
+const rank = (key: KeyObject, activationId: string, applicationId: string): string =>
+  Buffer.from(hmac(key, utf8(JSON.stringify(['custom-object', activationId, applicationId])))).toString('hex')
+
+const BYTES_MAX = 4096

@@ -1,0 +1,38 @@
+// The audit log of devices (cloud §7): rows of what happens to an activation beside the checking of codes, and reading all of them.
+import { PawlError } from '../../lib/errors.ts'
+import { hasActivation } from '../../storage/registrations.ts'
+import { type AuditEvent, type AuditEventOfSource, type AuditItem, type AuditQuery, listAuditItems } from '../../storage/audit.ts'
+import type { Db } from '../../storage/database.ts'
+
+/** The rows of a user within a range, newest first. Throws AUDIT_REFUSED when the user never had a registration in the application. */
+export async function readAuditLog({ db }: { readonly db: Db }, query: AuditQuery): Promise<AuditItem[]> {
+  const items = await listAuditItems(db, query)
+  if (items.length === 0 && !(await hasActivation(db, query.applicationId, query.userId)))
+    throw new PawlError('AUDIT_REFUSED', { detail: 'unknown user' })
+  return items
+}
+
+/** An audit row; `fields` become its data as compact JSON, those that are null are left out. */
+export const createAuditEvent = (
+  { activationId, ...owner }: { applicationId: string; userId: string; activationId: string },
+  eventType: string,
+  fields: Readonly<Record<string, string | null>>,
+  at: number,
+): AuditEvent => ({ ...createAuditEventOf(owner, eventType, fields, at), activationId })
+
+/** The same for a user whose activation the statement finds. */
+export const createAuditEventOf = (
+  { applicationId, userId }: { applicationId: string; userId: string },
+  eventType: string,
+  fields: Readonly<Record<string, string | null>>,
+  at: number,
+): AuditEventOfSource => {
+  const present = Object.entries(fields).filter(([, value]) => value !== null)
+  return {
+    applicationId,
+    userId,
+    eventType,
+    eventData: JSON.stringify(Object.fromEntries(present)),
+    occurredAt: new Date(at),
+  }
+}

@@ -1,0 +1,192 @@
+// Verification of the audit log (cloud §7): recomputes every seal and names the first row of each chain that is not as it was sealed.
+import type { KeyObject } from 'node:crypto'
+import { equalConstantTime } from '../../lib/bytes.ts'
+import {
+  AUDIT_SOURCES,
+  type ChainPlace,
+  type ChainRow,
+  countUnsealed,
+  findChains,
+  findSeal,
+  findSealed,
+  type SealedRow,
+  sourceOfChain,
+} from '../../storage/audit-chain.ts'
+import type { Db } from '../../storage/database.ts'
+import { CHAIN_BEGINNING, isChainAuthentic, sealRow } from './mac.ts'
+
+export interface AuditVerificationParts {
+  readonly db: Db
+  readonly installationKeys: { readonly auditSeal: KeyObject }
+}
+
+export interface AuditReport {
+  readonly isIntact: boolean
+  /** By name. */
+  readonly chains: readonly ChainReport[]
+}
+
+export interface ChainReport {
+  /** `application:` and its id, `no-application` or `administration`. */
+  readonly chain: string
+  readonly isIntact: boolean
+  /** Rows whose seal is right; up to the fault when there is one. */
+  readonly sealed: number
+  /** Rows that wait for the sealer. */
+  readonly unsealed: number
+  /** How many rows retention has removed. */
+  readonly startPosition: number
+  readonly headPosition: number
+  /** 32 bytes, hex. Noted elsewhere, position and seal of a head tell later whether the log was cut or written anew. */
+  readonly headSeal: string
+  readonly fault?: ChainFault
+}
+
+export interface ChainFault {
+  readonly problem: string
+  /** In the chain. */
+  readonly position?: number
+  /** Of the row, in its table. */
+  readonly sequence?: number
+}
+
+/** A head that was noted elsewhere; `seal` is hex. */
+export interface NotedHead {
+  readonly chain: string
+  readonly position: number
+  readonly seal: string
+}
+
+/** A verification for many callers: who asks while one runs gets its report. */
+export function createAuditVerification(parts: AuditVerificationParts): () => Promise<AuditReport> {
+  let running: Promise<AuditReport> | undefined
+  return () => {
+    running ??= verifyAudit(parts).finally(() => {
+      running = undefined
+    })
+    return running
+  }
+}
+
+/** Verifies every chain in batches, without a lock. */
+export async function verifyAudit(parts: AuditVerificationParts, noted: readonly NotedHead[] = []): Promise<AuditReport> {
+  const walks = new Map<string, Walk>()
+  for (const chain of await findChains(parts.db)) walks.set(chain.name, await walkChain(parts, chain))
+  const unsealed = await countAllUnsealed(parts.db)
+  const heads = Map.groupBy(noted, ({ chain }) => chain)
+  const chains: ChainReport[] = []
+  for (const name of [...new Set([...walks.keys(), ...unsealed.keys(), ...heads.keys()])].toSorted()) {
+    const walk = walks.get(name)
+    const { count = 0, first } = unsealed.get(name) ?? {}
+    const fault = walk?.fault ?? (await compareHeads(parts.db, walk?.chain, heads.get(name) ?? [])) ?? describeAdded(first)
+    const { position, seal } = walk?.chain.head ?? CHAIN_BEGINNING
+    chains.push({
+      chain: name,
+      isIntact: fault === undefined,
+      sealed: walk?.sealed ?? 0,
+      unsealed: count,
+      startPosition: walk?.chain.start.position ?? 0,
+      headPosition: position,
+      headSeal: toHex(seal),
+      ...(fault && { fault }),
+    })
+  }
+  return { isIntact: chains.every(({ isIntact }) => isIntact), chains }
+}
+
+interface Walk {
+  /** As it was when the walk ended. */
+  readonly chain: ChainRow
+  readonly sealed: number
+  readonly fault: ChainFault | undefined
+}
+
+async function walkChain(parts: AuditVerificationParts, found: ChainRow): Promise<Walk> {
+  const { db, installationKeys } = parts
+  const source = sourceOfChain(found.name)
+  let chain = found
+  let at = chain.start
+  for (;;) {
+    const rows = await findSealed(db, source, chain.chainId, at.position, BATCH_ROWS)
+    const step = followSeals(installationKeys.auditSeal, chain, at, rows)
+    at = step.at
+    if (step.fault === undefined && rows.length > 0 && at.position < chain.head.position) continue
+    // Meanwhile the sealer may have moved the head, and retention the start.
+    const [now] = await findChains(db, [chain.name])
+    if (now === undefined) return { chain, sealed: 0, fault: { problem: 'the chain is gone' } }
+    const isAuthentic = isChainAuthentic(installationKeys.auditSeal, now)
+    if (isAuthentic && now.start.position > at.position) at = now.start
+    else {
+      const isCut = rows.length === 0 && at.position < chain.head.position
+      const isEnd = isCut || now.head.position <= at.position
+      const fault = step.fault ?? (isAuthentic ? undefined : STATE_CHANGED) ?? (isEnd ? compareEnd(now, at) : undefined)
+      if (isEnd || fault) return { chain: now, sealed: Math.max(0, at.position - now.start.position), fault }
+    }
+    chain = now
+  }
+}
+
+/** Follows seals as long as they are right, up to the head. */
+function followSeals(
+  key: KeyObject,
+  chain: ChainRow,
+  start: ChainPlace,
+  rows: readonly SealedRow[],
+): { at: ChainPlace; fault: ChainFault | undefined } {
+  let at = start
+  for (const { position, sequence, seal, row } of rows) {
+    if (at.position === chain.head.position) break
+    const next = at.position + 1
+    if (position !== next) return { at, fault: { problem: 'the row or its seal is missing', position: next } }
+    if (row === undefined) return { at, fault: { problem: 'the row is missing', position, sequence } }
+    const place = sealRow(key, chain.name, at, row)
+    if (!equalConstantTime(place.seal, seal))
+      return { at, fault: { problem: 'the row was changed or moved', position, sequence } }
+    at = place
+  }
+  return { at, fault: undefined }
+}
+
+function compareEnd({ head, lastPosition }: ChainRow, at: ChainPlace): ChainFault | undefined {
+  if (at.position < head.position) return { problem: 'the end of the chain is missing', position: at.position + 1 }
+  if (lastPosition > head.position)
+    return { problem: 'rows are sealed beyond the head of the chain', position: head.position + 1 }
+  return equalConstantTime(head.seal, at.seal) ? undefined : STATE_CHANGED
+}
+
+/** By chain: how many rows have no seal, and the first of them that should have one. */
+async function countAllUnsealed(db: Db): Promise<Map<string, { count: number; first: number | undefined }>> {
+  const unsealed = new Map<string, { count: number; first: number | undefined }>()
+  for (const source of AUDIT_SOURCES) {
+    let after = 0
+    for (;;) {
+      const { last, counts } = await countUnsealed(db, source, after, BATCH_ROWS)
+      for (const { chain, count, firstSettled } of counts) {
+        const before = unsealed.get(chain)
+        if (count > 0) unsealed.set(chain, { count: count + (before?.count ?? 0), first: before?.first ?? firstSettled })
+      }
+      if (last === undefined) break
+      after = last
+    }
+  }
+  return unsealed
+}
+
+const describeAdded = (sequence: number | undefined): ChainFault | undefined =>
+  sequence === undefined ? undefined : { problem: 'the row was added, or moved here, behind rows that are sealed', sequence }
+
+async function compareHeads(db: Db, chain: ChainRow | undefined, noted: readonly NotedHead[]): Promise<ChainFault | undefined> {
+  for (const { position, seal } of noted) {
+    if (position > (chain?.head.position ?? 0)) return { problem: 'the chain ends before the noted head', position }
+    // What retention has removed cannot be compared any more.
+    if (chain === undefined || position < chain.start.position) continue
+    const kept = position === chain.start.position ? chain.start.seal : await findSeal(db, chain.chainId, position)
+    if (kept === undefined || toHex(kept) !== seal) return { problem: 'the chain is not the one of the noted head', position }
+  }
+  return undefined
+}
+
+const toHex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
+
+const STATE_CHANGED: ChainFault = { problem: 'start or head of the chain was changed' }
+const BATCH_ROWS = 1_000

@@ -1,0 +1,96 @@
+// The administrator of an installation: made by the first start, or made anew from the command line.
+import { PawlError, StartError } from '../../lib/errors.ts'
+import { insertAdminEvent, lockAdministration } from '../../storage/admin-events.ts'
+import { deleteCredential, findCredential, hasAdmin } from '../../storage/credentials.ts'
+import { inTransaction } from '../../storage/database.ts'
+import type { CredentialParts, Credentials, PreparedPassword } from './credential.ts'
+import { isCredentialAuthentic } from './mac.ts'
+
+/**
+ * Makes sure that the configured administrator has the configured password, if there is one: a user who is missing is created, a differing
+ * password replaced. Throws StartError when the name is another user's.
+ */
+export async function applyAdminPassword(
+  parts: CredentialParts,
+  credentials: Credentials,
+  adminUser: string,
+  adminPassword: string | undefined,
+): Promise<void> {
+  const existing = await findCredential(parts.db, adminUser)
+  if (existing !== undefined && !isCredentialAuthentic(parts.installationKeys.credentialMac, existing)) {
+    parts.events.credentialAltered({ username: adminUser })
+    // The operator says who the administrator is, and the database cannot: it is made anew.
+    if (adminPassword !== undefined)
+      await remakeAdmin(parts, credentials, adminUser, await credentials.prepare(adminPassword), 'start')
+    return
+  }
+  if (existing !== undefined && existing.role !== 'admin')
+    throw new StartError(`PAWL_ADMIN_USER names ${adminUser}, who is no administrator`)
+  if (adminPassword === undefined) return
+  if (existing === undefined) {
+    await createAdmin(parts, credentials, adminUser, adminPassword)
+  } else if (!(await credentials.isPassword(adminUser, adminPassword))) {
+    await credentials.reset(parts.db, adminUser, await credentials.prepare(adminPassword, adminUser), 0)
+    parts.events.adminPasswordReplaced({ username: adminUser })
+  }
+}
+
+/**
+ * Makes the first administrator with a generated password, which is returned; undefined when there is an administrator. To be called when
+ * the server listens: a start that fails would take the password with it.
+ */
+export const createFirstAdmin = async (
+  parts: CredentialParts,
+  credentials: Credentials,
+  adminUser: string,
+): Promise<string | undefined> => ((await hasAdmin(parts.db)) ? undefined : createAdmin(parts, credentials, adminUser, undefined))
+
+/** The password, unless another process of the same first start was faster: its password is the one that was shown. */
+async function createAdmin(
+  parts: CredentialParts,
+  credentials: Credentials,
+  username: string,
+  chosen: string | undefined,
+): Promise<string | undefined> {
+  try {
+    const prepared = await credentials.prepare(chosen)
+    await credentials.create(parts.db, { username, role: 'admin', applicationId: null, expiresAt: null }, prepared)
+    return prepared.password
+  } catch (error) {
+    if (error instanceof PawlError && error.code === 'ADMINISTRATION_REFUSED') return undefined
+    throw error
+  }
+}
+
+/**
+ * Makes an administrator anew, with a generated password, which is returned: whatever the credential of that name was, its passwords end.
+ * For the operator who has the database and the master key; the audit log of administrators has it.
+ */
+export async function resetAdmin(parts: CredentialParts, credentials: Credentials, username: string): Promise<string> {
+  const prepared = await credentials.prepare(undefined)
+  await remakeAdmin(parts, credentials, username, prepared, 'command line')
+  return prepared.password
+}
+
+async function remakeAdmin(
+  parts: CredentialParts,
+  credentials: Credentials,
+  username: string,
+  prepared: PreparedPassword,
+  by: string,
+): Promise<void> {
+  await inTransaction(parts.db, async (tx) => {
+    await lockAdministration(tx)
+    const before = await findCredential(tx, username)
+    await deleteCredential(tx, username)
+    await credentials.create(tx, { username, role: 'admin', applicationId: null, expiresAt: null }, prepared)
+    await insertAdminEvent(tx, {
+      username: by,
+      action: 'admin reset',
+      target: `user ${username}`,
+      before: before === undefined ? null : JSON.stringify({ username, role: before.role, application: before.applicationId }),
+      after: JSON.stringify({ username, role: 'admin', application: null }),
+      occurredAt: new Date(parts.platform.now()),
+    })
+  })
+}

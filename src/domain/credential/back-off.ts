@@ -1,0 +1,82 @@
+// Longer and longer waits for whoever fails too often, counted in the memory of this process.
+import { LRUCache } from 'lru-cache'
+import { PawlError } from '../../lib/errors.ts'
+
+export interface BackOff {
+  /** What to throw while `key` has to wait, at `now` (ms). */
+  readonly refusal: (key: string, now: number) => PawlError | undefined
+  /** Begins an attempt; what to throw instead when `key` has to wait, or would if what is under way failed. End each that has begun. */
+  readonly begin: (key: string, now: number) => PawlError | undefined
+  readonly end: (key: string) => void
+  /** Counts a failure; the seconds to wait when it is the one too many. */
+  readonly fail: (key: string, now: number) => number | undefined
+}
+
+/**
+ * After `failures` in a minute a wait of a minute. For an hour after a wait a quarter of the failures is enough for the next, which lasts
+ * twice as long, up to sixteen minutes. Success changes nothing: others may share the key.
+ */
+export function createBackOff(failures: number): BackOff {
+  const keys = new LRUCache<string, State>({ max: KEYS_MAX })
+
+  const stateAt = (key: string, now: number): State => {
+    const known = keys.get(key)
+    const state = known ?? { failures: 0, minuteEnds: 0, underWay: 0, waits: 0, waitEnds: 0 }
+    if (known === undefined) keys.set(key, state)
+    if (now >= state.waitEnds + MEMORY_MS) state.waits = 0
+    if (now >= state.minuteEnds) state.failures = 0
+    return state
+  }
+  const allowed = ({ waits }: State): number => (waits === 0 ? failures : Math.ceil(failures / 4))
+
+  const refusal: BackOff['refusal'] = (key, now) => {
+    const state = keys.get(key)
+    return state === undefined || now >= state.waitEnds ? undefined : refuse(state.waitEnds - now)
+  }
+
+  return {
+    refusal,
+    begin: (key, now) => {
+      const refused = refusal(key, now)
+      if (refused) return refused
+      const state = stateAt(key, now)
+      if (state.failures + state.underWay >= allowed(state)) return refuse(SECOND_MS)
+      state.underWay += 1
+      return undefined
+    },
+    end: (key) => {
+      const state = keys.get(key)
+      if (state !== undefined && state.underWay > 0) state.underWay -= 1
+    },
+    fail: (key, now) => {
+      const state = stateAt(key, now)
+      if (now < state.waitEnds) return undefined
+      if (state.failures === 0) state.minuteEnds = now + MINUTE_MS
+      state.failures += 1
+      if (state.failures < allowed(state)) return undefined
+      const wait = MINUTE_MS * 2 ** Math.min(state.waits, DOUBLINGS_MAX)
+      state.waits += 1
+      state.waitEnds = now + wait
+      state.failures = 0
+      return wait / SECOND_MS
+    },
+  }
+}
+
+interface State {
+  failures: number
+  minuteEnds: number
+  underWay: number
+  /** One after the other, until an hour has none. */
+  waits: number
+  waitEnds: number
+}
+
+const refuse = (ms: number): PawlError =>
+  new PawlError('TOO_MANY_REQUESTS', { retryAfterSeconds: Math.max(1, Math.ceil(ms / SECOND_MS)) })
+
+const SECOND_MS = 1_000
+const MINUTE_MS = 60_000
+const MEMORY_MS = 3_600_000
+const DOUBLINGS_MAX = 4
+const KEYS_MAX = 100_000

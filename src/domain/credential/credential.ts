@@ -1,0 +1,180 @@
+// Credentials of the cloud API (cloud §2): HTTP Basic users with a role and, for the bank's systems, one application.
+import type { KeyObject } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { hmac, importHmacKey } from '../../crypto/hmac.ts'
+import { toBase64, toBase64Url } from '../../lib/base64.ts'
+import { concat, equalPublic, u32, utf8 } from '../../lib/bytes.ts'
+import { notFound, PawlError } from '../../lib/errors.ts'
+import type { Events } from '../../lib/events.ts'
+import type { Platform } from '../../lib/platform.ts'
+import { isWeakPassword } from '../../lib/weak-password.ts'
+import {
+  type CredentialWithPasswords,
+  findCredential,
+  insertCredential,
+  lockCredential,
+  type NewPassword,
+  type PasswordRow,
+  replacePassword,
+} from '../../storage/credentials.ts'
+import { type Db, inTransaction } from '../../storage/database.ts'
+import type { Role } from '../../storage/schema.ts'
+import { createPasswords, usablePasswords } from './password.ts'
+import { isCredentialAuthentic, sealCredential } from './mac.ts'
+import { createLoginGate, type Login } from './login-gate.ts'
+
+export interface CredentialParts {
+  readonly db: Db
+  readonly platform: Platform
+  readonly events: Events
+  readonly installationKeys: { readonly credentialHash: KeyObject; readonly credentialMac: KeyObject }
+  readonly settings: { readonly credentialFailuresPerMinute: number }
+}
+
+/** A caller whose password was right. */
+export interface Caller {
+  readonly username: string
+  readonly role: Role
+  readonly applicationId: string | null
+}
+
+export interface Credentials {
+  /**
+   * Checks the password that a caller shows. Throws CREDENTIALS_INVALID, or TOO_MANY_REQUESTS while this user name and source have to wait
+   * after too many failures: the password is not looked at then, so that a right one does not pass either.
+   */
+  readonly verify: (login: Login, password: string) => Promise<Caller>
+  /** Whether a password is one of the user's, without counting or logging. */
+  readonly isPassword: (username: string, password: string) => Promise<boolean>
+  /**
+   * Hashes a password for a user who is there, or for one to be created; a missing password is generated. Takes long for a chosen one, so
+   * it is done before a transaction begins. Throws REQUEST_INVALID for one that is easily guessed.
+   */
+  readonly prepare: (chosen: string | undefined, username?: string) => Promise<PreparedPassword>
+  /** Creates a user. Throws ADMINISTRATION_REFUSED when the name is taken. */
+  readonly create: (db: Db, user: NewUser, prepared: PreparedPassword) => Promise<void>
+  /** Replaces the password, which stays valid for `keepPreviousSeconds` more. Throws ADMINISTRATION_REFUSED when there is no such user. */
+  readonly reset: (db: Db, username: string, prepared: PreparedPassword, keepPreviousSeconds: number) => Promise<void>
+  /** Makes this process forget what it has verified; others follow within 5 s. */
+  readonly forget: () => void
+}
+
+export interface NewUser {
+  readonly username: string
+  readonly role: Role
+  readonly applicationId: string | null
+  readonly expiresAt: Date | null
+}
+
+/** A password and what is stored of it. */
+export interface PreparedPassword {
+  readonly password: string
+  readonly row: NewPassword
+}
+
+/** The credentials of one installation. */
+export function createCredentials(parts: CredentialParts): Credentials {
+  const { db, platform, installationKeys } = parts
+  const passwords = createPasswords(installationKeys.credentialHash)
+  const gate = createLoginGate(parts.events, parts.settings.credentialFailuresPerMinute)
+  const cacheKey = importHmacKey(platform.randomBytes(32))
+  const verified = new LRUCache<string, Verified>({ max: 1_000 })
+  let generation = 0
+
+  /** A credential that was altered in the database is as good as none. */
+  const findAuthentic = async (username: string): Promise<CredentialWithPasswords | undefined> => {
+    const credential = await findCredential(db, username)
+    if (credential === undefined || isCredentialAuthentic(installationKeys.credentialMac, credential)) return credential
+    parts.events.credentialAltered({ username })
+    return undefined
+  }
+
+  const verify: Credentials['verify'] = async (login, password) => {
+    const { username } = login
+    const now = platform.now()
+    gate.enter(login, now)
+    const key = toBase64(hmac(cacheKey, concat(u32(username.length), utf8(username), utf8(password))))
+    const known = verified.get(key)
+    if (known && known.until > now) {
+      gate.pass(login, now)
+      return known.caller
+    }
+    const generationRead = generation
+    const credential = await findAuthentic(username)
+    // A password that was right before is so as long as its row is there: no second scrypt.
+    const remembered =
+      known && usablePasswords(credential, now).find((row) => equalPublic(row.passwordHash, known.row.passwordHash))
+    const row = remembered ?? (await gate.check(login, key, now, (lane) => passwords.findMatch(credential, password, now, lane)))
+    if (credential === undefined || row === undefined) throw gate.fail(login, platform.now(), credential !== undefined)
+    gate.pass(login, now)
+    const { role, applicationId, expiresAt } = credential
+    const caller = { username, role, applicationId }
+    const ends = [expiresAt, row.expiresAt].map((end) => end?.getTime() ?? Number.POSITIVE_INFINITY)
+    // What was read before something was forgotten may be out of date.
+    if (generationRead === generation) verified.set(key, { caller, row, until: Math.min(now + CACHE_MS, ...ends) })
+    return caller
+  }
+
+  const prepare: Credentials['prepare'] = async (chosen, username) => {
+    if (chosen !== undefined && isWeakPassword(chosen)) throw passwordTooWeak()
+    const existing = username === undefined ? undefined : await findCredential(db, username)
+    const salt = existing?.salt ?? platform.randomBytes(16)
+    const password = chosen ?? toBase64Url(platform.randomBytes(32))
+    const scheme = chosen === undefined ? 'generated' : 'chosen'
+    const passwordHash = await passwords.hash(scheme, password, salt, gate.ownLane)
+    return { password, row: { passwordId: platform.uuid(), salt, scheme, passwordHash, createdAt: new Date(platform.now()) } }
+  }
+
+  const create: Credentials['create'] = (target, user, { row }) =>
+    inTransaction(target, async (tx) => {
+      if (!(await insertCredential(tx, { ...user, salt: row.salt, createdAt: row.createdAt })))
+        throw new PawlError('ADMINISTRATION_REFUSED', { detail: `user ${user.username} exists` })
+      await replacePassword(tx, user.username, row, null)
+      await sealCredential(tx, installationKeys.credentialMac, user.username)
+    })
+
+  const reset: Credentials['reset'] = async (target, username, { row }, keepPreviousSeconds) => {
+    const previousExpiresAt = keepPreviousSeconds > 0 ? new Date(platform.now() + keepPreviousSeconds * 1000) : null
+    const isReplaced = await inTransaction(target, async (tx) => {
+      await lockCredential(tx, username)
+      const before = await findCredential(tx, username)
+      // A new password would give its MAC to what somebody else wrote beside it.
+      if (before !== undefined && !isCredentialAuthentic(installationKeys.credentialMac, before)) throw altered(username)
+      if (!(await replacePassword(tx, username, row, previousExpiresAt))) return false
+      await sealCredential(tx, installationKeys.credentialMac, username)
+      return true
+    })
+    if (!isReplaced) throw notFound(`user ${username}`)
+  }
+
+  const isPassword: Credentials['isPassword'] = async (username, password) =>
+    (await passwords.findMatch(await findAuthentic(username), password, platform.now(), gate.ownLane)) !== undefined
+
+  const forget: Credentials['forget'] = () => {
+    generation += 1
+    verified.clear()
+  }
+
+  return { verify, isPassword, prepare, create, reset, forget }
+}
+
+interface Verified {
+  readonly caller: Caller
+  readonly row: PasswordRow
+  readonly until: number
+}
+
+const altered = (username: string): PawlError =>
+  new PawlError('ADMINISTRATION_REFUSED', {
+    detail: `user ${username} was altered in the database`,
+    violations: [{ fieldName: 'name', hint: 'was altered in the database, remove it and create it anew' }],
+  })
+
+const passwordTooWeak = (): PawlError =>
+  new PawlError('REQUEST_INVALID', {
+    detail: 'an easily guessed password',
+    violations: [{ fieldName: 'password', hint: 'must not be easily guessed' }],
+  })
+
+// A credential that another process deletes or changes is noticed within five seconds, the request that read it included.
+const CACHE_MS = 4_000

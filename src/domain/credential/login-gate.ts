@@ -1,0 +1,137 @@
+// Who may have a password checked, and when: waits after failures come before the slow hash, and hashes run in two lanes.
+//
+// Failures count for a user name and its source together, and for the source alone; so nobody keeps a credential out that is used from
+// elsewhere. While a pair waits, even the right password is refused: otherwise the wait would not stop guessing. Callers whose user name
+// and source had a right password within the last hour have a lane of their own, and the wait of their source does not touch them.
+import { LRUCache } from 'lru-cache'
+import type { Events } from '../../lib/events.ts'
+import { PawlError } from '../../lib/errors.ts'
+import { createFairQueue } from '../../lib/fair-queue.ts'
+import { sourceOf } from '../../lib/source.ts'
+import { createBackOff } from './back-off.ts'
+import type { Lane } from './password.ts'
+
+/** One caller who shows a password of a user. */
+export interface Login {
+  readonly username: string
+  /** Address of the caller. */
+  readonly source: string
+  /** Calls back when the caller is gone and nobody reads the answer; returns what ends that. */
+  readonly onGone: (callback: () => void) => () => void
+}
+
+export interface LoginGate {
+  /** Throws TOO_MANY_REQUESTS while this user and source, or a source that is not known with it, has to wait. */
+  readonly enter: (login: Login, now: number) => void
+  /**
+   * Runs `check` with the lane for its hash, once for all of a source who show the same at a time; `shown` stands for user and password.
+   * Throws TOO_MANY_REQUESTS when too many checks are under way, UNAVAILABLE when everybody together has too many. A check that waits is
+   * dropped when nobody is left who asked.
+   */
+  readonly check: <T>(login: Login, shown: string, now: number, check: (lane: Lane) => Promise<T>) => Promise<T>
+  /** A password was right: from now on this user and source are known. */
+  readonly pass: (login: Login, now: number) => void
+  /** Counts a wrong password and returns how it is answered. */
+  readonly fail: (login: Login, now: number, isKnownUser: boolean) => PawlError
+  /** For hashes that the server itself or an administrator asked for. */
+  readonly ownLane: Lane
+}
+
+/** `failuresPerMinute`: of one user name from one source, before it has to wait; of all of one source ten times as many. */
+export function createLoginGate(events: Events, failuresPerMinute: number): LoginGate {
+  const pairs = createBackOff(failuresPerMinute)
+  const sources = createBackOff(failuresPerMinute * 10)
+  const knownPairs = new LRUCache<string, { readonly until: number }>({ max: KNOWN_MAX })
+  // One hash at a time in each lane: of the four threads of the pool two stay free for everything else.
+  const known = createFairQueue({ atOnce: 1, waitingPerKeyMax: 50, waitingMax: 200 })
+  const strangers = createFairQueue({ atOnce: 1, waitingPerKeyMax: 20, waitingMax: 200 })
+  const checks = new Map<string, SharedCheck>()
+
+  const isKnown = (pair: string, now: number): boolean => (knownPairs.get(pair)?.until ?? 0) > now
+
+  const begin = (login: Login, now: number): (() => void) => {
+    const { pair, source } = keysOf(login)
+    const refused = pairs.begin(pair, now)
+    if (refused) throw refused
+    if (isKnown(pair, now)) return () => pairs.end(pair)
+    const refusedSource = sources.begin(source, now)
+    if (refusedSource) {
+      pairs.end(pair)
+      throw refusedSource
+    }
+    return () => {
+      pairs.end(pair)
+      sources.end(source)
+    }
+  }
+
+  const start = (login: Login, key: string, now: number, check: (lane: Lane) => Promise<unknown>): SharedCheck => {
+    const { pair, source } = keysOf(login)
+    const end = begin(login, now)
+    const dropped = new AbortController()
+    const lane: Lane = (work) =>
+      isKnown(pair, now) ? known.run(pair, work, dropped.signal) : strangers.run(source, work, dropped.signal)
+    const result = check(lane).finally(() => {
+      checks.delete(key)
+      end()
+    })
+    const shared = { result, dropped, askers: 0 }
+    checks.set(key, shared)
+    return shared
+  }
+
+  return {
+    enter: (login, now) => {
+      const { pair, source } = keysOf(login)
+      const refused = pairs.refusal(pair, now) ?? (isKnown(pair, now) ? undefined : sources.refusal(source, now))
+      if (refused) throw refused
+    },
+    check: async <T>(login: Login, shown: string, now: number, check: (lane: Lane) => Promise<T>): Promise<T> => {
+      const key = `${keysOf(login).source}\0${shown}`
+      const shared = checks.get(key) ?? start(login, key, now, check)
+      shared.askers += 1
+      const stopListening = login.onGone(() => {
+        shared.askers -= 1
+        if (shared.askers === 0) shared.dropped.abort(new PawlError('TOO_MANY_REQUESTS', { detail: 'the caller has gone' }))
+      })
+      try {
+        // The key names source, user and password, so it is the same check.
+        return (await shared.result) as T
+      } finally {
+        stopListening()
+      }
+    },
+    pass: (login, now) => {
+      knownPairs.set(keysOf(login).pair, { until: now + KNOWN_MS })
+    },
+    fail: (login, now, isKnownUser) => {
+      const { pair, source } = keysOf(login)
+      const username = isKnownUser ? login.username : undefined
+      const reason = isKnownUser ? 'wrong password, disabled or expired' : 'unknown user'
+      const refused = pairs.refusal(pair, now)
+      const seconds = pairs.fail(pair, now)
+      const secondsOfSource = isKnown(pair, now) ? undefined : sources.fail(source, now)
+      if (refused) return refused
+      events.credentialRefused({ username, source: login.source, reason })
+      if (seconds !== undefined) events.loginsWait({ username, source, seconds })
+      if (secondsOfSource !== undefined) events.loginsWait({ username: undefined, source, seconds: secondsOfSource })
+      return new PawlError('CREDENTIALS_INVALID')
+    },
+    ownLane: (work) => known.run('', work),
+  }
+}
+
+interface SharedCheck {
+  readonly result: Promise<unknown>
+  readonly dropped: AbortController
+  /** Who waits for the result and is still there. */
+  askers: number
+}
+
+function keysOf({ username, source: address }: Login): { readonly pair: string; readonly source: string } {
+  const source = sourceOf(address)
+  return { pair: `${source}\0${username.slice(0, 255)}`, source }
+}
+
+const KNOWN_MS = 3_600_000
+const KNOWN_MAX = 10_000

@@ -1,0 +1,54 @@
+// The MAC of a credential and its passwords: what somebody changed in the database by hand is good for nothing (SECURITY.md).
+import type { KeyObject } from 'node:crypto'
+import {
+  type CredentialWithPasswords,
+  findCredential,
+  listCredentials,
+  lockCredential,
+  storeCredentialMac,
+} from '../../storage/credentials.ts'
+import type { Tx } from '../../storage/database.ts'
+import { authenticateRow, type DecidingRow, isRowAuthentic } from '../secrets/row-mac.ts'
+
+/** Whether a credential with its passwords is as pawl wrote it. */
+export const isCredentialAuthentic = (key: KeyObject, credential: CredentialWithPasswords): boolean =>
+  isRowAuthentic(key, decidingRow(credential), credential.mac)
+
+/** Writes the MAC of a credential as it stands, which the transaction has changed or locked. */
+export async function sealCredential(tx: Tx, key: KeyObject, username: string): Promise<void> {
+  const credential = await findCredential(tx, username)
+  if (credential !== undefined) await storeCredentialMac(tx, username, authenticateRow(key, decidingRow(credential)))
+}
+
+/** The same for all that were there before there were MACs; their names with roles. */
+export async function sealAllCredentials(tx: Tx, key: KeyObject): Promise<string[]> {
+  const credentials = await listCredentials(tx)
+  for (const { username } of credentials) {
+    await lockCredential(tx, username)
+    await sealCredential(tx, key, username)
+  }
+  return credentials.map(({ username, role }) => `${username} (${role})`)
+}
+
+function decidingRow({
+  username,
+  role,
+  applicationId,
+  isDisabled,
+  expiresAt,
+  salt,
+  passwords,
+}: CredentialWithPasswords): DecidingRow {
+  const row = [username, role, applicationId, String(isDisabled), timeOf(expiresAt), salt.toString('hex')]
+  const rows = passwords
+    .toSorted((a, b) => (a.passwordId < b.passwordId ? -1 : 1))
+    .flatMap((password) => [
+      password.passwordId,
+      password.scheme,
+      password.passwordHash.toString('hex'),
+      timeOf(password.expiresAt),
+    ])
+  return { table: 'credential', fields: [...row, ...rows] }
+}
+
+const timeOf = (time: Date | null): string | null => (time === null ? null : String(time.getTime()))

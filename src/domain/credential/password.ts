@@ -1,0 +1,57 @@
+// Passwords of credentials: how they are stored and compared (cloud §2).
+//
+// Generated passwords carry 256 random bits and are stored as a keyed hash; passwords chosen by a person pass scrypt first. All
+// passwords of a credential share its salt, so one scrypt checks them all. A password that is refused has cost exactly one scrypt,
+// whether the user is unknown, disabled or expired or the password wrong: time does not tell which.
+import type { KeyObject } from 'node:crypto'
+import { hmac } from '../../crypto/hmac.ts'
+import { hashPassword } from '../../crypto/password-hash.ts'
+import { concat, equalConstantTime, utf8 } from '../../lib/bytes.ts'
+import type { CredentialWithPasswords, PasswordRow } from '../../storage/credentials.ts'
+
+export type PasswordScheme = PasswordRow['scheme']
+
+/** Runs a slow hash when there is room for it. */
+export type Lane = (work: () => Promise<Uint8Array>) => Promise<Uint8Array>
+
+export interface Passwords {
+  /** Stored form: HMAC-SHA-256 under the installation's key, 32 bytes. `salt`: the credential's, 16 bytes. Throws what the lane does. */
+  readonly hash: (scheme: PasswordScheme, password: string, salt: Uint8Array, lane: Lane) => Promise<Uint8Array>
+  /** The row a password matches. Throws what the lane does. */
+  readonly findMatch: (
+    credential: CredentialWithPasswords | undefined,
+    password: string,
+    now: number,
+    lane: Lane,
+  ) => Promise<PasswordRow | undefined>
+}
+
+/** Passwords under the installation's `credentialHash` key. */
+export function createPasswords(credentialHash: KeyObject): Passwords {
+  const keyed = (scheme: PasswordScheme, salt: Uint8Array, value: Uint8Array) =>
+    hmac(credentialHash, concat(utf8(scheme), salt, value))
+  const stretch = (password: string, salt: Uint8Array, lane: Lane) => lane(() => hashPassword(utf8(password), salt))
+
+  return {
+    hash: async (scheme, password, salt, lane) =>
+      keyed(scheme, salt, scheme === 'chosen' ? await stretch(password, salt, lane) : utf8(password)),
+    findMatch: async (credential, password, now, lane) => {
+      const salt = credential?.salt ?? NO_SALT
+      const usable = usablePasswords(credential, now)
+      const matching = (scheme: PasswordScheme, hash: Uint8Array) =>
+        usable.filter((row) => row.scheme === scheme && equalConstantTime(row.passwordHash, hash)).at(0)
+      const generated = matching('generated', keyed('generated', salt, utf8(password)))
+      return generated ?? matching('chosen', keyed('chosen', salt, await stretch(password, salt, lane)))
+    },
+  }
+}
+
+/** The passwords of a credential that may be used now; none of a disabled or expired one. */
+export function usablePasswords(credential: CredentialWithPasswords | undefined, now: number): readonly PasswordRow[] {
+  if (credential === undefined || credential.isDisabled || hasEnded(credential.expiresAt, now)) return []
+  return credential.passwords.filter(({ expiresAt }) => !hasEnded(expiresAt, now))
+}
+
+const hasEnded = (expiresAt: Date | null, now: number): boolean => expiresAt !== null && expiresAt.getTime() <= now
+
+const NO_SALT = new Uint8Array(16)

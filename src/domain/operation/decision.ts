@@ -1,0 +1,144 @@
+// What a phone's answer does to an operation, inside the transaction that checked the phone (mobile-token §4.5, §4.6; cloud §6.2).
+//
+// An operation of another user or application answers like an unknown one and is never touched: whoever learns an operation's id can
+// neither burn its attempts nor learn its state.
+import type { ErrorCode } from '../../lib/errors.ts'
+import { findActivationFlags } from '../../storage/activations.ts'
+import { insertAuditEvent } from '../../storage/audit.ts'
+import type { Db, Tx } from '../../storage/database.ts'
+import { countOperationFailure, endOperation, lockOperation, type OperationRow } from '../../storage/operations.ts'
+import type { OperationStatus } from '../../storage/schema.ts'
+import { createAuditEvent } from '../audit/audit.ts'
+import { refusalOf, statusAt } from './operation.ts'
+import { isNear, type ProximityParts } from './proximity.ts'
+
+/** The activation that answers, with its owner. */
+export interface Approver {
+  readonly activationId: string
+  readonly applicationId: string
+  readonly userId: string
+}
+
+/** What an approving phone says. */
+export interface Approval {
+  readonly operationId: string
+  readonly data: string | undefined
+  /** Lower case, for example possession_knowledge. */
+  readonly factors: string
+  readonly proximityOtp: string | undefined
+  /** Kept with the operation. */
+  readonly additionalData: Readonly<Record<string, unknown>>
+}
+
+/** Approves, or counts a failure; undefined when the operation is APPROVED now, else how the request is refused. */
+export async function decideApproval(
+  tx: Tx,
+  parts: ProximityParts,
+  approver: Approver,
+  approval: Approval,
+): Promise<ErrorCode | undefined> {
+  const at = new Date(parts.platform.now())
+  const operation = await lockOperation(tx, approver.applicationId, approval.operationId)
+  if (operation === undefined || operation.userId !== approver.userId) return 'OPERATION_NOT_FOUND'
+  const refusal = refusalOf(statusAt(operation, at.getTime()))
+  if (refusal !== undefined) return refusal
+  const forbidden = await findFlagRefusal(tx, approver, operation)
+  if (forbidden !== undefined) return forbidden
+  const isAcceptable =
+    approval.data === operation.data &&
+    operation.signatureTypes.split(',').includes(approval.factors) &&
+    isNear(parts, operation, approval.proximityOtp)
+  if (!isAcceptable)
+    return (await countFailure(tx, operation, approver, at)) === 'FAILED' ? 'OPERATION_FAILED' : 'APPROVAL_REFUSED'
+  await end(tx, operation, approver, { to: 'APPROVED', statusReason: null, additionalData: approval.additionalData, at })
+  return undefined
+}
+
+/** How the flags of the approver's activation forbid this approval, however it comes; undefined when they do not. */
+export async function findFlagRefusal(
+  tx: Tx,
+  { activationId }: Pick<Approver, 'activationId'>,
+  { activationFlag }: Pick<OperationRow, 'activationFlag'>,
+): Promise<ErrorCode | undefined> {
+  const flags = await findActivationFlags(tx, activationId)
+  if (UNVERIFIED_FLAGS.some((flag) => flags.includes(flag))) return 'AUTHENTICATION_CODE_INVALID'
+  return activationFlag !== null && !flags.includes(activationFlag) ? 'ACTIVATION_FLAG_MISSING' : undefined
+}
+
+/**
+ * Counts a wrong code against the operation it names, if that is the approver's own; OPERATION_FAILED when it was the last attempt. Nobody,
+ * undefined, has no operation, and it is looked for all the same: the time does not tell which activations exist.
+ */
+export async function countWrongCode(
+  tx: Tx,
+  { platform }: ProximityParts,
+  approver: Approver | undefined,
+  operationId: string,
+): Promise<ErrorCode | undefined> {
+  const operation = await lockOperation(tx, approver?.applicationId ?? NO_APPLICATION, operationId)
+  if (operation === undefined || approver === undefined || operation.userId !== approver.userId) return undefined
+  const status = await countFailure(tx, operation, approver, new Date(platform.now()))
+  return status === 'FAILED' ? 'OPERATION_FAILED' : undefined
+}
+
+/** PENDING to REJECTED; undefined when it is now, else how the request is refused. A refused rejection never counts. */
+export async function decideRejection(
+  tx: Tx,
+  { platform }: ProximityParts,
+  approver: Approver,
+  rejection: {
+    readonly operationId: string
+    readonly reason: string | undefined
+    readonly additionalData: Readonly<Record<string, unknown>>
+  },
+): Promise<ErrorCode | undefined> {
+  const at = new Date(platform.now())
+  const operation = await lockOperation(tx, approver.applicationId, rejection.operationId)
+  if (operation === undefined || operation.userId !== approver.userId) return 'OPERATION_NOT_FOUND'
+  const refusal = refusalOf(statusAt(operation, at.getTime()))
+  if (refusal !== undefined) return refusal
+  const { reason } = rejection
+  const additionalData = { ...rejection.additionalData, ...(reason !== undefined && { rejectReason: reason }) }
+  const statusReason = reason !== undefined && reason.length <= STATUS_REASON_MAX ? reason : null
+  await end(tx, operation, approver, { to: 'REJECTED', statusReason, additionalData, at })
+  return undefined
+}
+
+/** One failed attempt of approval; the status after it, undefined when the operation was not PENDING any more. */
+export async function countFailure(
+  db: Db,
+  { operationId }: Pick<OperationRow, 'operationId'>,
+  approver: Approver,
+  at: Date,
+): Promise<OperationStatus | undefined> {
+  const status = await countOperationFailure(db, operationId, at)
+  if (status === 'FAILED')
+    await insertAuditEvent(db, createAuditEvent(approver, 'operation_failed', { operationId }, at.getTime()))
+  return status
+}
+
+/** Ends a locked PENDING operation by its user's decision. */
+export async function end(
+  tx: Tx,
+  { operationId }: Pick<OperationRow, 'operationId'>,
+  approver: Approver,
+  decision: {
+    readonly to: 'APPROVED' | 'REJECTED'
+    readonly statusReason: string | null
+    readonly additionalData: Readonly<Record<string, unknown>>
+    readonly at: Date
+  },
+): Promise<void> {
+  const { to, statusReason, at } = decision
+  const { activationId, applicationId } = approver
+  const additionalData = JSON.stringify({ activationId, applicationId, ...decision.additionalData })
+  await endOperation(tx, { operationId, to, statusReason, additionalData, at })
+  const eventType = to === 'APPROVED' ? 'operation_approved' : 'operation_rejected'
+  await insertAuditEvent(tx, createAuditEvent(approver, eventType, { operationId, reason: statusReason }, at.getTime()))
+}
+
+// Activations that wait for the verification of their owner approve nothing.
+const UNVERIFIED_FLAGS = ['VERIFICATION_PENDING', 'VERIFICATION_IN_PROGRESS']
+const STATUS_REASON_MAX = 32
+// No application has this id.
+const NO_APPLICATION = ''

@@ -1,0 +1,116 @@
+// What the phone shows of an operation: texts, rows, and how it asks for the approval (mobile-token §3, §5, §6).
+import { type RenderedAttribute, renderAttribute } from '../template/attributes.ts'
+import { type Json, type ListElementType, renderUi } from '../template/ui.ts'
+import { fillText, type LocalizedTexts, type OperationParameters, type ResultTexts } from '../template/template.ts'
+
+export interface OperationFormInput {
+  /** In one language, as chooseTexts gives them together with the locale. */
+  readonly texts: LocalizedTexts
+  /** BCP 47. */
+  readonly locale: string
+  readonly parameters: OperationParameters
+  /** Letters of X, F and C in any order. */
+  readonly riskFlags: string
+  readonly hasProximityCheck: boolean
+  /** As the phone's SDK reads it; without it as most do. */
+  readonly listElementType?: ListElementType
+}
+
+export interface OperationForm {
+  readonly formData: {
+    readonly title: string
+    readonly message: string
+    readonly attributes: readonly RenderedAttribute[]
+    readonly resultTexts?: ResultTexts
+  }
+  readonly ui?: Json
+  /** Names of placeholders without a parameter, which were left out; for the log. */
+  readonly missing: readonly string[]
+  /** Members of `ui` that phones would refuse, of a template that is older than the checks; for the log. */
+  readonly leftOut: readonly string[]
+}
+
+/** The form of an operation. Amounts in it are raw JSON: serialise it with JSON.stringify. */
+export function renderOperationForm(input: OperationFormInput): OperationForm {
+  const { texts, locale, parameters } = input
+  const missing = new Set<string>()
+  const fill = (text: string): string => {
+    const filled = fillText(text, parameters)
+    for (const name of filled.missing) missing.add(name)
+    return filled.text
+  }
+  const attributes = texts.attributes.flatMap((attribute) => renderAttribute(attribute, parameters, locale) ?? [])
+  const formData = {
+    title: fill(texts.title),
+    message: fill(texts.message),
+    attributes,
+    ...(texts.resultTexts && { resultTexts: fillEverywhere(texts.resultTexts, fill) as ResultTexts }),
+  }
+  const { ui, leftOut } =
+    texts.ui === undefined ? { ui: deriveUi(input), leftOut: [] } : fillUi(fillEverywhere(texts.ui, fill) as Json, input)
+  return { formData, ...(Object.keys(ui).length > 0 && { ui }), missing: [...missing], leftOut }
+}
+
+/** Title and message of an operation, each as a line of a QR text (cloud §6.5). */
+export function renderQrTexts(texts: LocalizedTexts, parameters: OperationParameters): { title: string; message: string } {
+  const render = (text: string): string => escapeLine(fillText(text, parameters).text)
+  return { title: render(texts.title), message: render(texts.message) }
+}
+
+const escapeLine = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replace(BELOW_SPACE, '')
+
+/** Every text inside a JSON value, filled. What a value brings stays within its text, as if it were escaped for JSON. */
+function fillEverywhere(value: unknown, fill: (text: string) => string): unknown {
+  if (typeof value === 'string') return fill(value)
+  if (Array.isArray(value)) return value.map((item) => fillEverywhere(item, fill))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, fillEverywhere(member, fill)]))
+}
+
+/** The template's own `ui`, made safe for published SDKs; no screen of it scans a QR code that is not there. */
+function fillUi(filled: Json, { hasProximityCheck, listElementType = 'LIST_ITEM' }: OperationFormInput) {
+  const { ui, leftOut } = renderUi(filled, listElementType)
+  if (hasProximityCheck) return { ui, leftOut }
+  const isScan = (screen: unknown): boolean => (screen as Json)['type'] === 'QR_SCAN'
+  const { preApprovalScreen, preApprovalScreens = [], ...rest } = ui
+  const screens = (preApprovalScreens as Json[]).filter((screen) => !isScan(screen))
+  return {
+    ui: {
+      ...rest,
+      ...(preApprovalScreen !== undefined && !isScan(preApprovalScreen) && { preApprovalScreen }),
+      ...(screens.length > 0 && { preApprovalScreens: screens }),
+    },
+    leftOut,
+  }
+}
+
+function deriveUi({ riskFlags, locale }: OperationFormInput): Json {
+  const language = locale.split('-', 1)[0]?.toLowerCase() ?? ''
+  const warning = FRAUD_WARNINGS[Object.hasOwn(FRAUD_WARNINGS, language) ? language : 'en']
+  return {
+    ...(riskFlags.includes('X') && { flipButtons: true }),
+    ...(riskFlags.includes('C') && { blockApprovalOnCall: true }),
+    ...(riskFlags.includes('F') && { preApprovalScreen: { type: 'WARNING', ...warning, items: [], approvalType: 'SLIDER' } }),
+  }
+}
+
+const BELOW_SPACE = /[^ -\u{10FFFF}]/gu
+
+const FRAUD_WARNINGS: Readonly<Record<string, { readonly heading: string; readonly message: string }>> = {
+  en: {
+    heading: 'Could this be fraud?',
+    message: 'If somebody is asking you to approve this, for example on the phone, reject it and call your bank.',
+  },
+  cs: {
+    heading: 'Nejde o podvod?',
+    message: 'Pokud vás ke schválení někdo vyzývá, například po telefonu, operaci zamítněte a zavolejte do své banky.',
+  },
+  sk: {
+    heading: 'Nejde o podvod?',
+    message: 'Ak vás na schválenie niekto vyzýva, napríklad po telefóne, operáciu zamietnite a zavolajte do svojej banky.',
+  },
+  de: {
+    heading: 'Könnte das Betrug sein?',
+    message: 'Wenn jemand Sie auffordert, dies zu bestätigen, etwa am Telefon, lehnen Sie ab und rufen Sie Ihre Bank an.',
+  },
+}

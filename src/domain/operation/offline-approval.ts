@@ -1,0 +1,166 @@
+// Approval without a connection: the phone reads the operation from a QR code, its user types a one-time password (cloud §6.5, §6.6).
+import { toBase64 } from '../../lib/base64.ts'
+import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import { untilSettled } from '../../lib/until-settled.ts'
+import { type ActivationRow, findActivation, findRegistration } from '../../storage/activations.ts'
+import { inTransaction, type Tx } from '../../storage/database.ts'
+import { hasOperationNonce, insertOperationNonce, lockOperation, type OperationRow } from '../../storage/operations.ts'
+import { type OperationParts, readOperation, refusalOf, refuseUnlessPending, statusAt } from './operation.ts'
+import { countFailure, end, findFlagRefusal } from './decision.ts'
+import { renderQrTexts } from './form.ts'
+import { listProximityOtps } from './proximity.ts'
+import type { RateLimit } from '../limits/rate.ts'
+import { chooseTexts } from '../template/template.ts'
+import type { ReadTemplateTexts } from '../template/texts.ts'
+
+/** A one-time password to check against the counter of an activation. */
+export interface OtpAttempt {
+  readonly operationId: string
+  readonly operationData: string
+  /** Base64 of 16 bytes, as issued. */
+  readonly nonce: string
+  /** Two groups of eight digits. */
+  readonly otp: string
+  readonly isBiometryAllowed: boolean
+  readonly totps: readonly string[] | undefined
+}
+
+/** A password that was judged. */
+export interface OtpDecision {
+  readonly isRight: boolean
+  /** Those that made a right one. */
+  readonly factors: string | undefined
+  /** Moves the counter or counts the failure; false when the activation was changed since it was read: it is to be judged again. */
+  readonly store: (tx: Tx) => Promise<boolean>
+}
+
+/** The part of the phone's channel that offline approvals need. */
+export interface OfflineChannel {
+  /** The text of the QR code, signed for this activation; undefined while it has no keys. */
+  readonly createPayload: (
+    activation: ActivationRow,
+    payload: { readonly data: string; readonly totp: string | undefined; readonly nonce: string },
+  ) => string | undefined
+  /** Judges a password by an ACTIVE activation; nothing is stored yet. Undefined when the activation must be read again. */
+  readonly judgeOtp: (activation: ActivationRow, attempt: OtpAttempt) => Promise<OtpDecision | undefined>
+}
+
+export interface OfflineParts extends OperationParts {
+  readonly offline: OfflineChannel
+  readonly templateTexts: ReadTemplateTexts
+  /** Passwords typed for one user. */
+  readonly otpAttempts: RateLimit
+}
+
+/**
+ * A QR code for one more attempt of approval, with its nonce (Base64 of 16 bytes). Throws OPERATION_NOT_FOUND, REGISTRATION_NOT_FOUND
+ * when the user has no ACTIVE registration, or the code of the state.
+ */
+export async function createOfflineQr(
+  parts: OfflineParts,
+  applicationId: string,
+  operationId: string,
+): Promise<{ readonly operationQrCodeData: string; readonly nonce: string }> {
+  const operation = await readOperation(parts, applicationId, operationId)
+  const activation = await findApprover(parts, operation)
+  refuseUnlessPending(operation.status)
+  const nonce = toBase64(parts.platform.randomBytes(NONCE_BYTES))
+  const stored = (await parts.templateTexts([operation.templateRevisionId])).get(operation.templateRevisionId)
+  if (stored === undefined) throw new TypeError('an operation without its template revision')
+  const { texts } = chooseTexts(stored, [operation.language])
+  const { title, message } = renderQrTexts(texts, JSON.parse(operation.parameters))
+  const flags = `${isBiometryAllowed(operation) ? 'B' : ''}${operation.riskFlags}`
+  const data = [operationId, title, message, operation.data, flags].join('\n')
+  const totp = listProximityOtps(parts, operation)?.[0]
+  const operationQrCodeData = parts.offline.createPayload(activation, { data, totp, nonce })
+  if (operationQrCodeData === undefined) throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no keys to sign for' })
+  await insertOperationNonce(parts.db, operationId, nonce, new Date(parts.platform.now()), LIVE_NONCES)
+  return { operationQrCodeData, nonce }
+}
+
+/**
+ * Approves an operation by a one-time password. Throws OTP_INVALID for a wrong one, which counts for operation and activation, for one of
+ * a wrong form or with a foreign nonce, and where the flags of the activation forbid the approval; otherwise as createOfflineQr.
+ */
+export async function approveOffline(
+  parts: OfflineParts,
+  applicationId: string,
+  request: { readonly operationId: string; readonly otp: string; readonly nonce: string },
+): Promise<void> {
+  const { operationId, nonce } = request
+  const otp = parseOfflineOtp(request.otp)
+  // What has not the form of a password cannot be a guess: nothing is counted.
+  if (otp === undefined) throw new PawlError('OTP_INVALID', { detail: 'not the form of a one-time password' })
+  const operation = await readOperation(parts, applicationId, operationId)
+  const activation = await findApprover(parts, operation)
+  refuseUnlessPending(operation.status)
+  const at = new Date(parts.platform.now())
+  parts.otpAttempts.take(activation.activationId, at.getTime())
+  if (!(await hasOperationNonce(parts.db, operationId, nonce))) {
+    await inTransaction(parts.db, (tx) => countFailure(tx, operation, activation, at))
+    throw new PawlError('OTP_INVALID', { detail: 'the nonce was not issued for the operation' })
+  }
+  const attempt = {
+    operationId,
+    operationData: operation.data,
+    nonce,
+    otp,
+    isBiometryAllowed: isBiometryAllowed(operation),
+    totps: listProximityOtps(parts, operation),
+  }
+  const refusal = await untilSettled('activation', async () => {
+    const current = await findActivation(parts.db, activation.activationId, new Date(parts.platform.now()))
+    if (current?.state !== 'ACTIVE')
+      throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the registration is not active any more' })
+    const decision = await parts.offline.judgeOtp(current, attempt)
+    if (decision === undefined) return undefined
+    return inTransaction(parts.db, async (tx) =>
+      (await decision.store(tx)) ? decideOffline(tx, operation, activation, decision, at) : undefined,
+    )
+  })
+  if (refusal !== 'NONE') throw new PawlError(refusal, { detail: 'the one-time password was not accepted' })
+}
+
+/** What a judged password does to the operation, in the transaction that stores the judgement. */
+async function decideOffline(
+  tx: Tx,
+  operation: OperationRow,
+  activation: ActivationRow,
+  { isRight, factors }: OtpDecision,
+  at: Date,
+): Promise<ErrorCode | 'NONE'> {
+  const current = await lockOperation(tx, operation.applicationId, operation.operationId)
+  const refusal = current ? refusalOf(statusAt(current, at.getTime())) : 'OPERATION_NOT_FOUND'
+  if (!isRight) {
+    if (refusal === undefined) await countFailure(tx, operation, activation, at)
+    return 'OTP_INVALID'
+  }
+  if (refusal !== undefined) return refusal
+  // Neither code is one of this API, and nothing is counted, as online.
+  if ((await findFlagRefusal(tx, activation, operation)) !== undefined) return 'OTP_INVALID'
+  const additionalData = { authFactor: factors, isOffline: true }
+  await end(tx, operation, activation, { to: 'APPROVED', statusReason: null, additionalData, at })
+  return 'NONE'
+}
+
+/** Two groups of eight digits from what a user may type: 16 digits, 8-8, or 4-4-4-4; undefined for anything else (v3 §15.2). */
+export function parseOfflineOtp(text: string): string | undefined {
+  if (!OTP_FORMS.test(text)) return undefined
+  const digits = text.replaceAll('-', '')
+  return `${digits.slice(0, 8)}-${digits.slice(8)}`
+}
+
+/** The ACTIVE activation of an operation's user. */
+async function findApprover({ db, platform }: OfflineParts, { applicationId, userId }: OperationRow): Promise<ActivationRow> {
+  const at = new Date(platform.now())
+  const registration = userId === null ? undefined : await findRegistration(db, applicationId, userId, at)
+  const activation = registration?.state === 'ACTIVE' ? await findActivation(db, registration.activationId, at) : undefined
+  if (activation?.state !== 'ACTIVE') throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no active registration' })
+  return activation
+}
+
+const isBiometryAllowed = ({ signatureTypes }: OperationRow): boolean => signatureTypes.split(',').includes('possession_biometry')
+
+const OTP_FORMS = /^(\d{16}|\d{8}-\d{8}|\d{4}-\d{4}-\d{4}-\d{4})$/
+const NONCE_BYTES = 16
+const LIVE_NONCES = 10

@@ -1,0 +1,69 @@
+// The proximity check: a one-time password that the phone has to get from the screen in front of its owner (v3 §15.3, cloud §6.8).
+import { totp, totpStep } from '../../crypto/totp.ts'
+import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
+import type { Platform } from '../../lib/platform.ts'
+import type { RecordKeys } from '../secrets/record-keys.ts'
+import { places } from '../secrets/secrets.ts'
+
+export interface ProximityParts {
+  readonly platform: Platform
+  readonly recordKeys: RecordKeys
+}
+
+/** An operation with a proximity check has a seed. */
+export interface HasProximitySeed {
+  readonly operationId: string
+  /** sealed, 16 bytes */
+  readonly proximitySeed: Uint8Array | null
+}
+
+/** A fresh seed of 16 random bytes, sealed for its operation. */
+export const createProximitySeed = ({ recordKeys, platform }: ProximityParts, operationId: string): Buffer =>
+  Buffer.from(recordKeys.seal(places.proximitySeed(operationId), platform.randomBytes(16)))
+
+/** The password to show now, eight digits; undefined without proximity check. */
+export const readProximityOtp = (parts: ProximityParts, operation: HasProximitySeed): string | undefined =>
+  listProximityOtps(parts, operation)?.[0]
+
+/** The passwords that are accepted now, newest first; undefined without proximity check. */
+export function listProximityOtps(
+  { platform, recordKeys }: ProximityParts,
+  { operationId, proximitySeed }: HasProximitySeed,
+): readonly string[] | undefined {
+  if (proximitySeed === null) return undefined
+  const seed = recordKeys.open(places.proximitySeed(operationId), proximitySeed)
+  return computeTotpCandidates({ seed, stepSeconds: STEP_SECONDS, digits: DIGITS }, platform.now() / 1000, EARLIER_STEPS)
+}
+
+/** Whether the phone's password is one of those accepted now; true without proximity check. */
+export function isNear(parts: ProximityParts, operation: HasProximitySeed, otp: string | undefined): boolean {
+  const accepted = listProximityOtps(parts, operation)
+  if (accepted === undefined) return true
+  const given = utf8(otp ?? '')
+  // All of them, so that the time does not tell which one it was.
+  return accepted.map((one) => equalConstantTime(utf8(one), given)).includes(true)
+}
+
+/** How the one-time passwords of a proximity check are made (v3 §15.3). */
+export interface TotpSettings {
+  /** 16 random bytes. */
+  readonly seed: Uint8Array
+  readonly stepSeconds: number
+  /** At least 6. */
+  readonly digits: number
+}
+
+/** TOTPs of the current step and `earlierSteps` before it, newest first (v3 §15.3). */
+export function computeTotpCandidates(
+  { seed, stepSeconds, digits }: TotpSettings,
+  timeSeconds: number,
+  earlierSteps: number,
+): readonly string[] {
+  const current = totpStep(timeSeconds, stepSeconds)
+  const steps = Array.from({ length: earlierSteps + 1 }, (_, back) => current - back)
+  return steps.filter((step) => step >= 0).map((step) => totp(seed, step, digits))
+}
+
+const STEP_SECONDS = 30
+const DIGITS = 8
+const EARLIER_STEPS = 1

@@ -1,0 +1,116 @@
+// What the mobile utility knows of an application: its signing key, its pinned certificates, its version rules (utility §1, §2).
+import type { KeyObject } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { ecdsaSign } from '../../crypto/ecdsa.ts'
+import { toBase64 } from '../../lib/base64.ts'
+import { concat, utf8 } from '../../lib/bytes.ts'
+import type { Platform } from '../../lib/platform.ts'
+import type { Db } from '../../storage/database.ts'
+import {
+  findPinningKeyPair,
+  insertPinningKeyPair,
+  listPinnedCertificates,
+  type PinnedCertificateRow,
+  type PinningKeyPairRow,
+} from '../../storage/pinning.ts'
+import { listVersionRules, listVersionTextsOf, type VersionRuleRow, type VersionTextRow } from '../../storage/version-rules.ts'
+import type { RecordKeys } from '../secrets/record-keys.ts'
+import { createKeyPair, openPrivateKey, places, sealPrivateKey } from '../secrets/secrets.ts'
+
+export interface PinningParts {
+  readonly db: Db
+  readonly platform: Platform
+  readonly recordKeys: RecordKeys
+}
+
+export interface PinnedApplication {
+  /** Uncompressed point, 65 bytes. */
+  readonly publicKey: Uint8Array
+  readonly privateKey: KeyObject
+  /** By domain and expiry; expired ones are among them. */
+  readonly certificates: readonly PinnedCertificateRow[]
+  readonly rules: readonly VersionRuleRow[]
+  readonly texts: readonly VersionTextRow[]
+}
+
+/** Reads applications, from memory for a moment; a change by another process is seen when that is over. */
+export interface Pinning {
+  /** Undefined when there is no such application. */
+  readonly find: (applicationId: string) => Promise<PinnedApplication | undefined>
+  /** After a change of this application, or of what all share. */
+  readonly forget: (applicationId?: string) => void
+}
+
+/** The applications of this process. Requests that come while one is read wait for the same read. */
+export function createPinning(parts: PinningParts): Pinning {
+  const known = new LRUCache<string, { readonly readAt: number; readonly application: Promise<PinnedApplication | undefined> }>({
+    max: APPLICATIONS_MAX,
+  })
+  return {
+    async find(applicationId) {
+      const now = parts.platform.now()
+      const entry = known.get(applicationId)
+      // A clock that was set back must not keep an entry alive.
+      if (entry && now >= entry.readAt && now < entry.readAt + KEPT_MS) return entry.application
+      const read = { readAt: now, application: readPinnedApplication(parts, applicationId) }
+      known.set(applicationId, read)
+      const dropThis = () => {
+        if (known.peek(applicationId) === read) known.delete(applicationId)
+      }
+      const application = await read.application.catch((error: unknown) => {
+        dropThis()
+        throw error
+      })
+      // Names that strangers make up take no room.
+      if (application === undefined) dropThis()
+      return application
+    },
+    forget: (applicationId) => {
+      if (applicationId === undefined) known.clear()
+      else known.delete(applicationId)
+    },
+  }
+}
+
+/**
+ * `X-Cert-Pinning-Signature`: ECDSA with SHA-256 over challenge, `&` and the exact bytes of the body; DER in Base64 (utility §1,
+ * "What is signed").
+ */
+export const signPinningAnswer = (privateKey: KeyObject, challenge: string, body: Uint8Array): string =>
+  toBase64(ecdsaSign(privateKey, concat(utf8(`${challenge}&`), body)))
+
+/** A row for a fresh key pair of an application. */
+export function createPinningKeyPair({ platform, recordKeys }: Omit<PinningParts, 'db'>, applicationId: string) {
+  const { privateKey, publicKey } = createKeyPair()
+  return {
+    application_id: applicationId,
+    public_key: publicKey,
+    private_key: sealPrivateKey(recordKeys, places.pinningPrivateKey(applicationId), privateKey),
+    created_at: new Date(platform.now()),
+  }
+}
+
+/** What is stored now; undefined when there is no such application. */
+export async function readPinnedApplication(parts: PinningParts, applicationId: string): Promise<PinnedApplication | undefined> {
+  const { db, recordKeys } = parts
+  const pair = await findOrCreateKeyPair(parts, applicationId)
+  if (pair === undefined) return undefined
+  return {
+    publicKey: pair.publicKey,
+    privateKey: openPrivateKey(recordKeys, places.pinningPrivateKey(applicationId), pair.privateKey),
+    certificates: await listPinnedCertificates(db, applicationId),
+    rules: await listVersionRules(db, applicationId),
+    texts: await listVersionTextsOf(db, applicationId),
+  }
+}
+
+/** Applications of earlier releases have no pair; of two that make one at once, the first to be stored is everybody's. */
+async function findOrCreateKeyPair(parts: PinningParts, applicationId: string): Promise<PinningKeyPairRow | undefined> {
+  const found = await findPinningKeyPair(parts.db, applicationId)
+  if (found !== null) return found
+  await insertPinningKeyPair(parts.db, createPinningKeyPair(parts, applicationId))
+  return (await findPinningKeyPair(parts.db, applicationId)) ?? undefined
+}
+
+const KEPT_MS = 2_000
+const APPLICATIONS_MAX = 1_000

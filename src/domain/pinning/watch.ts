@@ -1,0 +1,89 @@
+// Looks once a day at what each pinned domain really shows. A live certificate that is not pinned means that apps are about to stop
+// working: that is the alarm (utility §4). Several processes share the work by claims in the database.
+import type { Events } from '../../lib/events.ts'
+import { OutboundError } from '../../lib/outbound.ts'
+import type { Platform } from '../../lib/platform.ts'
+import { startRounds } from '../../lib/rounds.ts'
+import type { Db } from '../../storage/database.ts'
+import { claimDueDomains, type DomainCheck, type DueDomain, storeDomainCheck } from '../../storage/pinning.ts'
+import { type FetchSettings, fetchCertificate } from './certificate.ts'
+
+export interface WatchParts {
+  readonly db: Db
+  readonly platform: Platform
+  readonly events: Events
+  readonly settings: FetchSettings
+}
+
+/** Starts the timer; the returned function stops it and waits for a round that runs. */
+export const startCertificateWatch = (parts: WatchParts): (() => Promise<void>) =>
+  startRounds(
+    (signal) => runCertificateWatch(parts, signal),
+    ROUND_MS,
+    (err) => parts.events.certificateWatchFailed({ err }),
+  )
+
+/** One round: checks every domain that is due and that no other process has taken. */
+export async function runCertificateWatch(parts: WatchParts, signal?: AbortSignal): Promise<void> {
+  const claim = async (): Promise<readonly DueDomain[]> => {
+    if (signal?.aborted === true) return []
+    const now = parts.platform.now()
+    return claimDueDomains(parts.db, new Date(now), new Date(now + CLAIM_MS), BATCH_DOMAINS)
+  }
+  for (let due = await claim(); due.length > 0; due = await claim()) {
+    await Promise.all(due.map((domain) => checkDomain(parts, domain, signal)))
+  }
+}
+
+async function checkDomain(parts: WatchParts, { applicationId, domain, port }: DueDomain, signal: AbortSignal | undefined) {
+  const { db, platform, events } = parts
+  const seen = await look(parts, domain, port, signal)
+  // What ended because the process ends says nothing; the claim runs out and another process looks.
+  if (signal?.aborted === true) return
+  const now = platform.now()
+  const isPinned = await storeDomainCheck(db, {
+    applicationId,
+    domain,
+    checkedAt: new Date(now),
+    nextCheckAt: new Date(now + PERIOD_MS),
+    ...seen,
+  })
+  if (isPinned === undefined) return
+  if (seen.liveExpiresAt === null) {
+    events.certificateNotSeen({ applicationId, domain, reason: seen.problem ?? '' })
+    return
+  }
+  const daysToExpiry = daysBetween(now, seen.liveExpiresAt.getTime())
+  if (isPinned) events.certificateSeen({ applicationId, domain, daysToExpiry })
+  else events.certificateNotPinned({ applicationId, domain, daysToExpiry })
+}
+
+type Seen = Pick<DomainCheck, 'liveFingerprint' | 'liveExpiresAt' | 'isChainTrusted' | 'problem'>
+
+async function look({ settings }: WatchParts, domain: string, port: number, signal: AbortSignal | undefined): Promise<Seen> {
+  const nothing = { liveFingerprint: null, liveExpiresAt: null, isChainTrusted: null }
+  if (!settings.certificateFetchPorts.includes(port))
+    return { ...nothing, problem: `port ${port} is not allowed by PAWL_CERTIFICATE_FETCH_PORTS` }
+  try {
+    const { certificate, chainProblem } = await fetchCertificate(settings, domain, port, signal)
+    return {
+      liveFingerprint: certificate.fingerprint,
+      liveExpiresAt: new Date(certificate.expiresAt),
+      isChainTrusted: chainProblem === undefined,
+      problem: null,
+    }
+  } catch (error) {
+    if (error instanceof OutboundError) return { ...nothing, problem: error.message }
+    throw error
+  }
+}
+
+/** Whole days from `now` to `then`, negative when it is past. */
+export const daysBetween = (now: number, then: number): number => Math.floor((then - now) / DAY_MS)
+
+const DAY_MS = 86_400_000
+const PERIOD_MS = DAY_MS
+const ROUND_MS = 60_000
+// Longer than any batch takes.
+const CLAIM_MS = 120_000
+const BATCH_DOMAINS = 10

@@ -1,0 +1,103 @@
+// Secrets at rest: every secret column is encrypted for its own table, column and row under the master key.
+//
+// A record's key is HMAC-SHA-256(master key, place), so that no AES-GCM key ever sees more than the writes of one row and random
+// 96-bit nonces stay far below the 2^32 invocations of NIST SP 800-38D §8.3. The place is authenticated a second time as
+// associated data together with the id of the master key.
+//
+//   sealed = 0x01 ‖ master key id (4) ‖ nonce (12) ‖ ciphertext ‖ tag (16)
+import type { KeyObject } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { open as openAead, seal as sealAead } from '../../crypto/aead.ts'
+import { hmac, importHmacKey } from '../../crypto/hmac.ts'
+import { concat, equalPublic, utf8 } from '../../lib/bytes.ts'
+import type { Platform } from '../../lib/platform.ts'
+
+/** Where a sealed value stands. */
+export interface Place {
+  readonly table: string
+  readonly column: string
+  /** The primary key of the row. */
+  readonly row: string
+}
+
+export interface RecordKeys {
+  /** Encrypts `plaintext` for its place. */
+  readonly seal: (place: Place, plaintext: Uint8Array) => Uint8Array
+  /** Decrypts; throws SealedRecordError when the value was altered, moved, or sealed under another master key. */
+  readonly open: (place: Place, sealed: Uint8Array) => Uint8Array
+  /**
+   * What `build` makes of the decrypted value, from memory as long as the sealed bytes in the database are the same; so another
+   * process that changes the row is noticed at the next read. `form` names what is built where several things are made of one place:
+   * each of them is remembered for itself.
+   */
+  readonly openCached: <T extends object>(
+    place: Place,
+    sealed: Uint8Array,
+    build: (plaintext: Uint8Array) => T,
+    form?: string,
+  ) => T
+}
+
+/** A sealed record could not be opened. Carries the place, never the bytes. */
+export class SealedRecordError extends Error {
+  constructor(place: Place) {
+    super(`cannot open the sealed record ${describe(place)}: altered, moved, or sealed under another master key`)
+    this.name = 'SealedRecordError'
+  }
+}
+
+/** Record encryption under a 32-byte master key. */
+export function createRecordKeys(masterKey: Uint8Array, platform: Pick<Platform, 'randomBytes'>): RecordKeys {
+  const root = importHmacKey(masterKey)
+  const keyId = hmac(root, utf8('pawl/master-key-id')).subarray(0, 4)
+  const header = concat(Uint8Array.of(FORMAT), keyId)
+  const keys = new LRUCache<string, KeyObject>({ max: CACHED_KEYS })
+  const opened = new LRUCache<string, { sealed: Uint8Array; value: object }>({ max: CACHED_VALUES })
+
+  const keyOf = (name: string): KeyObject => {
+    let key = keys.get(name)
+    if (key === undefined) {
+      key = importHmacKey(hmac(root, utf8(`pawl/record-key\0${name}`)))
+      keys.set(name, key)
+    }
+    return key
+  }
+
+  const seal: RecordKeys['seal'] = (place, plaintext) => {
+    const name = nameOf(place)
+    const nonce = platform.randomBytes(NONCE_BYTES)
+    return concat(header, nonce, sealAead(keyOf(name), nonce, plaintext, concat(header, utf8(name))))
+  }
+
+  const open: RecordKeys['open'] = (place, sealed) => {
+    if (!equalPublic(sealed.subarray(0, HEADER_BYTES), header)) throw new SealedRecordError(place)
+    const name = nameOf(place)
+    const nonce = sealed.subarray(HEADER_BYTES, HEADER_BYTES + NONCE_BYTES)
+    const plaintext = openAead(keyOf(name), nonce, sealed.subarray(HEADER_BYTES + NONCE_BYTES), concat(header, utf8(name)))
+    if (plaintext === undefined) throw new SealedRecordError(place)
+    return plaintext
+  }
+
+  const openCached: RecordKeys['openCached'] = (place, sealed, build, form = '') => {
+    const name = `${nameOf(place)}\0${form}`
+    const known = opened.get(name)
+    if (known !== undefined && equalPublic(known.sealed, sealed)) return known.value as ReturnType<typeof build>
+    const value = build(open(place, sealed))
+    opened.set(name, { sealed, value })
+    return value
+  }
+
+  return { seal, open, openCached }
+}
+
+// NUL separates: table and column names are ours, and no row key contains it.
+const nameOf = (place: Place): string => `${place.table}\0${place.column}\0${place.row}`
+const describe = (place: Place): string => `${place.table}.${place.column} of ${place.row}`
+
+const FORMAT = 1
+const HEADER_BYTES = 5
+const NONCE_BYTES = 12
+// About 0.5 kB each.
+const CACHED_KEYS = 50_000
+// An activation's derived keys are about 3 kB.
+const CACHED_VALUES = 20_000

@@ -1,0 +1,41 @@
+// The MAC of a row: what decides in it is as pawl wrote it, and not as somebody with access to the database left it.
+//
+//   MAC = HMAC-SHA-256(key, texts(table, field, field, ...))
+//
+// Each text stands with its length in front, so that no two rows have the same encoding. An earlier state of a row is as authentic as the
+// present one: SECURITY.md says what that leaves.
+import type { KeyObject } from 'node:crypto'
+import { hmac } from '../../crypto/hmac.ts'
+import { equalConstantTime } from '../../lib/bytes.ts'
+
+/** What decides in one row: its table, then its primary key and the columns, always in one order. Bytes as Base64 or hex, times in ms. */
+export interface DecidingRow {
+  readonly table: string
+  readonly fields: readonly (string | null)[]
+}
+
+/** 32 bytes to store beside the row. */
+export const authenticateRow = (key: KeyObject, { table, fields }: DecidingRow): Uint8Array =>
+  hmac(key, encodeTexts(NO_PREFIX, [table, ...fields]))
+
+/** Whether a row is as it was written; one without a MAC is not. */
+export const isRowAuthentic = (key: KeyObject, row: DecidingRow, mac: Uint8Array | null): boolean =>
+  mac !== null && equalConstantTime(authenticateRow(key, row), mac)
+
+/** `prefix`, of one length for one key, then each text as its length in 4 bytes and its UTF-8 bytes; null is the length that no text has. */
+export function encodeTexts(prefix: Uint8Array, texts: readonly (string | null)[]): Uint8Array {
+  let length = prefix.length
+  for (const text of texts) length += 4 + (text === null ? 0 : Buffer.byteLength(text))
+  const out = Buffer.allocUnsafe(length)
+  out.set(prefix)
+  let at = prefix.length
+  for (const text of texts) {
+    const size = text === null ? 0 : out.write(text, at + 4)
+    out.writeUInt32BE(text === null ? NULL_LENGTH : size, at)
+    at += 4 + size
+  }
+  return out
+}
+
+const NO_PREFIX = new Uint8Array(0)
+const NULL_LENGTH = 0xffff_ffff

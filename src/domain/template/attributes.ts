@@ -1,0 +1,122 @@
+// Rows of the form on the phone: each slot of a row is mapped by the template to an operation parameter (mobile-token §5).
+import { formatMoney } from './money.ts'
+import { safeUrl } from './ui.ts'
+import type { AttributeTemplate, OperationParameters } from './template.ts'
+
+/** `type` is the first member: the parser of one SDK finds its way more easily so. */
+export interface RenderedAttribute {
+  readonly type: string
+  readonly id: string
+  readonly label: string
+  readonly [member: string]: unknown
+}
+
+/** The attribute with the parameters of the operation; undefined when one that it needs is missing. An unknown type shows its value. */
+export function renderAttribute(
+  template: AttributeTemplate,
+  parameters: OperationParameters,
+  locale: string,
+): RenderedAttribute | undefined {
+  const type = Object.hasOwn(KINDS, template.type) ? template.type : 'KEY_VALUE'
+  const kind = KINDS[type]
+  if (kind === undefined) return undefined
+  const values = readSlots(template, parameters, [...kind.required, ...kind.optional])
+  if (kind.required.some((slot) => values[slot] === undefined)) return undefined
+  const head = { type, id: template.id, label: template.text }
+  return {
+    ...head,
+    ...kind.render(
+      (slot) => values[slot] ?? '',
+      (slot) => keep(slot, values[slot]),
+      locale,
+    ),
+  }
+}
+
+interface Kind {
+  /** Without the parameter of one of these there is no attribute. */
+  readonly required: readonly string[]
+  readonly optional: readonly string[]
+  /** `read` gives the value of a slot, `copy` a member of the slot's name, or none without a value. */
+  readonly render: (
+    read: (slot: string) => string,
+    copy: (slot: string) => Record<string, string>,
+    locale: string,
+  ) => Record<string, unknown>
+}
+
+function readSlots(
+  { params }: AttributeTemplate,
+  parameters: OperationParameters,
+  slots: readonly string[],
+): Readonly<Record<string, string | undefined>> {
+  const valueOf = (slot: string): string | undefined => {
+    const name = Object.hasOwn(params, slot) ? params[slot] : undefined
+    return name !== undefined && Object.hasOwn(parameters, name) ? parameters[name] : undefined
+  }
+  return Object.fromEntries(slots.map((slot) => [slot, valueOf(slot)]))
+}
+
+const keep = (name: string, value: string | undefined): Record<string, string> => (value === undefined ? {} : { [name]: value })
+
+/** The members of an amount of a conversion: `source` and `target` in front of each name. */
+function renderSide(side: 'source' | 'target', read: (slot: string) => string, locale: string): Record<string, unknown> {
+  const money = formatMoney(read(`${side}Amount`), read(`${side}Currency`), locale)
+  return Object.fromEntries(
+    Object.entries(money).map(([name, value]) => [`${side}${name.charAt(0).toUpperCase()}${name.slice(1)}`, value]),
+  )
+}
+
+/** iOS refuses an alert of another type. */
+const readAlertType = (text: string): string => (['SUCCESS', 'INFO', 'WARNING', 'ERROR'].includes(text) ? text : 'INFO')
+
+const KINDS: Readonly<Record<string, Kind>> = {
+  AMOUNT: {
+    required: ['amount', 'currency'],
+    optional: [],
+    render: (read, _copy, locale) => ({ ...formatMoney(read('amount'), read('currency'), locale) }),
+  },
+  AMOUNT_CONVERSION: {
+    required: ['dynamic', 'sourceAmount', 'sourceCurrency', 'targetAmount', 'targetCurrency'],
+    optional: [],
+    render: (read, _copy, locale) => ({
+      dynamic: read('dynamic').toLowerCase() === 'true',
+      ...renderSide('source', read, locale),
+      ...renderSide('target', read, locale),
+    }),
+  },
+  KEY_VALUE: { required: ['value'], optional: [], render: (_read, copy) => copy('value') },
+  NOTE: { required: ['note'], optional: [], render: (_read, copy) => copy('note') },
+  HEADING: {
+    required: [],
+    optional: ['level'],
+    render: (read) => (/^\d{1,3}$/.test(read('level')) ? { level: Number(read('level')) } : {}),
+  },
+  // Published SDKs refuse an alert without its message, and do without a title.
+  ALERT: {
+    required: ['alertType', 'message'],
+    optional: ['title'],
+    render: (read, copy) => ({ alertType: readAlertType(read('alertType')), ...copy('title'), ...copy('message') }),
+  },
+  IMAGE: {
+    required: ['thumbnailUrl'],
+    optional: ['originalUrl'],
+    render: (_read, copy) => ({ ...copy('thumbnailUrl'), ...copy('originalUrl') }),
+  },
+  PARTY_INFO: {
+    required: ['logoUrl', 'name', 'description'],
+    optional: ['websiteUrl'],
+    // One SDK fails when the website is missing, another leaves out the row when a URL is none.
+    render: (read, copy) => ({
+      partyInfo: {
+        logoUrl: safeUrl(read('logoUrl')),
+        ...copy('name'),
+        ...copy('description'),
+        websiteUrl: safeUrl(read('websiteUrl')),
+      },
+    }),
+  },
+}
+
+/** Slots by type of attribute. */
+export const ATTRIBUTE_SLOTS: Readonly<Record<string, Pick<Kind, 'required' | 'optional'>>> = KINDS

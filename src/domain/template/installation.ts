@@ -1,0 +1,75 @@
+// What a start does to the templates: shipped ones on an empty installation, and those of a file (cloud §4).
+import type { Events } from '../../lib/events.ts'
+import type { Platform } from '../../lib/platform.ts'
+import { type Db, inTransaction } from '../../storage/database.ts'
+import {
+  deleteTemplate,
+  hasTemplateRevisions,
+  listTemplates,
+  lockTemplates,
+  putTemplate,
+  type TemplateSource,
+  type TemplateWrite,
+} from '../../storage/templates.ts'
+import { SHIPPED_TEMPLATES, type Template, toTemplateContent } from './template.ts'
+
+export interface TemplateParts {
+  readonly db: Db
+  readonly platform: Platform
+  readonly events: Events
+}
+
+type Change = 'created' | 'changed' | 'deleted'
+
+/**
+ * Applies the templates of the file, if there is one: all of them are written, those that an earlier file brought and this one does not
+ * have are deleted. Shipped templates are inserted when there never was any template, and follow new releases as long as nobody else has
+ * written them. One transaction under one lock, so that processes that start together do this after one another.
+ */
+export async function installTemplates(
+  parts: TemplateParts,
+  file: readonly Template[] | undefined,
+  shipped: readonly Template[] = SHIPPED_TEMPLATES,
+): Promise<void> {
+  const changes = await inTransaction(parts.db, async (tx) => {
+    await lockTemplates(tx)
+    const isEmpty = !(await hasTemplateRevisions(tx))
+    const sources = new Map((await listTemplates(tx)).map(({ templateName, source }) => [templateName, source]))
+    const namesOfFile = new Set(file?.map(({ templateName }) => templateName))
+    const isWritten = ({ templateName }: Template) =>
+      !namesOfFile.has(templateName) && (isEmpty || sources.get(templateName) === 'shipped')
+    const gone = [...sources].flatMap(([name, source]) => (file && source === 'file' && !namesOfFile.has(name) ? [name] : []))
+    const done = new Map<string, Change>()
+    for (const name of gone) if (await deleteTemplate(tx, name)) done.set(name, 'deleted')
+    await writeAll({ ...parts, db: tx }, shipped.filter(isWritten), 'shipped', done)
+    await writeAll({ ...parts, db: tx }, file ?? [], 'file', done)
+    return done
+  })
+  for (const [templateName, change] of changes) parts.events.templateChanged({ templateName, change, by: 'start' })
+}
+
+/** Writes one template. `refused` when `onlyIf` does not hold. */
+export const writeTemplate = (
+  { db, platform }: Pick<TemplateParts, 'db' | 'platform'>,
+  template: Template,
+  source: TemplateSource,
+  onlyIf?: TemplateWrite['onlyIf'],
+) =>
+  putTemplate(db, toTemplateContent(template), {
+    source,
+    templateRevisionId: platform.uuid(),
+    at: new Date(platform.now()),
+    ...(onlyIf && { onlyIf }),
+  })
+
+async function writeAll(
+  parts: TemplateParts,
+  templates: readonly Template[],
+  source: TemplateSource,
+  done: Map<string, Change>,
+): Promise<void> {
+  for (const template of templates) {
+    const outcome = await writeTemplate(parts, template, source)
+    if (outcome === 'created' || outcome === 'changed') done.set(template.templateName, outcome)
+  }
+}

@@ -1,0 +1,30 @@
+// Templates as creations of operations read them: from memory for a moment, so that a creation is one trip to the database.
+import { LRUCache } from 'lru-cache'
+import type { Platform } from '../../lib/platform.ts'
+import type { Db } from '../../storage/database.ts'
+import { findTemplate, type TemplateRow } from '../../storage/templates.ts'
+
+export interface TemplateReader {
+  /** The newest revision of a template, at most a few seconds old. */
+  readonly find: (templateName: string) => Promise<TemplateRow | undefined>
+  /** Makes this process forget what it has read; others follow within the time of the memory. */
+  readonly forget: () => void
+}
+
+/** A reader with a memory of its own. */
+export function createTemplateReader(db: Db, platform: Platform): TemplateReader {
+  const memory = new LRUCache<string, { template: TemplateRow; until: number }>({ max: 1_000 })
+  return {
+    find: async (templateName) => {
+      const now = platform.now()
+      const known = memory.get(templateName)
+      if (known && known.until > now) return known.template
+      const template = await findTemplate(db, templateName)
+      if (template) memory.set(templateName, { template, until: now + MEMORY_MS })
+      return template
+    },
+    forget: () => memory.clear(),
+  }
+}
+
+const MEMORY_MS = 2_000

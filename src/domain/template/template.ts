@@ -1,0 +1,180 @@
+// What an operation is made from: its data, who may approve it, and what the phone shows of it in each language (cloud §4).
+import type { TemplateContent } from '../../storage/templates.ts'
+
+/** Factor combinations that may approve an operation. */
+export type SignatureType = 'possession' | 'possession_knowledge' | 'possession_biometry'
+
+export interface Template {
+  readonly templateName: string
+  /** The `name` of the operation on the phone. */
+  readonly operationType: string
+  /** Operation data with `${parameter}` placeholders (cloud §5). */
+  readonly dataTemplate: string
+  readonly signatureTypes: readonly SignatureType[]
+  readonly maxFailureCount: number
+  readonly expirationSeconds: number
+  /** Letters of X, F and C, each at most once; their order has no meaning. */
+  readonly riskFlags: string
+  readonly isProximityCheckEnabled: boolean
+  /** The flag that an activation must carry to approve. */
+  readonly activationFlag: string | null
+  readonly texts: TemplateTexts
+}
+
+/** By language: two small letters. There is at least one. */
+export type TemplateTexts = Readonly<Record<string, LocalizedTexts>>
+
+/** What a phone shows of an operation in one language; every text may hold placeholders, the labels of attributes not. */
+export interface LocalizedTexts {
+  readonly title: string
+  readonly message: string
+  readonly attributes: readonly AttributeTemplate[]
+  /** Free JSON (mobile-token §6). */
+  readonly ui?: Readonly<Record<string, unknown>>
+  readonly resultTexts?: ResultTexts
+  /** For a push message. */
+  readonly summary?: string
+}
+
+export interface ResultTexts {
+  readonly success?: string
+  readonly failure?: string
+  readonly reject?: string
+}
+
+/** One row of the form on the phone (mobile-token §5). */
+export interface AttributeTemplate {
+  readonly id: string
+  readonly type: string
+  /** The label. */
+  readonly text: string
+  /** Slot of the attribute to name of an operation parameter. */
+  readonly params: Readonly<Record<string, string>>
+}
+
+/** Parameters of an operation as the bank gave them. */
+export type OperationParameters = Readonly<Record<string, string>>
+
+/** Texts in one language together with the locale for numbers in them. */
+export interface ChosenTexts {
+  /** BCP 47. */
+  readonly locale: string
+  readonly texts: LocalizedTexts
+}
+
+/**
+ * The texts for the first of `tags` (BCP 47, most wanted first) whose language there is, else those in English, else those of the
+ * alphabetically first language. Numbers follow the tag that was served, so `en-GB` keeps its region.
+ */
+export function chooseTexts(texts: TemplateTexts, tags: readonly string[]): ChosenTexts {
+  const served = tags.find((tag) => Object.hasOwn(texts, languageOf(tag)))
+  const locale = served ?? (Object.hasOwn(texts, 'en') ? 'en' : Object.keys(texts).toSorted()[0])
+  const chosen = locale === undefined ? undefined : texts[languageOf(locale)]
+  if (locale === undefined || chosen === undefined) throw new TypeError('a template without texts was stored')
+  return { locale, texts: chosen }
+}
+
+export interface FilledText {
+  readonly text: string
+  /** Names of placeholders for which there is no parameter, each once. */
+  readonly missing: readonly string[]
+}
+
+/** Replaces each placeholder by its parameter as it is, and by nothing where there is none. */
+export function fillText(text: string, parameters: OperationParameters): FilledText {
+  const missing = new Set<string>()
+  const filled = replacePlaceholders(text, (name) => {
+    if (Object.hasOwn(parameters, name)) return parameters[name] ?? ''
+    missing.add(name)
+    return ''
+  })
+  return { text: filled, missing: [...missing] }
+}
+
+/** The text with each placeholder replaced by what its name gives; replacements are not looked at again. */
+export const replacePlaceholders = (text: string, valueOf: (name: string) => string): string =>
+  text.replace(PLACEHOLDER, (_, name: string) => valueOf(name))
+
+/** Names of the placeholders of a text in their order, with repeats. */
+export const listPlaceholders = (text: string): string[] => [...text.matchAll(PLACEHOLDER)].map(([, name = '']) => name)
+
+/** True when every `${` begins a placeholder with a usable name. */
+export const hasSoundPlaceholders = (text: string): boolean => !replacePlaceholders(text, () => ' ').includes('${')
+
+/** The template in the form it is stored in. */
+export const toTemplateContent = ({ signatureTypes, texts, ...template }: Template): TemplateContent => ({
+  ...template,
+  signatureTypes: signatureTypes.join(','),
+  texts: JSON.stringify(texts),
+})
+
+/** The template of a stored row. */
+export const toTemplate = (row: TemplateContent): Template => ({
+  templateName: row.templateName,
+  operationType: row.operationType,
+  dataTemplate: row.dataTemplate,
+  signatureTypes: row.signatureTypes.split(',') as SignatureType[],
+  maxFailureCount: row.maxFailureCount,
+  expirationSeconds: row.expirationSeconds,
+  riskFlags: row.riskFlags,
+  isProximityCheckEnabled: row.isProximityCheckEnabled,
+  activationFlag: row.activationFlag,
+  texts: JSON.parse(row.texts) as TemplateTexts,
+})
+
+/**
+ * True when a text holds a character that changes the direction of what follows, U+202A to U+202E or U+2066 to U+2069: with it, an amount
+ * or an account looks different from what is signed (Unicode TR 36 §2.5). Marks like U+200F, which right-to-left text needs, are none.
+ */
+export const hasDirectionChange = (text: string): boolean => /[\u202A-\u202E\u2066-\u2069]/.test(text)
+
+const languageOf = (tag: string): string => (tag.split('-', 1)[0] ?? '').toLowerCase()
+
+// A name has no white space, no control characters, none of `${}` and `*\`, which end fields, and no colon: the `${name:-default}` of
+// other systems is not served.
+const PLACEHOLDER = /\$\{([^\s${}*\\:\p{Cc}]{1,255})\}/gu
+
+const common = {
+  maxFailureCount: 5,
+  expirationSeconds: 300,
+  riskFlags: '',
+  isProximityCheckEnabled: false,
+  activationFlag: null,
+} as const
+
+/** What a new installation begins with, so that operations can be created at once. */
+export const SHIPPED_TEMPLATES: readonly Template[] = [
+  {
+    ...common,
+    templateName: 'login',
+    operationType: 'login',
+    dataTemplate: 'A2',
+    signatureTypes: ['possession_knowledge', 'possession_biometry'],
+    texts: { en: { title: 'Login', message: 'Please confirm the login', attributes: [] } },
+  },
+  {
+    ...common,
+    templateName: 'payment',
+    operationType: 'authorize_payment',
+    dataTemplate: 'A1*A${amount}${currency}*I${iban}',
+    signatureTypes: ['possession_knowledge', 'possession_biometry'],
+    texts: {
+      en: {
+        title: 'Payment',
+        message: 'Please confirm the payment',
+        attributes: [
+          { id: 'operation.amount', type: 'AMOUNT', text: 'Amount', params: { amount: 'amount', currency: 'currency' } },
+          { id: 'operation.account', type: 'KEY_VALUE', text: 'To account', params: { value: 'iban' } },
+        ],
+      },
+    },
+  },
+  {
+    ...common,
+    templateName: 'account_new',
+    operationType: 'account_new',
+    dataTemplate: 'A0*R${challenge}',
+    signatureTypes: ['possession_knowledge'],
+    texts: { en: { title: 'New account', message: 'Please confirm the opening of a new account', attributes: [] } },
+  },
+]

@@ -1,0 +1,30 @@
+// The texts of template revisions, kept in memory: a revision never changes, and phones ask for their operations every few seconds.
+import { LRUCache } from 'lru-cache'
+import type { Db } from '../../storage/database.ts'
+import { findTemplateTexts } from '../../storage/templates.ts'
+import type { TemplateTexts } from './template.ts'
+
+/** Gives the texts of revisions, by revision; one query for those that are not known yet, none when all are. */
+export type ReadTemplateTexts = (revisionIds: readonly string[]) => Promise<ReadonlyMap<string, TemplateTexts>>
+
+/** The texts of one database. */
+export function createTemplateTexts(db: Db): ReadTemplateTexts {
+  const known = new LRUCache<string, TemplateTexts>({ max: REVISIONS_MAX })
+  return async (revisionIds) => {
+    const wanted = [...new Set(revisionIds)]
+    const found = new Map(wanted.flatMap((id) => toEntry(id, known.get(id))))
+    const unknown = wanted.filter((id) => !found.has(id))
+    if (unknown.length === 0) return found
+    for (const [id, json] of await findTemplateTexts(db, unknown)) {
+      const texts = JSON.parse(json) as TemplateTexts
+      known.set(id, texts)
+      found.set(id, texts)
+    }
+    return found
+  }
+}
+
+const toEntry = (id: string, texts: TemplateTexts | undefined): [string, TemplateTexts][] =>
+  texts === undefined ? [] : [[id, texts]]
+
+const REVISIONS_MAX = 1_000

@@ -1,0 +1,74 @@
+// Questions to the bank's own servers, at addresses that the operator configures: JSON out, a JSON object back.
+import { fromUtf8 } from '../../lib/bytes.ts'
+import { OutboundError, sendOutbound } from '../../lib/outbound.ts'
+import { createSemaphore } from '../../lib/semaphore.ts'
+
+export interface HttpProviderSettings {
+  readonly url: string
+  readonly timeoutMs: number
+  /** Value of the header Authorization. */
+  readonly authorization: string | undefined
+}
+
+/**
+ * Sends a question and returns the JSON object of a 200 answer. Throws OutboundError for everything else, UNAVAILABLE when too many
+ * questions wait.
+ */
+export type HttpProvider = (question: Readonly<Record<string, unknown>>) => Promise<Record<string, unknown>>
+
+/** The provider at one address. */
+export function createHttpProvider(settings: HttpProviderSettings): HttpProvider {
+  // A phone that asks too often, or a provider that hangs, must not take every socket of the process.
+  const run = createSemaphore(QUESTIONS_AT_ONCE, QUESTIONS_WAITING_MAX)
+  return (question) => run(() => ask(settings, question))
+}
+
+async function ask(
+  { url, timeoutMs, authorization }: HttpProviderSettings,
+  question: Readonly<Record<string, unknown>>,
+): Promise<Record<string, unknown>> {
+  const { origin } = new URL(url)
+  const { status, body } = await sendOutbound({
+    url,
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json',
+      ...(authorization !== undefined && { authorization }),
+    },
+    body: JSON.stringify(question),
+    timeoutMs,
+    answerBytesMax: ANSWER_BYTES_MAX + 1,
+    // The operator names the address, and the bank's servers stand beside this one.
+    arePrivateAllowed: true,
+  })
+  if (status !== 200) throw new OutboundError(`${origin} answered with status ${status}`)
+  if (body.length > ANSWER_BYTES_MAX) throw new OutboundError(`${origin} answered with more than ${ANSWER_BYTES_MAX} bytes`)
+  const answer = parseAnswer(body, origin)
+  if (!isJsonObject(answer)) throw new OutboundError(`${origin} answered with no JSON object`)
+  if (isDeeperThan(answer, DEPTH_MAX)) throw new OutboundError(`${origin} answered with an object nested too deeply`)
+  return answer
+}
+
+/** A JSON value that is an object, not an array. */
+export const isJsonObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function parseAnswer(body: Uint8Array, origin: string): unknown {
+  try {
+    return JSON.parse(fromUtf8(body))
+  } catch {
+    // Without its cause: the message of a JSON error quotes the answer, which holds personal data.
+    throw new OutboundError(`${origin} answered with what is not JSON`)
+  }
+}
+
+const isDeeperThan = (value: unknown, depth: number): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (depth === 0 || Object.values(value).some((member) => isDeeperThan(member, depth - 1)))
+
+const ANSWER_BYTES_MAX = 64 * 1024
+const DEPTH_MAX = 64
+const QUESTIONS_AT_ONCE = 64
+const QUESTIONS_WAITING_MAX = 256

@@ -1,0 +1,121 @@
+// Claims about the owner of an activation: what the bank stored, and what a provider of the bank answers (v3 §13).
+import { fromUtf8, utf8 } from '../../lib/bytes.ts'
+import { PawlError } from '../../lib/errors.ts'
+import type { Events } from '../../lib/events.ts'
+import { OutboundError } from '../../lib/outbound.ts'
+import type { Platform } from '../../lib/platform.ts'
+import type { Db } from '../../storage/database.ts'
+import { findUserClaims, storeUserClaims } from '../../storage/user-claims.ts'
+import type { HttpProvider } from './http-provider.ts'
+import type { RecordKeys } from '../secrets/record-keys.ts'
+import { places } from '../secrets/secrets.ts'
+
+/** A JSON object. */
+export type Claims = Readonly<Record<string, unknown>>
+
+/** Whose claims are asked for. */
+export interface Subject {
+  readonly applicationId: string
+  readonly userId: string
+  readonly activationId: string
+}
+
+/** Where claims come from. An empty object when there are none; throws OutboundError when their source does not answer as it should. */
+export interface UserInfoProvider {
+  readonly readClaims: (subject: Subject) => Promise<Claims>
+}
+
+export interface ClaimsParts {
+  readonly db: Db
+  readonly platform: Platform
+  readonly recordKeys: RecordKeys
+}
+
+export interface UserInfoParts {
+  readonly platform: Platform
+  readonly events: Events
+  readonly userInfoProvider: UserInfoProvider
+}
+
+/** The stored claims; with `ask` also those that a server of the bank answers, which stand above stored ones of the same name. */
+export function createUserInfoProvider(parts: ClaimsParts, ask: HttpProvider | undefined): UserInfoProvider {
+  const readStored = ({ applicationId, userId }: Subject) => readStoredClaims(parts, applicationId, userId)
+  if (ask === undefined) return { readClaims: async (subject) => (await readStored(subject)) ?? {} }
+  return {
+    readClaims: async (subject) => {
+      const { applicationId, userId, activationId } = subject
+      const stored = await readStored(subject)
+      return { ...stored, ...(await ask({ applicationId, userId, activationId })) }
+    },
+  }
+}
+
+/** The claims the bank stored about a user; undefined when there are none. */
+export async function readStoredClaims(
+  { db, recordKeys }: Pick<ClaimsParts, 'db' | 'recordKeys'>,
+  applicationId: string,
+  userId: string,
+): Promise<Claims | undefined> {
+  const sealed = await findUserClaims(db, applicationId, userId)
+  if (sealed === undefined) return undefined
+  return JSON.parse(fromUtf8(recordKeys.open(places.userClaims(applicationId, userId), sealed))) as Claims
+}
+
+/** Stores claims in place of those there were. Throws REQUEST_INVALID for reserved names, and for more than 16 KiB. */
+export async function writeClaims(parts: ClaimsParts, applicationId: string, userId: string, claims: Claims): Promise<void> {
+  const reserved = RESERVED.filter((name) => Object.hasOwn(claims, name))
+  const json = utf8(JSON.stringify(claims))
+  const violations = [
+    ...reserved.map((fieldName) => ({ fieldName, hint: 'is set by the server' })),
+    ...(json.length > CLAIMS_BYTES_MAX ? [{ fieldName: 'body', hint: `must be at most ${CLAIMS_BYTES_MAX} bytes of JSON` }] : []),
+  ]
+  if (violations.length > 0) throw new PawlError('REQUEST_INVALID', { detail: 'claims that cannot be stored', violations })
+  await storeUserClaims(parts.db, {
+    applicationId,
+    userId,
+    claims: parts.recordKeys.seal(places.userClaims(applicationId, userId), json),
+    at: new Date(parts.platform.now()),
+  })
+}
+
+export interface UserInfo {
+  readonly [claim: string]: unknown
+  readonly sub: string
+  /** UUID of this answer. */
+  readonly jti: string
+  /** Seconds since 1970-01-01 UTC. */
+  readonly iat: number
+}
+
+/** The answer of user/info. Throws USER_INFO_FAILED when the provider fails. */
+export async function readUserInfo(parts: UserInfoParts, subject: Subject): Promise<UserInfo> {
+  try {
+    return toUserInfo(parts, subject, await parts.userInfoProvider.readClaims(subject))
+  } catch (cause) {
+    if (!(cause instanceof OutboundError)) throw cause
+    parts.events.userInfoFailed({ activationId: subject.activationId, err: cause })
+    throw new PawlError('USER_INFO_FAILED', { detail: 'no claims from the provider', cause })
+  }
+}
+
+/** The claims for the answer of activation/create; undefined when there are none or the provider fails: the phone is bound all the same. */
+export async function readUserInfoOfNew(parts: UserInfoParts, subject: Subject): Promise<UserInfo | undefined> {
+  try {
+    const claims = await parts.userInfoProvider.readClaims(subject)
+    return Object.keys(claims).some((name) => !RESERVED.includes(name)) ? toUserInfo(parts, subject, claims) : undefined
+  } catch (err) {
+    parts.events.userInfoFailed({ activationId: subject.activationId, err })
+    return undefined
+  }
+}
+
+/** What identifies the answer is always the server's own. */
+const toUserInfo = ({ platform }: UserInfoParts, { userId }: Subject, claims: Claims): UserInfo => ({
+  ...claims,
+  sub: userId,
+  jti: platform.uuid(),
+  iat: Math.floor(platform.now() / 1000),
+})
+
+const RESERVED: readonly string[] = ['sub', 'jti', 'iat']
+const CLAIMS_BYTES_MAX = 16 * 1024

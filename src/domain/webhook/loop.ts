@@ -1,0 +1,117 @@
+// The background work that delivers webhooks, in every process beside the others (cloud §9).
+import { listDueWebhooks } from '../../storage/webhook-deliveries.ts'
+import { deliverBatch, type DeliveryParts } from './delivery.ts'
+
+/**
+ * Looks for due deliveries every second, and again at once where there was work. Each webhook that is served has a lane of its own.
+ * A receiver that lets its lane wait for a second is slow: the lane stops counting against those of the others, and the next one it gets
+ * is of a small number that slow receivers share, until it answers in time again. The returned function stops all of it and gives running
+ * attempts a moment to end.
+ */
+export function startWebhookDelivery(parts: DeliveryParts): () => Promise<void> {
+  const lanes = new Map<string, { readonly serving: Promise<void>; pace: Pace }>()
+  /** Webhooks whose last batch was slow. */
+  const slow = new Set<string>()
+  /** The webhook of each pace that was started last. */
+  const last: Record<Pace, string> = { quick: '', slow: '' }
+  let looking: Promise<unknown> | undefined
+  let resting = 0
+  let isStopped = false
+
+  const look = async (): Promise<void> => {
+    const due = await listDueWebhooks(parts.db, new Date(parts.platform.now()))
+    const waiting = due.filter((webhookId) => !lanes.has(webhookId))
+    start(
+      'quick',
+      waiting.filter((webhookId) => !slow.has(webhookId)),
+    )
+    start(
+      'slow',
+      waiting.filter((webhookId) => slow.has(webhookId)),
+    )
+  }
+
+  /** Starts behind the one that was started last: with more webhooks than lanes each gets its turn. */
+  const start = (pace: Pace, waiting: readonly string[]): void => {
+    let free = LANES_MAX[pace] - [...lanes.values()].filter((lane) => lane.pace === pace).length
+    const before = last[pace]
+    const inTurn = [...waiting.filter((webhookId) => webhookId > before), ...waiting.filter((webhookId) => webhookId <= before)]
+    for (const webhookId of inTurn) {
+      if (isStopped || free <= 0 || lanes.size >= ALL_LANES_MAX) return
+      last[pace] = webhookId
+      free -= 1
+      lanes.set(webhookId, { serving: serve(webhookId, pace), pace })
+    }
+  }
+
+  const serve = async (webhookId: string, pace: Pace): Promise<void> => {
+    let tried = 0
+    for (let batch = 0; batch < BATCHES_IN_A_TURN[pace]; batch += 1) {
+      const count = await deliverWatched(webhookId)
+      tried += count
+      if (count === 0 || slow.has(webhookId) || isStopped) break
+    }
+    lanes.delete(webhookId)
+    if (tried > 0) lookOnce()
+  }
+
+  /** A batch; while it runs for longer than a second its webhook becomes slow, by one that takes less it is quick again. */
+  const deliverWatched = async (webhookId: string): Promise<number> => {
+    let isLate = false
+    const timer = setTimeout(() => {
+      isLate = true
+      slow.add(webhookId)
+      const lane = lanes.get(webhookId)
+      if (lane) lane.pace = 'slow'
+      lookOnce()
+    }, SLOW_MS)
+    timer.unref()
+    const count = await deliverBatch(parts, webhookId).catch(fail)
+    clearTimeout(timer)
+    if (count > 0 && !isLate) slow.delete(webhookId)
+    return count
+  }
+
+  const lookOnce = (): void => {
+    if (isStopped || looking !== undefined) return
+    looking = look()
+      .catch(fail)
+      .finally(() => {
+        looking = undefined
+      })
+  }
+
+  const fail = (err: unknown): number => {
+    // What runs into the closed database at a stop is taken up by another process.
+    if (!isStopped) parts.events.webhookRoundFailed({ err })
+    resting = REST_TICKS
+    return 0
+  }
+
+  const timer = setInterval(() => {
+    if (resting > 0) resting -= 1
+    else lookOnce()
+  }, INTERVAL_MS)
+  timer.unref()
+  return async () => {
+    isStopped = true
+    clearInterval(timer)
+    await looking
+    const waiting = new Promise<void>((resolve) => setTimeout(resolve, STOP_MS).unref())
+    await Promise.race([Promise.all(Array.from(lanes.values(), ({ serving }) => serving)), waiting])
+  }
+}
+
+type Pace = 'quick' | 'slow'
+
+const INTERVAL_MS = 1_000
+// After a failure, which is as a rule a lost database.
+const REST_TICKS = 4
+const SLOW_MS = 1_000
+// A lane that became slow counts as one of the slow lanes: then no other starts there, but those of the quick are free again.
+const LANES_MAX: Readonly<Record<Pace, number>> = { quick: 32, slow: 8 }
+// Sockets are not without end, whatever stops answering at once.
+const ALL_LANES_MAX = 96
+// A slow receiver makes room for the next after each batch.
+const BATCHES_IN_A_TURN: Readonly<Record<Pace, number>> = { quick: 16, slow: 1 }
+const STOP_MS = 2_000

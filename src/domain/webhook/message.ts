@@ -1,0 +1,98 @@
+// What a webhook receives: the body with the attributes it asked for, and the signature over it (cloud §9).
+import type { KeyObject } from 'node:crypto'
+import { hmac } from '../../crypto/hmac.ts'
+import { toBase64 } from '../../lib/base64.ts'
+import { utf8 } from '../../lib/bytes.ts'
+import type { WebhookKind } from '../../storage/schema.ts'
+
+/** What the triggers copy from a changed row (migrations/0004); null members are left out. */
+export type Snapshot = Readonly<Record<string, string | number | undefined>>
+
+/** What the phone shows of an operation, in its language; read when the message is sent. */
+export interface OperationTexts {
+  readonly title: string
+  readonly message: string
+  readonly summary: string | undefined
+}
+
+/** The attributes that need them. */
+export const TEXT_ATTRIBUTES: readonly (keyof OperationTexts)[] = ['title', 'message', 'summary']
+
+const take = (name: string) => (snapshot: Snapshot) => snapshot[name]
+const takeList = (name: string) => (snapshot: Snapshot) => splitList(snapshot[name])
+const takeJson = (name: string) => (snapshot: Snapshot) => parseJson(snapshot[name])
+
+const ATTRIBUTES: Record<WebhookKind, Readonly<Record<string, (snapshot: Snapshot) => unknown>>> = {
+  OPERATION: {
+    userId: take('userId'),
+    applications: takeList('applicationId'),
+    operationType: take('operationType'),
+    parameters: takeJson('parameters'),
+    additionalData: takeJson('additionalData'),
+    activationFlag: take('activationFlag'),
+    status: take('status'),
+    data: take('data'),
+    failureCount: take('failureCount'),
+    maxFailureCount: take('maxFailureCount'),
+    // The reference writes the names of its constants here.
+    signatureType: (snapshot) => splitList(snapshot['signatureTypes'])?.map((type) => type.toUpperCase()),
+    externalId: take('externalId'),
+    timestampCreated: take('timestampCreated'),
+    timestampExpires: take('timestampExpires'),
+    timestampFinalized: take('timestampFinalized'),
+    // Beyond the reference: what a sender of push messages needs (cloud §6.7).
+    statusReason: take('statusReason'),
+    template: take('template'),
+    language: take('language'),
+    ...Object.fromEntries(TEXT_ATTRIBUTES.map((name) => [name, () => undefined])),
+  },
+  ACTIVATION: {
+    userId: take('userId'),
+    activationName: take('activationName'),
+    deviceInfo: take('deviceInfo'),
+    platform: take('platform'),
+    // The only one that pawl speaks; the reference also knows fido2.
+    protocol: () => 'powerauth',
+    activationFlags: (snapshot) => splitList(snapshot['flags']) ?? [],
+    activationStatus: take('status'),
+    blockedReason: take('blockedReason'),
+    // Beyond the reference: the end of a temporary block.
+    timestampBlockExpire: take('timestampBlockExpire'),
+    applicationId: take('applicationId'),
+  },
+}
+
+/** The attributes that a webhook of a kind may ask for. */
+export const attributesOf = (kind: WebhookKind): readonly string[] => Object.keys(ATTRIBUTES[kind])
+
+/** The body as it is sent and signed. `texts` are needed when one of their attributes was chosen. */
+export function composeBody(
+  { kind, objectId, attributes }: { kind: WebhookKind; objectId: string; attributes: readonly string[] },
+  snapshot: Snapshot,
+  texts: OperationTexts | undefined,
+): string {
+  const chosen = attributes.map((name) => [name, ATTRIBUTES[kind][name]?.(snapshot)])
+  const shown = kind === 'OPERATION' ? TEXT_ATTRIBUTES.filter((name) => attributes.includes(name)) : []
+  const id = kind === 'OPERATION' ? { operationId: objectId } : { activationId: objectId }
+  return JSON.stringify({
+    type: kind,
+    ...id,
+    ...Object.fromEntries(chosen),
+    ...Object.fromEntries(shown.map((name) => [name, texts?.[name]])),
+  })
+}
+
+/** `v1,` and the Base64 HMAC-SHA-256 over `id.timestamp.body`, once for each key, separated by spaces (Standard Webhooks). */
+export function signMessage(keys: readonly KeyObject[], id: string, timestampSeconds: number, body: string): string {
+  const message = utf8(`${id}.${timestampSeconds}.${body}`)
+  return keys.map((key) => `v1,${toBase64(hmac(key, message))}`).join(' ')
+}
+
+/** A secret as its receiver gets it. */
+export const formatSecret = (secret: Uint8Array): string => `whsec_${toBase64(secret)}`
+
+/** Splits a comma list; an empty one has no entries. */
+const splitList = (text: string | number | undefined): string[] | undefined =>
+  text === undefined ? undefined : String(text).split(',').filter(Boolean)
+
+const parseJson = (text: string | number | undefined): unknown => (text === undefined ? undefined : JSON.parse(String(text)))

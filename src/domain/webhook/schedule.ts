@@ -1,0 +1,28 @@
+// When a delivery that failed is tried again: eight attempts in about a day (cloud §9).
+import type { Platform } from '../../lib/platform.ts'
+
+/** After this many attempts a delivery is dead. */
+export const ATTEMPTS_MAX = 8
+
+/** Milliseconds to wait after the given number of attempts, a tenth more or less so that deliveries spread. */
+export function retryMilliseconds(attempts: number, baseSeconds: number, { randomBytes }: Pick<Platform, 'randomBytes'>): number {
+  const units = RETRY_UNITS[attempts - 1] ?? 0
+  const [high = 0, low = 0] = randomBytes(2)
+  const jitter = 0.9 + (0.2 * (high * 256 + low)) / 65_535
+  return Math.round(units * baseSeconds * 1000 * jitter)
+}
+
+/** How often a webhook that fails is probed, and how long one must have failed to be caught up after its first success. */
+export const probeMilliseconds = (baseSeconds: number): number => PROBE_UNITS * baseSeconds * 1000
+
+/** Milliseconds from now of a Retry-After header, in seconds or as a date, at most an hour; undefined without a usable one. */
+export function parseRetryAfter(value: string | string[] | undefined, now: number): number | undefined {
+  if (typeof value !== 'string') return undefined
+  const waitMs = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now
+  return waitMs > 0 ? Math.min(waitMs, RETRY_AFTER_MS_MAX) : undefined
+}
+
+// In units of the setting, 5 s by default: 5 s, 15 s, 1 min, 5 min, 30 min, 4 h, and the rest of 24 hours.
+const RETRY_UNITS = [1, 3, 12, 60, 360, 2_880, 13_964]
+const PROBE_UNITS = 12
+const RETRY_AFTER_MS_MAX = 3_600_000

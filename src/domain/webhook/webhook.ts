@@ -1,0 +1,189 @@
+// Webhooks as administrators make them: where they go, what they carry, how they are signed (cloud §9).
+import { isIP } from 'node:net'
+import { fromUtf8, utf8 } from '../../lib/bytes.ts'
+import { notFound, PawlError, type Violation } from '../../lib/errors.ts'
+import { isPublicAddress } from '../../lib/outbound.ts'
+import type { Platform } from '../../lib/platform.ts'
+import { findApplication } from '../../storage/applications.ts'
+import type { Db } from '../../storage/database.ts'
+import type { WebhookKind } from '../../storage/schema.ts'
+import { deleteDeliveriesOf, replayDeadDeliveries, replayDelivery } from '../../storage/webhook-deliveries.ts'
+import {
+  deleteWebhook,
+  findWebhook,
+  insertWebhook,
+  replaceWebhookSecret,
+  updateWebhook,
+  type WebhookRow,
+} from '../../storage/webhooks.ts'
+import type { RecordKeys } from '../secrets/record-keys.ts'
+import { places } from '../secrets/secrets.ts'
+import { attributesOf, formatSecret } from './message.ts'
+
+export interface WebhookParts {
+  readonly db: Db
+  readonly platform: Platform
+  readonly recordKeys: RecordKeys
+  readonly settings: { readonly webhookAllowHttp: boolean; readonly webhookAllowPrivateAddresses: boolean }
+}
+
+export interface BasicCredentials {
+  /** Without a colon. */
+  readonly username: string
+  readonly password: string
+}
+
+/** What of a webhook may change. */
+export interface WebhookTarget {
+  readonly name: string
+  readonly url: string
+  readonly attributes: readonly string[]
+  /** Undefined keeps what is there, null removes it. */
+  readonly basic: BasicCredentials | null | undefined
+  readonly isEnabled: boolean
+}
+
+/** Creates a webhook. Throws REQUEST_INVALID for its URL or attributes, ADMINISTRATION_REFUSED when there is no such application. */
+export async function createWebhook(
+  parts: WebhookParts,
+  { applicationId, kind, ...target }: WebhookTarget & { applicationId: string; kind: WebhookKind },
+): Promise<{ webhookId: string; secret: string }> {
+  checkTarget(parts, kind, target)
+  if ((await findApplication(parts.db, applicationId)) === undefined) throw notFound(`application ${applicationId}`)
+  const webhookId = parts.platform.uuid()
+  const secret = parts.platform.randomBytes(SECRET_BYTES)
+  await insertWebhook(parts.db, {
+    webhookId,
+    applicationId,
+    name: target.name,
+    kind,
+    url: target.url,
+    attributes: target.attributes.join(','),
+    secret: parts.recordKeys.seal(places.webhookSecret(webhookId), secret),
+    basicCredentials: sealBasic(parts, webhookId, target.basic ?? null),
+    isEnabled: target.isEnabled,
+    createdAt: new Date(parts.platform.now()),
+  })
+  return { webhookId, secret: formatSecret(secret) }
+}
+
+/**
+ * Changes a webhook; what waits for it is tried at once. Throws as createWebhook, and REQUEST_INVALID when credentials would be kept for
+ * another server.
+ */
+export async function changeWebhook(parts: WebhookParts, webhookId: string, target: WebhookTarget): Promise<void> {
+  const { kind, url, basicCredentials } = await readWebhook(parts, webhookId)
+  checkTarget(parts, kind, target)
+  if (target.basic === undefined && basicCredentials !== null && new URL(url).origin !== new URL(target.url).origin) {
+    // Whoever may change the address must not send a password there that nobody can read back.
+    const violations = [{ fieldName: 'basic', hint: 'must be given again, or be null, for another server' }]
+    throw new PawlError('REQUEST_INVALID', { detail: 'credentials of another server', violations })
+  }
+  const isChanged = await updateWebhook(parts.db, webhookId, {
+    name: target.name,
+    url: target.url,
+    attributes: target.attributes.join(','),
+    basicCredentials: target.basic === undefined ? undefined : sealBasic(parts, webhookId, target.basic),
+    isEnabled: target.isEnabled,
+    at: new Date(parts.platform.now()),
+  })
+  if (!isChanged) throw notFound(`webhook ${webhookId}`)
+}
+
+/** A new secret; messages are also signed with the one before for `keepPreviousSeconds`. */
+export async function rotateWebhookSecret(parts: WebhookParts, webhookId: string, keepPreviousSeconds: number): Promise<string> {
+  const { db, platform, recordKeys } = parts
+  const { secret: from } = await readWebhook(parts, webhookId)
+  const next = platform.randomBytes(SECRET_BYTES)
+  const previous = recordKeys.open(places.webhookSecret(webhookId), from)
+  const isKept = keepPreviousSeconds > 0
+  const isReplaced = await replaceWebhookSecret(db, webhookId, {
+    from,
+    to: recordKeys.seal(places.webhookSecret(webhookId), next),
+    previous: isKept ? recordKeys.seal(places.webhookPreviousSecret(webhookId), previous) : null,
+    previousExpiresAt: isKept ? new Date(platform.now() + keepPreviousSeconds * 1000) : null,
+  })
+  // Of two at once one is told so: its secret was never used.
+  if (!isReplaced) throw refuse(`the secret of webhook ${webhookId} was replaced at the same time`)
+  return formatSecret(next)
+}
+
+/** Removes a webhook. Its deliveries are left to removeDeliveries, when this is committed: until then there may be new ones. */
+export async function removeWebhook({ db }: Pick<WebhookParts, 'db'>, webhookId: string): Promise<void> {
+  if (!(await deleteWebhook(db, webhookId))) throw notFound(`webhook ${webhookId}`)
+}
+
+/** Removes all deliveries of a webhook that is gone. */
+export async function removeDeliveries({ db }: Pick<WebhookParts, 'db'>, webhookId: string): Promise<void> {
+  while ((await deleteDeliveriesOf(db, webhookId, BATCH_ROWS)) === BATCH_ROWS);
+}
+
+/** Lets one delivery, or up to 10,000 dead ones, wait again under their ids; returns how many. */
+export async function replayDeliveries(
+  parts: Pick<WebhookParts, 'db'>,
+  webhookId: string,
+  deliveryId: string | undefined,
+): Promise<number> {
+  await readWebhook(parts, webhookId)
+  if (deliveryId !== undefined) {
+    if (await replayDelivery(parts.db, webhookId, deliveryId)) return 1
+    throw notFound(`delivery ${deliveryId} of webhook ${webhookId}`)
+  }
+  let replayed = 0
+  // Not all of any number in one transaction: whoever gets the maximum asks again.
+  for (let batch = 0; batch < REPLAY_BATCHES_MAX; batch += 1) {
+    const count = await replayDeadDeliveries(parts.db, webhookId, BATCH_ROWS)
+    replayed += count
+    if (count < BATCH_ROWS) break
+  }
+  return replayed
+}
+
+/** A webhook that must exist, else ADMINISTRATION_REFUSED. */
+export async function readWebhook({ db }: Pick<WebhookParts, 'db'>, webhookId: string): Promise<WebhookRow> {
+  const webhook = await findWebhook(db, webhookId)
+  if (webhook === undefined) throw notFound(`webhook ${webhookId}`)
+  return webhook
+}
+
+/** `username:password` of HTTP Basic, or undefined. */
+export const openBasic = (
+  { recordKeys }: Pick<WebhookParts, 'recordKeys'>,
+  { webhookId, basicCredentials }: Pick<WebhookRow, 'webhookId' | 'basicCredentials'>,
+): string | undefined =>
+  basicCredentials === null ? undefined : fromUtf8(recordKeys.open(places.webhookBasicCredentials(webhookId), basicCredentials))
+
+const sealBasic = ({ recordKeys }: WebhookParts, webhookId: string, basic: BasicCredentials | null): Uint8Array | null =>
+  basic && recordKeys.seal(places.webhookBasicCredentials(webhookId), utf8(`${basic.username}:${basic.password}`))
+
+function checkTarget({ settings }: WebhookParts, kind: WebhookKind, { url, attributes }: WebhookTarget): void {
+  const violations: Violation[] = []
+  const hint = findUrlProblem(url, settings)
+  // What may hold a password is not repeated.
+  if (hint !== undefined)
+    violations.push({ fieldName: 'url', ...(!url.includes('@') && { invalidValue: url.slice(0, 128) }), hint })
+  const known = attributesOf(kind)
+  const wrong = attributes.find((name) => !known.includes(name))
+  if (wrong !== undefined)
+    violations.push({ fieldName: 'attributes', invalidValue: wrong, hint: `must be of ${known.join(', ')}` })
+  if (violations.length > 0) throw new PawlError('REQUEST_INVALID', { detail: 'not a webhook', violations })
+}
+
+/** Names are looked up when a message is sent; an address that never will be reached is refused here already. */
+function findUrlProblem(text: string, settings: WebhookParts['settings']): string | undefined {
+  if (/[\s\p{Cc}]/u.test(text) || !URL.canParse(text)) return 'must be a URL'
+  const { protocol, username, password, hash, hostname } = new URL(text)
+  const isHttp = protocol === 'http:'
+  if (protocol !== 'https:' && !(isHttp && settings.webhookAllowHttp)) return 'must be a https URL'
+  if (username !== '' || password !== '') return 'must not contain credentials'
+  if (hash !== '') return 'must not contain a fragment'
+  const host = hostname.replace(/^\[(.*)\]$/, '$1')
+  const isInner = (isIP(host) > 0 && !isPublicAddress(host)) || /(^|\.)localhost\.?$/.test(host)
+  return isInner && !settings.webhookAllowPrivateAddresses ? 'must not lead to a private address' : undefined
+}
+
+const refuse = (detail: string): PawlError => new PawlError('ADMINISTRATION_REFUSED', { detail })
+
+const SECRET_BYTES = 32
+const BATCH_ROWS = 1_000
+const REPLAY_BATCHES_MAX = 10
