@@ -72,6 +72,14 @@ const withoutCode = (document: string): string => document.replaceAll(/^```.*?^`
 const headingsOf = (document: string): readonly string[] =>
   [...withoutCode(document).matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = '']) => heading.trim())
 
+/** Anchors that stand in the text itself, as those of the rows of DIVERGENCES do. */
+const markedAnchorsOf = (document: string): readonly string[] =>
+  [...withoutCode(document).matchAll(/<a id="([^"]+)">/g)].map(([, anchor = '']) => anchor)
+
+/** Whether a link to this anchor of the document leads anywhere. */
+const hasAnchor = (document: string, anchor: string): boolean =>
+  markedAnchorsOf(document).includes(anchor) || headingsOf(document).some((heading) => anchorOf(heading) === anchor)
+
 /** The anchor that a heading gets where Markdown is shown. */
 const anchorOf = (heading: string): string =>
   heading
@@ -166,15 +174,33 @@ function isJson(text: string): boolean {
 }
 
 describe('links', () => {
-  test('every anchor of a link between documents is that of a heading', () => {
+  test('every anchor of a link between documents exists', () => {
     const wrong = documents.flatMap((path) =>
       [...withoutCode(readText(path)).matchAll(/\]\((?!https?:|mailto:)([^)#\s]*)#([^)\s]+)\)/g)]
         .filter(([, target = '', anchor = '']) => {
           const file = target === '' ? path : join(dirname(path), target)
-          return !existsSync(join(root, file)) || !headingsOf(readText(file)).some((heading) => anchorOf(heading) === anchor)
+          return !existsSync(join(root, file)) || !hasAnchor(readText(file), anchor)
         })
         .map(([link]) => `${path}: ${link}`),
     )
     expect(wrong).toEqual([])
+  })
+
+  test('every row that code cites as DIVERGENCES#row exists', () => {
+    const wrong = sources.flatMap((path) =>
+      [...unwrap(readText(path)).matchAll(/\bDIVERGENCES(?:\.md)?#([\w-]+)/g)]
+        .filter(([, anchor = '']) => !hasAnchor(readText('docs/DIVERGENCES.md'), anchor))
+        .map(([citation]) => `${path}: ${citation}`),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  test('every row of DIVERGENCES has an anchor of its own', () => {
+    const text = readText('docs/DIVERGENCES.md')
+    const rows = [...text.matchAll(/^\| (?!point \|)(.*)$/gm)].map(([, row = '']) => row)
+    expect(rows.length).toBeGreaterThan(100)
+    expect(rows.filter((row) => !/^<a id="[a-z0-9-]+"><\/a>/.test(row))).toEqual([])
+    const anchors = [...markedAnchorsOf(text), ...headingsOf(text).map(anchorOf)]
+    expect(anchors.filter((anchor, index) => anchors.indexOf(anchor) !== index)).toEqual([])
   })
 })
