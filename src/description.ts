@@ -1,7 +1,7 @@
 // The description of all APIs, put together from the lists of endpoints that are mounted.
 import packageJson from '../package.json' with { type: 'json' }
 import { describeCloudEndpoints } from './api/cloud/describe.ts'
-import { cloudEndpoints } from './api/cloud/index.ts'
+import { cloudEndpoints } from './api/cloud/endpoints.ts'
 import { describeDeviceApi } from './api/device/describe.ts'
 import { docsOperations } from './api/docs/index.ts'
 import { describeMobileTokenApi } from './api/mobile-token/describe.ts'

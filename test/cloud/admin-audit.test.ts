@@ -1,7 +1,7 @@
 // What administrators changed, the role that only reads, and the verification of the audit log (cloud §2, §7, §10).
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { cloudEndpoints } from '../../src/api/cloud/index.ts'
+import { cloudEndpoints } from '../../src/api/cloud/endpoints.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { sealAll } from '../helpers/audit.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'

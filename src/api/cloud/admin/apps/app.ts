@@ -1,0 +1,80 @@
+// An application as the mobile utility sees it, with its pinned domains (utility §4).
+import { Type } from '@sinclair/typebox'
+import { readPinnedApplication } from '../../../../domain/pinning/pinning.ts'
+import { daysBetween } from '../../../../domain/pinning/watch.ts'
+import { toBase64 } from '../../../../lib/base64.ts'
+import { notFound } from '../../../../lib/errors.ts'
+import { type ApplicationRow, findApplication } from '../../../../storage/applications.ts'
+import { listPinnedDomains, type PinnedCertificateRow, type PinnedDomainRow } from '../../../../storage/pinning.ts'
+import { Seconds, toSeconds } from '../../fields.ts'
+import type { CloudParts } from '../../parts.ts'
+import { PinnedCertificate, toCertificate } from '../certificates/certificate.ts'
+
+export const App = Type.Object({ name: Type.String(), displayName: Type.String() })
+
+/** What the watcher saw at the domain last. */
+const Live = Type.Object({
+  checkedAt: Seconds,
+  /** Missing when no certificate was seen: then there is a problem. */
+  fingerprint: Type.Optional(Type.String()),
+  expires: Type.Optional(Seconds),
+  daysToExpiry: Type.Optional(Type.Integer()),
+  isChainTrusted: Type.Optional(Type.Boolean()),
+  isPinned: Type.Boolean(),
+  problem: Type.Optional(Type.String()),
+})
+
+export const AppDetail = Type.Composite([
+  App,
+  Type.Object({
+    publicKey: Type.String(),
+    domains: Type.Array(
+      Type.Object({
+        name: Type.String(),
+        port: Type.Integer(),
+        certificates: Type.Array(PinnedCertificate),
+        live: Type.Optional(Live),
+      }),
+    ),
+  }),
+])
+
+export async function readAppDetail(parts: CloudParts, name: string) {
+  const { db, platform } = parts
+  const application = await findApplication(db, name)
+  const pinned = await readPinnedApplication(parts, name)
+  if (application === undefined || pinned === undefined) throw notFound(`application ${name}`)
+  const { certificates } = pinned
+  const domains = await listPinnedDomains(db, name)
+  const now = platform.now()
+  return {
+    ...toApp(application),
+    publicKey: toBase64(pinned.publicKey),
+    domains: domains.map((row) => {
+      const own = certificates.filter(({ domain }) => domain === row.domain)
+      const { domain, port } = row
+      return { name: domain, port, certificates: own.map((one) => toCertificate(one, now)), ...toLive(row, own, now) }
+    }),
+  }
+}
+
+export const toApp = ({ applicationId, displayName }: ApplicationRow) => ({
+  name: applicationId,
+  displayName: displayName ?? applicationId,
+})
+
+/** Whether the live certificate is pinned is decided now: a pin that was added since the check counts. */
+function toLive(row: PinnedDomainRow, pins: readonly PinnedCertificateRow[], now: number) {
+  const { checkedAt, liveFingerprint, liveExpiresAt, isChainTrusted, problem } = row
+  if (checkedAt === null) return {}
+  const isPinned = pins.some(({ fingerprint, expiresAt }) => liveFingerprint?.equals(fingerprint) && expiresAt.getTime() >= now)
+  const live = {
+    checkedAt: toSeconds(checkedAt),
+    ...(liveFingerprint !== null && { fingerprint: toBase64(liveFingerprint) }),
+    ...(liveExpiresAt !== null && { expires: toSeconds(liveExpiresAt), daysToExpiry: daysBetween(now, liveExpiresAt.getTime()) }),
+    ...(isChainTrusted !== null && { isChainTrusted }),
+    isPinned,
+    ...(problem !== null && { problem }),
+  }
+  return { live }
+}

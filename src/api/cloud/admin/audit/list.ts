@@ -1,0 +1,55 @@
+// GET /admin/audit: what administrators changed (cloud §7, §10).
+import { Type } from '@sinclair/typebox'
+import { listAdminEvents } from '../../../../storage/admin-events.ts'
+import { cloudEndpoint } from '../../endpoint.ts'
+import { Identifier, OptionalTime, PageLimit } from '../../fields.ts'
+
+/** Without a limit as many items as there may be. */
+const ITEMS_MAX = 1_000
+
+export const adminAudit = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/audit',
+  summary: 'What administrators changed',
+  errors: [],
+  roles: ['admin', 'read-only'],
+  query: Type.Object({
+    username: Type.Optional(Identifier),
+    action: Type.Optional(Identifier),
+    timestampFrom: OptionalTime,
+    timestampTo: OptionalTime,
+    /** The `id` of the last item of the page before. */
+    before: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+    limit: PageLimit(ITEMS_MAX),
+  }),
+  // Newest first.
+  response: Type.Object({
+    items: Type.Array(
+      Type.Object({
+        id: Type.Integer(),
+        timestamp: Type.Integer(),
+        username: Type.String(),
+        action: Type.String(),
+        target: Type.String(),
+        before: Type.Optional(Type.Unknown()),
+        after: Type.Optional(Type.Unknown()),
+      }),
+    ),
+  }),
+  async handle({ query: { username, action, timestampFrom, timestampTo, before, limit = ITEMS_MAX }, parts }) {
+    const from = timestampFrom === undefined ? undefined : new Date(timestampFrom)
+    const to = timestampTo === undefined ? undefined : new Date(timestampTo)
+    const events = await listAdminEvents(parts.db, { username, action, from, to, beforeSequence: before, limit })
+    return {
+      items: events.map((event) => ({
+        id: event.sequence,
+        timestamp: event.occurredAt.getTime(),
+        username: event.username,
+        action: event.action,
+        target: event.target,
+        ...(event.before !== null && { before: JSON.parse(event.before) as unknown }),
+        ...(event.after !== null && { after: JSON.parse(event.after) as unknown }),
+      })),
+    }
+  },
+})

@@ -1,0 +1,52 @@
+// What the endpoints of pinned certificates share: what the mobile utility publishes for an application (utility §4).
+import { Type } from '@sinclair/typebox'
+import { toBase64 } from '../../../../lib/base64.ts'
+import { toPem } from '../../../../lib/pem.ts'
+import { listPinnedCertificates, type PinnedCertificateRow } from '../../../../storage/pinning.ts'
+import type { Audited } from '../../endpoint.ts'
+import { Identifier, Seconds, toSeconds } from '../../fields.ts'
+
+/** Of the path. */
+export const OfApp = Type.Object({ name: Identifier })
+
+/** Of the requests that bring a certificate. */
+export const Force = Type.Optional(Type.Boolean({ description: 'pins a certificate for other names too' }))
+
+/** Of a pinned certificate. */
+export const certificateMembers = {
+  /** Base64 of SHA-256 over the DER bytes. */
+  fingerprint: Type.String(),
+  expires: Seconds,
+  isExpired: Type.Boolean(),
+  source: Type.String({ enum: ['pem', 'fetch', 'fingerprint'] }),
+  created: Seconds,
+  /** Missing where only the fingerprint is known. */
+  pem: Type.Optional(Type.String()),
+}
+
+/** A pinned certificate as administrators see it. */
+export const PinnedCertificate = Type.Object(certificateMembers)
+
+/** The same with the name of its domain. */
+export const PinnedOfDomain = Type.Object({ name: Type.String(), ...certificateMembers })
+
+/** The same of a row; `now` in milliseconds. */
+export const toCertificate = (row: PinnedCertificateRow, now: number) => ({
+  fingerprint: toBase64(row.fingerprint),
+  expires: toSeconds(row.expiresAt),
+  isExpired: row.expiresAt.getTime() < now,
+  source: row.source,
+  created: toSeconds(row.createdAt),
+  ...(row.certificate !== null && { pem: toPem(row.certificate) }),
+})
+
+/** How changes of the pins of an app are recorded. */
+export const auditedCertificates: Audited<unknown, unknown, { readonly name: string }, unknown> = {
+  target: ({ params: { name } }) => `certificates of ${name}`,
+  view: async ({ params: { name }, parts }) =>
+    (await listPinnedCertificates(parts.db, name)).map(({ domain, fingerprint, expiresAt }) => ({
+      domain,
+      fingerprint: toBase64(fingerprint),
+      expires: toSeconds(expiresAt),
+    })),
+}

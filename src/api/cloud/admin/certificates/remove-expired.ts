@@ -1,0 +1,22 @@
+// DELETE /admin/certificates/expired: takes away pins of certificates that have ended (utility §4).
+import { Type } from '@sinclair/typebox'
+import { deleteExpiredCertificates } from '../../../../storage/pinning.ts'
+import { cloudEndpoint } from '../../endpoint.ts'
+
+export const expiredRemove = cloudEndpoint({
+  method: 'DELETE',
+  path: '/admin/certificates/expired',
+  summary: 'Removes certificates that have ended',
+  errors: [],
+  roles: ['admin'],
+  response: Type.Object({ status: Type.Literal('OK'), removed: Type.Integer() }),
+  async handle({ parts, afterCommit }) {
+    const removed = await deleteExpiredCertificates(parts.db, new Date(parts.platform.now()))
+    afterCommit(() => parts.pinning.forget())
+    return { status: 'OK' as const, removed }
+  },
+  audited: {
+    target: () => 'expired certificates',
+    view: async (_call, answer) => answer && { removed: answer.removed },
+  },
+})

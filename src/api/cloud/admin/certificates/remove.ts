@@ -1,0 +1,28 @@
+// DELETE /admin/apps/{name}/certificates: takes a pin away (utility §4).
+import { Type } from '@sinclair/typebox'
+import { requireDomainName, requireFingerprint } from '../../../../domain/pinning/certificate.ts'
+import { Ok } from '../../../../http/types.ts'
+import { notFound } from '../../../../lib/errors.ts'
+import { deletePinnedCertificate } from '../../../../storage/pinning.ts'
+import { cloudEndpoint } from '../../endpoint.ts'
+import { Identifier } from '../../fields.ts'
+import { auditedCertificates, OfApp } from './certificate.ts'
+
+export const certificateRemove = cloudEndpoint({
+  method: 'DELETE',
+  path: '/admin/apps/:name/certificates',
+  summary: 'Removes a pinned certificate',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfApp,
+  query: Type.Object({ domain: Identifier, fingerprint: Identifier }),
+  response: Ok,
+  async handle({ params: { name }, query, parts, afterCommit }) {
+    const [domain, fingerprint] = [requireDomainName(query.domain), requireFingerprint(query.fingerprint)]
+    if (!(await deletePinnedCertificate(parts.db, name, domain, fingerprint)))
+      throw notFound(`such certificate of ${domain} in ${name}`)
+    afterCommit(() => parts.pinning.forget(name))
+    return { status: 'OK' as const }
+  },
+  audited: auditedCertificates,
+})

@@ -1,0 +1,22 @@
+// DELETE /admin/applications/{id}/claims/{userId}: takes it away (v3 §13).
+import { requireApplication } from '../../../../domain/application/application.ts'
+import { Ok } from '../../../../http/types.ts'
+import { deleteUserClaims } from '../../../../storage/user-claims.ts'
+import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedClaims, OfUser, refuseClaims } from './claims.ts'
+
+export const claimsRemove = cloudEndpoint({
+  method: 'DELETE',
+  path: '/admin/applications/:id/claims/:userId',
+  summary: 'Removes what phones are told about a user',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfUser,
+  response: Ok,
+  async handle({ params: { id, userId }, parts }) {
+    await requireApplication(parts.db, id)
+    if (!(await deleteUserClaims(parts.db, id, userId))) refuseClaims(userId)
+    return { status: 'OK' as const }
+  },
+  audited: auditedClaims,
+})

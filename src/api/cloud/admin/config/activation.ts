@@ -1,0 +1,25 @@
+// What endpoints of an activation's configuration items share.
+import { readConfigItems } from '../../../../domain/application/config-items.ts'
+import { notFound } from '../../../../lib/errors.ts'
+import { findActivation } from '../../../../storage/activations.ts'
+import type { ConfigOwner } from '../../../../storage/config-items.ts'
+import type { CloudParts } from '../../parts.ts'
+import type { KeyCall } from './item.ts'
+
+/** The item of the path for the audit log; undefined when there is none. */
+export async function viewOfActivation({ params: { id, key }, parts }: Pick<KeyCall, 'params' | 'parts'>) {
+  const activation = await findActivation(parts.db, id, new Date(parts.platform.now()))
+  if (activation === undefined) return undefined
+  const items = await readConfigItems(parts.db, { applicationId: activation.applicationId, activationId: id })
+  return items.find((item) => item.key === key)
+}
+
+/** Throws ADMINISTRATION_REFUSED when there is no such activation. */
+export async function requireActivation(
+  { db, platform }: Pick<CloudParts, 'db' | 'platform'>,
+  id: string,
+): Promise<ConfigOwner & { readonly isRemoved: boolean }> {
+  const activation = await findActivation(db, id, new Date(platform.now()))
+  if (activation === undefined) throw notFound(`activation ${id}`)
+  return { applicationId: activation.applicationId, activationId: id, isRemoved: activation.state === 'REMOVED' }
+}

@@ -1,0 +1,27 @@
+// DELETE /admin/apps/{name}/domains: takes a domain with its pins away (utility §4).
+import { Type } from '@sinclair/typebox'
+import { requireDomainName } from '../../../../domain/pinning/certificate.ts'
+import { Ok } from '../../../../http/types.ts'
+import { notFound } from '../../../../lib/errors.ts'
+import { deletePinnedDomain } from '../../../../storage/pinning.ts'
+import { cloudEndpoint } from '../../endpoint.ts'
+import { Identifier } from '../../fields.ts'
+import { auditedCertificates, OfApp } from '../certificates/certificate.ts'
+
+export const domainRemove = cloudEndpoint({
+  method: 'DELETE',
+  path: '/admin/apps/:name/domains',
+  summary: 'Removes a domain with its certificates',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfApp,
+  query: Type.Object({ domain: Identifier }),
+  response: Ok,
+  async handle({ params: { name }, query, parts, afterCommit }) {
+    const domain = requireDomainName(query.domain)
+    if (!(await deletePinnedDomain(parts.db, name, domain))) throw notFound(`domain ${domain} in ${name}`)
+    afterCommit(() => parts.pinning.forget(name))
+    return { status: 'OK' as const }
+  },
+  audited: auditedCertificates,
+})

@@ -1,0 +1,35 @@
+// PUT /admin/activations/{id}/flags: marks of an activation that templates may demand, beyond the contract (cloud §10).
+import { Type } from '@sinclair/typebox'
+import { notFound } from '../../../../lib/errors.ts'
+import { findActivationFlags } from '../../../../storage/activations.ts'
+import { setActivationFlags } from '../../../../storage/registrations.ts'
+import { cloudEndpoint } from '../../endpoint.ts'
+import { Identifier } from '../../fields.ts'
+
+const Flag = Type.String({
+  pattern: '^[A-Z0-9_]{1,64}$',
+  description: 'must be 1 to 64 of the characters A-Z, 0-9 and _',
+  examples: ['VERIFIED'],
+})
+
+const Flags = Type.Object({ flags: Type.Array(Flag, { uniqueItems: true, maxItems: 64 }) })
+
+export const activationFlags = cloudEndpoint({
+  method: 'PUT',
+  path: '/admin/activations/:id/flags',
+  summary: 'Replaces the flags of an activation',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: Type.Object({ id: Identifier }),
+  body: Flags,
+  response: Flags,
+  async handle({ params: { id }, body: { flags }, parts }) {
+    const isStored = await setActivationFlags(parts.db, id, flags.join(','), new Date(parts.platform.now()))
+    if (!isStored) throw notFound(`live activation ${id}`)
+    return { flags }
+  },
+  audited: {
+    target: ({ params: { id } }) => `activation ${id}`,
+    view: async ({ params: { id }, parts }) => ({ flags: await findActivationFlags(parts.db, id) }),
+  },
+})

@@ -1,0 +1,27 @@
+// POST /admin/applications/{id}/registrations/commit: the bank confirms the device, with its OTP (v3 §8.5).
+import { Type } from '@sinclair/typebox'
+import { commitRegistration, prepareCommit } from '../../../../domain/activation/registration.ts'
+import { requireApplication } from '../../../../domain/application/application.ts'
+import { Ok } from '../../../../http/types.ts'
+import { cloudEndpoint } from '../../endpoint.ts'
+import { OptionalText, UserId } from '../../fields.ts'
+import { auditedRegistration, OfApplication } from './registration.ts'
+
+export const administrationRegistrationCommit = cloudEndpoint({
+  method: 'POST',
+  path: '/admin/applications/:id/registrations/commit',
+  summary: 'Commits a registration, with its OTP',
+  errors: ['ADMINISTRATION_REFUSED', 'REGISTRATION_NOT_FOUND', 'OTP_INVALID'],
+  roles: ['admin'],
+  params: OfApplication,
+  body: Type.Object({ userId: UserId, otp: OptionalText, externalUserId: OptionalText }),
+  response: Ok,
+  prepare: ({ params: { id }, body: { userId, otp }, parts }) => prepareCommit(parts, { applicationId: id, userId }, otp ?? null),
+  async handle({ params: { id }, body: { userId, otp, externalUserId }, parts }, judgeOtp) {
+    await requireApplication(parts.db, id)
+    const given = { otp: otp ?? null, externalUserId: externalUserId ?? null }
+    await commitRegistration(parts, { applicationId: id, userId }, given, judgeOtp)
+    return { status: 'OK' as const }
+  },
+  audited: { ...auditedRegistration, committedRefusal: 'OTP_INVALID' },
+})

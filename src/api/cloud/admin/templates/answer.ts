@@ -1,0 +1,55 @@
+// A template as the endpoints show it (cloud §4).
+import { Type } from '@sinclair/typebox'
+import { renderTemplate } from '../../../../domain/template/parser.ts'
+import { type SignatureType, type TemplateTexts, toTemplate } from '../../../../domain/template/template.ts'
+import type { TemplateRow, TemplateSource } from '../../../../storage/templates.ts'
+
+/** One set of factors that may approve. */
+export const signatureType = Type.Unsafe<SignatureType>(
+  Type.String({ enum: ['possession', 'possession_knowledge', 'possession_biometry'] }),
+)
+
+const TextsAnswer = Type.Unsafe<TemplateTexts>(
+  Type.Record(
+    Type.String(),
+    Type.Object({
+      title: Type.String(),
+      message: Type.String(),
+      attributes: Type.Array(
+        Type.Object({
+          id: Type.String(),
+          type: Type.String(),
+          text: Type.String(),
+          params: Type.Record(Type.String(), Type.String()),
+        }),
+      ),
+      ui: Type.Optional(Type.Unknown()),
+      resultTexts: Type.Optional(
+        Type.Object({
+          success: Type.Optional(Type.String()),
+          failure: Type.Optional(Type.String()),
+          reject: Type.Optional(Type.String()),
+        }),
+      ),
+      summary: Type.Optional(Type.String()),
+    }),
+  ),
+)
+
+export const TemplateAnswer = Type.Object({
+  templateName: Type.String(),
+  operationType: Type.String(),
+  dataTemplate: Type.String(),
+  signatureType: Type.Array(signatureType),
+  maxFailureCount: Type.Integer(),
+  expiration: Type.Integer(),
+  riskFlags: Type.String(),
+  proximityCheckEnabled: Type.Boolean(),
+  activationFlag: Type.Optional(Type.String()),
+  texts: TextsAnswer,
+  source: Type.Unsafe<TemplateSource>(
+    Type.String({ enum: ['shipped', 'file', 'administration'], description: 'who wrote it last' }),
+  ),
+})
+
+export const renderTemplateRow = (row: TemplateRow) => ({ ...renderTemplate(toTemplate(row)), source: row.source })

@@ -1,0 +1,33 @@
+// POST /admin/templates: a new template (cloud §4).
+import { Type } from '@sinclair/typebox'
+import { writeTemplate } from '../../../../domain/template/installation.ts'
+import { renderTemplate } from '../../../../domain/template/parser.ts'
+import { cloudEndpoint } from '../../endpoint.ts'
+import { Identifier } from '../../fields.ts'
+import { TemplateAnswer } from './answer.ts'
+import { templateMembers, optionalTemplateMembers, readTemplate, refuseTemplate, viewTemplate } from './template.ts'
+
+export const templateCreate = cloudEndpoint({
+  method: 'POST',
+  path: '/admin/templates',
+  summary: 'Creates a template',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  body: Type.Object({ templateName: Identifier, ...templateMembers, ...optionalTemplateMembers }),
+  response: TemplateAnswer,
+  async handle({ body, caller, parts, afterCommit }) {
+    const template = readTemplate(body)
+    const { templateName } = template
+    const outcome = await writeTemplate(parts, template, 'administration', 'absent')
+    if (outcome === 'refused') throw refuseTemplate(`template ${templateName} exists`)
+    afterCommit(() => {
+      parts.templates.forget()
+      parts.events.templateChanged({ templateName, change: 'created', by: caller.username })
+    })
+    return { ...renderTemplate(template), source: 'administration' as const }
+  },
+  audited: {
+    target: ({ body: { templateName } }) => `template ${templateName}`,
+    view: ({ body: { templateName }, parts }) => viewTemplate(parts.db, templateName),
+  },
+})

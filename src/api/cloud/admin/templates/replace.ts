@@ -1,0 +1,45 @@
+// PUT /admin/templates/{name}: a new revision of a template (cloud §4).
+import { Type } from '@sinclair/typebox'
+import { writeTemplate } from '../../../../domain/template/installation.ts'
+import { renderTemplate } from '../../../../domain/template/parser.ts'
+import { Absent } from '../../../../http/types.ts'
+import { PawlError } from '../../../../lib/errors.ts'
+import { cloudEndpoint } from '../../endpoint.ts'
+import { Identifier } from '../../fields.ts'
+import { TemplateAnswer } from './answer.ts'
+import {
+  auditedTemplate,
+  templateMembers,
+  OfTemplate,
+  optionalTemplateMembers,
+  readTemplate,
+  refuseTemplate,
+} from './template.ts'
+
+export const templateReplace = cloudEndpoint({
+  method: 'PUT',
+  path: '/admin/templates/:name',
+  summary: 'Replaces a template',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfTemplate,
+  body: Type.Object({ templateName: Absent(Identifier), ...templateMembers, ...optionalTemplateMembers }),
+  response: TemplateAnswer,
+  async handle({ params: { name }, body, caller, parts, afterCommit }) {
+    if (body.templateName && body.templateName !== name) {
+      const violations = [
+        { fieldName: 'templateName', invalidValue: body.templateName.slice(0, 128), hint: 'must be the name in the path' },
+      ]
+      throw new PawlError('REQUEST_INVALID', { detail: 'a template keeps its name', violations })
+    }
+    const template = readTemplate({ ...body, templateName: name })
+    const outcome = await writeTemplate(parts, template, 'administration', 'present')
+    if (outcome === 'refused') throw refuseTemplate(`no template ${name}`)
+    afterCommit(() => {
+      parts.templates.forget()
+      if (outcome === 'changed') parts.events.templateChanged({ templateName: name, change: outcome, by: caller.username })
+    })
+    return { ...renderTemplate(template), source: 'administration' as const }
+  },
+  audited: auditedTemplate,
+})

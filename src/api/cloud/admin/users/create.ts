@@ -1,0 +1,41 @@
+// POST /admin/users: a credential; its password is shown this once (cloud §2).
+import { Type } from '@sinclair/typebox'
+import { requireApplication } from '../../../../domain/application/application.ts'
+import { cloudEndpoint } from '../../endpoint.ts'
+import { ChosenPassword, Identifier, OptionalTime, Username } from '../../fields.ts'
+import { RoleName, viewUser } from './user.ts'
+
+export const userCreate = cloudEndpoint({
+  method: 'POST',
+  path: '/admin/users',
+  summary: 'Creates a credential',
+  description: 'The password is shown this once.',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  body: Type.Object({
+    username: Username,
+    role: RoleName,
+    /** Without one an integration user has no access. */
+    application: Type.Optional(Identifier),
+    password: Type.Optional(ChosenPassword),
+    expiresAt: OptionalTime,
+  }),
+  response: Type.Object({
+    username: Type.String(),
+    role: RoleName,
+    application: Type.Optional(Type.String()),
+    /** Shown this once. */
+    password: Type.String(),
+  }),
+  prepare: ({ body: { password }, parts }) => parts.credentials.prepare(password),
+  async handle({ body: { username, role, application, expiresAt }, parts }, prepared) {
+    if (application !== undefined) await requireApplication(parts.db, application)
+    const ends = expiresAt === undefined ? null : new Date(expiresAt)
+    await parts.credentials.create(parts.db, { username, role, applicationId: application ?? null, expiresAt: ends }, prepared)
+    return { username, role, ...(application !== undefined && { application }), password: prepared.password }
+  },
+  audited: {
+    target: ({ body: { username } }) => `user ${username}`,
+    view: ({ body: { username }, parts }) => viewUser(parts.db, username),
+  },
+})

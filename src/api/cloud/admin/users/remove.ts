@@ -1,0 +1,23 @@
+// DELETE /admin/users/{name}: takes a credential away (cloud §2).
+import { Ok } from '../../../../http/types.ts'
+import { notFound, PawlError } from '../../../../lib/errors.ts'
+import { deleteCredential } from '../../../../storage/credentials.ts'
+import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedUser, OfUser } from './user.ts'
+
+export const userRemove = cloudEndpoint({
+  method: 'DELETE',
+  path: '/admin/users/:name',
+  summary: 'Removes a credential',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfUser,
+  response: Ok,
+  async handle({ params: { name }, caller, parts, afterCommit }) {
+    if (name === caller.username) throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'nobody removes their own credential' })
+    if (!(await deleteCredential(parts.db, name))) throw notFound(`user ${name}`)
+    afterCommit(parts.credentials.forget)
+    return { status: 'OK' as const }
+  },
+  audited: auditedUser,
+})

@@ -1,0 +1,39 @@
+// POST /admin/apps/{name}/versions: from which version on an app is recent enough (utility §4).
+import { Type } from '@sinclair/typebox'
+import { requireApplication } from '../../../../domain/application/application.ts'
+import { PawlError } from '../../../../lib/errors.ts'
+import { isUniqueViolation } from '../../../../storage/database.ts'
+import { insertVersionRule } from '../../../../storage/version-rules.ts'
+import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedVersionRules, ruleMembers, OfApp, Rule, toRule } from './rule.ts'
+
+export const ruleCreate = cloudEndpoint({
+  method: 'POST',
+  path: '/admin/apps/:name/versions',
+  summary: 'Adds a version rule',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfApp,
+  body: Type.Object(ruleMembers),
+  response: Rule,
+  async handle({ params: { name }, body, parts, afterCommit }) {
+    await requireApplication(parts.db, name)
+    const row = {
+      application_id: name,
+      platform: body.platform,
+      major_os_version: body.majorOsVersion ?? null,
+      suggested_version: body.suggestedVersion ?? null,
+      required_version: body.requiredVersion ?? null,
+      message_key: body.messageKey ?? null,
+      created_at: new Date(parts.platform.now()),
+    }
+    const rule = await insertVersionRule(parts.db, row).catch((cause: unknown) => {
+      if (!isUniqueViolation(cause)) throw cause
+      const violations = [{ fieldName: 'majorOsVersion', hint: 'has a rule already' }]
+      throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'the rule exists', violations, cause })
+    })
+    afterCommit(() => parts.pinning.forget(name))
+    return toRule(rule)
+  },
+  audited: auditedVersionRules,
+})

@@ -1,0 +1,22 @@
+// DELETE /admin/apps/{name}/versions/{id}: takes a version rule away (utility §4).
+import { Ok } from '../../../../http/types.ts'
+import { notFound } from '../../../../lib/errors.ts'
+import { deleteVersionRule } from '../../../../storage/version-rules.ts'
+import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedVersionRules, OfRule } from './rule.ts'
+
+export const ruleRemove = cloudEndpoint({
+  method: 'DELETE',
+  path: '/admin/apps/:name/versions/:id',
+  summary: 'Removes a version rule',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfRule,
+  response: Ok,
+  async handle({ params: { name, id }, parts, afterCommit }) {
+    if (!(await deleteVersionRule(parts.db, name, id))) throw notFound(`version rule ${id} of ${name}`)
+    afterCommit(() => parts.pinning.forget(name))
+    return { status: 'OK' as const }
+  },
+  audited: auditedVersionRules,
+})

@@ -1,0 +1,63 @@
+// GET /admin/webhooks/{id}/deliveries: what a webhook was sent, what waits and what was given up (cloud §9).
+import { Type } from '@sinclair/typebox'
+import { readWebhook } from '../../../../domain/webhook/webhook.ts'
+import type { DeliveryStatus } from '../../../../storage/schema.ts'
+import { type DeliveryRow, listDeliveries } from '../../../../storage/webhook-deliveries.ts'
+import { cloudEndpoint } from '../../endpoint.ts'
+import { OfWebhook } from '../webhooks/webhook.ts'
+
+const DeliveryStatusName = Type.Unsafe<DeliveryStatus>(Type.String({ enum: ['WAITING', 'DELIVERED', 'DEAD'] }))
+
+const Delivery = Type.Object({
+  /** The webhook-id of all its messages. */
+  id: Type.String(),
+  /** Of the operation or activation. */
+  objectId: Type.String(),
+  /** The status that the message reports. */
+  objectStatus: Type.String(),
+  status: DeliveryStatusName,
+  attempts: Type.Integer(),
+  /** Of one that waits; 0 for at once. */
+  nextAttemptAt: Type.Optional(Type.Integer()),
+  lastError: Type.Optional(Type.String()),
+  createdAt: Type.Integer(),
+  finishedAt: Type.Optional(Type.Integer()),
+})
+
+export const webhookDeliveriesList = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/webhooks/:id/deliveries',
+  summary: 'Lists deliveries of a webhook',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin', 'read-only'],
+  params: OfWebhook,
+  query: Type.Object({
+    status: Type.Optional(DeliveryStatusName),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
+    /** `next` of the page before. */
+    before: Type.Optional(
+      Type.String({ pattern: '^[0-9]{1,18}$', description: 'must be the next of another page', examples: ['100'] }),
+    ),
+  }),
+  response: Type.Object({ deliveries: Type.Array(Delivery), next: Type.Optional(Type.String()) }),
+  async handle({ params: { id }, query: { status = null, limit = 100, before = null }, parts }) {
+    await readWebhook(parts, id)
+    const rows = await listDeliveries(parts.db, id, { status, before, limit })
+    const last = rows.length === limit ? rows.at(-1) : undefined
+    return { deliveries: rows.map(toDelivery), ...(last && { next: last.sequence }) }
+  },
+})
+
+function toDelivery(row: DeliveryRow) {
+  return {
+    id: row.deliveryId,
+    objectId: row.objectId,
+    objectStatus: String((JSON.parse(row.payload) as { status?: unknown }).status),
+    status: row.status,
+    attempts: row.attempts,
+    ...(row.status === 'WAITING' && { nextAttemptAt: row.nextAttemptAt.getTime() }),
+    ...(row.lastError !== null && { lastError: row.lastError }),
+    createdAt: row.createdAt.getTime(),
+    ...(row.finishedAt !== null && { finishedAt: row.finishedAt.getTime() }),
+  }
+}

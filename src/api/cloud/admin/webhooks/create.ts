@@ -1,0 +1,25 @@
+// POST /admin/webhooks: a new receiver of the changes of an application (cloud §9, §10).
+import { Type } from '@sinclair/typebox'
+import { createWebhook } from '../../../../domain/webhook/webhook.ts'
+import { cloudEndpoint } from '../../endpoint.ts'
+import { Identifier } from '../../fields.ts'
+import { Basic, Kind, webhookMembers, readWebhookDetail, Secret, viewWebhook, Webhook } from './webhook.ts'
+
+export const webhookCreate = cloudEndpoint({
+  method: 'POST',
+  path: '/admin/webhooks',
+  summary: 'Creates a webhook',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  body: Type.Object({ application: Identifier, kind: Kind, ...webhookMembers, basic: Type.Optional(Basic) }),
+  response: Type.Composite([Webhook, Secret]),
+  async handle({ body: { application, kind, name, url, attributes = [], basic, isEnabled = true }, parts }) {
+    const webhook = { applicationId: application, kind, name, url, attributes, basic, isEnabled }
+    const { webhookId, secret } = await createWebhook(parts, webhook)
+    return { ...(await readWebhookDetail(parts, webhookId)), secret }
+  },
+  audited: {
+    target: (_call, { id }) => `webhook ${id}`,
+    view: async ({ parts }, answer) => answer && viewWebhook(parts, answer.id),
+  },
+})

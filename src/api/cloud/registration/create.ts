@@ -1,0 +1,21 @@
+// POST /registration: one device a user, bound through an activation code (cloud §3).
+import { Type } from '@sinclair/typebox'
+import { createRegistration } from '../../../domain/activation/registration.ts'
+import { cloudEndpoint, ownerOf } from '../endpoint.ts'
+import { OfUser, QR_TEXT } from './user.ts'
+
+export const registrationCreate = cloudEndpoint({
+  method: 'POST',
+  path: '/registration',
+  summary: 'Creates a registration',
+  description: 'The whole answer is the content of the QR code; its part before `#` is the activation code for typing.',
+  errors: ['REGISTRATION_EXISTS', 'REGISTRATION_NOT_FOUND'],
+  roles: ['admin', 'integration'],
+  body: OfUser,
+  response: Type.Object({ activationQrCodeData: Type.String({ examples: [QR_TEXT] }) }),
+  async handle(call) {
+    const owner = await ownerOf(call, call.body.userId)
+    const { activationQrCodeData } = await createRegistration(call.parts, owner)
+    return { activationQrCodeData }
+  },
+})

@@ -1,0 +1,48 @@
+// GET /registration: state and device of a registration (cloud §3).
+import { Type } from '@sinclair/typebox'
+import { openQrText, readRegistration } from '../../../domain/activation/registration.ts'
+import { cloudEndpoint, ownerOf } from '../endpoint.ts'
+import { OfUser, QR_TEXT } from './user.ts'
+
+const PHONE = { name: 'Phone of Alice', platform: 'ios', deviceInfo: 'iPhone15,2' }
+
+const Device = { name: Type.String(), platform: Type.String(), deviceInfo: Type.String() }
+
+export const registrationRead = cloudEndpoint({
+  method: 'GET',
+  path: '/registration',
+  summary: 'State and device of a registration',
+  errors: ['REGISTRATION_NOT_FOUND'],
+  roles: ['admin', 'integration', 'read-only'],
+  query: OfUser,
+  // One of five shapes; members that a shape does not have are absent.
+  response: Type.Object(
+    {
+      registration: Type.Union(['NONE', 'CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED'].map((state) => Type.Literal(state))),
+      activationQrCodeData: Type.Optional(Type.String()),
+      ...Type.Partial(Type.Object(Device)).properties,
+      activationFingerprint: Type.Optional(Type.String()),
+    },
+    {
+      examples: [
+        { registration: 'NONE' },
+        { registration: 'CREATED', activationQrCodeData: QR_TEXT },
+        { registration: 'PENDING_COMMIT', ...PHONE, activationFingerprint: '74618273' },
+        { registration: 'ACTIVE', ...PHONE },
+        { registration: 'BLOCKED', ...PHONE },
+      ],
+    },
+  ),
+  async handle(call) {
+    const row = await readRegistration(call.parts, await ownerOf(call, call.query.userId))
+    if (row === undefined) return { registration: 'NONE' }
+    if (row.state === 'CREATED') {
+      // Whoever has the code can bind a phone: it is nothing for a caller who may only read.
+      const mayBind = call.caller.role !== 'read-only'
+      return { registration: row.state, ...(mayBind && { activationQrCodeData: openQrText(call.parts, row) }) }
+    }
+    const device = { name: row.name ?? '', platform: row.platform ?? 'unknown', deviceInfo: row.deviceInfo ?? '' }
+    const isPending = row.state === 'PENDING_COMMIT'
+    return { registration: row.state, ...device, ...(isPending && { activationFingerprint: row.activationFingerprint ?? '' }) }
+  },
+})
