@@ -1,7 +1,7 @@
 // What the endpoints of templates share (cloud §4). Schemas say the structure, parseTemplate the rest.
 import { Type } from '@sinclair/typebox'
 import { parseTemplate } from '../../../../domain/template/parser.ts'
-import type { SignatureType, Template } from '../../../../domain/template/template.ts'
+import type { Template } from '../../../../domain/template/template.ts'
 import { Absent } from '../../../../http/types.ts'
 import { PawlError } from '../../../../lib/errors.ts'
 import type { Db } from '../../../../storage/database.ts'
