@@ -37,7 +37,7 @@ import type { Platform } from './lib/platform.ts'
 import { v3 } from './protocol/v3/index.ts'
 import { v4 } from './protocol/v4/index.ts'
 import { composeSdkConfiguration } from './protocol/v4/sdk-configuration.ts'
-import { createAuthenticationStore } from './storage/authentication-store.ts'
+import { createAuthenticationStore } from './storage/activation/authentication.ts'
 import { type Database, openDatabase, pingDatabase } from './storage/database.ts'
 import { migrateDatabase, requireMigrated } from './storage/migrate.ts'
 

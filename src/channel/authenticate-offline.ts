@@ -2,7 +2,7 @@
 import { decideAuthentication } from '../domain/activation/authentication.ts'
 import type { OfflineChannel, OtpAttempt } from '../domain/operation/offline-approval.ts'
 import type { OfflineMatch, Protocol } from '../protocol/protocol.ts'
-import type { ActivationRow } from '../storage/activations.ts'
+import type { ActivationRow } from '../storage/activation/find.ts'
 import type { ChannelParts } from './parts.ts'
 import { activationKeysOf, ctrDataOf, serverKeysOf } from './secrets.ts'
 import { composeDecision, type Judged, noteBlock, storeDecision } from './stages/decision.ts'

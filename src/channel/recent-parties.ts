@@ -1,7 +1,7 @@
 // The parties of recent authentications as their last write left them. A phone's next code is checked against them without a read;
 // whether they still hold is what the conditional write compares, and no code is refused for them but one that the counter has passed.
 import { LRUCache } from 'lru-cache'
-import type { RequestParties } from '../storage/activations.ts'
+import type { RequestParties } from '../storage/activation/authentication.ts'
 
 export interface RecentParties {
   /** What is remembered, or nobody. */

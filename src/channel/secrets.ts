@@ -7,8 +7,8 @@ import type { RecordKeys } from '../domain/secrets/record-keys.ts'
 import { toBase64 } from '../lib/base64.ts'
 import type { Platform } from '../lib/platform.ts'
 import type { ActivationKeys, DecoyKeys, Protocol, SigningKeys } from '../protocol/protocol.ts'
-import type { ActivationRow } from '../storage/activations.ts'
-import type { VersionRow } from '../storage/seen-version.ts'
+import type { ActivationRow } from '../storage/activation/find.ts'
+import type { VersionRow } from '../storage/activation/version.ts'
 
 /** Keys of the process that open nothing. */
 export interface Decoy<Keys extends ActivationKeys = ActivationKeys> extends DecoyKeys<Keys> {

@@ -2,7 +2,7 @@
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import { startRounds } from '../lib/rounds.ts'
-import { endTemporaryBlocks, removeExpiredActivations } from '../storage/activation-expiry.ts'
+import { endTemporaryBlocks, removeExpiredActivations } from '../storage/activation/expiry.ts'
 import type { Database, Db } from '../storage/database.ts'
 import { deleteExpiredIdempotencyKeys } from '../storage/idempotency-keys.ts'
 import { deleteUselessNonces, expireOperations } from '../storage/operations.ts'

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { type AuditEventOfSource, insertAuditEventFrom } from './audit.ts'
 import type { Db, Tx } from './database.ts'
 import type { OperationStatus } from './schema.ts'
-import { isActiveAt } from './seen-state.ts'
+import { isActiveAt } from './activation/seen-state.ts'
 
 export interface OperationRow {
   readonly operationId: string

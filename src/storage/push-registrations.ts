@@ -1,7 +1,7 @@
 // The table push_registration: where a bank's push sender reaches the phone of an activation, at most one place each (mobile-token §7).
 import { sql } from 'kysely'
 import { type Db, inTransaction } from './database.ts'
-import { isActiveAt } from './seen-state.ts'
+import { isActiveAt } from './activation/seen-state.ts'
 
 export type PushPlatform = 'apns' | 'fcm' | 'hms'
 export type PushEnvironment = 'development' | 'production'

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { type AuditEvent, insertAuditEventFrom } from './audit.ts'
 import type { Db } from './database.ts'
 import type { ActivationState } from './schema.ts'
-import { stateAt } from './seen-state.ts'
+import { stateAt } from './activation/seen-state.ts'
 
 export interface TokenRow {
   readonly tokenId: string

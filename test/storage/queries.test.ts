@@ -2,19 +2,24 @@
 import { readdirSync } from 'node:fs'
 import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from 'kysely'
 import { expect, test } from 'vitest'
-import * as activations from '../../src/storage/activations.ts'
-import * as activationExpiry from '../../src/storage/activation-expiry.ts'
-import * as activationKeys from '../../src/storage/activation-keys.ts'
-import * as activationUpgrades from '../../src/storage/activation-upgrades.ts'
+import * as activationFind from '../../src/storage/activation/find.ts'
+import * as activationAuthentication from '../../src/storage/activation/authentication.ts'
+import * as activationChange from '../../src/storage/activation/change.ts'
+import * as activationKeys from '../../src/storage/activation/keys.ts'
+import * as activationInsert from '../../src/storage/activation/insert.ts'
+import * as activationFlags from '../../src/storage/activation/flags.ts'
+import * as activationExpiry from '../../src/storage/activation/expiry.ts'
+import * as activationUpgrade from '../../src/storage/activation/upgrade.ts'
+import * as activationSearch from '../../src/storage/activation/search.ts'
+import * as activationCommit from '../../src/storage/activation/commit.ts'
+import * as activationHistory from '../../src/storage/activation/history.ts'
 import * as applications from '../../src/storage/applications.ts'
 import * as adminEvents from '../../src/storage/admin-events.ts'
 import * as audit from '../../src/storage/audit.ts'
 import * as auditChain from '../../src/storage/audit-chain.ts'
 import * as configItems from '../../src/storage/config-items.ts'
-import * as authenticationStore from '../../src/storage/authentication-store.ts'
 import * as credentials from '../../src/storage/credentials.ts'
 import type { Db, Tx } from '../../src/storage/database.ts'
-import * as registrations from '../../src/storage/registrations.ts'
 import type { Schema } from '../../src/storage/schema.ts'
 import * as templates from '../../src/storage/templates.ts'
 import * as idempotencyKeys from '../../src/storage/idempotency-keys.ts'
@@ -153,45 +158,84 @@ const operation = {
 const owner = { applicationId: 'a', userId: 'u' }
 
 const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>> = {
-  activations: {
-    findRequestParties: (db) => activations.findRequestParties(db, 'k', 'x', at),
-    findActivation: (db) => activations.findActivation(db, 'x', at),
-    findActivationFlags: (db) => activations.findActivationFlags(db, 'x'),
-    findActivationByCode: (db) => activations.findActivationByCode(db, 'a', bytes, at),
-    storeAuthentication: (db) => activations.storeAuthentication(db, { ...outcome, state: 'ACTIVE' }, auditEvent),
+  'activation/authentication': {
+    findRequestParties: (db) => activationAuthentication.findRequestParties(db, 'k', 'x', at),
+    storeAuthentication: (db) => activationAuthentication.storeAuthentication(db, { ...outcome, state: 'ACTIVE' }, auditEvent),
     'storeAuthentication that blocks': (db) =>
-      activations.storeAuthentication(db, { ...outcome, state: 'BLOCKED', blockedReason: 'r' }, auditEvent),
+      activationAuthentication.storeAuthentication(db, { ...outcome, state: 'BLOCKED', blockedReason: 'r' }, auditEvent),
     'storeAuthentication that settles a factor key': (db) =>
-      activations.storeAuthentication(db, { ...outcome, state: 'ACTIVE', masterSecret: bytes }, auditEvent),
-    changeState: (db) => activations.changeState(db, change, auditEvent),
-    findLatestActivationId: (db) => activations.findLatestActivationId(db, 'a', 'u'),
-    storeKeyExchange: (db) => activations.storeKeyExchange(db, { ...exchange, to: 'PENDING_COMMIT' }, [auditEvent]),
-    'storeKeyExchange that commits': (db) =>
-      activations.storeKeyExchange(db, { ...exchange, to: 'ACTIVE' }, [auditEvent, auditEvent]),
-    renameActivation: (db) => activations.renameActivation(db, 'x', 'n', at),
-    findRegistration: (db) => activations.findRegistration(db, 'a', 'u', at),
-    insertActivation: (_db, tx) => activations.insertActivation(tx, activation, auditEvent),
+      activationAuthentication.storeAuthentication(db, { ...outcome, state: 'ACTIVE', masterSecret: bytes }, auditEvent),
+    'createAuthenticationStore for several at once': async (db) => {
+      const store = activationAuthentication.createAuthenticationStore(db)
+      await Promise.all(['x', 'y', 'z'].map((id) => store.find('k', id, at)))
+      const outcomes = ['x', 'y', 'z'].map((activationId) => ({ ...outcome, activationId, state: 'ACTIVE' as const }))
+      await Promise.all(outcomes.map((one) => store.store(one, auditEvent)))
+    },
   },
-  activationExpiry: {
+  'activation/find': {
+    findActivation: (db) => activationFind.findActivation(db, 'x', at),
+    findActivationByCode: (db) => activationFind.findActivationByCode(db, 'a', bytes, at),
+    findLatestActivationId: (db) => activationFind.findLatestActivationId(db, 'a', 'u'),
+    findRegistration: (db) => activationFind.findRegistration(db, 'a', 'u', at),
+  },
+  'activation/flags': {
+    findActivationFlags: (db) => activationFlags.findActivationFlags(db, 'x'),
+    setActivationFlags: (db) => activationFlags.setActivationFlags(db, 'x', 'A,B', at),
+  },
+  'activation/change': {
+    changeState: (db) => activationChange.changeState(db, change, auditEvent),
+    renameActivation: (db) => activationChange.renameActivation(db, 'x', 'n', at),
+  },
+  'activation/keys': {
+    storeKeyExchange: (db) => activationKeys.storeKeyExchange(db, { ...exchange, to: 'PENDING_COMMIT' }, [auditEvent]),
+    'storeKeyExchange that commits': (db) =>
+      activationKeys.storeKeyExchange(db, { ...exchange, to: 'ACTIVE' }, [auditEvent, auditEvent]),
+    confirmActivation: (_db, tx) => activationKeys.confirmActivation(tx, 'x', true),
+    storeFactorKeys: (db) =>
+      activationKeys.storeFactorKeys(db, { activationId: 'x', from: bytes, to: bytes, isBiometryEnabled: true }),
+  },
+  'activation/insert': {
+    insertActivation: (_db, tx) => activationInsert.insertActivation(tx, activation, auditEvent),
+  },
+  'activation/expiry': {
     removeExpiredActivations: (db) => activationExpiry.removeExpiredActivations(db, at, 500),
     endTemporaryBlocks: (db) => activationExpiry.endTemporaryBlocks(db, at, 500),
     endTemporaryBlock: (db) => activationExpiry.endTemporaryBlock(db, 'x', at),
+  },
+  'activation/upgrade': {
+    storeUpgrade: (db) => activationUpgrade.storeUpgrade(db, 'x', 1, upgrade),
+    findUpgradedParties: (db) => activationUpgrade.findUpgradedParties(db, 'k', 'x', at),
+    completeUpgrade: (_db, tx) => activationUpgrade.completeUpgrade(tx, 'x', at),
+  },
+  'activation/search': {
+    hasActivation: (db) => activationSearch.hasActivation(db, 'a', 'u'),
+    listRegistrations: (db) => activationSearch.listRegistrations(db, search),
+    'listRegistrations of a user in a state after another': (db) =>
+      activationSearch.listRegistrations(db, {
+        ...search,
+        userId: 'u',
+        state: 'ACTIVE',
+        after: { createdAt: at, activationId: 'x' },
+      }),
+    findRegistrationDetail: (db) => activationSearch.findRegistrationDetail(db, 'a', 'x', at),
+  },
+  'activation/commit': {
+    findRegistrationToCommit: (db) => activationCommit.findRegistrationToCommit(db, 'a', 'u'),
+    storeOtpFailure: (db) =>
+      activationCommit.storeOtpFailure(
+        db,
+        { activationId: 'x', rowVersion: 1, from: 'CREATED', to: 'REMOVED', failedAttempts: 5, reason: 'r', at },
+        auditEvent,
+      ),
+  },
+  'activation/history': {
+    listActivationHistory: (db) => activationHistory.listActivationHistory(db, 'x', 100),
   },
   configItems: {
     listConfigItems: (db) => configItems.listConfigItems(db, { applicationId: 'a', activationId: null }),
     'listConfigItems of an activation': (db) => configItems.listConfigItems(db, { applicationId: 'a', activationId: 'x' }),
     storeConfigItem: (db) => configItems.storeConfigItem(db, { applicationId: 'a', activationId: null }, configItem, at),
     deleteConfigItem: (db) => configItems.deleteConfigItem(db, { applicationId: 'a', activationId: 'x' }, configItem),
-  },
-  activationKeys: {
-    confirmActivation: (_db, tx) => activationKeys.confirmActivation(tx, 'x', true),
-    storeFactorKeys: (db) =>
-      activationKeys.storeFactorKeys(db, { activationId: 'x', from: bytes, to: bytes, isBiometryEnabled: true }),
-  },
-  activationUpgrades: {
-    storeUpgrade: (db) => activationUpgrades.storeUpgrade(db, 'x', 1, upgrade),
-    findUpgradedParties: (db) => activationUpgrades.findUpgradedParties(db, 'k', 'x', at),
-    completeUpgrade: (_db, tx) => activationUpgrades.completeUpgrade(tx, 'x', at),
   },
   adminEvents: {
     lockAdministration: (_db, tx) => adminEvents.lockAdministration(tx),
@@ -265,14 +309,6 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     findChainsToShorten: (db) => auditChain.findChainsToShorten(db, 'audit_event', at),
     deleteSealed: (_db, tx) => auditChain.deleteSealed(tx, 'audit_event', 1, [1]),
     countUnsealed: (db) => auditChain.countUnsealed(db, 'audit_event', 0, 1000),
-  },
-  authenticationStore: {
-    'createAuthenticationStore for several at once': async (db) => {
-      const store = authenticationStore.createAuthenticationStore(db)
-      await Promise.all(['x', 'y', 'z'].map((id) => store.find('k', id, at)))
-      const outcomes = ['x', 'y', 'z'].map((activationId) => ({ ...outcome, activationId, state: 'ACTIVE' as const }))
-      await Promise.all(outcomes.map((one) => store.store(one, auditEvent)))
-    },
   },
   credentials: {
     findCredential: (db) => credentials.findCredential(db, 'n'),
@@ -351,27 +387,6 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
         at,
       ),
     findPushRegistration: (db) => pushRegistrations.findPushRegistration(db, 'a', 'u'),
-  },
-  registrations: {
-    hasActivation: (db) => registrations.hasActivation(db, 'a', 'u'),
-    findRegistrationToCommit: (db) => registrations.findRegistrationToCommit(db, 'a', 'u'),
-    storeOtpFailure: (db) =>
-      registrations.storeOtpFailure(
-        db,
-        { activationId: 'x', rowVersion: 1, from: 'CREATED', to: 'REMOVED', failedAttempts: 5, reason: 'r', at },
-        auditEvent,
-      ),
-    listRegistrations: (db) => registrations.listRegistrations(db, search),
-    'listRegistrations of a user in a state after another': (db) =>
-      registrations.listRegistrations(db, {
-        ...search,
-        userId: 'u',
-        state: 'ACTIVE',
-        after: { createdAt: at, activationId: 'x' },
-      }),
-    findRegistrationDetail: (db) => registrations.findRegistrationDetail(db, 'a', 'x', at),
-    listActivationHistory: (db) => registrations.listActivationHistory(db, 'x', 100),
-    setActivationFlags: (db) => registrations.setActivationFlags(db, 'x', 'A,B', at),
   },
   pinning: {
     findPinningKeyPair: (db) => pinning.findPinningKeyPair(db, 'a'),
@@ -485,6 +500,8 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
   },
 }
 
+const STORAGE = new URL('../../src/storage/', import.meta.url)
+
 /** Modules of src/storage without queries of their own. */
 const NO_QUERIES = [
   'columns',
@@ -500,8 +517,8 @@ const NO_QUERIES = [
   'schema-operations',
   'schema-pinning',
   'schema-webhooks',
-  'seen-state',
-  'seen-version',
+  'activation/seen-state',
+  'activation/version',
 ]
 
 test.each(Object.entries(calls))('the SQL of %s is the committed one', async (name, functions) => {
@@ -520,13 +537,13 @@ const ignoreNoRow = (): undefined => undefined
 const NOT_QUERIES = ['toRequestParties', 'composeActivationColumns', 'sourceOfChain']
 
 test('every storage function is among them', async () => {
-  const files = readdirSync(new URL('../../src/storage/', import.meta.url)).filter((file) => /(?<!\.test)\.ts$/.test(file))
+  const files = readdirSync(STORAGE, { encoding: 'utf8', recursive: true }).filter((file) => /(?<!\.test)\.ts$/.test(file))
   const names = files.map((file) => file.slice(0, -'.ts'.length))
   // A name that no file has any more would hide the next one of that name.
   expect(NO_QUERIES.filter((name) => !names.includes(name))).toEqual([])
   const missing: string[] = []
   for (const name of names.filter((each) => !NO_QUERIES.includes(each))) {
-    const module = (await import(`../../src/storage/${name}.ts`)) as Record<string, unknown>
+    const module = (await import(/* @vite-ignore */ new URL(`${name}.ts`, STORAGE).href)) as Record<string, unknown>
     const known = Object.keys(calls[toCamelCase(name)] ?? {}).map((title) => title.split(' ')[0])
     const functions = Object.keys(module).filter((key) => typeof module[key] === 'function' && !NOT_QUERIES.includes(key))
     missing.push(...functions.filter((key) => !known.includes(key)).map((key) => `${name}: ${key}`))

@@ -2,7 +2,7 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
 import type { Factors } from '../../protocol/protocol.ts'
-import type { ActivationRow } from '../../storage/activations.ts'
+import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { sealAnswer, useUp } from '../stages/answer.ts'

@@ -1,7 +1,7 @@
 // Encrypted in activation scope (v3 §5.4, order "E"): what opens proves the activation, no code does.
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
-import type { ActivationRow } from '../../storage/activations.ts'
+import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
 import type { Dialect } from '../headers.ts'
 import type { ChannelParts } from '../parts.ts'

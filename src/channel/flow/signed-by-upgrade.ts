@@ -3,7 +3,7 @@
 import { Ok } from '../../http/types.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { Factors } from '../../protocol/protocol.ts'
-import type { ActivationRow } from '../../storage/activations.ts'
+import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Tx } from '../../storage/database.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'

@@ -1,6 +1,7 @@
 // A counter that went back in the database: a row put back by hand, by a backup or by a failover makes no used code good again.
 import { equalPublic } from '../../lib/bytes.ts'
-import type { ActivationRow, RequestParties } from '../../storage/activations.ts'
+import type { ActivationRow } from '../../storage/activation/find.ts'
+import type { RequestParties } from '../../storage/activation/authentication.ts'
 import type { ChannelParts } from '../parts.ts'
 
 /**

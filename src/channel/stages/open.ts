@@ -1,8 +1,9 @@
 // Opening an encrypted request (v3 §6.6, §7.4): version and scope, keys, window, MAC, decryption. Nothing is used up here.
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { OpenedEnvelope, Protocol } from '../../protocol/protocol.ts'
-import { findUpgradedParties } from '../../storage/activation-upgrades.ts'
-import { type ActivationRow, findRequestParties, type RequestParties } from '../../storage/activations.ts'
+import { findUpgradedParties } from '../../storage/activation/upgrade.ts'
+import type { ActivationRow } from '../../storage/activation/find.ts'
+import { findRequestParties, type RequestParties } from '../../storage/activation/authentication.ts'
 import { anyUniqueValueUsed, type UniqueValue } from '../../storage/unique-values.ts'
 import type { ChannelParts } from '../parts.ts'
 import { envelopeValue, isInWindow } from '../replay.ts'

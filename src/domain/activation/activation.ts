@@ -5,14 +5,14 @@ import { PawlError } from '../../lib/errors.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import type { Events } from '../../lib/events.ts'
 import type { Platform } from '../../lib/platform.ts'
+import { changeState } from '../../storage/activation/change.ts'
 import {
-  changeState,
   findActivation,
   findActivationByCode,
   type ActivationRow,
-  storeKeyExchange,
   type WaitingActivationRow,
-} from '../../storage/activations.ts'
+} from '../../storage/activation/find.ts'
+import { storeKeyExchange } from '../../storage/activation/keys.ts'
 import type { Db } from '../../storage/database.ts'
 import type { ActivationAlgorithm } from '../../storage/schema.ts'
 import { type ActivationOtps, countWrongOtp, createOtpJudge } from './otp.ts'

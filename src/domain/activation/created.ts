@@ -2,7 +2,7 @@
 import type { KeyObject } from 'node:crypto'
 import { utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
-import { insertActivation } from '../../storage/activations.ts'
+import { insertActivation } from '../../storage/activation/insert.ts'
 import { type Db, inTransaction } from '../../storage/database.ts'
 import type { CommitPhase } from '../../storage/schema.ts'
 import { createAuditEvent } from '../audit/audit.ts'

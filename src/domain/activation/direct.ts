@@ -1,7 +1,7 @@
 // Activations without a code: a provider of the bank finds the user from what the phone sends (v3 §8.6).
 import { PawlError } from '../../lib/errors.ts'
 import { OutboundError } from '../../lib/outbound.ts'
-import { findRegistration } from '../../storage/activations.ts'
+import { findRegistration } from '../../storage/activation/find.ts'
 import { inTransaction, isUniqueViolation } from '../../storage/database.ts'
 import {
   type ActivationParts,

@@ -9,7 +9,7 @@ import type { Events } from '../../lib/events.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { createSemaphore } from '../../lib/semaphore.ts'
 import type { Db } from '../../storage/database.ts'
-import { type CommitRow, storeOtpFailure } from '../../storage/registrations.ts'
+import { type CommitRow, storeOtpFailure } from '../../storage/activation/commit.ts'
 import type { CommitPhase } from '../../storage/schema.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 

@@ -2,7 +2,7 @@
 import type { Events } from '../../lib/events.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Db } from '../../storage/database.ts'
-import { endTemporaryBlock } from '../../storage/activation-expiry.ts'
+import { endTemporaryBlock } from '../../storage/activation/expiry.ts'
 
 /** The end of the block that is the `blocksInRow`-th in a row; null when it has none, because `firstSeconds` is 0. */
 export function composeBlockEnd(firstSeconds: number, blocksInRow: number, at: Date): Date | null {

@@ -3,7 +3,7 @@
 // An operation of another user or application answers like an unknown one and is never touched: whoever learns an operation's id can
 // neither burn its attempts nor learn its state.
 import type { ErrorCode } from '../../lib/errors.ts'
-import { findActivationFlags } from '../../storage/activations.ts'
+import { findActivationFlags } from '../../storage/activation/flags.ts'
 import { insertAuditEvent } from '../../storage/audit.ts'
 import type { Db, Tx } from '../../storage/database.ts'
 import { countOperationFailure, endOperation, lockOperation, type OperationRow } from '../../storage/operations.ts'

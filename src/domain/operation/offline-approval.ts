@@ -2,7 +2,7 @@
 import { toBase64 } from '../../lib/base64.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
-import { type ActivationRow, findActivation, findRegistration } from '../../storage/activations.ts'
+import { type ActivationRow, findActivation, findRegistration } from '../../storage/activation/find.ts'
 import { inTransaction, type Tx } from '../../storage/database.ts'
 import { hasOperationNonce, insertOperationNonce, lockOperation, type OperationRow } from '../../storage/operations.ts'
 import { type OperationParts, readOperation, refusalOf, refuseUnlessPending, statusAt } from './operation.ts'

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { parsedSignedEndpoint } from '../../../channel/flow/parsed-then-signed.ts'
 import { Absent } from '../../../http/types.ts'
-import { confirmActivation } from '../../../storage/activation-keys.ts'
+import { confirmActivation } from '../../../storage/activation/keys.ts'
 
 export const activationConfirm = parsedSignedEndpoint({
   path: 'activation/confirm',

@@ -13,7 +13,7 @@ import { readUserInfoOfNew } from '../../../domain/user-info/user-info.ts'
 import { Absent, AnyMembers, Text } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { isOlderVersion } from '../../../protocol/wire/version-order.ts'
-import { findRequestParties } from '../../../storage/activations.ts'
+import { findRequestParties } from '../../../storage/activation/authentication.ts'
 import type { DeviceParts } from '../parts.ts'
 
 /** Attributes and extras are the app's own, of any length, and two layers of Base64 are around them. */

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { openedSignedEndpoint } from '../../../channel/flow/opened-then-signed.ts'
 import { NotBlank, ObjectResponse, ok } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import { renameActivation } from '../../../storage/activations.ts'
+import { renameActivation } from '../../../storage/activation/change.ts'
 import type { DeviceParts } from '../parts.ts'
 import { ActivationDetail } from './detail.ts'
 

@@ -4,8 +4,8 @@ import type { Static } from '@sinclair/typebox'
 import { Type } from '@sinclair/typebox'
 import { places } from '../../../domain/secrets/secrets.ts'
 import { type ErrorCode, PawlError } from '../../../lib/errors.ts'
-import { storeFactorKeys } from '../../../storage/activation-keys.ts'
-import type { ActivationRow } from '../../../storage/activations.ts'
+import { storeFactorKeys } from '../../../storage/activation/keys.ts'
+import type { ActivationRow } from '../../../storage/activation/find.ts'
 import type { DeviceParts } from '../parts.ts'
 
 /** The request is read by the protocol, which knows how many keys an algorithm has. */

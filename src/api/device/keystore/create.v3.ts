@@ -3,7 +3,7 @@ import { plainEndpoint } from '../../../channel/flow/plain.ts'
 import { activationKeysOf } from '../../../channel/secrets.ts'
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
-import { findRequestParties, type RequestParties } from '../../../storage/activations.ts'
+import { findRequestParties, type RequestParties } from '../../../storage/activation/authentication.ts'
 import type { DeviceParts } from '../parts.ts'
 import {
   issueTemporaryKey,

@@ -4,8 +4,8 @@ import { activationKeysOf } from '../../../channel/secrets.ts'
 import { listAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
-import { findUpgradedParties } from '../../../storage/activation-upgrades.ts'
-import type { RequestParties } from '../../../storage/activations.ts'
+import { findUpgradedParties } from '../../../storage/activation/upgrade.ts'
+import type { RequestParties } from '../../../storage/activation/authentication.ts'
 import type { DeviceParts } from '../parts.ts'
 import {
   issueTemporaryKey,

@@ -1,7 +1,7 @@
 // What endpoints of an activation's configuration items share.
 import { readConfigItems } from '../../../../domain/application/config-items.ts'
 import { notFound } from '../../../../lib/errors.ts'
-import { findActivation } from '../../../../storage/activations.ts'
+import { findActivation } from '../../../../storage/activation/find.ts'
 import type { ConfigOwner } from '../../../../storage/config-items.ts'
 import type { CloudParts } from '../../parts.ts'
 import type { KeyCall } from './item.ts'

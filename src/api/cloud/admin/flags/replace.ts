@@ -1,8 +1,8 @@
 // PUT /admin/activations/{id}/flags: marks of an activation that templates may demand, beyond the contract (cloud §10).
 import { Type } from '@sinclair/typebox'
 import { notFound } from '../../../../lib/errors.ts'
-import { findActivationFlags } from '../../../../storage/activations.ts'
-import { setActivationFlags } from '../../../../storage/registrations.ts'
+import { findActivationFlags } from '../../../../storage/activation/flags.ts'
+import { setActivationFlags } from '../../../../storage/activation/flags.ts'
 import { cloudEndpoint } from '../../endpoint.ts'
 import { Identifier } from '../../fields.ts'
 

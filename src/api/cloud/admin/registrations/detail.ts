@@ -1,12 +1,8 @@
 // GET /admin/applications/{id}/registrations/{activationId}: one registration with its history (cloud §10).
 import { type Static, Type } from '@sinclair/typebox'
 import { notFound } from '../../../../lib/errors.ts'
-import {
-  findRegistrationDetail,
-  type HistoryRow,
-  listActivationHistory,
-  type RegistrationDetailRow,
-} from '../../../../storage/registrations.ts'
+import { findRegistrationDetail, type RegistrationDetailRow } from '../../../../storage/activation/search.ts'
+import { type HistoryRow, listActivationHistory } from '../../../../storage/activation/history.ts'
 import { cloudEndpoint } from '../../endpoint.ts'
 import { Identifier } from '../../fields.ts'
 import { ListedRegistration, Phase, Time, toListed } from './registration.ts'

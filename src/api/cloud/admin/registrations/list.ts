@@ -1,7 +1,7 @@
 // GET /admin/applications/{id}/registrations: search with paging (cloud §10).
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../../domain/application/application.ts'
-import { type ListedRegistrationRow, listRegistrations } from '../../../../storage/registrations.ts'
+import { type ListedRegistrationRow, listRegistrations } from '../../../../storage/activation/search.ts'
 import { cloudEndpoint } from '../../endpoint.ts'
 import { UserId } from '../../fields.ts'
 import { ListedRegistration, OfApplication, State, toListed } from './registration.ts'

@@ -1,7 +1,7 @@
 // What the endpoints of registrations share: the schemas, and a registration in a list (v3 §8.5, cloud §10).
 import { type Static, Type } from '@sinclair/typebox'
-import { findRegistration } from '../../../../storage/activations.ts'
-import type { ListedRegistrationRow } from '../../../../storage/registrations.ts'
+import { findRegistration } from '../../../../storage/activation/find.ts'
+import type { ListedRegistrationRow } from '../../../../storage/activation/search.ts'
 import type { ActivationState, CommitPhase } from '../../../../storage/schema.ts'
 import type { Audited } from '../../endpoint.ts'
 import { Identifier } from '../../fields.ts'

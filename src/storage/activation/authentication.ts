@@ -1,19 +1,95 @@
 // The two statements of every authentication, for one request or for all that come at the same time. A trip to the database costs more
 // than what it does there; under load several requests share one.
 import { CompiledQuery } from 'kysely'
-import { createBatch } from '../lib/batch.ts'
-import {
-  type AuthenticationOutcome,
-  composeActivationColumns,
-  findRequestParties,
-  type RequestParties,
-  type RequestPartiesRow,
-  storeAuthentication,
-  toRequestParties,
-} from './activations.ts'
-import type { AuditEvent } from './audit.ts'
-import type { Db } from './database.ts'
-import { composeTaken, composeVersionJoin, VERSION_COLUMNS } from './seen-version.ts'
+import { createBatch } from '../../lib/batch.ts'
+import type { AuditEvent } from '../audit.ts'
+import type { Db } from '../database.ts'
+import type { ActivationState } from '../schema.ts'
+import { type ActivationRow, composeActivationColumns } from './find.ts'
+import { composeTaken, composeVersionJoin, toVersion, VERSION_COLUMNS, type VersionColumns, type VersionRow } from './version.ts'
+
+export interface RequestParties {
+  readonly version: VersionRow | undefined
+  readonly activation: ActivationRow | undefined
+}
+
+/** Reads the version and the activation that a device request names, in one round trip; either may be missing. */
+export async function findRequestParties(
+  db: Db,
+  applicationKey: string,
+  activationId: string,
+  at: Date,
+): Promise<RequestParties> {
+  const { rows } = await db.executeQuery<RequestPartiesRow>(
+    CompiledQuery.raw(FIND_REQUEST_PARTIES, [applicationKey, activationId, at]),
+  )
+  const [row] = rows
+  return row === undefined ? { version: undefined, activation: undefined } : toRequestParties(row)
+}
+
+/** A row of VERSION_COLUMNS and composeActivationColumns, both outer joined. */
+export type RequestPartiesRow = Nullable<ActivationRow> & VersionColumns
+
+/** Splits a joined row into its parties. */
+export const toRequestParties = (row: RequestPartiesRow): RequestParties => ({
+  version: toVersion(row),
+  activation: row.activationId === null ? undefined : (row as ActivationRow),
+})
+
+/** What a checked code changes. */
+export interface AuthenticationOutcome {
+  readonly activationId: string
+  readonly rowVersion: number
+  readonly counter: number
+  /** sealed */
+  readonly ctrData: Uint8Array
+  /** sealed; null when it stays */
+  readonly masterSecret: Uint8Array | null
+  readonly failedAttempts: number
+  readonly state: ActivationState
+  readonly blockedReason: string | null
+  /** Of a temporary block. */
+  readonly blockExpiresAt: Date | null
+  readonly blocksInRow: number
+  /** For an acceptance the application key it was accepted for: its version must still be supported. Null for a refusal. */
+  readonly acceptedFor: string | null
+  /**
+   * For an acceptance the protocol version of the code, which is then the highest of the activation; the application must still take it.
+   * Null when that stays.
+   */
+  readonly highestVersion: string | null
+  readonly at: Date
+}
+
+/**
+ * Stores the outcome of a checked code and its audit row in one statement, if the activation is still the one that was read.
+ * False when it is not: the caller reads and decides again.
+ */
+export async function storeAuthentication(db: Db, outcome: AuthenticationOutcome, audit: AuditEvent): Promise<boolean> {
+  const { activationId, rowVersion, counter, ctrData, masterSecret, failedAttempts, blocksInRow, state, blockedReason } = outcome
+  const { rows } = await db.executeQuery(
+    CompiledQuery.raw(selectStatement(outcome), [
+      activationId,
+      rowVersion,
+      counter,
+      ctrData,
+      failedAttempts,
+      state,
+      blockedReason,
+      outcome.at,
+      audit.applicationId,
+      audit.userId,
+      audit.eventType,
+      audit.eventData,
+      outcome.acceptedFor,
+      blocksInRow,
+      outcome.highestVersion,
+      ...(blockedReason === null ? [] : [outcome.blockExpiresAt]),
+      ...(masterSecret === null ? [] : [masterSecret]),
+    ]),
+  )
+  return rows.length === 1
+}
 
 export interface AuthenticationStore {
   /** As findRequestParties. */
@@ -104,6 +180,24 @@ const isUndone = (error: unknown): boolean =>
 const ROLLED_BACK = /^(?!08|57)(?=.*[0-9])[0-9A-Z]{5}$/
 const ITEMS_MAX = 64
 
+function selectStatement({ masterSecret, blockedReason }: AuthenticationOutcome): string {
+  if (blockedReason !== null) return STORE_AUTHENTICATION_AND_HISTORY
+  return masterSecret === null ? STORE_AUTHENTICATION : STORE_AUTHENTICATION_AND_SECRET
+}
+
+type Nullable<T> = { [K in keyof T]: T[K] | null }
+
+/** What is selected of the version of the application key $1 and of the activation of the id $2 at the time $3. */
+export const SELECTED_PARTIES = `${VERSION_COLUMNS}, ${composeActivationColumns('$3')}`
+/** From where: one row, whether there are a version and an activation or not. */
+export const JOINED_PARTIES = `from (select 1) as one
+  ${composeVersionJoin('$1')}
+  left join activation a on a.activation_id = $2`
+
+// Constant text: building it anew would cost more than running it.
+const FIND_REQUEST_PARTIES = `
+  select ${SELECTED_PARTIES}
+  ${JOINED_PARTIES}`
 const FIND_ALL = `
   select ${VERSION_COLUMNS}, ${composeActivationColumns('i.at')}
   from unnest($1::text[], $2::text[], $3::timestamptz[]) with ordinality as i (application_key, activation_id, at, position)
@@ -130,3 +224,20 @@ const STORE_ALL = `
   select i.application_id, i.user_id, i.activation_id, i.event_type, i.event_data, i.at
   from moved join input i on i.activation_id = moved.activation_id
   returning activation_id`
+
+const move = (further = ''): string => `moved as (
+    update activation set counter = $3, ctr_data = $4, failed_attempts = $5, state = $6, blocked_reason = $7, last_used_at = $8,
+      blocks_in_row = $14, highest_version = coalesce($15, highest_version), row_version = row_version + 1${further}
+    where activation_id = $1 and row_version = $2
+      and ($13::text is null or ${composeTaken('$13', '$15::text')})
+    returning activation_id
+  )`
+const AUDITED = `
+  insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
+  select $9::text, $10::text, activation_id, $11::text, $12::text, $8::timestamptz from moved returning activation_id`
+const STORE_AUTHENTICATION = `with ${move()}${AUDITED}`
+const STORE_AUTHENTICATION_AND_SECRET = `with ${move(', master_secret = $16')}${AUDITED}`
+const STORE_AUTHENTICATION_AND_HISTORY = `with ${move(', block_expires_at = $16')}, history as (
+    insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
+    select activation_id, 'ACTIVE', $6::text, $7::text, $8::timestamptz from moved
+  )${AUDITED}`

@@ -1,15 +1,15 @@
 // The table activation_upgrade: the side of protocol 4.0 of an activation of protocol 3, until its phone confirms (v4 §10).
 import { CompiledQuery, sql } from 'kysely'
+import type { ActivationRow } from './find.ts'
 import {
-  type ActivationRow,
   JOINED_PARTIES,
   type RequestParties,
   type RequestPartiesRow,
   SELECTED_PARTIES,
   toRequestParties,
-} from './activations.ts'
-import type { Db, Tx } from './database.ts'
-import type { ActivationAlgorithm } from './schema.ts'
+} from './authentication.ts'
+import type { Db, Tx } from '../database.ts'
+import type { ActivationAlgorithm } from '../schema.ts'
 
 /** What upgrade/start agreed on. Sealed values are sealed for the columns of activation, into which they move. */
 export interface Upgrade {

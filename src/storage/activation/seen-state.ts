@@ -1,7 +1,7 @@
 // How an activation is seen at a time (cloud §3.4): a temporary block is over when its end has come, whether or not that is stored.
 // All who read the state of an activation read it through here.
 import { sql } from 'kysely'
-import type { ActivationState } from './schema.ts'
+import type { ActivationState } from '../schema.ts'
 
 /** What a block leaves visible. */
 export interface BlockColumns {
@@ -61,3 +61,7 @@ export const blockExpiresAt = bind<Date | null>(blockExpires)
 
 /** Failed attempts: when a block ends, one is left. */
 export const failedAttemptsAt = bind<number>(failedAttempts)
+
+/** The state, in which those that waited too long are REMOVED as well, whether or not that is stored. */
+export const effectiveStateAt = (at: Date) =>
+  sql`case when state in ('CREATED', 'PENDING_COMMIT') and expires_at <= ${at}::timestamptz then 'REMOVED' else ${stateAt(at)} end`

@@ -1,6 +1,6 @@
 // What the clock does to activations, made durable: it ends those that waited too long, and temporary blocks (v3 §8.7, cloud §3.4).
 import { sql } from 'kysely'
-import type { Db } from './database.ts'
+import type { Db } from '../database.ts'
 import { BLOCK_ENDS } from './seen-state.ts'
 
 /** Makes the expiry of up to `limit` due CREATED and PENDING_COMMIT activations durable; safe in several processes. */

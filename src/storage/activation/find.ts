@@ -1,0 +1,136 @@
+// Finding an activation: as a phone needs it with its keys, and as the bank sees it.
+import { CompiledQuery, sql } from 'kysely'
+import type { Db } from '../database.ts'
+import type { ActivationAlgorithm, ActivationState, CommitPhase } from '../schema.ts'
+import { type BlockColumns, blockExpiresAt, composeSeenColumns, isBlockOver, stateAt } from './seen-state.ts'
+
+/** An activation as a device request needs it. Bytes marked sealed are encrypted records. */
+export interface ActivationRow extends BlockColumns {
+  readonly activationId: string
+  readonly applicationId: string
+  readonly userId: string
+  readonly state: ActivationState
+  readonly protocolVersion: number | null
+  /** Null in protocol 3. */
+  readonly algorithm: ActivationAlgorithm | null
+  /** The phone has not yet confirmed what it activated (v4 §9.6). */
+  readonly isConfirmationPending: boolean
+  /** Null in protocol 3, where the phone alone decides. */
+  readonly isBiometryEnabled: boolean | null
+  /** Set when this is what becomes of an activation of protocol 3 once its phone confirms (v4 §10). */
+  readonly isUpgradePending?: true
+  readonly serverPublicKey: Buffer
+  /** sealed */
+  readonly serverPrivateKey: Buffer
+  /** sealed */
+  readonly masterSecret: Buffer | null
+  /** sealed */
+  readonly ctrData: Buffer | null
+  readonly counter: number
+  readonly failedAttempts: number
+  readonly maxFailedAttempts: number
+  /** Blocks by failed attempts since the last success or UNBLOCK. */
+  readonly blocksInRow: number
+  /** Text of the highest protocol version that the phone has spoken; null when it is not known. It never goes back. */
+  readonly highestVersion: string | null
+  readonly name: string | null
+  readonly rowVersion: number
+  readonly expiresAt: Date
+}
+
+/** One activation by its id, in whatever state. */
+export async function findActivation(db: Db, activationId: string, at: Date): Promise<ActivationRow | undefined> {
+  const { rows } = await db.executeQuery<ActivationRow>(CompiledQuery.raw(FIND_ACTIVATION, [activationId, at]))
+  return rows[0]
+}
+
+/** An activation before its key exchange. */
+export interface WaitingActivationRow extends ActivationRow {
+  readonly commitPhase: CommitPhase
+  readonly otpHash: Buffer | null
+}
+
+/** The activation that waits for this code in this application. */
+export async function findActivationByCode(
+  db: Db,
+  applicationId: string,
+  codeHash: Uint8Array,
+  at: Date,
+): Promise<WaitingActivationRow | undefined> {
+  const { rows } = await db.executeQuery<WaitingActivationRow>(
+    CompiledQuery.raw(FIND_ACTIVATION_BY_CODE, [applicationId, codeHash, at]),
+  )
+  return rows[0]
+}
+
+/** A registration as the bank sees it. */
+export interface RegistrationRow extends BlockColumns {
+  readonly activationId: string
+  readonly state: ActivationState
+  readonly rowVersion: number
+  readonly expiresAt: Date
+  /** sealed; until the key exchange */
+  readonly activationQrCode: Buffer | null
+  readonly name: string | null
+  readonly platform: string | null
+  readonly deviceInfo: string | null
+  readonly activationFingerprint: string | null
+}
+
+/** The registration of a user: the live activation, of which there is at most one. */
+export async function findRegistration(
+  db: Db,
+  applicationId: string,
+  userId: string,
+  at: Date,
+): Promise<RegistrationRow | undefined> {
+  return db
+    .selectFrom('registration')
+    .select([
+      'activation_id as activationId',
+      stateAt(at).as('state'),
+      blockExpiresAt(at).as('blockExpiresAt'),
+      isBlockOver(at).as('isBlockOver'),
+      'row_version as rowVersion',
+      'expires_at as expiresAt',
+      'activation_qr_code as activationQrCode',
+      'name',
+      'platform',
+      'device_info as deviceInfo',
+      'activation_fingerprint as activationFingerprint',
+    ])
+    .where('application_id', '=', applicationId)
+    .where('user_id', '=', userId)
+    .executeTakeFirst()
+}
+
+/** The live activation of a user, or else the one that was made last; undefined when there never was one. */
+export async function findLatestActivationId(db: Db, applicationId: string, userId: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('activation')
+    .select('activation_id as activationId')
+    .where('application_id', '=', applicationId)
+    .where('user_id', '=', userId)
+    .orderBy(sql`state = 'REMOVED'`)
+    .orderBy('created_at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.activationId
+}
+
+/** `at`: a placeholder or column, the time at which the activation is seen. */
+export const composeActivationColumns = (
+  at: string,
+): string => `a.activation_id as "activationId", a.application_id as "applicationId", a.user_id as "userId",
+  ${composeSeenColumns(at)}, a.protocol_version as "protocolVersion", a.server_public_key as "serverPublicKey",
+  a.server_private_key as "serverPrivateKey", a.master_secret as "masterSecret", a.ctr_data as "ctrData", a.counter,
+  a.blocks_in_row as "blocksInRow", a.max_failed_attempts as "maxFailedAttempts", a.name, a.row_version as "rowVersion",
+  a.expires_at as "expiresAt", a.algorithm, a.is_confirmation_pending as "isConfirmationPending",
+  a.is_biometry_enabled as "isBiometryEnabled", a.highest_version as "highestVersion"`
+
+// Constant text: building it anew would cost more than running it.
+const FIND_ACTIVATION = `
+  select ${composeActivationColumns('$2')} from activation a where a.activation_id = $1`
+const FIND_ACTIVATION_BY_CODE = `
+  select ${composeActivationColumns('$3')}, a.commit_phase as "commitPhase", a.otp_hash as "otpHash" from activation a
+  where a.application_id = $1 and a.activation_code_hash = $2 and a.state = 'CREATED'`

@@ -1,0 +1,113 @@
+// Activations as administrators search and see them (cloud §10).
+import { sql } from 'kysely'
+import type { Db } from '../database.ts'
+import type { ActivationAlgorithm, ActivationState, CommitPhase } from '../schema.ts'
+import { blockedReasonAt, blockExpiresAt, effectiveStateAt, failedAttemptsAt } from './seen-state.ts'
+
+/** Whether a user has or had an activation. */
+export async function hasActivation(db: Db, applicationId: string, userId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('activation')
+    .select('activation_id')
+    .where('application_id', '=', applicationId)
+    .where('user_id', '=', userId)
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** An activation in a list. CREATED and PENDING_COMMIT that have run out are REMOVED, a block that is over is ACTIVE. */
+export interface ListedRegistrationRow {
+  readonly activationId: string
+  readonly userId: string
+  readonly state: ActivationState
+  readonly name: string | null
+  readonly platform: string | null
+  readonly deviceInfo: string | null
+  readonly protocolVersion: number | null
+  /** Null in protocol 3. */
+  readonly algorithm: ActivationAlgorithm | null
+  readonly createdAt: Date
+  readonly lastUsedAt: Date | null
+}
+
+export interface RegistrationSearch {
+  readonly applicationId: string
+  readonly userId: string | null
+  readonly state: ActivationState | null
+  readonly protocolVersion: number | null
+  /** The last one of the page before. */
+  readonly after: { readonly createdAt: Date; readonly activationId: string } | null
+  readonly at: Date
+  readonly limit: number
+}
+
+/** Activations of an application in every state, newest first. */
+export async function listRegistrations(db: Db, search: RegistrationSearch): Promise<ListedRegistrationRow[]> {
+  const state = effectiveStateAt(search.at)
+  const conditions = [
+    sql`application_id = ${search.applicationId}`,
+    ...(search.userId === null ? [] : [sql`user_id = ${search.userId}`]),
+    ...(search.state === null ? [] : [sql`${state} = ${search.state} and ${sql.raw(STORED_AS[search.state])}`]),
+    ...(search.protocolVersion === null ? [] : [sql`protocol_version = ${search.protocolVersion}`]),
+    ...(search.after === null
+      ? []
+      : [sql`(created_at, activation_id) < (${search.after.createdAt}::timestamptz, ${search.after.activationId}::text)`]),
+  ]
+  const { rows } = await sql<ListedRegistrationRow>`
+    select activation_id as "activationId", user_id as "userId", ${state} as state, name, platform, device_info as "deviceInfo",
+      protocol_version as "protocolVersion", algorithm, created_at as "createdAt", last_used_at as "lastUsedAt"
+    from activation where ${sql.join(conditions, sql` and `)}
+    order by created_at desc, activation_id desc limit ${search.limit}`.execute(db)
+  return rows
+}
+
+/** Everything about an activation but its keys. */
+export interface RegistrationDetailRow extends ListedRegistrationRow {
+  readonly blockedReason: string | null
+  /** The end of a temporary block that lasts. */
+  readonly blockExpiresAt: Date | null
+  /** Comma list. */
+  readonly flags: string
+  readonly isConfirmationPending: boolean
+  /** Null in protocol 3, where the phone alone decides. */
+  readonly isBiometryEnabled: boolean | null
+  readonly isUpgradePending: boolean
+  readonly failedAttempts: number
+  readonly maxFailedAttempts: number
+  readonly activationFingerprint: string | null
+  readonly extras: string | null
+  readonly externalId: string | null
+  readonly commitPhase: CommitPhase
+  readonly hasOtp: boolean
+  readonly expiresAt: Date
+}
+
+/** One activation of an application. */
+export async function findRegistrationDetail(
+  db: Db,
+  applicationId: string,
+  activationId: string,
+  at: Date,
+): Promise<RegistrationDetailRow | undefined> {
+  const { rows } = await sql<RegistrationDetailRow>`
+    select activation_id as "activationId", user_id as "userId", ${effectiveStateAt(at)} as state, name, platform,
+      device_info as "deviceInfo", created_at as "createdAt", last_used_at as "lastUsedAt", ${blockedReasonAt(at)} as "blockedReason",
+      ${blockExpiresAt(at)} as "blockExpiresAt", flags, protocol_version as "protocolVersion",
+      algorithm, is_confirmation_pending as "isConfirmationPending", is_biometry_enabled as "isBiometryEnabled",
+      exists (select from activation_upgrade u where u.activation_id = activation.activation_id) as "isUpgradePending",
+      ${failedAttemptsAt(at)} as "failedAttempts", max_failed_attempts as "maxFailedAttempts",
+      activation_fingerprint as "activationFingerprint", extras, external_id as "externalId", commit_phase as "commitPhase",
+      otp_hash is not null as "hasOtp", expires_at as "expiresAt"
+    from activation where application_id = ${applicationId} and activation_id = ${activationId}`.execute(db)
+  return rows[0]
+}
+
+// What may be seen as a state, so written that the index of states serves.
+const STORED_AS: Record<ActivationState, string> = {
+  CREATED: `state = 'CREATED'`,
+  PENDING_COMMIT: `state = 'PENDING_COMMIT'`,
+  ACTIVE: `state in ('ACTIVE', 'BLOCKED')`,
+  BLOCKED: `state = 'BLOCKED'`,
+  REMOVED: `state in ('REMOVED', 'CREATED', 'PENDING_COMMIT')`,
+}
