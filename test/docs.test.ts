@@ -69,6 +69,25 @@ describe('links', () => {
   })
 })
 
+describe('paths', () => {
+  const files = globSync('{src,test,phone,bench,scripts,migrations}/**/*.{ts,sql}', { cwd: root })
+  /** A path as documents write it, from the root or from `src`; a name alone may be that of any file. */
+  const exists = (name: string): boolean =>
+    name.includes('/') ? files.includes(name) || files.includes(`src/${name}`) : files.some((path) => path.endsWith(`/${name}`))
+
+  test.each(['docs/ARCHITECTURE.md', 'SECURITY.md', 'CONTRIBUTING.md', ...globSync('docs/decisions/*.md', { cwd: root })])(
+    'every file that %s names exists',
+    (path) => {
+      const named = [...readText(path).matchAll(/(?<![\w./{}-])[a-z][\w./-]*\.ts\b/g)].map(([name]) => name)
+      expect(named.filter((name) => !exists(name))).toEqual([])
+    },
+  )
+
+  test('ARCHITECTURE names files at all', () => {
+    expect(readText('docs/ARCHITECTURE.md').match(/[a-z]\.ts\b/g)?.length).toBeGreaterThan(50)
+  })
+})
+
 describe('commands', () => {
   // Answers end with their last brace: what people read in a terminal needs a line of its own.
   test('every curl of a document whose answer is read by people ends it with a newline', () => {
