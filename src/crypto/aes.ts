@@ -17,7 +17,7 @@ export function aesCbcDecrypt(key: Uint8Array, iv: Uint8Array, ciphertext: Uint8
   }
 }
 
-/** Whole blocks, no padding: the result is as long as the plaintext. Throws when that is no multiple of 16. */
+/** Whole blocks, no padding: the result is as long as the plaintext. Throws when that is not a multiple of 16. */
 export function aesCbcEncryptUnpadded(key: Uint8Array, iv: Uint8Array, plaintext: Uint8Array): Uint8Array {
   const cipher = createCipheriv('aes-128-cbc', createSecretKey(key), iv).setAutoPadding(false)
   return Buffer.concat([cipher.update(plaintext), cipher.final()])

@@ -17,14 +17,15 @@ export function parseCertificate(der: Uint8Array): Certificate | undefined {
   try {
     const certificate = new X509Certificate(der)
     const { raw } = certificate
-    // OpenSSL reads a certificate whose notAfter is no time. `validToDate` is then whatever lay in memory, `validTo` says "Bad time value".
+    // OpenSSL reads a certificate whose notAfter is not a time. `validToDate` is then whatever lay in memory, `validTo` says "Bad time
+    // value".
     const expiresAt = Date.parse(certificate.validTo)
     if (Number.isNaN(expiresAt)) return undefined
     return {
       der: raw,
       fingerprint: sha256(raw),
       expiresAt,
-      // The subject is no place for host names, and never for more than one (RFC 6125 §6.4.4).
+      // Host names do not belong in the subject, and never more than one (RFC 6125 §6.4.4).
       isFor: (host) => certificate.checkHost(host, { subject: 'never', partialWildcards: false }) !== undefined,
     }
   } catch {

@@ -8,7 +8,7 @@ export type SignatureEncoding = 'der' | 'ieee-p1363'
 /** Signature of `message` with a key on P-256, DER, up to 72 bytes. Not deterministic. */
 export const ecdsaSign = (privateKey: KeyObject, message: Uint8Array): Uint8Array => sign('sha256', message, privateKey)
 
-/** Whether `signature` (DER) is one of `message`; false for bytes that are no signature at all. */
+/** Whether `signature` (DER) is one of `message`; false for bytes that are not a signature at all. */
 export const ecdsaVerify = (publicKey: KeyObject, message: Uint8Array, signature: Uint8Array): boolean =>
   verify('sha256', message, publicKey, signature)
 
@@ -19,7 +19,7 @@ export const ecdsaSignP384 = (
   dsaEncoding: SignatureEncoding = 'der',
 ): Promise<Uint8Array> => inPool((done) => sign('sha384', message, { key: privateKey, dsaEncoding }, done))
 
-/** Whether `signature` is one of `message` on P-384; false for bytes that are no signature at all. */
+/** Whether `signature` is one of `message` on P-384; false for bytes that are not a signature at all. */
 export const ecdsaVerifyP384 = (
   publicKey: KeyObject,
   message: Uint8Array,

@@ -35,7 +35,7 @@ export async function generateKeyPairInPool(curve: Curve): Promise<KeyPair> {
 /** PKCS#8 DER. */
 export const exportPrivateKey = (key: KeyObject): Uint8Array => key.export({ format: 'der', type: 'pkcs8' })
 
-/** The key of a PKCS#8 DER text; throws when it is none, because such bytes come from our own storage only. */
+/** The key of a PKCS#8 DER text; throws when the bytes are not one, because they come from our own storage only. */
 export const importPrivateKey = (pkcs8: Uint8Array): KeyObject =>
   createPrivateKey({ key: asBuffer(pkcs8), format: 'der', type: 'pkcs8' })
 

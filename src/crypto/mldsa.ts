@@ -23,7 +23,7 @@ export async function generateMlDsaKeyPair(parameterSet: MlDsa): Promise<MlDsaKe
 export const mlDsaSign = (privateKey: KeyObject, message: Uint8Array): Promise<Uint8Array> =>
   inPool((done) => sign(undefined, message, privateKey, done))
 
-/** Whether `signature` is one of `message`; false for bytes that are no signature at all. */
+/** Whether `signature` is one of `message`; false for bytes that are not a signature at all. */
 export const mlDsaVerify = (publicKey: KeyObject, message: Uint8Array, signature: Uint8Array): Promise<boolean> =>
   inPool((done) => verify(undefined, message, publicKey, signature, done))
 
@@ -42,7 +42,7 @@ export const mlDsaPublicKeyOf = (privateKey: KeyObject): Uint8Array =>
 /** ξ of FIPS 204 §6.1, 32 bytes: all that has to be kept of a private key. */
 export const exportMlDsaSeed = (privateKey: KeyObject): Uint8Array => privateKey.export({ format: 'raw-seed' })
 
-/** The private key of its seed (32 bytes); throws when it is none, because such bytes come from our own storage only. */
+/** The private key of its seed (32 bytes); throws when the bytes are not one, because they come from our own storage only. */
 export const importMlDsaSeed = (parameterSet: MlDsa, seed: Uint8Array): KeyObject =>
   createPrivateKey({
     key: Buffer.from(seed),

@@ -31,7 +31,7 @@ export function toPawlError(thrown: unknown): PawlError {
   if (thrown instanceof PawlError) return thrown
   const statusCode = thrown instanceof Error && 'statusCode' in thrown ? Number(thrown.statusCode) : 500
   const detail = thrown instanceof Error ? thrown.message : String(thrown)
-  // No credentials, or a header that is none.
+  // No credentials, or a header that does not hold any.
   if (statusCode === 401) return new PawlError('CREDENTIALS_INVALID', { detail, cause: thrown })
   if (statusCode === 404) return new PawlError('PATH_UNKNOWN', { detail, cause: thrown })
   if (statusCode === 503 || isUnavailable(thrown))

@@ -16,7 +16,7 @@ export const health =
     app.get('/health/live', { schema: { response: { 200: Healthy } } }, async () => ({ status: 'OK' as const }))
     app.get('/health/ready', { schema: { response: { 200: Healthy, 503: Unhealthy } } }, async (_request, reply) => {
       try {
-        // First of all a stop tells balancers to send nothing more; what they send meanwhile is served.
+        // A stop first tells balancers to send nothing more; what they send meanwhile is served.
         if (parts.serviceState.phase !== 'serving')
           return reply.code(503).header('retry-after', 1).send({ status: 'UNAVAILABLE' })
         await parts.pingDatabase()

@@ -1,7 +1,7 @@
 // The languages a caller wants: Accept-Language (RFC 9110 §12.5.4), most wanted first.
 
 /**
- * Language tags (BCP 47, without extensions) of an Accept-Language header, most wanted first; refused ones (q=0), `*` and what is no tag
+ * Language tags (BCP 47, without extensions) of an Accept-Language header, most wanted first; refused ones (q=0), `*` and what is not a tag
  * are left out. The texts of an operation decide which of them is served (domain/template/template.ts, chooseTexts). Never throws.
  */
 export function parseAcceptLanguage(header: string | undefined): readonly string[] {
@@ -13,7 +13,7 @@ export function parseAcceptLanguage(header: string | undefined): readonly string
   return [...new Set(ranges.toSorted((a, b) => b.quality - a.quality).map(({ tag }) => tag))]
 }
 
-/** Undefined for what is no tag; `-u-` and `-x-` extensions would let a caller choose digits and calendars. */
+/** Undefined for what is not a tag; `-u-` and `-x-` extensions would let a caller choose digits and calendars. */
 function toCanonicalTag(tag: string): string | undefined {
   try {
     return new Intl.Locale(tag).baseName

@@ -28,7 +28,7 @@ export interface Operation {
 export interface Answer {
   readonly status: number
   readonly description: string
-  /** None: the body is no JSON, see `mediaType`. */
+  /** Absent: the body is not JSON, see `mediaType`. */
   readonly schema?: TSchema
   readonly mediaType?: string
   /** Name to meaning. */
@@ -59,7 +59,7 @@ export interface ErrorDescription {
 /** What an API makes of its codes. */
 export type ErrorTable = Readonly<Partial<Record<ErrorCode, RenderedError>> & Record<'INTERNAL', RenderedError>>
 
-/** The wire form of a code; of one that is another API's, that of a failure of ours: no endpoint of this API throws it. */
+/** The wire form of a code. A code of another API gets the form of an internal failure, because no endpoint of this API throws it. */
 export const rowOf = (table: ErrorTable, code: ErrorCode): RenderedError => table[code] ?? table.INTERNAL
 
 export interface RenderedError {

@@ -46,7 +46,7 @@ export function parseJson(bytes: Uint8Array): unknown {
     const text = fromUtf8(bytes)
     // The parser would skip it; what a code covers and what is parsed are to be the same bytes.
     if (text.startsWith('\uFEFF')) throw new SyntaxError('a byte order mark')
-    // The parser takes any depth, and what walks the value later does not.
+    // The parser takes any depth, but the code that walks the value later does not.
     if (isDeeperThan(bytes, DEPTH_MAX)) throw new SyntaxError('nested too deeply')
     return secureJsonParse.parse(text, undefined, { protoAction: 'error', constructorAction: 'error' })
   } catch (cause) {
@@ -60,7 +60,7 @@ export function parseJson(bytes: Uint8Array): unknown {
  * hold, or half of a surrogate pair, which UTF-8 cannot tell from another. Throws PawlError REQUEST_INVALID that names the member.
  */
 export function refuseUnstorable(json: unknown, bytes: Uint8Array): unknown {
-  // JSON in UTF-8 can hold neither but as an escape: without one there is no need to walk the value.
+  // JSON in UTF-8 can hold either only as an escape: without one there is no need to walk the value.
   if (!UNSTORABLE_ESCAPE.test(latin1(bytes))) return json
   const path = findUnstorable(json)
   if (path === undefined) return json
@@ -96,7 +96,7 @@ const UNSTORABLE_ESCAPE = /\\u(?:0000|d[89a-f])/i
 
 const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed()
 
-/** Brackets outside of strings. Bytes do: no character of UTF-8 but these themselves holds one of them. */
+/** Brackets outside of strings. Looking at bytes is enough: in UTF-8 no other character contains one of these bytes. */
 function isDeeperThan(bytes: Uint8Array, depthMax: number): boolean {
   let depth = 0
   let isInString = false

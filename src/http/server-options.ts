@@ -33,7 +33,7 @@ export const serverOptions = ({ trustedProxies }: ServerSettings, platform: Plat
     onConstructorPoisoning: 'error',
   }) as const satisfies FastifyHttpOptions<Server>
 
-/** Answers bytes that are no HTTP request, headers over the limit, and requests that do not arrive in time, whatever their route. */
+/** Answers bytes that are not an HTTP request, headers over the limit, and requests that do not arrive in time, whatever their route. */
 function refuseBytes(error: ConnectionError, socket: Socket, requestId: string): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()

@@ -43,7 +43,7 @@ export function createFailures(log: Log): Failures {
       const now = performance.now()
       const { err, ...others } = fields
       const message = describe(err)
-      // Beyond the bound kinds share one: messages that are all different must not fill the memory.
+      // Kinds beyond the bound share one entry: messages that are all different must not fill the memory.
       const key = kinds.size < KINDS_MAX ? `${text}: ${message}` : text
       const known = kinds.get(key)
       if (known === undefined) {

@@ -1,10 +1,11 @@
-// Slow work in turns: one after the other goes through those who wait, so that whoever asks often waits for himself.
+// Slow work in turns: the queue serves its keys one after the other, so that a caller who asks often delays only itself.
 import { PawlError } from './errors.ts'
 
 export interface FairQueue {
   /**
-   * Runs work when it is the turn of `key`. Throws TOO_MANY_REQUESTS when this key has too many waiting, UNAVAILABLE when everybody
-   * together has and nobody more than this key. Work that has not begun when `signal` aborts is dropped: rejects with its reason.
+   * Runs work when it is the turn of `key`. Throws TOO_MANY_REQUESTS when this key has too much work waiting, UNAVAILABLE when all keys
+   * together have and no other key has more than this one. Work that has not begun when `signal` aborts is dropped: rejects with its
+   * reason.
    */
   readonly run: <T>(key: string, work: () => Promise<T>, signal?: AbortSignal) => Promise<T>
 }

@@ -88,13 +88,13 @@ export async function sendOutbound(outbound: OutboundRequest): Promise<OutboundA
       incoming.on('error', fail)
     })
     outgoing.on('error', fail)
-    // An answer that is none, such as a switch of protocols, ends the connection without an error.
+    // A reply that is not an answer, such as a switch of protocols, ends the connection without an error.
     outgoing.on('close', () => fail('closed'))
     outgoing.end(outbound.body)
   })
 }
 
-/** The resolver of the system cannot be stopped; whoever waits for it can. */
+/** The resolver of the system cannot be stopped, but waiting for it can. */
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal, message: string): Promise<T> {
   const aborted = new Promise<never>((_resolve, reject) => {
     signal.addEventListener('abort', () => reject(new OutboundError(message)), { once: true })

@@ -1,11 +1,11 @@
-// Reading the certificate of a TLS server: every way in which there is none ends with an OutboundError, and in time.
+// Reading the certificate of a TLS server: every way of not getting one ends with an OutboundError, and in time.
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { OutboundError } from './outbound.ts'
 import { readPeerCertificate } from './peer-certificate.ts'
 
 const sockets: Socket[] = []
-/** Says nothing, or with the first byte something that is no TLS. */
+/** Says nothing, or something that is not TLS from its first byte on. */
 const silent = createServer((socket) => sockets.push(socket))
 const plain = createServer((socket) =>
   socket.on('error', () => undefined).once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),

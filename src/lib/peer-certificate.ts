@@ -20,7 +20,7 @@ export interface PeerCertificate {
   readonly chainProblem: string | undefined
 }
 
-/** The leaf of a TLS 1.2 or 1.3 server, whether or not its chain verifies. Throws OutboundError when there is none in time. */
+/** The leaf of a TLS 1.2 or 1.3 server, whether or not its chain verifies. Throws OutboundError when the server shows none in time. */
 export async function readPeerCertificate(request: PeerRequest): Promise<PeerCertificate> {
   const { host, port, arePrivateAllowed, timeoutMs, signal } = request
   const limit = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])])

@@ -8,7 +8,10 @@ export function toPem(der: Uint8Array): string {
   return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`
 }
 
-/** The bytes of the first certificate in a text, whatever else it holds; undefined when there is none. Whether they are one is not looked at. */
+/**
+ * The bytes of the first certificate in a text, whatever else it holds; undefined when there is none. The bytes are not checked to be a
+ * certificate.
+ */
 export function parsePem(text: string): Uint8Array | undefined {
   const [, body] = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE-----/.exec(text) ?? []
   return body === undefined ? undefined : Buffer.from(body, 'base64')

@@ -1,9 +1,9 @@
-// Where a request comes from, as far as one caller may be taken to own it.
+// Where a request comes from: the part of its address that one caller is taken to own.
 import { isIPv4, isIPv6 } from 'node:net'
 
 /**
- * The address of a caller for counting: an IPv4 address whole, of IPv6 the first 64 bits, because whoever has one address there has as
- * many as they like. What is no address counts as one source.
+ * The address of a caller for counting: a whole IPv4 address, or the first 64 bits of an IPv6 address, because its owner has all addresses
+ * that begin with them. Everything that is not an address counts as one source.
  */
 export function sourceOf(ip: string): string {
   if (isIPv4(ip)) return ip

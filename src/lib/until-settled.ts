@@ -1,9 +1,9 @@
-// What others may change between a read and its conditional write is read and decided again.
+// Reads and decides again when another request changed the row between a read and its conditional write.
 import { lostTooManyRaces } from './errors.ts'
 
 /**
- * Runs `attempt` until it returns something; undefined means that somebody else was faster. Throws UNAVAILABLE after 128 rounds: nothing was
- * decided then, and nothing counted. `what`: the thing that all want to change, for the log. The round counts from 0.
+ * Runs `attempt` until it returns something; undefined means that another request changed the row first. Throws UNAVAILABLE after 128
+ * rounds: nothing was decided then, and nothing counted. `what`: the thing that all want to change, for the log. The round counts from 0.
  */
 export async function untilSettled<T>(what: string, attempt: (round: number) => Promise<T | undefined>): Promise<T> {
   for (let round = 0; round < ROUNDS_MAX; round += 1) {

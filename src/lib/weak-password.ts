@@ -4,7 +4,7 @@
 export function isWeakPassword(password: string): boolean {
   const plain = password.normalize('NFKC').toLowerCase()
   if (new Set(plain).size < DIFFERENT_CHARACTERS_MIN || isInRow(plain)) return true
-  // Digits and signs are letters in disguise, or ornaments, most of all at the end. Without a letter it is judged above.
+  // Digits and signs stand for letters, or decorate a word, mostly at its end. A password without a letter was judged above.
   const withoutEnd = plain.replace(/[^\p{L}]+$/u, '')
   return [unmask(plain), unmask(withoutEnd), plain]
     .map((text) => text.replaceAll(/[^\p{L}]/gu, ''))
