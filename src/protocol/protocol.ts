@@ -5,7 +5,7 @@ import type { KeyObject } from 'node:crypto'
 /** Who an encrypted request is bound to: every installation of the app, or one activation (v3 §6, v4 §5). */
 export type Scope = 'APPLICATION_SCOPE' | 'ACTIVATION_SCOPE'
 
-/** Factor combinations as headers name them (v3 §10.2). The last and the single KNOWLEDGE, BIOMETRY are allowed by no endpoint. */
+/** Factor combinations as headers name them (v3 §10.2). No endpoint allows the last one, nor KNOWLEDGE or BIOMETRY alone. */
 export const FACTOR_COMBINATIONS = [
   'POSSESSION',
   'KNOWLEDGE',
@@ -90,7 +90,8 @@ export interface Envelope<Keys extends ActivationKeys = ActivationKeys> {
    */
   readonly uniqueValue: Uint8Array | undefined
   /** Checks the MAC in constant time, then decrypts. Undefined when the MAC or the padding is wrong. */
-  // Methods, here and below, take keys: of the generation that made them, which is not in the type of those who only pass them on.
+  // What takes keys, here and below, is a method: its keys must be of the generation that made them, which callers that only pass keys on
+  // cannot say in their type.
   open(keys: EnvelopeKeys<Keys>): OpenedEnvelope | undefined
 }
 
@@ -241,9 +242,12 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
   readonly parseEncryptionHeader: (value: string, schemes: readonly string[]) => EncryptionHeader | undefined
   /** Undefined when a member is missing, malformed, or not defined by the version (v3 §6.5, v4 §5.2). */
   parseEnvelope(context: EnvelopeContext, json: unknown): Envelope<Keys> | undefined
-  /** The key that opens envelopes, as it was stored; undefined for one of another generation, which a request may name. */
+  /** The key that opens envelopes, as it was stored; undefined for bytes of another generation, because a request may name such a key. */
   readonly importEnvelopeKey: (stored: Uint8Array) => KeyObject | undefined
-  /** Private keys of an activation as they were stored; throws when they are none, for the same reason. */
+  /**
+   * Private keys of an activation as they were stored; throws when the bytes are not such keys, because they come from our own storage
+   * only.
+   */
   importSigningKeys(algorithm: Algorithm, stored: Uint8Array): SigningKeys
   /** What a code may cover, in the order to try: the body, or the query, decoded, sorted and encoded again (v3 §10.4, v4 §7.1). */
   readonly coveredBodies: (request: CoveredRequest) => readonly Uint8Array[]

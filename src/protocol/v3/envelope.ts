@@ -55,7 +55,7 @@ export function parseEnvelope(
   }
 }
 
-/** ENV: KEY_ENC ‖ KEY_MAC ‖ KEY_IV, 48 bytes; undefined when the ephemeral key is no point of the curve (v3 §6.2). */
+/** ENV: KEY_ENC ‖ KEY_MAC ‖ KEY_IV, 48 bytes; undefined when the ephemeral key is not a point of the curve (v3 §6.2). */
 export function deriveEnvelopeKey(
   privateKey: KeyObject,
   sharedInfo1: Uint8Array,

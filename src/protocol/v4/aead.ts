@@ -11,7 +11,7 @@ export interface AeadKeys {
   readonly keyMac: KmacKey
 }
 
-/** Ke and Km of a key in a context; an empty context is one, too. */
+/** Ke and Km of a key in a context; the context may be empty. */
 export const deriveAeadKeys = (key: KdfKey, keyContext: Uint8Array): AeadKeys => ({
   keyEncryption: kdf(key, 'aead/enc', keyContext),
   keyMac: importAeadKey(kdf(key, 'aead/mac', keyContext)),

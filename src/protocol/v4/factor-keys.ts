@@ -28,7 +28,7 @@ export function createActivationSecret({ keyActivationSecret, knowledge, biometr
   return concat(Uint8Array.of(FORMAT), keyActivationSecret, Uint8Array.of(flags), ...present)
 }
 
-/** Reads a stored secret; throws when it is none, because such bytes come from our own storage only. */
+/** Reads a stored secret; throws when the bytes are not one, because they come from our own storage only. */
 export function parseActivationSecret(stored: Uint8Array): ActivationSecret {
   const flags = stored[1 + KEY_LENGTH] ?? 0
   let position = 2 + KEY_LENGTH
@@ -47,7 +47,7 @@ export function parseActivationSecret(stored: Uint8Array): ActivationSecret {
 export const replaceKnowledgeKey = (stored: Uint8Array, key: Uint8Array): Uint8Array =>
   change(stored, 'knowledge', ({ current }) => createFactorKeys(current, key))
 
-/** biometry/add: the key becomes the next one, the current one where there is none (v4 §9.13). */
+/** biometry/add: the key becomes the next one, or the current one where the activation has none (v4 §9.13). */
 export const addBiometryKey = (stored: Uint8Array, key: Uint8Array): Uint8Array =>
   change(stored, 'biometry', ({ current }) => (current ? { current, next: key } : { current: key }))
 

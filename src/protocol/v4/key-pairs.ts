@@ -34,7 +34,7 @@ export async function generateSigningKeyPairs(algorithm: AlgorithmV4): Promise<S
 export const exportSigningKeys = ({ ecdsa, mldsa }: SigningKeys): Uint8Array =>
   concat(...(mldsa ? [exportMlDsaSeed(mldsa)] : []), exportPrivateKey(ecdsa))
 
-/** Reads stored private keys of an algorithm; throws when they are none, because such bytes come from our own storage only. */
+/** Reads stored private keys of an algorithm; throws when the bytes are not such keys, because they come from our own storage only. */
 export function importSigningKeys(algorithm: AlgorithmV4, stored: Uint8Array): SigningKeys {
   const parameterSet = ALGORITHMS.get(algorithm)?.signature
   if (!parameterSet) return { ecdsa: importPrivateKey(stored) }

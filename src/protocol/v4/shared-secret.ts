@@ -47,7 +47,7 @@ export interface SharedSecret {
   readonly response: SharedSecretResponse
 }
 
-/** Undefined when a member is missing or malformed, the algorithm is none of v4's, or the number of keys is not its own. */
+/** Undefined when a member is missing or malformed, the algorithm is not one of v4, or the number of keys is not that of the algorithm. */
 export function parseSharedSecretRequest(json: unknown): SharedSecretRequest | undefined {
   if (typeof json !== 'object' || json === null) return undefined
   const { algorithm: name, encapsulationKeys: texts }: Record<string, unknown> = { ...json }

@@ -19,7 +19,9 @@ export interface TemporaryKeyAnswer extends TemporaryKeyTermsAnswer {
   readonly sharedSecretResponse: SharedSecretResponse
 }
 
-/** Undefined when the JWT does not parse, lacks a claim, has an `exp` that is no number, or uses another algorithm than HS384 (v4 §4.1). */
+/**
+ * Undefined when the JWT does not parse, lacks a claim, has an `exp` that is not a number, or uses another algorithm than HS384 (v4 §4.1).
+ */
 export function parseTemporaryKeyRequest(
   jwt: string,
 ): TemporaryKeyRequest<Pick<ActivationKeys, 'keyMacGetActTempKey'>> | undefined {
@@ -52,7 +54,7 @@ export function parseTemporaryKeyRequest(
   }
 }
 
-/** HS384 key in application scope, 32 bytes, from the decoded application secret; undefined when that is no Base64 (v4 §4.1). */
+/** HS384 key in application scope, 32 bytes, from the decoded application secret; undefined when that is not Base64 (v4 §4.1). */
 export function deriveRequestKey(applicationSecret: string): Uint8Array | undefined {
   const secret = parseBase64(applicationSecret)
   return secret && deriveKeyMacGetAppTempKey(secret)

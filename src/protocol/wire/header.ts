@@ -13,7 +13,7 @@ export interface HeaderRules {
   /** Names of factors and code in the authorization header. */
   readonly factorsName: string
   readonly codeName: string
-  /** The last value of a name that comes again, or none: the header is invalid. */
+  /** A name may come again, and its last value counts; otherwise such a header is invalid. */
   readonly mayRepeatNames: boolean
   readonly isVersion: (text: string) => boolean
   /** Bytes of Base64 of this length; undefined for anything else. */
@@ -23,7 +23,7 @@ export interface HeaderRules {
   readonly timestamp: RegExp
 }
 
-/** Reads one header value; undefined when its scheme is none of `schemes`, or a member is missing or malformed. */
+/** Reads one header value; undefined when its scheme is not one of `schemes`, or a member is missing or malformed. */
 type Parse<Header> = (value: string, schemes: readonly string[]) => Header | undefined
 
 export interface HeaderParsers {

@@ -17,7 +17,7 @@ export interface TemporaryKeyJws {
 }
 
 /**
- * Undefined when the text is no compact JWS, lacks a claim, has a member twice, or uses another algorithm than `alg` (v3 §7.1, v4 §4.1).
+ * Undefined when the text is not a compact JWS, lacks a claim, has a member twice, or uses another algorithm than `alg` (v3 §7.1, v4 §4.1).
  */
 export function parseTemporaryKeyJws(jwt: string, alg: 'HS256' | 'HS384'): TemporaryKeyJws | undefined {
   const [headerText, payloadText, macText, ...rest] = jwt.split('.')

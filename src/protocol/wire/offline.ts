@@ -1,5 +1,5 @@
-// Offline approvals but for their keys: what a QR payload shows, what a one-time password covers, and the search for the counter
-// value it was made with (v3 §15, v4 §11).
+// Offline approvals, except for their keys: what a QR payload shows, what a one-time password covers, and the search for the counter value
+// it was made with (v3 §15, v4 §11).
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import type { CounterMove, Factors, OfflineOtp, PersonalizedPayload } from '../protocol.ts'
 import { findCounter } from './counter.ts'
