@@ -1,10 +1,10 @@
-// The parties of recent authentications as their last write left them. A phone's next code is checked against them without a read;
-// whether they still hold is what the conditional write compares, and no code is refused for them but one that the counter has passed.
+// The parties of recent authentications as their last write left them. A phone's next code is checked against them without a read; the
+// conditional write compares whether they still hold. They alone never refuse a code, except one that the counter has passed.
 import { LRUCache } from 'lru-cache'
 import type { RequestParties } from '../storage/activation/authentication.ts'
 
 export interface RecentParties {
-  /** What is remembered, or nobody. */
+  /** What is remembered; no version and no activation when nothing is. */
   readonly recall: (applicationKey: string, activationId: string) => RequestParties
   readonly keep: (parties: RequestParties) => void
   readonly forget: (applicationKey: string, activationId: string) => void

@@ -1,7 +1,8 @@
 // The keys of a device request: opened records, derived once and kept in memory while the record in the database is the same.
 //
-// What a request names may not exist, belong to somebody else, or be in the wrong state. It is then checked against a decoy, keys
-// that nobody knows, so that unknown, foreign and wrong take the same steps and the same time and end in the same refusal.
+// What a request names may not exist, belong to somebody else, or be in the wrong state. It is then checked against a decoy, keys that
+// nobody knows, so that a request with an unknown, a foreign or a wrong name takes the same steps and the same time and ends in the same
+// refusal.
 import { openApplicationSecret, places } from '../domain/secrets/secrets.ts'
 import type { RecordKeys } from '../domain/secrets/record-keys.ts'
 import { toBase64 } from '../lib/base64.ts'

@@ -1,5 +1,5 @@
-// What one source may fail with in a minute. Once it is spent, nothing of its requests is looked at for the rest of the minute: whoever
-// knows nothing cannot keep the process busy.
+// How often requests of one source may fail in a minute. Once that is spent, its requests are not looked at for the rest of the minute, so
+// that a sender who can prove nothing does not keep the process busy.
 import type { FailureBudget } from '../domain/limits/failure-budget.ts'
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
 import type { Platform } from '../lib/platform.ts'
@@ -12,8 +12,8 @@ export interface SourceBudgetParts {
 }
 
 /**
- * Serves a request of a source that has failures left; it takes one, and one more for every 16 KiB of its body, when it is refused for what
- * a stranger could have sent. Throws TOO_MANY_REQUESTS for any other source, and what `serve` throws.
+ * Serves a request of a source that has failures left. A request that is refused for what a stranger could have sent takes one of them, and
+ * one more for every 16 KiB of its body. Throws TOO_MANY_REQUESTS for any other source, and what `serve` throws.
  */
 export async function serveWithinBudget<T>(
   { platform, sourceFailures }: SourceBudgetParts,
@@ -39,7 +39,7 @@ export async function serveWithinBudget<T>(
 }
 
 const BYTES_OF_A_FAILURE = 16 * 1024
-/** What is refused without a right code, token or envelope; not what its owner may not do, and not what is our fault. */
+/** Refusals of requests without a right code, token or envelope. What an owner may not do is not among them, nor are failures of our own. */
 const STRANGERS_FAILURES: ReadonlySet<ErrorCode> = new Set([
   'REQUEST_INVALID',
   'AUTHENTICATION_CODE_INVALID',

@@ -1,4 +1,5 @@
-// Encrypted in application scope (v3 §5.4, order "E"): every installation of the app has the keys, nobody is proved.
+// Encrypted in application scope (v3 §5.4, order "E"): every installation of the app has the keys, so an envelope proves nothing about its
+// sender.
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'

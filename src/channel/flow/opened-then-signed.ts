@@ -25,7 +25,7 @@ interface OpenedSignedDeclaration<Q extends TSchema, R extends TSchema, Parts> e
   readonly authenticate: { readonly resourceId: string; readonly factors: readonly Factors[] }
   readonly encrypt: {
     readonly sharedInfo1: string
-    /** Envelopes of activations and versions that may do nothing open too: the code is what is refused (v4 §9.7). */
+    /** Envelopes of activations and versions that are not in use open too: the code is refused instead (v4 §9.7). */
     readonly isStateLeftToCode: boolean
   }
   /** Schema of the plaintext. */
@@ -33,7 +33,7 @@ interface OpenedSignedDeclaration<Q extends TSchema, R extends TSchema, Parts> e
   readonly handle: (call: OpenedSignedCall<Static<Q>>, parts: Parts) => Promise<Static<R>>
 }
 
-/** Declares an endpoint for who has a right code over the plaintext of an envelope in activation scope. */
+/** Declares an endpoint for phones with a right code over the plaintext of an envelope in activation scope. */
 export function openedSignedEndpoint<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: OpenedSignedDeclaration<Q, R, Parts>,
 ): Endpoint<Parts> {

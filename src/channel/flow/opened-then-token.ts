@@ -24,13 +24,13 @@ interface OpenedTokenDeclaration<R extends TSchema, Parts> extends Declaration<R
   readonly token: { readonly factors: readonly Factors[] }
   readonly encrypt: {
     readonly sharedInfo1: string
-    /** Envelopes of activations that are not ACTIVE open too: the token is what is refused (v4 §9.7). */
+    /** Envelopes of activations that are not ACTIVE open too: the token is refused instead (v4 §9.7). */
     readonly isStateLeftToToken: boolean
   }
   readonly handle: (call: OpenedTokenCall, parts: Parts) => Promise<Static<R>>
 }
 
-/** Declares an endpoint for who has a token and the keys of its activation. */
+/** Declares an endpoint for phones with a token and the keys of its activation. */
 export function openedTokenEndpoint<R extends TSchema, Parts extends ChannelParts>(
   declared: OpenedTokenDeclaration<R, Parts>,
 ): Endpoint<Parts> {

@@ -1,4 +1,4 @@
-// Encrypted in activation scope (v3 §5.4, order "E"): what opens proves the activation, no code does.
+// Encrypted in activation scope (v3 §5.4, order "E"): an envelope that opens proves the activation, and there is no code.
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
@@ -25,7 +25,7 @@ export interface OpenedCall<Request> {
 interface OpenedDeclaration<Q extends TSchema, R extends TSchema, Parts> extends Declaration<R> {
   readonly encrypt: {
     readonly sharedInfo1: string
-    /** Envelopes of activations and versions that may do nothing open too: the handler says what they are refused (v4 §9.4). */
+    /** Envelopes of activations and versions that are not in use open too: the handler refuses them (v4 §9.4). */
     readonly isStateLeftToHandler?: boolean
     /** The keys that a pending upgrade brings open it too (v4 §10.3). */
     readonly isUpgradeSeen?: boolean

@@ -43,7 +43,10 @@ interface ParsedSignedDeclaration<Q extends TSchema, Parts> extends Omit<Declara
   readonly auditAs?: (request: Static<Q>) => unknown
   /** The longest body, in bytes; 16 KiB when absent. */
   readonly bytesMax?: number
-  /** Returns how the request is refused, which is told after the commit; undefined for a right code that did it, and a wrong one as such. */
+  /**
+   * Returns how the request is refused, which is told after the commit; undefined when a right code did what it asks for, and when a wrong
+   * code is refused as a wrong code.
+   */
   readonly handle: (call: ParsedSignedCall<Static<Q>>, parts: Parts) => Promise<ErrorCode | undefined>
 }
 

@@ -28,7 +28,7 @@ interface SignedByUpgradeDeclaration<Parts> extends Omit<Declaration, 'response'
   readonly handle: (call: SignedByUpgradeCall, parts: Parts) => Promise<ErrorCode | undefined>
 }
 
-/** Declares an endpoint for who has the keys of a pending upgrade. The answer is `{ "status": "OK" }`. */
+/** Declares an endpoint for phones with the keys of a pending upgrade. The answer is `{ "status": "OK" }`. */
 export function signedByUpgradeEndpoint<Parts extends ChannelParts>(
   declared: SignedByUpgradeDeclaration<Parts>,
 ): Endpoint<Parts> {

@@ -35,7 +35,7 @@ interface SignedOpenedDeclaration<Q extends TSchema, R extends TSchema, Parts> e
   readonly handle: (call: SignedOpenedCall<Static<Q>>, parts: Parts) => Promise<Static<R>>
 }
 
-/** Declares an endpoint for who has a right code over an envelope in activation scope. */
+/** Declares an endpoint for phones with a right code over an envelope in activation scope. */
 export function signedOpenedEndpoint<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: SignedOpenedDeclaration<Q, R, Parts>,
 ): Endpoint<Parts> {

@@ -1,4 +1,4 @@
-// Signed (v3 §5.4, order "S"), then read: the code covers the body as it came; what the JSON says is looked at after it.
+// Signed (v3 §5.4, order "S"), then read: the code covers the body as it came; the JSON is looked at after the code.
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
 import type { Factors } from '../../protocol/protocol.ts'
@@ -27,7 +27,7 @@ interface SignedParsedDeclaration<Q extends TSchema, R extends TSchema, Parts> e
   readonly handle: (call: SignedParsedCall<Static<Q>>, parts: Parts) => Promise<Static<R>>
 }
 
-/** Declares an endpoint for who has a right code over a JSON body. */
+/** Declares an endpoint for phones with a right code over a JSON body. */
 export function signedParsedEndpoint<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: SignedParsedDeclaration<Q, R, Parts>,
 ): Endpoint<Parts> {

@@ -27,7 +27,7 @@ interface SignedDeclaration<R extends TSchema, Parts> extends Declaration<R> {
   readonly handle: (call: SignedCall, parts: Parts) => Promise<Static<R>>
 }
 
-/** Declares an endpoint for who has a right code. */
+/** Declares an endpoint for phones with a right code. */
 export function signedEndpoint<R extends TSchema, Parts extends ChannelParts>(
   declared: SignedDeclaration<R, Parts>,
 ): Endpoint<Parts> {

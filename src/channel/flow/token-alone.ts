@@ -23,7 +23,7 @@ interface TokenAloneDeclaration<R extends TSchema, Parts> extends Declaration<R>
   readonly handle: (call: TokenAloneCall, parts: Parts) => Promise<Static<R>>
 }
 
-/** Declares an endpoint for who has a token, with any body. */
+/** Declares an endpoint for phones with a token, with any body. */
 export function tokenAloneEndpoint<R extends TSchema, Parts extends ChannelParts>(
   declared: TokenAloneDeclaration<R, Parts>,
 ): Endpoint<Parts> {

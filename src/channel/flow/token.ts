@@ -29,7 +29,7 @@ interface TokenDeclaration<Q extends TSchema, R extends TSchema, Parts> extends 
   readonly handle: (call: TokenCall<Static<Q>>, parts: Parts) => Promise<Static<R>>
 }
 
-/** Declares an endpoint for who has a token. */
+/** Declares an endpoint for phones with a token. */
 export function tokenEndpoint<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: TokenDeclaration<Q, R, Parts>,
 ): Endpoint<Parts> {

@@ -73,7 +73,7 @@ export function unlockEndpointV3<Q extends TSchema, R extends TSchema, Parts ext
           await authenticate(parts, received, { header, resourceId, bodies, audited: 'LENGTH' })
           throw envelope
         }
-        // What the activation or version may not do is told by the refused code, not by the envelope (v3 §12, step 3).
+        // The refused code says what the activation or version may not do, not the envelope (v3 §12, step 3).
         const opened = await openOfActivation(parts, protocol, { context, envelope }, STATE_LEFT_TO_CODE, 'VAULT_FAILED')
         const input = parsePlaintext(parse, opened.plaintext, PLAINTEXT_CODES)
         const audited = utf8(JSON.stringify(code.auditAs(input)))

@@ -1,5 +1,5 @@
 // Checking an authentication code (v3 §10.5): one read, the computation without any lock, one conditional write together with its audit
-// row. What is compared is the row version; a lost race is read and decided again.
+// row. The write compares the row version; after a lost race the row is read and the code decided again.
 import { PawlError } from '../../lib/errors.ts'
 import { networkOf } from '../../lib/source.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
@@ -110,8 +110,8 @@ async function decideCode(
 }
 
 /**
- * A phone that is remembered is judged without a read, at exactly its counter: what it was remembered with is compared by the conditional
- * write, and nothing but an acceptance is ever decided by it. Nobody remembered costs the same: a decoy is checked.
+ * A remembered phone is judged without a read, at exactly its counter. The conditional write compares what it was remembered with, and
+ * memory alone decides nothing but an acceptance. A phone that is not remembered costs the same, because a decoy is checked.
  */
 async function readAndJudge(
   parts: ChannelParts,

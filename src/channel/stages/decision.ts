@@ -44,7 +44,10 @@ export interface CodeDecision {
   /** Undefined when the attempt leaves the activation as it is: its audit row is all there is to store. */
   readonly write: AuthenticationOutcome | undefined
   readonly audit: AuditEvent
-  /** Set for an activation that does not exist: it has no log, because anybody can think of one. Its codes are counted under the network. */
+  /**
+   * Set for an activation that does not exist: it has no audit log, because anybody can make up an id. Its codes are counted under this
+   * network.
+   */
   readonly strangersNetwork: string | undefined
 }
 
@@ -133,7 +136,7 @@ const changesAnything = (activation: ActivationRow, outcome: AuthenticationDecis
 
 function verdictOf(judged: Judged, activation: ActivationRow | undefined): CodeVerdict {
   if (!judged.isRight) return { isRight: false, reason: judged.refusal, activation }
-  // A code is judged right against the keys of an activation only.
+  // Only the keys of an activation make a code right.
   if (activation === undefined) throw new TypeError('a right code of no activation')
   return { isRight: true, activation }
 }

@@ -1,4 +1,4 @@
-// The keys that open an envelope: which they are is what the version demands (v3 §6, table; v4 §5.5).
+// The keys that open an envelope: the version decides which they are (v3 §6, table; v4 §5.5).
 import type { KeyObject } from 'node:crypto'
 import { findSigningMasterKeys } from '../../domain/application/master-keys.ts'
 import { places } from '../../domain/secrets/secrets.ts'
@@ -14,7 +14,7 @@ export interface EnvelopeToOpen {
   readonly envelope: Envelope
 }
 
-/** Undefined where there are none, and why for the log. */
+/** Keys are undefined where there are none; `missing` says why, for the log. */
 export interface EnvelopeKeySelection {
   readonly envelopeKey: KeyObject | undefined
   readonly activationKeys: ActivationKeys | undefined
@@ -38,7 +38,7 @@ export async function selectEnvelopeKeys(
     }
   }
   if (context.scope === 'ACTIVATION_SCOPE') {
-    // The server keys of another generation are no keys of this envelope.
+    // Server keys of another generation do not open this envelope.
     const envelopeKey = activation && activationKeys && serverKeysOf(parts.recordKeys, protocol, activation).ecdsa
     return { envelopeKey, activationKeys, missing: 'activation unknown or foreign' }
   }
@@ -57,7 +57,7 @@ async function findTemporaryKeyOf(
   if (row === undefined || row.expiresAt.getTime() <= parts.platform.now()) return undefined
   if (row.applicationKey !== context.applicationKey || row.activationId !== (context.activationId ?? null)) return undefined
   const place = places.temporaryPrivateKey(row.temporaryKeyId)
-  // Keys of both generations stand in one table, and whoever has one may name it in an envelope of the other.
+  // Keys of both generations are in one table, and a phone may name a key of one in an envelope of the other.
   const build = (stored: Uint8Array) => ({ key: protocol.importEnvelopeKey(stored) })
   return parts.recordKeys.openCached(place, row.privateKey, build, protocol.path).key
 }

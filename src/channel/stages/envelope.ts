@@ -29,14 +29,17 @@ export function findContext(
   return { version, scope, sharedInfo1, applicationKey, activationId }
 }
 
-/** The body as an envelope (v3 §6.5, v4 §5.2). Refuses an empty body and a malformed envelope (`code`), and no JSON (REQUEST_INVALID). */
+/**
+ * The body as an envelope (v3 §6.5, v4 §5.2). Refuses an empty body and a malformed envelope (`code`), and a body that is not JSON
+ * (REQUEST_INVALID).
+ */
 export function readEnvelope(protocol: Protocol, context: EnvelopeContext, body: Uint8Array, code: ErrorCode): Envelope {
   if (body.length === 0) throw new PawlError(code, { detail: 'no body' })
   return parseEnvelope(protocol, context, parseJson(body), code)
 }
 
 /**
- * The same where the code covers these very bytes. Bytes that are no JSON give the error instead of throwing it: it is thrown after the
+ * The same where the code covers these very bytes. Bytes that are not JSON give the error instead of throwing it: it is thrown after the
  * code was checked, because only the owner of the activation learns what is wrong with them.
  */
 export function readSignedEnvelope(

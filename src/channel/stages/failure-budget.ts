@@ -27,7 +27,7 @@ export async function withinFailureBudget<T extends { readonly verdict: CodeVerd
     isWrong = !checked.verdict.isRight
     return checked
   } finally {
-    // What failed for a reason of ours tells nothing about the code.
+    // A failure of our own tells nothing about the code.
     if (!isWrong) place.giveBack()
   }
 }

@@ -36,9 +36,10 @@ export async function judgeCode(
   const isCounted = header.factors !== 'POSSESSION'
   const outcome = decideAuthentication(activation, { valid: refusal === undefined, isCounted, isPendingAccepted })
   if (move !== undefined && outcome.valid) return { isRight: true, move, outcome }
-  // Nobody guesses a code that can never be right: of another generation, under the key of another application or of none, or of a
-  // factor that is off, or of a version that the phone has left behind (v3 §10.5, v4 §7.4). Counted, whoever learns an activation's id
-  // could block its user. And what an upgrade will be is not written into what the activation is.
+  // A code that can never be right guesses nothing: one of another generation, under the key of another application or of none, for a
+  // factor that is off, or of a version that the phone has left behind (v3 §10.5, v4 §7.4; DIVERGENCES#unknown-application-version). If it
+  // counted, everybody who knows an activation's id could block its user. A wrong code for a pending upgrade changes nothing either,
+  // because the row is that of the activation before its upgrade.
   const changesNothing = isUpgradeSeen || keys === undefined || !isVersionRight || isTooLow || refusal === 'biometry_disabled'
   const { state, failedAttempts, blocksInRow } = activation
   return {

@@ -5,8 +5,8 @@ import type { RequestParties } from '../../storage/activation/authentication.ts'
 import type { ChannelParts } from '../parts.ts'
 
 /**
- * What was read, with the counter that this process stored last where the database has an earlier one; the next right code repairs the row.
- * `known`: remembered before the read, so that it is no newer than what is read, unless the database went back.
+ * Returns what was read. Where the database has an earlier counter than this process stored last, the stored one takes its place, and the
+ * next right code repairs the row. `known` was remembered before the read: it is newer than what was read only if the database went back.
  */
 export function neverBehind(
   { events }: Pick<ChannelParts, 'events'>,

@@ -10,7 +10,7 @@ import { envelopeValue, isInWindow } from '../replay.ts'
 import { applicationSecretOf } from '../secrets.ts'
 import { type EnvelopeKeySelection, type EnvelopeToOpen, isOwn, selectEnvelopeKeys } from './envelope-keys.ts'
 
-/** What a request in activation scope must be, beside openable. */
+/** What a request in activation scope must be, apart from opening. */
 export interface ActivationTerms {
   /** The activation must be ACTIVE; otherwise what the endpoint checks next decides that. */
   readonly isStateChecked: boolean

@@ -4,13 +4,13 @@ import { parseJson, refuseUnstorable } from '../../http/raw-body.ts'
 import type { Parser } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 
-/** The body as the schema says; an empty one has no members. Refuses what is no JSON (REQUEST_INVALID) or does not match (`code`). */
+/** The body as the schema says; an empty one has no members. Refuses what is not JSON (REQUEST_INVALID) or does not match (`code`). */
 export function parseBody<S extends TSchema>(parse: Parser<S>, body: Uint8Array, code: ErrorCode): ReturnType<Parser<S>> {
   const json = body.length === 0 ? {} : parseJson(body)
   return refusing(code, () => parse(refuseUnstorable(json, body)))
 }
 
-/** The plaintext as the schema says; an empty one has no members. Refuses what is no JSON (`plaintext`) or does not match (`request`). */
+/** The plaintext as the schema says; an empty one has no members. Refuses what is not JSON (`plaintext`) or does not match (`request`). */
 export function parsePlaintext<S extends TSchema>(
   parse: Parser<S>,
   bytes: Uint8Array,
