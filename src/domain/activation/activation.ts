@@ -135,7 +135,7 @@ export async function agreeOnKeys<Answer>(
 ): Promise<KeysToStore<Answer> | 'INVALID_DEVICE_KEY' | 'UNUSABLE'> {
   const { activationId, serverPublicKey, userId } = activation
   const place = places.serverPrivateKey(activationId)
-  // Not by way of the cache: what is kept there for this place is what the protocol makes of it.
+  // The cache is not used: what it keeps for this place is what the protocol makes of the key.
   const openServerPrivateKey = () => importPrivateKey(recordKeys.open(place, activation.serverPrivateKey))
   const agreed = await agreement.agree({ activationId, serverPublicKey, openServerPrivateKey })
   if (agreed === 'INVALID_DEVICE_KEY' || agreed === 'UNUSABLE') return agreed

@@ -73,7 +73,7 @@ export async function activateDirectly<Answer>(
   const existing = await findRegistration(parts.db, owner.applicationId, owner.userId, new Date(parts.platform.now()))
   if (existing !== undefined && !(await expire(parts, owner, existing)))
     throw refuseActivation(parts, 'the user has a registration')
-  // Nobody ever learns this code; the column wants one, and a code is what makes a CREATED activation findable.
+  // The column must have a code, and a CREATED activation can be found by it; nobody ever learns this one.
   const code = createActivationCode(parts.platform.randomBytes(10))
   const commitPhase = to === 'ACTIVE' ? 'ON_KEY_EXCHANGE' : 'ON_COMMIT'
   const { created, insert } = prepareActivation(parts, { ...owner, code, qrText: null, commitPhase, otpHash: null })

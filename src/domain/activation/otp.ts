@@ -45,8 +45,8 @@ export interface OtpDemand {
 export type OtpJudge = (demand: OtpDemand) => Promise<OtpVerdict>
 
 /**
- * Judges one OTP in one phase, for an activation that is read again after each lost race: the slow hash is computed once, unless it is
- * another activation by then.
+ * Judges one OTP in one phase, for an activation that is read again after each lost race: the slow hash is computed once, unless another
+ * activation is read by then.
  */
 export function createOtpJudge(otps: ActivationOtps, phase: CommitPhase, otp: string | null): OtpJudge {
   const sent = otp === null || otp.trim() === '' ? undefined : otp

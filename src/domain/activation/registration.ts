@@ -87,7 +87,7 @@ export async function createRegistration(
   throw new PawlError('INTERNAL', { detail: 'no unique activation code found' })
 }
 
-/** Judges the OTP of a commit before a transaction begins; the judge remembers it. */
+/** Judges the OTP of a commit before a transaction begins; the judge remembers the result. */
 export async function prepareCommit(parts: RegistrationParts, owner: Owner, otp: string | null): Promise<OtpJudge> {
   const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp)
   const row = await findRegistrationToCommit(parts.db, owner.applicationId, owner.userId)
@@ -97,7 +97,7 @@ export async function prepareCommit(parts: RegistrationParts, owner: Owner, otp:
 
 /**
  * PENDING_COMMIT to ACTIVE. Throws REGISTRATION_NOT_FOUND from any other state, also on a second commit, and OTP_INVALID when an OTP is
- * demanded and this one is not it; too many wrong ones remove the registration.
+ * demanded and this one is wrong; too many wrong ones remove the registration.
  */
 export async function commitRegistration(
   parts: RegistrationParts,
@@ -122,9 +122,9 @@ export async function commitRegistration(
 export type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
 
 /**
- * Blocks, unblocks or removes. A BLOCK makes a temporary block one that lasts, though its phone is BLOCKED already: the bank must not be
- * told no and see the phone come back. Throws REGISTRATION_NOT_FOUND without a live registration, REGISTRATION_CHANGE_REFUSED from a
- * wrong state.
+ * Blocks, unblocks or removes. A BLOCK makes a temporary block one that lasts, though its phone is BLOCKED already: a bank that is refused
+ * would see the phone come back (DIVERGENCES#block-during-temporary-block). Throws REGISTRATION_NOT_FOUND without a live registration,
+ * REGISTRATION_CHANGE_REFUSED from a wrong state.
  */
 export async function changeRegistration(
   parts: RegistrationParts,
@@ -133,7 +133,7 @@ export async function changeRegistration(
 ): Promise<void> {
   const { from, to, event } = CHANGES[wanted.change]
   const reason = wanted.change === 'BLOCK' ? (wanted.reason ?? 'NOT_SPECIFIED') : null
-  // A phone may move the row between read and write; whoever meets the final state is refused by it.
+  // A phone may move the row between read and write; a change that meets a final state is refused.
   await untilSettled('registration', async () => {
     const row = await readRegistration(parts, owner)
     if (row === undefined) throw new PawlError('REGISTRATION_NOT_FOUND')

@@ -12,8 +12,8 @@ export function composeBlockEnd(firstSeconds: number, blocksInRow: number, at: D
 }
 
 /**
- * Stores the end of a block that is over; true when there was one, and the activation must be read again. Whoever moves an activation
- * asks this first, so that the end has its own place in history, audit log and webhooks.
+ * Stores the end of a block that is over; true when there was one, and the activation must be read again. Every writer that moves an
+ * activation calls this first, so that the end has its own place in history, audit log and webhooks.
  */
 export async function endBlockIfOver(
   { db, platform, events }: { readonly db: Db; readonly platform: Platform; readonly events: Events },

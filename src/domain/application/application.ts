@@ -43,7 +43,7 @@ export interface SdkConfiguration extends MobileConfiguration {
   readonly mobileSdkConfig: string
 }
 
-/** What makes the text is part of the protocol. */
+/** The function that makes the text is part of the protocol. */
 export interface SdkConfigurationParts extends ApplicationParts {
   readonly composeSdkConfiguration: (configuration: {
     readonly applicationKey: Uint8Array
@@ -72,7 +72,7 @@ export async function createApplication(
   })
 }
 
-/** Creates the application of a first start. Where there is any, nothing is done. */
+/** Creates the application of a first start; does nothing where there is an application already. */
 export async function bootstrapApplication(
   parts: ApplicationParts & { readonly events: Events },
   applicationId: string | undefined,

@@ -1,4 +1,4 @@
-// Settings that the bank gives to its mobile apps (v4 §9.11). They are no secrets: anybody who has the app reads those of the application.
+// Settings that the bank gives to its mobile apps (v4 §9.11). They are not secret: anybody who has the app reads those of the application.
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { Platform } from '../../lib/platform.ts'
@@ -39,7 +39,7 @@ export function mergeConfigItems(ofApplication: readonly ConfigItem[], ofActivat
 
 /**
  * Stores an item in place of the one of that key and scope. Throws REQUEST_INVALID for a value of more than 4 KiB, and for more items than
- * an owner may have; to be called by one at a time.
+ * an owner may have; must not run twice at the same time.
  */
 export async function writeConfigItem(
   { db, platform }: { readonly db: Db; readonly platform: Platform },

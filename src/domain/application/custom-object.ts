@@ -1,7 +1,7 @@
 // The custom object of an application, in the plain answers of activation/status (v3 §9.2).
 //
 // Anybody may ask for the status of any id, and the answer must not tell which ids exist. So an id that nobody knows is answered like an
-// activation of one of the applications, always the same one: the one that a keyed hash of the id prefers.
+// activation of one of the applications, always the same one, which a keyed hash of the id picks (DIVERGENCES#custom-object).
 import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hmac.ts'
 import { utf8 } from '../../lib/bytes.ts'

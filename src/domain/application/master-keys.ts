@@ -42,7 +42,7 @@ export interface NewMasterKey {
 export const createMasterKeys = (algorithms: readonly MasterKeyAlgorithm[] = MASTER_KEY_ALGORITHMS): Promise<NewMasterKey[]> =>
   Promise.all(algorithms.map(createMasterKey))
 
-/** Stores pairs of an application; of an algorithm it has a pair of already, that one stays. */
+/** Stores pairs of an application; where it already has a pair of an algorithm, that one stays. */
 export async function insertMasterKeys(
   { db, platform, recordKeys }: MasterKeyParts,
   applicationId: string,
@@ -61,7 +61,10 @@ export async function insertMasterKeys(
   }
 }
 
-/** What an application signs with for a phone that speaks `algorithm`. Makes what an older application lacks; it must exist. */
+/**
+ * What an application signs with for a phone that speaks `algorithm`. Makes the pairs that an older application lacks; the application must
+ * exist.
+ */
 export async function findSigningMasterKeys(
   parts: MasterKeyParts,
   applicationId: string,
@@ -77,7 +80,7 @@ export async function findSigningMasterKeys(
 export const qrSignatureCurveOf = ({ isProtocol3Admitted }: { readonly isProtocol3Admitted: boolean }): 'P-256' | 'P-384' =>
   isProtocol3Admitted ? 'P-256' : 'P-384'
 
-/** The public halves of all master keys of an application. Makes what an older application lacks; it must exist. */
+/** The public halves of all master keys of an application. Makes the pairs that an older application lacks; the application must exist. */
 export async function readMasterPublicKeys(
   parts: MasterKeyParts,
   applicationId: string,
@@ -118,7 +121,10 @@ export const SERVED_ALGORITHMS: readonly AdmittedAlgorithm[] = ['EC_P256', ...V4
 export const listV4Algorithms = (stored: string): readonly AdmittedAlgorithm[] =>
   stored === '' ? V4_ALGORITHMS : V4_ALGORITHMS.filter((name) => stored.split(',').includes(name))
 
-/** Those of the pairs that exist, and fresh ones for the others: of two who make one at once, the first stored is everybody's. */
+/**
+ * Those of the pairs that exist, and fresh ones for the others: when two requests make one at the same time, both use the one that was
+ * stored first.
+ */
 async function readMasterKeyPairs(
   parts: MasterKeyParts,
   applicationId: string,

@@ -69,7 +69,10 @@ interface Watch {
 
 const NOTHING_SEEN = { candidate: undefined, settled: undefined, reached: 0 }
 
-/** Numbers went back: a backup was restored under this process, or retention removed the newest rows, and nothing it knows holds. */
+/**
+ * Numbers went back: a backup was restored under this process, or retention removed the newest rows, and nothing that it knows holds any
+ * more.
+ */
 const isAnotherPast = ({ candidate, reached }: Watch, seen: SequenceObservation): boolean =>
   seen.newest < reached || (candidate !== undefined && seen.transaction < candidate.transaction)
 
@@ -82,8 +85,8 @@ async function sealSource(parts: AuditSealParts, watch: Watch, report: Report): 
   const isDecided = candidate !== undefined && candidate.transaction <= seen.oldestTransaction
   if (candidate === undefined || isDecided) watch.candidate = seen
   if (seen.newest === watch.settled) return
-  // What is behind is looked at once more when it is decided, and only then: a transaction that stays open for hours, of whatever
-  // program, must not have all rows since its begin looked at every few seconds.
+  // Rows behind are looked at once more when they are decided, and only then. Otherwise a transaction that stays open for hours, of any
+  // program, would have all rows since its begin looked at every few seconds.
   let after = isDecided ? 0 : watch.reached
   if (seen.newest === after) return
   for (;;) {
@@ -119,7 +122,7 @@ async function sealBatch(
   const begin = Math.max(settled, after)
   const last = await findStretchEnd(tx, source, begin, BATCH_ROWS)
   if (last !== undefined) await extendChains(tx, auditSeal, await findUnsealed(tx, source, begin, last), report)
-  // Of a chain that is broken nothing is sealed any more: its rows stay behind, and verification counts them.
+  // Nothing of a broken chain is sealed any more: its rows stay behind, and verification counts them.
   const reached = Math.min(decided, last ?? decided)
   if (reached <= settled) return { settled, last }
   await settleSource(tx, source, reached)

@@ -57,7 +57,7 @@ export interface NotedHead {
   readonly seal: string
 }
 
-/** A verification for many callers: who asks while one runs gets its report. */
+/** A verification for many callers: a caller who asks while one runs gets its report. */
 export function createAuditVerification(parts: AuditVerificationParts): () => Promise<AuditReport> {
   let running: Promise<AuditReport> | undefined
   return () => {

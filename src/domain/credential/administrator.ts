@@ -19,7 +19,7 @@ export async function applyAdminPassword(
   const existing = await findCredential(parts.db, adminUser)
   if (existing !== undefined && !isCredentialAuthentic(parts.installationKeys.credentialMac, existing)) {
     parts.events.credentialAltered({ username: adminUser })
-    // The operator says who the administrator is, and the database cannot: it is made anew.
+    // The operator says who the administrator is, and the database does not: the credential is made anew.
     if (adminPassword !== undefined)
       await remakeAdmin(parts, credentials, adminUser, await credentials.prepare(adminPassword), 'start')
     return
@@ -63,8 +63,8 @@ async function createAdmin(
 }
 
 /**
- * Makes an administrator anew, with a generated password, which is returned: whatever the credential of that name was, its passwords end.
- * For the operator who has the database and the master key; the audit log of administrators has it.
+ * Makes an administrator anew, with a generated password, which is returned: the passwords of an earlier credential of that name end. For
+ * the operator who has the database and the master key; the audit log of administrators has it.
  */
 export async function resetAdmin(parts: CredentialParts, credentials: Credentials, username: string): Promise<string> {
   const prepared = await credentials.prepare(undefined)

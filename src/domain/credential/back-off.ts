@@ -1,14 +1,17 @@
-// Longer and longer waits for whoever fails too often, counted in the memory of this process.
+// Longer and longer waits for a key that fails too often, counted in the memory of this process.
 import { LRUCache } from 'lru-cache'
 import { PawlError } from '../../lib/errors.ts'
 
 export interface BackOff {
   /** What to throw while `key` has to wait, at `now` (ms). */
   readonly refusal: (key: string, now: number) => PawlError | undefined
-  /** Begins an attempt; what to throw instead when `key` has to wait, or would if what is under way failed. End each that has begun. */
+  /**
+   * Begins an attempt, which `end` ends. Returns what to throw instead when `key` has to wait, or would have to if the attempts under way
+   * failed.
+   */
   readonly begin: (key: string, now: number) => PawlError | undefined
   readonly end: (key: string) => void
-  /** Counts a failure; the seconds to wait when it is the one too many. */
+  /** Counts a failure; returns the seconds to wait when it is one too many. */
   readonly fail: (key: string, now: number) => number | undefined
 }
 
@@ -67,7 +70,7 @@ interface State {
   failures: number
   minuteEnds: number
   underWay: number
-  /** One after the other, until an hour has none. */
+  /** Waits in a row; an hour without one starts anew. */
   waits: number
   waitEnds: number
 }

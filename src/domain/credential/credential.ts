@@ -81,7 +81,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
   const verified = new LRUCache<string, Verified>({ max: 1_000 })
   let generation = 0
 
-  /** A credential that was altered in the database is as good as none. */
+  /** A credential that was altered in the database counts as missing. */
   const findAuthentic = async (username: string): Promise<CredentialWithPasswords | undefined> => {
     const credential = await findCredential(db, username)
     if (credential === undefined || isCredentialAuthentic(installationKeys.credentialMac, credential)) return credential
@@ -101,7 +101,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
     }
     const generationRead = generation
     const credential = await findAuthentic(username)
-    // A password that was right before is so as long as its row is there: no second scrypt.
+    // A password that was right stays right as long as its row is there, so scrypt is not computed again.
     const remembered =
       known && usablePasswords(credential, now).find((row) => equalPublic(row.passwordHash, known.row.passwordHash))
     const row = remembered ?? (await gate.check(login, key, now, (lane) => passwords.findMatch(credential, password, now, lane)))
@@ -110,7 +110,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
     const { role, applicationId, expiresAt } = credential
     const caller = { username, role, applicationId }
     const ends = [expiresAt, row.expiresAt].map((end) => end?.getTime() ?? Number.POSITIVE_INFINITY)
-    // What was read before something was forgotten may be out of date.
+    // A credential that was read before the memory was cleared may be out of date.
     if (generationRead === generation) verified.set(key, { caller, row, until: Math.min(now + CACHE_MS, ...ends) })
     return caller
   }
@@ -138,7 +138,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
     const isReplaced = await inTransaction(target, async (tx) => {
       await lockCredential(tx, username)
       const before = await findCredential(tx, username)
-      // A new password would give its MAC to what somebody else wrote beside it.
+      // The MAC of the new password would also cover what somebody else wrote into the row.
       if (before !== undefined && !isCredentialAuthentic(installationKeys.credentialMac, before)) throw altered(username)
       if (!(await replacePassword(tx, username, row, previousExpiresAt))) return false
       await sealCredential(tx, installationKeys.credentialMac, username)

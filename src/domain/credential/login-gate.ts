@@ -1,6 +1,6 @@
 // Who may have a password checked, and when: waits after failures come before the slow hash, and hashes run in two lanes.
 //
-// Failures count for a user name and its source together, and for the source alone; so nobody keeps a credential out that is used from
+// Failures count for a user name and its source together, and for the source alone; so nobody can lock out a credential that is used from
 // elsewhere. While a pair waits, even the right password is refused: otherwise the wait would not stop guessing. Callers whose user name
 // and source had a right password within the last hour have a lane of their own, and the wait of their source does not touch them.
 import { LRUCache } from 'lru-cache'
@@ -21,7 +21,7 @@ export interface Login {
 }
 
 export interface LoginGate {
-  /** Throws TOO_MANY_REQUESTS while this user and source, or a source that is not known with it, has to wait. */
+  /** Throws TOO_MANY_REQUESTS while this user has to wait at this source; also while the source has to, unless the user is known there. */
   readonly enter: (login: Login, now: number) => void
   /**
    * Runs `check` with the lane for its hash, once for all of a source who show the same at a time; `shown` stands for user and password.

@@ -1,4 +1,4 @@
-// The MAC of a credential and its passwords: what somebody changed in the database by hand is good for nothing (SECURITY.md).
+// The MAC of a credential and its passwords: a credential that somebody changed in the database by hand is refused (SECURITY.md).
 import type { KeyObject } from 'node:crypto'
 import {
   type CredentialWithPasswords,
@@ -20,7 +20,7 @@ export async function sealCredential(tx: Tx, key: KeyObject, username: string): 
   if (credential !== undefined) await storeCredentialMac(tx, username, authenticateRow(key, decidingRow(credential)))
 }
 
-/** The same for all that were there before there were MACs; their names with roles. */
+/** The same for all credentials that are older than the MACs; their names with roles. */
 export async function sealAllCredentials(tx: Tx, key: KeyObject): Promise<string[]> {
   const credentials = await listCredentials(tx)
   for (const { username } of credentials) {

@@ -1,7 +1,7 @@
 // What a phone's answer does to an operation, inside the transaction that checked the phone (mobile-token §4.5, §4.6; cloud §6.2).
 //
-// An operation of another user or application answers like an unknown one and is never touched: whoever learns an operation's id can
-// neither burn its attempts nor learn its state.
+// An operation of another user or application answers like an unknown one and is never touched: a caller who learned an operation's id can
+// neither use up its attempts nor learn its state.
 import type { ErrorCode } from '../../lib/errors.ts'
 import { findActivationFlags } from '../../storage/activation/flags.ts'
 import { insertAuditEvent } from '../../storage/audit.ts'
@@ -66,8 +66,8 @@ export async function findFlagRefusal(
 }
 
 /**
- * Counts a wrong code against the operation it names, if that is the approver's own; OPERATION_FAILED when it was the last attempt. Nobody,
- * undefined, has no operation, and it is looked for all the same: the time does not tell which activations exist.
+ * Counts a wrong code against the operation it names, if that is the approver's own; OPERATION_FAILED when it was the last attempt. An
+ * undefined approver has no operation, but it is looked up all the same, so that the time does not tell which activations exist.
  */
 export async function countWrongCode(
   tx: Tx,

@@ -68,7 +68,7 @@ describe('formData', () => {
       '{"type":"PARTY_INFO","id":"i","label":"L",' +
         '"partyInfo":{"logoUrl":"https://a/b?c=%20","name":"2","description":"3","websiteUrl":"https://d"}}',
     ],
-    // Android fails without the website, and iOS leaves out a row with a URL that is none.
+    // Android fails without the website, and iOS leaves out a row whose URL is not one.
     [
       row('PARTY_INFO', { logoUrl: 'l', name: 'n', description: 'd' }),
       { l: 'https://bücher.example/ä', n: '2', d: '3' },

@@ -89,7 +89,7 @@ export async function approveOffline(
 ): Promise<void> {
   const { operationId, nonce } = request
   const otp = parseOfflineOtp(request.otp)
-  // What has not the form of a password cannot be a guess: nothing is counted.
+  // A text that does not have the form of a password is not a guess, so nothing is counted.
   if (otp === undefined) throw new PawlError('OTP_INVALID', { detail: 'not the form of a one-time password' })
   const operation = await readOperation(parts, applicationId, operationId)
   const activation = await findApprover(parts, operation)
@@ -136,7 +136,7 @@ async function decideOffline(
     return 'OTP_INVALID'
   }
   if (refusal !== undefined) return refusal
-  // Neither code is one of this API, and nothing is counted, as online.
+  // This API has neither of these codes. Nothing is counted, as online.
   if ((await findFlagRefusal(tx, activation, operation)) !== undefined) return 'OTP_INVALID'
   const additionalData = { authFactor: factors, isOffline: true }
   await end(tx, operation, activation, { to: 'APPROVED', statusReason: null, additionalData, at })

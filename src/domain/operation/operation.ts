@@ -47,7 +47,7 @@ export async function createOperation(parts: OperationParts, owner: Owner, reque
   const template = await parts.templates.find(request.template)
   const composed = template && composeOperationData(template.dataTemplate, request.parameters)
   if (template === undefined || composed === undefined || 'violations' in composed) {
-    // A user without registration comes first: that does not depend on what templates there are.
+    // A user without registration is refused first, whatever templates there are.
     const registration = await findRegistration(parts.db, owner.applicationId, owner.userId, new Date(platform.now()))
     if (registration?.state !== 'ACTIVE') throw noRegistration()
     const unknown = { fieldName: 'template', invalidValue: request.template.slice(0, 128), hint: 'is no template' }
@@ -123,7 +123,7 @@ export async function cancelOperation(
   const at = new Date(parts.platform.now())
   const isCanceled = await inTransaction(parts.db, async (tx) => {
     if (!(await endOperation(tx, { operationId, to: 'CANCELED', statusReason, additionalData: null, at }))) return false
-    // The log is one of users and their devices: an operation that nobody has claimed stands in nobody's.
+    // The audit log is about users and their devices: an operation that nobody has claimed is in no user's log.
     const userId = (await findOperation(tx, applicationId, operationId))?.userId ?? undefined
     const activationId = userId && (await findLatestActivationId(tx, applicationId, userId))
     if (userId === undefined || activationId === undefined) return true
@@ -164,7 +164,10 @@ export const STATE_REFUSALS: readonly ErrorCode[] = [...new Set(Object.values(RE
 const createdEventOf = ({ operationId, templateName: template, operationType, createdAt, ...owner }: NewOperation) =>
   createAuditEventOf(owner, 'operation_created', { operationId, template, operationType }, createdAt.getTime())
 
-/** Texts show nothing for a placeholder without parameter, and phones no screen that they would refuse; whoever wrote them wants to know. */
+/**
+ * A text shows nothing for a placeholder without parameter, and a phone gets no screen that it would refuse. The log tells those who wrote
+ * the template.
+ */
 function warnOfGaps(
   { events }: OperationParts,
   template: TemplateRow,

@@ -36,7 +36,10 @@ export interface PinTarget {
 /** What was stored, or was there already. */
 export type Pinned = PinnedCertificateRow
 
-/** Pins the first certificate of a PEM text. Throws ADMINISTRATION_REFUSED when it is none, has ended or, without `force`, is for others. */
+/**
+ * Pins the first certificate of a PEM text. Throws ADMINISTRATION_REFUSED when it is not a certificate, has ended or, without `force`, is
+ * for other names.
+ */
 export function pinPem(parts: CertificateParts, target: PinTarget, pem: string, force: boolean): Promise<Pinned> {
   const domain = requireDomainName(target.domain)
   const certificate = parseCertificate(parsePem(pem) ?? new Uint8Array())
@@ -156,7 +159,7 @@ const toColumns = ({ der, fingerprint, expiresAt }: Certificate) => ({
 const refuse = (fieldName: string, hint: string, cause?: unknown): PawlError =>
   new PawlError('ADMINISTRATION_REFUSED', { detail: `${fieldName} ${hint}`, violations: [{ fieldName, hint }], cause })
 
-// Labels of letters, digits, hyphens and, because names in private networks have them, underscores. The last is no number, so that the
-// name is no address (WHATWG URL, "ends in a number").
+// Labels of letters, digits, hyphens and, because names in private networks have them, underscores. The last is not a number, so that the
+// name is not an address (WHATWG URL, "ends in a number").
 const HOST_NAME = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*(?!\d+$)[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/
 const FETCH_TIMEOUT_MS = 5_000

@@ -104,7 +104,7 @@ export async function readPinnedApplication(parts: PinningParts, applicationId: 
   }
 }
 
-/** Applications of earlier releases have no pair; of two that make one at once, the first to be stored is everybody's. */
+/** Applications of earlier releases have no pair; when two requests make one at the same time, both use the one that was stored first. */
 async function findOrCreateKeyPair(parts: PinningParts, applicationId: string): Promise<PinningKeyPairRow | undefined> {
   const found = await findPinningKeyPair(parts.db, applicationId)
   if (found !== null) return found

@@ -38,7 +38,7 @@ export async function runCertificateWatch(parts: WatchParts, signal?: AbortSigna
 async function checkDomain(parts: WatchParts, { applicationId, domain, port }: DueDomain, signal: AbortSignal | undefined) {
   const { db, platform, events } = parts
   const seen = await look(parts, domain, port, signal)
-  // What ended because the process ends says nothing; the claim runs out and another process looks.
+  // A check that the end of the process cut off says nothing; the claim runs out and another process looks.
   if (signal?.aborted === true) return
   const now = platform.now()
   const isPinned = await storeDomainCheck(db, {

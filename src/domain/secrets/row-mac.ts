@@ -1,4 +1,5 @@
-// The MAC of a row: what decides in it is as pawl wrote it, and not as somebody with access to the database left it.
+// The MAC of a row: it shows whether the columns that decide are as pawl wrote them, or were changed by somebody with access to the
+// database.
 //
 //   MAC = HMAC-SHA-256(key, texts(table, field, field, ...))
 //
@@ -8,7 +9,10 @@ import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hmac.ts'
 import { equalConstantTime } from '../../lib/bytes.ts'
 
-/** What decides in one row: its table, then its primary key and the columns, always in one order. Bytes as Base64 or hex, times in ms. */
+/**
+ * The columns of one row that decide: its table, then its primary key and the columns, always in one order. Bytes as Base64 or hex, times
+ * in ms.
+ */
 export interface DecidingRow {
   readonly table: string
   readonly fields: readonly (string | null)[]
@@ -22,7 +26,10 @@ export const authenticateRow = (key: KeyObject, { table, fields }: DecidingRow):
 export const isRowAuthentic = (key: KeyObject, row: DecidingRow, mac: Uint8Array | null): boolean =>
   mac !== null && equalConstantTime(authenticateRow(key, row), mac)
 
-/** `prefix`, of one length for one key, then each text as its length in 4 bytes and its UTF-8 bytes; null is the length that no text has. */
+/**
+ * `prefix`, of one length for one key, then each text as its length in 4 bytes and its UTF-8 bytes; null is encoded as a length that no
+ * text has.
+ */
 export function encodeTexts(prefix: Uint8Array, texts: readonly (string | null)[]): Uint8Array {
   let length = prefix.length
   for (const text of texts) length += 4 + (text === null ? 0 : Buffer.byteLength(text))

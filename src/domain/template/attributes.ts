@@ -106,7 +106,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   PARTY_INFO: {
     required: ['logoUrl', 'name', 'description'],
     optional: ['websiteUrl'],
-    // One SDK fails when the website is missing, another leaves out the row when a URL is none.
+    // One SDK fails when the website is missing, another leaves out the row when a URL is not one.
     render: (read, copy) => ({
       partyInfo: {
         logoUrl: safeUrl(read('logoUrl')),

@@ -8,7 +8,7 @@ export interface JsonNumber {
 
 export interface Money {
   /**
-   * Absent when the given text is no decimal number, or one of more than 38 digits, which published SDKs cannot read. All digits are on
+   * Absent when the given text is not a decimal number, or one of more than 38 digits, which published SDKs cannot read. All digits are on
    * the wire, also those beyond 2^53: there a phone that reads a double rounds for itself, which is why it shows the formatted members.
    */
   readonly amount?: JsonNumber
@@ -19,8 +19,8 @@ export interface Money {
 }
 
 /**
- * Formats an amount: at least the fraction digits of its currency, at most 18, rounded towards zero so that nobody sees more money
- * than is paid. A currency without a symbol keeps its code, an amount that is no number, or one of more than 256 characters, stays as it is.
+ * Formats an amount: at least the fraction digits of its currency, at most 18, rounded towards zero so that nobody sees more money than is
+ * paid. A currency without a symbol keeps its code, an amount that is not a number, or one of more than 256 characters, stays as it is.
  */
 export function formatMoney(amount: string, currency: string, locale: string): Money {
   const { format, symbol, formatWithSymbol } = readFormats(locale, currency)
@@ -39,7 +39,7 @@ export function formatMoney(amount: string, currency: string, locale: string): M
 interface Formats {
   readonly format: (amount: string) => string
   readonly symbol: string
-  /** Undefined for what no currency code looks like. */
+  /** Undefined for a text that does not look like a currency code. */
   readonly formatWithSymbol: ((amount: string) => string) | undefined
 }
 

@@ -16,7 +16,7 @@ export type ComposedOperationData = { readonly data: string } | { readonly viola
  */
 export function composeOperationData(dataTemplate: string, parameters: OperationParameters): ComposedOperationData {
   const violations = [...findRefusedCharacters(parameters), ...findMissing(dataTemplate, parameters)]
-  // Of a template that was stored before they were refused.
+  // A template that was stored before such characters were refused may have them.
   if (hasDirectionChange(dataTemplate)) violations.push({ fieldName: 'template', hint: 'must not change the direction of text' })
   if (violations.length > 0) return { violations }
   const data = replacePlaceholders(dataTemplate, (name) => escapeText(parameters[name] ?? ''))
@@ -39,7 +39,7 @@ export interface OperationData {
   readonly fields: readonly (OperationField | undefined)[]
 }
 
-/** Reads operation data as a phone does; undefined when it is none. The values of fields are not judged. */
+/** Reads operation data as a phone does; undefined when the text is not operation data. The values of fields are not judged. */
 export function parseOperationData(data: string): OperationData | undefined {
   const [header = '', ...texts] = splitFields(data)
   const [, templateNumber] = HEADER.exec(header) ?? []
@@ -131,7 +131,7 @@ function isDate(text: string): boolean {
 const splitFields = (text: string): readonly string[] =>
   (`*${text}`.match(/\*[^*\\]*(?:\\[^]?[^*\\]*)*/g) ?? []).map((part) => part.slice(1))
 
-/** Undefined when a backslash begins no escape. */
+/** Undefined when a backslash does not begin an escape. */
 function unescapeText(text: string): string | undefined {
   if (text.replace(ESCAPES, '').includes('\\')) return undefined
   return text.replace(ESCAPES, (_, letter: string) => (letter === 'n' ? '\n' : letter))

@@ -92,7 +92,7 @@ function readRiskFlags(value: unknown, faults: Violation[]): string {
     faults.push(fault('riskFlags', value, 'must be made of the letters X, F and C, each at most once'))
     return ''
   }
-  // Their order has no meaning: one spelling, so that another order is no change of the template.
+  // Their order has no meaning: one spelling, so that another order does not change the template.
   return ['X', 'F', 'C'].filter((flag) => value.includes(flag)).join('')
 }
 

@@ -124,7 +124,8 @@ export const toTemplate = (row: TemplateContent): Template => ({
 
 /**
  * True when a text holds a character that changes the direction of what follows, U+202A to U+202E or U+2066 to U+2069: with it, an amount
- * or an account looks different from what is signed (Unicode TR 36 §2.5). Marks like U+200F, which right-to-left text needs, are none.
+ * or an account looks different from what is signed (Unicode TR 36 §2.5). Marks like U+200F, which right-to-left text needs, are not among
+ * them.
  */
 export const hasDirectionChange = (text: string): boolean => /[\u202A-\u202E\u2066-\u2069]/.test(text)
 

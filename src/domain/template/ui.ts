@@ -1,5 +1,5 @@
-// The `ui` of an operation: screens before and after its approval. One schema of what published SDKs read: one screen outside of it, and
-// some of them lose the whole list of operations (mobile-token §6).
+// The `ui` of an operation: screens before and after its approval. One schema of what published SDKs read: some of them lose the whole list
+// of operations by one screen outside of it (mobile-token §6).
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { Value, type ValueError, ValueErrorType } from '@sinclair/typebox/value'
 
@@ -42,7 +42,7 @@ export function renderUi(filled: Json, listElementType: ListElementType): { ui: 
   return { ui: spellListElements(ui, listElementType), leftOut }
 }
 
-/** A URL in the form that every SDK reads, or one that shows nothing: iOS leaves out a row with a URL that is none. */
+/** A URL in the form that every SDK reads, or one that shows nothing: iOS leaves out a row whose URL is not one. */
 export function safeUrl(text: string): string {
   if (!URL.canParse(text)) return NO_URL
   if (URI.test(text)) return text
@@ -63,7 +63,7 @@ function completeUi(ui: Json): Json {
   }
 }
 
-/** iOS refuses the whole operation when heading or message of a screen is no text. */
+/** iOS refuses the whole operation when heading or message of a screen is not a text. */
 const completeScreen = (screen: unknown): unknown =>
   isObject(screen) ? { ...screen, heading: screen['heading'] ?? '', message: screen['message'] ?? '' } : screen
 

@@ -65,7 +65,7 @@ interface Failed {
   readonly failure: Failure
 }
 
-/** One attempt. That it was received is stored at once, for every moment in between may end in a second message. */
+/** One attempt. A message that was received is stored as delivered at once: a process that ends before that sends it a second time. */
 async function deliverOne(
   parts: DeliveryParts,
   webhook: WebhookRow,
@@ -149,7 +149,7 @@ async function recordFailures(parts: DeliveryParts, webhookId: string, lease: Le
   const at = new Date(platform.now())
   const waitMs = Math.max(...failed.map(({ failure }) => failure.waitMs ?? 0))
   const gone = failed.find(({ failure }) => failure.isGone)?.failure.reason ?? null
-  // The webhook first, so that a process that ends in between leaves no failure that its next success does not know of.
+  // The webhook comes first: if the process ends in between, its next success still finds that it had failed, and catches up.
   await storeWebhookFailure(db, webhookId, {
     failed: failed.length,
     at,
@@ -200,6 +200,6 @@ function describe({ message, cause }: OutboundError): string {
 
 const TIMEOUT_MS = 10_000
 const ANSWER_BYTES_MAX = 4_096
-// Three times what an attempt may take: whoever holds a delivery longer is gone.
+// Three times what an attempt may take: a process that holds a delivery longer has ended.
 const LEASE_MS = 30_000
 const BATCH_ROWS = 16

@@ -3,10 +3,10 @@ import { listDueWebhooks } from '../../storage/webhook-deliveries.ts'
 import { deliverBatch, type DeliveryParts } from './delivery.ts'
 
 /**
- * Looks for due deliveries every second, and again at once where there was work. Each webhook that is served has a lane of its own.
- * A receiver that lets its lane wait for a second is slow: the lane stops counting against those of the others, and the next one it gets
- * is of a small number that slow receivers share, until it answers in time again. The returned function stops all of it and gives running
- * attempts a moment to end.
+ * Looks for due deliveries every second, and again at once where there was work. Each webhook that is served has a lane of its own. A
+ * receiver that keeps its lane waiting for a second is slow: this lane no longer counts among those of the others, and the next one comes
+ * from a small number of lanes that slow receivers share, until it answers in time again. The returned function stops all of it and gives
+ * running attempts a moment to end.
  */
 export function startWebhookDelivery(parts: DeliveryParts): () => Promise<void> {
   const lanes = new Map<string, { readonly serving: Promise<void>; pace: Pace }>()
@@ -55,7 +55,7 @@ export function startWebhookDelivery(parts: DeliveryParts): () => Promise<void> 
     if (tried > 0) lookOnce()
   }
 
-  /** A batch; while it runs for longer than a second its webhook becomes slow, by one that takes less it is quick again. */
+  /** A batch. A webhook becomes slow as soon as a batch takes longer than a second, and is quick again after one that takes less. */
   const deliverWatched = async (webhookId: string): Promise<number> => {
     let isLate = false
     const timer = setTimeout(() => {
@@ -108,9 +108,10 @@ const INTERVAL_MS = 1_000
 // After a failure, which is as a rule a lost database.
 const REST_TICKS = 4
 const SLOW_MS = 1_000
-// A lane that became slow counts as one of the slow lanes: then no other starts there, but those of the quick are free again.
+// A lane that became slow counts as one of the slow lanes: it may keep another slow one from starting, but leaves its place among the quick
+// ones free.
 const LANES_MAX: Readonly<Record<Pace, number>> = { quick: 32, slow: 8 }
-// Sockets are not without end, whatever stops answering at once.
+// The number of sockets stays bounded, however many receivers stop answering at once.
 const ALL_LANES_MAX = 96
 // A slow receiver makes room for the next after each batch.
 const BATCHES_IN_A_TURN: Readonly<Record<Pace, number>> = { quick: 16, slow: 1 }

@@ -75,7 +75,7 @@ export async function changeWebhook(parts: WebhookParts, webhookId: string, targ
   const { kind, url, basicCredentials } = await readWebhook(parts, webhookId)
   checkTarget(parts, kind, target)
   if (target.basic === undefined && basicCredentials !== null && new URL(url).origin !== new URL(target.url).origin) {
-    // Whoever may change the address must not send a password there that nobody can read back.
+    // Nobody can read the password back, so a caller who may change the address must not have it sent there.
     const violations = [{ fieldName: 'basic', hint: 'must be given again, or be null, for another server' }]
     throw new PawlError('REQUEST_INVALID', { detail: 'credentials of another server', violations })
   }
@@ -103,7 +103,7 @@ export async function rotateWebhookSecret(parts: WebhookParts, webhookId: string
     previous: isKept ? recordKeys.seal(places.webhookPreviousSecret(webhookId), previous) : null,
     previousExpiresAt: isKept ? new Date(platform.now() + keepPreviousSeconds * 1000) : null,
   })
-  // Of two at once one is told so: its secret was never used.
+  // Of two rotations at once one is refused: its secret was never used.
   if (!isReplaced) throw refuse(`the secret of webhook ${webhookId} was replaced at the same time`)
   return formatSecret(next)
 }
@@ -130,7 +130,7 @@ export async function replayDeliveries(
     throw notFound(`delivery ${deliveryId} of webhook ${webhookId}`)
   }
   let replayed = 0
-  // Not all of any number in one transaction: whoever gets the maximum asks again.
+  // Not everything in one transaction: a caller that gets the maximum asks again.
   for (let batch = 0; batch < REPLAY_BATCHES_MAX; batch += 1) {
     const count = await replayDeadDeliveries(parts.db, webhookId, BATCH_ROWS)
     replayed += count
