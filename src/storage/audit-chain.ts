@@ -106,7 +106,7 @@ export interface ChainState {
 
 export interface ChainRow extends ChainState {
   readonly chainId: number
-  /** Position of the last seal there is; that of the start when there is none. */
+  /** Position of the last seal there is; that of the start when the chain has no seal. */
   readonly lastPosition: number
 }
 

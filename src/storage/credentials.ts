@@ -104,8 +104,8 @@ export interface NewPassword {
 }
 
 /**
- * Sets a password. Earlier ones end at `previousExpiresAt`, or at once when that is null; none but the latest of them stays at all.
- * False when the credential is gone, or is another one of that name. The row is locked first, so that two resets at once leave one password.
+ * Sets a password. Earlier ones end at `previousExpiresAt`, or at once when that is null; only the latest of them is kept. False when the
+ * credential is gone, or is another one of that name. The row is locked first, so that two resets at once leave one password.
  */
 export async function replacePassword(
   tx: Tx,

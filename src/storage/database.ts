@@ -118,7 +118,7 @@ async function write(db: Db, room: Room | undefined): Promise<void> {
   room.found()
 }
 
-/** Some 100 KiB in a table of this transaction; the room is free again after it. */
+/** Writes some 100 KiB into a table of this transaction; the room is free again afterwards. */
 const takeRoom = (db: Db): Promise<void> =>
   inTransaction(db, async (tx) => {
     await sql`create temporary table room on commit drop as select repeat('x', 1000) as x from generate_series(1, 100)`.execute(
@@ -126,5 +126,5 @@ const takeRoom = (db: Db): Promise<void> =>
     )
   })
 
-// Shorter than balancers wait, and so long that a busy database is none that is lost.
+// Shorter than balancers wait, and so long that a busy database does not count as lost.
 const PING_MS = 3_000

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { parseBase64, toBase64 } from '../lib/base64.ts'
 import { StartError } from '../lib/errors.ts'
 
-/** Reads the key (32 bytes), or writes the one `create` makes. Throws StartError when the file is no key. */
+/** Reads the key (32 bytes), or writes the one `create` makes. Throws StartError when the file does not hold a key. */
 export function readOrCreateKeyFile(dataDir: string, create: () => Uint8Array): Uint8Array {
   const path = join(dataDir, 'master.key')
   const text = readIfPresent(path)

@@ -42,7 +42,7 @@ export function watchConnection(client: PoolClient, options: WatchOptions): Watc
   const waitFor = (milliseconds: number, sentAt: number): void => {
     clearTimeout(deadline)
     const own = setTimeout(() => {
-      // An answer that lies in the socket since this process was itself held up is read first.
+      // An answer that has lain in the socket because this process was held up is read first.
       setImmediate(() => {
         if (deadline !== own) return
         end(`the database did not answer within ${answerMs} ms`)
@@ -65,7 +65,7 @@ export function watchConnection(client: PoolClient, options: WatchOptions): Watc
       if (hasBegun || client.getTransactionStatus() === OUTSIDE) return result
     } catch (error) {
       onFailure(error)
-      // 25P02: it has failed before. Whoever began it knows.
+      // 25P02: the transaction has failed before, and those who began it were told.
       if (!isAborted(error)) throw error
       isFit = false
       if (hasBegun) throw error
@@ -79,7 +79,7 @@ export function watchConnection(client: PoolClient, options: WatchOptions): Watc
 
   return {
     query,
-    // Ends it with whatever it is in, so that the database rolls back.
+    // Ends the connection together with its transaction, so that the database rolls back.
     release: (isDiscarded) => client.release(isDiscarded === true || !isFit || client.getTransactionStatus() !== OUTSIDE),
     endIfSilentSince: (turn) => {
       if (answeredAt > turn || !isFit) return

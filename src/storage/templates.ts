@@ -65,7 +65,7 @@ export interface TemplateWrite {
   /** Of the new revision, should one be made. */
   readonly templateRevisionId: string
   readonly at: Date
-  /** Write only when there is none of that name, or only when there is one. */
+  /** Write only when no template has that name, or only when one has. */
   readonly onlyIf?: 'absent' | 'present'
 }
 

@@ -24,7 +24,7 @@ export async function anyUniqueValueUsed(db: Db, values: readonly UniqueValue[])
 /** Uses up all values, or none of them when one was used before: one statement, so a refused request burns nothing. */
 export async function useUniqueValues(db: Db, values: readonly UniqueValue[]): Promise<boolean> {
   if (values.length === 0) return true
-  // In one order: two requests with the same values would else wait for each other, each for the one it lacks.
+  // In one order: two requests with the same values would otherwise wait for each other, each for the one it lacks.
   const ordered = values.toSorted((one, other) => Buffer.compare(one.valueHash, other.valueHash))
   try {
     await db

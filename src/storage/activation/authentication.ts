@@ -144,7 +144,7 @@ async function findAll(db: Db, names: readonly Names[]): Promise<readonly Reques
 async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly boolean[]> {
   const [first] = changes
   if (first !== undefined && changes.length === 1) return [await storeAuthentication(db, first.outcome, first.audit)]
-  // In one order: two processes that move the same activations would else wait for each other, and all others with them.
+  // In one order: two processes that move the same activations would otherwise wait for each other, and all others with them.
   const ordered = changes.toSorted((one, other) => (one.outcome.activationId < other.outcome.activationId ? -1 : 1))
   const outcomes = ordered.map(({ outcome }) => outcome)
   const audits = ordered.map(({ audit }) => audit)

@@ -43,7 +43,7 @@ export async function changeState(db: Db, change: StateChange, audit: AuditEvent
   return rows.length === 1
 }
 
-/** Renames an activation whose code was accepted; a block since then takes nothing away. False when it was removed. */
+/** Renames an activation whose code was accepted; a block since then does not prevent it. False when it was removed. */
 export async function renameActivation(db: Db, activationId: string, name: string, at: Date): Promise<boolean> {
   const { rows } = await sql`
     with renamed as (

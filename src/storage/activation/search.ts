@@ -103,7 +103,7 @@ export async function findRegistrationDetail(
   return rows[0]
 }
 
-// What may be seen as a state, so written that the index of states serves.
+// What may be seen as a state, written so that PostgreSQL can use the index of states.
 const STORED_AS: Record<ActivationState, string> = {
   CREATED: `state = 'CREATED'`,
   PENDING_COMMIT: `state = 'PENDING_COMMIT'`,

@@ -7,14 +7,14 @@ import type { ActivationState } from '../schema.ts'
 export interface BlockColumns {
   /** The end of a temporary block that lasts. */
   readonly blockExpiresAt: Date | null
-  /** The block is over and still stored: who wants to move the activation stores its end first. */
+  /** The block is over and still stored: a writer that moves the activation stores its end first. */
   readonly isBlockOver: boolean
 }
 
 /** The one place that says when a block is over; a time follows. A lasting block has no end, so it is null then. */
 export const BLOCK_ENDS = `state = 'BLOCKED' and block_expires_at <=`
 
-// Each rule once, as text around the time it asks for. Null is no reason for `case`.
+// Each rule once, as text around the time it asks for. A block without an end compares to null, and `case` takes null for false.
 type Rule = (at: string) => string
 const isOver: Rule = (at) => `coalesce(${BLOCK_ENDS} ${at}, false)`
 const state: Rule = (at) => `case when ${BLOCK_ENDS} ${at} then 'ACTIVE' else state end`
@@ -50,7 +50,7 @@ export const isBlockOver = bind<boolean>(isOver)
 /** The state. */
 export const stateAt = bind<ActivationState>(state)
 
-/** Whether it is ACTIVE; so written that an index of live activations serves. */
+/** Whether it is ACTIVE; written so that PostgreSQL can use the index of live activations. */
 export const isActiveAt = bind<boolean>((at) => `(state = 'ACTIVE' or ${BLOCK_ENDS} ${at})`)
 
 /** Why it is blocked. */

@@ -28,8 +28,8 @@ export interface Upgrade {
 
 /**
  * Stores an upgrade in place of an earlier one; its counter goes on from that of protocol 3. `startedAt` is the counter after the code of
- * this start. False when the activation cannot have one, or when a later start was stored meanwhile. A block after the code takes nothing
- * away: the start was before.
+ * this start. False when the activation cannot have one, or when a later start was stored meanwhile. A block after the code does not undo
+ * the start.
  */
 export async function storeUpgrade(db: Db, activationId: string, startedAt: number, upgrade: Upgrade): Promise<boolean> {
   const { rows } = await sql`
@@ -54,8 +54,8 @@ export async function storeUpgrade(db: Db, activationId: string, startedAt: numb
 }
 
 /**
- * As findRequestParties, with the activation as it will be after its upgrade where one is pending. One statement whatever there is: its
- * time does not tell which ids exist, and a confirmation came before it or comes after.
+ * As findRequestParties, with the activation as it will be after its upgrade where one is pending. It is one statement in every case, so
+ * that its time does not tell which ids exist and a confirmation is seen whole or not at all.
  */
 export async function findUpgradedParties(
   db: Db,
