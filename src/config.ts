@@ -1,4 +1,4 @@
-// Every setting that is no secret. SETTINGS, and SECRET_SETTINGS beside it, are the only list of settings; docs/CONFIG.md and
+// Every setting that is not a secret. SETTINGS, and SECRET_SETTINGS beside it, are the only list of settings; docs/CONFIG.md and
 // .env.example are made from them.
 import packageJson from '../package.json' with { type: 'json' }
 import { addressList, boolean, integer, matching, oneOf, portList, providerUrl, publicUrl } from './config-kinds.ts'
@@ -6,7 +6,7 @@ import type { Setting } from './config-kinds.ts'
 import type { Config } from './config-shape.ts'
 import { LOG_LEVELS } from './lib/log.ts'
 
-/** Every setting that is no secret, in the order of the documentation. The type demands a row for each member of Config. */
+/** Every setting that is not a secret, in the order of the documentation. The type demands a row for each member of Config. */
 export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = {
   host: {
     name: 'PAWL_HOST',

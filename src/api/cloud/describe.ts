@@ -33,7 +33,7 @@ function nameTag(path: string): string {
 }
 
 function listCodes({ params, errors, invalidAs, body, query }: AnyCloudEndpoint): ErrorCode[] {
-  // A query string that is no percent-encoded text, or a body over the limit, is refused wherever it comes.
+  // A query string that is not percent-encoded text, or a body over the limit, is refused wherever it comes.
   const codes: ErrorCode[] = ['REQUEST_INVALID', 'CREDENTIALS_INVALID', 'ROLE_FORBIDDEN', 'TOO_MANY_REQUESTS']
   codes.push('UNAVAILABLE', 'INTERNAL', ...errors)
   if (invalidAs !== undefined && (params || body || query)) codes.push(invalidAs)

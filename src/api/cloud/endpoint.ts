@@ -128,11 +128,11 @@ export function mountCloudEndpoint(
   })
 }
 
-/** Who reads for one application has no view of the administration, which is about all of them. */
+/** A caller who reads for one application may not read the administration, which is about all applications. */
 const mayCall = ({ roles, path }: AnyCloudEndpoint, { role, applicationId }: Caller): boolean =>
   roles.includes(role) && !(role === 'read-only' && applicationId !== null && path.startsWith('/admin/'))
 
-/** Says which roles would do. */
+/** Says which roles may call. */
 function refuseRole({ roles }: AnyCloudEndpoint, { role }: Caller): PawlError {
   const isBound = roles.includes(role)
   const hint = isBound ? 'must belong to no application' : `must be ${roles.join(' or ')}, this is ${role}`

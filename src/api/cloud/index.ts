@@ -25,7 +25,7 @@ export const cloudApi = (parts: CloudParts) => async (app: FastifyInstance) => {
       try {
         callers.set(request, await parts.credentials.verify({ username, source: request.ip, onGone }, password))
       } catch (error) {
-        // The plugin takes whatever is thrown here for a wrong password, a lost database included.
+        // The plugin takes every error that is thrown here for a wrong password, also that of a lost database.
         throw toPawlError(error)
       }
     },

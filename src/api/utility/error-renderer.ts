@@ -29,7 +29,7 @@ export type Signers = WeakMap<FastifyRequest, Signer>
 
 export const SIGNATURE_HEADER = 'x-cert-pinning-signature'
 
-/** Answers `{ id, code, message }`. The id stands in the log line: the request's, unless its caller chose that one and it is no UUID. */
+/** Answers `{ id, code, message }`. The id stands in the log line: the request's, unless its caller chose that one and it is not a UUID. */
 export const createUtilityErrorRenderer =
   ({ events, platform }: Pick<UtilityParts, 'events' | 'platform'>, signers: Signers = new WeakMap()): ErrorRenderer =>
   (error, request, reply) => {

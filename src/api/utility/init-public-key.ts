@@ -29,7 +29,7 @@ export function mountInitPublicKey(app: FastifyInstance, { pinning }: UtilityPar
   })
 }
 
-/** The name of the application in the query. Throws REQUEST_INVALID when it is missing, repeated, or no name. */
+/** The name of the application in the query. Throws REQUEST_INVALID when it is missing, repeated, or not a name. */
 export function parseAppName(request: FastifyRequest): string {
   refuseMalformedQuery(request.raw.url ?? '')
   return parseQuery(request.query).appName

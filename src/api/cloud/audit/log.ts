@@ -37,7 +37,7 @@ export const auditLog = cloudEndpoint({
     if (from > to) throw new PawlError('AUDIT_REFUSED', { detail: 'timestampFrom is after timestampTo' })
     const range = { from, to, before: parseTime(before) ?? null, limit }
     const applicationId = await findApplicationOf(call)
-    // Outside any application no user is known.
+    // A credential without application knows no user.
     if (!applicationId) throw await refuseWithoutApplication(call, 'AUDIT_REFUSED')
     const items = await readAuditLog(call.parts, { applicationId, userId, ...range })
     return { items: items.map(({ occurredAt, ...item }) => ({ ...item, timestamp: occurredAt.getTime() })) }

@@ -16,7 +16,7 @@ export const operationRead = cloudEndpoint({
   async handle(call) {
     const operation = await readOperation(call.parts, await applicationOf(call), call.query.operationId.toLowerCase())
     const { proximityOtp, ...shown } = toOperation(call.parts, operation)
-    // Who may only read shows nobody the password for an approval.
+    // A caller who may only read does not get the password for an approval.
     return proximityOtp === undefined || call.caller.role === 'read-only' ? shown : { ...shown, proximityOtp }
   },
 })

@@ -37,7 +37,7 @@ export const registrationRead = cloudEndpoint({
     const row = await readRegistration(call.parts, await ownerOf(call, call.query.userId))
     if (row === undefined) return { registration: 'NONE' }
     if (row.state === 'CREATED') {
-      // Whoever has the code can bind a phone: it is nothing for a caller who may only read.
+      // Everybody who has the code can bind a phone, so a caller who may only read does not get it.
       const mayBind = call.caller.role !== 'read-only'
       return { registration: row.state, ...(mayBind && { activationQrCodeData: openQrText(call.parts, row) }) }
     }

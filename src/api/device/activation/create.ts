@@ -20,7 +20,7 @@ import type { DeviceParts } from '../parts.ts'
 export const LAYER_1_BYTES_MAX = 64 * 1024
 
 export const Layer1Request = Type.Object({
-  // RECOVERY and anything else is no type of this server.
+  // This server has no other type, RECOVERY included.
   type: Type.Union([Type.Literal('CODE'), Type.Literal('DIRECT'), Type.Literal('CUSTOM')]),
   identityAttributes: Type.Record(Type.String(), Type.String(), { minProperties: 1 }),
   customAttributes: Absent(AnyMembers),

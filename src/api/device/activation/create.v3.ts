@@ -36,7 +36,7 @@ export const activationCreateV3 = nestedEndpoint({
     const applicationId = await findApplicationToActivateIn(parts, request, applicationKey, version)
     const allowed = await findAllowedAlgorithms(parts.db, applicationId)
     if (!allowed.includes('EC_P256')) throw refuseActivation(parts, 'the application does not admit protocol 3')
-    // What is not Base64 is no point either and ends like one.
+    // A text that is not Base64 is refused like one that is not a point.
     const agreement = agreeWith(parts.protocols.v3, version, parseBase64(inner.devicePublicKey) ?? new Uint8Array(0))
     return activate(parts, agreement, applicationId, { layer1: request, layer2: inner }, ({ activationId, ctrData, answer }) =>
       sealInner({ activationId, ...answer, ctrData: toBase64(ctrData) }),

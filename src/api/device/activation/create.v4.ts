@@ -52,7 +52,7 @@ export const activationCreateV4 = nestedEndpoint({
   },
 })
 
-/** Throws ACTIVATION_FAILED for a request or an algorithm that is none of the application's, REQUEST_INVALID when a key is missing. */
+/** Throws ACTIVATION_FAILED for a request or an algorithm that the application does not admit, REQUEST_INVALID when a key is missing. */
 async function agreeWith(
   parts: DeviceParts,
   applicationId: string,

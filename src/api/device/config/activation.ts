@@ -12,7 +12,7 @@ export const configActivation = openedEndpoint({
   summary: 'Configuration items of the activation and of its application',
   description: 'Of items with the same key the nearest is there: of the activation, of the scope `ACTIVATION`, of `APPLICATION`.',
   errors: ['CONFIGURATION_FAILED'],
-  // A phone that is blocked reads why: its envelope opens, and what is refused is the configuration.
+  // A blocked phone learns why: its envelope opens, and the configuration is refused.
   encrypt: { sharedInfo1: '/pa/generic/activation', isStateLeftToHandler: true },
   request: Type.Object({}),
   response: Configuration,

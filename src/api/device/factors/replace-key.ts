@@ -35,9 +35,9 @@ export async function replaceFactorKey(
 }
 
 /**
- * Changes the factor keys of `activation`, which is as the code of this request left it. Other writes since then are no obstacle, a block
- * included: the code came before. Throws `refusal` when it was removed, or when its keys have changed, by a later code whose answer must
- * stay true.
+ * Changes the factor keys of `activation`, which is as the code of this request left it. Other writes since then do not prevent it, not
+ * even a block, because the code came before. Throws `refusal` when it was removed, or when its keys have changed, by a later code whose
+ * answer must stay true.
  */
 export async function changeFactorKeys(
   { db, recordKeys }: DeviceParts,

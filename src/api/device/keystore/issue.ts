@@ -19,7 +19,8 @@ export const KeystoreResponse = ObjectResponse(Type.Object({ jwt: Type.String() 
 
 /**
  * Throws TOO_MANY_REQUESTS when the source of a request without an activation has had its number of keys. Such a request needs no more than
- * what every copy of the app holds, and its answer takes some of the dearest steps that there are. Those of an activation are its owner's.
+ * what every copy of the app holds, and its answer takes some of the most expensive steps. Requests of an activation need its key and are
+ * not counted.
  */
 export function limitTemporaryKeys(
   { temporaryKeys, platform }: DeviceParts,

@@ -43,7 +43,7 @@ never.`,
   },
 })
 
-/** Throws REQUEST_INVALID when there is none, VAULT_FAILED for one that is not known. */
+/** Throws REQUEST_INVALID when it is missing, VAULT_FAILED when it is not known. */
 function parseIdentifier(text: string | null | undefined): VaultKeyIdentifier {
   if (text == null || text.trim() === '')
     throw new PawlError('REQUEST_INVALID', { violations: [{ fieldName: 'keyIdentifier', hint: 'must not be blank' }] })

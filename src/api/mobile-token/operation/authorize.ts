@@ -11,7 +11,7 @@ export const operationAuthorize = parsedSignedEndpoint({
   path: 'auth/token/app/operation/authorize',
   summary: 'Approves an operation',
   errors: ['OPERATION_NOT_FOUND', 'ACTIVATION_FLAG_MISSING', 'APPROVAL_REFUSED', ...STATE_REFUSALS],
-  // Operation data of any length that is created, every character of it escaped.
+  // The longest operation data that can be created, with every character of it escaped.
   bytesMax: 64 * 1024,
   authenticate: {
     resourceId: '/operation/authorize',
@@ -42,8 +42,9 @@ export const operationAuthorize = parsedSignedEndpoint({
   async handle({ tx, verdict, factors, request, client }, parts: MobileTokenParts) {
     const { id, data, proximityCheck, mobileTokenData } = request.requestObject
     const operationId = id.toLowerCase()
-    // Only what is a guess counts: what names an unknown, blocked or foreign activation touches no operation. Nor does a wrong code of
-    // possession alone, which is no guess of what the user knows, blocks nobody, and so could end operations without end.
+    // Only a guess counts: a code that names an unknown, blocked or foreign activation touches no operation. A wrong code of possession
+    // alone does not count either: it guesses nothing that the user knows, and because it blocks nobody, it could end any number of
+    // operations (DIVERGENCES#approval-wrong-code).
     if (!verdict.isRight) {
       const isGuess = verdict.reason === 'signature_does_not_match' && factors !== 'POSSESSION'
       return countWrongCode(tx, parts, isGuess ? verdict.activation : undefined, operationId)

@@ -15,7 +15,7 @@ export const operationClaim = tokenEndpoint({
   async handle({ bearer, client, request }, parts: MobileTokenParts) {
     const { id } = request.requestObject
     parts.mobileReads.take(bearer.activationId, parts.platform.now())
-    // Refuses what is unknown, foreign or over; an operation that somebody else claims in between is foreign the second time.
+    // Refuses an operation that is unknown, foreign or over; one that somebody else claims in between is foreign the second time.
     await readDetail(parts, bearer, id, client)
     await claimOperation(parts.db, id.toLowerCase(), bearer.userId, new Date(parts.platform.now()))
     return readDetail(parts, bearer, id, client)
