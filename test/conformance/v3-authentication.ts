@@ -160,7 +160,7 @@ const temporaryKeyResponse: Handler = async ({ input }) => {
   const publicKey = bytes(claims, 'publicKey')
   if (has(input, 'temporaryPrivateKey')) {
     const temporaryKey = privateKeyFromScalar('P-256', bytes(input, 'temporaryPrivateKey'))
-    expect(publicKeyOf('P-256', temporaryKey)).toEqual(publicKey)
+    expect(publicKeyOf(temporaryKey)).toEqual(publicKey)
   }
   const answer = {
     temporaryKeyId: text(claims, 'sub'),

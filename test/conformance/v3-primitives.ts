@@ -59,7 +59,7 @@ export const primitiveFamilies: Readonly<Record<string, Handler>> = {
   'public-derived-keys': ({ input }) => deriveAll(bytes(input, 'masterSecret')),
   'activation-keys': ({ input }) => {
     const serverPrivateKey = privateKey(input, 'serverPrivateKey')
-    if (has(input, 'serverPublicKey')) expect(publicKeyOf('P-256', serverPrivateKey)).toEqual(bytes(input, 'serverPublicKey'))
+    if (has(input, 'serverPublicKey')) expect(publicKeyOf(serverPrivateKey)).toEqual(bytes(input, 'serverPublicKey'))
     const masterSecret = agreeMasterSecret(serverPrivateKey, bytes(input, 'devicePublicKey'))
     if (!masterSecret) throw new Error('the device key is not valid')
     return { masterSecret, ...deriveAll(masterSecret) }

@@ -101,7 +101,7 @@ function expectCiphertext(request: SharedSecretRequest, randomness: Uint8Array, 
 
 const keyPairOf = (privateScalar: Uint8Array): KeyPair => {
   const privateKey = privateKeyFromScalar('P-384', privateScalar)
-  return { privateKey, publicKey: publicKeyOf('P-384', privateKey) }
+  return { privateKey, publicKey: publicKeyOf(privateKey) }
 }
 
 /** The whole tree (v4 §3.1), by the names of the specification. */
@@ -192,7 +192,7 @@ export async function exchangeTemporaryKey(given: TemporaryKeyCase): Promise<{ s
   const sharedSecretRequest = readRequest(members(claimsOfRequest, 'sharedSecretRequest'))
   const client = readClient(sharedSecretRequest, given.clientEcPrivateKey, given.clientMlKemSeed)
   const { ecdsa, mldsa } = given.signingKeys
-  const publicKeys = { ecdsa: publicKeyOf('P-384', ecdsa), mldsa: mldsa && mlDsaPublicKeyOf(mldsa) }
+  const publicKeys = { ecdsa: publicKeyOf(ecdsa), mldsa: mldsa && mlDsaPublicKeyOf(mldsa) }
   const claims = openGeneralJws(algorithm, given.responseJws, publicKeys)
   const response = members(claims, 'sharedSecretResponse')
   const answer = { salt: text(response, 'salt'), encapsulatedKeys: list(response, 'encapsulatedKeys').map(String) }
