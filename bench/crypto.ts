@@ -60,3 +60,4 @@ await measure('derive the keys of an activation', () => v3.deriveActivationKeys(
 await measure('create a key pair', () => generateKeyPair('P-256'))
 
 await import('./crypto-v4.ts')
+await import('./crypto-steps.ts')

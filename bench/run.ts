@@ -14,6 +14,7 @@ const USAGE = `What each kind of request costs over real HTTP, in processor time
   npm run bench -- --phones 1000 --clients 16 --windows 5 --seconds 2 --json FILE
 The client shares the machine with the server, so compare processor time, and only within one run.
   npm run bench -- strangers                      requests that nobody proved anything for, and what users notice of them
+  npm run bench -- strangers --works keystore     only requests whose name holds one of the words
   npm run bench -- crypto                         the hot paths alone, in one process`
 
 const [kind = ''] = process.argv.slice(2)

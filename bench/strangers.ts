@@ -16,6 +16,8 @@ const { values } = parseArgs({
   options: {
     checkout: { type: 'string', default: fileURLToPath(new URL('..', import.meta.url)) },
     requests: { type: 'string', default: '300' },
+    works: { type: 'string', default: '' },
+    'in-flight': { type: 'string', default: '8' },
     rate: { type: 'string', default: '50' },
     seconds: { type: 'string', default: '10' },
     victims: { type: 'string', default: '4' },
@@ -30,8 +32,8 @@ async function main(): Promise<void> {
       checkout: values.checkout,
       databaseUrl: postgres.createDatabase('bench_strangers'),
       databasePid: postgres.pid,
-      // Sources are what X-Forwarded-For says.
-      env: { PAWL_TRUSTED_PROXIES: '127.0.0.1' },
+      // Sources are what X-Forwarded-For says; the phones that make the requests ahead have one for all the keys they ask for.
+      env: { PAWL_TRUSTED_PROXIES: '127.0.0.1', PAWL_TEMPORARY_KEYS_PER_MINUTE: '3000' },
     })
     try {
       await measure(target)
@@ -46,12 +48,13 @@ async function main(): Promise<void> {
 async function measure(target: Target): Promise<void> {
   const { strangers, victims } = await openScene(target, Number(values.victims))
   print(`processes that ran on the machine's ${availableParallelism()} cores in the minute before: ${loadavg()[0]?.toFixed(1)}`)
-  print(`${'request'.padEnd(44)} ${'ms of CPU'.padStart(10)}  answers`)
+  print(`ms of CPU a request, ${values['in-flight']} in flight and one at a time`)
+  print(`${'request'.padEnd(44)} ${'in flight'.padStart(10)} ${'alone'.padStart(10)}  answers`)
   const costs: { stranger: Stranger; ms: number }[] = []
-  for (const stranger of strangers) {
-    const { ms, answers } = await measureCost(target, stranger)
-    costs.push({ stranger, ms })
-    print(`${stranger.name.padEnd(44)} ${ms.toFixed(2).padStart(10)}  ${answers}`)
+  for (const stranger of strangers.filter(({ name }) => isWanted(name))) {
+    const { busy, alone, answers } = await measureCost(target, stranger)
+    costs.push({ stranger, ms: busy })
+    print(`${stranger.name.padEnd(44)} ${busy.toFixed(2).padStart(10)} ${alone.toFixed(2).padStart(10)}  ${answers}`)
   }
   const [worst] = costs.filter(({ stranger }) => stranger.isLogin === undefined).toSorted((a, b) => b.ms - a.ms)
   if (worst === undefined) return
@@ -68,17 +71,49 @@ async function measure(target: Target): Promise<void> {
   print(`load at the end: ${loadavg()[0]?.toFixed(1)}`)
 }
 
-/** Milliseconds of processor time of the server a request, warm, and how often each status was answered. */
-async function measureCost(target: Target, stranger: Stranger): Promise<{ ms: number; answers: string }> {
-  const requests: HttpRequest[] = []
+function isWanted(name: string): boolean {
+  const words = values.works.split(',').filter(Boolean)
+  return words.length === 0 || words.some((word) => name.includes(word))
+}
+
+/** Milliseconds of processor time of the server a request, and how often each status was answered. */
+interface Cost {
+  /** With `--in-flight` requests on their way at any time, as a flood comes. */
+  readonly busy: number
+  /** One at a time: each finds threads asleep and caches cold. */
+  readonly alone: number
+  readonly answers: string
+}
+
+/** Warm: the first requests are not counted. */
+async function measureCost(target: Target, stranger: Stranger): Promise<Cost> {
   // A password takes scrypt a tenth of a second; it needs no more to be exact.
   const [warmUp, count] = stranger.isLogin ? [3, 20] : [WARM_UP, Number(values.requests)]
-  for (let i = 0; i < count + warmUp; i += 1) requests.push(withSource(await stranger.make(), `2001:db8:${i.toString(16)}::1`))
-  for (const request of requests.slice(0, warmUp)) await send(target.url, request)
-  const before = target.usage().node
+  const requests: HttpRequest[] = []
+  for (let i = 0; i < warmUp + 2 * count; i += 1)
+    requests.push(withSource(await stranger.make(), `2001:db8:${i.toString(16)}::1`))
+  const inFlight = Number(values['in-flight'])
+  const warming = await sendAll(target, requests.slice(0, warmUp), inFlight)
+  const busy = await sendAll(target, requests.slice(warmUp, warmUp + count), inFlight)
+  const alone = await sendAll(target, requests.slice(warmUp + count), 1)
+  return { busy: busy.ms, alone: alone.ms, answers: tally([...warming.statuses, ...busy.statuses, ...alone.statuses]) }
+}
+
+/** Sends with `inFlight` requests on their way at a time; milliseconds of processor time a request, and all statuses. */
+async function sendAll(
+  target: Target,
+  requests: readonly HttpRequest[],
+  inFlight: number,
+): Promise<{ readonly ms: number; readonly statuses: readonly number[] }> {
   const statuses: number[] = []
-  for (const request of requests.slice(warmUp)) statuses.push((await send(target.url, request)).status)
-  return { ms: (target.usage().node - before) / 1000 / count, answers: tally(statuses) }
+  const waiting = requests.values()
+  const before = target.usage().node
+  // All take from one iterator.
+  const client = async (): Promise<void> => {
+    for (const request of waiting) statuses.push((await send(target.url, request)).status)
+  }
+  await Promise.all(Array.from({ length: inFlight }, client))
+  return { ms: (target.usage().node - before) / 1000 / requests.length, statuses }
 }
 
 async function measureVictims(url: string, victims: readonly VirtualPhone[], seconds: number): Promise<string> {
