@@ -39,7 +39,7 @@ test('neither what a right credential reads', async () => {
   expect(reply.headers).toMatchObject(GUARDS)
 })
 
-test('nor the refusal of bytes that are no request', async () => {
+test('nor the refusal of bytes that are not a request', async () => {
   expect(await exchange('nothing\r\n\r\n')).toMatch(
     /^HTTP\/1\.1 400 [^]*\r\ncache-control: no-store\r\nx-content-type-options: nosniff\r\n/,
   )

@@ -14,7 +14,7 @@ import type { Target } from './target.ts'
 /** One kind of request; `make` gives a fresh one. */
 export interface Stranger {
   readonly name: string
-  /** It guesses a password of the bank's API, which scrypt makes dear on purpose. */
+  /** It guesses a password of the bank's API, which scrypt makes expensive on purpose. */
   readonly isLogin?: true
   readonly make: () => Promise<HttpRequest> | HttpRequest
 }

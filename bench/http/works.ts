@@ -130,7 +130,7 @@ async function holdPhoneV4(userId: string, phone: VirtualPhoneV4): Promise<Holde
 
 function worksOfPhones(server: Server, kind: PhoneKind, holders: readonly Holder[]): Work[] {
   const { url, bank } = server
-  /** Phones take turns; those of one client are no other client's. */
+  /** Phones take turns; a phone belongs to one client alone. */
   const prepareEach =
     (prepare: (holder: Holder) => Promise<Unit> | Unit, before?: (holder: Holder) => Promise<void>): Work['prepare'] =>
     async (count, clients) => {

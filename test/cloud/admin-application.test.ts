@@ -69,7 +69,7 @@ describe('POST /admin/application', () => {
     expect(readApplication(await read('?id=test-app'))).toEqual(world.app)
   })
 
-  test('refuses a body that is no JSON as a structural error', async () => {
+  test('refuses a body that is not JSON as a structural error', async () => {
     const reply = await world.bank.callRaw('POST', '/admin/application', '{', 'application/json')
     expect(reply.status).toBe(400)
     expect(['ERROR_ADMIN', 'ERROR_REQUEST']).toContain(errorCode(reply))
@@ -205,7 +205,7 @@ describe('what an application says of itself', () => {
     }
   })
 
-  test('leaves out the application secret for who only reads', async () => {
+  test('leaves out the application secret for callers who only read', async () => {
     const user = { username: 'reader-of-settings', role: 'read-only' }
     const { password } = expectOk(await world.bank.call('POST', '/admin/users', user)).json as { password: string }
     const reader = world.bank.as(`${user.username}:${password}`)
@@ -234,7 +234,7 @@ describe('what an application says of itself', () => {
       readQrCode(await world.bank.call('POST', '/admin/applications/only-4/registrations', { userId }))
     const { p256, p384 } = readSdkConfiguration(String((await detailOf('only-4')).mobileSdkConfig))
     const [old, recent] = [publicKeyFromPoint('P-256', p256 ?? random(65)), publicKeyFromPoint('P-384', p384)]
-    if (!old || !recent) throw new Error('the configuration has a key that is no point')
+    if (!old || !recent) throw new Error('the configuration has a key that is not a point')
     const keyOf = async () => member(expectOk(await read('?id=only-4')).json, 'responseObject') as Record<string, string>
     const first = await keyOf()
     expect(first['masterServerPublicKey']).toBe(b64(p256 ?? random(1)))

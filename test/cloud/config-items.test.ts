@@ -75,7 +75,7 @@ describe('refused, and changing nothing, is', () => {
     expect(await list(owners[kind])).toEqual([])
   })
 
-  test.each(kinds)('a key of an %s that is none', async (kind) => {
+  test.each(kinds)('a malformed key of an %s is refused', async (kind) => {
     for (const key of ['%20', 'a%20b', '%00', 'a%2Fb', 'x'.repeat(65), '%C5%BD']) {
       for (const method of ['PUT', 'DELETE']) {
         const body = method === 'PUT' ? { value: 1 } : undefined

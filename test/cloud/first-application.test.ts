@@ -56,7 +56,7 @@ test('every call for an application says that there is none, and the call that m
   expectOk(await bank.register('alice'))
 })
 
-test('a credential that belongs to none is told so', async () => {
+test('a credential that belongs to no application is told so', async () => {
   const bank = await start({ env: { PAWL_ADMIN_ACTS_ON_DEFAULT_APPLICATION: 'false' } })
   expectOk(await bank.createApplication('my-app'))
   expect(hintOf((await bank.register('alice')).json)).toContain('administrators act on no application')

@@ -105,7 +105,7 @@ test('a source that tries many names waits for new ones, and goes on with those 
   }
 })
 
-test('a flood from other sources delays neither who logged in before nor, beyond one round, who comes for the first time', async () => {
+test('a flood from other sources does not delay callers who logged in before, and new callers by one round at most', async () => {
   const server = await startTestServer({ env: proxy })
   try {
     for (const name of ['good', 'first']) await createAdmin(server, name)

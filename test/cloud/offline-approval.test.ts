@@ -357,7 +357,7 @@ describe('a password with an unknown nonce', () => {
   })
 })
 
-describe('what is no password', () => {
+describe('what is not a password', () => {
   let victim: Awaited<ReturnType<typeof scanned>>
   beforeAll(async () => {
     victim = await scanned()
@@ -396,7 +396,7 @@ describe('what is no password', () => {
     ['a nonce of another type', ['ID', '1234567812345678', ['NONCE']]],
     ['a nonce with U+0000', ['ID', '1234567812345678', 'a\u0000']],
     ['a nonce with half of a surrogate pair', ['ID', '1234567812345678', '\ud800']],
-    ['an id that is no UUID', ['x', '1234567812345678', 'NONCE']],
+    ['an id that is not a UUID', ['x', '1234567812345678', 'NONCE']],
     ['an id in braces', ['{ID}', '1234567812345678', 'NONCE']],
   ])('%s is a structural error and nothing is counted', async (_, members) => {
     const { holder, operation, qr } = victim

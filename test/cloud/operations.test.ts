@@ -247,7 +247,7 @@ describe('a body of POST /operations', () => {
     expect(await countOperations()).toBe(count)
   })
 
-  test('that is no JSON object, too deep, repeated or too large is refused', async () => {
+  test('that is not a JSON object, too deep, repeated or too large is refused', async () => {
     const template = await world.template()
     const good = JSON.stringify({ userId, template, parameters: PAYMENT })
     const count = await countOperations()

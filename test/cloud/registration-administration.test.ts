@@ -76,7 +76,7 @@ describe('claims', () => {
     expectError(await world.bank.call('GET', pathOf(userId.toUpperCase())), 400, 'ERROR_ADMIN')
   })
 
-  test('are not kept for an application nobody knows, or for an id that is none', async () => {
+  test('are not kept for an unknown application, or for a malformed id', async () => {
     for (const method of ['GET', 'PUT', 'DELETE']) {
       const body = method === 'PUT' ? { a: 1 } : undefined
       expectError(await world.bank.call(method, pathOf('x', 'nobody'), body), 400, 'ERROR_ADMIN')

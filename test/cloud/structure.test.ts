@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
-/** Values that are no identifier: missing, blank, too long, of another type, or with control characters. */
+/** Values that are not identifiers: missing, blank, too long, of another type, or with control characters. */
 const NO_IDENTIFIER: [string, unknown][] = [
   ['missing', undefined],
   ['null', null],

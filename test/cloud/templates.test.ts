@@ -116,7 +116,7 @@ describe('administration', () => {
       { texts: { en: { ...texts.en, attributes: [{ id: 'a', type: 'X', text: 'T' }] } } },
       'texts.en.attributes.0.type',
     ],
-    ['a ui that is no object', { texts: { en: { ...texts.en, ui: 'x' } } }, 'texts.en.ui'],
+    ['a ui that is not an object', { texts: { en: { ...texts.en, ui: 'x' } } }, 'texts.en.ui'],
   ])('%s is refused with its violation', async (_, more, fieldName) => {
     for (const [method, url] of [
       ['POST', '/admin/templates'],
@@ -159,7 +159,7 @@ describe('administration', () => {
 })
 
 describe('revisions', () => {
-  test('a change makes a new one, the same content none, and earlier ones keep their texts', async () => {
+  test('a change makes a new one, the same content does not, and earlier ones keep their texts', async () => {
     expectOk(await create('revised'))
     const first = await revisionOf('revised')
     expectOk(await bank.call('PUT', path('revised'), template('revised')))
@@ -292,8 +292,8 @@ describe('a file of templates', () => {
   })
 
   test.each<[string, string, RegExp]>([
-    ['that is no JSON', '[{"a":\n\n1,}]', /is not JSON: /],
-    ['that is no list', '{}', /is not a JSON list$/],
+    ['that is not JSON', '[{"a":\n\n1,}]', /is not JSON: /],
+    ['that is not a list', '{}', /is not a JSON list$/],
     [
       'with an unsound template',
       JSON.stringify([template('good'), template('bad', { dataTemplate: 'Z', riskFlags: 'Z' })]),

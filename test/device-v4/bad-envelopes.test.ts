@@ -165,12 +165,12 @@ const MALFORMED: Readonly<Record<string, (envelope: Envelope) => unknown>> = {
       [undefined, null, true, '', {}, []].map((value) => [`${name} ${JSON.stringify(value)}`, set(name, value)]),
     ),
   ),
-  'a key id that is no UUID': set('temporaryKeyId', 'key'),
+  'a key id that is not a UUID': set('temporaryKeyId', 'key'),
   'a key id of another version of UUID': set('temporaryKeyId', '018f3f2e-1b2a-7c3d-8e4f-5a6b7c8d9e0f'),
   'a key id with a zero byte': (envelope) => ({ ...envelope, temporaryKeyId: `${envelope['temporaryKeyId']}\0` }),
   'a key id that is half of a surrogate pair': set('temporaryKeyId', '\ud800'),
   'sealed bytes without a tag': change('encryptedData', (bytes) => bytes.subarray(0, 43)),
-  'sealed bytes that are no Base64': set('encryptedData', '?'.repeat(80)),
+  'sealed bytes that are not Base64': set('encryptedData', '?'.repeat(80)),
   'sealed bytes in base64url': (envelope) => ({
     ...envelope,
     encryptedData: Buffer.concat([bytesIn(envelope, 'encryptedData').subarray(0, 12), Buffer.alloc(40, 255)]).toString(
@@ -272,7 +272,7 @@ describe.each(Object.entries(ENDPOINTS))('%s', (name, endpoint) => {
     expectOk(await subject.phone.send(await subject.prepare({ nonce })))
   })
 
-  test('refuses a body that is no JSON, that is none, and that is too long, and another method', async () => {
+  test('refuses a body that is not JSON, a missing one, one that is too long, and another method', async () => {
     const { phone, prepare } = await endpoint.begin()
     const request = await prepare({})
     const before = await stored()

@@ -53,7 +53,7 @@ const CASES: Readonly<Record<string, Case>> = {
 }
 
 const key = (bytes: number) => b64(random(bytes))
-/** Pairs that make a header malformed; undefined leaves one out. */
+/** Pairs that make a header malformed; undefined leaves the pair out. */
 const COMMON: readonly (readonly [string, string | undefined])[] = [
   ...[undefined, '', key(15), key(17), key(16).slice(0, 22), '='.repeat(24), 'A'.repeat(21) + 'B==', '\u00e9'].map(
     (value) => ['application_key', value] as const,
@@ -88,7 +88,7 @@ describe.each(Object.entries(CASES))('%s', (path, { kind, refusal, prepare }) =>
     const value = String(request.headers[name])
     const pairs = kind === 'Encryption' ? COMMON : OF_CODES
     const before = await readStored(v4.server)
-    // A word that stands for factors that the endpoint does not take is told from one that stands for none.
+    // A word for factors that the endpoint does not take gets another answer than a word for no factors at all.
     const refusalOf = (what: string): RefusalV4 => {
       if (!/^pa_auth_code_type="(knowledge|biometry|possession_knowledge_biometry)"/.test(what)) return refusal
       return path === 'vault/unlock' ? 'vault' : 'code'

@@ -74,7 +74,7 @@ describe.each(PHONE_ALGORITHMS)('a shared secret with %s', (algorithm) => {
       expectRefusedV4(await phone.send(add), 'biometry', `biometry, ${what}`)
       const start = await upgraded.prepareUpgradeStart(authorize, { ...ofApplication, members: { sharedSecretRequest } })
       const reply = await upgraded.send(start)
-      // What has a member missing is not valid, what has it wrong cannot be upgraded with.
+      // A request that lacks a member is not valid; with a wrong member the activation cannot be upgraded.
       expect(['ERR_UPGRADE', 'ERR_VALIDATION'], `upgrade, ${what}, ${reply.text}`).toContain(codeOf(reply))
     }
     expect((await readStored(v4.server, MOVED_BY_A_CODE)) === before, 'something was changed').toBe(true)
@@ -110,7 +110,7 @@ describe.each(PHONE_ALGORITHMS)('a shared secret with %s', (algorithm) => {
 
 const isText = (value: unknown) => typeof value === 'string' && value.trim() !== ''
 
-/** Refused as invalid when a member is missing, empty or no text, else as keys that are none (v4 §8.5). */
+/** Refused as invalid when a member is missing, empty or no text, else as unusable keys (v4 §8.5). */
 function expectNotActivated(reply: HttpReply, members: readonly unknown[], what: string): void {
   const isComplete = members.length > 0 && members.every(isText)
   expectRefusedV4(reply, isComplete ? 'activation' : 'validation', what)
@@ -151,7 +151,7 @@ describe('keystore/create', () => {
       padding: `${head}.${body}==.${mac}`,
       'a blank': `${head}.${body}. ${mac}`,
       'claims of another': `${head}.${part({ ...claims, challenge: 'x' })}.${mac}`,
-      'claims that are no JSON': `${head}.eA.${mac}`,
+      'claims that are not JSON': `${head}.eA.${mac}`,
       'claims that are a list': signed({ alg: 'HS384' }, [claims]),
       'claims that are null': signed({ alg: 'HS384' }, null),
       'deep claims': `${head}.${part('['.repeat(4000))}.${mac}`,

@@ -139,7 +139,7 @@ test('a temporary key of 4.0 is given while the upgrade is confirmed', async () 
   expect(answers.length).toBeGreaterThan(2)
 })
 
-test('a refusal takes as many statements whatever the activation is that a stranger names', async () => {
+test('a refusal takes as many statements whichever activation a stranger names', async () => {
   const { phone } = await v4.activePhone(ALGORITHM)
   const [old, upgrading] = [await openUpgradingPhone(v4, ALGORITHM), await openUpgradingPhone(v4, ALGORITHM)]
   await upgrading.phone.exchange(await upgrading.prepareStart())

@@ -39,7 +39,7 @@ describe.each(['before', 'after'] as const)('the database is lost %s', (place) =
       const second = upgrading.newAttempt()
       await second.exchange(await upgrading.prepareStart({ enableBiometry: true }, second))
       expect(await second.readStatus()).toMatchObject({ currentVersion: 3, flags: 10, distance: 0, isDeadlocked: false })
-      // What the first start agreed on is nothing any more.
+      // What the first start agreed on no longer counts.
       if (reply.status === 200) expect((await phone.send(phone.prepareUpgradeConfirm())).status).toBe(401)
       await second.exchange(second.prepareUpgradeConfirm())
       await expectWorking(second)

@@ -221,7 +221,7 @@ describe('envelopes', () => {
 })
 
 describe('keystore/create', () => {
-  test('refuses another algorithm than that of the activation, a foreign activation, and what is no request', async () => {
+  test('refuses another algorithm than that of the activation, a foreign activation, and what is not a request', async () => {
     const { phone } = await v4.activePhone('EC_P384')
     const hybrid = v4.newPhone('EC_P384_ML_L3')
     hybrid.state.activationId = phone.state.activationId

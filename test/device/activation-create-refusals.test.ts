@@ -113,16 +113,16 @@ describe.each(PHONE_VERSIONS)('POST /pa/v3/activation/create in %s refuses what 
     ['no identity attributes', { layer1: { identityAttributes: undefined } }],
     ['empty identity attributes', { layer1: { identityAttributes: {} } }],
     ['identity attributes without a code', { layer1: { identityAttributes: { name: 'x' } } }],
-    ['identity attributes that are no map', { layer1: { identityAttributes: 'x' } }],
-    ['custom attributes that are no map', { layer1: { customAttributes: 'x' } }],
+    ['identity attributes that are not a map', { layer1: { identityAttributes: 'x' } }],
+    ['custom attributes that are not a map', { layer1: { customAttributes: 'x' } }],
     ['no activation data', { layer1: { activationData: undefined } }],
-    ['activation data that are no object', { layer1: { activationData: 'x' } }],
+    ['activation data that are not an object', { layer1: { activationData: 'x' } }],
     ['no device key', { layer2: { devicePublicKey: undefined } }],
     ['a blank device key', { layer2: { devicePublicKey: ' ' } }],
-    ['a device key that is no text', { layer2: { devicePublicKey: 7 } }],
-    ['a name that is no text', { layer2: { activationName: 7 } }],
+    ['a device key that is not text', { layer2: { devicePublicKey: 7 } }],
+    ['a name that is not text', { layer2: { activationName: 7 } }],
     ['a name with a zero character', { layer2: { activationName: 'a\u0000b' } }],
-    ['a platform that is no text', { layer2: { platform: {} } }],
+    ['a platform that is not text', { layer2: { platform: {} } }],
   ])('%s as a structural error', async (_, request) => {
     expectError(await refusalOf(request), 400, 'ERR_VALIDATION')
   })

@@ -142,7 +142,7 @@ describe.each(PHONE_VERSIONS)('POST /pa/v3/activation/detail in %s', (version) =
 describe.each(PHONE_VERSIONS)('a token header in %s', (version) => {
   test.each<[string, string, string | undefined]>([
     ['without token id', 'token_id', undefined],
-    ['with a token id that is no UUID', 'token_id', 'x'],
+    ['with a token id that is not a UUID', 'token_id', 'x'],
     ['with a token id nobody issued', 'token_id', '00000000-0000-4000-8000-000000000000'],
     ['without digest', 'token_digest', undefined],
     ['with a digest of 31 bytes', 'token_digest', b64(random(31))],
@@ -150,7 +150,7 @@ describe.each(PHONE_VERSIONS)('a token header in %s', (version) => {
     ['with a nonce of 15 bytes', 'nonce', b64(random(15))],
     ['with another nonce', 'nonce', b64(random(16))],
     ['without timestamp', 'timestamp', undefined],
-    ['with a timestamp that is no number', 'timestamp', 'now'],
+    ['with a timestamp that is not a number', 'timestamp', 'now'],
     ['with a negative timestamp', 'timestamp', '-1735689600000'],
     ['with a timestamp of 8 digits', 'timestamp', '12345678'],
     ['with a timestamp of 16 digits', 'timestamp', '1735689600000000'],

@@ -14,7 +14,7 @@ const SECRET = 'Basic of-the-activation-server'
 let provider: Provider
 let server: TestServer
 let world: World
-/** Its server does not wait long for the provider; only for tests in which it has no answer to wait for. */
+/** Its server does not wait long for the provider; only for tests in which no answer comes. */
 let impatient: World
 beforeAll(async () => {
   provider = await startProvider()
@@ -145,7 +145,7 @@ describe('a provider that answers', () => {
     ['a name with a zero character', named({ userId: 'a\u0000b' })],
     ['a name with a line break', named({ userId: 'a\n' })],
     ['half a surrogate pair', { body: '{"userId":"a\\ud800"}' }],
-    ['a commit that is no boolean', named({ commit: 'true' })],
+    ['a commit that is not a boolean', named({ commit: 'true' })],
     ['attributes that are a list', named({ customAttributes: [] })],
     ['attributes that are a text', named({ customAttributes: 'x' })],
   ])('%s activates nobody', async (_, answer) => {

@@ -275,7 +275,7 @@ describe('POST /admin/applications/{id}/registrations', () => {
     expectError(await world.bank.call('POST', `${elsewhere}/commit`, { userId, otp: OTP }), 400, 'ERROR_ADMIN')
   })
 
-  test('a commit refuses what is no OTP, and does not repeat it', async () => {
+  test('a commit refuses what is not an OTP, and does not repeat it', async () => {
     const registration = await pending()
     for (const path of [`${registrations()}/commit`, '/registration/commit']) {
       for (const otp of [7, 'x'.repeat(256), 'a\u0000', {}]) {

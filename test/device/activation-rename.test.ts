@@ -43,10 +43,10 @@ describe.each(PHONE_VERSIONS)('POST /pa/v3/activation/rename in %s', (version) =
     ['a null name', '{"activationName":null}'],
     ['an empty name', '{"activationName":""}'],
     ['a blank name', '{"activationName":" \\t "}'],
-    ['a name that is no text', '{"activationName":7}'],
+    ['a name that is not text', '{"activationName":7}'],
     ['a name with a zero character', '{"activationName":"a\\u0000b"}'],
     ['an array', '[]'],
-    ['text that is no object', '"name"'],
+    ['text that is not an object', '"name"'],
   ])('refuses %s as a structural error', async (_, plaintext) => {
     const { phone, userId } = await world.activePhone(version)
     expectError(await phone.send(await phone.prepareRename('', { plaintext })), 400, 'ERR_VALIDATION')
@@ -54,7 +54,7 @@ describe.each(PHONE_VERSIONS)('POST /pa/v3/activation/rename in %s', (version) =
     expect(await readCounters(phone)).toMatchObject({ state: STATE.ACTIVE, failedAttempts: 0 })
   })
 
-  test.each(['{"activationName":', ''])('refuses the plaintext %j, which is no JSON', async (plaintext) => {
+  test.each(['{"activationName":', ''])('refuses the plaintext %j, which is not JSON', async (plaintext) => {
     const { phone, userId } = await world.activePhone(version)
     const reply = await phone.send(await phone.prepareRename('', { plaintext }))
     expect(reply.status).toBe(400)

@@ -168,12 +168,12 @@ describe('POST /pa/v3/activation/status, structural errors', () => {
     ['no request object', undefined],
     ['an empty request object', {}],
     ['a null activation id', { activationId: null }],
-    ['an activation id that is no text', { activationId: 7 }],
+    ['an activation id that is not text', { activationId: 7 }],
     ['a challenge of 15 bytes', { activationId: UNKNOWN, challenge: b64(random(15)) }],
     ['a challenge of 17 bytes', { activationId: UNKNOWN, challenge: b64(random(17)) }],
     ['an empty challenge', { activationId: UNKNOWN, challenge: '' }],
     ['a challenge outside the Base64 alphabet', { activationId: UNKNOWN, challenge: '!'.repeat(24) }],
-    ['a challenge that is no text', { activationId: UNKNOWN, challenge: 7 }],
+    ['a challenge that is not text', { activationId: UNKNOWN, challenge: 7 }],
   ])('refuses %s', async (_, requestObject) => {
     expectError(await ask(requestObject), 400, 'ERR_VALIDATION')
   })

@@ -39,7 +39,7 @@ test('beyond the limit a right code is refused like a wrong one, unread, until t
   expect(refusals.map(({ headers }) => Object.keys(headers).toSorted())).toHaveLength(2)
   expect(await countAuditRows(phone.state.activationId)).toBe(rows)
   expect(await readCounters(phone)).toEqual({ state: STATE.ACTIVE, ctrByte: expect.any(Number) as number, failedAttempts: 0 })
-  // Nothing of it was looked at, so the same code is good when it comes from where nobody guesses, or later.
+  // The code was not looked at, so it is good from a source that has not guessed, or later.
   expectOk(await phone.send(from('192.0.2.2', right)))
   await world.advance(MINUTE)
   expectOk(await phone.send(from('192.0.2.1', phone.prepareValidation())))

@@ -93,7 +93,7 @@ describe('paths and methods', () => {
     expectError(await sendJson(world.url, 'PATCH', '/pa/v3/signature/validate'), 404, 'ERROR_NOT_FOUND')
   })
 
-  test('an unknown path with a body that is no JSON is still unknown', async () => {
+  test('an unknown path with a body that is not JSON is still unknown', async () => {
     const request = { method: 'POST', path: '/pa/v3/nope', headers: { [TYPE]: 'application/json' }, body: Buffer.from('{') }
     expectError(await send(world.url, request), 404, 'ERROR_NOT_FOUND')
   })
@@ -149,7 +149,7 @@ describe.each(PHONE_VERSIONS)('bodies in %s', (version) => {
   })
 })
 
-describe('text that is no JSON', () => {
+describe('text that is not JSON', () => {
   const BROKEN: [string, string | Uint8Array][] = [
     ['half of an object', '{"requestObject":'],
     ['no quotes', '{requestObject:{}}'],

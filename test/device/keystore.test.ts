@@ -92,20 +92,20 @@ describe('POST /pa/v3/keystore/create, application scope', () => {
     ['a null jwt', { requestObject: { jwt: null } }],
     ['an empty jwt', { requestObject: { jwt: '' } }],
     ['a blank jwt', { requestObject: { jwt: '   ' } }],
-    ['a jwt that is no text', { requestObject: { jwt: 7 } }],
-    ['a request object that is no object', { requestObject: 'jwt' }],
+    ['a jwt that is not text', { requestObject: { jwt: 7 } }],
+    ['a request object that is not an object', { requestObject: 'jwt' }],
     ['an array', []],
   ])('refuses %s as a structural error', async (_, json) => {
     expectError(await create(json), 400, 'ERR_VALIDATION')
   })
 
   test.each<[string, (secret: Uint8Array, applicationKey: string) => string]>([
-    ['text that is no JWT', () => 'no jwt'],
-    ['three parts that are no JSON', () => 'a.b.c'],
+    ['text that is not a JWT', () => 'no jwt'],
+    ['three parts that are not JSON', () => 'a.b.c'],
     ['a JWT under another secret', (_, applicationKey) => hs256Jwt({ applicationKey, challenge: 'c' }, random(16))],
     ['a JWT without application key', (secret) => hs256Jwt({ challenge: 'c' }, secret)],
     ['an unknown application key', (secret) => hs256Jwt({ applicationKey: b64(random(16)), challenge: 'c' }, secret)],
-    ['an application key that is no text', (secret) => hs256Jwt({ applicationKey: 7, challenge: 'c' }, secret)],
+    ['an application key that is not text', (secret) => hs256Jwt({ applicationKey: 7, challenge: 'c' }, secret)],
     ['alg none', (secret, applicationKey) => hs256Jwt({ applicationKey, challenge: 'c' }, secret, { alg: 'none' })],
     ['alg HS512', (secret, applicationKey) => hs256Jwt({ applicationKey, challenge: 'c' }, secret, { alg: 'HS512' })],
     ['no alg', (secret, applicationKey) => hs256Jwt({ applicationKey, challenge: 'c' }, secret, {})],
@@ -118,7 +118,7 @@ describe('POST /pa/v3/keystore/create, application scope', () => {
       'a second challenge',
       (secret, applicationKey) => rawJwt('{"alg":"HS256"}', `{"challenge":"d",${claimsOf(applicationKey).slice(1)}`, secret),
     ],
-    ['claims that are no object', (secret) => hs256Jwt(7, secret)],
+    ['claims that are not an object', (secret) => hs256Jwt(7, secret)],
     ['a fourth part', (secret, applicationKey) => `${hs256Jwt({ applicationKey, challenge: 'c' }, secret)}.x`],
     ['no signature', (secret, applicationKey) => hs256Jwt({ applicationKey, challenge: 'c' }, secret).replace(/[^.]*$/, '')],
   ])('refuses %s', async (_, jwt) => {

@@ -157,13 +157,13 @@ describe.each(PHONE_VERSIONS)('a signature in %s', (version) => {
 describe.each(PHONE_VERSIONS)('a broken authorization header in %s', (version) => {
   test.each<[string, string, string | undefined]>([
     ['without activation id', 'pa_activation_id', undefined],
-    ['with an activation id that is no UUID', 'pa_activation_id', 'x'],
+    ['with an activation id that is not a UUID', 'pa_activation_id', 'x'],
     ['without application key', 'pa_application_key', undefined],
     ['with an application key of 15 bytes', 'pa_application_key', b64(random(15))],
     ['without nonce', 'pa_nonce', undefined],
     ['with a nonce of 3 bytes', 'pa_nonce', 'AAAA'],
     ['with a nonce of 17 bytes', 'pa_nonce', b64(random(17))],
-    ['with a nonce that is no Base64', 'pa_nonce', '!!!!!!!!!!!!!!!!!!!!!!=='],
+    ['with a nonce that is not Base64', 'pa_nonce', '!!!!!!!!!!!!!!!!!!!!!!=='],
     ['without signature', 'pa_signature', undefined],
     ['with an empty signature', 'pa_signature', ''],
     ['with a signature of seven digits', 'pa_signature', '1234567'],

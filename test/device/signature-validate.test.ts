@@ -55,7 +55,7 @@ describe.each(PHONE_VERSIONS)('/pa/v3/signature/validate in %s', (version) => {
 
   test.each<[string, Uint8Array | string]>([
     ['zero bytes', new Uint8Array([0, 1, 2, 0, 0])],
-    ['bytes that are no UTF-8', new Uint8Array([0xff, 0xfe, 0x80, 0xc0])],
+    ['bytes that are not UTF-8', new Uint8Array([0xff, 0xfe, 0x80, 0xc0])],
     ['a byte order mark', '\ufeff{}'],
     ['half of a JSON object', '{"a":'],
     ['duplicate members', '{"a":1,"a":2}'],

@@ -1,4 +1,4 @@
-// What one source may fail with in a minute, before nothing of it is looked at: other sources notice nothing.
+// How often requests of one source may fail in a minute before they are not looked at any more. Other sources notice nothing.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { random } from '../../phone/crypto.ts'
 import { withPair } from '../../phone/header.ts'
@@ -62,7 +62,7 @@ test('a source that failed too often is told so, unread, while others pass and u
 })
 
 test.each([
-  ['what is no request', () => ({ method: 'POST', path: '/pa/v3/activation/status', headers: {}, body: Buffer.from('{') })],
+  ['what is not a request', () => ({ method: 'POST', path: '/pa/v3/activation/status', headers: {}, body: Buffer.from('{') })],
   ['no header', () => ({ ...guess(), headers: { 'Content-Type': 'application/json' } })],
   ['an envelope that does not open', () => ({ ...guess(), path: '/pa/v3/user/info' })],
   [

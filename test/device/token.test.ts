@@ -117,7 +117,7 @@ describe.each(PHONE_VERSIONS)('POST /pa/v3/token/create in %s, a well-signed bod
     expectRefused(await signedBody(body), 'request')
   })
 
-  test('that is no JSON is a structural error, unless the signature is wrong', async () => {
+  test('that is not JSON is a structural error, unless the signature is wrong', async () => {
     expectError(await signedBody('{"ephemeralPublicKey":'), 400, 'ERR_VALIDATION')
     const { phone } = await world.activePhone(version)
     const endpoint = { path: '/pa/v3/token/create', resourceId: '/pa/token/create', body: '{"a":' }
@@ -186,7 +186,7 @@ describe.each(PHONE_VERSIONS)('POST /pa/v3/token/remove in %s', (version) => {
     ['a null token id', '{"requestObject":{"tokenId":null}}'],
     ['an empty token id', '{"requestObject":{"tokenId":""}}'],
     ['a blank token id', '{"requestObject":{"tokenId":"  "}}'],
-    ['a token id that is no text', '{"requestObject":{"tokenId":7}}'],
+    ['a token id that is not text', '{"requestObject":{"tokenId":7}}'],
     ['half of a JSON object', '{"requestObject":'],
     ['nothing', ''],
   ])('refuses %s as a structural error, unless the signature is wrong', async (_, body) => {

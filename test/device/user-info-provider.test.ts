@@ -12,7 +12,7 @@ const SECRET = 'Bearer of-the-user-info-server'
 let provider: Provider
 let server: TestServer
 let world: World
-/** Its server does not wait long for the provider; only for tests in which it has no answer to wait for. */
+/** Its server does not wait long for the provider; only for tests in which no answer comes. */
 let impatient: World
 beforeAll(async () => {
   provider = await startProvider()
@@ -76,7 +76,7 @@ describe('a provider that answers', () => {
       expectRefused(await phone.send(await phone.prepareUserInfo()), 'userInfo')
       provider.answerWith(() => ({ body: { name: 'back' } }))
       const ask = async () => expect(await phone.exchange(await phone.prepareUserInfo())).toMatchObject({ name: 'back' })
-      // Who does not wait long may miss an answer on a busy machine.
+      // A server that does not wait long may miss an answer on a busy machine.
       await (answer === undefined ? vi.waitFor(ask, { timeout: 30_000 }) : ask())
     })
   })

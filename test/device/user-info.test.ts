@@ -113,7 +113,7 @@ describe.each(PHONE_VERSIONS)('POST /pa/v3/user/info in %s', (version) => {
     ['with an unknown application key', 'application_key', b64(random(16))],
     ['without activation id', 'activation_id', undefined],
     ['with an unknown activation id', 'activation_id', UNKNOWN_ID],
-    ['with an activation id that is no UUID', 'activation_id', 'x'],
+    ['with an activation id that is not a UUID', 'activation_id', 'x'],
   ])('refuses a header %s', async (_, key, value) => {
     const { phone } = await world.activePhone(version)
     const request = await phone.prepareUserInfo()
@@ -131,7 +131,7 @@ describe.each(PHONE_VERSIONS)('POST /pa/v3/user/info in %s', (version) => {
     await mine.phone.exchange(request)
   })
 
-  test('refuses plaintext that is no JSON', async () => {
+  test('refuses plaintext that is not JSON', async () => {
     const { phone } = await world.activePhone(version)
     expectRefused(await phone.send(await phone.prepareUserInfo({ plaintext: '{"a":' })), 'encryption')
   })

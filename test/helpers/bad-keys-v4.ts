@@ -1,4 +1,4 @@
-// Keys that are none, for each algorithm of protocol 4.0 (v4 §1.7, §1.8, §2.2).
+// Malformed keys, for each algorithm of protocol 4.0 (v4 §1.7, §1.8, §2.2).
 import { createECDH } from 'node:crypto'
 import { b64, join } from '../../phone/crypto.ts'
 import { newKemPair, newSigningPair, type PhoneAlgorithm, type PhonePair, sharedSecretRequest } from '../../phone/v4-crypto.ts'
@@ -21,7 +21,7 @@ export function badPoints({ ecPublic, ecCompressed }: PhonePair): Named<unknown>
     ['compressed in name only', with1stByte(2, ecPublic)],
     ['uncompressed in name only', with1stByte(4, ecCompressed)],
     ['not on the curve', offCurve],
-    // About half of all X are of no point; these two are beyond the field, and zero is of none.
+    // About half of all X belong to no point. Two of these are beyond the field, and zero belongs to no point either.
     ['X beyond the field', join(Uint8Array.of(2), Buffer.alloc(48, 255))],
     ['96 bytes', ecPublic.subarray(1)],
     ['98 bytes', join(ecPublic, Uint8Array.of(0))],
@@ -75,7 +75,7 @@ export function badSharedSecretRequests(algorithm: PhoneAlgorithm): Named<unknow
     ...others.map((name) => [`the name ${name}`, { ...good, algorithm: name }] as const),
     ['no keys', withKeys([])],
     ['a key too many', withKeys([...good.encapsulationKeys, point])],
-    ['keys that are no list', withKeys({ 0: point, 1: spki, length: good.encapsulationKeys.length })],
+    ['keys that are not a list', withKeys({ 0: point, 1: spki, length: good.encapsulationKeys.length })],
     ['keys as text', withKeys(point)],
     ['no member for keys', withKeys(undefined)],
     ['the members of old texts', { algorithm, ecdhe: point, mlkem: spki }],

@@ -117,7 +117,7 @@ function createTrap(): Trap {
   }
 }
 
-/** Begin and commit are no statements here: a transaction fails at each of the statements within. */
+/** Begin and commit do not count as statements here: a transaction fails at each of the statements within. */
 function failAt(trap: Trap): KyselyPlugin {
   const counted = new WeakMap<object, FaultPlace | undefined>()
   const count = (queryId: object): FaultPlace | undefined => {

@@ -1,4 +1,4 @@
-// Ports for servers that go down and come up again at the same address: none that the system hands out to others meanwhile.
+// Ports for servers that go down and come up again at the same address: the system does not hand them out to others meanwhile.
 import { createServer } from 'node:net'
 
 /**

@@ -60,7 +60,7 @@ export async function startProvider(): Promise<Provider> {
   }
 }
 
-/** Answers that are no answer, by what is wrong with them; for every provider. */
+/** Answers that count as failures, by what is wrong with them; for every provider. */
 export const BROKEN_ANSWERS: readonly [string, ProviderAnswer | undefined][] = [
   ['none within the time limit', undefined],
   ['an error', { status: 500, body: { userId: 'x' } }],

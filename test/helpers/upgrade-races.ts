@@ -42,7 +42,7 @@ export function declareUpgradeRaces(v4: () => PhonesV4): void {
     expect((await signed).filter((status) => status !== 200 && status !== 401)).toEqual([])
     await unblock(v4().world, userId)
     expectOk(await old.send(old.prepareValidation()))
-    // What has signed with 3.x since the last start repeats start (v4 §10.4).
+    // A phone that has signed with 3.x since its last start repeats start (v4 §10.4).
     await phone.exchange(await upgrading.prepareStart({ enableBiometry: true }))
     expect(await phone.readStatus()).toMatchObject({ currentVersion: 3, flags: 10, distance: 0, isDeadlocked: false })
     const statuses = repeatUntil(
@@ -186,7 +186,7 @@ export function declareUpgradeRaces(v4: () => PhonesV4): void {
   })
 }
 
-/** Of attempts of one phone, oldest first: the last one is confirmed, the ones before are nothing. */
+/** Of attempts of one phone, oldest first: the last one is confirmed, the ones before no longer count. */
 async function expectLastIsWhole(v4: PhonesV4, { old, userId }: UpgradingPhone, granted: readonly PhoneV4[]): Promise<void> {
   const last = granted.at(-1)
   expect(last).toBeDefined()

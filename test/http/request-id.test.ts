@@ -51,7 +51,7 @@ describe('the answer', () => {
   )
 
   test.each(['', ' ', 'two words', 'quote"', '{"a":1}', '$(reboot)', 'x'.repeat(129), 'ä'])(
-    'does not repeat what is no id: %s',
+    'does not repeat what is not an id: %s',
     async (id) => {
       const headers = { 'X-Request-Id': Buffer.from(id).toString('latin1') }
       const reply = await send(server.url, { method: 'GET', path: '/nowhere', headers, body: NO_BODY })

@@ -519,7 +519,7 @@ describe('a body', () => {
     expectOk(await phone.send(phone.prepareAuthorize(operation)))
   })
 
-  test('that is no JSON, no text, too deep or too large is invalid and counts nothing', async () => {
+  test('that is not JSON, not text, too deep or too large is invalid and counts nothing', async () => {
     const { holder, phone, operation } = await begin()
     const good = JSON.stringify({ requestObject: { id: operation.id, data: operation.data } })
     const bodies = [

@@ -205,7 +205,7 @@ describe('a body', () => {
     expectOk(await phone.send(phone.prepareReject(operation.id)))
   })
 
-  test('that is no JSON, of another type or too large is invalid and counts nothing', async () => {
+  test('that is not JSON, of another type or too large is invalid and counts nothing', async () => {
     const { holder, phone, operation } = await begin()
     const good = JSON.stringify({ requestObject: { id: operation.id } })
     const bodies = [

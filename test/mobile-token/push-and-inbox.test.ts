@@ -1,5 +1,5 @@
-// push/device/register and inbox/*: where pushes go, and messages of the bank (mobile-token §7, §8); what both and the operations answer
-// to bodies that are none, unknown paths and other methods.
+// push/device/register and inbox/*: where pushes go, and messages of the bank (mobile-token §7, §8); what both and the operations answer to
+// malformed bodies, unknown paths and other methods.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, readCounters } from '../helpers/expectations.ts'
@@ -326,7 +326,7 @@ describe('every endpoint', () => {
   })
 
   test.each((Object.keys(TOKEN_PATHS) as TokenCall[]).filter((name) => name !== 'list'))(
-    '%s refuses what is no JSON object and ignores what it does not know',
+    '%s refuses what is not a JSON object and ignores what it does not know',
     async (name) => {
       const holder = await world.holder()
       const bodies = [

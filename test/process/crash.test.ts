@@ -72,7 +72,7 @@ describe.each([DATABASE_KIND])('killed on %s', (kind) => {
         await expectNothingForgotten(server.url, phones)
         await expectNothingForgottenV4(server.url, phonesV4)
         await expectAllRefused(server.url, file)
-        // A replay that moved a counter was taken, whatever it was answered.
+        // A replay that moved a counter was accepted, whatever its answer was.
         await expectCounters(server.url, phones)
         await expectRegistered(after, registered)
         await expectUsable(after, phones)

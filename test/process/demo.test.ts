@@ -106,7 +106,7 @@ test('a user whose phone is another one is left alone', async () => {
   expect(member((await world.bank.view(userId)).json, 'registration')).toBe('ACTIVE')
 })
 
-test('an algorithm that is none is refused', async () => {
+test('an unknown algorithm is refused', async () => {
   const { code, stderr } = await demo('--algorithm', 'EC_P256')
   expect(code).toBe(1)
   expect(stderr).toContain('--algorithm must be one of EC_P384, EC_P384_ML_L3, EC_P384_ML_L5')

@@ -78,7 +78,7 @@ describe('authentication codes of 4.0', () => {
     )
   })
 
-  test('combinations that no endpoint allows never match, nor does a text that is no code', () => {
+  test('combinations that no endpoint allows never match, nor does a text that is not a code', () => {
     const [ctrData, data] = [new Uint8Array(32), utf8('data')]
     for (const factors of ['KNOWLEDGE', 'BIOMETRY', 'POSSESSION_KNOWLEDGE_BIOMETRY'] as const) {
       const code = onlineCode(keysFor(factors), ctrData, data)
@@ -137,7 +137,7 @@ describe('factor keys', () => {
     expect(tryKey(changed, 'POSSESSION_BIOMETRY', {})?.activationSecret).toBeUndefined()
   })
 
-  test('biometry is added beside a key that is there, in its place where there is none', () => {
+  test('biometry is added beside an existing key, or as the current key where there is none', () => {
     const beside = addBiometryKey(stored, next)
     expect(tryKey(beside, 'POSSESSION_BIOMETRY', {})).toBeDefined()
     expect(tryKey(beside, 'POSSESSION_BIOMETRY', { biometry: next })?.activationSecret).toBeDefined()
@@ -242,7 +242,7 @@ describe('offline one-time passwords of 4.0', () => {
     expect(verify(otp, {}, removeBiometryKeys(stored))).toBeUndefined()
   })
 
-  test('a possession code alone is none, nor is one of another length or beyond the look-ahead', () => {
+  test('a possession code alone is not accepted, nor is a password of another length or beyond the look-ahead', () => {
     expect(verify(makeOtp('POSSESSION', 0))).toBeUndefined()
     expect(verify(makeOtp('POSSESSION_KNOWLEDGE', 19))).toBeDefined()
     expect(verify(makeOtp('POSSESSION_KNOWLEDGE', 20))).toBeUndefined()

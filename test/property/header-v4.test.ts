@@ -91,7 +91,7 @@ describe('header values of 4.0', () => {
   test.each([
     ['the version of another generation', { pa_version: '3.3' }],
     ['a version that is written otherwise', { pa_version: '4' }],
-    ['an activation that is no UUID', { pa_activation_id: '1' }],
+    ['an activation that is not a UUID', { pa_activation_id: '1' }],
     ['an application key of 15 bytes', { pa_application_key: toBase64(Buffer.alloc(15)) }],
     ['an application key without padding', { pa_application_key: 'oTITEVuQSyH0RqsMD0Gulg' }],
     ['a nonce of 24 bytes', { pa_nonce: toBase64(Buffer.alloc(24)) }],

@@ -105,7 +105,7 @@ describe('header values', () => {
     ['blanks around the equals sign', 'PowerAuth version = "3.3", application_key="oTITEVuQSyH0RqsMD0Gulg=="'],
     ['a value that does not end', 'PowerAuth version="3.3", application_key="oTITEVuQSyH0RqsMD0Gulg=='],
     ['nothing between two members', 'PowerAuth version="3.3"application_key="oTITEVuQSyH0RqsMD0Gulg=="'],
-    ['an activation that is no UUID', 'PowerAuth version="3.3", application_key="oTITEVuQSyH0RqsMD0Gulg==", activation_id=""'],
+    ['an activation that is not a UUID', 'PowerAuth version="3.3", application_key="oTITEVuQSyH0RqsMD0Gulg==", activation_id=""'],
     ['a name of Object.prototype as version', 'PowerAuth version="constructor", application_key="oTITEVuQSyH0RqsMD0Gulg=="'],
   ])('%s is refused', (_, value) => {
     expect(parseEncryptionHeader(value, SCHEMES)).toBeUndefined()

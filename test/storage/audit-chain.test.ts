@@ -1,4 +1,4 @@
-// Sealing and verification of the audit log against whoever writes to the database (cloud §7).
+// Sealing and verification of the audit log against somebody who writes to the database (cloud §7).
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createAuditSealer } from '../../src/domain/audit/seal.ts'
@@ -53,7 +53,7 @@ async function sequenceOf(application: string | null, n: number, db: Db = server
 
 const run = (tx: Db, statement: string) => sql.raw(statement).execute(tx)
 
-test('rows are sealed in chains of their application, of none, and of the administration', async () => {
+test('rows are sealed in chains: one for each application, one for rows without, one for the administration', async () => {
   const report = await verify()
   expect(report.isIntact).toBe(true)
   expect(report.chains.map(({ chain, sealed, unsealed }) => [chain, sealed, unsealed])).toEqual([
@@ -267,7 +267,7 @@ describe('the sealer', () => {
     await writeRow(context, context.db, 'late', 'row 2 of late')
     const seal = createAuditSealer(context)
     const sealedOf = async () => (await verify()).chains.find(({ chain }) => chain === 'application:late')?.sealed
-    // However often it looks, the floor must not pass the number that is not visible yet.
+    // However often it looks, the settled number must not pass the number that is not visible yet.
     while ((await sealedOf()) !== 1) await seal()
     for (let i = 0; i < 4; i++) await seal()
     committed.resolve()

@@ -27,14 +27,14 @@ async function expectMigrated(db: Db): Promise<void> {
         and block_expires_at is null and blocks_in_row = 0) as activations,
       (select count(*)::int from audit_event) as events, (select count(*)::int from credential) as credentials`.execute(db)
   expect(rows).toEqual([{ activations: 50, events: 30, credentials: 3 }])
-  // The trigger writes as whoever changes the row.
+  // The trigger writes with the rights of the role that changes the row.
   await sql`
     insert into webhook (webhook_id, application_id, name, kind, url, attributes, secret, created_at)
     values ('w', 'app', 'n', 'ACTIVATION', 'https://bank.example', '', decode('00', 'hex'), now())`.execute(db)
   await sql`update activation set state = 'REMOVED' where activation_id = 'a3'`.execute(db)
   const deliveries = await db.selectFrom('webhook_delivery').select('object_id').execute()
   expect(deliveries).toEqual([{ object_id: 'a3' }])
-  // Who was blocked before there were temporary blocks stays blocked.
+  // An activation that was blocked before there were temporary blocks stays blocked.
   expect(await endTemporaryBlocks(db, new Date('9999-01-01'), 100)).toBe(0)
   const blocked = await db.selectFrom('registration').select('activation_id').where('state', '=', 'BLOCKED').execute()
   expect(blocked).toHaveLength(9)
@@ -63,7 +63,7 @@ test.skipIf(serverUrl() === undefined)('and by several processes at once, as the
   const [first] = databases
   if (first) await prepare(first.db)
   const done = await Promise.all(databases.map((database) => migrateDatabase(database)))
-  // Each one process or the other.
+  // Each is made by one process or the other.
   expect(done.flat().toSorted()).toEqual(Object.keys(migrations).slice(1))
   if (first) await expectMigrated(first.db)
   for (const database of databases) await database.close()
@@ -115,7 +115,7 @@ test.skipIf(serverUrl() === undefined)(
     const migrating = migrateDatabase(database).finally(() => {
       isDone = true
     })
-    // Whoever comes behind a migration that waits for the lock waits with it.
+    // A statement that comes behind a migration that waits for the lock waits as well.
     let longest = 0
     for (let reads = 0; reads < 60; reads += 1) {
       const since = performance.now()

@@ -36,7 +36,7 @@ describe.skipIf(serverUrl() === undefined)('on PostgreSQL, where PAWL_TEST_DATAB
   })
 
   test('one that cannot give the room is not ready', async () => {
-    // Whoever may not make a temporary table gets no room, as on a full disk.
+    // A role that may not make a temporary table gets no room, as on a full disk.
     await sql`create role ${sql.id(ROLE)}`.execute(database.db)
     await sql`revoke temporary on database ${sql.id(place.name)} from public`.execute(database.db)
     const url = new URL(place.databaseUrl)

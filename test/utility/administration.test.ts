@@ -21,7 +21,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const run = promisify(execFile)
 const DAY_SECONDS = 86_400
 
-/** The certificate with a notAfter that is no time. */
+/** The certificate with a notAfter that is not a time. */
 function withoutEnd(pem: string): Uint8Array {
   const der = Buffer.from(parsePem(pem) ?? [])
   const utcTime = Buffer.from([0x17, 0x0d])
@@ -567,7 +567,7 @@ describe('version rules and texts', () => {
     expect((await bank.call('GET', `/admin/apps/${app}/versions`)).json).toEqual({ applicationVersions: [] })
   })
 
-  test('an id that is none is refused', async () => {
+  test('a malformed id is refused', async () => {
     for (const id of ['0', '-1', 'x', '1.5', '2147483648', '%00']) {
       for (const method of ['GET', 'DELETE']) {
         expectError(await bank.call(method, `/admin/apps/${app}/versions/${id}`), 400, 'ERROR_REQUEST')

@@ -93,7 +93,7 @@ describe('a webhook', () => {
     expectOk(await bank.call('DELETE', `/admin/webhooks/${id}`))
   })
 
-  test('is shown without the query of its URL to who may only read', async () => {
+  test('is shown without the query of its URL to callers who may only read', async () => {
     const id = await createId({ url: 'https://bank.example/hook?token=of-the-receiver' })
     const user = { username: 'the-reader', role: 'read-only' }
     const password = String(member(expectOk(await bank.call('POST', '/admin/users', user)).json, 'password'))
@@ -354,7 +354,7 @@ describe('the internal callback', () => {
   })
 
   test.each([undefined, null, '', 'none', 7, `${uuid}\u0000`, `${uuid}\n`, ` ${uuid}`, [uuid], uuid.replaceAll('-', '')])(
-    'refuses %j, which is no UUID',
+    'refuses %j, which is not a UUID',
     async (operationId) => {
       expectError(await call({ operationId }), 400, 'ERROR_REQUEST')
     },
