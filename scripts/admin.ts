@@ -1,4 +1,4 @@
-// The administrator from the command line, for whoever has lost the password.
+// The administrator from the command line, for an operator who has lost the password.
 import { resetAdmin } from '../src/domain/credential/administrator.ts'
 import { createCredentials } from '../src/domain/credential/credential.ts'
 import { loadInstallationKeys } from '../src/domain/installation-keys.ts'

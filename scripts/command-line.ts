@@ -69,7 +69,7 @@ function parse<O extends ParseArgsOptionsConfig>(options: O, args: readonly stri
   }
 }
 
-/** What a thrown value says, in one line: of a request without an answer also why there is none. */
+/** What a thrown value says, in one line: for a request without an answer also why it has none. */
 export function explainFault(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const causes = error instanceof AggregateError ? error.errors : error.cause === undefined ? [] : [error.cause]

@@ -47,7 +47,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
   giveBackConnections(app, context.serviceState)
   // A signed GET may carry a body; a code of 4.0 covers it, one of protocol 3 does not (v3 §10.1, v4 §7.1).
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
-  // Nothing of an unknown path is parsed: it is unknown whatever its body.
+  // The body of an unknown path is not parsed: the path is unknown whatever the body.
   keepRawBodies(app)
   renderErrorsWith(app, context.events, renderCloudError)
   renderUnknownPathsWith(app, renderCloudError)

@@ -1,4 +1,4 @@
-// What the settings that are no secrets become: one member for each row of SETTINGS.
+// What the settings that are not secret become: one member for each row of SETTINGS.
 import type { LogLevel } from './lib/log.ts'
 
 export interface Config {

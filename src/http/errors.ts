@@ -26,7 +26,9 @@ export function renderUnknownPathsWith(app: FastifyInstance, render: ErrorRender
   app.setNotFoundHandler((request, reply) => render(new PawlError('PATH_UNKNOWN'), request, reply))
 }
 
-/** What a thrown value means: Fastify's own refusals are the request's fault, a lost database is ours for a while, the rest is a bug. */
+/**
+ * What a thrown value means: Fastify's own refusals are the request's fault, a lost database is our fault for a while, the rest is a bug.
+ */
 export function toPawlError(thrown: unknown): PawlError {
   if (thrown instanceof PawlError) return thrown
   const statusCode = thrown instanceof Error && 'statusCode' in thrown ? Number(thrown.statusCode) : 500

@@ -1,4 +1,4 @@
-// What a stop has come to: balancers are told first, then connections are given back, then the server closes.
+// How far a stop has come: balancers are told first, then connections are given back, then the server closes.
 import type { FastifyInstance } from 'fastify'
 
 export interface ServiceState {

@@ -72,7 +72,7 @@ const REDACTED_PATHS = [
   ...SECRET_MEMBERS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),
 ]
 
-/** What a log line says of an error. Databases hang statements, parameters and connections with their keys on theirs. */
+/** What a log line says of an error. Errors of databases carry statements, parameters and connections with their keys. */
 function describeError(error: unknown, depth = 0): Record<string, unknown> {
   if (!(error instanceof Error)) return { message: String(error) }
   const { name: type, message, stack, cause } = error

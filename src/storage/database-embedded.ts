@@ -56,7 +56,7 @@ function closeFiles(path: string): void {
   }
 }
 
-/** Whoever may enter can read what an earlier umask left open, or put a file in the place of another. */
+/** Another user who may enter can read what an earlier umask left open, or put a file in the place of another. */
 function refuseOpenDirectory(path: string): void {
   const mode = statSync(path).mode & 0o777
   if ((mode & 0o077) === 0) return

@@ -85,8 +85,8 @@ const countOf = (names: readonly string[]): string =>
   names.length === 1 ? `migration ${names.join()}` : `${names.length} migrations (${names.join(', ')})`
 
 /**
- * Whoever waits for a table holds up all that come behind: rather give up at once and try again a second later. Another process' migrations
- * are waited for.
+ * A migration that waits for a table holds up all statements behind it, so it gives up soon and tries again a second later. Another
+ * process' migrations are waited for.
  */
 const limitWaits = (migration: Migration): Migration => ({
   up: async (db) => {

@@ -7,8 +7,8 @@ export interface WatchedConnection extends Pick<PostgresPoolClient, 'release'> {
   /** One statement with its parameters. Rejects when the connection is not fit for use any more, also when the statement was done. */
   readonly query: (text: string, parameters: readonly unknown[]) => Promise<QueryResult>
   /**
-   * Ends the connection unless it has answered after `turn`. A statement that waits for its answer has a last second: it may have been
-   * sent just now, and whoever ends it does not know what became of it.
+   * Ends the connection unless it has answered after `turn`. A statement that waits for its answer has a last second: it may have been sent
+   * just now, and its outcome is unknown once the connection is ended.
    */
   readonly endIfSilentSince: (turn: number) => void
 }

@@ -131,7 +131,7 @@ export interface ActivationTable {
   /** Of a temporary block. */
   block_expires_at: OptionalTime
   blocks_in_row: Generated<number>
-  /** Of the protocol, that the phone has spoken; null: not known. */
+  /** The highest version of the protocol that the phone has spoken; null: not known. */
   highest_version: OptionalText
 }
 
@@ -204,7 +204,7 @@ export interface CredentialTable {
   is_disabled: Generated<boolean>
   expires_at: OptionalTime
   created_at: Date
-  /** Null in rows of before there were MACs, until the first start that knows them. */
+  /** Null in rows that are older than the MACs, until the first start of a version that knows them. */
   mac: ColumnType<Buffer | null, Uint8Array | null | undefined, Uint8Array>
 }
 

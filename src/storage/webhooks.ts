@@ -183,8 +183,8 @@ export interface WebhookSuccess {
 
 /** Counts deliveries. After a longer failure everything that waits becomes due at once. */
 export async function storeWebhookSuccess(db: Db, webhookId: string, success: WebhookSuccess): Promise<void> {
-  // The webhook is locked before its deliveries, and whoever holds a delivery waits for no webhook. What is being stored at this moment
-  // is left out: it has just been tried.
+  // The webhook is locked before its deliveries, and a transaction that holds a delivery waits for no webhook. What is being stored at this
+  // moment is left out: it has just been tried.
   await sql`
     with before as (
       select webhook_id, failing_since from webhook where webhook_id = ${webhookId} for update

@@ -19,5 +19,5 @@ const detailOf = (isStateLeftToToken: boolean) =>
   })
 
 export const activationDetailV3 = detailOf(false)
-/** Envelopes of BLOCKED and REMOVED activations open too: the token is what is refused (v4 §9.7). */
+/** Envelopes of BLOCKED and REMOVED activations open too: the token is refused instead (v4 §9.7). */
 export const activationDetailV4 = detailOf(true)

@@ -24,5 +24,5 @@ const renameOf = (isStateLeftToCode: boolean) =>
   })
 
 export const activationRenameV3 = renameOf(false)
-/** Envelopes of BLOCKED and REMOVED activations open too: the code is what is refused (v4 §9.7). */
+/** Envelopes of BLOCKED and REMOVED activations open too: the code is refused instead (v4 §9.7). */
 export const activationRenameV4 = renameOf(true)

@@ -84,7 +84,7 @@ export async function viewWebhook(parts: WebhookParts, id: string) {
   }
 }
 
-/** Who may only read is not shown a secret of the receiver either. */
+/** A caller who may only read is not shown a secret of the receiver either. */
 export const showTo = <W extends { url: string }>({ role }: Caller, webhook: W): W =>
   role === 'read-only' ? { ...webhook, url: hideQuery(webhook.url) } : webhook
 
