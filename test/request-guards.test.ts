@@ -26,20 +26,20 @@ test.each([
   ['missing credentials', 'GET', '/registration?userId=alice', 401],
   ['an unknown path', 'GET', '/nothing', 404],
   ['a path that does not decode', 'GET', '/admin/%ff', 400],
-])('%s may not be kept, and its type not be guessed', async (_, method, path, status) => {
+])('%s may not be kept, and its type may not be guessed', async (_, method, path, status) => {
   const body = method === 'POST' ? EMPTY : new Uint8Array(0)
   const reply = await send(world.url, { method, path, headers: { 'Content-Type': 'application/json' }, body })
   expect(reply.status, reply.text).toBe(status)
   expect(reply.headers).toMatchObject(GUARDS)
 })
 
-test('neither what a right credential reads', async () => {
+test('an answer to a right credential has the same headers', async () => {
   const reply = await world.bank.call('GET', '/admin/applications')
   expect(reply.status).toBe(200)
   expect(reply.headers).toMatchObject(GUARDS)
 })
 
-test('nor the refusal of bytes that are not a request', async () => {
+test('the refusal of bytes that are not a request has them, too', async () => {
   expect(await exchange('nothing\r\n\r\n')).toMatch(
     /^HTTP\/1\.1 400 [^]*\r\ncache-control: no-store\r\nx-content-type-options: nosniff\r\n/,
   )

@@ -57,7 +57,7 @@ test('every endpoint that changes something below /admin says what it changes', 
   expect(silent.map(({ method, path }) => `${method} ${path}`)).toEqual([])
 })
 
-describe('recorded is', () => {
+describe('a record is made of', () => {
   const untouched = {
     vaultFactors: ['POSSESSION_KNOWLEDGE'],
     algorithms: ['EC_P384', 'EC_P384_ML_L3', 'EC_P384_ML_L5'],

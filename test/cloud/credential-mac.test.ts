@@ -78,7 +78,7 @@ test('both passwords of a change work, and the MAC follows', async () => {
   expect(server.log()).not.toContain(ALTERED)
 })
 
-test('rows of before there were MACs get theirs together with the key, and never again', async () => {
+test('rows that are older than the MACs get theirs together with the key, and never again', async () => {
   const { db, recordKeys, platform } = server.context
   const load = async () => {
     const sealed: string[] = []

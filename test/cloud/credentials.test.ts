@@ -264,7 +264,7 @@ describe('throttling', () => {
     expectOk(await asUser(right).view('x'))
   })
 
-  test('treats names nobody has like any other', async () => {
+  test('treats unknown names like any other', async () => {
     const stranger = asUser('no-such-user-at-all:wrong')
     for (let i = 0; i < 20; i++) expectUnauthorized(await stranger.view('x'))
     expectError(await stranger.view('x'), 429, 'HTTP_429')

@@ -165,7 +165,7 @@ describe('POST /operations', () => {
     expectOk(await world.bank.createOperation(body, headers))
   })
 
-  test('names the template that there is not', async () => {
+  test('names the template that does not exist', async () => {
     for (const template of ['no-such-template', 'Payment', '__proto__', 'x'.repeat(255)]) {
       const reply = await world.bank.createOperation({ userId, template })
       expectError(reply, 400, 'ERROR_REQUEST')

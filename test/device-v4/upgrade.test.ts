@@ -189,7 +189,7 @@ describe('an upgrade', () => {
     expect((await phone.send(phone.prepareUpgradeConfirm())).status).toBe(401)
   })
 
-  test('leaves nothing to say for 3.x in any version, and counts none of it', async () => {
+  test('refuses requests of 3.x in any version afterwards, and counts none of them', async () => {
     const { old, phone, start } = await upgradingPhone('EC_P384')
     const token = await old.createToken()
     await phone.exchange(await start({ counter: 3 }))

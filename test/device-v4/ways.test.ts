@@ -120,7 +120,7 @@ describe('an OTP', () => {
     expectRefusedV4(await second.send(second.prepareConfirm(true)), 'code')
   })
 
-  test('has no more guesses because the phone confirms between them', async () => {
+  test('gets no further guesses by confirmations in between', async () => {
     const { userId, code } = await registerWith({ otp: OTP })
     const phone = v4.newPhone('EC_P384')
     await phone.activate(code)

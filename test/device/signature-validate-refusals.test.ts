@@ -195,7 +195,7 @@ describe.each(PHONE_VERSIONS)('a broken authorization header in %s', (version) =
     })
   })
 
-  test('with a factor combination or version of nowhere is refused and counts nothing', async () => {
+  test('with an unknown factor combination or version is refused and counts nothing', async () => {
     const { phone } = await world.activePhone(version)
     await expectUntouched(phone, async () => {
       expectError(await phone.send(withPair(phone.prepareValidation(), 'pa_signature_type', 'luck')), 401, 'ERR_AUTHENTICATION')

@@ -79,7 +79,7 @@ test('a long body takes more of them', async () => {
   expectTooMany(await post(guess()))
 })
 
-test('right requests take none, nor what is refused to the owner of a right code', async () => {
+test('right requests take no place of the budget, nor do refusals of a right code', async () => {
   for (let i = 0; i < 2 * FAILURES; i += 1) expectOk(await post(phone.prepareValidation()))
   const approval = () => phone.prepareAuthorize({ id: UNKNOWN_ID, data: 'A2' })
   for (let i = 0; i < 2 * FAILURES; i += 1) expectError(await post(approval()), 400, 'INVALID_OPERATION')

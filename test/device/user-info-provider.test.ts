@@ -92,7 +92,7 @@ describe('a provider that answers', () => {
     expectOk(await phone.send(phone.prepareValidation()))
   })
 
-  test('what is personal keeps it out of the log, also when it is no JSON', async () => {
+  test('with personal data keeps it out of the log, also when the answer is not JSON', async () => {
     const { phone } = await world.activePhone('3.1')
     provider.answerWith(() => ({ body: '{"name":"personal-claim" oops' }))
     expectRefused(await phone.send(await phone.prepareUserInfo()), 'userInfo')

@@ -412,7 +412,7 @@ describe('operation/detail', () => {
     expect((await world.stored(id)).userId).toBeNull()
   })
 
-  test('of another user, of another application and of nobody is one answer', async () => {
+  test('of another user, another application or nobody gets one answer', async () => {
     const side = await world.openSide()
     const [holder, other] = [await world.holder(), await world.holder()]
     const foreign = await world.holder('3.2', {}, side)

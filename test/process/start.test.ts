@@ -222,7 +222,7 @@ describe('stop', () => {
     expect((await ended).code).toBe(0)
   })
 
-  test('connections that wait do not hold up the end, whatever part of a request they have sent', async () => {
+  test('idle connections do not hold up the end, whatever part of a request they have sent', async () => {
     const { child, printed, ended } = startAgain({ PAWL_SHUTDOWN_TIMEOUT_SECONDS: '600' })
     const { port, hostname } = new URL(addressIn(await printed(READY)))
     const sockets = [

@@ -48,7 +48,7 @@ describe.skipIf(serverUrl() === undefined)(title, () => {
     describeRacesV4('of two processes, in 4.0', async () => openSharedWorld(await startTwo(ADMIN)))
   })
 
-  describe('one acts and the other decides', () => {
+  describe('one changes, the other decides', () => {
     let world: World
     beforeAll(async () => {
       world = await openSharedWorld(await startTwo(ADMIN))

@@ -112,7 +112,7 @@ describe('factor keys', () => {
     return verifyAuthenticationCode(deriveActivationKeys(secret), ctrData, data, { factors, code }, LOOK_AHEAD)
   }
 
-  test('both knowledge keys are good until one of them was used; the other one then is no more', () => {
+  test('both knowledge keys are good until one of them is used; then the other one is not', () => {
     const changed = replaceKnowledgeKey(stored, next)
     const withCurrent = tryKey(changed, 'POSSESSION_KNOWLEDGE', {}, 3)
     const withNext = tryKey(changed, 'POSSESSION_KNOWLEDGE', { knowledge: next }, 3)

@@ -385,7 +385,7 @@ describe('fetching a certificate', () => {
     expect(tls.asked).toHaveLength(asked)
   })
 
-  test('says when there is no such name and nobody listens', async () => {
+  test('says when the name does not exist, and when nobody listens', async () => {
     expectRefused(await post('auto', { domain: 'no-such-host.invalid', port: tls.port }), 'domain')
     const reply = await post('auto', { domain: 'localhost' })
     expectRefused(reply, 'domain')

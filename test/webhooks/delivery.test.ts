@@ -513,7 +513,7 @@ describe('a failed attempt', () => {
     expect(await deliver()).toBe(1)
   })
 
-  test('is none when the answer is long or empty, as long as its status is 2xx', async () => {
+  test('is not one with status 2xx, however long or empty the answer is', async () => {
     const hook = await createHook()
     receiver.answerWith((_request, response) => response.writeHead(202).end('x'.repeat(1_000_000)))
     await newOperation()
