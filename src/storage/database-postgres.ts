@@ -99,7 +99,7 @@ function createNames(): (text: string) => string {
 
 // Together with a new connection and a second for those who were late: under 15 s until all is served again.
 const STATEMENT_MS = 8_000
-// For a network that swallows packets there is a limit of our own: because the answer of the database's own limit would not arrive.
+// For a network that swallows packets there is a limit of our own, because the answer of the database's limit would not arrive.
 const ANSWER_MS = 9_000
 const IDLE_IN_TRANSACTION_MS = 10_000
 const KEEP_ALIVE_MS = 10_000
