@@ -57,6 +57,8 @@ interface Holder {
   /** Activation detail, encrypted, with a token. The temporary key is the one of the last `renew`. */
   readonly detail: () => Promise<HttpRequest>
   readonly renew: () => Promise<void>
+  /** A request for a temporary key of the application, which anybody who has the app can send. */
+  readonly keystore: () => HttpRequest
   /** Only phones of protocol 3 take part in operations here: what the server does is the same. */
   readonly operations: Operations | undefined
 }
@@ -101,6 +103,7 @@ async function holdPhone(userId: string, phone: VirtualPhone): Promise<Holder> {
     renew: async () => {
       temporaryKey = await phone.fetchTemporaryKey('activation')
     },
+    keystore: () => requestOf('/pa/v3/keystore/create', phone.newTemporaryKeyRequest('application').json),
     operations: {
       list: () => phone.prepareTokenCall('list', token, {}, { timestamp: Date.now() }),
       authorize: (operation) => phone.prepareAuthorize(operation),
@@ -124,6 +127,7 @@ async function holdPhoneV4(userId: string, phone: VirtualPhoneV4): Promise<Holde
     renew: async () => {
       temporaryKey = await phone.fetchTemporaryKey('activation')
     },
+    keystore: () => requestOf('/pa/v4/keystore/create', phone.newTemporaryKeyRequest('application').json),
     operations: undefined,
   }
 }
@@ -162,6 +166,7 @@ function worksOfPhones(server: Server, kind: PhoneKind, holders: readonly Holder
         renew,
       ),
     },
+    { name: `${kind} temporary key`, prepare: prepareEach(sending(({ keystore }) => keystore())) },
     {
       name: `${kind} activation`,
       prepare: async (count, clients) =>
@@ -242,11 +247,13 @@ const toUnit =
   async () =>
     void expectOk(await send(url, request), request.path)
 
-const jsonRequest = (path: string, requestObject: unknown): HttpRequest => ({
+const jsonRequest = (path: string, requestObject: unknown): HttpRequest => requestOf(path, { requestObject })
+
+const requestOf = (path: string, json: unknown): HttpRequest => ({
   method: 'POST',
   path,
   headers: { 'Content-Type': 'application/json' },
-  body: Buffer.from(JSON.stringify({ requestObject })),
+  body: Buffer.from(JSON.stringify(json)),
 })
 
 function expectOk(reply: HttpReply, what = ''): HttpReply {
@@ -272,7 +279,16 @@ function required<T>(value: T | undefined): T {
 
 const APPLICATION = 'bench'
 const PHONE_KINDS = ['3.3', ...PHONE_ALGORITHMS] as const satisfies readonly ((typeof PHONE_VERSIONS)[number] | PhoneAlgorithm)[]
-const PHONE_WORKS = ['validate', 'status', 'detail', 'activation', 'operation list', 'operation create', 'operation authorize']
+const PHONE_WORKS = [
+  'validate',
+  'status',
+  'detail',
+  'temporary key',
+  'activation',
+  'operation list',
+  'operation create',
+  'operation authorize',
+]
 const PAYMENT = {
   template: 'payment',
   parameters: { amount: '10.00', currency: 'EUR', iban: 'DE89370400440532013000' },
