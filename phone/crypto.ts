@@ -1,6 +1,15 @@
 // What a phone computes, written from the specification a second time, apart from the server (v3 §2 to §4, §7 to §11).
-import { createCipheriv, createDecipheriv, createECDH, createHash, createHmac, randomBytes } from 'node:crypto'
-import { p256 } from '@noble/curves/nist.js'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createECDH,
+  createHash,
+  createHmac,
+  createPublicKey,
+  ECDH,
+  randomBytes,
+  verify,
+} from 'node:crypto'
 
 export type PhoneVersion = '3.0' | '3.1' | '3.2' | '3.3'
 
@@ -250,12 +259,35 @@ export function crc16(bytes: Uint8Array): number {
 }
 
 /** Whether `signature` (ASN.1 DER) is SHA-256 with ECDSA over `message`. Malformed signatures give false. */
-export function isEcdsa(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
+export const isEcdsa = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean =>
+  holdsEcdsa('P-256', publicKey, message, signature, 'der')
+
+/**
+ * Whether an ECDSA signature holds under a point of the curve, compressed or not, with the hash that goes with the curve. Malformed ones give
+ * false. By OpenSSL: other implementations of the curves take ten times as long, and src/crypto is checked against one.
+ */
+export function holdsEcdsa(
+  curve: keyof typeof CURVES,
+  point: Uint8Array,
+  message: Uint8Array,
+  signature: Uint8Array,
+  dsaEncoding: 'der' | 'ieee-p1363',
+): boolean {
+  const { name, hash } = CURVES[curve]
   try {
-    return p256.verify(signature, message, publicKey, { format: 'der', lowS: false })
+    const [x, y] = halvesOf(Buffer.from(ECDH.convertKey(point, name, undefined, undefined, 'uncompressed') as Buffer).subarray(1))
+    const key = createPublicKey({ format: 'jwk', key: { kty: 'EC', crv: curve, x, y } })
+    return verify(hash, message, { key, dsaEncoding }, signature)
   } catch {
     return false
   }
+}
+
+const CURVES = { 'P-256': { name: 'prime256v1', hash: 'sha256' }, 'P-384': { name: 'secp384r1', hash: 'sha384' } } as const
+
+const halvesOf = (bytes: Buffer): [string, string] => {
+  const half = bytes.length / 2
+  return [bytes.subarray(0, half).toString('base64url'), bytes.subarray(half).toString('base64url')]
 }
 
 /** Opens `encryptedVaultEncryptionKey`: AES-CBC under KEY_TRANSPORT with a zero IV, 16 bytes (v3 §12). */
@@ -277,7 +309,7 @@ export function openEs256Jwt(jwt: string, publicKey: Uint8Array): { header: unkn
   const [header = '', claims = '', signature = ''] = parts
   const raw = Buffer.from(signature, 'base64url')
   if (parts.length !== 3 || raw.length !== 64) throw new Error('the answer is not a compact JWS with a signature of 64 bytes')
-  if (!p256.verify(raw, bytesOf(`${header}.${claims}`), publicKey, { format: 'compact', lowS: false })) {
+  if (!holdsEcdsa('P-256', publicKey, bytesOf(`${header}.${claims}`), raw, 'ieee-p1363')) {
     throw new Error('the signature of the temporary key does not hold')
   }
   const parse = (part: string): unknown => JSON.parse(Buffer.from(part, 'base64url').toString('utf8'))

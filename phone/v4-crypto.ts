@@ -6,7 +6,7 @@ import { expand, extract } from '@noble/hashes/hkdf.js'
 import { sha384 } from '@noble/hashes/sha2.js'
 import { ml_dsa65, ml_dsa87 } from '@noble/post-quantum/ml-dsa.js'
 import { ml_kem1024, ml_kem768 } from '@noble/post-quantum/ml-kem.js'
-import { b64, bigEndian, bytesOf, join, random, sized, unb64 } from './crypto.ts'
+import { b64, bigEndian, bytesOf, holdsEcdsa, join, random, sized, unb64 } from './crypto.ts'
 
 export const PHONE_ALGORITHMS = ['EC_P384', 'EC_P384_ML_L3', 'EC_P384_ML_L5'] as const
 export type PhoneAlgorithm = (typeof PHONE_ALGORITHMS)[number]
@@ -291,18 +291,12 @@ export function hs384Jwt(claims: unknown, key: Uint8Array, header: unknown = { a
 }
 
 /** Whether a raw signature of P-384 with SHA-384 holds, or with `format` der an ASN.1 one. Malformed signatures give false. */
-export function isEs384(
+export const isEs384 = (
   publicKey: Uint8Array,
   message: Uint8Array,
   signature: Uint8Array,
   format: 'compact' | 'der' = 'compact',
-): boolean {
-  try {
-    return p384.verify(signature, message, publicKey, { format, lowS: false })
-  } catch {
-    return false
-  }
-}
+): boolean => holdsEcdsa('P-384', publicKey, message, signature, format === 'der' ? 'der' : 'ieee-p1363')
 
 /** Claims of a JWS in general serialization, when it carries all signatures of its algorithm and each holds; throws otherwise (v4 §4.3). */
 export function openGeneralJws(
