@@ -1,5 +1,6 @@
-// Tests lie beside the code and in test/. Two projects: `quick` runs in processes of vitest, `process` starts servers of its own as an
-// operator would. Three workers for two processors, because tests of whole processes often wait.
+// Tests lie beside the code and in test/. Two projects: `quick` is what one waits for before a commit; `process` is what takes long for a
+// reason: it starts servers as an operator would, sends floods, hashes passwords by the hundred, or repeats a request for each of its
+// statements. Three workers for two processors, because tests of whole processes often wait.
 import { configDefaults, defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
@@ -15,11 +16,16 @@ const withoutPostgres = [
 // Faults have a configuration of their own.
 const exclude = [...configDefaults.exclude, 'test/faults/**', ...(process.env['PAWL_TEST_DATABASE_URL'] ? withoutPostgres : [])]
 
-/** Whole processes first: what takes a minute must not start when everything else is done. */
+// Of the quick ones those that take longest, which a fresh clone cannot know.
+const LONG =
+  /\/test\/(cloud\/credential|description|device\/(token|faults|activation-create-refusals)|device-v4|model|storage\/(migrations|vacuum)|webhooks\/delivery)/
+
+/** Whole processes first, then long files: what takes a minute must not start when everything else is done. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLong = ({ project }: TestSpecification): number => Number(project.name === 'process')
-    return (await super.sort(files)).toSorted((a, b) => isLong(b) - isLong(a))
+    const rank = ({ project, moduleId }: TestSpecification): number =>
+      project.name === 'process' ? 0 : LONG.test(moduleId) ? 1 : 2
+    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b))
   }
 }
 
@@ -30,6 +36,7 @@ export default defineConfig({
       { extends: true, test: { name: 'process', include: [PROCESS], exclude } },
     ],
     globalSetup: ['test/helpers/global-setup.ts'],
+    setupFiles: ['test/helpers/seed.ts'],
     sequence: { sequencer: LongestFirst },
     pool: 'forks',
     maxWorkers: 3,

@@ -1,17 +1,19 @@
 // A listening server on a fresh database: embedded in memory, or PostgreSQL when PAWL_TEST_DATABASE_URL names a server.
 import { randomBytes, randomUUID } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import pg from 'pg'
 import { buildApp } from '../../src/app.ts'
 import { parseConfig } from '../../src/config-parser.ts'
 import type { Secrets } from '../../src/config-secrets.ts'
+import type { Config } from '../../src/config-shape.ts'
 import { type Context, createContext } from '../../src/context.ts'
 import { describeApis } from '../../src/description.ts'
 import { createLog } from '../../src/lib/log.ts'
 import type { Platform } from '../../src/lib/platform.ts'
 import { type Database, openDatabase, openInMemory } from '../../src/storage/database.ts'
+import { migrate } from '../../src/storage/migrate.ts'
 import { watchAnswers } from './documented.ts'
 
 export interface TestServer {
@@ -56,9 +58,14 @@ const TEST_ENV = {
 /** Starts one server; close it in afterAll. */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const clock = createClock()
-  const adminPassword = 'chosen for the tests'
+  // One that is generated is checked without the slow hash; only servers that share a database have to know the same one.
+  const adminPassword = options.databaseUrl === undefined ? undefined : 'chosen for the tests'
   const { config, secrets: given } = parseConfig({ ...TEST_ENV, ...options.env }, () => '')
-  const secrets: Secrets = { ...given, masterKey: options.masterKey ?? randomBytes(32), adminPassword }
+  const secrets: Secrets = {
+    ...given,
+    masterKey: options.masterKey ?? randomBytes(32),
+    ...(adminPassword !== undefined && { adminPassword }),
+  }
   const { database, drop } = await openTestDatabase(options.databaseUrl)
   const lines: string[] = []
   const log = createLog(config.logLevel, { write: (line: string) => lines.push(line) })
@@ -69,12 +76,14 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     worksInBackground: options.worksInBackground ?? true,
   })
   const app = await buildApp(context)
-  const documented = watchAnswers(app.server, describeApis(config))
+  const documented = watchAnswers(app.server, describe(config))
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
+  const password = adminPassword ?? (await context.createFirstAdmin())
+  if (password === undefined) throw new Error('the database has an administrator already')
   return {
     url: `http://127.0.0.1:${port}`,
-    admin: { user: config.adminUser, password: adminPassword },
+    admin: { user: config.adminUser, password },
     clock,
     context,
     log: () => lines.join(''),
@@ -121,14 +130,51 @@ export const serverUrl = (): string | undefined => process.env['PAWL_TEST_DATABA
 
 async function openTestDatabase(shared: string | undefined): Promise<{ database: Database; drop: () => Promise<void> }> {
   if (shared !== undefined) return { database: await openPostgres(shared), drop: async () => undefined }
-  if (serverUrl() === undefined) return { database: await openInMemory(await readTemplate()), drop: async () => undefined }
+  if (serverUrl() === undefined) return { database: await openMigratedInMemory(), drop: async () => undefined }
   const { databaseUrl, drop } = await createPostgresDatabase()
   return { database: await openPostgres(databaseUrl), drop }
 }
 
-const readTemplate = async (): Promise<Blob> => new Blob([await readFile(join(testTemplate(), 'memory.tar'))])
+/** An embedded database in memory with the newest schema, whatever the other tests run on. */
+export async function openMigratedInMemory(): Promise<Database> {
+  if (serverUrl() === undefined) return openInMemory(readTemplate())
+  const database = await openInMemory()
+  await migrate(database.db)
+  return database
+}
+
+const readTemplate = (): TarFile => {
+  template ??= new Uint8Array(readFileSync(join(testTemplate(), 'memory.tar'))).buffer
+  return new TarFile(template)
+}
+
+/** What a worker has read of the template, whose tests are many. */
+let template: ArrayBuffer | undefined
+
+/** Bytes that are not copied, as those of a Blob are, piece by piece. */
+class TarFile extends Blob {
+  readonly #bytes: ArrayBuffer
+  constructor(bytes: ArrayBuffer) {
+    super()
+    this.#bytes = bytes
+  }
+  override arrayBuffer(): Promise<ArrayBuffer> {
+    return Promise.resolve(this.#bytes)
+  }
+}
 
 const openPostgres = (databaseUrl: string): Promise<Database> => openDatabase({ databaseUrl, dataDir: '', poolSize: 8 })
+
+/** The description of the APIs, one object for all servers whose description is the same. */
+function describe({ publicUrl, internalPort }: Config): object {
+  const settings = { ...(publicUrl !== undefined && { publicUrl }), ...(internalPort !== undefined && { internalPort }) }
+  const key = JSON.stringify(settings)
+  const description = descriptions.get(key) ?? describeApis(settings)
+  descriptions.set(key, description)
+  return description
+}
+
+const descriptions = new Map<string, object>()
 
 async function runOn(url: string, statement: string): Promise<void> {
   const client = new pg.Client({ connectionString: url })

@@ -8,9 +8,10 @@ export interface Documented {
   readonly undocumented: () => readonly string[]
 }
 
-/** Follows the answers of `server` from now on. */
-export function watchAnswers(server: Server, document: unknown): Documented {
-  const find = createFinder(document)
+/** Follows the answers of `server` from now on. What is compiled of a document is kept for the next server with the same one. */
+export function watchAnswers(server: Server, document: object): Documented {
+  const find = finders.get(document) ?? createFinder(document)
+  finders.set(document, find)
   const found = new Set<string>()
   server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
     const end = response.end.bind(response) as (...args: unknown[]) => ServerResponse
@@ -38,6 +39,8 @@ interface Found {
 }
 
 type Find = (method: string, path: string) => Found | undefined
+
+const finders = new WeakMap<object, Find>()
 
 function judge(
   find: Find,

@@ -8,7 +8,7 @@ import { endTemporaryBlocks } from '../../src/storage/activation/expiry.ts'
 import { migrations } from '../../migrations/index.ts'
 import { type Database, type Db, openDatabase, openInMemory } from '../../src/storage/database.ts'
 import { migrate, migrateDatabase, requireMigrated } from '../../src/storage/migrate.ts'
-import { createPostgresDatabase, serverUrl } from '../helpers/app.ts'
+import { createPostgresDatabase, openMigratedInMemory, serverUrl } from '../helpers/app.ts'
 
 const open = (databaseUrl: string): Promise<Database> => openDatabase({ databaseUrl, dataDir: '', poolSize: 2 })
 
@@ -140,8 +140,7 @@ describe('a database that another version has migrated', () => {
   const longBefore = Object.fromEntries(Object.entries(migrations).slice(0, -2))
 
   test('serves the version before as it is, and no older one', async () => {
-    const database = await openInMemory()
-    await migrate(database.db)
+    const database = await openMigratedInMemory()
     expect(await migrate(database.db, { known: before })).toEqual([])
     await requireMigrated(database.db, before)
     const refusal =
@@ -152,8 +151,7 @@ describe('a database that another version has migrated', () => {
   })
 
   test('is refused when it is not simply one ahead', async () => {
-    const database = await openInMemory()
-    await migrate(database.db)
+    const database = await openMigratedInMemory()
     const other = { ...before, '0000_of-somebody-else': { up: async () => undefined } }
     await expect(migrate(database.db, { known: other })).rejects.toThrow(`the database has migration ${last} that`)
     await database.close()

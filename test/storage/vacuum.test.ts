@@ -1,13 +1,12 @@
 // The embedded database has no autovacuum: housekeeping gives back the room of what was deleted.
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
-import { type Database, openInMemory } from '../../src/storage/database.ts'
-import { migrate } from '../../src/storage/migrate.ts'
+import type { Database } from '../../src/storage/database.ts'
 import { vacuumFullest } from '../../src/storage/vacuum.ts'
+import { openMigratedInMemory } from '../helpers/app.ts'
 
 test('a table that is filled and emptied again and again does not grow', async () => {
-  const database = await openInMemory()
-  await migrate(database.db)
+  const database = await openMigratedInMemory()
   const sizes: number[] = []
   for (let round = 0; round < 6; round += 1) {
     await fillAndEmpty(database, round)
@@ -20,8 +19,7 @@ test('a table that is filled and emptied again and again does not grow', async (
 }, 60_000)
 
 test('a table with few dead rows is left alone', async () => {
-  const database = await openInMemory()
-  await migrate(database.db)
+  const database = await openMigratedInMemory()
   await sql`insert into unique_value select decode(md5(i::text), 'hex'), now() from generate_series(1, 100) i`.execute(
     database.db,
   )
