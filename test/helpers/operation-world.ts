@@ -96,11 +96,13 @@ export interface OperationWorldOptions {
   readonly databaseUrl?: string
   /** False leaves housekeeping to the test. */
   readonly worksInBackground?: boolean
+  /** True for time that passes by `advance` alone. */
+  readonly hasStoppedClock?: boolean
 }
 
 /** Starts the servers of a world of its own. */
 export async function startOperationWorld(options: OperationWorldOptions = {}): Promise<OperationWorld> {
-  const { servers = 1, env = {}, worksInBackground = true } = options
+  const { servers = 1, env = {}, worksInBackground = true, hasStoppedClock = false } = options
   const own = servers > 1 ? await createPostgresDatabase() : undefined
   const databaseUrl = options.databaseUrl ?? own?.databaseUrl
   const masterKey = random(32)
@@ -110,6 +112,7 @@ export async function startOperationWorld(options: OperationWorldOptions = {}): 
   }
   const [first] = running
   if (!first) throw new Error('a world needs a server')
+  if (hasStoppedClock) for (const { clock } of running) clock.stop()
   const contexts = running.map(({ context }) => context)
   const world = await openWorld({
     urls: running.map(({ url }) => url),

@@ -55,7 +55,8 @@ export async function startServerWithWorld(options: TestServerOptions): Promise<
   return { server, world: await openWorldOn(server) }
 }
 
-const openWorldOn = (server: TestServer): Promise<World> =>
+/** Opens a world on a server of the caller. */
+export const openWorldOn = (server: TestServer): Promise<World> =>
   openWorld({
     urls: [server.url],
     admin: `${server.admin.user}:${server.admin.password}`,

@@ -1,0 +1,32 @@
+// A model test: random commands run against the server and against a model of it, which must agree after each.
+import fc from 'fast-check'
+
+export type Command<M extends object, R> = fc.AsyncCommand<M, R>
+
+/** A command that prints as `name`. `run` acts on the server, says what the model expects of it, and moves the model. */
+export const command = <M extends object, R>(name: string, run: (model: M, real: R) => Promise<void>): Command<M, R> => ({
+  check: () => true,
+  run,
+  toString: () => name,
+})
+
+/**
+ * Sixty lives, or as many as there is time for in twelve seconds: each begins as `start` says and goes on with up to `max` of the commands.
+ * One that fails is made shorter within the same time and printed with its seed, which PAWL_TEST_SEED takes.
+ */
+export async function assertModel<S, M extends object, R>(
+  start: fc.Arbitrary<S>,
+  commands: readonly fc.Arbitrary<Command<M, R>>[],
+  begin: (start: S) => Promise<{ readonly model: M; readonly real: R }>,
+  max: number,
+): Promise<void> {
+  const lives = fc.commands([...commands], { maxCommands: max, size: 'max' })
+  const property = fc.asyncProperty(start, lives, async (from, life) => {
+    const begun = await begin(from)
+    await fc.asyncModelRun(() => begun, life)
+  })
+  await fc.assert(property, { numRuns: LIVES, interruptAfterTimeLimit: TIME_MS })
+}
+
+const LIVES = 60
+const TIME_MS = 12_000
