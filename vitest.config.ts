@@ -1,6 +1,6 @@
 // Tests lie beside the code and in test/. Two projects: `quick` is what one waits for before a commit; `process` is what takes long for a
-// reason: it starts servers as an operator would, sends floods, hashes passwords by the hundred, or repeats a request for each of its
-// statements. Three workers for two processors, because tests of whole processes often wait.
+// reason: it starts servers as an operator would, sends floods, hashes passwords by the hundred, repeats a request for each of its statements,
+// or makes databases from nothing. Three workers for two processors, because tests of whole processes often wait.
 import { configDefaults, defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
@@ -18,7 +18,7 @@ const exclude = [...configDefaults.exclude, 'test/faults/**', ...(process.env['P
 
 // Of the quick ones those that take longest, which a fresh clone cannot know.
 const LONG =
-  /\/test\/(cloud\/credential|description|device\/(token|faults|activation-create-refusals)|device-v4|model|storage\/(migrations|vacuum)|webhooks\/delivery)/
+  /\/test\/(cloud\/credential|description|device\/(token|faults|activation-create-refusals)|device-v4|model|webhooks\/delivery)/
 
 /** Whole processes first, then long files: what takes a minute must not start when everything else is done. */
 class LongestFirst extends BaseSequencer {
