@@ -14,9 +14,10 @@ RUN npm ci --omit=dev --omit=optional
 # 1000 is the user `node` of the base image; as a number it also satisfies a cluster that demands a user other than root.
 RUN install -d -o 1000 -g 1000 -m 0700 /data node_modules/.cache/pawl
 COPY bin bin
+COPY cli cli
 COPY migrations migrations
-COPY scripts scripts
 COPY src src
+RUN ln -s /app/bin/pawl.mjs /usr/local/bin/pawl
 USER 1000:1000
 # Compiled code is made here: containers run with a read-only file system but for /data.
 RUN node bin/compile.mjs
@@ -25,4 +26,4 @@ EXPOSE 8080 8081
 # Whether the process is alive: one that is draining, or whose database is away, is not to be replaced. Balancers ask /health/ready.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s CMD ["node", "bin/health.mjs"]
 # Node itself is the process that gets the signals: no shell, no npm.
-CMD ["node", "bin/pawl.mjs"]
+CMD ["node", "bin/pawl.mjs", "serve"]

@@ -1,4 +1,5 @@
-// The command that starts pawl. Plain JavaScript, so that an old Node reads it and says what to do instead of failing to parse.
+#!/usr/bin/env node
+// The command `pawl`: the server, or a command beside it. Plain JavaScript, so that an old Node reads it and says what to do instead of failing to parse.
 import { spawn } from 'node:child_process'
 import { existsSync, realpathSync } from 'node:fs'
 import module from 'node:module'
@@ -9,12 +10,13 @@ const OLDEST = [26, 10]
 const projectNode = fileURLToPath(new URL('../node_modules/.bin/node', import.meta.url))
 
 const words = process.argv.slice(2)
+// The server is what most processes run: it does not load the other commands.
+const isServer = words.length === 0 || (words.length === 1 && words[0] === 'serve')
 
-if (words.length > 0) explain(words)
-else if (isRecentEnough(process.versions.node)) {
+if (isRecentEnough(process.versions.node)) {
   // Inside the project and not in the shared /tmp: compiled code that another account could have written must never be run.
   module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/pawl', import.meta.url)))
-  await import('../src/main.ts')
+  await import(isServer ? '../src/main.ts' : '../cli/main.ts')
   module.flushCompileCache()
 } else if (existsSync(projectNode) && realpathSync(projectNode) !== realpathSync(process.execPath)) {
   runWith(projectNode)
@@ -23,17 +25,6 @@ else if (isRecentEnough(process.versions.node)) {
     `pawl needs Node ${OLDEST.join('.')} or newer, this is ${process.versions.node}: run "npm start", which brings its own Node`,
   )
   process.exitCode = 1
-}
-
-/** The server takes no words: whoever types some wants to know, or means something that would not happen. */
-function explain(words) {
-  const isHelp = words.includes('--help') || words.includes('-h')
-  const usage = `Serves until it is told to stop:
-  node bin/pawl.mjs
-Settings are environment variables, docs/CONFIG.md lists them. Other commands are scripts, docs/RUNNING.md lists them.`
-  if (isHelp) console.log(usage)
-  else console.error(`${words[0]}: the server takes no arguments; --help says what it does`)
-  process.exitCode = isHelp ? 0 : 1
 }
 
 function isRecentEnough(version) {

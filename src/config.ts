@@ -65,7 +65,7 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     kind: oneOf(['start', 'never']),
     default: 'start',
     description:
-      'Who brings the schema up to date: each start, or never one. With never a start that finds a migration missing ends with one line; npm run db:migrate runs them.',
+      'Who brings the schema up to date: each start, or never one. With never a start that finds a migration missing ends with one line; pawl migrate runs them.',
   },
   adminUser: {
     name: 'PAWL_ADMIN_USER',

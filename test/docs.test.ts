@@ -3,6 +3,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { renderCliDocument } from '../scripts/cli-docs.ts'
 import { renderConfigMarkdown, renderEnvExample } from '../scripts/config-docs.ts'
 import { renderEndpointsDocument } from '../scripts/endpoints-docs.ts'
 import { renderErrorsDocument } from '../scripts/errors-docs.ts'
@@ -26,6 +27,9 @@ describe('configuration', () => {
     const known = new Set([
       ...Object.values(SETTINGS).map(({ name }) => name),
       ...Object.values(SECRET_SETTINGS).flatMap(({ name }) => [name, `${name}_FILE`]),
+      // Of the command line and of the tests.
+      'PAWL_ADMIN',
+      'PAWL_URL',
       'PAWL_VECTORS',
     ])
     const files = globSync(['*.md', 'docs/**/*.md', 'Dockerfile', 'docker-compose.yml', 'scripts/**/*', '.ci/run'], { cwd: root })
@@ -35,6 +39,12 @@ describe('configuration', () => {
       .filter(({ name }) => !known.has(name) && !name.startsWith('PAWL_TEST_'))
       .map(({ path, name }) => `${path}: ${name}`)
     expect(wrong).toEqual([])
+  })
+})
+
+describe('command line', () => {
+  test('docs/CLI.md is what the commands say (node scripts/cli-docs.ts writes it)', () => {
+    expect(readText('docs/CLI.md')).toBe(renderCliDocument())
   })
 })
 

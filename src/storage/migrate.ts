@@ -57,7 +57,7 @@ export async function migrateDatabase({ db, openPatient }: Database, options?: M
 export async function requireMigrated(db: Db, known: Readonly<Record<string, Migration>> = migrations): Promise<void> {
   const pending = await findPending(db, known)
   if (pending.length > 0)
-    throw new StartError(`the database lacks ${countOf(pending)}; run npm run db:migrate, or start with PAWL_MIGRATE=start`)
+    throw new StartError(`the database lacks ${countOf(pending)}; run pawl migrate, or start with PAWL_MIGRATE=start`)
 }
 
 /** The migrations that are to run; none when the database is one ahead. Throws StartError when it is further ahead. */

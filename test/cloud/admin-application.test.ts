@@ -256,9 +256,18 @@ describe('what an application says of itself', () => {
   })
 })
 
-describe('scripts/sdk-config.ts', () => {
+describe('pawl app sdk-config', () => {
   const run = async (...given: string[]) =>
-    runFile(process.execPath, ['scripts/sdk-config.ts', '--url', world.url, '--admin', world.bank.credential ?? '', ...given])
+    runFile(process.execPath, [
+      'bin/pawl.mjs',
+      'app',
+      'sdk-config',
+      '--url',
+      world.url,
+      '--admin',
+      world.bank.credential ?? '',
+      ...given,
+    ])
 
   test('prints the configuration, whole or with the keys of one algorithm, and draws it', async () => {
     const { stdout } = await run('--app', 'test-app')
@@ -272,13 +281,13 @@ describe('scripts/sdk-config.ts', () => {
     expect(svg).toMatch(/^<svg [^]*<\/svg>\s*$/)
   })
 
-  test('says what is wrong and ends with 1', async () => {
-    const refusal = (stderr: string) => ({ code: 1, stdout: '', stderr: expect.stringContaining(stderr) as unknown })
-    await expect(run()).rejects.toMatchObject(refusal('--app'))
-    await expect(run('--app', 'nobody')).rejects.toMatchObject(refusal('ERROR_ADMIN'))
-    await expect(run('--app', 'test-app', '--algorithm', 'ML_L3')).rejects.toMatchObject(refusal('EC_P384_ML_L3'))
-    await expect(run('--app', 'test-app', '--qr', 'svg')).rejects.toMatchObject(refusal('too long for a QR code'))
-    await expect(run('--app', 'test-app', '--qr', 'png')).rejects.toMatchObject(refusal('terminal'))
+  test('says what is wrong', async () => {
+    const refusal = (code: number, stderr: string) => ({ code, stdout: '', stderr: expect.stringContaining(stderr) as unknown })
+    await expect(run('--app')).rejects.toMatchObject(refusal(2, '--app'))
+    await expect(run('--app', 'nobody')).rejects.toMatchObject(refusal(1, 'ERROR_ADMIN'))
+    await expect(run('--app', 'test-app', '--algorithm', 'ML_L3')).rejects.toMatchObject(refusal(2, 'EC_P384_ML_L3'))
+    await expect(run('--app', 'test-app', '--qr', 'svg')).rejects.toMatchObject(refusal(1, 'too long for a QR code'))
+    await expect(run('--app', 'test-app', '--qr', 'png')).rejects.toMatchObject(refusal(2, 'terminal'))
   })
 })
 

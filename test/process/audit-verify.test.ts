@@ -1,4 +1,4 @@
-// scripts/audit-verify.ts as an operator runs it: what it prints, how it ends, and the heads that are kept elsewhere (cloud §7).
+// pawl audit verify as an operator runs it: what it prints, how it ends, and the heads that are kept elsewhere (cloud §7).
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Db, openDatabase } from '../../src/storage/database.ts'
@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 describe.each([DATABASE_KIND])('on %s', (kind) => {
   let installation: Installation
-  const verify = (...args: string[]): Promise<Ended> => runNode(['scripts/audit-verify.ts', ...args], installation.env)
+  const verify = (...args: string[]): Promise<Ended> => runNode(['bin/pawl.mjs', 'audit', 'verify', ...args], installation.env)
   const change = async (work: (db: Db) => Promise<unknown>): Promise<void> => {
     const { db, close } = await openDatabase({
       databaseUrl: installation.env['DATABASE_URL'],
@@ -63,7 +63,7 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
 
   test.each(['my-app', 'my-app=1', 'my-app=x:00', `my-app=1:${'g'.repeat(64)}`])('%j is no head', async (head) => {
     expect(await verify('--expect-head', head)).toMatchObject({
-      code: 1,
+      code: 2,
       stdout: '',
       stderr: expect.stringContaining(head) as unknown,
     })
@@ -72,6 +72,6 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
 
 test('no database, or a wrong key, is said in one line', async () => {
   const installation = await createInstallation('embedded', { isEmpty: true })
-  const ended = await runNode(['scripts/audit-verify.ts'], installation.env)
-  expect(ended).toMatchObject({ code: 1, stdout: '', stderr: `there is no database in ${installation.dataDir}\n` })
+  const ended = await runNode(['bin/pawl.mjs', 'audit', 'verify'], installation.env)
+  expect(ended).toMatchObject({ code: 3, stdout: '', stderr: `there is no database in ${installation.dataDir}\n` })
 })

@@ -3,6 +3,9 @@ import { existsSync, globSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test, vi } from 'vitest'
+import { ENTRIES } from '../../cli/entries.ts'
+import { isNoun } from '../../cli/program.ts'
+import { runCli } from '../helpers/cli.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 import { runNode } from '../helpers/process.ts'
 
@@ -11,15 +14,16 @@ vi.setConfig({ testTimeout: 120_000 })
 
 const directory = mkdtempSync(join(tmpdir(), 'pawl-command-lines-'))
 const env = { PAWL_DATA_DIR: join(directory, 'data') }
+const run = (args: readonly string[], more: Readonly<Record<string, string>> = {}) =>
+  runCli(args, { ...env, ...more, HOME: directory })
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 /** What others of the folder are made of. */
-const PARTS = ['bank-api.ts', 'command-line.ts', 'demo-phone.ts', 'open-database.ts']
-const WRITTEN = ['.env.example', 'docs/CONFIG.md', 'docs/ENDPOINTS.md', 'docs/ERRORS.md']
+const PARTS = ['bank-api.ts', 'command-line.ts', 'demo-phone.ts']
+const WRITTEN = ['.env.example', 'docs/CLI.md', 'docs/CONFIG.md', 'docs/ENDPOINTS.md', 'docs/ERRORS.md']
 const commands = [
   ...globSync('scripts/*.ts').filter((path) => !PARTS.some((part) => path.endsWith(part))),
   'bench/run.ts',
-  'bin/pawl.mjs',
 ].toSorted()
 
 test.each([...commands, ...globSync('scripts/ci/*.ts').toSorted()])(
@@ -42,18 +46,66 @@ test.each(commands)('%s says in one line which option it does not know', async (
   expect(stderr).toMatch(/^.*--unknown.*\n$/)
 })
 
-describe('a server that does not answer is one line', () => {
-  test.each([
-    ['scripts/demo.ts'],
-    ['scripts/pinning.ts', 'apps'],
-    ['scripts/sdk-config.ts', '--app', 'my-app'],
-    ['scripts/load.ts', '--record', join(directory, 'load.ndjson')],
-  ])('%s', async (...args) => {
-    const port = await findQuietPort()
-    const { code, stdout, stderr } = await runNode([...args, '--admin', 'admin:a password that is none'], {
-      PAWL_PORT: String(port),
+describe('pawl', () => {
+  const paths = ENTRIES.flatMap((entry) =>
+    isNoun(entry) ? [[entry.name], ...entry.commands.map(({ name }) => [entry.name, name])] : [[entry.name]],
+  )
+
+  test.each([[[]], ...paths.map((path) => [path])])(
+    '%j --help prints how it is called, and nothing else is done',
+    async (path) => {
+      for (const words of [['--help'], ['-h'], ['--unknown', '--help']]) {
+        const { code, stdout, stderr } = await run([...path, ...words])
+        expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+        expect(stdout).toMatch(new RegExp(`^Usage: ${['pawl', ...path].join(' ')} `))
+      }
+      expect(existsSync(env.PAWL_DATA_DIR)).toBe(false)
+    },
+  )
+
+  test.each([[[]], ...paths.map((path) => [path])])('%j says in one line which option it does not know', async (path) => {
+    const { code, stdout, stderr } = await run([...path, '--unknown'])
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toMatch(/^.*--unknown.*\n$/)
+    const json = await run([...path, '--unknown', '--json'])
+    expect(JSON.parse(json.stderr)).toEqual({ error: stderr.trim(), exitCode: 2 })
+  })
+
+  test('every command has an example, which its own command line understands', () => {
+    const commands = ENTRIES.flatMap((entry) =>
+      isNoun(entry) ? entry.commands.map((one) => [entry.name, one] as const) : [['', entry] as const],
+    )
+    for (const [noun, { name, examples }] of commands) {
+      expect(examples.length, name).toBeGreaterThan(0)
+      for (const example of examples) expect(example).toMatch(new RegExp(`^${noun === '' ? '' : `${noun} `}${name}(?: |$)`))
+    }
+  })
+
+  test('as a process it is the same, under the Node of the packages too', async () => {
+    const { code, stdout, stderr } = await runNode(['bin/pawl.mjs', 'app', 'list', '--unknown'], env)
+    expect({ code, stdout, stderr }).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: "unknown option '--unknown'; --help says how to call it\n",
     })
+    expect((await runNode(['bin/pawl.mjs', '--help'], env)).stdout).toContain('  app ')
+  })
+})
+
+describe('a server that does not answer is one line', () => {
+  const admin = ['--admin', 'admin:a password that is none']
+
+  test.each([['scripts/demo.ts'], ['scripts/load.ts', '--record', join(directory, 'load.ndjson')]])('%s', async (...args) => {
+    const port = await findQuietPort()
+    const { code, stdout, stderr } = await runNode([...args, ...admin], { PAWL_PORT: String(port) })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(new RegExp(`^.*127\\.0\\.0\\.1:${port}.*\\n$`))
+  })
+
+  test.each([['app list'], ['app sdk-config --app my-app'], ['certificate list --app my-app']])('pawl %s', async (line) => {
+    const port = await findQuietPort()
+    const { code, stdout, stderr } = await run([...line.split(' '), ...admin], { PAWL_PORT: String(port) })
+    expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
     expect(stderr).toMatch(new RegExp(`^.*127\\.0\\.0\\.1:${port}.*\\n$`))
   })
 })

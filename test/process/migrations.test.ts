@@ -161,7 +161,7 @@ describe('a database that another version has migrated', () => {
     const database = await openInMemory()
     await expect(requireMigrated(database.db)).rejects.toThrow('the database lacks')
     await migrate(database.db, { known: before })
-    await expect(requireMigrated(database.db)).rejects.toThrow(`the database lacks migration ${last}; run npm run db:migrate`)
+    await expect(requireMigrated(database.db)).rejects.toThrow(`the database lacks migration ${last}; run pawl migrate`)
     expect(await migrate(database.db)).toEqual([last])
     await requireMigrated(database.db)
     await database.close()

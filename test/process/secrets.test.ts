@@ -68,7 +68,7 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
   })
 
   test('a dump of the database holds none', async () => {
-    const dump = await runNode(['scripts/db-dump.ts'], env)
+    const dump = await runNode(['bin/pawl.mjs', 'admin', 'dump'], env)
     expect(dump).toMatchObject({ code: 0, stderr: '' })
     // Four of each version, those of protocol 4.0, and two with an OTP of the bank.
     const activations = 4 * PHONE_VERSIONS.length + ACTIVATIONS_OF_TOUR_V4 * PHONE_ALGORITHMS.length + 2

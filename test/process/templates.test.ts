@@ -16,7 +16,7 @@ test('a file with a fault is refused in one line, before anything is opened', as
   const { code, stdout, stderr } = await refusePawl(env, { PAWL_TEMPLATES_FILE: file })
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   expect(stderr).toMatch(/^pawl cannot start: the templates file .* is wrong in template 1 "half": operationType .*\n$/)
-  expect((await runNode(['scripts/templates.ts', 'list'], env)).stderr).toContain('there is no database')
+  expect((await runNode(['bin/pawl.mjs', 'template', 'list', '--local'], env)).stderr).toContain('there is no database')
 })
 
 test('the file is applied at start; the command line lists, exports and imports', async () => {
@@ -36,15 +36,15 @@ test('the file is applied at start; the command line lists, exports and imports'
   writeFileSync(file, JSON.stringify([one]))
   await (await startPawl(env, { PAWL_TEMPLATES_FILE: file })).end('SIGTERM')
 
-  const listed = await runNode(['scripts/templates.ts', 'list'], env)
+  const listed = await runNode(['bin/pawl.mjs', 'template', 'list', '--local'], env)
   expect(listed.stdout.split('\n')).toContain('one\ttest\tA2\tfile')
   expect(listed.stdout).toContain('payment\tauthorize_payment\tA1*A${amount}${currency}*I${iban}\tshipped\n')
-  const exported = await runNode(['scripts/templates.ts', 'export'], env)
+  const exported = await runNode(['bin/pawl.mjs', 'template', 'export', '--local'], env)
   expect(JSON.parse(exported.stdout)).toContainEqual(one)
 
   writeFileSync(file, JSON.stringify([{ ...one, expiration: 61 }, two]))
-  const imported = await runNode(['scripts/templates.ts', 'import', file], env)
+  const imported = await runNode(['bin/pawl.mjs', 'template', 'import', file], env)
   expect(imported).toMatchObject({ code: 0, stdout: 'one\tchanged\ntwo\tcreated\n' })
-  expect((await runNode(['scripts/templates.ts', 'import'], env)).code).toBe(1)
-  expect(await runNode(['scripts/templates.ts', 'import', directory], env)).toMatchObject({ code: 1, stdout: '' })
+  expect((await runNode(['bin/pawl.mjs', 'template', 'import'], env)).code).toBe(2)
+  expect(await runNode(['bin/pawl.mjs', 'template', 'import', directory], env)).toMatchObject({ code: 1, stdout: '' })
 })

@@ -627,10 +627,10 @@ describe('docs/PINNING.md', () => {
   })
 })
 
-describe('scripts/pinning.ts', () => {
+describe('pawl certificate', () => {
   const pinning = async (...given: string[]): Promise<unknown> => {
-    const always = ['scripts/pinning.ts', '--url', server.url, '--admin', bank.credential ?? '', '--app', app]
-    return JSON.parse((await run(process.execPath, [...always, ...given], { cwd: root })).stdout)
+    const always = ['--url', server.url, '--admin', bank.credential ?? '', '--app', app, '--json']
+    return JSON.parse((await run(process.execPath, ['bin/pawl.mjs', 'certificate', ...given, ...always], { cwd: root })).stdout)
   }
 
   test('adds, fetches, lists and removes', async () => {
@@ -656,8 +656,11 @@ describe('scripts/pinning.ts', () => {
     ])
   })
 
-  test('says what is wrong and ends with 1', async () => {
-    await expect(pinning('nope')).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('add-pem DOMAIN FILE') })
+  test('says what is wrong', async () => {
+    await expect(pinning('nope')).rejects.toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/unknown command 'nope'.*--help/),
+    })
     await expect(pinning('remove', 'nobody.example')).rejects.toMatchObject({
       code: 1,
       stderr: expect.stringContaining('ERROR_ADMIN'),

@@ -1,0 +1,42 @@
+// Which application a command means, and what is compiled into its mobile app.
+import type { Bank } from './bank.ts'
+import { text } from './command.ts'
+import { Fault } from './fault.ts'
+import { toPath, toQuery } from './query.ts'
+
+/** The option of every command about one application. */
+export const APPLICATION_OPTION = { app: text('ID', 'the application; by default the default one of the server') } as const
+
+/** The application that was named, else the default one of the server. Throws a Fault when there is none. */
+export async function chooseApplication(bank: Bank, named: string | undefined): Promise<string> {
+  if (named !== undefined) return named
+  const { applications } = (await bank.call('GET', '/admin/applications')) as {
+    applications: { id: string; isDefault: boolean }[]
+  }
+  const found = applications.find(({ isDefault }) => isDefault)?.id
+  if (found === undefined)
+    throw new Fault('missing', 'there is no default application: --app names one, pawl app create makes one')
+  return found
+}
+
+/** What an administrator is told about a version of an application. */
+export interface ApplicationDetail {
+  readonly appKey: string
+  /** Base64 of a point, of P-384 where no phone of protocol 3 is admitted. */
+  readonly masterServerPublicKey: string
+  readonly serviceBaseUrl: string
+  readonly appSecret?: string
+  readonly mobileSdkConfig?: string
+}
+
+/** Throws a Fault when the server knows no such application or version. */
+export async function readApplication(bank: Bank, id: string, version?: string): Promise<ApplicationDetail> {
+  const answer = await bank.call('GET', toPath`/admin/applications/${id}` + toQuery({ version }))
+  return (answer as { responseObject: ApplicationDetail }).responseObject
+}
+
+/** The text that an SDK of 4.0 is given. Throws a Fault when the credential may not see it. */
+export function sdkConfigOf({ mobileSdkConfig }: ApplicationDetail): string {
+  if (mobileSdkConfig !== undefined) return mobileSdkConfig
+  throw new Fault('credential', 'this credential may not see the application secret')
+}

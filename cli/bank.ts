@@ -1,0 +1,123 @@
+// How commands call a running server as the bank does: where it listens, with which credential, and what a refusal says.
+import { readFileSync } from 'node:fs'
+import { text, type Terminal } from './command.ts'
+import { readCredential } from './credential-store.ts'
+import { bankUrl } from './environment.ts'
+import { explainFault, Fault, type FaultKind } from './fault.ts'
+
+/** Options of every command that calls the cloud API. */
+export const BANK_OPTIONS = {
+  url: text(
+    'URL',
+    "where the bank's API is; by default PAWL_URL, or that of pawl login, or on this machine at PAWL_INTERNAL_PORT, PAWL_PORT or 8080",
+  ),
+  admin: text('USER:PASSWORD', 'the credential; by default PAWL_ADMIN, or that of pawl login'),
+  adminFile: text('FILE', 'a file that holds it: then it is in no list of processes'),
+} as const
+
+export interface BankValues {
+  readonly url: string | undefined
+  readonly admin: string | undefined
+  readonly adminFile: string | undefined
+}
+
+export interface Bank {
+  readonly url: string
+  /** `user:password`. */
+  readonly admin: string
+  /** The answer as JSON. Throws a Fault that says what a refusal says, or that there is no answer. */
+  readonly call: (method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>) => Promise<unknown>
+}
+
+/** The server and the credential that a command line means. Throws a Fault when it means no credential. */
+export function openBank(values: BankValues, { env }: Pick<Terminal, 'env'>): Bank {
+  const given = readGiven(values) ?? env['PAWL_ADMIN']
+  const givenUrl = values.url || env['PAWL_URL']
+  const stored = given !== undefined && givenUrl !== undefined ? undefined : readCredential(env)
+  const url = (givenUrl ?? stored?.url ?? bankUrl(env)).replace(/\/+$/, '')
+  // What was stored for one server is shown to no other.
+  const admin = given ?? (stored?.url === url ? stored.admin : undefined)
+  if (!admin?.includes(':'))
+    throw new Fault(
+      'credential',
+      `no credential for ${url}: pawl login stores one; else --admin USER:PASSWORD, --admin-file FILE or PAWL_ADMIN`,
+    )
+  return connectBank(url, admin)
+}
+
+function readGiven({ admin, adminFile }: BankValues): string | undefined {
+  return adminFile === undefined ? admin : readFileSync(adminFile, 'utf8').trim()
+}
+
+/** A client at `url` that shows `admin`. */
+export const connectBank = (url: string, admin: string): Bank => ({
+  url,
+  admin,
+  call: async (method, path, body, headers) => callBank({ url, admin }, method, path, body, headers),
+})
+
+/** How long an answer may take. */
+const TIMEOUT_MS = 30_000
+
+async function callBank(
+  { url, admin }: Pick<Bank, 'url' | 'admin'>,
+  method: string,
+  path: string,
+  body: unknown,
+  more: Readonly<Record<string, string>> = {},
+): Promise<unknown> {
+  const headers = { Authorization: `Basic ${Buffer.from(admin).toString('base64')}`, ...more }
+  // Whatever writes says that it sends JSON, also where there is nothing to say.
+  const json = { headers: { ...headers, 'Content-Type': 'application/json' }, body: JSON.stringify(body ?? {}) }
+  const signal = AbortSignal.timeout(TIMEOUT_MS)
+  const request = { method, signal, ...(method === 'GET' ? { headers } : json) }
+  try {
+    const reply = await fetch(url + path, request)
+    return readReply(`${method} ${path}`, reply, await reply.text())
+  } catch (error) {
+    if (error instanceof Fault) throw error
+    throw new Fault('unreachable', `${url} does not answer (${explainFault(error)}); --url says where the bank's API is`)
+  }
+}
+
+function readReply(call: string, { ok, status }: Response, said: string): unknown {
+  const json = parseJson(said)
+  if (ok && json !== undefined) return json
+  if (ok) throw new Fault('unreachable', `${call}: what answers is no server of pawl; --url says where the bank's API is`)
+  const { code = '', message = '', violations } = readError(json)
+  const details = (violations ?? []).map(({ fieldName, hint }) => `${fieldName ?? ''}: ${hint ?? ''}`).join(', ')
+  const hint =
+    status === 404 && code !== 'ERROR_NOT_FOUND'
+      ? ''
+      : status === 404
+        ? '; with two listeners --url is that of PAWL_INTERNAL_PORT'
+        : status === 401
+          ? '; the user name or the password is wrong'
+          : status === 403
+            ? '; the role of this credential does not allow it'
+            : ''
+  throw new Fault(kindOf(status, code), `${call}: HTTP ${status} ${code} ${message}${details && ` (${details})`}${hint}`)
+}
+
+function kindOf(status: number, code: string): FaultKind {
+  if (status === 401 || status === 403) return 'credential'
+  if (status === 404 || code.endsWith('_NOT_FOUND')) return 'missing'
+  return status === 503 || status === 502 || status === 504 ? 'unreachable' : 'refused'
+}
+
+interface ServerError {
+  readonly code?: string
+  readonly message?: string
+  readonly violations?: readonly { readonly fieldName?: string; readonly hint?: string }[]
+}
+
+const readError = (json: unknown): ServerError =>
+  typeof json === 'object' && json !== null && 'responseObject' in json ? (json.responseObject as ServerError) : {}
+
+function parseJson(said: string): unknown {
+  try {
+    return JSON.parse(said)
+  } catch {
+    return undefined
+  }
+}

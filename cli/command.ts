@@ -1,0 +1,84 @@
+// What a command of pawl is made of: declared as data, from which the parser, the help, the completion and docs/CLI.md are made.
+
+export interface Option {
+  readonly kind: 'text' | 'flag' | 'many'
+  /** What stands for the value in the help; empty for a flag. */
+  readonly value: string
+  readonly text: string
+}
+
+/** An option with a value. */
+export const text = (value: string, description: string) => ({ kind: 'text', value, text: description }) as const
+/** An option that is there or not. */
+export const flag = (description: string) => ({ kind: 'flag', value: '', text: description }) as const
+/** An option with a value that may be given several times. */
+export const many = (value: string, description: string) => ({ kind: 'many', value, text: description }) as const
+
+type Options = Readonly<Record<string, Option>>
+
+/** What was given for the options, by their names in the code. */
+export type Values<O extends Options> = {
+  readonly [K in keyof O]: O[K]['kind'] extends 'flag'
+    ? boolean
+    : O[K]['kind'] extends 'many'
+      ? readonly string[]
+      : string | undefined
+}
+
+/** Where a command runs: what it reads and where it prints. */
+export interface Terminal {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** To stdout, as it is. */
+  readonly write: (text: string) => void
+  /** A line on stderr: progress, and what is no part of the answer. */
+  readonly note: (line: string) => void
+  /** Asks a person for a secret without showing it; undefined where no person is. */
+  readonly askSecret: (question: string) => Promise<string | undefined>
+  /** All of stdin. */
+  readonly readInput: () => Promise<string>
+}
+
+export interface Given<O extends Options = Options> {
+  /** In the order in which the command names them; what may be missing is undefined. */
+  readonly words: readonly (string | undefined)[]
+  readonly values: Values<O>
+  readonly terminal: Terminal
+  /** What is printed will be read by a program. */
+  readonly isJson: boolean
+}
+
+/** What a command has to say: `json` for programs, `text` for people, who otherwise see the JSON laid out. */
+export interface Answer {
+  readonly json: unknown
+  readonly text?: string
+  /** When it is not 0. */
+  readonly exitCode?: number
+}
+
+export interface Command<O extends Options = Options> {
+  readonly name: string
+  readonly summary: string
+  /** What else is to be known, in whole sentences. */
+  readonly more?: string
+  /** `<needed>` or `[may be missing]`, each with what it is. */
+  readonly words?: Readonly<Record<string, string>>
+  readonly options?: O
+  /** Whole command lines without `pawl`. */
+  readonly examples: readonly string[]
+  readonly run: (given: Given<O>) => Promise<Answer | undefined>
+}
+
+type NoOptions = Readonly<Record<string, never>>
+
+/** A command whose options are known to its `run`; the list of all commands forgets them. */
+export const command = <const O extends Options = NoOptions>(one: Command<O>): Command => one as unknown as Command
+
+/** Commands about one thing. */
+export interface Noun {
+  readonly name: string
+  readonly summary: string
+  readonly commands: readonly Command[]
+}
+
+/** `keepPreviousSeconds` as people type it. */
+export const toFlag = (name: string): string => `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`

@@ -1,0 +1,38 @@
+// pawl admin: what only who has the database may do, for when nobody can log in.
+import { command, type Noun, text } from '../command.ts'
+
+const reset = command({
+  name: 'reset',
+  summary: 'Gives the administrator of the configured database a new password and prints it',
+  more: 'An embedded database only while its server is stopped. Whoever has that name is made anew as an administrator. Running servers on PostgreSQL follow within five seconds.',
+  options: { user: text('NAME', 'the administrator; by default PAWL_ADMIN_USER, or admin') },
+  examples: ['admin reset', 'admin reset --user second'],
+  run: async ({ terminal, values }) => {
+    const [{ withDatabase }, { resetAdministrator }] = await Promise.all([
+      import('../local/database.ts'),
+      import('../local/administrator.ts'),
+    ])
+    return withDatabase(terminal, { mustExist: true }, async (database, settings) => {
+      const user = values.user ?? settings.config.adminUser
+      const password = await resetAdministrator(database, settings, user)
+      return { json: { user, password }, text: `Administrator: ${user}, password: ${password} (shown only now)\n` }
+    })
+  },
+})
+
+const dump = command({
+  name: 'dump',
+  summary: 'Prints every row of every table of the configured database',
+  more: 'For whoever looks for what should not be there: secrets in it are encrypted. An embedded database only while its server is stopped.',
+  examples: ['admin dump', 'admin dump --json'],
+  run: async ({ terminal }) => {
+    const [{ withDatabase }, { dumpDatabase }] = await Promise.all([import('../local/database.ts'), import('../local/dump.ts')])
+    return withDatabase(terminal, { mustExist: true }, dumpDatabase)
+  },
+})
+
+export const admin: Noun = {
+  name: 'admin',
+  summary: 'What only who has the database may do: a new password for the administrator, and all that is stored',
+  commands: [reset, dump],
+}

@@ -1,0 +1,260 @@
+// pawl app: applications, their versions, what is compiled into the mobile app, and the versions of it that users may run.
+import { APPLICATION_OPTION, chooseApplication, readApplication, sdkConfigOf } from '../applications.ts'
+import { BANK_OPTIONS, openBank } from '../bank.ts'
+import { command, flag, many, type Noun, text } from '../command.ts'
+import { usageFault } from '../fault.ts'
+import { readJsonArgument, readLooseJson } from '../json-argument.ts'
+import { answerList } from '../output.ts'
+import { drawAs } from '../qr-code.ts'
+import { compact, toPath, toQuery } from '../query.ts'
+import { keepKeys, KEYS_OF_ALGORITHM } from '../sdk-config.ts'
+
+const list = command({
+  name: 'list',
+  summary: 'Lists applications',
+  options: BANK_OPTIONS,
+  examples: ['app list', 'app list --json'],
+  run: async ({ values, terminal }) =>
+    answerList(await openBank(values, terminal).call('GET', '/admin/applications'), 'applications'),
+})
+
+const create = command({
+  name: 'create',
+  summary: 'Creates an application',
+  words: { '<id>': 'its id' },
+  options: {
+    ...BANK_OPTIONS,
+    name: text('TEXT', 'what people call its mobile app; makes the key that signs pinned certificates'),
+  },
+  examples: ['app create my-app', "app create my-app --name 'My bank'"],
+  run: async ({ words: [id], values, terminal }) => {
+    const bank = openBank(values, terminal)
+    if (values.name === undefined) return { json: await bank.call('POST', '/admin/application', { id }) }
+    return { json: await bank.call('POST', '/admin/apps', { name: id, displayName: values.name }) }
+  },
+})
+
+const show = command({
+  name: 'show',
+  summary: 'Settings and versions of an application, and what a mobile app needs of it',
+  words: { '[id]': 'the application; by default the default one' },
+  options: { ...BANK_OPTIONS, version: text('NAME', 'the version whose keys are shown') },
+  examples: ['app show', 'app show my-app --version 2.0'],
+  run: async ({ words: [id], values, terminal }) => {
+    const bank = openBank(values, terminal)
+    const json = await readApplication(bank, await chooseApplication(bank, id), values.version)
+    return { json }
+  },
+})
+
+const change = command({
+  name: 'change',
+  summary: 'Changes the settings of an application',
+  words: { '<id>': 'the application' },
+  options: {
+    ...BANK_OPTIONS,
+    default: flag('makes it the default one'),
+    algorithm: many('NAME', 'an algorithm of protocol 4.0 that phones may use; all that are not given are taken away'),
+    role: many('NAME', 'a role of the application; all that are not given are taken away'),
+    protocol3: text('yes|no', 'whether phones of protocol 3 are admitted'),
+    minimumProtocolVersion: text('VERSION', 'older phones are refused; none takes every version'),
+    set: text('JSON', 'settings as PATCH /admin/applications/{id} takes them, or @FILE'),
+  },
+  examples: [
+    'app change my-app --default',
+    'app change my-app --minimum-protocol-version 3.2',
+    'app change my-app --algorithm EC_P384_ML_L3',
+  ],
+  run: async ({ words: [id], values, terminal }) => {
+    const { protocol3, minimumProtocolVersion: minimum } = values
+    if (protocol3 !== undefined && !['yes', 'no'].includes(protocol3)) throw usageFault('--protocol3 is yes or no')
+    const body = {
+      ...(values.set === undefined ? {} : readJsonArgument('--set', values.set)),
+      ...compact({
+        isDefault: values.default || undefined,
+        algorithms: values.algorithm.length === 0 ? undefined : values.algorithm,
+        roles: values.role.length === 0 ? undefined : values.role,
+        isProtocol3Admitted: protocol3 === undefined ? undefined : protocol3 === 'yes',
+        minimumProtocolVersion: minimum === 'none' ? null : minimum,
+      }),
+    }
+    if (Object.keys(body).length === 0) throw usageFault('no setting is given')
+    return { json: await openBank(values, terminal).call('PATCH', toPath`/admin/applications/${id}`, body) }
+  },
+})
+
+const addVersion = command({
+  name: 'add-version',
+  summary: 'Adds a version, which has keys of its own',
+  words: { '<id>': 'the application', '<version>': 'its name' },
+  options: BANK_OPTIONS,
+  examples: ['app add-version my-app 2.0'],
+  run: async ({ words: [id, name], values, terminal }) => ({
+    json: await openBank(values, terminal).call('POST', toPath`/admin/applications/${id}/versions`, { name }),
+  }),
+})
+
+const setVersion = command({
+  name: 'set-version',
+  summary: 'Switches a version on or off; phones of one that is off are refused',
+  words: { '<id>': 'the application', '<version>': 'its name', '<state>': 'on or off' },
+  options: BANK_OPTIONS,
+  examples: ['app set-version my-app 1.0 off'],
+  run: async ({ words: [id, version, state], values, terminal }) => {
+    if (state !== 'on' && state !== 'off') throw usageFault('the state is on or off')
+    const path = toPath`/admin/applications/${id}/versions/${version}`
+    return { json: await openBank(values, terminal).call('PATCH', path, { isSupported: state === 'on' }) }
+  },
+})
+
+const sdkConfig = command({
+  name: 'sdk-config',
+  summary: 'What the developer of a mobile app compiles into it, as text or as a QR code',
+  options: {
+    ...BANK_OPTIONS,
+    ...APPLICATION_OPTION,
+    version: text('NAME', 'the version whose keys are meant'),
+    algorithm: text('NAME', 'leaves out the keys that other algorithms need, which makes it short enough for a QR code'),
+    qr: text('terminal|svg', 'draws it'),
+  },
+  examples: ['app sdk-config', 'app sdk-config --app my-app --algorithm EC_P384 --qr terminal'],
+  run: async ({ values: { app, version, algorithm, qr, ...values }, terminal }) => {
+    const kept = algorithm === undefined ? undefined : KEYS_OF_ALGORITHM.get(algorithm)
+    if (algorithm !== undefined && kept === undefined)
+      throw usageFault(`--algorithm is one of ${[...KEYS_OF_ALGORITHM.keys()].join(', ')}`)
+    const bank = openBank(values, terminal)
+    const whole = sdkConfigOf(await readApplication(bank, await chooseApplication(bank, app), version))
+    const mobileSdkConfig = kept === undefined ? whole : keepKeys(whole, kept)
+    const text = qr === undefined ? `${mobileSdkConfig}\n` : drawAs(qr, mobileSdkConfig, QR_HINT)
+    return { json: { mobileSdkConfig }, text }
+  },
+})
+
+const QR_HINT = 'choose --algorithm EC_P384 or EC_P384_ML_L3, or hand over the text'
+
+const rules = command({
+  name: 'rules',
+  summary: 'Lists the rules about versions of the mobile app that users run',
+  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION },
+  examples: ['app rules', 'app rules --app my-app'],
+  run: async ({ values, terminal }) => {
+    const bank = openBank(values, terminal)
+    return { json: await bank.call('GET', toPath`/admin/apps/${await chooseApplication(bank, values.app)}/versions`) }
+  },
+})
+
+const addRule = command({
+  name: 'add-rule',
+  summary: 'Adds a rule: which version of the mobile app is suggested or required',
+  options: {
+    ...BANK_OPTIONS,
+    ...APPLICATION_OPTION,
+    platform: text('NAME', 'ANDROID or IOS'),
+    suggested: text('VERSION', 'older ones are told of a newer one'),
+    required: text('VERSION', 'older ones must not go on'),
+    os: text('N', 'only for this major version of the system'),
+    message: text('KEY', 'the text that is shown; pawl app set-text writes it'),
+  },
+  examples: ['app add-rule --platform IOS --suggested 2.1.0 --required 2.0.0 --message update'],
+  run: async ({ values: { app, platform, suggested, required, os, message, ...values }, terminal }) => {
+    if (platform === undefined) throw usageFault('--platform is needed')
+    const bank = openBank(values, terminal)
+    const body = compact({
+      platform,
+      suggestedVersion: suggested,
+      requiredVersion: required,
+      majorOsVersion: os === undefined ? undefined : Number(os),
+      messageKey: message,
+    })
+    return { json: await bank.call('POST', toPath`/admin/apps/${await chooseApplication(bank, app)}/versions`, body) }
+  },
+})
+
+const removeRule = command({
+  name: 'remove-rule',
+  summary: 'Removes a rule',
+  words: { '<id>': 'the id that pawl app rules shows' },
+  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION },
+  examples: ['app remove-rule 3'],
+  run: async ({ words: [id], values, terminal }) => {
+    const bank = openBank(values, terminal)
+    return { json: await bank.call('DELETE', toPath`/admin/apps/${await chooseApplication(bank, values.app)}/versions/${id}`) }
+  },
+})
+
+const texts = command({
+  name: 'texts',
+  summary: 'Lists the texts of rules',
+  options: BANK_OPTIONS,
+  examples: ['app texts'],
+  run: async ({ values, terminal }) => answerList(await openBank(values, terminal).call('GET', '/admin/texts'), 'texts'),
+})
+
+const setText = command({
+  name: 'set-text',
+  summary: 'Stores a text of rules',
+  words: { '<key>': 'its key', '<language>': 'two small letters', '<text>': 'what is shown' },
+  options: BANK_OPTIONS,
+  examples: ["app set-text update en 'Please update the app'"],
+  run: async ({ words: [messageKey, language, shown], values, terminal }) => ({
+    json: await openBank(values, terminal).call('POST', '/admin/texts', { messageKey, language, text: shown }),
+  }),
+})
+
+const removeText = command({
+  name: 'remove-text',
+  summary: 'Removes a text of rules',
+  words: { '<key>': 'its key', '<language>': 'two small letters' },
+  options: BANK_OPTIONS,
+  examples: ['app remove-text update en'],
+  run: async ({ words: [key, language], values, terminal }) => ({
+    json: await openBank(values, terminal).call('DELETE', toPath`/admin/texts/${key}/${language}`),
+  }),
+})
+
+const items = command({
+  name: 'config',
+  summary: 'Lists the configuration items of an application',
+  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION },
+  examples: ['app config'],
+  run: async ({ values, terminal }) => {
+    const bank = openBank(values, terminal)
+    return { json: await bank.call('GET', toPath`/admin/applications/${await chooseApplication(bank, values.app)}/config`) }
+  },
+})
+
+const setItem = command({
+  name: 'set-config',
+  summary: 'Stores or, without a value, removes a configuration item of an application',
+  words: { '<key>': 'its key', '[value]': 'JSON, or text that is none' },
+  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION, scope: text('NAME', 'APPLICATION, which is the default, or ACTIVATION') },
+  examples: ['app set-config limit 500', 'app set-config limit'],
+  run: async ({ words: [key, value], values: { app, scope, ...values }, terminal }) => {
+    const bank = openBank(values, terminal)
+    const path = toPath`/admin/applications/${await chooseApplication(bank, app)}/config/${key}` + toQuery({ scope })
+    if (value === undefined) return { json: await bank.call('DELETE', path) }
+    return { json: await bank.call('PUT', path, { value: readLooseJson(value) }) }
+  },
+})
+
+export const app: Noun = {
+  name: 'app',
+  summary: 'Applications: settings, versions, what is compiled into the mobile app, and which versions of it users may run',
+  commands: [
+    list,
+    create,
+    show,
+    change,
+    addVersion,
+    setVersion,
+    sdkConfig,
+    rules,
+    addRule,
+    removeRule,
+    texts,
+    setText,
+    removeText,
+    items,
+    setItem,
+  ],
+}

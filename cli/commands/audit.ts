@@ -1,0 +1,75 @@
+// pawl audit: what happened to the phone of a user, what administrators changed, and whether the log is as it was written.
+import { BANK_OPTIONS, openBank } from '../bank.ts'
+import { command, flag, many, type Noun, text } from '../command.ts'
+import { answerList, layOut } from '../output.ts'
+import { toQuery } from '../query.ts'
+import { parseMilliseconds } from '../time.ts'
+
+const PERIOD = {
+  from: text('TIME', 'not before: milliseconds since 1970, or a date like 2027-01-31T12:00:00Z'),
+  to: text('TIME', 'not after'),
+  limit: text('N', 'how many rows at most'),
+} as const
+
+const timesOf = ({ from, to }: { from: string | undefined; to: string | undefined }) => ({
+  timestampFrom: from === undefined ? undefined : parseMilliseconds(from),
+  timestampTo: to === undefined ? undefined : parseMilliseconds(to),
+})
+
+const log = command({
+  name: 'log',
+  summary: 'What happened to the phones of a user, newest first',
+  words: { '<user>': 'the user' },
+  options: { ...BANK_OPTIONS, ...PERIOD, before: text('MILLISECONDS', 'older than this time: that of the last row of a page') },
+  examples: ['audit log alice', 'audit log alice --from 2027-01-01 --limit 20'],
+  run: async ({ words: [userId], values, terminal }) => {
+    const { limit, before } = values
+    const query = toQuery({ userId, ...timesOf(values), limit, before })
+    return answerList(await openBank(values, terminal).call('GET', `/audit/log${query}`), 'items')
+  },
+})
+
+const changes = command({
+  name: 'changes',
+  summary: 'What administrators changed, newest first',
+  options: {
+    ...BANK_OPTIONS,
+    ...PERIOD,
+    before: text('ID', 'older than this one: the id of the last row of a page'),
+    user: text('NAME', 'of this administrator'),
+    action: text('ACTION', 'of this kind, as it stands in the list'),
+  },
+  examples: ['audit changes', 'audit changes --user admin --limit 20'],
+  run: async ({ values, terminal }) => {
+    const { user: username, action, limit, before } = values
+    const query = toQuery({ username, action, ...timesOf(values), limit, before })
+    return answerList(await openBank(values, terminal).call('GET', `/admin/audit${query}`), 'items')
+  },
+})
+
+const verify = command({
+  name: 'verify',
+  summary: 'Verifies the audit log of the configured database; exit code 1 when it is not as it was written',
+  more: 'The heads that it prints are for keeping elsewhere, in the form that --expect-head takes: only they tell later that nobody cut the log, or wrote it anew with the key. The embedded database can be opened only while its server is stopped; --online asks a running server.',
+  options: {
+    ...BANK_OPTIONS,
+    expectHead: many('CHAIN=POSITION:SEAL', 'a head that was noted; may be given several times'),
+    online: flag('asks a running server, which verifies its own log and takes no heads'),
+  },
+  examples: ['audit verify', 'audit verify --expect-head application:my-app=41:5f0c…', 'audit verify --online'],
+  run: async ({ values, terminal }) => {
+    if (values.online) {
+      const report = (await openBank(values, terminal).call('GET', '/admin/audit/verification')) as { isIntact?: boolean }
+      return { json: report, text: layOut(report), exitCode: report.isIntact === false ? 1 : 0 }
+    }
+    const { parseHead, verifyLocal } = await import('../local/audit-verification.ts')
+    const heads = values.expectHead.map(parseHead)
+    return verifyLocal(terminal, heads)
+  },
+})
+
+export const audit: Noun = {
+  name: 'audit',
+  summary: 'What happened to phones, what administrators changed, and whether the log is as it was written',
+  commands: [log, changes, verify],
+}

@@ -1,0 +1,20 @@
+// pawl completion: what a shell needs to complete command lines of pawl.
+import { command } from '../command.ts'
+import { renderBash, renderZsh } from '../completion.ts'
+import { usageFault } from '../fault.ts'
+import type { Entry } from '../program.ts'
+
+/** The command for a list of all entries, which has itself in it. */
+export const completion = (entries: () => readonly Entry[]) =>
+  command({
+    name: 'completion',
+    summary: 'Prints a script with which a shell completes command lines of pawl',
+    words: { '<shell>': 'bash or zsh' },
+    examples: ['completion bash >>~/.bashrc', 'completion zsh >~/.zfunc/_pawl'],
+    run: async ({ words: [shell = ''] }) => {
+      const render = { bash: renderBash, zsh: renderZsh }[shell]
+      if (render === undefined) throw usageFault(`${shell}: the shell is bash or zsh`)
+      const script = render(entries())
+      return { json: { script }, text: script }
+    },
+  })

@@ -1,0 +1,28 @@
+// pawl key: the master key, which encrypts the secrets in the database.
+import { randomBytes } from 'node:crypto'
+import { command, type Noun } from '../command.ts'
+
+const create = command({
+  name: 'create',
+  summary: 'Makes a master key and prints it, for PAWL_MASTER_KEY or the file of PAWL_MASTER_KEY_FILE',
+  more: 'Whoever loses it loses every activation: keep it where the database is not.',
+  examples: ['key create >master.key'],
+  run: async () => {
+    const key = randomBytes(32).toString('base64')
+    return { json: { key }, text: `${key}\n` }
+  },
+})
+
+const check = command({
+  name: 'check',
+  summary: 'Says whether the configured master key opens the configured database',
+  more: 'An embedded database only while its server is stopped.',
+  examples: ['key check'],
+  run: async ({ terminal }) => (await import('../local/keys.ts')).checkKey(terminal),
+})
+
+export const key: Noun = {
+  name: 'key',
+  summary: 'The master key, which encrypts the secrets in the database',
+  commands: [create, check],
+}

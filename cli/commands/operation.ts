@@ -1,0 +1,128 @@
+// pawl operation: what users are asked to approve.
+import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
+import { BANK_OPTIONS, type Bank, openBank } from '../bank.ts'
+import { command, flag, many, type Noun, text } from '../command.ts'
+import { Fault } from '../fault.ts'
+import { readPairs } from '../json-argument.ts'
+import { answerList, layOut } from '../output.ts'
+import { drawQrCode } from '../qr-code.ts'
+import { compact, toPath, toQuery } from '../query.ts'
+import { parseCount } from '../time.ts'
+
+const WAIT = { wait: text('SECONDS', 'waits so long for an end; exit code 1 when it is no approval') } as const
+
+const create = command({
+  name: 'create',
+  summary: 'Asks a user to approve something',
+  words: { '<user>': 'the user', '<template>': 'what is asked; pawl template list shows which there are' },
+  options: {
+    ...BANK_OPTIONS,
+    parameter: many('NAME=VALUE', 'a parameter of the template; may be given several times'),
+    language: text('CODE', 'the language of the texts: two small letters'),
+    externalId: text('TEXT', 'what the bank calls it'),
+    idempotencyKey: text('TEXT', 'the same key with the same request answers with the first operation'),
+    ...WAIT,
+  },
+  examples: [
+    'operation create alice login',
+    'operation create alice payment --parameter amount=10.00 --parameter currency=EUR --parameter iban=DE89370400440532013000',
+    'operation create alice login --wait 120',
+  ],
+  run: async ({ words: [userId, template], values, terminal }) => {
+    const { parameter, language, externalId, idempotencyKey: key, wait } = values
+    const parameters = parameter.length === 0 ? undefined : readPairs('--parameter', parameter)
+    const seconds = wait === undefined ? undefined : parseCount('--wait', wait)
+    const bank = openBank(values, terminal)
+    const body = compact({ userId, template, language, externalId, parameters })
+    const created = await bank.call('POST', '/operations', body, key === undefined ? {} : { 'Idempotency-Key': key })
+    if (seconds === undefined) return { json: created }
+    const { operationId } = created as { operationId: string }
+    terminal.note(`waiting up to ${seconds} s for ${operationId}`)
+    return waitForEnd(bank, operationId, seconds)
+  },
+})
+
+const show = command({
+  name: 'show',
+  summary: 'State of an operation',
+  words: { '<id>': 'the operation' },
+  options: { ...BANK_OPTIONS, ...WAIT },
+  examples: ['operation show 0190b5a4-…', 'operation show 0190b5a4-… --wait 120'],
+  run: async ({ words: [id = ''], values: { wait, ...values }, terminal }) => {
+    const bank = openBank(values, terminal)
+    if (wait !== undefined) return waitForEnd(bank, id, parseCount('--wait', wait))
+    return { json: await read(bank, id) }
+  },
+})
+
+const read = (bank: Bank, operationId: string): Promise<unknown> => bank.call('GET', `/operations${toQuery({ operationId })}`)
+
+const POLL_MS = 1_000
+
+/** Asks once a second until the operation has an end, or the time is over. */
+async function waitForEnd(bank: Bank, id: string, seconds: number) {
+  const end = performance.now() + seconds * 1000
+  for (;;) {
+    const json = await read(bank, id)
+    const { status } = json as { status: string }
+    if (status !== 'PENDING') return { json, exitCode: status === 'APPROVED' ? 0 : 1 }
+    const left = end - performance.now()
+    if (left <= 0) throw new Fault('refused', `${id} still waits after ${seconds} s`)
+    await new Promise((resolve) => setTimeout(resolve, Math.min(POLL_MS, left)))
+  }
+}
+
+const cancel = command({
+  name: 'cancel',
+  summary: 'Cancels an operation that waits',
+  words: { '<id>': 'the operation' },
+  options: { ...BANK_OPTIONS, reason: text('TEXT', 'why') },
+  examples: ['operation cancel 0190b5a4-… --reason WITHDRAWN'],
+  run: async ({ words: [operationId], values: { reason, ...values }, terminal }) => ({
+    json: await openBank(values, terminal).call('DELETE', `/operations${toQuery({ operationId, statusReason: reason })}`),
+  }),
+})
+
+const offline = command({
+  name: 'offline',
+  summary: 'The QR code for an approval without connection; with an OTP, what the user read from the phone',
+  words: { '<id>': 'the operation', '[otp]': 'the one-time password' },
+  options: { ...BANK_OPTIONS, nonce: text('TEXT', 'the nonce that came with the QR code'), withoutQr: flag('draws no QR code') },
+  examples: ['operation offline 0190b5a4-…', 'operation offline 0190b5a4-… 1234567812345678 --nonce jEgj…'],
+  run: async ({ words: [operationId, otp], values: { nonce, withoutQr, ...values }, terminal }) => {
+    const bank = openBank(values, terminal)
+    if (otp !== undefined)
+      return { json: await bank.call('POST', '/operations/offline/otp', compact({ operationId, otp, nonce })) }
+    const json = (await bank.call('GET', `/operations/offline/qr${toQuery({ operationId })}`)) as { operationQrCodeData: string }
+    return { json, text: layOut(json) + (withoutQr ? '' : drawQrCode(json.operationQrCodeData)) }
+  },
+})
+
+const list = command({
+  name: 'list',
+  summary: 'Searches operations of an application, newest first',
+  options: {
+    ...BANK_OPTIONS,
+    ...APPLICATION_OPTION,
+    user: text('USER', 'of this user'),
+    status: text('STATUS', 'PENDING, APPROVED, REJECTED, FAILED, EXPIRED or CANCELED'),
+    limit: text('N', 'how many at most'),
+    beforeTimestamp: text('MILLISECONDS', 'with --before-operation-id: the last one of the page before'),
+    beforeOperationId: text('ID', 'the last one of the page before'),
+  },
+  examples: ['operation list --status PENDING', 'operation list --user alice --limit 10'],
+  run: async ({ values: { app, user: userId, status, limit, beforeTimestamp, beforeOperationId, ...values }, terminal }) => {
+    const bank = openBank(values, terminal)
+    const path = toPath`/admin/applications/${await chooseApplication(bank, app)}/operations`
+    return answerList(
+      await bank.call('GET', path + toQuery({ userId, status, limit, beforeTimestamp, beforeOperationId })),
+      'operations',
+    )
+  },
+})
+
+export const operation: Noun = {
+  name: 'operation',
+  summary: 'Operations: what users are asked to approve',
+  commands: [create, show, cancel, offline, list],
+}

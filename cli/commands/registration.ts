@@ -1,0 +1,134 @@
+// pawl registration: which phone is bound to which user.
+import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
+import { BANK_OPTIONS, openBank } from '../bank.ts'
+import { command, flag, type Noun, text } from '../command.ts'
+import { answerList, layOut } from '../output.ts'
+import { drawQrCode } from '../qr-code.ts'
+import { compact, toPath, toQuery } from '../query.ts'
+
+const QR = { withoutQr: flag('draws no QR code') } as const
+
+const create = command({
+  name: 'create',
+  summary: 'Creates a registration and draws the QR code that the phone scans',
+  words: { '<user>': 'the user' },
+  options: {
+    ...BANK_OPTIONS,
+    app: text('ID', 'the application; by default that of the credential'),
+    otp: text('OTP', 'a one-time password that the user has to know'),
+    otpPhase: text('PHASE', 'when it is asked for: ON_COMMIT or ON_KEY_EXCHANGE'),
+    commitPhase: text('PHASE', 'when the registration becomes active: ON_COMMIT or ON_KEY_EXCHANGE'),
+    ...QR,
+  },
+  examples: ['registration create alice', 'registration create alice --otp 123456 --otp-phase ON_COMMIT'],
+  run: async ({ words: [userId], values: { app, otp, otpPhase, commitPhase, withoutQr, ...values }, terminal }) => {
+    const bank = openBank(values, terminal)
+    const more = compact({ otp, otpPhase, commitPhase })
+    // What the shorter path has no word for needs an application, and an administrator.
+    const isPlain = app === undefined && Object.keys(more).length === 0
+    const path = isPlain ? '/registration' : toPath`/admin/applications/${await chooseApplication(bank, app)}/registrations`
+    const json = (await bank.call('POST', path, { userId, ...more })) as { activationQrCodeData: string }
+    const qr = withoutQr ? '' : drawQrCode(json.activationQrCodeData)
+    return { json, text: `${layOut({ ...json, code: json.activationQrCodeData.split('#')[0] })}${qr}` }
+  },
+})
+
+const show = command({
+  name: 'show',
+  summary: 'State and phone of the registration of a user, and the QR code as long as it waits for a phone',
+  words: { '<user>': 'the user' },
+  options: { ...BANK_OPTIONS, ...QR },
+  examples: ['registration show alice', 'registration show alice --json'],
+  run: async ({ words: [userId], values: { withoutQr, ...values }, terminal }) => {
+    const json = await openBank(values, terminal).call('GET', `/registration${toQuery({ userId })}`)
+    const { activationQrCodeData } = json as { activationQrCodeData?: string }
+    const qr = withoutQr || activationQrCodeData === undefined ? '' : drawQrCode(activationQrCodeData)
+    return { json, text: layOut(json) + qr }
+  },
+})
+
+const commit = command({
+  name: 'commit',
+  summary: 'Confirms the phone of a user, whose fingerprint was compared',
+  words: { '<user>': 'the user' },
+  options: { ...BANK_OPTIONS, otp: text('OTP', 'the one-time password, where one was set') },
+  examples: ['registration commit alice', 'registration commit alice --otp 123456'],
+  run: async ({ words: [userId], values: { otp, ...values }, terminal }) => ({
+    json: await openBank(values, terminal).call('POST', '/registration/commit', compact({ userId, otp })),
+  }),
+})
+
+const changing = (name: 'block' | 'unblock', summary: string) =>
+  command({
+    name,
+    summary,
+    words: { '<user>': 'the user' },
+    options: { ...BANK_OPTIONS, reason: text('TEXT', 'why, for the phone and the audit log') },
+    examples: [`registration ${name} alice${name === 'block' ? ' --reason LOST' : ''}`],
+    run: async ({ words: [userId], values: { reason, ...values }, terminal }) => ({
+      json: await openBank(values, terminal).call(
+        'PUT',
+        '/registration',
+        compact({ userId, change: name.toUpperCase(), blockReason: reason }),
+      ),
+    }),
+  })
+
+const remove = command({
+  name: 'remove',
+  summary: 'Removes the registration of a user',
+  words: { '<user>': 'the user' },
+  options: BANK_OPTIONS,
+  examples: ['registration remove alice'],
+  run: async ({ words: [userId], values, terminal }) => ({
+    json: await openBank(values, terminal).call('DELETE', `/registration${toQuery({ userId })}`),
+  }),
+})
+
+const list = command({
+  name: 'list',
+  summary: 'Searches registrations of an application',
+  options: {
+    ...BANK_OPTIONS,
+    ...APPLICATION_OPTION,
+    user: text('USER', 'of this user'),
+    state: text('STATE', 'CREATED, PENDING_COMMIT, ACTIVE, BLOCKED or REMOVED'),
+    protocolVersion: text('N', '3 or 4'),
+    limit: text('N', 'how many at most'),
+    cursor: text('TEXT', 'the nextCursor of the page before'),
+  },
+  examples: ['registration list --state BLOCKED', 'registration list --user alice --json'],
+  run: async ({ values: { app, user: userId, state, protocolVersion, limit, cursor, ...values }, terminal }) => {
+    const bank = openBank(values, terminal)
+    const path = toPath`/admin/applications/${await chooseApplication(bank, app)}/registrations`
+    const query = toQuery({ userId, state, protocolVersion, limit, cursor })
+    return answerList(await bank.call('GET', path + query), 'registrations')
+  },
+})
+
+const history = command({
+  name: 'history',
+  summary: 'A registration with all that happened to it',
+  words: { '<activation>': 'the activation id that list shows' },
+  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION },
+  examples: ['registration history 0190b5a4-…'],
+  run: async ({ words: [id], values: { app, ...values }, terminal }) => {
+    const bank = openBank(values, terminal)
+    return { json: await bank.call('GET', toPath`/admin/applications/${await chooseApplication(bank, app)}/registrations/${id}`) }
+  },
+})
+
+export const registration: Noun = {
+  name: 'registration',
+  summary: 'Registrations: which phone is bound to which user',
+  commands: [
+    create,
+    show,
+    commit,
+    changing('block', 'Blocks the phone of a user'),
+    changing('unblock', 'Lifts a block'),
+    remove,
+    list,
+    history,
+  ],
+}

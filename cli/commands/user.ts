@@ -1,0 +1,75 @@
+// pawl user: credentials of back ends and of people who call the bank's API.
+import { BANK_OPTIONS, openBank } from '../bank.ts'
+import { command, flag, type Noun, text } from '../command.ts'
+import { usageFault } from '../fault.ts'
+import { answerList } from '../output.ts'
+import { compact, toPath } from '../query.ts'
+import { parseCount, parseMilliseconds } from '../time.ts'
+
+const list = command({
+  name: 'list',
+  summary: 'Lists credentials',
+  options: BANK_OPTIONS,
+  examples: ['user list'],
+  run: async ({ values, terminal }) => answerList(await openBank(values, terminal).call('GET', '/admin/users'), 'users'),
+})
+
+const create = command({
+  name: 'create',
+  summary: 'Creates a credential; its password is shown this once',
+  words: { '<name>': 'the user name', '<role>': 'admin, integration, internal or read-only' },
+  options: {
+    ...BANK_OPTIONS,
+    app: text('ID', 'the application of an integration'),
+    expires: text('TIME', 'when it ends: milliseconds since 1970, or a date'),
+    passwordStdin: flag('reads the password from stdin instead of having one made'),
+  },
+  examples: ['user create bank integration --app my-app', 'user create auditor read-only --expires 2027-12-31'],
+  run: async ({ words: [username, role], values: { app, expires, passwordStdin, ...values }, terminal }) => {
+    const body = compact({
+      username,
+      role,
+      application: app,
+      expiresAt: expires === undefined ? undefined : parseMilliseconds(expires),
+      password: passwordStdin ? (await terminal.readInput()).replace(/\r?\n$/, '') : undefined,
+    })
+    return { json: await openBank(values, terminal).call('POST', '/admin/users', body) }
+  },
+})
+
+const password = command({
+  name: 'password',
+  summary: 'Gives a credential a new password, which is shown this once',
+  words: { '<name>': 'the user name' },
+  options: {
+    ...BANK_OPTIONS,
+    keepPreviousSeconds: text('N', 'how long the old one is good too'),
+    passwordStdin: flag('reads the password from stdin instead of having one made'),
+  },
+  examples: ['user password bank --keep-previous-seconds 3600'],
+  run: async ({ words: [name], values: { keepPreviousSeconds: keep, passwordStdin, ...values }, terminal }) => {
+    const body = compact({
+      keepPreviousSeconds: keep === undefined ? undefined : parseCount('--keep-previous-seconds', keep),
+      password: passwordStdin ? (await terminal.readInput()).replace(/\r?\n$/, '') : undefined,
+    })
+    return { json: await openBank(values, terminal).call('POST', toPath`/admin/users/${name}/password`, body) }
+  },
+})
+
+const remove = command({
+  name: 'remove',
+  summary: 'Removes a credential',
+  words: { '<name>': 'the user name' },
+  options: BANK_OPTIONS,
+  examples: ['user remove bank'],
+  run: async ({ words: [name = ''], values, terminal }) => {
+    if (name === '') throw usageFault('the user name is empty')
+    return { json: await openBank(values, terminal).call('DELETE', toPath`/admin/users/${name}`) }
+  },
+})
+
+export const user: Noun = {
+  name: 'user',
+  summary: "Users of the bank's API: back ends and people",
+  commands: [list, create, password, remove],
+}

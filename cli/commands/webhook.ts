@@ -1,0 +1,157 @@
+// pawl webhook: receivers of the bank, what was sent to them, and what was not taken.
+import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
+import { BANK_OPTIONS, openBank } from '../bank.ts'
+import { command, flag, many, type Noun, text } from '../command.ts'
+import { usageFault } from '../fault.ts'
+import { answerList } from '../output.ts'
+import { compact, toPath, toQuery } from '../query.ts'
+import { parseCount } from '../time.ts'
+
+const LOCAL = { local: flag('on the database of the settings; an embedded one only while its server is stopped') } as const
+
+const list = command({
+  name: 'list',
+  summary: 'Lists webhooks, with what waits, was delivered, and was given up',
+  options: { ...BANK_OPTIONS, ...LOCAL },
+  examples: ['webhook list', 'webhook list --local'],
+  run: async ({ values, terminal }) => {
+    if (values.local) return (await import('../local/webhooks.ts')).listLocal(terminal)
+    const columns = ['id', 'application', 'kind', 'name', 'url', 'isEnabled', 'disabledReason', 'waiting', 'delivered', 'dead']
+    return answerList(await openBank(values, terminal).call('GET', '/admin/webhooks'), 'webhooks', columns)
+  },
+})
+
+const TARGET = {
+  attribute: many('NAME', 'what a message tells; may be given several times, and by default all of it'),
+  disabled: flag('sends nothing for now'),
+  user: text('USER:PASSWORD', 'what is shown to the receiver by HTTP Basic'),
+} as const
+
+function readBasic(user: string | undefined): { username: string; password: string } | undefined {
+  if (user === undefined) return undefined
+  const at = user.indexOf(':')
+  if (at < 1) throw usageFault('--user is not of the form USER:PASSWORD')
+  return { username: user.slice(0, at), password: user.slice(at + 1) }
+}
+
+const create = command({
+  name: 'create',
+  summary: 'Creates a webhook; its secret is shown this once',
+  words: { '<kind>': 'OPERATION or ACTIVATION', '<url>': 'where messages go' },
+  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION, name: text('TEXT', 'its name; by default its kind'), ...TARGET },
+  examples: [
+    'webhook create OPERATION https://bank.example/pawl',
+    'webhook create ACTIVATION https://bank.example/pawl --attribute userId',
+  ],
+  run: async ({ words: [kind = '', url], values: { app, name, attribute, disabled, user, ...values }, terminal }) => {
+    const bank = openBank(values, terminal)
+    const body = compact({
+      application: await chooseApplication(bank, app),
+      kind: kind.toUpperCase(),
+      name: name ?? kind.toLowerCase(),
+      url,
+      attributes: attribute.length === 0 ? undefined : attribute,
+      isEnabled: !disabled,
+      basic: readBasic(user),
+    })
+    return { json: await bank.call('POST', '/admin/webhooks', body) }
+  },
+})
+
+const show = command({
+  name: 'show',
+  summary: 'Reads a webhook',
+  words: { '<id>': 'its id' },
+  options: BANK_OPTIONS,
+  examples: ['webhook show 0190b5a4-…'],
+  run: async ({ words: [id], values, terminal }) => ({
+    json: await openBank(values, terminal).call('GET', toPath`/admin/webhooks/${id}`),
+  }),
+})
+
+const change = command({
+  name: 'change',
+  summary: 'Changes a webhook; what is not given stays',
+  words: { '<id>': 'its id' },
+  options: {
+    ...BANK_OPTIONS,
+    name: text('TEXT', 'its name'),
+    to: text('URL', 'where messages go'),
+    enabled: flag('sends again'),
+    ...TARGET,
+  },
+  examples: ['webhook change 0190b5a4-… --to https://new.bank.example/pawl', 'webhook change 0190b5a4-… --enabled'],
+  run: async ({ words: [id], values: { name, to, enabled, attribute, disabled, user, ...values }, terminal }) => {
+    if (enabled && disabled) throw usageFault('--enabled and --disabled exclude each other')
+    const bank = openBank(values, terminal)
+    const path = toPath`/admin/webhooks/${id}`
+    const before = (await bank.call('GET', path)) as Readonly<Record<string, unknown>>
+    const body = compact({
+      name: name ?? before['name'],
+      url: to ?? before['url'],
+      attributes: attribute.length === 0 ? before['attributes'] : attribute,
+      isEnabled: enabled || (!disabled && before['isEnabled']),
+      basic: readBasic(user),
+    })
+    return { json: await bank.call('PUT', path, body) }
+  },
+})
+
+const remove = command({
+  name: 'remove',
+  summary: 'Removes a webhook and its deliveries',
+  words: { '<id>': 'its id' },
+  options: BANK_OPTIONS,
+  examples: ['webhook remove 0190b5a4-…'],
+  run: async ({ words: [id], values, terminal }) => ({
+    json: await openBank(values, terminal).call('DELETE', toPath`/admin/webhooks/${id}`),
+  }),
+})
+
+const rotate = command({
+  name: 'rotate',
+  summary: 'Gives a webhook a new secret, which is shown this once',
+  words: { '<id>': 'its id' },
+  options: { ...BANK_OPTIONS, keepPreviousSeconds: text('N', 'how long messages are signed with the old one too') },
+  examples: ['webhook rotate 0190b5a4-… --keep-previous-seconds 86400'],
+  run: async ({ words: [id], values: { keepPreviousSeconds: keep, ...values }, terminal }) => {
+    const body = compact({ keepPreviousSeconds: keep === undefined ? undefined : parseCount('--keep-previous-seconds', keep) })
+    return { json: await openBank(values, terminal).call('POST', toPath`/admin/webhooks/${id}/secret`, body) }
+  },
+})
+
+const deliveries = command({
+  name: 'deliveries',
+  summary: 'Lists deliveries of a webhook, newest first',
+  words: { '<id>': 'its id' },
+  options: {
+    ...BANK_OPTIONS,
+    status: text('STATUS', 'WAITING, DELIVERED or DEAD'),
+    limit: text('N', 'how many at most'),
+    before: text('ID', 'what stood before this delivery'),
+  },
+  examples: ['webhook deliveries 0190b5a4-… --status DEAD'],
+  run: async ({ words: [id], values: { status, limit, before, ...values }, terminal }) => {
+    const path = toPath`/admin/webhooks/${id}/deliveries` + toQuery({ status, limit, before })
+    return answerList(await openBank(values, terminal).call('GET', path), 'deliveries')
+  },
+})
+
+const replay = command({
+  name: 'replay',
+  summary: 'Lets one delivery, or all dead ones, wait again; a running server sends them',
+  words: { '<id>': 'the webhook', '[delivery]': 'the delivery' },
+  options: { ...BANK_OPTIONS, ...LOCAL },
+  examples: ['webhook replay 0190b5a4-…', 'webhook replay 0190b5a4-… 0190b5a5-… --local'],
+  run: async ({ words: [id = '', deliveryId], values: { local, ...values }, terminal }) => {
+    if (local) return (await import('../local/webhooks.ts')).replayLocal(terminal, id, deliveryId)
+    const body = deliveryId === undefined ? { status: 'DEAD' } : { deliveryId }
+    return { json: await openBank(values, terminal).call('POST', toPath`/admin/webhooks/${id}/deliveries`, body) }
+  },
+})
+
+export const webhook: Noun = {
+  name: 'webhook',
+  summary: 'Webhooks: receivers of the bank, what was sent to them, and what was not taken',
+  commands: [list, create, show, change, remove, rotate, deliveries, replay],
+}

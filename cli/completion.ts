@@ -1,0 +1,52 @@
+// Completion of commands and options for shells, as a script that knows every command and asks nobody.
+import { toFlag } from './command.ts'
+import { type Entry, isNoun } from './program.ts'
+
+/** Words that may come behind a line, by the line: `''`, `app`, `app list` … */
+export function listCompletions(entries: readonly Entry[]): ReadonlyMap<string, readonly string[]> {
+  const optionsOf = (options: Readonly<Record<string, unknown>> = {}) => [...Object.keys(options).map(toFlag), '--json', '--help']
+  return new Map([
+    ['', [...entries.map(({ name }) => name), '--help']],
+    ...entries.flatMap((entry): [string, readonly string[]][] =>
+      isNoun(entry)
+        ? [
+            [entry.name, [...entry.commands.map(({ name }) => name), '--help']],
+            ...entry.commands.map(({ name, options }): [string, string[]] => [`${entry.name} ${name}`, optionsOf(options)]),
+          ]
+        : [[entry.name, optionsOf(entry.options)]],
+    ),
+  ])
+}
+
+/** A script for bash, to be sourced; files are completed where a word is none of pawl's. */
+export const renderBash = (entries: readonly Entry[]): string => `# Completion of pawl for bash: eval "$(pawl completion bash)"
+_pawl() {
+  local word=\${COMP_WORDS[COMP_CWORD]} words=
+  case \${COMP_WORDS[*]:1:COMP_CWORD-1} in
+${renderCases(entries, (words) => `words='${words.join(' ')}'`)}
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+}
+complete -o default -F _pawl pawl
+`
+
+/** The same for zsh. */
+export const renderZsh = (entries: readonly Entry[]): string => `#compdef pawl
+# Completion of pawl for zsh: eval "$(pawl completion zsh)"
+_pawl() {
+  local -a candidates
+  case \${(j: :)words[2,CURRENT-1]} in
+${renderCases(entries, (words) => `candidates=(${words.join(' ')})`)}
+  esac
+  compadd -a candidates || _files
+}
+compdef _pawl pawl
+`
+
+/** Longer lines first: `app list` and what follows it, before `app` alone. */
+function renderCases(entries: readonly Entry[], assign: (words: readonly string[]) => string): string {
+  return [...listCompletions(entries)]
+    .toSorted(([a], [b]) => b.split(' ').length - a.split(' ').length || b.length - a.length)
+    .map(([line, words]) => `    ${line === '' ? "''" : `'${line}' | '${line} '*`}) ${assign(words)} ;;`)
+    .join('\n')
+}

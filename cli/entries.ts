@@ -1,0 +1,33 @@
+// Every command of pawl, in the order in which the help lists them.
+import { admin } from './commands/admin.ts'
+import { app } from './commands/app.ts'
+import { audit } from './commands/audit.ts'
+import { certificate } from './commands/certificate.ts'
+import { completion } from './commands/completion.ts'
+import { key } from './commands/key.ts'
+import { login } from './commands/login.ts'
+import { migrate } from './commands/migrate.ts'
+import { operation } from './commands/operation.ts'
+import { registration } from './commands/registration.ts'
+import { serve } from './commands/serve.ts'
+import { template } from './commands/template.ts'
+import { user } from './commands/user.ts'
+import { webhook } from './commands/webhook.ts'
+import type { Entry } from './program.ts'
+
+export const ENTRIES: readonly Entry[] = [
+  serve,
+  migrate,
+  login,
+  app,
+  user,
+  template,
+  registration,
+  operation,
+  audit,
+  webhook,
+  certificate,
+  key,
+  admin,
+  completion(() => ENTRIES),
+]

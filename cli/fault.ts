@@ -1,0 +1,38 @@
+// What goes wrong at a command line, in one line, and the exit status that says what kind it is.
+
+/** Exit codes, with what they mean; docs/CLI.md lists them. */
+export const EXIT_CODES = {
+  done: [0, 'done'],
+  refused: [1, 'the server refused, or what was checked is not in order'],
+  usage: [2, 'the command line cannot be carried out as it is given, or a setting is wrong'],
+  unreachable: [3, 'the server or the database does not answer, or is not there'],
+  missing: [4, 'what was named does not exist'],
+  credential: [5, 'the credential is missing, wrong, or not allowed to do this'],
+} as const satisfies Readonly<Record<string, readonly [number, string]>>
+export type FaultKind = Exclude<keyof typeof EXIT_CODES, 'done'>
+
+/** A fault that is told in its message, one line a problem, without a stack. */
+export class Fault extends Error {
+  readonly kind: FaultKind
+
+  constructor(kind: FaultKind, message: string) {
+    super(message)
+    this.name = 'Fault'
+    this.kind = kind
+  }
+}
+
+/** A command line that cannot be carried out as it is given. */
+export const usageFault = (message: string): Fault => new Fault('usage', `${message}; --help says how to call it`)
+
+/** The exit code for a thrown value. */
+export const exitCodeOf = (error: unknown): number => EXIT_CODES[error instanceof Fault ? error.kind : 'refused'][0]
+
+/** What a thrown value says, in one line: of a request without an answer also why there is none. */
+export function explainFault(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const causes = error instanceof AggregateError ? error.errors : error.cause === undefined ? [] : [error.cause]
+  const own = error.message || ('code' in error ? String(error.code) : error.name)
+  const reasons = causes.slice(0, 1).map(explainFault)
+  return [own, ...reasons.filter((reason) => !own.includes(reason))].join(': ').replace(/\s*\n\s*/g, ' ')
+}

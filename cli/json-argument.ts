@@ -1,0 +1,47 @@
+// Values on the command line that are JSON, or a file of it.
+import { readFileSync } from 'node:fs'
+import { explainFault, usageFault } from './fault.ts'
+
+/** An object: `{…}`, or `@FILE` that holds one. Throws a Fault that names the option. */
+export function readJsonArgument(option: string, given: string): Readonly<Record<string, unknown>> {
+  const json = parse(option, given.startsWith('@') ? readFile(option, given.slice(1)) : given)
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) throw usageFault(`${option} is no JSON object`)
+  return json as Readonly<Record<string, unknown>>
+}
+
+/** The text of a file. Throws a Fault that names the option. */
+export function readFile(option: string, path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw usageFault(`${option}: ${explainFault(error)}`)
+  }
+}
+
+/** `name=value` pairs. Throws a Fault that names the option. */
+export function readPairs(option: string, pairs: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const at = pair.indexOf('=')
+      if (at < 1) throw usageFault(`${option} ${pair}: not of the form NAME=VALUE`)
+      return [pair.slice(0, at), pair.slice(at + 1)]
+    }),
+  )
+}
+
+/** What the text says as JSON, else the text itself. */
+export function readLooseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+function parse(option: string, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw usageFault(`${option} is not JSON: ${explainFault(error)}`)
+  }
+}

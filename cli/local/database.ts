@@ -1,0 +1,72 @@
+// Opens the database of the settings of this process for a command, and says in one line when that is not possible.
+import { existsSync, readFileSync } from 'node:fs'
+import { ConfigError, parseConfig } from '../../src/config-parser.ts'
+import type { Secrets } from '../../src/config-secrets.ts'
+import type { Config } from '../../src/config-shape.ts'
+import { type InstallationKeys, loadInstallationKeys } from '../../src/domain/installation-keys.ts'
+import { loadMasterKey } from '../../src/domain/secrets/master-key.ts'
+import { createRecordKeys } from '../../src/domain/secrets/record-keys.ts'
+import { StartError } from '../../src/lib/errors.ts'
+import { systemPlatform as platform } from '../../src/lib/platform.ts'
+import { type Database, openDatabase } from '../../src/storage/database.ts'
+import type { Terminal } from '../command.ts'
+import { explainFault, Fault } from '../fault.ts'
+
+export interface Settings {
+  readonly config: Config
+  readonly secrets: Secrets
+}
+
+/** The settings of this process. Throws a Fault that lists every wrong one, one a line. */
+export function readSettings({ env }: Pick<Terminal, 'env'>): Settings {
+  try {
+    return parseConfig(env, (path) => readFileSync(path, 'utf8'))
+  } catch (error) {
+    throw error instanceof ConfigError ? new Fault('usage', error.problems.join('\n')) : error
+  }
+}
+
+/**
+ * Runs `work` on the database that the server would open with the same environment. With `mustExist` a missing embedded database is a
+ * fault; without, it is created.
+ */
+export async function withDatabase<T>(
+  terminal: Pick<Terminal, 'env'>,
+  { mustExist }: { mustExist: boolean },
+  work: (database: Database, settings: Settings) => Promise<T>,
+): Promise<T> {
+  const settings = readSettings(terminal)
+  const database = await openConfigured(settings, mustExist)
+  try {
+    return await work(database, settings)
+  } catch (error) {
+    throw explainDatabase(error)
+  } finally {
+    await database.close()
+  }
+}
+
+/** The keys of the installation, opened with the master key of the settings. */
+export const openInstallationKeys = ({ db, kind }: Database, { config, secrets }: Settings): Promise<InstallationKeys> =>
+  loadInstallationKeys(db, createRecordKeys(loadMasterKey(secrets.masterKey, kind, config.dataDir, platform), platform), platform)
+
+async function openConfigured({ config, secrets }: Settings, mustExist: boolean): Promise<Database> {
+  const { dataDir, databasePoolSize: poolSize } = config
+  const { databaseUrl } = secrets
+  if (mustExist && databaseUrl === undefined && !existsSync(dataDir))
+    throw new Fault('unreachable', `there is no database in ${dataDir}`)
+  try {
+    return await openDatabase({ databaseUrl, dataDir, poolSize })
+  } catch (error) {
+    throw explainDatabase(error)
+  }
+}
+
+function explainDatabase(error: unknown): unknown {
+  if (error instanceof Fault) return error
+  if (error instanceof StartError) return new Fault('unreachable', error.message)
+  const isOfNode = error instanceof Error && 'syscall' in error
+  return isOfNode && 'code' in error && /^E(CONN|HOST|NET|TIME|NOTFOUND|AI)/.test(String(error.code))
+    ? new Fault('unreachable', `the database cannot be used: ${explainFault(error)}`)
+    : error
+}

@@ -1,0 +1,55 @@
+// Templates of operations on the configured database.
+import { readTemplateFile } from '../../src/domain/template/file.ts'
+import { writeTemplate } from '../../src/domain/template/installation.ts'
+import { renderTemplate } from '../../src/domain/template/parser.ts'
+import { toTemplate } from '../../src/domain/template/template.ts'
+import { StartError } from '../../src/lib/errors.ts'
+import { systemPlatform as platform } from '../../src/lib/platform.ts'
+import { inTransaction } from '../../src/storage/database.ts'
+import { listTemplates } from '../../src/storage/templates.ts'
+import type { Answer, Terminal } from '../command.ts'
+import { Fault } from '../fault.ts'
+import { withDatabase } from './database.ts'
+
+/** Name, type, data and source, one template a line. */
+export const listLocal = (terminal: Terminal): Promise<Answer> =>
+  withDatabase(terminal, { mustExist: true }, async ({ db }) => {
+    const templates = (await listTemplates(db)).map(({ templateName, operationType, dataTemplate, source }) => ({
+      templateName,
+      operationType,
+      dataTemplate,
+      source,
+    }))
+    return { json: { templates }, text: templates.map((row) => `${Object.values(row).join('\t')}\n`).join('') }
+  })
+
+/** What `import` and PAWL_TEMPLATES_FILE read. */
+export const exportLocal = (terminal: Terminal): Promise<Answer> =>
+  withDatabase(terminal, { mustExist: true }, async ({ db }) => {
+    const templates = (await listTemplates(db)).map((row) => renderTemplate(toTemplate(row)))
+    return { json: templates, text: `${JSON.stringify(templates, undefined, 2)}\n` }
+  })
+
+/** All of the file or nothing. */
+export const importLocal = (terminal: Terminal, file: string): Promise<Answer> =>
+  withDatabase(terminal, { mustExist: true }, async ({ db }) => {
+    const templates = read(file)
+    const outcomes = await inTransaction(db, async (tx) => {
+      const done: { templateName: string; outcome: string }[] = []
+      for (const template of templates)
+        done.push({
+          templateName: template.templateName,
+          outcome: await writeTemplate({ db: tx, platform }, template, 'administration'),
+        })
+      return done
+    })
+    return { json: outcomes, text: outcomes.map(({ templateName, outcome }) => `${templateName}\t${outcome}\n`).join('') }
+  })
+
+function read(file: string): ReturnType<typeof readTemplateFile> {
+  try {
+    return readTemplateFile(file)
+  } catch (error) {
+    throw error instanceof StartError ? new Fault('refused', error.message) : error
+  }
+}

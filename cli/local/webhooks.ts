@@ -1,0 +1,56 @@
+// Webhooks and their dead letters on the configured database.
+import { replayDeliveries } from '../../src/domain/webhook/webhook.ts'
+import { PawlError } from '../../src/lib/errors.ts'
+import { listWebhooks } from '../../src/storage/webhooks.ts'
+import type { Answer, Terminal } from '../command.ts'
+import { Fault } from '../fault.ts'
+import { withDatabase } from './database.ts'
+
+/** Two lines a webhook: what it is, and what became of its deliveries. */
+export const listLocal = (terminal: Terminal): Promise<Answer> =>
+  withDatabase(terminal, { mustExist: true }, async ({ db }) => {
+    const webhooks = await listWebhooks(db, null)
+    return { json: { webhooks: webhooks.map(shown) }, text: webhooks.map((one) => render(shown(one))).join('') }
+  })
+
+type Row = Awaited<ReturnType<typeof listWebhooks>>[number]
+
+/** Without what is secret. */
+const shown = ({ webhookId, kind, applicationId, name, url, isEnabled, disabledReason, ...counts }: Row) => {
+  const { waiting, waitingSince, delivered, dead, failuresInRow } = counts
+  const state = { isEnabled, ...(disabledReason !== null && { disabledReason }) }
+  const since = waitingSince === null ? {} : { waitingSince: waitingSince.toISOString() }
+  return {
+    id: webhookId,
+    application: applicationId,
+    kind,
+    name,
+    url,
+    ...state,
+    waiting,
+    ...since,
+    delivered,
+    dead,
+    failuresInRow,
+  }
+}
+
+function render(webhook: ReturnType<typeof shown>): string {
+  const { id, kind, application, name, isEnabled, disabledReason, waiting, waitingSince, delivered, dead, failuresInRow } =
+    webhook
+  const state = isEnabled ? 'enabled' : `disabled${disabledReason === undefined ? '' : ` (${disabledReason})`}`
+  const since = waitingSince === undefined ? '' : ` since ${waitingSince}`
+  return `${id} ${kind} of ${application}, ${JSON.stringify(name)}, ${state}
+  ${waiting} waiting${since}, ${delivered} delivered, ${dead} dead, ${failuresInRow} failures in a row\n`
+}
+
+/** Lets one delivery, or all dead ones, wait again. */
+export const replayLocal = (terminal: Terminal, id: string, deliveryId: string | undefined): Promise<Answer> =>
+  withDatabase(terminal, { mustExist: true }, async ({ db }) => {
+    try {
+      const replayed = await replayDeliveries({ db }, id, deliveryId)
+      return { json: { replayed }, text: `${replayed} replayed\n` }
+    } catch (error) {
+      throw error instanceof PawlError ? new Fault('missing', error.message) : error
+    }
+  })

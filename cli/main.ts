@@ -1,0 +1,6 @@
+// The command line of pawl: what is typed behind `pawl`, on this process.
+import { ENTRIES } from './entries.ts'
+import { runProgram } from './program.ts'
+import { openTerminal } from './terminal.ts'
+
+process.exitCode = await runProgram(ENTRIES, process.argv.slice(2), openTerminal())

@@ -1,0 +1,61 @@
+// How an answer is laid out for people: lists as tables, objects as lines of name and value, times as dates.
+import type { Answer } from './command.ts'
+
+type Row = Readonly<Record<string, unknown>>
+
+/** The list that is the member `name` of an answer, as a table with these columns, or with all that some row fills. */
+export function answerList(json: unknown, name: string, columns?: readonly string[]): Answer {
+  const rows = (json as Record<string, readonly Row[] | undefined>)[name] ?? []
+  return { json, text: rows.length === 0 ? 'none\n' : layOutTable(rows, columns) }
+}
+
+/** The text of a JSON value for a terminal, with a newline at its end. */
+export function layOut(json: unknown): string {
+  if (Array.isArray(json)) {
+    if (json.length === 0) return 'none\n'
+    return json.every(isRow) ? layOutTable(json) : json.map((value) => `${cell('', value)}\n`).join('')
+  }
+  return isRow(json) ? layOutObject(json) : `${cell('', json)}\n`
+}
+
+/** Columns in the order in which they come up first; one that no row fills is left out. */
+export function layOutTable(rows: readonly Row[], given: readonly string[] = columnsOf(rows)): string {
+  const columns = given.filter((column) => rows.some((row) => cell(column, row[column]) !== ''))
+  const lines = [
+    columns.map((column) => column.toUpperCase()),
+    ...rows.map((row) => columns.map((column) => cell(column, row[column]))),
+  ]
+  const widths = columns.map((_, index) => Math.max(...lines.map((line) => line[index]?.length ?? 0)))
+  const pad = (line: readonly string[]): string => line.map((one, index) => one.padEnd(widths[index] ?? 0)).join('  ')
+  return lines.map((line) => `${pad(line).trimEnd()}\n`).join('')
+}
+
+/** Beside plain values an object has tables of its lists, and its objects in lines below. */
+function layOutObject(object: Row): string {
+  const members = Object.entries(object).filter(([, value]) => value !== undefined)
+  const width = Math.max(...members.map(([name]) => name.length), 0)
+  return members
+    .map(([name, value]) => {
+      if (Array.isArray(value) && value.length > 0 && value.every(isRow)) return `${name}:\n${indent(layOutTable(value))}`
+      if (isRow(value)) return `${name}:\n${indent(layOutObject(value))}`
+      return `${`${name.padEnd(width)}  ${cell(name, value)}`.trimEnd()}\n`
+    })
+    .join('')
+}
+
+const columnsOf = (rows: readonly Row[]): string[] => [...new Set(rows.flatMap((row) => Object.keys(row)))]
+
+function cell(name: string, value: unknown): string {
+  if (value === undefined || value === null) return ''
+  if (typeof value === 'number' && /^timestamp|At$/.test(name)) return new Date(value).toISOString()
+  if (Array.isArray(value) && !value.some((one) => typeof one === 'object')) return printable(value.join(', '))
+  return printable(typeof value === 'object' ? JSON.stringify(value) : String(value))
+}
+
+/** Text of others without the characters that would steer the terminal. */
+export const printable = (value: string): string =>
+  value.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16) ?? ''}}`)
+
+const indent = (lines: string): string => lines.replaceAll(/^(?=.)/gm, '  ')
+
+const isRow = (value: unknown): value is Row => typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,0 +1,108 @@
+// The commands of pawl as a program of commander: parses a command line, runs it, prints what it has to say.
+import { Command as Program, CommanderError, Option } from 'commander'
+import { type Answer, type Command, type Noun, type Terminal, toFlag } from './command.ts'
+import { EXIT_CODES, exitCodeOf, explainFault, Fault } from './fault.ts'
+import { layOut } from './output.ts'
+
+/** A noun with its commands, or a command that stands alone. */
+export type Entry = Noun | Command
+
+/** True for a noun. */
+export const isNoun = (entry: Entry): entry is Noun => 'commands' in entry
+
+/** Carries out a command line and returns the exit code. A fault is one line on stderr, never a stack. */
+export async function runProgram(entries: readonly Entry[], args: readonly string[], terminal: Terminal): Promise<number> {
+  const outcome: Outcome = { answer: undefined }
+  try {
+    await buildProgram(entries, terminal, outcome).parseAsync([...args], { from: 'user' })
+  } catch (error) {
+    return explain(error, args, terminal)
+  }
+  const { answer } = outcome
+  if (answer !== undefined) terminal.write(render(answer, args))
+  return answer?.exitCode ?? EXIT_CODES.done[0]
+}
+
+interface Outcome {
+  answer: Answer | undefined
+}
+
+function buildProgram(entries: readonly Entry[], terminal: Terminal, outcome: Outcome): Program {
+  const program = newProgram('pawl', 'Serves, and is the command line of its operators, of the bank and of a phone.', terminal)
+  program.addHelpText('after', `\nWithout a command it serves. Exit codes:\n${describeExitCodes()}`)
+  for (const entry of entries) {
+    if (!isNoun(entry)) {
+      program.addCommand(buildCommand(entry, terminal, outcome))
+      continue
+    }
+    const noun = newProgram(entry.name, entry.summary, terminal)
+    for (const one of entry.commands) noun.addCommand(buildCommand(one, terminal, outcome))
+    program.addCommand(noun)
+  }
+  return program
+}
+
+const describeExitCodes = (): string =>
+  Object.values(EXIT_CODES)
+    .map(([code, meaning]) => `  ${code}  ${meaning}`)
+    .join('\n')
+
+function buildCommand(one: Command, terminal: Terminal, outcome: Outcome): Program {
+  const program = newProgram(one.name, [`${one.summary}.`, one.more ?? ''].join(' ').trim(), terminal).summary(one.summary)
+  for (const [word, description] of Object.entries(one.words ?? {})) program.argument(word, description)
+  for (const [name, { kind, value, text }] of Object.entries(one.options ?? {})) {
+    const option = new Option(kind === 'flag' ? toFlag(name) : `${toFlag(name)} <${value}>`, text)
+    if (kind === 'many') option.argParser((given: string, before: readonly string[] | undefined) => [...(before ?? []), given])
+    program.addOption(option)
+  }
+  program.option('--json', 'prints JSON')
+  program.addHelpText('after', `\nExamples:\n${one.examples.map((example) => `  pawl ${example}`).join('\n')}`)
+  return program.action(async () => {
+    const options: Readonly<Record<string, unknown>> = program.opts()
+    const values = Object.fromEntries(
+      Object.entries(one.options ?? {}).map(([name, { kind }]) => [
+        name,
+        options[name] ?? (kind === 'flag' ? false : kind === 'many' ? [] : undefined),
+      ]),
+    )
+    const words = program.processedArgs as readonly (string | undefined)[]
+    outcome.answer = await one.run({ words, values: values as never, terminal, isJson: options['json'] === true })
+  })
+}
+
+/** Commander prints nothing on stderr by itself, never ends the process, and refuses words that nobody asked for. */
+const newProgram = (name: string, description: string, terminal: Terminal): Program =>
+  new Program(name)
+    .description(description)
+    .exitOverride()
+    .helpCommand(false)
+    .allowExcessArguments(false)
+    .configureOutput({ writeOut: terminal.write, writeErr: () => undefined, getOutHelpWidth: () => HELP_WIDTH })
+
+const HELP_WIDTH = 110
+
+const asksForJson = (args: readonly string[]): boolean => args.includes('--json')
+
+function render({ json, text }: Answer, args: readonly string[]): string {
+  if (asksForJson(args)) return `${JSON.stringify(json, null, 2)}\n`
+  return text ?? layOut(json)
+}
+
+function explain(error: unknown, args: readonly string[], terminal: Terminal): number {
+  const fault = error instanceof CommanderError ? ofCommander(error, args) : error
+  if (fault === undefined) return EXIT_CODES.done[0]
+  const code = exitCodeOf(fault)
+  const lines = fault instanceof Fault ? fault.message.split('\n') : [explainFault(fault)]
+  if (asksForJson(args)) terminal.note(JSON.stringify({ error: lines.join('\n'), exitCode: code }))
+  else for (const line of lines) terminal.note(line)
+  return code
+}
+
+/** What commander has to say about the command line; undefined when help was asked for and given. */
+function ofCommander(error: CommanderError, args: readonly string[]): Fault | undefined {
+  if (error.exitCode === 0) return undefined
+  const where = ['pawl', ...args.filter((word) => !word.startsWith('-')).slice(0, 1)].join(' ')
+  if (error.code === 'commander.help') return new Fault('usage', `${where}: a command is needed; ${where} --help lists them`)
+  const said = error.message.replace(/^error: /, '').replaceAll(/\s*\n\s*/g, ' ')
+  return new Fault('usage', `${said}; --help says how to call it`)
+}

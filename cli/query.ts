@@ -1,0 +1,15 @@
+// Paths and queries of the bank's API.
+
+/** `?name=value&…` of the members that have one; empty when none has. */
+export function toQuery(members: Readonly<Record<string, string | number | undefined>>): string {
+  const given = Object.entries(members).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]))
+  return given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`
+}
+
+/** A template literal whose values are encoded as parts of a path. */
+export const toPath = (parts: TemplateStringsArray, ...values: readonly (string | undefined)[]): string =>
+  parts.map((part, index) => part + (index < values.length ? encodeURIComponent(values[index] ?? '') : '')).join('')
+
+/** An object without members that are undefined. */
+export const compact = (members: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))

@@ -1,0 +1,64 @@
+// Writes docs/CLI.md from the commands of pawl.
+import { writeFileSync } from 'node:fs'
+import { type Command, type Option, toFlag } from '../cli/command.ts'
+import { ENTRIES } from '../cli/entries.ts'
+import { EXIT_CODES } from '../cli/fault.ts'
+import { isNoun } from '../cli/program.ts'
+import { runCommand } from './command-line.ts'
+
+/** The text of docs/CLI.md. */
+export const renderCliDocument = (): string => `# The command line
+
+Made from the commands by \`node scripts/cli-docs.ts\`; \`test/docs.test.ts\` fails when it is out of date. \`npx pawl\` runs it in a checkout,
+\`pawl\` in the image; \`--help\` behind any command says the same. Without a command pawl serves.
+
+Every command takes \`--json\`, for programs: JSON on stdout, and a fault as \`{"error","exitCode"}\` on stderr. Else a fault is one line on
+stderr.
+
+| exit code | meaning |
+|---|---|
+${Object.values(EXIT_CODES)
+  .map(([code, meaning]) => `| ${code} | ${meaning} |`)
+  .join('\n')}
+
+Commands that call a running server find it and the credential in this order: \`--url\` and \`--admin\` or \`--admin-file\`; \`PAWL_URL\` and
+\`PAWL_ADMIN\`; what \`pawl login\` stored, which is shown to that server alone; for the URL the settings of a server on this machine.
+
+${ENTRIES.map((entry) =>
+  isNoun(entry)
+    ? `## pawl ${entry.name}\n\n${entry.summary}.\n\n${entry.commands.map((one) => renderCommand(`${entry.name} ${one.name}`, one, '###')).join('\n')}`
+    : renderCommand(entry.name, entry, '##'),
+).join('\n')}`
+
+function renderCommand(path: string, { summary, more, words = {}, options = {}, examples }: Command, heading: string): string {
+  const call = ['pawl', path, ...Object.keys(words)].join(' ')
+  const rows = [
+    ...Object.entries(words).map(([word, text]) => [word, text] as const),
+    ...Object.entries(options)
+      .filter(([name]) => !SHARED.has(name) || !('adminFile' in options))
+      .map(([name, option]) => [renderFlag(name, option), option.text] as const),
+  ]
+  const table = rows.map(([name, text]) => `| \`${name}\` | ${text.replaceAll('|', '\\|')} |`)
+  const calls = 'adminFile' in options ? ' Calls the server.' : ''
+  return `${heading} ${call}
+
+${summary}.${more === undefined ? '' : ` ${more}`}${calls}
+${table.length === 0 ? '' : `\n| | |\n|---|---|\n${table.join('\n')}\n`}
+\`\`\`text
+${examples.map((example) => `pawl ${example}`).join('\n')}
+\`\`\`
+`
+}
+
+/** Said once, above. */
+const SHARED: ReadonlySet<string> = new Set(['url', 'admin', 'adminFile'])
+
+const renderFlag = (name: string, { kind, value }: Option): string =>
+  kind === 'flag' ? toFlag(name) : `${toFlag(name)} <${value}>`.replaceAll('|', '\\|')
+
+const usage = `Writes docs/CLI.md from the commands of pawl:
+  node scripts/cli-docs.ts`
+
+if (import.meta.main) {
+  await runCommand({ usage }, () => writeFileSync(new URL('../docs/CLI.md', import.meta.url), renderCliDocument()))
+}

@@ -1,0 +1,234 @@
+// The commands that call the bank's API, against a server: what they do, what they print, and how they end.
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { renderBash, renderZsh } from '../../cli/completion.ts'
+import { ENTRIES } from '../../cli/entries.ts'
+import { layOut } from '../../cli/output.ts'
+import { member } from '../../phone/http.ts'
+import { type CliInput, runCli } from '../helpers/cli.ts'
+import { startWorld, type World } from '../helpers/world.ts'
+
+let world: World
+const home = mkdtempSync(join(tmpdir(), 'pawl-cli-'))
+beforeAll(async () => {
+  world = await startWorld()
+})
+afterAll(async () => {
+  await world.close()
+  rmSync(home, { recursive: true, force: true })
+})
+
+/** A command line as the administrator. */
+const pawl = (line: readonly string[], input?: CliInput) =>
+  runCli(line, { HOME: home, PAWL_URL: world.url, PAWL_ADMIN: world.bank.credential ?? '' }, input)
+/** The JSON of one that ends well. */
+async function json(...line: string[]): Promise<Readonly<Record<string, unknown>>> {
+  const { code, stdout, stderr } = await pawl([...line, '--json'])
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return JSON.parse(stdout) as Record<string, unknown>
+}
+
+describe('login', () => {
+  const env = (): Record<string, string> => ({ HOME: home, XDG_CONFIG_HOME: join(home, 'config') })
+  const file = join(home, 'config', 'pawl', 'credential.json')
+
+  test('keeps a credential that is right, for this server and this account alone', async () => {
+    const [name = '', secret = ''] = (world.bank.credential ?? '').split(':')
+    const line = ['login', '--url', world.url, '--user', name]
+    const wrong = await runCli(line, env(), { secrets: ['a wrong password'] })
+    expect(wrong).toMatchObject({ code: 5, stdout: '', stderr: expect.stringContaining('HTTP 401') as unknown })
+    expect(statSync(file, { throwIfNoEntry: false })).toBeUndefined()
+    const right = await runCli(line, env(), { secrets: [secret] })
+    expect(right).toEqual({ code: 0, stdout: `${name} at ${world.url}, kept in ${file}\n`, stderr: '' })
+    expect(right.stdout).not.toContain(secret)
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(await runCli(['app', 'list'], env())).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('test-app') as unknown,
+    })
+    const elsewhere = await runCli(['app', 'list', '--url', 'http://127.0.0.1:9'], env())
+    expect(elsewhere).toMatchObject({
+      code: 5,
+      stderr: expect.stringContaining('no credential for http://127.0.0.1:9') as unknown,
+    })
+  })
+
+  test('reads the password from stdin where nobody can be asked', async () => {
+    const [name = '', secret = ''] = (world.bank.credential ?? '').split(':')
+    const ended = await runCli(['login', '--url', world.url, '--user', name], env(), { input: `${secret}\n` })
+    expect(ended.code).toBe(0)
+  })
+
+  test('a file that others may read is not used, and --forget removes it', async () => {
+    chmodSync(file, 0o644)
+    expect(await runCli(['app', 'list'], env())).toMatchObject({
+      code: 5,
+      stderr: expect.stringContaining('chmod 600') as unknown,
+    })
+    chmodSync(file, 0o600)
+    writeFileSync(file, '{}')
+    expect((await runCli(['app', 'list'], env())).stderr).toContain('holds no credential')
+    expect((await runCli(['login', '--forget'], env())).stdout).toBe('forgotten\n')
+    expect(await runCli(['app', 'list'], env())).toMatchObject({
+      code: 5,
+      stderr: expect.stringContaining('pawl login') as unknown,
+    })
+  })
+})
+
+test('users: a back end gets a credential, a new password, and is removed', async () => {
+  const made = await json('user', 'create', 'cli-bank', 'integration', '--app', 'test-app')
+  expect(made).toMatchObject({ username: 'cli-bank', role: 'integration', application: 'test-app' })
+  const changed = await json('user', 'password', 'cli-bank')
+  expect(changed['password']).not.toBe(made['password'])
+  const listed = await pawl(['user', 'list'])
+  expect(listed.stdout).toMatch(/^USERNAME +ROLE.*\n/)
+  expect(listed.stdout).toContain('cli-bank')
+  const admin = `cli-bank:${String(changed['password'])}`
+  const forbidden = await runCli(['user', 'list', '--admin', admin], { PAWL_URL: world.url })
+  expect(forbidden).toMatchObject({
+    code: 5,
+    stdout: '',
+    stderr: expect.stringMatching(/^GET \/admin\/users: HTTP 403 .*\n$/) as unknown,
+  })
+  expect(await json('user', 'remove', 'cli-bank')).toEqual({ status: 'OK' })
+  const weak = await pawl(['user', 'create', 'weak', 'read-only', '--password-stdin'], { input: 'short\n' })
+  expect(weak).toMatchObject({ code: 1, stderr: expect.stringContaining('password') as unknown })
+})
+
+test('registrations: created with a QR code, shown, committed, blocked, found, and removed', async () => {
+  const created = await pawl(['registration', 'create', 'cli-alice'])
+  expect(created.code).toBe(0)
+  expect(created.stdout).toMatch(/code +[A-Z2-7]{5}(-[A-Z2-7]{5}){3}\n/)
+  expect(created.stdout).toMatch(/[█▀▄]{10}/)
+  expect((await pawl(['registration', 'show', 'cli-alice', '--without-qr'])).stdout).not.toMatch(/[█▀▄]{10}/)
+  expect(await json('registration', 'show', 'cli-alice')).toMatchObject({ registration: 'CREATED' })
+  const early = await pawl(['registration', 'commit', 'cli-alice'])
+  expect(early).toMatchObject({ code: 1, stderr: expect.stringContaining('ERROR_REGISTRATION') as unknown })
+  expect(await json('registration', 'remove', 'cli-alice')).toEqual({ status: 'OK' })
+  const { userId } = await world.activePhone('3.3')
+  await json('registration', 'block', userId, '--reason', 'LOST')
+  const found = (await json('registration', 'list', '--user', userId))['registrations'] as Record<string, unknown>[]
+  expect(found).toMatchObject([{ userId, state: 'BLOCKED' }])
+  const history = await json('registration', 'history', String(found[0]?.['activationId']))
+  expect(history).toMatchObject({ blockReason: 'LOST' })
+  await json('registration', 'unblock', userId)
+  expect(await json('registration', 'show', userId)).toMatchObject({ registration: 'ACTIVE' })
+  const withOtp = await pawl(['registration', 'create', 'cli-otp', '--otp', '123456', '--otp-phase', 'ON_COMMIT'])
+  expect(withOtp).toMatchObject({ code: 0, stderr: '' })
+  expect(await pawl(['registration', 'block', 'cli-nobody'])).toMatchObject({ code: 4 })
+})
+
+test('operations: created, found, shown, taken offline, cancelled, and waited for', async () => {
+  const { userId } = await world.activePhone('3.3')
+  const payment = ['--parameter', 'amount=10.00', '--parameter', 'currency=EUR', '--parameter', 'iban=DE89370400440532013000']
+  const created = await json('operation', 'create', userId, 'payment', ...payment, '--idempotency-key', 'once')
+  const again = await json('operation', 'create', userId, 'payment', ...payment, '--idempotency-key', 'once')
+  expect(again['operationId']).toBe(created['operationId'])
+  const id = String(created['operationId'])
+  const listed = await pawl(['operation', 'list', '--user', userId])
+  expect(listed.stdout).toContain(id)
+  expect(listed.stdout).toMatch(/\d{4}-\d\d-\d\dT/)
+  expect((await pawl(['operation', 'offline', id])).stdout).toMatch(/[█▀▄]{10}/)
+  const { nonce } = await json('operation', 'offline', id)
+  const otp = await pawl(['operation', 'offline', id, '0000000000000000', '--nonce', String(nonce)])
+  expect(otp).toMatchObject({ code: 1, stderr: expect.stringContaining('ERROR_OTP_INVALID') as unknown })
+  const waited = await pawl(['operation', 'show', id, '--wait', '0'])
+  expect(waited).toMatchObject({ code: 1, stderr: `${id} still waits after 0 s\n` })
+  await json('operation', 'cancel', id, '--reason', 'WITHDRAWN')
+  const ended = await pawl(['operation', 'show', id, '--wait', '5', '--json'])
+  expect(ended.code).toBe(1)
+  expect(member(JSON.parse(ended.stdout), 'status')).toBe('CANCELED')
+  expect((await pawl(['operation', 'show', '00000000-0000-4000-8000-000000000000'])).code).toBe(4)
+  expect((await pawl(['operation', 'create', userId, 'payment', '--parameter', 'amount'])).code).toBe(2)
+})
+
+test('webhooks: created, changed, rotated, listed, and removed', async () => {
+  const made = await json('webhook', 'create', 'operation', 'https://bank.example/pawl', '--app', 'test-app')
+  const id = String(made['id'])
+  expect(await json('webhook', 'change', id, '--disabled')).toMatchObject({ isEnabled: false, url: 'https://bank.example/pawl' })
+  expect(await json('webhook', 'change', id, '--to', 'https://bank.example/new')).toMatchObject({ isEnabled: false })
+  expect((await json('webhook', 'rotate', id))['secret']).not.toBe(made['secret'])
+  expect((await pawl(['webhook', 'list'])).stdout).toContain('https://bank.example/new')
+  expect((await pawl(['webhook', 'deliveries', id])).stdout).toBe('none\n')
+  expect(await json('webhook', 'replay', id)).toMatchObject({ replayed: 0 })
+  expect(await json('webhook', 'show', id)).toMatchObject({ id })
+  await json('webhook', 'remove', id)
+})
+
+test('applications, versions, rules, texts and configuration items', async () => {
+  await json('app', 'create', 'cli-app')
+  await json('app', 'add-version', 'cli-app', '2.0')
+  await json('app', 'set-version', 'cli-app', '2.0', 'off')
+  await json('app', 'change', 'cli-app', '--minimum-protocol-version', '3.2', '--protocol3', 'yes')
+  const shown = await json('app', 'show', 'cli-app')
+  expect(shown).toMatchObject({ minimumProtocolVersion: '3.2', isProtocol3Admitted: true })
+  expect(shown['versions']).toContainEqual(expect.objectContaining({ name: '2.0', isSupported: false }))
+  await json('app', 'set-text', 'update', 'en', 'Please update')
+  await json('app', 'add-rule', '--app', 'cli-app', '--platform', 'IOS', '--required', '2.0.0', '--message', 'update')
+  expect((await pawl(['app', 'rules', '--app', 'cli-app'])).stdout).toContain('2.0.0')
+  expect((await pawl(['app', 'texts'])).stdout).toContain('Please update')
+  await json('app', 'set-config', 'limits', '{"daily":500}', '--app', 'cli-app')
+  expect(JSON.stringify(await json('app', 'config', '--app', 'cli-app'))).toContain('"daily":500')
+  await json('app', 'set-config', 'limits', '--app', 'cli-app')
+  expect(await pawl(['app', 'change', 'cli-app'])).toMatchObject({ code: 2 })
+})
+
+test('templates and the audit log', async () => {
+  const payment = await json('template', 'show', 'payment')
+  const file = join(home, 'template.json')
+  writeFileSync(file, JSON.stringify({ ...payment, source: undefined, templateName: 'cli-payment', expiration: 60 }))
+  await json('template', 'put', `@${file}`)
+  writeFileSync(file, readFileSync(file, 'utf8').replace('"expiration":60', '"expiration":61'))
+  await json('template', 'put', `@${file}`)
+  expect(await json('template', 'show', 'cli-payment')).toMatchObject({ expiration: 61 })
+  expect((await pawl(['template', 'list'])).stdout).toMatch(/^cli-payment +authorize_payment +A1\*/m)
+  expect(JSON.parse((await pawl(['template', 'export'])).stdout)).toContainEqual(
+    expect.objectContaining({ templateName: 'cli-payment', expiration: 61 }),
+  )
+  await json('template', 'remove', 'cli-payment')
+  const { userId } = await world.activePhone('3.3')
+  expect((await pawl(['audit', 'log', userId])).stdout).toMatch(/^ACTIVATIONID +EVENTTYPE/)
+  expect((await pawl(['audit', 'changes', '--limit', '5'])).stdout).toContain('template cli-payment')
+  expect(await pawl(['audit', 'verify', '--online'])).toMatchObject({ code: 0, stderr: '' })
+  expect(await pawl(['audit', 'log', userId, '--from', 'yesterday'])).toMatchObject({ code: 2 })
+})
+
+test('what others wrote does not steer the terminal', () => {
+  expect(layOut({ name: 'a\u001b[2Jb\u202e' })).toBe('name  a\\u{1b}[2Jb\\u{202e}\n')
+  expect(layOut([{ a: 1 }, { b: ['x', 'y'] }])).toBe('A  B\n1\n   x, y\n')
+})
+
+describe('completion', () => {
+  const complete = (...words: string[]): string[] => {
+    const script = `${renderBash(ENTRIES)}\nCOMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _pawl; printf '%s\\n' "\${COMPREPLY[@]}"`
+    return execFileSync('bash', ['-c', script], { encoding: 'utf8' }).trim().split('\n')
+  }
+
+  test('bash is offered commands, then their commands, then their options', () => {
+    expect(complete('pawl', 'reg')).toEqual(['registration'])
+    expect(complete('pawl', 'registration', 'c')).toEqual(['create', 'commit'])
+    expect(complete('pawl', 'registration', 'create', 'alice', '--o')).toEqual(['--otp', '--otp-phase'])
+    expect(complete('pawl', 'login', '--f')).toEqual(['--forget'])
+    expect(complete('pawl', '')).toEqual([...ENTRIES.map(({ name }) => name), '--help'])
+  })
+
+  test('zsh has a case for every command', () => {
+    const script = renderZsh(ENTRIES)
+    expect(script).toContain("'registration create' | 'registration create '*) candidates=(--url")
+    expect(script.match(/ ;;$/gm)).toHaveLength(renderBash(ENTRIES).match(/ ;;$/gm)?.length ?? 0)
+  })
+
+  test('another shell is refused', async () => {
+    expect(await pawl(['completion', 'fish'])).toMatchObject({ code: 2, stdout: '' })
+  })
+})
+
+test('a master key is made, and says whether it opens the database', async () => {
+  const { key } = await json('key', 'create')
+  expect(Buffer.from(String(key), 'base64')).toHaveLength(32)
+  expect(await runCli(['key', 'check'], { PAWL_DATA_DIR: join(home, 'none') })).toMatchObject({ code: 3 })
+})
