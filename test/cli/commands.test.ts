@@ -107,7 +107,7 @@ test('registrations: created with a QR code, shown, committed, blocked, found, a
   expect((await pawl(['registration', 'show', 'cli-alice', '--without-qr'])).stdout).not.toMatch(/[█▀▄]{10}/)
   expect(await json('registration', 'show', 'cli-alice')).toMatchObject({ registration: 'CREATED' })
   const early = await pawl(['registration', 'commit', 'cli-alice'])
-  expect(early).toMatchObject({ code: 1, stderr: expect.stringContaining('ERROR_REGISTRATION') as unknown })
+  expect(early).toMatchObject({ code: 4, stderr: expect.stringContaining('ERROR_REGISTRATION') as unknown })
   expect(await json('registration', 'remove', 'cli-alice')).toEqual({ status: 'OK' })
   const { userId } = await world.activePhone('3.3')
   await json('registration', 'block', userId, '--reason', 'LOST')
