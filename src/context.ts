@@ -6,7 +6,6 @@ import type { CloudParts } from './api/cloud/parts.ts'
 import type { MobileTokenParts } from './api/mobile-token/parts.ts'
 import { createOfflineChannel } from './channel/authenticate-offline.ts'
 import type { UtilityParts } from './api/utility/parts.ts'
-import { createRecentParties } from './channel/recent-parties.ts'
 import { createDecoy } from './channel/secrets.ts'
 import { createActivationOtps } from './domain/activation/otp.ts'
 import { bootstrapApplication } from './domain/application/application.ts'
@@ -100,8 +99,7 @@ export async function createContext(
       : []
     const channel = {
       ...base,
-      authenticationStore: createAuthenticationStore(db),
-      recentParties: createRecentParties(),
+      authenticationStore: createAuthenticationStore(db, events),
       codeFailures: createFailureBudget(config.codeFailuresPerMinute),
       sourceFailures: createFailureBudget(config.sourceFailuresPerMinute),
       decoys: { v3: createDecoy(v3, recordKeys, platform), v4: createDecoy(v4, recordKeys, platform) },

@@ -45,7 +45,7 @@ const layers: readonly Layer[] = [
   },
   { path: 'src/protocol/v4', pawl: ['src/protocol/protocol.ts', 'src/protocol/wire', 'src/crypto', 'src/lib'], packages: [] },
   { path: 'migrations', pawl: [], packages: ['kysely'] },
-  { path: 'src/storage', pawl: ['src/lib'], packages: ['kysely', 'pg', '@electric-sql/pglite'] },
+  { path: 'src/storage', pawl: ['src/lib'], packages: ['kysely', 'pg', '@electric-sql/pglite', 'lru-cache'] },
   { path: 'src/storage/migrate.ts', pawl: ['src/storage', 'src/lib', 'migrations'], packages: ['kysely'] },
   // The two files beside the folders compose what the folders have.
   { path: 'src/domain', pawl: ['src/storage', 'src/crypto', 'src/lib'], packages: [] },

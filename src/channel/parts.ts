@@ -5,7 +5,6 @@ import type { FailureBudget } from '../domain/limits/failure-budget.ts'
 import type { RecordKeys } from '../domain/secrets/record-keys.ts'
 import type { AuthenticationStore } from '../storage/activation/authentication.ts'
 import type { Db } from '../storage/database.ts'
-import type { RecentParties } from './recent-parties.ts'
 import type { Decoys } from './secrets.ts'
 import type { SourceBudgetParts } from './source-budget.ts'
 
@@ -25,7 +24,6 @@ export interface ChannelSettings {
 export interface ChannelParts extends SourceBudgetParts {
   readonly db: Db
   readonly authenticationStore: AuthenticationStore
-  readonly recentParties: RecentParties
   readonly platform: Platform
   readonly recordKeys: RecordKeys
   readonly events: Events

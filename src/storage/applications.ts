@@ -1,29 +1,30 @@
 // The tables application, application_version and master_key_pair.
 import { CompiledQuery, type Insertable } from 'kysely'
+import { toList } from './columns.ts'
 import type { Db, Tx } from './database.ts'
 import type { ApplicationVersionTable, MasterKeyAlgorithm, MasterKeyPairTable } from './schema.ts'
 
 export interface ApplicationRow {
   readonly applicationId: string
   readonly isDefault: boolean
-  /** Comma list of factor combinations that open the vault. */
-  readonly vaultFactors: string
-  /** JSON object that goes into the answers of activation/status. */
-  readonly customObject: string | null
+  /** Factor combinations that open the vault. */
+  readonly vaultFactors: readonly string[]
+  /** Goes into the answers of activation/status. */
+  readonly customObject: Readonly<Record<string, unknown>> | null
   /** For people; null where none was given. */
   readonly displayName: string | null
-  /** Comma list of algorithms of protocol 4.0; empty: all. */
-  readonly algorithms: string
+  /** Of protocol 4.0; empty: all. */
+  readonly algorithms: readonly string[]
   readonly isProtocol3Admitted: boolean
-  /** Comma list. */
-  readonly roles: string
+  readonly roles: readonly string[]
   /** Text of the lowest protocol version it takes; null: any. */
   readonly minimumVersion: string | null
 }
 
 /** One application. */
 export async function findApplication(db: Db, applicationId: string): Promise<ApplicationRow | undefined> {
-  return db.selectFrom('application').select(applicationColumns).where('application_id', '=', applicationId).executeTakeFirst()
+  const row = await db.selectFrom('application').select(COLUMNS).where('application_id', '=', applicationId).executeTakeFirst()
+  return row && toApplication(row)
 }
 
 /** The application on which an administrator acts: the one marked default. */
@@ -34,7 +35,8 @@ export async function findDefaultApplicationId(db: Db): Promise<string | undefin
 
 /** All applications, oldest first. */
 export async function listApplications(db: Db): Promise<ApplicationRow[]> {
-  return db.selectFrom('application').select(applicationColumns).orderBy('created_at').orderBy('application_id').execute()
+  const rows = await db.selectFrom('application').select(COLUMNS).orderBy('created_at').orderBy('application_id').execute()
+  return rows.map(toApplication)
 }
 
 /** Inserts an application; it becomes the default one when it is the first. False when the id is taken. */
@@ -63,15 +65,13 @@ export async function markDefaultApplication(tx: Tx, applicationId: string): Pro
 
 /** What administrators set; what is undefined stays. */
 export interface ApplicationSettings {
-  /** Comma list. */
-  readonly vaultFactors?: string | undefined
+  readonly vaultFactors?: readonly string[] | undefined
   /** JSON object; null removes it. */
   readonly customObject?: string | null | undefined
-  /** Comma list of algorithms of protocol 4.0; empty: all. */
-  readonly algorithms?: string | undefined
+  /** Of protocol 4.0; empty: all. */
+  readonly algorithms?: readonly string[] | undefined
   readonly isProtocol3Admitted?: boolean | undefined
-  /** Comma list. */
-  readonly roles?: string | undefined
+  readonly roles?: readonly string[] | undefined
   /** Text of a protocol version; null: any. */
   readonly minimumVersion?: string | null | undefined
 }
@@ -80,22 +80,24 @@ export interface ApplicationSettings {
 export async function setApplicationSettings(db: Db, applicationId: string, settings: ApplicationSettings): Promise<void> {
   const { vaultFactors, customObject, algorithms, isProtocol3Admitted, roles, minimumVersion } = settings
   const set = {
-    ...(vaultFactors !== undefined && { vault_factors: vaultFactors }),
+    ...(vaultFactors !== undefined && { vault_factors: vaultFactors.join(',') }),
     ...(customObject !== undefined && { custom_object: customObject }),
-    ...(algorithms !== undefined && { algorithms }),
+    ...(algorithms !== undefined && { algorithms: algorithms.join(',') }),
     ...(isProtocol3Admitted !== undefined && { is_protocol_3_admitted: isProtocol3Admitted }),
-    ...(roles !== undefined && { roles }),
+    ...(roles !== undefined && { roles: roles.join(',') }),
     ...(minimumVersion !== undefined && { minimum_version: minimumVersion }),
   }
   if (Object.keys(set).length === 0) return
   await db.updateTable('application').set(set).where('application_id', '=', applicationId).execute()
 }
 
-/** The custom objects of all applications, in a fixed order. */
-export async function listCustomObjects(db: Db): Promise<Pick<ApplicationRow, 'applicationId' | 'customObject'>[]> {
+/** The custom objects of all applications, in a fixed order: as JSON text, because who asks for all parses one. */
+export async function listCustomObjects(
+  db: Db,
+): Promise<{ readonly applicationId: string; readonly customObjectText: string | null }[]> {
   return db
     .selectFrom('application')
-    .select(['application_id as applicationId', 'custom_object as customObject'])
+    .select(['application_id as applicationId', 'custom_object as customObjectText'])
     .orderBy('application_id')
     .execute()
 }
@@ -108,7 +110,7 @@ export async function findVaultFactors(db: Db, applicationKey: string): Promise<
     .select('application.vault_factors as vaultFactors')
     .where('application_version.application_key', '=', applicationKey)
     .executeTakeFirst()
-  return row?.vaultFactors.split(',') ?? []
+  return toList(row?.vaultFactors ?? '')
 }
 
 /** The application of a version that is switched on; undefined for any other key. */
@@ -116,7 +118,7 @@ export async function findApplicationOfVersion(
   db: Db,
   applicationKey: string,
 ): Promise<Pick<ApplicationRow, 'applicationId' | 'algorithms' | 'isProtocol3Admitted'> | undefined> {
-  return db
+  const row = await db
     .selectFrom('application_version')
     .innerJoin('application', 'application.application_id', 'application_version.application_id')
     .select([
@@ -127,6 +129,7 @@ export async function findApplicationOfVersion(
     .where('application_version.application_key', '=', applicationKey)
     .where('application_version.is_supported', '=', true)
     .executeTakeFirst()
+  return row && { ...row, algorithms: toList(row.algorithms) }
 }
 
 export interface ApplicationVersionRow {
@@ -203,7 +206,7 @@ export async function insertMasterKeyPair(db: Db, pair: Insertable<MasterKeyPair
     .execute()
 }
 
-const applicationColumns = [
+const COLUMNS = [
   'application_id as applicationId',
   'is_default as isDefault',
   'vault_factors as vaultFactors',
@@ -219,3 +222,21 @@ const applicationColumns = [
 const FIND_MASTER_KEY_PAIRS = `
   select master_key_pair_id as "masterKeyPairId", algorithm, public_key as "publicKey", private_key as "privateKey" from master_key_pair
   where application_id = $1 and algorithm = any($2::text[]) order by algorithm`
+
+interface StoredLists {
+  readonly vaultFactors: string
+  readonly customObject: string | null
+  readonly algorithms: string
+  readonly roles: string
+}
+
+const toApplication = <Row extends StoredLists>(row: Row) => ({
+  ...row,
+  vaultFactors: toList(row.vaultFactors),
+  customObject: toObject(row.customObject),
+  algorithms: toList(row.algorithms),
+  roles: toList(row.roles),
+})
+
+const toObject = (text: string | null): Readonly<Record<string, unknown>> | null =>
+  text === null ? null : (JSON.parse(text) as Readonly<Record<string, unknown>>)

@@ -17,12 +17,10 @@ export interface AuditEvent {
 
 /** Writes one audit row on its own, for events that change nothing else. */
 export async function insertAuditEvent(db: Db, event: AuditEvent): Promise<void> {
+  const columns = { ...toColumns(event), activationId: sql`${event.activationId}::text` }
   await sql`
     with started as materialized (select pg_current_xact_id())
-    insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
-    select ${event.applicationId}::text, ${event.userId}::text, ${event.activationId}::text, ${event.eventType}::text,
-      ${event.eventData}::text, ${event.occurredAt}::timestamptz
-    from started`.execute(db)
+    ${insertAuditFrom(sql`started`, columns)}`.execute(db)
 }
 
 /** An audit row whose activation the statement finds. */
@@ -33,25 +31,45 @@ export type AuditEventOfSource = Omit<AuditEvent, 'activationId'>
  * row, and returns the activation's id.
  */
 export const insertAuditEventFrom = (source: string, event: AuditEventOfSource): RawBuilder<unknown> => sql`
-    insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
-    select ${event.applicationId}::text, ${event.userId}::text, activation_id, ${event.eventType}::text, ${event.eventData}::text,
-      ${event.occurredAt}::timestamptz
-    from ${sql.ref(source)} returning activation_id`
+    ${insertAuditFrom(sql.ref(source), toColumns(event))}
+    returning activation_id`
 
 /** The same for several rows about one change, in their order; they have application, user and time of the first. */
 export const insertAuditEventsFrom = (
   source: string,
   events: readonly [AuditEventOfSource, ...AuditEventOfSource[]],
 ): RawBuilder<unknown> => {
-  const [{ applicationId, userId, occurredAt }] = events
   const types = events.map(({ eventType }) => eventType)
   const data = events.map(({ eventData }) => eventData)
+  const rows = sql`${sql.ref(source)}, unnest(${types}::text[], ${data}::text[]) with ordinality as e (event_type, event_data, position)
+    order by e.position`
+  const columns = { ...toColumns(events[0]), eventType: sql`e.event_type`, eventData: sql`e.event_data` }
   return sql`
-    insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
-    select ${applicationId}::text, ${userId}::text, activation_id, e.event_type, e.event_data, ${occurredAt}::timestamptz
-    from ${sql.ref(source)}, unnest(${types}::text[], ${data}::text[]) with ordinality as e (event_type, event_data, position)
-    order by e.position returning activation_id`
+    ${insertAuditFrom(rows, columns)}
+    returning activation_id`
 }
+
+/** Where the columns of audit rows come from: values, or columns of what they are made from. */
+export type AuditColumns = Readonly<Record<keyof AuditEventOfSource, RawBuilder<unknown>>> & {
+  /** Without it, the source has a column `activation_id`. */
+  readonly activationId?: RawBuilder<unknown>
+}
+
+/** The one statement that writes audit rows. `rows`: what follows `from`. */
+export const insertAuditFrom = (
+  rows: RawBuilder<unknown>,
+  { applicationId, userId, activationId = sql`activation_id`, eventType, eventData, occurredAt }: AuditColumns,
+): RawBuilder<unknown> => sql`insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
+    select ${applicationId}, ${userId}, ${activationId}, ${eventType}, ${eventData}, ${occurredAt}
+    from ${rows}`
+
+const toColumns = ({ applicationId, userId, eventType, eventData, occurredAt }: AuditEventOfSource): AuditColumns => ({
+  applicationId: sql`${applicationId}::text`,
+  userId: sql`${userId}::text`,
+  eventType: sql`${eventType}::text`,
+  eventData: sql`${eventData}::text`,
+  occurredAt: sql`${occurredAt}::timestamptz`,
+})
 
 /** A row as the bank sees it. */
 export interface AuditItem {

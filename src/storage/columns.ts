@@ -1,4 +1,4 @@
-// Types of columns that both databases give and take alike.
+// Columns that both databases give and take alike, and how their text is read.
 import type { ColumnType } from 'kysely'
 
 export type Bytes = ColumnType<Buffer, Uint8Array, Uint8Array>
@@ -9,3 +9,6 @@ export type OptionalText = ColumnType<string | null, string | null | undefined, 
 export type OptionalTime = ColumnType<Date | null, Date | null | undefined, Date | null>
 /** int8 that is written as a number: text in both databases. */
 export type Position = ColumnType<string, number, number>
+
+/** The entries of a column that holds a comma list; none of an empty one. */
+export const toList = (text: string): string[] => (text === '' ? [] : text.split(','))

@@ -5,12 +5,15 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { AuthenticationOutcome } from '../../src/storage/activation/authentication.ts'
 import { createAuthenticationStore } from '../../src/storage/activation/authentication.ts'
-import { inTransaction } from '../../src/storage/database.ts'
+import { listActivationHistory } from '../../src/storage/activation/history.ts'
+import { type Db, inTransaction } from '../../src/storage/database.ts'
 import { useUniqueValues } from '../../src/storage/unique-values.ts'
 import { openWorld, type World } from '../helpers/world.ts'
 import { COUNT_WAITING, serverUrl, startTestServer, type TestServer } from '../helpers/app.ts'
 
 const AT = new Date(1_700_000_000_000)
+const named = (applicationKey: string, activationId: string) => ({ applicationKey, activationId, at: AT })
+const createStore = (db: Db) => createAuthenticationStore(db, { counterWentBack: () => undefined })
 
 let server: TestServer
 let world: World
@@ -55,10 +58,10 @@ const auditsOf = async (activationId: string): Promise<string[]> => {
 }
 
 test('reads asked for at once come back each with its own row, unknown ones with none', async () => {
-  const store = createAuthenticationStore(server.context.db)
+  const store = createStore(server.context.db)
   const ids = await createActivations(4)
   const names = [...ids, randomUUID(), ids[0] ?? ''].map((id, i) => ({ id, key: i === 2 ? 'unknown' : world.app.applicationKey }))
-  const found = await Promise.all(names.map(({ id, key }) => store.find(key, id, AT)))
+  const found = await Promise.all(names.map(({ id, key }) => store.find(named(key, id))))
   expect(found.map(({ activation }) => activation?.activationId)).toEqual([...ids, undefined, ids[0]])
   expect(found.map(({ version }) => version?.applicationKey)).toEqual(
     names.map(({ key }) => (key === 'unknown' ? undefined : key)),
@@ -66,9 +69,9 @@ test('reads asked for at once come back each with its own row, unknown ones with
 })
 
 test('of outcomes stored at once those with a stale row version are lost, and only the others are audited', async () => {
-  const store = createAuthenticationStore(server.context.db)
+  const store = createStore(server.context.db)
   const ids = await createActivations(6)
-  const rows = await Promise.all(ids.map(async (id) => (await store.find(world.app.applicationKey, id, AT)).activation))
+  const rows = await Promise.all(ids.map(async (id) => (await store.find(named(world.app.applicationKey, id))).activation))
   const stored = await Promise.all(
     ids.map((id, i) => {
       const rowVersion = (rows[i]?.rowVersion ?? 0) - (i % 2)
@@ -77,7 +80,7 @@ test('of outcomes stored at once those with a stale row version are lost, and on
   )
   expect(stored).toEqual(ids.map((_, i) => i % 2 === 0))
   for (const [i, id] of ids.entries()) {
-    const { activation } = await store.find(world.app.applicationKey, id, AT)
+    const { activation } = await store.find(named(world.app.applicationKey, id))
     const isMoved = i % 2 === 0
     expect(activation?.rowVersion).toBe((rows[i]?.rowVersion ?? 0) + (isMoved ? 1 : 0))
     expect(activation?.counter).toBe(isMoved ? 10 + i : 0)
@@ -87,11 +90,36 @@ test('of outcomes stored at once those with a stale row version are lost, and on
   }
 })
 
+test('an outcome that blocks and one that settles a factor key are stored among others', async () => {
+  const { db } = server.context
+  const store = createStore(db)
+  const ids = await createActivations(3)
+  const [blocked = '', settled = '', usual = ''] = ids
+  const find = async (id: string) => (await store.find(named(world.app.applicationKey, id))).activation
+  const before = await Promise.all(ids.map(find))
+  const versionOf = (i: number): number => before[i]?.rowVersion ?? 0
+  const until = new Date(AT.getTime() + 60_000)
+  const block = { state: 'BLOCKED', blockedReason: 'MAX_FAILED_ATTEMPTS', blockExpiresAt: until } as const
+  const secret = Buffer.from([0, 92, 255])
+  const stored = await Promise.all([
+    store.store({ ...outcomeFor(blocked, versionOf(0), 1), ...block }, auditFor(blocked, 'blocks')),
+    store.store({ ...outcomeFor(settled, versionOf(1), 2), masterSecret: secret }, auditFor(settled, 'settles')),
+    store.store(outcomeFor(usual, versionOf(2), 3), auditFor(usual, 'usual')),
+  ])
+  expect(stored).toEqual([true, true, true])
+  const after = await Promise.all(ids.map(find))
+  expect(after[0]).toMatchObject({ state: 'BLOCKED', blockExpiresAt: until, masterSecret: before[0]?.masterSecret })
+  expect(after[1]).toMatchObject({ state: 'ACTIVE', blockExpiresAt: null, masterSecret: secret })
+  expect(after[2]).toMatchObject({ state: 'ACTIVE', blockExpiresAt: null, masterSecret: before[2]?.masterSecret })
+  const histories = await Promise.all(ids.map(async (id) => (await listActivationHistory(db, id, 1))[0]?.reason))
+  expect(histories.map((reason) => reason === 'MAX_FAILED_ATTEMPTS')).toEqual([true, false, false])
+})
+
 test('of many outcomes for one row version exactly one is stored', async () => {
-  const store = createAuthenticationStore(server.context.db)
+  const store = createStore(server.context.db)
   const [id = '', other = ''] = await createActivations(2)
   const versions = await Promise.all(
-    [id, other].map(async (one) => (await store.find(world.app.applicationKey, one, AT)).activation?.rowVersion ?? 0),
+    [id, other].map(async (one) => (await store.find(named(world.app.applicationKey, one))).activation?.rowVersion ?? 0),
   )
   const stored = await Promise.all(
     Array.from({ length: 20 }, (_, i) => {
@@ -104,9 +132,9 @@ test('of many outcomes for one row version exactly one is stored', async () => {
 })
 
 test('an outcome that cannot be stored fails alone', async () => {
-  const store = createAuthenticationStore(server.context.db)
+  const store = createStore(server.context.db)
   const ids = await createActivations(4)
-  const rows = await Promise.all(ids.map(async (id) => (await store.find(world.app.applicationKey, id, AT)).activation))
+  const rows = await Promise.all(ids.map(async (id) => (await store.find(named(world.app.applicationKey, id))).activation))
   const results = await Promise.allSettled(
     ids.map((id, i) => {
       const outcome = outcomeFor(id, rows[i]?.rowVersion ?? 0, i + 1)
@@ -120,10 +148,10 @@ test('an outcome that cannot be stored fails alone', async () => {
 
 test('an acceptance is lost when its application version was switched off, alone and among others; a refusal is stored', async () => {
   const { db } = server.context
-  const store = createAuthenticationStore(db)
+  const store = createStore(db)
   const ids = await createActivations(4)
   const key = world.app.applicationKey
-  const rows = await Promise.all(ids.map(async (id) => (await store.find(key, id, AT)).activation))
+  const rows = await Promise.all(ids.map(async (id) => (await store.find(named(key, id))).activation))
   const storeAll = (acceptedFor: string | null) =>
     Promise.all(
       ids.map((id, i) => store.store({ ...outcomeFor(id, rows[i]?.rowVersion ?? 0, 1), acceptedFor }, auditFor(id, 'x'))),
@@ -142,13 +170,13 @@ test.runIf(hasManyConnections)(
   async () => {
     const { db } = server.context
     const ids = (await createActivations(2)).toSorted()
-    const { find } = createAuthenticationStore(db)
-    const rows = await Promise.all(ids.map(async (id) => (await find(world.app.applicationKey, id, AT)).activation))
+    const { find } = createStore(db)
+    const rows = await Promise.all(ids.map(async (id) => (await find(named(world.app.applicationKey, id))).activation))
     const storeReversed = () =>
       db.connection().execute(async (connection) => {
         // As in a table of many rows, where nobody reads all of it.
         await sql`set enable_seqscan = off`.execute(connection)
-        const { store } = createAuthenticationStore(connection)
+        const { store } = createStore(connection)
         const stored = await Promise.all(
           ids.toReversed().map((id) => {
             const rowVersion = rows.find((row) => row?.activationId === id)?.rowVersion ?? 0

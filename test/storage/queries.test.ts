@@ -1,5 +1,5 @@
 // The SQL of every storage function, so that it is reviewed as SQL.
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from 'kysely'
 import { expect, test } from 'vitest'
 import * as activationFind from '../../src/storage/activation/find.ts'
@@ -159,15 +159,10 @@ const owner = { applicationId: 'a', userId: 'u' }
 
 const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>> = {
   'activation/authentication': {
-    findRequestParties: (db) => activationAuthentication.findRequestParties(db, 'k', 'x', at),
     storeAuthentication: (db) => activationAuthentication.storeAuthentication(db, { ...outcome, state: 'ACTIVE' }, auditEvent),
-    'storeAuthentication that blocks': (db) =>
-      activationAuthentication.storeAuthentication(db, { ...outcome, state: 'BLOCKED', blockedReason: 'r' }, auditEvent),
-    'storeAuthentication that settles a factor key': (db) =>
-      activationAuthentication.storeAuthentication(db, { ...outcome, state: 'ACTIVE', masterSecret: bytes }, auditEvent),
     'createAuthenticationStore for several at once': async (db) => {
-      const store = activationAuthentication.createAuthenticationStore(db)
-      await Promise.all(['x', 'y', 'z'].map((id) => store.find('k', id, at)))
+      const store = activationAuthentication.createAuthenticationStore(db, { counterWentBack: () => undefined })
+      await Promise.all(['x', 'y', 'z'].map((id) => store.find({ applicationKey: 'k', activationId: id, at })))
       const outcomes = ['x', 'y', 'z'].map((activationId) => ({ ...outcome, activationId, state: 'ACTIVE' as const }))
       await Promise.all(outcomes.map((one) => store.store(one, auditEvent)))
     },
@@ -204,7 +199,8 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
   },
   'activation/upgrade': {
     storeUpgrade: (db) => activationUpgrade.storeUpgrade(db, 'x', 1, upgrade),
-    findUpgradedParties: (db) => activationUpgrade.findUpgradedParties(db, 'k', 'x', at),
+    findUpgradedParties: (db) =>
+      activationUpgrade.findUpgradedParties(db, { applicationKey: 'k', activationId: 'x', at }).catch(() => undefined),
     completeUpgrade: (_db, tx) => activationUpgrade.completeUpgrade(tx, 'x', at),
   },
   'activation/search': {
@@ -253,11 +249,11 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     listCustomObjects: (db) => applications.listCustomObjects(db),
     setApplicationSettings: (db) =>
       applications.setApplicationSettings(db, 'a', {
-        vaultFactors: 'POSSESSION_KNOWLEDGE',
+        vaultFactors: ['POSSESSION_KNOWLEDGE'],
         customObject: '{}',
-        algorithms: 'EC_P384',
+        algorithms: ['EC_P384'],
         isProtocol3Admitted: false,
-        roles: 'r',
+        roles: ['r'],
       }),
     findApplicationOfVersion: (db) => applications.findApplicationOfVersion(db, 'k'),
     findVaultFactors: (db) => applications.findVaultFactors(db, 'k'),
@@ -504,11 +500,15 @@ const STORAGE = new URL('../../src/storage/', import.meta.url)
 
 /** Modules of src/storage without queries of their own. */
 const NO_QUERIES = [
+  'activation/parties',
+  'activation/recent-phones',
   'columns',
+  'constant-text',
   'database',
   'database-embedded',
   'database-postgres',
   'directory-lock',
+  'given-rows',
   'key-file',
   'migrate',
   'postgres-connection',
@@ -534,11 +534,10 @@ test.each(Object.entries(calls))('the SQL of %s is the committed one', async (na
 // The recorder answers every query with no row.
 const ignoreNoRow = (): undefined => undefined
 
-const NOT_QUERIES = ['toRequestParties', 'composeActivationColumns', 'sourceOfChain']
+const NOT_QUERIES = ['selectActivation', 'insertHistoryFrom', 'insertAuditFrom', 'sourceOfChain']
 
 test('every storage function is among them', async () => {
-  const files = readdirSync(STORAGE, { encoding: 'utf8', recursive: true }).filter((file) => /(?<!\.test)\.ts$/.test(file))
-  const names = files.map((file) => file.slice(0, -'.ts'.length))
+  const names = listModules()
   // A name that no file has any more would hide the next one of that name.
   expect(NO_QUERIES.filter((name) => !names.includes(name))).toEqual([])
   const missing: string[] = []
@@ -550,6 +549,18 @@ test('every storage function is among them', async () => {
     if (functions.length === 0) missing.push(`${name} exports no function`)
   }
   expect(missing).toEqual([])
+})
+
+/** Paths below src/storage, without their ending. */
+const listModules = (): string[] =>
+  readdirSync(STORAGE, { encoding: 'utf8', recursive: true })
+    .filter((file) => /(?<!\.test)\.ts$/.test(file))
+    .map((file) => file.slice(0, -'.ts'.length))
+
+test.each(['audit_event', 'activation_history'])('one place inserts into %s', (table) => {
+  const texts = listModules().map((name) => readFileSync(new URL(`${name}.ts`, STORAGE), 'utf8'))
+  const inserts = texts.flatMap((text) => text.match(new RegExp(`into ${table}\\b|insertInto\\('${table}'`, 'g')) ?? [])
+  expect(inserts).toHaveLength(1)
 })
 
 const toCamelCase = (name: string): string => name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())

@@ -2,11 +2,13 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import type { VersionRow } from '../../storage/activation/version.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { sealAnswer, sealValue, useUp } from '../stages/answer.ts'
 import { readAnyAuthorization } from '../stages/authorization.ts'
 import { findContext, parseEnvelope, readEncryption, readEnvelope } from '../stages/envelope.ts'
+import { findParties } from '../stages/find-parties.ts'
 import { openOfApplication } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
 import { receive } from '../stages/receive.ts'
@@ -19,7 +21,8 @@ export interface NestedCall<Request, Inner> {
   readonly inner: Inner
   /** The envelope of the inner answer, under the key of the inner request. */
   readonly sealInner: (value: unknown) => Record<string, string | number>
-  readonly applicationKey: string
+  /** Whose keys opened both. */
+  readonly applicationVersion: VersionRow
   /** Text of the protocol version. */
   readonly version: string
 }
@@ -67,22 +70,23 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
         const header = readAnyAuthorization(received, 'ENCRYPTION_FAILED') ?? readEncryption(received, protocol)
         const context = findContext(header, place, 'ENCRYPTION_FAILED')
         const envelope = readEnvelope(protocol, context, request.body, 'ENCRYPTION_FAILED')
-        const opened = await openOfApplication(parts, protocol, { context, envelope }, 'ENCRYPTION_FAILED')
+        const parties = await findParties(parts, context)
+        const opened = await openOfApplication(parts, protocol, { context, envelope, parties }, 'ENCRYPTION_FAILED')
         const input = parsePlaintext(parse, opened.plaintext, { plaintext: 'ENCRYPTION_FAILED', request: 'REQUEST_INVALID' })
 
         const innerContext = { ...context, sharedInfo1: inner.sharedInfo1 }
         const innerEnvelope = parseEnvelope(protocol, innerContext, inner.pick(input), inner.refusal)
         if (!inner.isAnyKeyAccepted && innerEnvelope.temporaryKeyId !== envelope.temporaryKeyId)
           throw new PawlError('ENCRYPTION_FAILED', { detail: 'the envelopes are for different temporary keys' })
-        const innerRequest = { context: innerContext, envelope: innerEnvelope }
+        const innerRequest = { context: innerContext, envelope: innerEnvelope, parties }
         const openedInner = await openOfApplication(parts, protocol, innerRequest, 'ENCRYPTION_FAILED', opened)
         const innerCodes = { plaintext: 'ENCRYPTION_FAILED', request: inner.refusal } as const
         const innerInput = parsePlaintext(parseInner, openedInner.plaintext, innerCodes)
 
         await useUp(parts, [...opened.uniqueValues, ...openedInner.uniqueValues], 'ENCRYPTION_FAILED')
         const sealInner = (value: unknown) => sealValue(parts, openedInner, JSON.stringify(value))
-        const { applicationKey, version } = context
-        const call = { request: input, inner: innerInput, sealInner, applicationKey, version }
+        const { version: applicationVersion } = opened
+        const call = { request: input, inner: innerInput, sealInner, applicationVersion, version: context.version }
         return sealAnswer(parts, opened, serialize(await declared.handle(call, parts)))
       }
     },

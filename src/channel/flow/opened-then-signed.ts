@@ -9,6 +9,7 @@ import { sealAnswer, useUp } from '../stages/answer.ts'
 import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { authenticate } from '../stages/code.ts'
 import { findContext, readEnvelope } from '../stages/envelope.ts'
+import { findParties } from '../stages/find-parties.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
 import { limitSigned, PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
@@ -40,7 +41,7 @@ export function openedSignedEndpoint<Q extends TSchema, R extends TSchema, Parts
   const { authenticate: code, encrypt } = declared
   const { resourceId, factors } = code
   const isChecked = !encrypt.isStateLeftToCode
-  const openTerms = { isStateChecked: isChecked, isVersionChecked: isChecked, isUpgradeSeen: false }
+  const openTerms = { isStateChecked: isChecked, isVersionChecked: isChecked }
   const place = { scope: 'ACTIVATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
   return {
     ...declared,
@@ -59,9 +60,10 @@ export function openedSignedEndpoint<Q extends TSchema, R extends TSchema, Parts
         checkFactors(header, factors, 'AUTHENTICATION_CODE_INVALID')
         const context = findContext(header, place, 'ENCRYPTION_FAILED')
         const envelope = readEnvelope(protocol, context, request.body, 'ENCRYPTION_FAILED')
-        const opened = await openOfActivation(parts, protocol, { context, envelope }, openTerms, 'ENCRYPTION_FAILED')
+        const parties = await findParties(parts, context)
+        const opened = await openOfActivation(parts, protocol, { context, envelope, parties }, openTerms, 'ENCRYPTION_FAILED')
         const covered = { bodies: [opened.plaintext], audited: 'LENGTH' } as const
-        const activation = await authenticate(parts, received, { header, resourceId, ...covered })
+        const { activation } = await authenticate(parts, received, { header, resourceId, ...covered }, parties)
         const input = parsePlaintext(parse, opened.plaintext, { plaintext: 'ENCRYPTION_FAILED', request: 'REQUEST_INVALID' })
         await useUp(parts, opened.uniqueValues, 'ENCRYPTION_FAILED')
         return sealAnswer(parts, opened, serialize(await declared.handle({ request: input, activation }, parts)))

@@ -9,6 +9,7 @@ import type { ChannelParts } from '../parts.ts'
 import { sealAnswer, useUp } from '../stages/answer.ts'
 import { readAnyAuthorization } from '../stages/authorization.ts'
 import { findContext, readEncryption, readEnvelope } from '../stages/envelope.ts'
+import { findParties } from '../stages/find-parties.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
 import { acceptToken } from '../stages/token.ts'
@@ -36,7 +37,7 @@ export function openedTokenEndpoint<R extends TSchema, Parts extends ChannelPart
 ): Endpoint<Parts> {
   const { encrypt, path, token } = declared
   const place = { scope: 'ACTIVATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
-  const openTerms = { isStateChecked: !encrypt.isStateLeftToToken, isVersionChecked: true, isUpgradeSeen: false }
+  const openTerms = { isStateChecked: !encrypt.isStateLeftToToken, isVersionChecked: true }
   const tokenTerms = { resourceId: `/${path}`, factors: token.factors, isRepeatable: false }
   return {
     ...declared,
@@ -52,7 +53,8 @@ export function openedTokenEndpoint<R extends TSchema, Parts extends ChannelPart
       const header = readAnyAuthorization(received, 'AUTHENTICATION_CODE_INVALID') ?? readEncryption(received, protocol)
       const context = findContext(header, place, 'ENCRYPTION_FAILED')
       const envelope = readEnvelope(protocol, context, request.body, 'ENCRYPTION_FAILED')
-      const opened = await openOfActivation(parts, protocol, { context, envelope }, openTerms, 'ENCRYPTION_FAILED')
+      const parties = await findParties(parts, context)
+      const opened = await openOfActivation(parts, protocol, { context, envelope, parties }, openTerms, 'ENCRYPTION_FAILED')
       const accepted = await acceptToken(parts, received, tokenTerms, CODES)
       const { activation } = opened
       if (accepted.bearer.activationId !== activation.activationId)

@@ -62,11 +62,12 @@ export function signedOpenedByNextEndpoint<Q extends TSchema, R extends TSchema,
           throw new PawlError(refusal, { detail: 'the headers name different application keys' })
         const envelope = readSignedEnvelope(opening, context, request.body, refusal)
         const covered = { bodies: coveredBodies(received), audited: 'LENGTH' } as const
-        const activation = await authenticate(parts, received, { header, resourceId, ...covered })
+        const parties = await authenticate(parts, received, { header, resourceId, ...covered })
         if (envelope instanceof PawlError) throw envelope
-        const opened = await openOfApplication(parts, opening, { context, envelope }, refusal)
+        const opened = await openOfApplication(parts, opening, { context, envelope, parties }, refusal)
         const input = parsePlaintext(parse, opened.plaintext, { plaintext: refusal, request: 'REQUEST_INVALID' })
         await useUp(parts, opened.uniqueValues, refusal)
+        const { activation } = parties
         return sealAnswer(parts, opened, serialize(await declared.handle({ request: input, activation }, parts)))
       }
     },

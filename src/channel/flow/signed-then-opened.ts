@@ -60,11 +60,12 @@ export function signedOpenedEndpoint<Q extends TSchema, R extends TSchema, Parts
         const context = findContext(header, place, 'AUTHENTICATION_REQUEST_INVALID')
         const envelope = readSignedEnvelope(protocol, context, request.body, 'AUTHENTICATION_REQUEST_INVALID')
         const covered = { bodies: coveredBodies(received), audited: 'LENGTH' } as const
-        const activation = await authenticate(parts, received, { header, resourceId, ...covered })
+        const parties = await authenticate(parts, received, { header, resourceId, ...covered })
         if (envelope instanceof PawlError) throw envelope
-        const opened = await openOfActivation(parts, protocol, { context, envelope }, OPEN, refusal)
+        const opened = await openOfActivation(parts, protocol, { context, envelope, parties }, OPEN, refusal)
         const input = parsePlaintext(parse, opened.plaintext, { plaintext: refusal, request: refusal })
         await useUp(parts, opened.uniqueValues, refusal)
+        const { activation } = parties
         const answer = await declared.handle({ request: input, activation, authorization: header, protocol }, parts)
         return sealAnswer(parts, opened, serialize(answer))
       }
@@ -73,5 +74,5 @@ export function signedOpenedEndpoint<Q extends TSchema, R extends TSchema, Parts
 }
 
 const CODES = { headerMissing: 'AUTHENTICATION_CODE_INVALID', headerMalformed: 'AUTHENTICATION_CODE_INVALID' } as const
-const OPEN = { isStateChecked: true, isVersionChecked: true, isUpgradeSeen: false }
+const OPEN = { isStateChecked: true, isVersionChecked: true }
 const RECEIVE = { isJson: true, bytesMax: PARSED_BYTES_MAX, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const

@@ -47,7 +47,7 @@ export function signedParsedEndpoint<Q extends TSchema, R extends TSchema, Parts
         const header = readAuthorization(received, CODES)
         checkFactors(header, factors, 'AUTHENTICATION_CODE_INVALID')
         const covered = { bodies: coveredBodies(received), audited: 'AS_SENT' } as const
-        const activation = await authenticate(parts, received, { header, resourceId, ...covered })
+        const { activation } = await authenticate(parts, received, { header, resourceId, ...covered })
         const input = parseBody(parse, request.body, 'REQUEST_INVALID')
         const { client } = received
         return serialize(await declared.handle({ request: input, activation, client }, parts))

@@ -48,7 +48,7 @@ export function signedEndpoint<R extends TSchema, Parts extends ChannelParts>(
       const header = readAuthorization(received, codes)
       checkFactors(header, typeof factors === 'function' ? factors(parts) : factors, 'AUTHENTICATION_CODE_INVALID')
       const covered = { bodies: coveredBodies(received), audited: 'AS_SENT' } as const
-      const activation = await authenticate(parts, received, { header, resourceId, ...covered })
+      const { activation } = await authenticate(parts, received, { header, resourceId, ...covered })
       return serialize(await declared.handle({ activation }, parts))
     },
   }

@@ -13,6 +13,7 @@ import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { coveredBodies } from '../stages/attempt.ts'
 import { authenticate } from '../stages/code.ts'
 import { findContext, readSignedEnvelope } from '../stages/envelope.ts'
+import { findParties } from '../stages/find-parties.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
 import { limitSigned, PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
@@ -74,10 +75,11 @@ export function unlockEndpointV3<Q extends TSchema, R extends TSchema, Parts ext
           throw envelope
         }
         // The refused code says what the activation or version may not do, not the envelope (v3 §12, step 3).
-        const opened = await openOfActivation(parts, protocol, { context, envelope }, STATE_LEFT_TO_CODE, 'VAULT_FAILED')
+        const parties = await findParties(parts, context)
+        const opened = await openOfActivation(parts, protocol, { context, envelope, parties }, STATE_LEFT_TO_CODE, 'VAULT_FAILED')
         const input = parsePlaintext(parse, opened.plaintext, PLAINTEXT_CODES)
         const audited = utf8(JSON.stringify(code.auditAs(input)))
-        const activation = await authenticate(parts, received, { header, resourceId, bodies, audited })
+        const { activation } = await authenticate(parts, received, { header, resourceId, bodies, audited }, parties)
         await useUp(parts, opened.uniqueValues, 'VAULT_FAILED')
         return sealAnswer(parts, opened, serialize(await declared.handle({ request: input, activation }, parts)))
       }
@@ -90,5 +92,5 @@ const HEADER_CODES = {
   headerMalformed: 'AUTHENTICATION_CODE_INVALID',
 } as const
 const PLAINTEXT_CODES = { plaintext: 'AUTHENTICATION_REQUEST_INVALID', request: 'VAULT_FAILED' } as const
-const STATE_LEFT_TO_CODE = { isStateChecked: false, isVersionChecked: false, isUpgradeSeen: false }
+const STATE_LEFT_TO_CODE = { isStateChecked: false, isVersionChecked: false }
 const RECEIVE = { isJson: true, bytesMax: PARSED_BYTES_MAX, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const

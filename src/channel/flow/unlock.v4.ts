@@ -12,6 +12,7 @@ import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { coveredBodies } from '../stages/attempt.ts'
 import { authenticate } from '../stages/code.ts'
 import { findContext, readEnvelope } from '../stages/envelope.ts'
+import { findParties } from '../stages/find-parties.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
 import { limitSigned, PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
@@ -60,11 +61,13 @@ export function unlockEndpointV4<Q extends TSchema, R extends TSchema, Parts ext
         const header = readAuthorization(received, HEADER_CODES)
         const context = findContext(header, place, 'VAULT_FAILED')
         const envelope = readEnvelope(protocol, context, request.body, 'VAULT_FAILED')
-        const opened = await openOfActivation(parts, protocol, { context, envelope }, ACTIVE_ONLY, 'VAULT_FAILED')
+        const parties = await findParties(parts, context)
+        const opened = await openOfActivation(parts, protocol, { context, envelope, parties }, ACTIVE_ONLY, 'VAULT_FAILED')
         const input = parsePlaintext(parse, opened.plaintext, { plaintext: 'VAULT_FAILED', request: 'VAULT_FAILED' })
         checkFactors(header, await code.factors(input, header, parts), 'VAULT_FAILED')
         const audited = utf8(JSON.stringify(code.auditAs(input)))
-        const activation = await authenticate(parts, received, { header, resourceId, bodies: coveredBodies(received), audited })
+        const covered = { bodies: coveredBodies(received), audited }
+        const { activation } = await authenticate(parts, received, { header, resourceId, ...covered }, parties)
         await useUp(parts, opened.uniqueValues, 'VAULT_FAILED')
         return sealAnswer(parts, opened, serialize(await declared.handle({ request: input, activation }, parts)))
       }
@@ -73,5 +76,5 @@ export function unlockEndpointV4<Q extends TSchema, R extends TSchema, Parts ext
 }
 
 const HEADER_CODES = { headerMissing: 'AUTHENTICATION_CODE_INVALID', headerMalformed: 'AUTHENTICATION_CODE_INVALID' } as const
-const ACTIVE_ONLY = { isStateChecked: true, isVersionChecked: true, isUpgradeSeen: false }
+const ACTIVE_ONLY = { isStateChecked: true, isVersionChecked: true }
 const RECEIVE = { isJson: true, bytesMax: PARSED_BYTES_MAX, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const

@@ -3,10 +3,9 @@
 import { PawlError } from '../../lib/errors.ts'
 import { networkOf } from '../../lib/source.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
-import type { AuthorizationHeader } from '../../protocol/protocol.ts'
-import { findUpgradedParties } from '../../storage/activation/upgrade.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
-import type { RequestParties } from '../../storage/activation/authentication.ts'
+import type { RequestParties } from '../../storage/activation/parties.ts'
+import type { VersionRow } from '../../storage/activation/version.ts'
 import { inTransaction, type Tx } from '../../storage/database.ts'
 import type { ChannelParts } from '../parts.ts'
 import type { CodeAttempt, CodeTerms } from './attempt.ts'
@@ -21,13 +20,20 @@ import {
   storeDecisionAlone,
 } from './decision.ts'
 import { withinFailureBudget } from './failure-budget.ts'
+import { findParties } from './find-parties.ts'
 import { judgeCode } from './judge.ts'
-import { neverBehind } from './never-behind.ts'
 import type { Received } from './receive.ts'
 
-/** One round of the same attempt. `remembered`: what this process knew of the phone before it read anything. */
+/** Who sent a right code. */
+export interface Authenticated {
+  readonly version: VersionRow
+  /** As the code left it. */
+  readonly activation: ActivationRow
+}
+
+/** One round of the same attempt. `read`: what was read for the request a moment ago, if anything. */
 interface Turn {
-  readonly remembered: RequestParties
+  readonly read: RequestParties | undefined
   readonly round: number
 }
 
@@ -38,21 +44,27 @@ interface DecidedCode extends CodeDecision {
 }
 
 /**
- * Checks a code and makes the outcome durable before it returns the activation as the code left it. Refuses a wrong code with
- * AUTHENTICATION_CODE_INVALID after its count is stored.
+ * Checks a code and makes the outcome durable before it returns. Refuses a wrong code with AUTHENTICATION_CODE_INVALID after its count is
+ * stored. `read`: version and activation where they were read for the same request, and its first round needs no read of its own.
  */
-export async function authenticate(parts: ChannelParts, received: Received, attempt: CodeAttempt): Promise<ActivationRow> {
-  const { verdict } = await withinFailureBudget(parts, received, attempt, async () => {
-    const remembered = recall(parts, attempt.header)
+export async function authenticate(
+  parts: ChannelParts,
+  received: Received,
+  attempt: CodeAttempt,
+  read?: RequestParties,
+): Promise<Authenticated> {
+  const { verdict, parties } = await withinFailureBudget(parts, received, attempt, async () => {
     const decided = await untilSettled('activation', async (round) => {
-      const decision = await decideCode(parts, received, { ...attempt, ...ACTIVE_ONLY }, { remembered, round })
+      const decision = await decideCode(parts, received, { ...attempt, ...ACTIVE_ONLY }, { read, round })
       return decision && (await storeDecisionAlone(parts, decision)) && decision
     })
     noteDecision(parts, decided)
     return decided
   })
   if (!verdict.isRight) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
-  return verdict.activation
+  // A code is judged right under a version only.
+  if (parties.version === undefined) throw new TypeError('a right code under no version')
+  return { version: parties.version, activation: verdict.activation }
 }
 
 /**
@@ -66,9 +78,8 @@ export async function authenticateWithin<T>(
   within: (tx: Tx, verdict: CodeVerdict) => Promise<T>,
 ): Promise<{ readonly verdict: CodeVerdict; readonly result: T }> {
   return withinFailureBudget(parts, received, attempt, async () => {
-    const remembered = attempt.isUpgradeSeen ? NOBODY : recall(parts, attempt.header)
     const { decision, ...settled } = await untilSettled('activation', async (round) => {
-      const decision = await decideCode(parts, received, attempt, { remembered, round })
+      const decision = await decideCode(parts, received, attempt, { read: undefined, round })
       if (decision === undefined) return undefined
       return inTransaction(parts.db, async (tx) => {
         const verdict = await storeDecision(tx, decision)
@@ -117,24 +128,17 @@ async function readAndJudge(
   parts: ChannelParts,
   { protocol, request: { method } }: Received,
   attempt: CodeAttempt & CodeTerms,
-  { remembered, round }: Turn,
+  { read, round }: Turn,
 ): Promise<{ readonly parties: RequestParties; readonly judged: Judged }> {
   const code = { ...attempt, method }
-  if (round === 0 && !attempt.isUpgradeSeen) {
+  if (round === 0 && read === undefined && !attempt.isUpgradeSeen) {
+    const remembered = parts.authenticationStore.recall(attempt.header)
     const judged = await judgeCode(parts, protocol, code, remembered, 1)
     if (judged.isRight) return { parties: remembered, judged }
   }
-  const { applicationKey, activationId } = attempt.header
-  if (round > 0) parts.recentParties.forget(applicationKey, activationId)
-  const at = new Date(parts.platform.now())
-  const parties = attempt.isUpgradeSeen
-    ? await findUpgradedParties(parts.db, applicationKey, activationId, at)
-    : neverBehind(parts, await parts.authenticationStore.find(applicationKey, activationId, at), remembered.activation)
+  const parties = (round === 0 ? read : undefined) ?? (await findParties(parts, attempt.header, attempt))
   return { parties, judged: await judgeCode(parts, protocol, code, parties, parts.settings.counterLookAhead) }
 }
-
-const recall = ({ recentParties }: ChannelParts, { applicationKey, activationId }: AuthorizationHeader): RequestParties =>
-  recentParties.recall(applicationKey, activationId)
 
 /** Tells the log of a decision that is stored, and remembers the phone of a right code. */
 function noteDecision(parts: ChannelParts, decided: DecidedCode): void {
@@ -143,9 +147,8 @@ function noteDecision(parts: ChannelParts, decided: DecidedCode): void {
   if (!verdict.isRight) {
     const { activationId } = attempt.header
     parts.events.authenticationFailed({ activationId, resourceId: attempt.resourceId, reason: verdict.reason })
-  } else if (!attempt.isUpgradeSeen) parts.recentParties.keep({ ...parties, activation: verdict.activation })
+  } else if (!attempt.isUpgradeSeen) parts.authenticationStore.remember({ ...parties, activation: verdict.activation })
 }
 
-const NOBODY: RequestParties = { version: undefined, activation: undefined }
 const ACTIVE_ONLY: CodeTerms = { isPendingAccepted: false, isUpgradeSeen: false }
 const NO_BODY = new Uint8Array(0)

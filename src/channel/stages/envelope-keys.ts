@@ -3,15 +3,16 @@ import type { KeyObject } from 'node:crypto'
 import { findSigningMasterKeys } from '../../domain/application/master-keys.ts'
 import { places } from '../../domain/secrets/secrets.ts'
 import type { ActivationKeys, Envelope, EnvelopeContext, Protocol } from '../../protocol/protocol.ts'
-import type { RequestParties } from '../../storage/activation/authentication.ts'
+import type { RequestParties } from '../../storage/activation/parties.ts'
 import { findTemporaryKey } from '../../storage/temporary-keys.ts'
 import type { ChannelParts } from '../parts.ts'
 import { activationKeysOf, serverKeysOf } from '../secrets.ts'
 
-/** A request that is to be opened. */
+/** A request that is to be opened, and whom it names. */
 export interface EnvelopeToOpen {
   readonly context: EnvelopeContext
   readonly envelope: Envelope
+  readonly parties: RequestParties
 }
 
 /** Keys are undefined where there are none; `missing` says why, for the log. */
@@ -25,8 +26,7 @@ export interface EnvelopeKeySelection {
 export async function selectEnvelopeKeys(
   parts: ChannelParts,
   protocol: Protocol,
-  { context, envelope }: EnvelopeToOpen,
-  parties: RequestParties,
+  { context, envelope, parties }: EnvelopeToOpen,
 ): Promise<EnvelopeKeySelection> {
   const activation = isOwn(parties) ? parties.activation : undefined
   const activationKeys = activationKeysOf(parts.recordKeys, protocol, activation)

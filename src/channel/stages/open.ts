@@ -1,9 +1,8 @@
 // Opening an encrypted request (v3 §6.6, §7.4): version and scope, keys, window, MAC, decryption. Nothing is used up here.
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { OpenedEnvelope, Protocol } from '../../protocol/protocol.ts'
-import { findUpgradedParties } from '../../storage/activation/upgrade.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
-import { findRequestParties, type RequestParties } from '../../storage/activation/authentication.ts'
+import type { VersionRow } from '../../storage/activation/version.ts'
 import { anyUniqueValueUsed, type UniqueValue } from '../../storage/unique-values.ts'
 import type { ChannelParts } from '../parts.ts'
 import { envelopeValue, isInWindow } from '../replay.ts'
@@ -16,8 +15,6 @@ export interface ActivationTerms {
   readonly isStateChecked: boolean
   /** The version must be supported; otherwise what the endpoint checks next decides that. */
   readonly isVersionChecked: boolean
-  /** The activation is seen as a pending upgrade makes it (v4 §10.3). */
-  readonly isUpgradeSeen: boolean
 }
 
 /** An opened request. */
@@ -28,24 +25,20 @@ export interface Opened {
   readonly uniqueValues: readonly UniqueValue[]
 }
 
-/** Who sent a request and what opens it, as they were found. */
-interface Found {
-  readonly parties: RequestParties
+export interface OpenedOfApplication extends Opened {
+  readonly version: VersionRow
   readonly temporaryKeyId: string | undefined
   readonly keys: EnvelopeKeySelection
 }
 
-export interface OpenedOfApplication extends Opened {
-  readonly found: Found
-}
-
 export interface OpenedOfActivation extends Opened {
+  readonly version: VersionRow
   readonly activation: ActivationRow
 }
 
 /**
  * Opens an envelope in application scope. Refuses (`code`) everything that is wrong with it alike; the log knows which it was. `outer`: the
- * envelope of the same application key that it was found in; what was read for that one is not read again.
+ * envelope of the same application key that it was found in; the key of that one is not read again.
  */
 export async function openOfApplication(
   parts: ChannelParts,
@@ -54,14 +47,13 @@ export async function openOfApplication(
   code: ErrorCode,
   outer?: OpenedOfApplication,
 ): Promise<OpenedOfApplication> {
-  const { context, envelope } = request
-  const at = new Date(parts.platform.now())
-  const parties = outer?.found.parties ?? (await findRequestParties(parts.db, context.applicationKey, '', at))
-  const isKeyKnown = outer !== undefined && outer.found.temporaryKeyId === envelope.temporaryKeyId
-  const keys = isKeyKnown ? outer.found.keys : await selectEnvelopeKeys(parts, protocol, request, parties)
-  const opened = await open(parts, protocol, request, { parties, keys }, { isVersionChecked: true, isActivationRight: true })
-  if (opened === undefined) throw new PawlError(code, { detail: 'the envelope does not open' })
-  return { ...opened, found: { parties, temporaryKeyId: envelope.temporaryKeyId, keys } }
+  const { temporaryKeyId } = request.envelope
+  const { version } = request.parties
+  const isKeyKnown = outer !== undefined && outer.temporaryKeyId === temporaryKeyId
+  const keys = isKeyKnown ? outer.keys : await selectEnvelopeKeys(parts, protocol, request)
+  const opened = await open(parts, protocol, request, keys, { isVersionChecked: true, isActivationRight: true })
+  if (opened === undefined || version === undefined) throw new PawlError(code, { detail: 'the envelope does not open' })
+  return { ...opened, version, temporaryKeyId, keys }
 }
 
 /** Opens an envelope in activation scope. Refuses (`code`) everything that is wrong with it alike; the log knows which it was. */
@@ -69,27 +61,24 @@ export async function openOfActivation(
   parts: ChannelParts,
   protocol: Protocol,
   request: EnvelopeToOpen,
-  { isStateChecked, isVersionChecked, isUpgradeSeen }: ActivationTerms,
+  { isStateChecked, isVersionChecked }: ActivationTerms,
   code: ErrorCode,
 ): Promise<OpenedOfActivation> {
-  const { applicationKey, activationId = '' } = request.context
-  const at = new Date(parts.platform.now())
-  const find = isUpgradeSeen ? findUpgradedParties : findRequestParties
-  const parties = await find(parts.db, applicationKey, activationId, at)
-  const { activation } = parties
-  const isActivationRight = isOwn(parties) && (!isStateChecked || activation?.state === 'ACTIVE')
-  const keys = await selectEnvelopeKeys(parts, protocol, request, parties)
-  const opened = await open(parts, protocol, request, { parties, keys }, { isVersionChecked, isActivationRight })
-  if (opened === undefined || activation === undefined) throw new PawlError(code, { detail: 'the envelope does not open' })
-  return { ...opened, activation }
+  const { version, activation } = request.parties
+  const isActivationRight = isOwn(request.parties) && (!isStateChecked || activation?.state === 'ACTIVE')
+  const keys = await selectEnvelopeKeys(parts, protocol, request)
+  const opened = await open(parts, protocol, request, keys, { isVersionChecked, isActivationRight })
+  if (opened === undefined || version === undefined || activation === undefined)
+    throw new PawlError(code, { detail: 'the envelope does not open' })
+  return { ...opened, version, activation }
 }
 
 /** Undefined for everything that is wrong with it. */
 async function open(
   parts: ChannelParts,
   protocol: Protocol,
-  { context, envelope }: EnvelopeToOpen,
-  { parties, keys }: Omit<Found, 'temporaryKeyId'>,
+  { context, envelope, parties }: EnvelopeToOpen,
+  keys: EnvelopeKeySelection,
   { isVersionChecked, isActivationRight }: { readonly isVersionChecked: boolean; readonly isActivationRight: boolean },
 ): Promise<Opened | undefined> {
   const refuse = (reason: string): undefined => {

@@ -25,8 +25,8 @@ export async function readCustomObject(
   const ranks = applications.map((application) => rank(installationKeys.codeLookup, activationId, application.applicationId))
   const preferred = applications[ranks.indexOf(ranks.toSorted()[0] ?? '')]
   const own = applications.find((application) => application.applicationId === applicationId)
-  const { customObject } = own ?? preferred ?? { customObject: null }
-  return customObject === null ? undefined : (JSON.parse(customObject) as Record<string, unknown>)
+  const text = (own ?? preferred)?.customObjectText ?? null
+  return text === null ? undefined : (JSON.parse(text) as Record<string, unknown>)
 }
 
 /** The stored form. Throws REQUEST_INVALID for more than 4 KiB. */

@@ -106,8 +106,8 @@ export async function findAllowedAlgorithms(db: Db, applicationId: string): Prom
 
 /** The same for a row that was read. */
 export const listAllowedAlgorithms = (application: {
-  /** Comma list; empty: all. */
-  readonly algorithms: string
+  /** Of 4.0; empty: all. */
+  readonly algorithms: readonly string[]
   readonly isProtocol3Admitted: boolean
 }): readonly AdmittedAlgorithm[] => [
   ...(application.isProtocol3Admitted ? (['EC_P256'] as const) : []),
@@ -117,9 +117,9 @@ export const listAllowedAlgorithms = (application: {
 /** All that the server speaks: those of an application without restrictions. */
 export const SERVED_ALGORITHMS: readonly AdmittedAlgorithm[] = ['EC_P256', ...V4_ALGORITHMS]
 
-/** The algorithms of 4.0 in a stored list. */
-export const listV4Algorithms = (stored: string): readonly AdmittedAlgorithm[] =>
-  stored === '' ? V4_ALGORITHMS : V4_ALGORITHMS.filter((name) => stored.split(',').includes(name))
+/** The algorithms of 4.0 that a stored list admits. */
+export const listV4Algorithms = (stored: readonly string[]): readonly AdmittedAlgorithm[] =>
+  stored.length === 0 ? V4_ALGORITHMS : V4_ALGORITHMS.filter((name) => stored.includes(name))
 
 /**
  * Those of the pairs that exist, and fresh ones for the others: when two requests make one at the same time, both use the one that was

@@ -1,40 +1,16 @@
-// The two statements of every authentication, for one request or for all that come at the same time. A trip to the database costs more
-// than what it does there; under load several requests share one.
-import { CompiledQuery } from 'kysely'
+// What every authentication asks of the database: one read, and one conditional write together with its audit row. Each is one statement,
+// for one request and for all that come at the same time: a trip costs more than what it does there (docs/decisions/0003-shared-trips.md).
+import { CompiledQuery, sql } from 'kysely'
 import { createBatch } from '../../lib/batch.ts'
-import type { AuditEvent } from '../audit.ts'
+import { type AuditEvent, insertAuditFrom } from '../audit.ts'
+import { toConstantText } from '../constant-text.ts'
 import type { Db } from '../database.ts'
+import { defineGivenRows } from '../given-rows.ts'
 import type { ActivationState } from '../schema.ts'
-import { type ActivationRow, composeActivationColumns } from './find.ts'
-import { composeTaken, composeVersionJoin, toVersion, VERSION_COLUMNS, type VersionColumns, type VersionRow } from './version.ts'
-
-export interface RequestParties {
-  readonly version: VersionRow | undefined
-  readonly activation: ActivationRow | undefined
-}
-
-/** Reads the version and the activation that a device request names, in one round trip; either may be missing. */
-export async function findRequestParties(
-  db: Db,
-  applicationKey: string,
-  activationId: string,
-  at: Date,
-): Promise<RequestParties> {
-  const { rows } = await db.executeQuery<RequestPartiesRow>(
-    CompiledQuery.raw(FIND_REQUEST_PARTIES, [applicationKey, activationId, at]),
-  )
-  const [row] = rows
-  return row === undefined ? { version: undefined, activation: undefined } : toRequestParties(row)
-}
-
-/** A row of VERSION_COLUMNS and composeActivationColumns, both outer joined. */
-export type RequestPartiesRow = Nullable<ActivationRow> & VersionColumns
-
-/** Splits a joined row into its parties. */
-export const toRequestParties = (row: RequestPartiesRow): RequestParties => ({
-  version: toVersion(row),
-  activation: row.activationId === null ? undefined : (row as ActivationRow),
-})
+import { insertHistoryFrom } from './history.ts'
+import { createRecentPhones, type PhoneEvents } from './recent-phones.ts'
+import { ASKED, FROM_ASKED, PARTIES, type PartiesRow, type PartyNames, type RequestParties, toParties } from './parties.ts'
+import { isTaken } from './version.ts'
 
 /** What a checked code changes. */
 export interface AuthenticationOutcome {
@@ -61,46 +37,24 @@ export interface AuthenticationOutcome {
   readonly at: Date
 }
 
-/**
- * Stores the outcome of a checked code and its audit row in one statement, if the activation is still the one that was read.
- * False when it is not: the caller reads and decides again.
- */
-export async function storeAuthentication(db: Db, outcome: AuthenticationOutcome, audit: AuditEvent): Promise<boolean> {
-  const { activationId, rowVersion, counter, ctrData, masterSecret, failedAttempts, blocksInRow, state, blockedReason } = outcome
-  const { rows } = await db.executeQuery(
-    CompiledQuery.raw(selectStatement(outcome), [
-      activationId,
-      rowVersion,
-      counter,
-      ctrData,
-      failedAttempts,
-      state,
-      blockedReason,
-      outcome.at,
-      audit.applicationId,
-      audit.userId,
-      audit.eventType,
-      audit.eventData,
-      outcome.acceptedFor,
-      blocksInRow,
-      outcome.highestVersion,
-      ...(blockedReason === null ? [] : [outcome.blockExpiresAt]),
-      ...(masterSecret === null ? [] : [masterSecret]),
-    ]),
-  )
-  return rows.length === 1
-}
-
 export interface AuthenticationStore {
-  /** As findRequestParties. */
-  readonly find: (applicationKey: string, activationId: string, at: Date) => Promise<RequestParties>
-  /** As storeAuthentication. */
+  /**
+   * A phone whose code this process accepted, as that left it, without a read; nobody for any other. Others may have changed it since: nothing
+   * may be decided by it but an acceptance, which `store` confirms.
+   */
+  readonly recall: (names: Omit<PartyNames, 'at'>) => RequestParties
+  /** Reads version and activation. The counter is never behind what this process accepted, whatever the database says. */
+  readonly find: (names: PartyNames) => Promise<RequestParties>
+  /** As storeAuthentication, shared with what others store. */
   readonly store: (outcome: AuthenticationOutcome, audit: AuditEvent) => Promise<boolean>
+  /** Is told of an acceptance that is committed: the parties as it left them. */
+  readonly remember: (parties: RequestParties) => void
 }
 
-/** A store that joins what is asked for while a trip is on its way. */
-export function createAuthenticationStore(db: Db): AuthenticationStore {
-  const find = createBatch((names: readonly Names[]) => findAll(db, names), { itemsMax: ITEMS_MAX, isUndone })
+/** A store of one process. What is asked for while a trip is on its way shares the next one. */
+export function createAuthenticationStore(db: Db, events: PhoneEvents): AuthenticationStore {
+  const phones = createRecentPhones(events)
+  const read = createBatch((names: readonly PartyNames[]) => findAll(db, names), { itemsMax: ITEMS_MAX, isUndone })
   const move = createBatch((changes: readonly Change[]) => storeAll(db, changes), {
     itemsMax: ITEMS_MAX,
     // Two outcomes for one row version must not meet in one statement: each would be told that it was stored.
@@ -108,19 +62,24 @@ export function createAuthenticationStore(db: Db): AuthenticationStore {
     isUndone,
   })
   return {
-    find: (applicationKey, activationId, at) => find({ applicationKey, activationId, at }),
-    // An outcome that blocks writes a history row, one that settles a factor key writes a secret. Both are rare: they go alone.
-    store: (outcome, audit) => {
-      const isUsual = outcome.blockedReason === null && outcome.masterSecret === null
-      return isUsual ? move({ outcome, audit }) : storeAuthentication(db, outcome, audit)
+    recall: phones.recall,
+    find: async (names) => {
+      // Taken before the read: what is accepted while it is on its way is newer than what it brings.
+      const known = phones.latest(names.activationId)
+      return phones.renew(known, await read(names))
     },
+    store: (outcome, audit) => move({ outcome, audit }),
+    remember: phones.remember,
   }
 }
 
-interface Names {
-  readonly applicationKey: string
-  readonly activationId: string
-  readonly at: Date
+/**
+ * Stores the outcome of a checked code and its audit row in one statement, if the activation is still the one that was read and, for an
+ * acceptance, version and protocol version are still taken. False when not: the caller reads and decides again.
+ */
+export async function storeAuthentication(db: Db, outcome: AuthenticationOutcome, audit: AuditEvent): Promise<boolean> {
+  const [isStored = false] = await storeAll(db, [{ outcome, audit }])
+  return isStored
 }
 
 interface Change {
@@ -128,43 +87,23 @@ interface Change {
   readonly audit: AuditEvent
 }
 
-async function findAll(db: Db, names: readonly Names[]): Promise<readonly RequestParties[]> {
-  const [first] = names
-  if (first !== undefined && names.length === 1)
-    return [await findRequestParties(db, first.applicationKey, first.activationId, first.at)]
-  const parameters = [
-    names.map(({ applicationKey }) => applicationKey),
-    names.map(({ activationId }) => activationId),
-    names.map(({ at }) => at.toISOString()),
-  ]
-  const { rows } = await db.executeQuery<RequestPartiesRow>(CompiledQuery.raw(FIND_ALL, parameters))
-  return rows.map(toRequestParties)
+async function findAll(db: Db, names: readonly PartyNames[]): Promise<readonly RequestParties[]> {
+  const asked = names.map((name, position) => ({ ...name, position }))
+  const { rows } = await db.executeQuery<PartiesRow>(CompiledQuery.raw(FIND, [...ASKED.parametersOf(asked)]))
+  return rows.map(toParties)
 }
 
 async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly boolean[]> {
-  const [first] = changes
-  if (first !== undefined && changes.length === 1) return [await storeAuthentication(db, first.outcome, first.audit)]
+  const moves = changes.map(({ outcome, audit: { applicationId, userId, eventType, eventData } }) => ({
+    ...outcome,
+    applicationId,
+    userId,
+    eventType,
+    eventData,
+  }))
   // In one order: two processes that move the same activations would otherwise wait for each other, and all others with them.
-  const ordered = changes.toSorted((one, other) => (one.outcome.activationId < other.outcome.activationId ? -1 : 1))
-  const outcomes = ordered.map(({ outcome }) => outcome)
-  const audits = ordered.map(({ audit }) => audit)
-  const parameters = [
-    outcomes.map(({ activationId }) => activationId),
-    outcomes.map(({ rowVersion }) => rowVersion),
-    outcomes.map(({ counter }) => counter),
-    // As text: the drivers differ in how they write an array of bytes.
-    outcomes.map(({ ctrData }) => Buffer.from(ctrData).toString('hex')),
-    outcomes.map(({ failedAttempts }) => failedAttempts),
-    outcomes.map(({ blocksInRow }) => blocksInRow),
-    outcomes.map(({ at }) => at.toISOString()),
-    outcomes.map(({ acceptedFor }) => acceptedFor),
-    outcomes.map(({ highestVersion }) => highestVersion),
-    audits.map(({ applicationId }) => applicationId),
-    audits.map(({ userId }) => userId),
-    audits.map(({ eventType }) => eventType),
-    audits.map(({ eventData }) => eventData),
-  ]
-  const { rows } = await db.executeQuery<{ activation_id: string }>(CompiledQuery.raw(STORE_ALL, parameters))
+  const ordered = moves.toSorted((one, other) => (one.activationId < other.activationId ? -1 : 1))
+  const { rows } = await db.executeQuery<{ activation_id: string }>(CompiledQuery.raw(STORE, [...MOVES.parametersOf(ordered)]))
   const stored = new Set(rows.map((row) => row.activation_id))
   return changes.map(({ outcome }) => stored.has(outcome.activationId))
 }
@@ -180,64 +119,49 @@ const isUndone = (error: unknown): boolean =>
 const ROLLED_BACK = /^(?!08|57)(?=.*[0-9])[0-9A-Z]{5}$/
 const ITEMS_MAX = 64
 
-function selectStatement({ masterSecret, blockedReason }: AuthenticationOutcome): string {
-  if (blockedReason !== null) return STORE_AUTHENTICATION_AND_HISTORY
-  return masterSecret === null ? STORE_AUTHENTICATION : STORE_AUTHENTICATION_AND_SECRET
-}
+const FIND = toConstantText(sql`
+  select ${PARTIES}
+  ${FROM_ASKED}
+  order by i.position`)
 
-type Nullable<T> = { [K in keyof T]: T[K] | null }
+const MOVES = defineGivenRows<AuthenticationOutcome & Pick<AuditEvent, 'applicationId' | 'userId' | 'eventType' | 'eventData'>>({
+  activationId: 'text',
+  rowVersion: 'int',
+  counter: 'int',
+  ctrData: 'bytea',
+  masterSecret: 'bytea',
+  failedAttempts: 'int',
+  state: 'text',
+  blockedReason: 'text',
+  blockExpiresAt: 'timestamptz',
+  blocksInRow: 'int',
+  acceptedFor: 'text',
+  highestVersion: 'text',
+  at: 'timestamptz',
+  applicationId: 'text',
+  userId: 'text',
+  eventType: 'text',
+  eventData: 'text',
+})
 
-/** What is selected of the version of the application key $1 and of the activation of the id $2 at the time $3. */
-export const SELECTED_PARTIES = `${VERSION_COLUMNS}, ${composeActivationColumns('$3')}`
-/** From where: one row, whether there are a version and an activation or not. */
-export const JOINED_PARTIES = `from (select 1) as one
-  ${composeVersionJoin('$1')}
-  left join activation a on a.activation_id = $2`
-
-// Constant text: building it anew would cost more than running it.
-const FIND_REQUEST_PARTIES = `
-  select ${SELECTED_PARTIES}
-  ${JOINED_PARTIES}`
-const FIND_ALL = `
-  select ${VERSION_COLUMNS}, ${composeActivationColumns('i.at')}
-  from unnest($1::text[], $2::text[], $3::timestamptz[]) with ordinality as i (application_key, activation_id, at, position)
-  ${composeVersionJoin('i.application_key')}
-  left join activation a on a.activation_id = i.activation_id
-  order by i.position`
-
-// State and reason stay: what blocks does not get here, and the row version is the one that was read.
-const STORE_ALL = `
-  with input as (
-    select * from unnest($1::text[], $2::int[], $3::int[], $4::text[], $5::int[], $6::int[], $7::timestamptz[], $8::text[], $9::text[],
-      $10::text[], $11::text[], $12::text[], $13::text[])
-      as i (activation_id, row_version, counter, ctr_data, failed_attempts, blocks_in_row, at, accepted_for, highest_version,
-        application_id, user_id, event_type, event_data)
-  ), moved as (
-    update activation a set counter = i.counter, ctr_data = decode(i.ctr_data, 'hex'), failed_attempts = i.failed_attempts,
-      blocks_in_row = i.blocks_in_row, highest_version = coalesce(i.highest_version, a.highest_version), last_used_at = i.at,
+const STORE = toConstantText(sql`
+  with moved as (
+    update activation a set counter = i.counter, ctr_data = i."ctrData", master_secret = coalesce(i."masterSecret", a.master_secret),
+      failed_attempts = i."failedAttempts", state = i.state, blocked_reason = i."blockedReason", block_expires_at = i."blockExpiresAt",
+      blocks_in_row = i."blocksInRow", highest_version = coalesce(i."highestVersion", a.highest_version), last_used_at = i.at,
       row_version = a.row_version + 1
-    from input i where a.activation_id = i.activation_id and a.row_version = i.row_version
-      and (i.accepted_for is null or ${composeTaken('i.accepted_for', 'i.highest_version')})
-    returning a.activation_id
+    from ${MOVES.table} as i
+    where a.activation_id = i."activationId" and a.row_version = i."rowVersion"
+      and (i."acceptedFor" is null or ${isTaken(sql`i."acceptedFor"`, sql`i."highestVersion"`)})
+    returning a.activation_id, i."applicationId", i."userId", i."eventType", i."eventData", i.state, i."blockedReason", i.at
+  ), history as (
+    ${insertHistoryFrom(sql`moved where "blockedReason" is not null`, { from: sql`'ACTIVE'`, to: sql`state`, reason: sql`"blockedReason"`, at: sql`at` })}
   )
-  insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
-  select i.application_id, i.user_id, i.activation_id, i.event_type, i.event_data, i.at
-  from moved join input i on i.activation_id = moved.activation_id
-  returning activation_id`
-
-const move = (further = ''): string => `moved as (
-    update activation set counter = $3, ctr_data = $4, failed_attempts = $5, state = $6, blocked_reason = $7, last_used_at = $8,
-      blocks_in_row = $14, highest_version = coalesce($15, highest_version), row_version = row_version + 1${further}
-    where activation_id = $1 and row_version = $2
-      and ($13::text is null or ${composeTaken('$13', '$15::text')})
-    returning activation_id
-  )`
-const AUDITED = `
-  insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
-  select $9::text, $10::text, activation_id, $11::text, $12::text, $8::timestamptz from moved returning activation_id`
-const STORE_AUTHENTICATION = `with ${move()}${AUDITED}`
-const STORE_AUTHENTICATION_AND_SECRET = `with ${move(', master_secret = $16')}${AUDITED}`
-const STORE_AUTHENTICATION_AND_HISTORY = `with ${move(', block_expires_at = $16')}, history as (
-    insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
-    select activation_id, 'ACTIVE', $6::text, $7::text, $8::timestamptz from moved
-  )${AUDITED}`
+  ${insertAuditFrom(sql`moved`, {
+    applicationId: sql`"applicationId"`,
+    userId: sql`"userId"`,
+    eventType: sql`"eventType"`,
+    eventData: sql`"eventData"`,
+    occurredAt: sql`at`,
+  })}
+  returning activation_id`)

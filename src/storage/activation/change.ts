@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { type AuditEvent, insertAuditEventFrom } from '../audit.ts'
 import type { Db } from '../database.ts'
 import type { ActivationState } from '../schema.ts'
+import { insertHistoryFrom } from './history.ts'
 
 /** A change of state with its history row. */
 export interface StateChange {
@@ -31,9 +32,13 @@ export async function changeState(db: Db, change: StateChange, audit: AuditEvent
       where activation_id = ${change.activationId} and row_version = ${change.rowVersion} and state = ${change.from}
       returning activation_id
     ), history as (
-      insert into activation_history (activation_id, from_state, to_state, reason, external_user_id, occurred_at)
-      select activation_id, ${change.from}::text, ${change.to}::text, ${change.reason}::text, ${change.externalUserId}::text,
-        ${change.at}::timestamptz from moved
+      ${insertHistoryFrom(sql`moved`, {
+        from: sql`${change.from}::text`,
+        to: sql`${change.to}::text`,
+        reason: sql`${change.reason}::text`,
+        externalUserId: sql`${change.externalUserId}::text`,
+        at: sql`${change.at}::timestamptz`,
+      })}
     ), forgotten as (
       delete from push_registration p using moved where p.activation_id = moved.activation_id and ${change.to}::text = 'REMOVED'
     ), abandoned as (
@@ -50,8 +55,12 @@ export async function renameActivation(db: Db, activationId: string, name: strin
       update activation set name = ${name} where activation_id = ${activationId} and state in ('ACTIVE', 'BLOCKED')
       returning activation_id, state
     )
-    insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
-    select activation_id, state, state, 'ACTIVATION_NAME_UPDATED', ${at}::timestamptz from renamed
+    ${insertHistoryFrom(sql`renamed`, {
+      from: sql`state`,
+      to: sql`state`,
+      reason: sql`'ACTIVATION_NAME_UPDATED'`,
+      at: sql`${at}::timestamptz`,
+    })}
     returning activation_id`.execute(db)
   return rows.length === 1
 }

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { type AuditEvent, insertAuditEventFrom } from '../audit.ts'
 import type { Db } from '../database.ts'
 import type { ActivationState, CommitPhase } from '../schema.ts'
+import { insertHistoryFrom } from './history.ts'
 
 /** A live activation as its commit needs it. */
 export interface CommitRow {
@@ -62,8 +63,12 @@ export async function storeOtpFailure(db: Db, failure: OtpFailure, audit: AuditE
         and expires_at > ${failure.at}
       returning activation_id
     ), history as (
-      insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
-      select activation_id, ${failure.from}::text, ${failure.to}::text, ${failure.reason}::text, ${failure.at}::timestamptz from moved
+      ${insertHistoryFrom(sql`moved`, {
+        from: sql`${failure.from}::text`,
+        to: sql`${failure.to}::text`,
+        reason: sql`${failure.reason}::text`,
+        at: sql`${failure.at}::timestamptz`,
+      })}
     )
     ${insertAuditEventFrom('moved', audit)}`.execute(db)
   return rows.length === 1

@@ -1,8 +1,9 @@
 // Finding an activation: as a phone needs it with its keys, and as the bank sees it.
-import { CompiledQuery, sql } from 'kysely'
+import { CompiledQuery, type RawBuilder, sql } from 'kysely'
+import { toConstantText } from '../constant-text.ts'
 import type { Db } from '../database.ts'
 import type { ActivationAlgorithm, ActivationState, CommitPhase } from '../schema.ts'
-import { type BlockColumns, blockExpiresAt, composeSeenColumns, isBlockOver, stateAt } from './seen-state.ts'
+import { type BlockColumns, blockExpiresAt, failedAttemptsAt, isBlockOver, type SeenAt, stateAt } from './seen-state.ts'
 
 /** An activation as a device request needs it. Bytes marked sealed are encrypted records. */
 export interface ActivationRow extends BlockColumns {
@@ -40,7 +41,7 @@ export interface ActivationRow extends BlockColumns {
 
 /** One activation by its id, in whatever state. */
 export async function findActivation(db: Db, activationId: string, at: Date): Promise<ActivationRow | undefined> {
-  const { rows } = await db.executeQuery<ActivationRow>(CompiledQuery.raw(FIND_ACTIVATION, [activationId, at]))
+  const { rows } = await db.executeQuery<ActivationRow>(CompiledQuery.raw(FIND, [activationId, at]))
   return rows[0]
 }
 
@@ -57,9 +58,7 @@ export async function findActivationByCode(
   codeHash: Uint8Array,
   at: Date,
 ): Promise<WaitingActivationRow | undefined> {
-  const { rows } = await db.executeQuery<WaitingActivationRow>(
-    CompiledQuery.raw(FIND_ACTIVATION_BY_CODE, [applicationId, codeHash, at]),
-  )
+  const { rows } = await db.executeQuery<WaitingActivationRow>(CompiledQuery.raw(FIND_BY_CODE, [applicationId, codeHash, at]))
   return rows[0]
 }
 
@@ -118,19 +117,18 @@ export async function findLatestActivationId(db: Db, applicationId: string, user
   return row?.activationId
 }
 
-/** `at`: a placeholder or column, the time at which the activation is seen. */
-export const composeActivationColumns = (
-  at: string,
-): string => `a.activation_id as "activationId", a.application_id as "applicationId", a.user_id as "userId",
-  ${composeSeenColumns(at)}, a.protocol_version as "protocolVersion", a.server_public_key as "serverPublicKey",
+/** What is selected of an activation `a` that is seen at a time. */
+export const selectActivation = (at: SeenAt): RawBuilder<unknown> =>
+  sql`a.activation_id as "activationId", a.application_id as "applicationId", a.user_id as "userId",
+  ${stateAt(at)} as state, ${failedAttemptsAt(at)} as "failedAttempts", ${blockExpiresAt(at)} as "blockExpiresAt",
+  ${isBlockOver(at)} as "isBlockOver", a.protocol_version as "protocolVersion", a.server_public_key as "serverPublicKey",
   a.server_private_key as "serverPrivateKey", a.master_secret as "masterSecret", a.ctr_data as "ctrData", a.counter,
   a.blocks_in_row as "blocksInRow", a.max_failed_attempts as "maxFailedAttempts", a.name, a.row_version as "rowVersion",
   a.expires_at as "expiresAt", a.algorithm, a.is_confirmation_pending as "isConfirmationPending",
   a.is_biometry_enabled as "isBiometryEnabled", a.highest_version as "highestVersion"`
 
-// Constant text: building it anew would cost more than running it.
-const FIND_ACTIVATION = `
-  select ${composeActivationColumns('$2')} from activation a where a.activation_id = $1`
-const FIND_ACTIVATION_BY_CODE = `
-  select ${composeActivationColumns('$3')}, a.commit_phase as "commitPhase", a.otp_hash as "otpHash" from activation a
-  where a.application_id = $1 and a.activation_code_hash = $2 and a.state = 'CREATED'`
+const FIND = toConstantText(sql`
+  select ${selectActivation(sql`$2`)} from activation a where a.activation_id = $1`)
+const FIND_BY_CODE = toConstantText(sql`
+  select ${selectActivation(sql`$3`)}, a.commit_phase as "commitPhase", a.otp_hash as "otpHash" from activation a
+  where a.application_id = $1 and a.activation_code_hash = $2 and a.state = 'CREATED'`)

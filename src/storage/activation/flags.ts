@@ -1,12 +1,15 @@
 // The flags of an activation (cloud §10).
 import { sql } from 'kysely'
+import { insertAuditFrom } from '../audit.ts'
+import { toList } from '../columns.ts'
 import type { Db } from '../database.ts'
+import { insertHistoryFrom } from './history.ts'
 import { effectiveStateAt, stateAt } from './seen-state.ts'
 
 /** The flags of an activation; none when there is no such activation. */
 export async function findActivationFlags(db: Db, activationId: string): Promise<readonly string[]> {
   const row = await db.selectFrom('activation').select('flags').where('activation_id', '=', activationId).executeTakeFirst()
-  return row?.flags.split(',').filter(Boolean) ?? []
+  return toList(row?.flags ?? '')
 }
 
 /** Sets the flags of a live activation with history and audit row; false when there is none. `flags`: comma list. */
@@ -18,12 +21,20 @@ export async function setActivationFlags(db: Db, activationId: string, flags: st
       where activation_id = ${activationId} and ${effectiveStateAt(at)} <> 'REMOVED'
       returning activation_id, application_id, user_id, ${stateAt(at)} as state
     ), history as (
-      insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
-      select activation_id, state, state, 'ACTIVATION_FLAGS_UPDATED', ${at}::timestamptz from changed
+      ${insertHistoryFrom(sql`changed`, {
+        from: sql`state`,
+        to: sql`state`,
+        reason: sql`'ACTIVATION_FLAGS_UPDATED'`,
+        at: sql`${at}::timestamptz`,
+      })}
     )
-    insert into audit_event (application_id, user_id, activation_id, event_type, event_data, occurred_at)
-    select application_id, user_id, activation_id, 'registration_flags_changed', ${eventData}::text,
-      ${at}::timestamptz from changed
+    ${insertAuditFrom(sql`changed`, {
+      applicationId: sql`application_id`,
+      userId: sql`user_id`,
+      eventType: sql`'registration_flags_changed'`,
+      eventData: sql`${eventData}::text`,
+      occurredAt: sql`${at}::timestamptz`,
+    })}
     returning activation_id`.execute(db)
   return rows.length === 1
 }

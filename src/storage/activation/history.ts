@@ -1,5 +1,26 @@
-// The table activation_history.
+// The table activation_history: what became of an activation, and when. Append only; rows of a change are written in the statement of the
+// change.
+import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database.ts'
+
+/** Where the columns of history rows come from: values, or columns of what they are made from. */
+export interface HistoryColumns {
+  /** Without it, there was no state before. */
+  readonly from?: RawBuilder<unknown>
+  readonly to: RawBuilder<unknown>
+  readonly reason?: RawBuilder<unknown>
+  readonly externalUserId?: RawBuilder<unknown>
+  readonly at: RawBuilder<unknown>
+}
+
+/** The one statement that writes history rows. `rows`: what follows `from`, with a column `activation_id`. */
+export const insertHistoryFrom = (
+  rows: RawBuilder<unknown>,
+  { from = NONE, to, reason = NONE, externalUserId = NONE, at }: HistoryColumns,
+): RawBuilder<unknown> => sql`insert into activation_history (activation_id, from_state, to_state, reason, external_user_id, occurred_at)
+    select activation_id, ${from}, ${to}, ${reason}, ${externalUserId}, ${at} from ${rows}`
+
+const NONE = sql`null`
 
 export interface HistoryRow {
   readonly fromState: string | null

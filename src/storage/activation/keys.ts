@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { type AuditEvent, insertAuditEventsFrom } from '../audit.ts'
 import type { Db, Tx } from '../database.ts'
 import type { ActivationAlgorithm } from '../schema.ts'
+import { insertHistoryFrom } from './history.ts'
 
 /** What the key exchange stores. */
 export interface KeyExchange {
@@ -56,8 +57,11 @@ export async function storeKeyExchange(
         and expires_at > ${exchange.at}
       returning activation_id
     ), history as (
-      insert into activation_history (activation_id, from_state, to_state, occurred_at)
-      select activation_id, 'CREATED', ${exchange.to}::text, ${exchange.at}::timestamptz from moved
+      ${insertHistoryFrom(sql`moved`, {
+        from: sql`'CREATED'`,
+        to: sql`${exchange.to}::text`,
+        at: sql`${exchange.at}::timestamptz`,
+      })}
     )
     ${insertAuditEventsFrom('moved', audit)}`.execute(db)
   return rows.length > 0

@@ -1,6 +1,6 @@
 // How an activation is seen at a time (cloud §3.4): a temporary block is over when its end has come, whether or not that is stored.
 // All who read the state of an activation read it through here.
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { ActivationState } from '../schema.ts'
 
 /** What a block leaves visible. */
@@ -11,57 +11,42 @@ export interface BlockColumns {
   readonly isBlockOver: boolean
 }
 
-/** The one place that says when a block is over; a time follows. A lasting block has no end, so it is null then. */
-export const BLOCK_ENDS = `state = 'BLOCKED' and block_expires_at <=`
+/** The time at which an activation is seen: a value, or in a statement of constant text the placeholder or column that holds it. */
+export type SeenAt = Date | RawBuilder<unknown>
 
-// Each rule once, as text around the time it asks for. A block without an end compares to null, and `case` takes null for false.
-type Rule = (at: string) => string
-const isOver: Rule = (at) => `coalesce(${BLOCK_ENDS} ${at}, false)`
-const state: Rule = (at) => `case when ${BLOCK_ENDS} ${at} then 'ACTIVE' else state end`
-const failedAttempts: Rule = (at) =>
-  `case when ${BLOCK_ENDS} ${at} then least(failed_attempts, max_failed_attempts - 1) else failed_attempts end`
-const blockExpires: Rule = (at) => `case when state = 'BLOCKED' and block_expires_at > ${at} then block_expires_at end`
+const timeOf = (at: SeenAt): RawBuilder<unknown> => sql`${at}::timestamptz`
 
-/** The columns of an activation that a block changes, for statements of constant text; `at`: a placeholder or column. */
-export function composeSeenColumns(at: string): string {
-  const time = `${at}::timestamptz`
-  return `${state(time)} as state,
-  ${failedAttempts(time)} as "failedAttempts",
-  ${blockExpires(time)} as "blockExpiresAt",
-  ${isOver(time)} as "isBlockOver"`
-}
-
-const MARK = '@at'
-
-/** A rule as a part of a statement that is built. */
-const bind =
-  <T>(rule: Rule) =>
-  (at: Date) =>
-    sql<T>`${sql.join(
-      rule(MARK)
-        .split(MARK)
-        .map((text) => sql.raw(text)),
-      sql`${at}::timestamptz`,
-    )}`
+/** The one place that says when a block is over. A lasting block has no end: the answer for it is null, which counts as no. */
+export const blockEnds = (at: SeenAt): RawBuilder<boolean | null> => sql`state = 'BLOCKED' and block_expires_at <= ${timeOf(at)}`
 
 /** Whether a temporary block is over. */
-export const isBlockOver = bind<boolean>(isOver)
+export const isBlockOver = (at: SeenAt): RawBuilder<boolean> => sql`coalesce(${blockEnds(at)}, false)`
 
 /** The state. */
-export const stateAt = bind<ActivationState>(state)
+export const stateAt = (at: SeenAt): RawBuilder<ActivationState> => sql`case when ${blockEnds(at)} then 'ACTIVE' else state end`
 
 /** Whether it is ACTIVE; written so that PostgreSQL can use the index of live activations. */
-export const isActiveAt = bind<boolean>((at) => `(state = 'ACTIVE' or ${BLOCK_ENDS} ${at})`)
+export const isActiveAt = (at: SeenAt): RawBuilder<boolean> => sql`(state = 'ACTIVE' or ${blockEnds(at)})`
 
 /** Why it is blocked. */
-export const blockedReasonAt = bind<string | null>((at) => `case when ${BLOCK_ENDS} ${at} then null else blocked_reason end`)
+export const blockedReasonAt = (at: SeenAt): RawBuilder<string | null> =>
+  sql`case when ${blockEnds(at)} then null else blocked_reason end`
 
 /** The end of a temporary block that lasts. */
-export const blockExpiresAt = bind<Date | null>(blockExpires)
+export const blockExpiresAt = (at: SeenAt): RawBuilder<Date | null> =>
+  sql`case when state = 'BLOCKED' and block_expires_at > ${timeOf(at)} then block_expires_at end`
 
-/** Failed attempts: when a block ends, one is left. */
-export const failedAttemptsAt = bind<number>(failedAttempts)
+/** Failed attempts when a block has ended: one is left. */
+export const FAILED_ATTEMPTS_AFTER_BLOCK: RawBuilder<number> = sql`least(failed_attempts, max_failed_attempts - 1)`
 
-/** The state, in which those that waited too long are REMOVED as well, whether or not that is stored. */
-export const effectiveStateAt = (at: Date) =>
-  sql`case when state in ('CREATED', 'PENDING_COMMIT') and expires_at <= ${at}::timestamptz then 'REMOVED' else ${stateAt(at)} end`
+/** Failed attempts. */
+export const failedAttemptsAt = (at: SeenAt): RawBuilder<number> =>
+  sql`case when ${blockEnds(at)} then ${FAILED_ATTEMPTS_AFTER_BLOCK} else failed_attempts end`
+
+/** Whether it waited too long for its key exchange or its commit. */
+export const hasWaitedTooLong = (at: SeenAt): RawBuilder<boolean> =>
+  sql`state in ('CREATED', 'PENDING_COMMIT') and expires_at <= ${timeOf(at)}`
+
+/** The state, in which those that waited too long are REMOVED, whether or not that is stored. */
+export const effectiveStateAt = (at: SeenAt): RawBuilder<ActivationState> =>
+  sql`case when ${hasWaitedTooLong(at)} then 'REMOVED' else ${stateAt(at)} end`

@@ -1,15 +1,11 @@
 // The table activation_upgrade: the side of protocol 4.0 of an activation of protocol 3, until its phone confirms (v4 §10).
 import { CompiledQuery, sql } from 'kysely'
-import type { ActivationRow } from './find.ts'
-import {
-  JOINED_PARTIES,
-  type RequestParties,
-  type RequestPartiesRow,
-  SELECTED_PARTIES,
-  toRequestParties,
-} from './authentication.ts'
+import { toConstantText } from '../constant-text.ts'
 import type { Db, Tx } from '../database.ts'
 import type { ActivationAlgorithm } from '../schema.ts'
+import type { ActivationRow } from './find.ts'
+import { insertHistoryFrom } from './history.ts'
+import { ASKED, FROM_ASKED, PARTIES, type PartiesRow, type PartyNames, type RequestParties, toParties } from './parties.ts'
 
 /** What upgrade/start agreed on. Sealed values are sealed for the columns of activation, into which they move. */
 export interface Upgrade {
@@ -54,21 +50,15 @@ export async function storeUpgrade(db: Db, activationId: string, startedAt: numb
 }
 
 /**
- * As findRequestParties, with the activation as it will be after its upgrade where one is pending. It is one statement in every case, so
+ * Reads version and activation, the latter as it will be after its upgrade where one is pending. It is one statement in every case, so
  * that its time does not tell which ids exist and a confirmation is seen whole or not at all.
  */
-export async function findUpgradedParties(
-  db: Db,
-  applicationKey: string,
-  activationId: string,
-  at: Date,
-): Promise<RequestParties> {
-  const { rows } = await db.executeQuery<RequestPartiesRow & PendingColumns>(
-    CompiledQuery.raw(FIND_UPGRADED_PARTIES, [applicationKey, activationId, at]),
-  )
+export async function findUpgradedParties(db: Db, names: PartyNames): Promise<RequestParties> {
+  const parameters = ASKED.parametersOf([{ ...names, position: 0 }])
+  const { rows } = await db.executeQuery<PartiesRow & PendingColumns>(CompiledQuery.raw(FIND_UPGRADED, [...parameters]))
   const [row] = rows
-  if (row === undefined) return { version: undefined, activation: undefined }
-  const { version, activation } = toRequestParties(row)
+  if (row === undefined) throw new TypeError('a row for each of the names, and there is none')
+  const { version, activation } = toParties(row)
   return { version, activation: activation && row.pendingAlgorithm !== null ? toUpgraded(activation, row) : activation }
 }
 
@@ -87,8 +77,12 @@ export async function completeUpgrade(tx: Tx, activationId: string, at: Date): P
       from pending where a.activation_id = pending.activation_id and a.protocol_version = 3
       returning a.activation_id
     )
-    insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
-    select activation_id, 'ACTIVE', 'ACTIVE', 'ACTIVATION_VERSION_CHANGED', ${at}::timestamptz from upgraded
+    ${insertHistoryFrom(sql`upgraded`, {
+      from: sql`'ACTIVE'`,
+      to: sql`'ACTIVE'`,
+      reason: sql`'ACTIVATION_VERSION_CHANGED'`,
+      at: sql`${at}::timestamptz`,
+    })}
     returning activation_id`.execute(tx)
   return rows.length === 1
 }
@@ -117,10 +111,10 @@ const toUpgraded = (activation: ActivationRow, pending: PendingColumns): Activat
   isBiometryEnabled: pending.isPendingBiometryEnabled,
 })
 
-const FIND_UPGRADED_PARTIES = `
-  select ${SELECTED_PARTIES},
+const FIND_UPGRADED = toConstantText(sql`
+  select ${PARTIES},
     u.algorithm as "pendingAlgorithm", u.server_public_key as "pendingServerPublicKey",
     u.server_private_key as "pendingServerPrivateKey", u.master_secret as "pendingMasterSecret", u.ctr_data as "pendingCtrData",
     u.counter as "pendingCounter", u.is_biometry_enabled as "isPendingBiometryEnabled"
-  ${JOINED_PARTIES}
-  left join activation_upgrade u on u.activation_id = a.activation_id`
+  ${FROM_ASKED}
+  left join activation_upgrade u on u.activation_id = a.activation_id`)

@@ -13,7 +13,7 @@ import { readUserInfoOfNew } from '../../../domain/user-info/user-info.ts'
 import { Absent, AnyMembers, Text } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { isOlderVersion } from '../../../protocol/wire/version-order.ts'
-import { findRequestParties } from '../../../storage/activation/authentication.ts'
+import type { VersionRow } from '../../../storage/activation/version.ts'
 import type { DeviceParts } from '../parts.ts'
 
 /** Attributes and extras are the app's own, of any length, and two layers of Base64 are around them. */
@@ -46,24 +46,20 @@ export const Layer1Response = Type.Object({
 })
 
 /**
- * The application of a request's key. Throws REQUEST_INVALID for a request without code, ACTIVATION_FAILED when the version is gone, or when
- * the application does not take the protocol version (its codes would all be refused).
+ * Throws REQUEST_INVALID for a request without code, ACTIVATION_FAILED when the application does not take the protocol version: its codes
+ * would all be refused.
  */
-export async function findApplicationToActivateIn(
+export function requireActivatable(
   parts: DeviceParts,
   { type, identityAttributes }: Static<typeof Layer1Request>,
-  applicationKey: string,
+  { minimumVersion }: VersionRow,
   protocolVersion: string,
-): Promise<string> {
+): void {
   if (type === 'CODE' && identityAttributes['code'] === undefined) {
     throw new PawlError('REQUEST_INVALID', { violations: [{ fieldName: 'identityAttributes.code', hint: 'must be present' }] })
   }
-  const { version } = await findRequestParties(parts.db, applicationKey, '', new Date(parts.platform.now()))
-  if (version === undefined) throw new PawlError('ACTIVATION_FAILED', { detail: 'the application version is gone' })
-  const { minimumVersion } = version
   if (minimumVersion !== null && isOlderVersion(protocolVersion, minimumVersion))
     throw refuseActivation(parts, 'the application does not admit the protocol version')
-  return version.applicationId
 }
 
 /** Binds the device in the way its request names; `sealLayer2` makes the inner answer. */

@@ -8,14 +8,7 @@ import { NotBlank } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
 import type { ProtocolV3 } from '../../../protocol/v3/index.ts'
 import type { DeviceParts } from '../parts.ts'
-import {
-  activate,
-  DeviceMembers,
-  findApplicationToActivateIn,
-  LAYER_1_BYTES_MAX,
-  Layer1Request,
-  Layer1Response,
-} from './create.ts'
+import { activate, DeviceMembers, requireActivatable, LAYER_1_BYTES_MAX, Layer1Request, Layer1Response } from './create.ts'
 
 export const activationCreateV3 = nestedEndpoint({
   path: 'activation/create',
@@ -32,8 +25,9 @@ export const activationCreateV3 = nestedEndpoint({
   },
   request: Layer1Request,
   response: Layer1Response,
-  async handle({ request, inner, sealInner, applicationKey, version }, parts: DeviceParts) {
-    const applicationId = await findApplicationToActivateIn(parts, request, applicationKey, version)
+  async handle({ request, inner, sealInner, applicationVersion, version }, parts: DeviceParts) {
+    requireActivatable(parts, request, applicationVersion, version)
+    const { applicationId } = applicationVersion
     const allowed = await findAllowedAlgorithms(parts.db, applicationId)
     if (!allowed.includes('EC_P256')) throw refuseActivation(parts, 'the application does not admit protocol 3')
     // A text that is not Base64 is refused like one that is not a point.

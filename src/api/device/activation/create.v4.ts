@@ -10,14 +10,7 @@ import { PawlError } from '../../../lib/errors.ts'
 import { exportSigningKeys, joinPublicKeys } from '../../../protocol/v4/key-pairs.ts'
 import type { ExchangedKeys, ProtocolV4, SharedSecretRequest } from '../../../protocol/v4/index.ts'
 import type { DeviceParts } from '../parts.ts'
-import {
-  activate,
-  DeviceMembers,
-  findApplicationToActivateIn,
-  LAYER_1_BYTES_MAX,
-  Layer1Request,
-  Layer1Response,
-} from './create.ts'
+import { activate, DeviceMembers, requireActivatable, LAYER_1_BYTES_MAX, Layer1Request, Layer1Response } from './create.ts'
 
 const DevicePublicKeys = Type.Object({ ecdsa: NotBlank(LAYER_1_BYTES_MAX), mldsa: Type.Optional(Type.Unknown()) })
 
@@ -43,8 +36,9 @@ export const activationCreateV4 = nestedEndpoint({
   },
   request: Layer1Request,
   response: Layer1Response,
-  async handle({ request, inner, sealInner, applicationKey, version }, parts: DeviceParts) {
-    const applicationId = await findApplicationToActivateIn(parts, request, applicationKey, version)
+  async handle({ request, inner, sealInner, applicationVersion, version }, parts: DeviceParts) {
+    requireActivatable(parts, request, applicationVersion, version)
+    const { applicationId } = applicationVersion
     const agreement = await agreeWith(parts, applicationId, version, inner)
     return activate(parts, agreement, applicationId, { layer1: request, layer2: inner }, ({ activationId, ctrData, answer }) =>
       sealInner({ ...answer, activationId, ctrData: toBase64(ctrData) }),

@@ -1,9 +1,10 @@
 // keystore/create: a temporary key for a few minutes of encryption. Spec: v3 §7.
 import { plainEndpoint } from '../../../channel/flow/plain.ts'
 import { activationKeysOf } from '../../../channel/secrets.ts'
+import { findParties } from '../../../channel/stages/find-parties.ts'
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
-import { findRequestParties, type RequestParties } from '../../../storage/activation/authentication.ts'
+import type { RequestParties } from '../../../storage/activation/parties.ts'
 import type { DeviceParts } from '../parts.ts'
 import {
   issueTemporaryKey,
@@ -26,12 +27,7 @@ export const keystoreCreateV3 = plainEndpoint({
     const asked = v3.parseTemporaryKeyRequest(request.requestObject.jwt)
     if (asked === undefined) throw refuseTemporaryKey(parts, 'the JWT does not parse or lacks a claim')
     limitTemporaryKeys(parts, client, asked)
-    const parties = await findRequestParties(
-      parts.db,
-      asked.applicationKey,
-      asked.activationId ?? '',
-      new Date(parts.platform.now()),
-    )
+    const parties = await findParties(parts, asked)
     const keys = activationKeysOf(parts.recordKeys, v3, parties.activation)
     const isGenuine = await verifyKeystoreRequest(parts, parts.decoys.v3, asked, parties.version, keys)
     const { version, activation } = parties

@@ -1,11 +1,11 @@
 // keystore/create: a temporary key for a few minutes of encryption. Spec: v4 §4.
 import { plainEndpoint } from '../../../channel/flow/plain.ts'
 import { activationKeysOf } from '../../../channel/secrets.ts'
+import { findParties } from '../../../channel/stages/find-parties.ts'
 import { listAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
-import { findUpgradedParties } from '../../../storage/activation/upgrade.ts'
-import type { RequestParties } from '../../../storage/activation/authentication.ts'
+import type { RequestParties } from '../../../storage/activation/parties.ts'
 import type { DeviceParts } from '../parts.ts'
 import {
   issueTemporaryKey,
@@ -31,7 +31,7 @@ export const keystoreCreateV4 = plainEndpoint({
     limitTemporaryKeys(parts, client, asked)
     const at = new Date(parts.platform.now())
     // Whether an upgrade was confirmed is what a phone asks when the answer was lost (v4 §10.3).
-    const { version, activation } = await findUpgradedParties(parts.db, asked.applicationKey, asked.activationId ?? '', at)
+    const { version, activation } = await findParties(parts, asked, { isUpgradeSeen: true })
     const keys = activationKeysOf(parts.recordKeys, v4, activation)
     const isGenuine = await verifyKeystoreRequest(parts, parts.decoys.v4, asked, version, keys)
     // As far as clocks may differ: phones set theirs by the answer.

@@ -68,7 +68,7 @@ export async function viewApplication(db: Db, id: string) {
   const versions = await listApplicationVersions(db, id)
   return {
     ...toApplication(application),
-    ...(customObject !== null && { customObject: JSON.parse(customObject) as Record<string, unknown> }),
+    ...(customObject !== null && { customObject }),
     versions: versions.map(({ name, applicationKey, isSupported }) => ({ name, appKey: applicationKey, isSupported })),
   }
 }
@@ -84,10 +84,10 @@ export const toApplication = ({
 }: ApplicationRow) => ({
   id: applicationId,
   isDefault,
-  vaultFactors: vaultFactors.split(','),
+  vaultFactors: [...vaultFactors],
   algorithms: [...listV4Algorithms(algorithms)],
   isProtocol3Admitted,
   qrSignatureCurve: qrSignatureCurveOf({ isProtocol3Admitted }),
-  roles: roles === '' ? [] : roles.split(','),
+  roles: [...roles],
   ...(minimumVersion !== null && { minimumProtocolVersion: minimumVersion }),
 })

@@ -53,11 +53,11 @@ export const applicationChange = cloudEndpoint({
       if (isDefault) await markDefaultApplication(tx, id)
       await setApplicationSettings(tx, id, {
         // Possession and knowledge always opens the vault.
-        vaultFactors: vaultFactors && [...new Set(['POSSESSION_KNOWLEDGE', ...vaultFactors])].join(','),
+        vaultFactors: vaultFactors && [...new Set(['POSSESSION_KNOWLEDGE', ...vaultFactors])],
         customObject: serialized,
-        algorithms: algorithms?.join(','),
+        algorithms,
         isProtocol3Admitted,
-        roles: roles?.join(','),
+        roles,
         minimumVersion: minimumProtocolVersion,
       })
     })

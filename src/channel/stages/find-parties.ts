@@ -1,0 +1,21 @@
+// Who sent a request: the version and the activation that its headers name, as they are stored.
+import type { RequestParties } from '../../storage/activation/parties.ts'
+import { findUpgradedParties } from '../../storage/activation/upgrade.ts'
+import type { ChannelParts } from '../parts.ts'
+
+/** Names of a header or of an envelope. */
+interface NamedParties {
+  readonly applicationKey: string
+  /** Undefined where only an application is named. */
+  readonly activationId?: string | undefined
+}
+
+/** One read, whatever there is: version and activation, either may be missing. `isUpgradeSeen`: as a pending upgrade makes them (v4 §10.3). */
+export function findParties(
+  { db, authenticationStore, platform }: Pick<ChannelParts, 'db' | 'authenticationStore' | 'platform'>,
+  { applicationKey, activationId = '' }: NamedParties,
+  { isUpgradeSeen }: { readonly isUpgradeSeen: boolean } = { isUpgradeSeen: false },
+): Promise<RequestParties> {
+  const names = { applicationKey, activationId, at: new Date(platform.now()) }
+  return isUpgradeSeen ? findUpgradedParties(db, names) : authenticationStore.find(names)
+}

@@ -1,0 +1,41 @@
+// The version and the activation that a device request names.
+import { sql } from 'kysely'
+import { defineGivenRows } from '../given-rows.ts'
+import { type ActivationRow, selectActivation } from './find.ts'
+import { joinVersion, toVersion, VERSION_COLUMNS, type VersionColumns, type VersionRow } from './version.ts'
+
+/** What a device request names, as it is stored; either may be missing. */
+export interface RequestParties {
+  readonly version: VersionRow | undefined
+  readonly activation: ActivationRow | undefined
+}
+
+/** The names in a request, and the time at which the activation is seen. `activationId` is empty where a request names none. */
+export interface PartyNames {
+  readonly applicationKey: string
+  readonly activationId: string
+  readonly at: Date
+}
+
+/** One row for each of the names, with the columns of its version and its activation: null where there is none. */
+export type PartiesRow = { [K in keyof ActivationRow]: ActivationRow[K] | null } & VersionColumns
+
+/** Splits a row into its parties. */
+export const toParties = (row: PartiesRow): RequestParties => ({
+  version: toVersion(row),
+  activation: row.activationId === null ? undefined : (row as ActivationRow),
+})
+
+/** What a statement that finds parties is given; `position`: its place among the answers. */
+export const ASKED = defineGivenRows<PartyNames & { readonly position: number }>({
+  applicationKey: 'text',
+  activationId: 'text',
+  at: 'timestamptz',
+  position: 'int',
+})
+/** What such a statement selects. */
+export const PARTIES = sql`${VERSION_COLUMNS}, ${selectActivation(sql`i.at`)}`
+/** From where: a row for each of ASKED. */
+export const FROM_ASKED = sql`from ${ASKED.table} as i
+  ${joinVersion(sql`i."applicationKey"`)}
+  left join activation a on a.activation_id = i."activationId"`
