@@ -28,7 +28,10 @@ export async function insertAdminEvent(tx: Tx, event: AdminEvent): Promise<void>
     from started`.execute(tx)
 }
 
-export interface AdminEventRow extends AdminEvent {
+export interface AdminEventRow extends Omit<AdminEvent, 'before' | 'after'> {
+  /** Undefined where there was nothing. */
+  readonly before: unknown
+  readonly after: unknown
   /** Grows with each event. */
   readonly sequence: number
 }
@@ -59,5 +62,7 @@ export async function listAdminEvents(db: Db, query: AdminEventQuery): Promise<A
     .orderBy('sequence', 'desc')
     .limit(limit)
     .execute()
-  return rows.map((row) => ({ ...row, sequence: Number(row.sequence) }))
+  return rows.map((row) => ({ ...row, sequence: Number(row.sequence), before: toValue(row.before), after: toValue(row.after) }))
 }
+
+const toValue = (json: string | null): unknown => (json === null ? undefined : JSON.parse(json))

@@ -11,13 +11,13 @@ export interface ConfigOwner {
 export interface ConfigItemRow {
   readonly scope: ConfigScope
   readonly key: string
-  /** JSON */
-  readonly value: string
+  /** Any JSON. */
+  readonly value: unknown
 }
 
 /** The items of an owner, by key and scope. */
 export async function listConfigItems(db: Db, { applicationId, activationId }: ConfigOwner): Promise<ConfigItemRow[]> {
-  return db
+  const rows = await db
     .selectFrom('config_item')
     .select(['scope', 'key', 'value'])
     .where('application_id', '=', applicationId)
@@ -25,19 +25,20 @@ export async function listConfigItems(db: Db, { applicationId, activationId }: C
     .orderBy('key')
     .orderBy('scope')
     .execute()
+  return rows.map((row) => ({ ...row, value: JSON.parse(row.value) as unknown }))
 }
 
 /** Stores an item in place of the one of that scope and key, if there is one. */
 export async function storeConfigItem(
   db: Db,
   { applicationId, activationId }: ConfigOwner,
-  { scope, key, value }: ConfigItemRow,
+  { scope, key, json }: Pick<ConfigItemRow, 'scope' | 'key'> & { readonly json: string },
   at: Date,
 ): Promise<void> {
   await db
     .insertInto('config_item')
-    .values({ application_id: applicationId, activation_id: activationId, scope, key, value, updated_at: at })
-    .onConflict((conflict) => conflict.constraint('config_item_key').doUpdateSet({ value, updated_at: at }))
+    .values({ application_id: applicationId, activation_id: activationId, scope, key, value: json, updated_at: at })
+    .onConflict((conflict) => conflict.constraint('config_item_key').doUpdateSet({ value: json, updated_at: at }))
     .execute()
 }
 

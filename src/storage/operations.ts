@@ -1,6 +1,7 @@
 // The table operation: what a user is asked to approve. Every transition is one update that compares status = 'PENDING' (cloud §6.2).
 import { sql } from 'kysely'
 import { type AuditEventOfSource, insertAuditEventFrom } from './audit.ts'
+import { toList } from './columns.ts'
 import type { Db, Tx } from './database.ts'
 import type { OperationStatus } from './schema.ts'
 import { isActiveAt } from './activation/seen-state.ts'
@@ -14,15 +15,14 @@ export interface OperationRow {
   readonly templateName: string
   readonly operationType: string
   readonly language: string
-  /** JSON object of texts. */
-  readonly parameters: string
+  readonly parameters: Readonly<Record<string, string>>
   readonly data: string
   readonly status: OperationStatus
   readonly statusReason: string | null
-  /** Comma list. */
-  readonly signatureTypes: string
+  readonly signatureTypes: readonly string[]
   readonly failureCount: number
   readonly maxFailureCount: number
+  /** Letters. */
   readonly riskFlags: string
   readonly activationFlag: string | null
   /** sealed */
@@ -49,8 +49,8 @@ export async function insertOperation(db: Db, operation: NewOperation, audit: Au
         language, parameters, data, status, signature_types, max_failure_count, risk_flags, activation_flag, proximity_seed, created_at,
         expires_at)
       select ${o.operationId}::text, application_id, user_id, ${o.externalId}::text, ${o.templateRevisionId}::text,
-        ${o.templateName}::text, ${o.operationType}::text, ${o.language}::text, ${o.parameters}::text, ${o.data}::text, 'PENDING',
-        ${o.signatureTypes}::text, ${o.maxFailureCount}::integer, ${o.riskFlags}::text, ${o.activationFlag}::text,
+        ${o.templateName}::text, ${o.operationType}::text, ${o.language}::text, ${JSON.stringify(o.parameters)}::text, ${o.data}::text, 'PENDING',
+        ${o.signatureTypes.join(',')}::text, ${o.maxFailureCount}::integer, ${o.riskFlags}::text, ${o.activationFlag}::text,
         ${o.proximitySeed}::bytea, ${o.createdAt}::timestamptz, ${o.expiresAt}::timestamptz
       from owner returning operation_id
     ), moved as (
@@ -62,23 +62,25 @@ export async function insertOperation(db: Db, operation: NewOperation, audit: Au
 
 /** One operation of an application. */
 export async function findOperation(db: Db, applicationId: string, operationId: string): Promise<OperationRow | undefined> {
-  return db
+  const row = await db
     .selectFrom('operation')
     .select(operationColumns)
     .where('operation_id', '=', operationId)
     .where('application_id', '=', applicationId)
     .executeTakeFirst()
+  return row && toOperation(row)
 }
 
 /** The same, locked until the end of the transaction. */
 export async function lockOperation(tx: Tx, applicationId: string, operationId: string): Promise<OperationRow | undefined> {
-  return tx
+  const row = await tx
     .selectFrom('operation')
     .select(operationColumns)
     .where('operation_id', '=', operationId)
     .where('application_id', '=', applicationId)
     .forUpdate()
     .executeTakeFirst()
+  return row && toOperation(row)
 }
 
 /** What waits for a user's approval at a time, newest first. */
@@ -89,7 +91,7 @@ export async function listPendingOperations(
   at: Date,
   limit: number,
 ): Promise<OperationRow[]> {
-  return db
+  const rows = await db
     .selectFrom('operation')
     .select(operationColumns)
     .where('application_id', '=', applicationId)
@@ -100,11 +102,12 @@ export async function listPendingOperations(
     .orderBy('operation_id')
     .limit(limit)
     .execute()
+  return rows.map(toOperation)
 }
 
 /** All operations of a user, newest first. */
 export async function listUserOperations(db: Db, applicationId: string, userId: string, limit: number): Promise<OperationRow[]> {
-  return db
+  const rows = await db
     .selectFrom('operation')
     .select(operationColumns)
     .where('application_id', '=', applicationId)
@@ -113,6 +116,7 @@ export async function listUserOperations(db: Db, applicationId: string, userId: 
     .orderBy('operation_id')
     .limit(limit)
     .execute()
+  return rows.map(toOperation)
 }
 
 export interface OperationSearch {
@@ -132,7 +136,8 @@ export async function searchOperations(db: Db, applicationId: string, search: Op
   if (after !== undefined) {
     query = query.where(sql<boolean>`(created_at, operation_id) < (${after.createdAt}, ${after.operationId})`)
   }
-  return query.orderBy('created_at', 'desc').orderBy('operation_id', 'desc').limit(limit).execute()
+  const rows = await query.orderBy('created_at', 'desc').orderBy('operation_id', 'desc').limit(limit).execute()
+  return rows.map(toOperation)
 }
 
 /** How an operation ends by somebody's decision. */
@@ -227,6 +232,18 @@ export async function deleteUselessNonces(db: Db, _at: Date, limit: number): Pro
     ) returning nonce`.execute(db)
   return rows.length
 }
+
+/** What is text in the table. */
+interface StoredOperation {
+  readonly parameters: string
+  readonly signatureTypes: string
+}
+
+const toOperation = <Row extends StoredOperation>(row: Row) => ({
+  ...row,
+  parameters: JSON.parse(row.parameters) as Readonly<Record<string, string>>,
+  signatureTypes: toList(row.signatureTypes),
+})
 
 const operationColumns = [
   'operation_id as operationId',

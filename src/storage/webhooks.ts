@@ -1,5 +1,6 @@
 // The table webhook: receivers of an application's changes, and how each of them is doing (cloud §9).
 import { sql } from 'kysely'
+import { toList } from './columns.ts'
 import type { Db } from './database.ts'
 import type { WebhookKind } from './schema.ts'
 
@@ -9,8 +10,7 @@ export interface WebhookRow {
   readonly name: string
   readonly kind: WebhookKind
   readonly url: string
-  /** Comma list. */
-  readonly attributes: string
+  readonly attributes: readonly string[]
   /** sealed */
   readonly secret: Buffer
   /** sealed */
@@ -26,7 +26,8 @@ export interface WebhookRow {
 
 /** A webhook by its id. */
 export async function findWebhook(db: Db, webhookId: string): Promise<WebhookRow | undefined> {
-  return db.selectFrom('webhook').select(webhookColumns).where('webhook_id', '=', webhookId).executeTakeFirst()
+  const row = await db.selectFrom('webhook').select(webhookColumns).where('webhook_id', '=', webhookId).executeTakeFirst()
+  return row && { ...row, attributes: toList(row.attributes) }
 }
 
 export interface WebhookFigures {
@@ -59,7 +60,7 @@ export async function listWebhooks(db: Db, webhookId: string | null): Promise<re
     .orderBy('name')
     .orderBy('webhook_id')
     .execute()
-  return rows
+  return rows.map((row) => ({ ...row, attributes: toList(row.attributes) }))
 }
 
 export interface NewWebhook {
@@ -68,7 +69,7 @@ export interface NewWebhook {
   readonly name: string
   readonly kind: WebhookKind
   readonly url: string
-  readonly attributes: string
+  readonly attributes: readonly string[]
   /** sealed */
   readonly secret: Uint8Array
   /** sealed */
@@ -87,7 +88,7 @@ export async function insertWebhook(db: Db, webhook: NewWebhook): Promise<void> 
       name: webhook.name,
       kind: webhook.kind,
       url: webhook.url,
-      attributes: webhook.attributes,
+      attributes: webhook.attributes.join(','),
       secret: webhook.secret,
       basic_credentials: webhook.basicCredentials,
       is_enabled: webhook.isEnabled,
@@ -99,7 +100,7 @@ export async function insertWebhook(db: Db, webhook: NewWebhook): Promise<void> 
 export interface WebhookChange {
   readonly name: string
   readonly url: string
-  readonly attributes: string
+  readonly attributes: readonly string[]
   /** sealed; undefined keeps what is stored */
   readonly basicCredentials: Uint8Array | null | undefined
   readonly isEnabled: boolean
@@ -111,7 +112,7 @@ export async function updateWebhook(db: Db, webhookId: string, change: WebhookCh
   const keepsBasic = change.basicCredentials === undefined
   const { rows } = await sql<{ changed: number }>`
     with changed as (
-      update webhook set name = ${change.name}, url = ${change.url}, attributes = ${change.attributes},
+      update webhook set name = ${change.name}, url = ${change.url}, attributes = ${change.attributes.join(',')},
         basic_credentials = case when ${keepsBasic} then basic_credentials else ${change.basicCredentials ?? null}::bytea end,
         is_enabled = ${change.isEnabled}, disabled_reason = null, failures_in_row = 0, failing_since = null, probe_at = null,
         paused_until = null

@@ -57,7 +57,7 @@ const outcome = {
 }
 const credential = { username: 'n', role: 'admin', applicationId: null, salt: bytes, expiresAt: null, createdAt: at } as const
 const password = { passwordId: 'p', salt: bytes, scheme: 'generated', passwordHash: bytes, createdAt: at } as const
-const configItem = { scope: 'ACTIVATION', key: 'k', value: '{}' } as const
+const configItem = { scope: 'ACTIVATION', key: 'k', json: '{}' } as const
 const adminEvent = { username: 'n', action: 'a', target: 't', before: null, after: '{}', occurredAt: at }
 const NO_FILTER = { username: undefined, action: undefined, from: undefined, to: undefined, beforeSequence: undefined }
 const place = { position: 1, seal: bytes }
@@ -100,7 +100,7 @@ const webhook = {
   name: 'n',
   kind: 'OPERATION',
   url: 'u',
-  attributes: '',
+  attributes: [],
   secret: bytes,
   basicCredentials: null,
   isEnabled: true,
@@ -142,11 +142,11 @@ const operation = {
   templateName: 'n',
   operationType: 't',
   language: 'en',
-  parameters: '{}',
+  parameters: {},
   data: 'A2',
   status: 'PENDING',
   statusReason: null,
-  signatureTypes: 'possession',
+  signatureTypes: ['possession'],
   failureCount: 0,
   maxFailureCount: 5,
   riskFlags: '',
@@ -175,7 +175,7 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
   },
   'activation/flags': {
     findActivationFlags: (db) => activationFlags.findActivationFlags(db, 'x'),
-    setActivationFlags: (db) => activationFlags.setActivationFlags(db, 'x', 'A,B', at),
+    setActivationFlags: (db) => activationFlags.setActivationFlags(db, 'x', ['A', 'B'], at),
   },
   'activation/change': {
     changeState: (db) => activationChange.changeState(db, change, auditEvent),

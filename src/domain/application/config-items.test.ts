@@ -1,9 +1,10 @@
 // Which configuration item an activation reads of those with the same key (v4 §9.11).
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type ConfigItem, mergeConfigItems } from './config-items.ts'
+import type { ConfigItemRow } from '../../storage/config-items.ts'
+import { mergeConfigItems } from './config-items.ts'
 
-const item = (key: string, value: unknown, scope: ConfigItem['scope']): ConfigItem => ({ key, value, scope })
+const item = (key: string, value: unknown, scope: ConfigItemRow['scope']): ConfigItemRow => ({ key, value, scope })
 
 describe('mergeConfigItems', () => {
   test('puts the activation above the scope ACTIVATION of its application, and that above APPLICATION', () => {

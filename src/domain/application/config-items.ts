@@ -6,30 +6,22 @@ import { type ConfigItemRow, type ConfigOwner, listConfigItems, storeConfigItem 
 import type { Db } from '../../storage/database.ts'
 import type { ConfigScope } from '../../storage/schema.ts'
 
-export interface ConfigItem {
-  readonly key: string
-  /** Any JSON value. */
-  readonly value: unknown
-  readonly scope: ConfigScope
-}
-
-/** The items of an application, or of one activation, by key. */
-export const readConfigItems = async (db: Db, owner: ConfigOwner): Promise<ConfigItem[]> =>
-  (await listConfigItems(db, owner)).map(toItem)
-
 /** What an app reads that has no activation: items of its application in the scope APPLICATION. */
-export const readApplicationConfig = async (db: Db, applicationId: string): Promise<ConfigItem[]> =>
-  (await readConfigItems(db, { applicationId, activationId: null })).filter(({ scope }) => scope === 'APPLICATION')
+export const readApplicationConfig = async (db: Db, applicationId: string): Promise<ConfigItemRow[]> =>
+  (await listConfigItems(db, { applicationId, activationId: null })).filter(({ scope }) => scope === 'APPLICATION')
 
 /** What an activation reads: items of its application in both scopes, and its own. */
-export const readActivationConfig = async (db: Db, applicationId: string, activationId: string): Promise<ConfigItem[]> =>
+export const readActivationConfig = async (db: Db, applicationId: string, activationId: string): Promise<ConfigItemRow[]> =>
   mergeConfigItems(
-    await readConfigItems(db, { applicationId, activationId: null }),
-    await readConfigItems(db, { applicationId, activationId }),
+    await listConfigItems(db, { applicationId, activationId: null }),
+    await listConfigItems(db, { applicationId, activationId }),
   )
 
 /** One item for each key, by key: that of the activation, else that of the application in the scope ACTIVATION, else in APPLICATION. */
-export function mergeConfigItems(ofApplication: readonly ConfigItem[], ofActivation: readonly ConfigItem[]): ConfigItem[] {
+export function mergeConfigItems(
+  ofApplication: readonly ConfigItemRow[],
+  ofActivation: readonly ConfigItemRow[],
+): ConfigItemRow[] {
   const inScope = (wanted: ConfigScope) => ofApplication.filter(({ scope }) => scope === wanted)
   const byKey = new Map(
     [...inScope('APPLICATION'), ...inScope('ACTIVATION'), ...ofActivation].map((item) => [item.key, item] as const),
@@ -44,7 +36,7 @@ export function mergeConfigItems(ofApplication: readonly ConfigItem[], ofActivat
 export async function writeConfigItem(
   { db, platform }: { readonly db: Db; readonly platform: Platform },
   owner: ConfigOwner,
-  { scope, key, value }: ConfigItem,
+  { scope, key, value }: ConfigItemRow,
 ): Promise<void> {
   const json = JSON.stringify(value)
   if (utf8(json).length > VALUE_BYTES_MAX) throw refuse('value', `must be at most ${VALUE_BYTES_MAX} bytes of JSON`)
@@ -52,10 +44,8 @@ export async function writeConfigItem(
   const isNew = !existing.some((item) => item.key === key && item.scope === scope)
   if (isNew && existing.length >= ITEMS_MAX)
     throw refuse('key', `would be the ${ITEMS_MAX + 1}th item; at most ${ITEMS_MAX} are kept`)
-  await storeConfigItem(db, owner, { scope, key, value: json }, new Date(platform.now()))
+  await storeConfigItem(db, owner, { scope, key, json }, new Date(platform.now()))
 }
-
-const toItem = ({ key, value, scope }: ConfigItemRow): ConfigItem => ({ key, value: JSON.parse(value) as unknown, scope })
 
 const refuse = (fieldName: string, hint: string): PawlError =>
   new PawlError('REQUEST_INVALID', {

@@ -46,7 +46,7 @@ export async function decideApproval(
   if (forbidden !== undefined) return forbidden
   const isAcceptable =
     approval.data === operation.data &&
-    operation.signatureTypes.split(',').includes(approval.factors) &&
+    operation.signatureTypes.includes(approval.factors) &&
     isNear(parts, operation, approval.proximityOtp)
   if (!isAcceptable)
     return (await countFailure(tx, operation, approver, at)) === 'FAILED' ? 'OPERATION_FAILED' : 'APPROVAL_REFUSED'

@@ -68,7 +68,7 @@ export async function createOfflineQr(
   const stored = (await parts.templateTexts([operation.templateRevisionId])).get(operation.templateRevisionId)
   if (stored === undefined) throw new TypeError('an operation without its template revision')
   const { texts } = chooseTexts(stored, [operation.language])
-  const { title, message } = renderQrTexts(texts, JSON.parse(operation.parameters))
+  const { title, message } = renderQrTexts(texts, operation.parameters)
   const flags = `${isBiometryAllowed(operation) ? 'B' : ''}${operation.riskFlags}`
   const data = [operationId, title, message, operation.data, flags].join('\n')
   const totp = listProximityOtps(parts, operation)?.[0]
@@ -159,7 +159,7 @@ async function findApprover({ db, platform }: OfflineParts, { applicationId, use
   return activation
 }
 
-const isBiometryAllowed = ({ signatureTypes }: OperationRow): boolean => signatureTypes.split(',').includes('possession_biometry')
+const isBiometryAllowed = ({ signatureTypes }: OperationRow): boolean => signatureTypes.includes('possession_biometry')
 
 const OTP_FORMS = /^(\d{16}|\d{8}-\d{8}|\d{4}-\d{4}-\d{4}-\d{4})$/
 const NONCE_BYTES = 16

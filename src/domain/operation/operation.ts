@@ -17,7 +17,7 @@ import { renderOperationForm } from './form.ts'
 import { createProximitySeed } from './proximity.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
 import type { Owner } from '../activation/registration.ts'
-import { chooseTexts, fillText, type OperationParameters, type TemplateTexts } from '../template/template.ts'
+import { chooseTexts, fillText, type TemplateTexts } from '../template/template.ts'
 import type { TemplateReader } from '../template/reader.ts'
 
 export interface OperationParts {
@@ -64,11 +64,11 @@ export async function createOperation(parts: OperationParts, owner: Owner, reque
     templateName: template.templateName,
     operationType: template.operationType,
     language: request.language,
-    parameters: JSON.stringify(request.parameters),
+    parameters: request.parameters,
     data: composed.data,
     status: 'PENDING',
     statusReason: null,
-    signatureTypes: template.signatureTypes,
+    signatureTypes: template.signatureTypes.split(','),
     failureCount: 0,
     maxFailureCount: template.maxFailureCount,
     riskFlags: template.riskFlags,
@@ -171,10 +171,9 @@ const createdEventOf = ({ operationId, templateName: template, operationType, cr
 function warnOfGaps(
   { events }: OperationParts,
   template: TemplateRow,
-  { operationId, language, parameters: stored, riskFlags }: NewOperation,
+  { operationId, language, parameters, riskFlags }: NewOperation,
 ): void {
   const chosen = chooseTexts(JSON.parse(template.texts) as TemplateTexts, [language])
-  const parameters = JSON.parse(stored) as OperationParameters
   const { missing } = fillText(`${chosen.texts.title}\n${chosen.texts.message}`, parameters)
   const { templateName } = template
   if (missing.length > 0) events.placeholdersMissing({ operationId, template: templateName, names: missing.join(', ') })

@@ -115,7 +115,7 @@ async function composeMessage(
   { deliveryId, objectId, payload }: ClaimedDelivery,
 ): Promise<{ body: string; headers: Record<string, string> }> {
   const snapshot = JSON.parse(payload) as Snapshot
-  const attributes = webhook.attributes.split(',').filter(Boolean)
+  const { attributes } = webhook
   const needsTexts = webhook.kind === 'OPERATION' && TEXT_ATTRIBUTES.some((name) => attributes.includes(name))
   const texts = needsTexts ? await readTexts(parts, snapshot) : undefined
   const body = composeBody({ kind: webhook.kind, objectId, attributes }, snapshot, texts)

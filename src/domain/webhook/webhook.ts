@@ -58,7 +58,7 @@ export async function createWebhook(
     name: target.name,
     kind,
     url: target.url,
-    attributes: target.attributes.join(','),
+    attributes: target.attributes,
     secret: parts.recordKeys.seal(places.webhookSecret(webhookId), secret),
     basicCredentials: sealBasic(parts, webhookId, target.basic ?? null),
     isEnabled: target.isEnabled,
@@ -82,7 +82,7 @@ export async function changeWebhook(parts: WebhookParts, webhookId: string, targ
   const isChanged = await updateWebhook(parts.db, webhookId, {
     name: target.name,
     url: target.url,
-    attributes: target.attributes.join(','),
+    attributes: target.attributes,
     basicCredentials: target.basic === undefined ? undefined : sealBasic(parts, webhookId, target.basic),
     isEnabled: target.isEnabled,
     at: new Date(parts.platform.now()),

@@ -12,8 +12,9 @@ export async function findActivationFlags(db: Db, activationId: string): Promise
   return toList(row?.flags ?? '')
 }
 
-/** Sets the flags of a live activation with history and audit row; false when there is none. `flags`: comma list. */
-export async function setActivationFlags(db: Db, activationId: string, flags: string, at: Date): Promise<boolean> {
+/** Sets the flags of a live activation with history and audit row; false when there is none. */
+export async function setActivationFlags(db: Db, activationId: string, list: readonly string[], at: Date): Promise<boolean> {
+  const flags = list.join(',')
   const eventData = JSON.stringify({ flags })
   const { rows } = await sql`
     with changed as (

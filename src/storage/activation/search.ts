@@ -1,5 +1,6 @@
 // Activations as administrators search and see them (cloud §10).
 import { sql } from 'kysely'
+import { toList } from '../columns.ts'
 import type { Db } from '../database.ts'
 import type { ActivationAlgorithm, ActivationState, CommitPhase } from '../schema.ts'
 import { blockedReasonAt, blockExpiresAt, effectiveStateAt, failedAttemptsAt } from './seen-state.ts'
@@ -67,8 +68,7 @@ export interface RegistrationDetailRow extends ListedRegistrationRow {
   readonly blockedReason: string | null
   /** The end of a temporary block that lasts. */
   readonly blockExpiresAt: Date | null
-  /** Comma list. */
-  readonly flags: string
+  readonly flags: readonly string[]
   readonly isConfirmationPending: boolean
   /** Null in protocol 3, where the phone alone decides. */
   readonly isBiometryEnabled: boolean | null
@@ -90,7 +90,7 @@ export async function findRegistrationDetail(
   activationId: string,
   at: Date,
 ): Promise<RegistrationDetailRow | undefined> {
-  const { rows } = await sql<RegistrationDetailRow>`
+  const { rows } = await sql<Omit<RegistrationDetailRow, 'flags'> & { readonly flags: string }>`
     select activation_id as "activationId", user_id as "userId", ${effectiveStateAt(at)} as state, name, platform,
       device_info as "deviceInfo", created_at as "createdAt", last_used_at as "lastUsedAt", ${blockedReasonAt(at)} as "blockedReason",
       ${blockExpiresAt(at)} as "blockExpiresAt", flags, protocol_version as "protocolVersion",
@@ -100,7 +100,8 @@ export async function findRegistrationDetail(
       activation_fingerprint as "activationFingerprint", extras, external_id as "externalId", commit_phase as "commitPhase",
       otp_hash is not null as "hasOtp", expires_at as "expiresAt"
     from activation where application_id = ${applicationId} and activation_id = ${activationId}`.execute(db)
-  return rows[0]
+  const [row] = rows
+  return row && { ...row, flags: toList(row.flags) }
 }
 
 // What may be seen as a state, written so that PostgreSQL can use the index of states.

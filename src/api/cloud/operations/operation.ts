@@ -49,7 +49,7 @@ export const toOperation = (parts: CloudParts, operation: OperationRow): Static<
     status: operation.status,
     template: operation.templateName,
     operationType: operation.operationType,
-    parameters: JSON.parse(operation.parameters),
+    parameters: operation.parameters,
     failureCount: operation.failureCount,
     maxFailureCount: operation.maxFailureCount,
     timestampCreated: operation.createdAt.getTime(),

@@ -57,7 +57,7 @@ function toOperationObject(
 ): OperationView {
   const { formData, ui } = renderOperationForm({
     ...chooseTexts(texts, tags),
-    parameters: JSON.parse(operation.parameters),
+    parameters: operation.parameters,
     riskFlags: operation.riskFlags,
     hasProximityCheck: operation.proximitySeed !== null,
     listElementType,
@@ -71,7 +71,7 @@ function toOperationObject(
     ...(statusReason !== null && { statusReason }),
     operationCreated: formatTime(operation.createdAt.getTime()),
     operationExpires: formatTime(operation.expiresAt.getTime()),
-    allowedSignatureType: toSignatureType(operation.signatureTypes.split(',')),
+    allowedSignatureType: toSignatureType(operation.signatureTypes),
     formData: { ...formData, attributes: [...formData.attributes] },
     ...(ui && { ui }),
   }
@@ -85,5 +85,5 @@ const listElementTypeOf = (userAgent = ''): ListElementType =>
 export const formatTime = (milliseconds: number): string => new Date(milliseconds).toISOString().replace(/\.\d+Z$/, '+0000')
 
 /** One factor is enough as soon as the template lists it, whatever else it lists (mobile-token §3). */
-const toSignatureType = (signatureTypes: string[]): { type: string; variants: string[] } =>
-  signatureTypes.includes('possession') ? { type: '1FA', variants: [] } : { type: '2FA', variants: signatureTypes }
+const toSignatureType = (signatureTypes: readonly string[]): { type: string; variants: string[] } =>
+  signatureTypes.includes('possession') ? { type: '1FA', variants: [] } : { type: '2FA', variants: [...signatureTypes] }

@@ -47,8 +47,8 @@ export const adminAudit = cloudEndpoint({
         username: event.username,
         action: event.action,
         target: event.target,
-        ...(event.before !== null && { before: JSON.parse(event.before) as unknown }),
-        ...(event.after !== null && { after: JSON.parse(event.after) as unknown }),
+        ...(event.before !== undefined && { before: event.before }),
+        ...(event.after !== undefined && { after: event.after }),
       })),
     }
   },

@@ -1,5 +1,5 @@
 // GET /admin/activations/{id}/config: the configuration items of an activation (v4 §9.11).
-import { readConfigItems } from '../../../../domain/application/config-items.ts'
+import { listConfigItems } from '../../../../storage/config-items.ts'
 import { cloudEndpoint } from '../../endpoint.ts'
 import { requireActivation } from './activation.ts'
 import { Items, OfOwner } from './item.ts'
@@ -14,6 +14,6 @@ export const activationConfigList = cloudEndpoint({
   params: OfOwner,
   response: Items,
   handle: async ({ params: { id }, parts }) => ({
-    config: await readConfigItems(parts.db, await requireActivation(parts, id)),
+    config: await listConfigItems(parts.db, await requireActivation(parts, id)),
   }),
 })

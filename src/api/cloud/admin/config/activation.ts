@@ -1,5 +1,5 @@
 // What endpoints of an activation's configuration items share.
-import { readConfigItems } from '../../../../domain/application/config-items.ts'
+import { listConfigItems } from '../../../../storage/config-items.ts'
 import { notFound } from '../../../../lib/errors.ts'
 import { findActivation } from '../../../../storage/activation/find.ts'
 import type { ConfigOwner } from '../../../../storage/config-items.ts'
@@ -10,7 +10,7 @@ import type { KeyCall } from './item.ts'
 export async function viewOfActivation({ params: { id, key }, parts }: Pick<KeyCall, 'params' | 'parts'>) {
   const activation = await findActivation(parts.db, id, new Date(parts.platform.now()))
   if (activation === undefined) return undefined
-  const items = await readConfigItems(parts.db, { applicationId: activation.applicationId, activationId: id })
+  const items = await listConfigItems(parts.db, { applicationId: activation.applicationId, activationId: id })
   return items.find((item) => item.key === key)
 }
 

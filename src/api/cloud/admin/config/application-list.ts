@@ -1,6 +1,6 @@
 // GET /admin/applications/{id}/config: the configuration items of an application (v4 §9.11).
 import { requireApplication } from '../../../../domain/application/application.ts'
-import { readConfigItems } from '../../../../domain/application/config-items.ts'
+import { listConfigItems } from '../../../../storage/config-items.ts'
 import { cloudEndpoint } from '../../endpoint.ts'
 import { Items, OfOwner } from './item.ts'
 
@@ -14,6 +14,6 @@ export const applicationConfigList = cloudEndpoint({
   response: Items,
   async handle({ params: { id }, parts }) {
     await requireApplication(parts.db, id)
-    return { config: await readConfigItems(parts.db, { applicationId: id, activationId: null }) }
+    return { config: await listConfigItems(parts.db, { applicationId: id, activationId: null }) }
   },
 })

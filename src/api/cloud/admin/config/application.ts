@@ -1,6 +1,6 @@
 // What endpoints of an application's configuration items share.
 import { Type } from '@sinclair/typebox'
-import { readConfigItems } from '../../../../domain/application/config-items.ts'
+import { listConfigItems } from '../../../../storage/config-items.ts'
 import { type KeyCall, Scope } from './item.ts'
 
 /** Of the query. */
@@ -8,6 +8,6 @@ export const OfScope = Type.Object({ scope: Type.Optional(Scope) })
 
 /** The item of the path for the audit log; undefined when there is none. */
 export async function viewOfApplication({ params: { id, key }, query: { scope = 'APPLICATION' }, parts }: KeyCall) {
-  const items = await readConfigItems(parts.db, { applicationId: id, activationId: null })
+  const items = await listConfigItems(parts.db, { applicationId: id, activationId: null })
   return items.find((item) => item.key === key && item.scope === scope)
 }

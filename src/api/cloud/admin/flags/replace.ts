@@ -24,7 +24,7 @@ export const activationFlags = cloudEndpoint({
   body: Flags,
   response: Flags,
   async handle({ params: { id }, body: { flags }, parts }) {
-    const isStored = await setActivationFlags(parts.db, id, flags.join(','), new Date(parts.platform.now()))
+    const isStored = await setActivationFlags(parts.db, id, flags, new Date(parts.platform.now()))
     if (!isStored) throw notFound(`live activation ${id}`)
     return { flags }
   },

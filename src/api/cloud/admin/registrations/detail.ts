@@ -62,7 +62,7 @@ const toDetail = (row: RegistrationDetailRow, history: readonly HistoryRow[]): S
   ...toListed(row),
   ...(row.blockedReason !== null && { blockReason: row.blockedReason }),
   ...(row.blockExpiresAt !== null && { timestampBlockExpire: row.blockExpiresAt.getTime() }),
-  flags: row.flags === '' ? [] : row.flags.split(','),
+  flags: [...row.flags],
   ...(row.protocolVersion === 4 && { isConfirmationPending: row.isConfirmationPending }),
   ...(row.isBiometryEnabled !== null && { isBiometryEnabled: row.isBiometryEnabled }),
   ...(row.protocolVersion === 3 && { isUpgradePending: row.isUpgradePending }),

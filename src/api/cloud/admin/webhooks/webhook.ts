@@ -79,7 +79,7 @@ export async function viewWebhook(parts: WebhookParts, id: string) {
     url: hideQuery(url),
     basicUsername,
     isEnabled,
-    attributes: attributes.split(',').filter(Boolean),
+    attributes: [...attributes],
     previousSecretExpiresAt,
   }
 }
@@ -110,7 +110,7 @@ export function toWebhook(parts: WebhookParts, row: WebhookRow & WebhookFigures)
     name: row.name,
     kind: row.kind,
     url: row.url,
-    attributes: row.attributes.split(',').filter(Boolean),
+    attributes: [...row.attributes],
     ...(basicUsername !== undefined && { basicUsername }),
     isEnabled: row.isEnabled,
     ...(row.disabledReason !== null && { disabledReason: row.disabledReason }),
