@@ -65,7 +65,7 @@ const layers: readonly Layer[] = [
   {
     path: 'src/channel',
     pawl: ['src/http', 'src/protocol', 'src/domain', 'src/storage', 'src/lib'],
-    packages: [...http, 'lru-cache'],
+    packages: http,
   },
   {
     path: 'src/api/device',
