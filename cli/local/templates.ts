@@ -39,7 +39,7 @@ export const importLocal = (terminal: Terminal, file: string): Promise<Answer> =
       for (const template of templates)
         done.push({
           templateName: template.templateName,
-          outcome: await writeTemplate({ db: tx, platform }, template, 'administration'),
+          outcome: await writeTemplate(tx, platform, template, 'administration'),
         })
       return done
     })

@@ -4,7 +4,7 @@ import type { Platform } from '../lib/platform.ts'
 import type { FailureBudget } from '../domain/limits/failure-budget.ts'
 import type { RecordKeys } from '../domain/secrets/record-keys.ts'
 import type { AuthenticationStore } from '../storage/activation/authentication.ts'
-import type { Db } from '../storage/database.ts'
+import type { Pool } from '../storage/database.ts'
 import type { Decoys } from './secrets.ts'
 import type { SourceBudgetParts } from './source-budget.ts'
 
@@ -22,7 +22,7 @@ export interface ChannelSettings {
 }
 
 export interface ChannelParts extends SourceBudgetParts {
-  readonly db: Db
+  readonly db: Pool
   readonly authenticationStore: AuthenticationStore
   readonly platform: Platform
   readonly recordKeys: RecordKeys

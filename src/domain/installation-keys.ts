@@ -4,7 +4,7 @@ import type { KeyObject } from 'node:crypto'
 import { importHmacKey } from '../crypto/hmac.ts'
 import { StartError } from '../lib/errors.ts'
 import type { Platform } from '../lib/platform.ts'
-import { type Db, inTransaction } from '../storage/database.ts'
+import { inTransaction, type Pool } from '../storage/database.ts'
 import { findWrappedKey, insertWrappedKey } from '../storage/wrapped-keys.ts'
 import { sealAllCredentials } from './credential/mac.ts'
 import { type Place, type RecordKeys, SealedRecordError } from './secrets/record-keys.ts'
@@ -27,7 +27,7 @@ export interface InstallationKeys {
  * master key is not the one they were wrapped under.
  */
 export async function loadInstallationKeys(
-  db: Db,
+  db: Pool,
   recordKeys: RecordKeys,
   platform: Platform,
   onSealed: (credentials: readonly string[]) => void = () => undefined,

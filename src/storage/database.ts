@@ -8,10 +8,17 @@ import { connectPostgres, type Room } from './database-postgres.ts'
 import { createInMemory, type Embedded, openEmbedded } from './database-embedded.ts'
 import type { Schema } from './schema.ts'
 
-/** Anything a query may run on: the pool or a transaction. */
+declare const kind: unique symbol
+
+/** Anything a query may run on: the database or a transaction. */
 export type Db = Kysely<Schema>
+/**
+ * The database itself: every statement is a transaction of its own. Functions that open a transaction take this type, and those that go
+ * on after a statement has failed: a failed statement ends the transaction it runs in.
+ */
+export type Pool = Kysely<Schema> & { readonly [kind]: 'database' }
 /** A transaction; functions that need one take this type. */
-export type Tx = Transaction<Schema>
+export type Tx = Transaction<Schema> & { readonly [kind]: 'transaction' }
 
 export interface DatabaseOptions {
   /** PostgreSQL connection URL; without it the embedded database in `dataDir` is opened. */
@@ -23,7 +30,7 @@ export interface DatabaseOptions {
 }
 
 export interface Database {
-  readonly db: Db
+  readonly db: Pool
   readonly kind: 'embedded' | 'postgresql'
   /** For people: where the data lies, without credentials. */
   readonly location: string
@@ -39,7 +46,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const { databaseUrl } = options
   if (databaseUrl !== undefined) {
     const { pool, location, room } = connectPostgres(databaseUrl, options)
-    const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) })
+    const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) }) as Pool
     const openPatient = () => openPatientPostgres(databaseUrl)
     return { db, kind: 'postgresql', location, room, openPatient, close: () => db.destroy() }
   }
@@ -48,7 +55,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
 
 function openPatientPostgres(databaseUrl: string): Pick<Database, 'db' | 'close'> {
   const { pool } = connectPostgres(databaseUrl, { poolSize: 2, isPatient: true })
-  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) })
+  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) }) as Pool
   return { db, close: () => db.destroy() }
 }
 
@@ -56,7 +63,7 @@ function openPatientPostgres(databaseUrl: string): Pick<Database, 'db' | 'close'
 export const openInMemory = async (template?: Blob): Promise<Database> => fromEmbedded(await createInMemory(template), 'memory')
 
 function fromEmbedded({ pglite, release }: Embedded, location: string): Database {
-  const db = new Kysely<Schema>({ dialect: new PGliteDialect({ pglite }) })
+  const db = new Kysely<Schema>({ dialect: new PGliteDialect({ pglite }) }) as Pool
   const close = async () => {
     // Kysely closes an instance only when a query has run on it.
     await db.destroy()
@@ -66,20 +73,27 @@ function fromEmbedded({ pglite, release }: Embedded, location: string): Database
   return { db, kind: 'embedded', location, close }
 }
 
-/** Runs `work` in one transaction; a throw rolls back. Within a transaction it becomes part of that one. */
-export const inTransaction = <T>(db: Db | Tx, work: (tx: Tx) => Promise<T>): Promise<T> =>
-  db.isTransaction ? work(db as Tx) : db.transaction().execute(work)
+/** Runs `work` in one transaction; a throw rolls back. */
+export const inTransaction = <T>(db: Pool, work: (tx: Tx) => Promise<T>): Promise<T> =>
+  db.transaction().execute((tx) => work(tx as Tx))
 
-/** Runs `work`; within a transaction a throw undoes what it did there and leaves the transaction usable. */
-export async function inSavepoint<T>(db: Db | Tx, work: () => Promise<T>): Promise<T> {
-  if (!db.isTransaction) return work()
-  await sql`savepoint attempt`.execute(db)
+/**
+ * Runs `work` so that a throw undoes it and nothing else, and another attempt is possible: in a transaction of its own, or in a savepoint
+ * of the given one.
+ */
+export const asOneStep = <T>(db: Pool | Tx, work: (tx: Tx) => Promise<T>): Promise<T> =>
+  isTx(db) ? inSavepoint(db, work) : inTransaction(db, work)
+
+const isTx = (db: Pool | Tx): db is Tx => db.isTransaction
+
+async function inSavepoint<T>(tx: Tx, work: (tx: Tx) => Promise<T>): Promise<T> {
+  await sql`savepoint step`.execute(tx)
   try {
-    const result = await work()
-    await sql`release savepoint attempt`.execute(db)
+    const result = await work(tx)
+    await sql`release savepoint step`.execute(tx)
     return result
   } catch (error) {
-    await sql`rollback to savepoint attempt`.execute(db)
+    await sql`rollback to savepoint step`.execute(tx)
     throw error
   }
 }
@@ -106,7 +120,7 @@ export async function pingDatabase({ db, kind, room }: Pick<Database, 'db' | 'ki
   await Promise.race([write(db, room), late])
 }
 
-async function write(db: Db, room: Room | undefined): Promise<void> {
+async function write(db: Pool, room: Room | undefined): Promise<void> {
   const { rows } = await sql<{ isReadOnly: boolean }>`
     select current_setting('transaction_read_only') = 'on' as "isReadOnly",
       case when current_setting('transaction_read_only') = 'off' then pg_logical_emit_message(true, 'pawl', 'ready') end`.execute(
@@ -119,7 +133,7 @@ async function write(db: Db, room: Room | undefined): Promise<void> {
 }
 
 /** Writes some 100 KiB into a table of this transaction; the room is free again afterwards. */
-const takeRoom = (db: Db): Promise<void> =>
+const takeRoom = (db: Pool): Promise<void> =>
   inTransaction(db, async (tx) => {
     await sql`create temporary table room on commit drop as select repeat('x', 1000) as x from generate_series(1, 100)`.execute(
       tx,

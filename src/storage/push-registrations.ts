@@ -1,6 +1,6 @@
 // The table push_registration: where a bank's push sender reaches the phone of an activation, at most one place each (mobile-token §7).
 import { sql } from 'kysely'
-import { type Db, inTransaction } from './database.ts'
+import { type Db, inTransaction, type Pool } from './database.ts'
 import { isActiveAt } from './activation/seen-state.ts'
 
 export type PushPlatform = 'apns' | 'fcm' | 'hms'
@@ -23,7 +23,7 @@ export interface NewPushRegistration extends PushRegistration {
  * Stores where pushes go, in place of what was there, and takes the token from any other activation; false, and nothing is changed, when
  * the activation is not ACTIVE any more.
  */
-export async function putPushRegistration(db: Db, registration: NewPushRegistration, at: Date): Promise<boolean> {
+export async function putPushRegistration(db: Pool, registration: NewPushRegistration, at: Date): Promise<boolean> {
   const { activationId, platform, environment, pushToken, pushTokenHash } = registration
   return inTransaction(db, async (tx) => {
     // One after the other: two that exchange their tokens would wait for each other. Phones register rarely.

@@ -1,6 +1,6 @@
 // The tables template and template_revision: a revision is never changed, a template points to its newest one (cloud §4).
 import { sql } from 'kysely'
-import { type Db, inTransaction, type Tx } from './database.ts'
+import type { Db, Tx } from './database.ts'
 import type { TemplateTable } from './schema.ts'
 
 /** What a revision holds. */
@@ -74,27 +74,25 @@ export interface TemplateWrite {
  * `refused` when `onlyIf` does not hold; nothing is written then.
  */
 export async function putTemplate(
-  db: Db,
+  tx: Tx,
   content: TemplateContent,
   write: TemplateWrite,
 ): Promise<'created' | 'changed' | 'unchanged' | 'refused'> {
-  return inTransaction(db, async (tx) => {
-    await lockTemplates(tx)
-    const current = await findTemplate(tx, content.templateName)
-    if (write.onlyIf === (current === undefined ? 'present' : 'absent')) return 'refused'
-    const isSame = current !== undefined && isSameContent(current, content)
-    if (isSame && current.source === write.source) return 'unchanged'
-    const templateRevisionId = isSame ? current.templateRevisionId : await insertRevision(tx, content, write)
-    await tx
-      .insertInto('template')
-      .values({ template_name: content.templateName, template_revision_id: templateRevisionId, source: write.source })
-      .onConflict((conflict) =>
-        conflict.column('template_name').doUpdateSet({ template_revision_id: templateRevisionId, source: write.source }),
-      )
-      .execute()
-    if (current === undefined) return 'created'
-    return isSame ? 'unchanged' : 'changed'
-  })
+  await lockTemplates(tx)
+  const current = await findTemplate(tx, content.templateName)
+  if (write.onlyIf === (current === undefined ? 'present' : 'absent')) return 'refused'
+  const isSame = current !== undefined && isSameContent(current, content)
+  if (isSame && current.source === write.source) return 'unchanged'
+  const templateRevisionId = isSame ? current.templateRevisionId : await insertRevision(tx, content, write)
+  await tx
+    .insertInto('template')
+    .values({ template_name: content.templateName, template_revision_id: templateRevisionId, source: write.source })
+    .onConflict((conflict) =>
+      conflict.column('template_name').doUpdateSet({ template_revision_id: templateRevisionId, source: write.source }),
+    )
+    .execute()
+  if (current === undefined) return 'created'
+  return isSame ? 'unchanged' : 'changed'
 }
 
 /** Deletes a template; its revisions stay for the operations made from them. False when there was none. */

@@ -1,6 +1,6 @@
 // The table unique_value: nonces that may be used once (v3 §14).
 import { sql } from 'kysely'
-import { type Db, isUniqueViolation } from './database.ts'
+import { type Db, isUniqueViolation, type Pool } from './database.ts'
 
 export interface UniqueValue {
   /** SHA-256, 32 bytes. */
@@ -22,7 +22,7 @@ export async function anyUniqueValueUsed(db: Db, values: readonly UniqueValue[])
 }
 
 /** Uses up all values, or none of them when one was used before: one statement, so a refused request burns nothing. */
-export async function useUniqueValues(db: Db, values: readonly UniqueValue[]): Promise<boolean> {
+export async function useUniqueValues(db: Pool, values: readonly UniqueValue[]): Promise<boolean> {
   if (values.length === 0) return true
   // In one order: two requests with the same values would otherwise wait for each other, each for the one it lacks.
   const ordered = values.toSorted((one, other) => Buffer.compare(one.valueHash, other.valueHash))

@@ -9,6 +9,7 @@ import { createTemplateTexts } from '../../src/domain/template/texts.ts'
 import { SHIPPED_TEMPLATES, type Template } from '../../src/domain/template/template.ts'
 import { StartError } from '../../src/lib/errors.ts'
 import { deleteTemplate, findTemplate, listTemplates } from '../../src/storage/templates.ts'
+import { inTransaction } from '../../src/storage/database.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'
 import { expectError } from '../helpers/expectations.ts'
@@ -148,7 +149,8 @@ describe('administration', () => {
   test('only administrators may', async () => {
     const { credentials, db } = server.context
     const user = { username: 'integrator', role: 'integration', applicationId: null, expiresAt: null } as const
-    await credentials.create(db, user, await credentials.prepare('an integration password'))
+    const password = await credentials.prepare('an integration password')
+    await inTransaction(db, (tx) => credentials.create(tx, user, password))
     const other = bank.as('integrator:an integration password')
     expectError(await other.call('GET', '/admin/templates'), 403, 'HTTP_403')
     expectError(await other.call('POST', '/admin/templates', template('x')), 403, 'HTTP_403')

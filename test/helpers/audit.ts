@@ -4,7 +4,7 @@ import type { Context } from '../../src/context.ts'
 import { createAuditSealer } from '../../src/domain/audit/seal.ts'
 import { insertAuditEvent } from '../../src/storage/audit.ts'
 import { AUDIT_SOURCES, findUnsealed } from '../../src/storage/audit-chain.ts'
-import type { Db, Tx } from '../../src/storage/database.ts'
+import { type Db, inTransaction, type Pool, type Tx } from '../../src/storage/database.ts'
 
 /** Writes one audit row. */
 export const writeRow = (context: Context, db: Db, applicationId: string | null, text: string): Promise<void> =>
@@ -35,19 +35,16 @@ export async function settleAll(db: Db): Promise<void> {
 }
 
 /** Does something to the database, looks at it, and undoes it. */
-export async function lookAndUndo<T>(db: Db, act: (tx: Tx) => Promise<void>, look: (tx: Tx) => Promise<T>): Promise<T> {
+export async function lookAndUndo<T>(db: Pool, act: (tx: Tx) => Promise<void>, look: (tx: Tx) => Promise<T>): Promise<T> {
   const undone = new Error('undone')
   let seen: { value: T } | undefined
-  await db
-    .transaction()
-    .execute(async (tx) => {
-      await act(tx)
-      seen = { value: await look(tx) }
-      throw undone
-    })
-    .catch((error: unknown) => {
-      if (error !== undone) throw error
-    })
+  await inTransaction(db, async (tx) => {
+    await act(tx)
+    seen = { value: await look(tx) }
+    throw undone
+  }).catch((error: unknown) => {
+    if (error !== undone) throw error
+  })
   if (seen === undefined) throw new Error('nothing was seen')
   return seen.value
 }

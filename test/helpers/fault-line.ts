@@ -3,6 +3,7 @@
 // that something else can happen between two statements of a request.
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import type { KyselyPlugin } from 'kysely'
+import type { Pool } from '../../src/storage/database.ts'
 import { createPostgresDatabase, serverUrl, startTestServer, type TestServer } from './app.ts'
 import { readMessages } from './postgres-messages.ts'
 
@@ -23,7 +24,7 @@ export async function startFaultyServer(): Promise<{ server: TestServer; faults:
     const plugin = failAt(trap)
     const server = await startTestServer({
       worksInBackground: false,
-      alterDatabase: (database) => ({ ...database, db: database.db.withPlugin(plugin) }),
+      alterDatabase: (database) => ({ ...database, db: database.db.withPlugin(plugin) as Pool }),
     })
     return { server, faults: trap, close: () => server.close() }
   }
@@ -71,7 +72,7 @@ export async function startHeldServer(): Promise<{ server: TestServer; line: Hol
   }
   const server = await startTestServer({
     worksInBackground: false,
-    alterDatabase: (database) => ({ ...database, db: database.db.withPlugin(plugin) }),
+    alterDatabase: (database) => ({ ...database, db: database.db.withPlugin(plugin) as Pool }),
   })
   const meet: HoldLine['meet'] = async (n, send, meanwhile) => {
     const [reached, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]

@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import type { Context } from '../../src/context.ts'
 import { runHousekeeping } from '../../src/domain/housekeeping.ts'
 import { type Template, toTemplateContent } from '../../src/domain/template/template.ts'
-import type { Db } from '../../src/storage/database.ts'
+import { type Db, inTransaction } from '../../src/storage/database.ts'
 import { putTemplate } from '../../src/storage/templates.ts'
 import { createPostgresDatabase, startTestServer, type TestServer } from './app.ts'
 import { type Bank, readApplication, readQrCode } from './bank.ts'
@@ -132,7 +132,7 @@ async function createTools(world: World, contexts: readonly Context[], { db }: C
     made += 1
     const content = toTemplateContent({ ...DEFAULT_TEMPLATE, templateName: `template-${made}`, ...change })
     const write = { source: 'administration', templateRevisionId: `revision-${made}`, at: new Date(0) } as const
-    await putTemplate(db, content, write)
+    await inTransaction(db, (tx) => putTemplate(tx, content, write))
     for (const context of contexts) context.templates.forget()
     return content.templateName
   }

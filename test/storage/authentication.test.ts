@@ -6,8 +6,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { AuthenticationOutcome } from '../../src/storage/activation/authentication.ts'
 import { createAuthenticationStore } from '../../src/storage/activation/authentication.ts'
 import { listActivationHistory } from '../../src/storage/activation/history.ts'
-import { type Db, inTransaction } from '../../src/storage/database.ts'
-import { useUniqueValues } from '../../src/storage/unique-values.ts'
+import { type Db, inTransaction, type Tx } from '../../src/storage/database.ts'
+import { type UniqueValue, useUniqueValues } from '../../src/storage/unique-values.ts'
 import { openWorld, type World } from '../helpers/world.ts'
 import { COUNT_WAITING, serverUrl, startTestServer, type TestServer } from '../helpers/app.ts'
 
@@ -204,12 +204,14 @@ test.runIf(hasManyConnections)('values are used up in one order, so that no two 
   const { db } = server.context
   const value = (byte: number) => ({ valueHash: Buffer.alloc(32, byte), expiresAt: AT })
   const [first, second] = [value(1), value(2)]
+  const hold = (tx: Tx, { valueHash, expiresAt }: UniqueValue) =>
+    tx.insertInto('unique_value').values({ value_hash: valueHash, expires_at: expiresAt }).execute()
   let other: Promise<boolean> | undefined
   await inTransaction(db, async (tx) => {
-    expect(await useUniqueValues(tx, [first])).toBe(true)
+    await hold(tx, first)
     other = useUniqueValues(db, [second, first])
     await expectOneWaiting()
-    expect(await useUniqueValues(tx, [second])).toBe(true)
+    await hold(tx, second)
   })
   expect(await other).toBe(false)
 })

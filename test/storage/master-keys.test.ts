@@ -5,6 +5,7 @@ import { mlDsaSign, mlDsaVerify, importMlDsaPublicKey } from '../../src/crypto/m
 import { publicKeyFromPoint } from '../../src/crypto/key.ts'
 import { createApplication } from '../../src/domain/application/application.ts'
 import { findAllowedAlgorithms, findSigningMasterKeys, readMasterPublicKeys } from '../../src/domain/application/master-keys.ts'
+import { inTransaction } from '../../src/storage/database.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 
 let server: TestServer
@@ -13,8 +14,11 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
+const create = (id: string): Promise<void> =>
+  inTransaction(server.context.db, (tx) => createApplication({ ...server.context, db: tx }, id))
+
 const createOldApplication = async (id: string): Promise<void> => {
-  await createApplication(server.context, id)
+  await create(id)
   await server.context.db
     .deleteFrom('master_key_pair')
     .where('application_id', '=', id)
@@ -25,7 +29,7 @@ const listStored = async (id: string) =>
   server.context.db.selectFrom('master_key_pair').selectAll().where('application_id', '=', id).orderBy('algorithm').execute()
 
 test('an application is made with a key pair of each kind, private halves sealed', async () => {
-  await createApplication(server.context, 'new')
+  await create('new')
   const stored = await listStored('new')
   expect(stored.map((pair) => [pair.algorithm, pair.public_key.length])).toEqual([
     ['EC_P256', 65],

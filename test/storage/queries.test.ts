@@ -19,7 +19,7 @@ import * as audit from '../../src/storage/audit.ts'
 import * as auditChain from '../../src/storage/audit-chain.ts'
 import * as configItems from '../../src/storage/config-items.ts'
 import * as credentials from '../../src/storage/credentials.ts'
-import type { Db, Tx } from '../../src/storage/database.ts'
+import type { Db, Pool, Tx } from '../../src/storage/database.ts'
 import type { Schema } from '../../src/storage/schema.ts'
 import * as templates from '../../src/storage/templates.ts'
 import * as idempotencyKeys from '../../src/storage/idempotency-keys.ts'
@@ -157,7 +157,7 @@ const operation = {
 } as const
 const owner = { applicationId: 'a', userId: 'u' }
 
-const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>> = {
+const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown>>> = {
   'activation/authentication': {
     storeAuthentication: (db) => activationAuthentication.storeAuthentication(db, { ...outcome, state: 'ACTIVE' }, auditEvent),
     'createAuthenticationStore for several at once': async (db) => {
@@ -323,8 +323,8 @@ const calls: Record<string, Record<string, (db: Db, tx: Tx) => Promise<unknown>>
     hasTemplateRevisions: (db) => templates.hasTemplateRevisions(db),
     findTemplateTexts: (db) => templates.findTemplateTexts(db, ['r', 's']),
     lockTemplates: (_db, tx) => templates.lockTemplates(tx),
-    putTemplate: (db) =>
-      templates.putTemplate(db, templateContent, { source: 'administration', templateRevisionId: 'r', at, onlyIf: 'absent' }),
+    putTemplate: (_db, tx) =>
+      templates.putTemplate(tx, templateContent, { source: 'administration', templateRevisionId: 'r', at, onlyIf: 'absent' }),
     deleteTemplate: (db) => templates.deleteTemplate(db, 'n'),
   },
   idempotencyKeys: {
@@ -525,7 +525,7 @@ test.each(Object.entries(calls))('the SQL of %s is the committed one', async (na
   const parts: string[] = []
   for (const [title, call] of Object.entries(functions)) {
     const { db, texts } = createRecorder()
-    await call(db, db as Tx)
+    await call(db as Pool, db as Tx)
     parts.push(`-- ${title}\n${texts.join(';\n')};\n`)
   }
   await expect(parts.join('\n')).toMatchFileSnapshot(`${name}.sql.snap`)

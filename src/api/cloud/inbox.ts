@@ -1,7 +1,8 @@
 // /inbox/messages: the bank leaves a message that its user reads in the app, beyond the contract (mobile-token §8).
 import { Type } from '@sinclair/typebox'
 import { insertInboxMessage } from '../../storage/inbox-messages.ts'
-import { cloudEndpoint, ownerOf } from './endpoint.ts'
+import { ownerOf } from './application-of.ts'
+import { cloudEndpoint } from './endpoint.ts'
 import { UserId } from './fields.ts'
 
 const Line = (max: number) => Type.String({ pattern: `^[^\\u0000]{1,${max}}$`, description: `must be 1 to ${max} characters` })

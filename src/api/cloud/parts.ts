@@ -7,9 +7,11 @@ import type { CertificateParts } from '../../domain/pinning/certificate.ts'
 import type { Pinning } from '../../domain/pinning/pinning.ts'
 import type { RegistrationParts } from '../../domain/activation/registration.ts'
 import type { WebhookParts } from '../../domain/webhook/webhook.ts'
+import type { Pool } from '../../storage/database.ts'
 import type { PublicListener } from '../../http/listener-url.ts'
 
 export interface CloudParts extends RegistrationParts, SdkConfigurationParts, OfflineParts, WebhookParts, CertificateParts {
+  readonly db: Pool
   readonly credentials: Credentials
   readonly pinning: Pinning
   readonly publicListener: PublicListener

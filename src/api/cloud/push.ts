@@ -3,7 +3,8 @@ import { Type } from '@sinclair/typebox'
 import { places } from '../../domain/secrets/secrets.ts'
 import { fromUtf8 } from '../../lib/bytes.ts'
 import { findPushRegistration } from '../../storage/push-registrations.ts'
-import { cloudEndpoint, ownerOf } from './endpoint.ts'
+import { ownerOf } from './application-of.ts'
+import { cloudEndpoint } from './endpoint.ts'
 import { UserId } from './fields.ts'
 
 export const pushRegistrationRead = cloudEndpoint({

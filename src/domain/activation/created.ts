@@ -3,14 +3,14 @@ import type { KeyObject } from 'node:crypto'
 import { utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { insertActivation } from '../../storage/activation/insert.ts'
-import { type Db, inTransaction } from '../../storage/database.ts'
+import type { Pool, Tx } from '../../storage/database.ts'
 import type { CommitPhase } from '../../storage/schema.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
 import { createKeyPair, hashActivationCode, places, sealPrivateKey } from '../secrets/secrets.ts'
 
 export interface CreatedActivationParts {
-  readonly db: Db
+  readonly db: Pool | Tx
   readonly platform: Platform
   readonly recordKeys: RecordKeys
   readonly installationKeys: { readonly codeLookup: KeyObject }
@@ -41,7 +41,7 @@ export interface CreatedActivation {
 /** A CREATED activation that is ready to be stored. `insert` throws a unique violation when the user has a live one, or the code exists. */
 export interface PreparedActivation {
   readonly created: CreatedActivation
-  readonly insert: (db: Db) => Promise<void>
+  readonly insert: (tx: Tx) => Promise<void>
 }
 
 /** Makes id, server keys and sealed values of a new activation; nothing is stored yet. */
@@ -71,7 +71,7 @@ export function prepareActivation(
   const audit = createAuditEvent({ applicationId, userId, activationId }, 'registration_created', {}, now)
   return {
     created: { activationId, applicationId, userId, rowVersion: FIRST_ROW_VERSION, serverPublicKey: publicKey, serverPrivateKey },
-    insert: (db) => inTransaction(db, (tx) => insertActivation(tx, row, audit)),
+    insert: (tx) => insertActivation(tx, row, audit),
   }
 }
 

@@ -2,7 +2,7 @@
 import { PawlError } from '../../lib/errors.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import { findRegistration } from '../../storage/activation/find.ts'
-import { inTransaction, isUniqueViolation } from '../../storage/database.ts'
+import { inTransaction, isUniqueViolation, type Pool } from '../../storage/database.ts'
 import {
   type ActivationParts,
   agreeOnKeys,
@@ -43,6 +43,7 @@ export const createActivationProvider = (ask: HttpProvider): ActivationProvider 
 })
 
 export interface DirectActivationParts extends ActivationParts, CreatedActivationParts {
+  readonly db: Pool
   /** Undefined when the operator configured none. */
   readonly activationProvider: ActivationProvider | undefined
 }

@@ -6,7 +6,7 @@ import type { Events } from '../../lib/events.ts'
 import { changeState } from '../../storage/activation/change.ts'
 import { findRegistration, type RegistrationRow } from '../../storage/activation/find.ts'
 import { findApplication } from '../../storage/applications.ts'
-import { inSavepoint, isUniqueViolation } from '../../storage/database.ts'
+import { asOneStep, isUniqueViolation } from '../../storage/database.ts'
 import { findRegistrationToCommit } from '../../storage/activation/commit.ts'
 import type { ActivationState, CommitPhase } from '../../storage/schema.ts'
 import { type ActivationOtps, countWrongOtp, createOtpJudge, type OtpJudge } from './otp.ts'
@@ -76,7 +76,7 @@ export async function createRegistration(
     try {
       const { created, insert } = prepareActivation(parts, { ...owner, code, qrText: activationQrCodeData, commitPhase, otpHash })
       // Administration calls this within a transaction, which a violation would end.
-      await inSavepoint(parts.db, () => insert(parts.db))
+      await asOneStep(parts.db, insert)
       return { activationId: created.activationId, activationQrCodeData }
     } catch (error) {
       if (isUniqueViolation(error, 'activation_live')) throw new PawlError('REGISTRATION_EXISTS', { cause: error })

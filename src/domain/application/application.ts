@@ -12,7 +12,7 @@ import {
   listApplications,
   listApplicationVersions,
 } from '../../storage/applications.ts'
-import { type Db, inTransaction } from '../../storage/database.ts'
+import { type Db, inTransaction, type Pool, type Tx } from '../../storage/database.ts'
 import { insertPinningKeyPair } from '../../storage/pinning.ts'
 import { createPinningKeyPair } from '../pinning/pinning.ts'
 import { createMasterKeys, insertMasterKeys, qrSignatureCurveOf, readMasterPublicKeys } from './master-keys.ts'
@@ -57,29 +57,27 @@ export interface SdkConfigurationParts extends ApplicationParts {
  * id is taken.
  */
 export async function createApplication(
-  parts: ApplicationParts,
+  parts: ApplicationParts & { readonly db: Tx },
   applicationId: string,
   displayName: string | null = null,
 ): Promise<void> {
   const at = new Date(parts.platform.now())
   const masterKeys = await createMasterKeys()
-  await inTransaction(parts.db, async (tx) => {
-    if (!(await insertApplication(tx, applicationId, displayName, at)))
-      throw new PawlError('ADMINISTRATION_REFUSED', { detail: `application ${applicationId} exists` })
-    await insertMasterKeys({ ...parts, db: tx }, applicationId, masterKeys)
-    await insertPinningKeyPair(tx, createPinningKeyPair(parts, applicationId))
-    await addVersion({ ...parts, db: tx }, applicationId, DEFAULT_VERSION)
-  })
+  if (!(await insertApplication(parts.db, applicationId, displayName, at)))
+    throw new PawlError('ADMINISTRATION_REFUSED', { detail: `application ${applicationId} exists` })
+  await insertMasterKeys(parts, applicationId, masterKeys)
+  await insertPinningKeyPair(parts.db, createPinningKeyPair(parts, applicationId))
+  await addVersion(parts, applicationId, DEFAULT_VERSION)
 }
 
 /** Creates the application of a first start; does nothing where there is an application already. */
 export async function bootstrapApplication(
-  parts: ApplicationParts & { readonly events: Events },
+  parts: ApplicationParts & { readonly db: Pool; readonly events: Events },
   applicationId: string | undefined,
 ): Promise<void> {
   if (applicationId === undefined || (await listApplications(parts.db)).length > 0) return
   try {
-    await createApplication(parts, applicationId)
+    await inTransaction(parts.db, (tx) => createApplication({ ...parts, db: tx }, applicationId))
     parts.events.firstApplicationCreated({ applicationId })
   } catch (error) {
     // Another process of the same first start was faster.

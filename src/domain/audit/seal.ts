@@ -25,11 +25,11 @@ import {
   type UnsealedRow,
   updateChain,
 } from '../../storage/audit-chain.ts'
-import { type Db, inTransaction, type Tx } from '../../storage/database.ts'
+import { inTransaction, type Pool, type Tx } from '../../storage/database.ts'
 import { authenticateChain, CHAIN_BEGINNING, isChainAuthentic, sealRow } from './mac.ts'
 
 export interface AuditSealParts {
-  readonly db: Db
+  readonly db: Pool
   readonly platform: Platform
   readonly events: Events
   readonly installationKeys: { readonly auditSeal: KeyObject }

@@ -30,7 +30,8 @@ export async function applyAdminPassword(
   if (existing === undefined) {
     await createAdmin(parts, credentials, adminUser, adminPassword)
   } else if (!(await credentials.isPassword(adminUser, adminPassword))) {
-    await credentials.reset(parts.db, adminUser, await credentials.prepare(adminPassword, adminUser), 0)
+    const prepared = await credentials.prepare(adminPassword, adminUser)
+    await inTransaction(parts.db, (tx) => credentials.reset(tx, adminUser, prepared, 0))
     parts.events.adminPasswordReplaced({ username: adminUser })
   }
 }
@@ -54,7 +55,7 @@ async function createAdmin(
 ): Promise<string | undefined> {
   try {
     const prepared = await credentials.prepare(chosen)
-    await credentials.create(parts.db, { username, role: 'admin', applicationId: null, expiresAt: null }, prepared)
+    await inTransaction(parts.db, (tx) => credentials.create(tx, { username, ...ADMIN }, prepared))
     return prepared.password
   } catch (error) {
     if (error instanceof PawlError && error.code === 'ADMINISTRATION_REFUSED') return undefined
@@ -83,7 +84,7 @@ async function remakeAdmin(
     await lockAdministration(tx)
     const before = await findCredential(tx, username)
     await deleteCredential(tx, username)
-    await credentials.create(tx, { username, role: 'admin', applicationId: null, expiresAt: null }, prepared)
+    await credentials.create(tx, { username, ...ADMIN }, prepared)
     await insertAdminEvent(tx, {
       username: by,
       action: 'admin reset',
@@ -94,3 +95,5 @@ async function remakeAdmin(
     })
   })
 }
+
+const ADMIN = { role: 'admin', applicationId: null, expiresAt: null } as const

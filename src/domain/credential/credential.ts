@@ -17,14 +17,14 @@ import {
   type PasswordRow,
   replacePassword,
 } from '../../storage/credentials.ts'
-import { type Db, inTransaction } from '../../storage/database.ts'
+import type { Pool, Tx } from '../../storage/database.ts'
 import type { Role } from '../../storage/schema.ts'
 import { createPasswords, usablePasswords } from './password.ts'
 import { isCredentialAuthentic, sealCredential } from './mac.ts'
 import { createLoginGate, type Login } from './login-gate.ts'
 
 export interface CredentialParts {
-  readonly db: Db
+  readonly db: Pool
   readonly platform: Platform
   readonly events: Events
   readonly installationKeys: { readonly credentialHash: KeyObject; readonly credentialMac: KeyObject }
@@ -52,9 +52,9 @@ export interface Credentials {
    */
   readonly prepare: (chosen: string | undefined, username?: string) => Promise<PreparedPassword>
   /** Creates a user. Throws ADMINISTRATION_REFUSED when the name is taken. */
-  readonly create: (db: Db, user: NewUser, prepared: PreparedPassword) => Promise<void>
+  readonly create: (tx: Tx, user: NewUser, prepared: PreparedPassword) => Promise<void>
   /** Replaces the password, which stays valid for `keepPreviousSeconds` more. Throws ADMINISTRATION_REFUSED when there is no such user. */
-  readonly reset: (db: Db, username: string, prepared: PreparedPassword, keepPreviousSeconds: number) => Promise<void>
+  readonly reset: (tx: Tx, username: string, prepared: PreparedPassword, keepPreviousSeconds: number) => Promise<void>
   /** Makes this process forget what it has verified; others follow within 5 s. */
   readonly forget: () => void
 }
@@ -125,26 +125,21 @@ export function createCredentials(parts: CredentialParts): Credentials {
     return { password, row: { passwordId: platform.uuid(), salt, scheme, passwordHash, createdAt: new Date(platform.now()) } }
   }
 
-  const create: Credentials['create'] = (target, user, { row }) =>
-    inTransaction(target, async (tx) => {
-      if (!(await insertCredential(tx, { ...user, salt: row.salt, createdAt: row.createdAt })))
-        throw new PawlError('ADMINISTRATION_REFUSED', { detail: `user ${user.username} exists` })
-      await replacePassword(tx, user.username, row, null)
-      await sealCredential(tx, installationKeys.credentialMac, user.username)
-    })
+  const create: Credentials['create'] = async (tx, user, { row }) => {
+    if (!(await insertCredential(tx, { ...user, salt: row.salt, createdAt: row.createdAt })))
+      throw new PawlError('ADMINISTRATION_REFUSED', { detail: `user ${user.username} exists` })
+    await replacePassword(tx, user.username, row, null)
+    await sealCredential(tx, installationKeys.credentialMac, user.username)
+  }
 
-  const reset: Credentials['reset'] = async (target, username, { row }, keepPreviousSeconds) => {
+  const reset: Credentials['reset'] = async (tx, username, { row }, keepPreviousSeconds) => {
     const previousExpiresAt = keepPreviousSeconds > 0 ? new Date(platform.now() + keepPreviousSeconds * 1000) : null
-    const isReplaced = await inTransaction(target, async (tx) => {
-      await lockCredential(tx, username)
-      const before = await findCredential(tx, username)
-      // The MAC of the new password would also cover what somebody else wrote into the row.
-      if (before !== undefined && !isCredentialAuthentic(installationKeys.credentialMac, before)) throw altered(username)
-      if (!(await replacePassword(tx, username, row, previousExpiresAt))) return false
-      await sealCredential(tx, installationKeys.credentialMac, username)
-      return true
-    })
-    if (!isReplaced) throw notFound(`user ${username}`)
+    await lockCredential(tx, username)
+    const before = await findCredential(tx, username)
+    // The MAC of the new password would also cover what somebody else wrote into the row.
+    if (before !== undefined && !isCredentialAuthentic(installationKeys.credentialMac, before)) throw altered(username)
+    if (!(await replacePassword(tx, username, row, previousExpiresAt))) throw notFound(`user ${username}`)
+    await sealCredential(tx, installationKeys.credentialMac, username)
   }
 
   const isPassword: Credentials['isPassword'] = async (username, password) =>

@@ -6,7 +6,7 @@ import type { Events } from '../../lib/events.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { findLatestActivationId, findRegistration } from '../../storage/activation/find.ts'
 import { insertAuditEvent } from '../../storage/audit.ts'
-import { type Db, inTransaction } from '../../storage/database.ts'
+import { inTransaction, type Pool } from '../../storage/database.ts'
 import { takeIdempotencyKey } from '../../storage/idempotency-keys.ts'
 import { endOperation, findOperation, insertOperation, type NewOperation, type OperationRow } from '../../storage/operations.ts'
 import type { OperationStatus } from '../../storage/schema.ts'
@@ -21,7 +21,7 @@ import { chooseTexts, fillText, type TemplateTexts } from '../template/template.
 import type { TemplateReader } from '../template/reader.ts'
 
 export interface OperationParts {
-  readonly db: Db
+  readonly db: Pool
   readonly platform: Platform
   readonly recordKeys: RecordKeys
   readonly templates: TemplateReader

@@ -1,7 +1,7 @@
 // What a start does to the templates: shipped ones on an empty installation, and those of a file (cloud §4).
 import type { Events } from '../../lib/events.ts'
 import type { Platform } from '../../lib/platform.ts'
-import { type Db, inTransaction } from '../../storage/database.ts'
+import { inTransaction, type Pool, type Tx } from '../../storage/database.ts'
 import {
   deleteTemplate,
   hasTemplateRevisions,
@@ -14,7 +14,7 @@ import {
 import { SHIPPED_TEMPLATES, type Template, toTemplateContent } from './template.ts'
 
 export interface TemplateParts {
-  readonly db: Db
+  readonly db: Pool
   readonly platform: Platform
   readonly events: Events
 }
@@ -41,8 +41,8 @@ export async function installTemplates(
     const gone = [...sources].flatMap(([name, source]) => (file && source === 'file' && !namesOfFile.has(name) ? [name] : []))
     const done = new Map<string, Change>()
     for (const name of gone) if (await deleteTemplate(tx, name)) done.set(name, 'deleted')
-    await writeAll({ ...parts, db: tx }, shipped.filter(isWritten), 'shipped', done)
-    await writeAll({ ...parts, db: tx }, file ?? [], 'file', done)
+    await writeAll(tx, parts.platform, shipped.filter(isWritten), 'shipped', done)
+    await writeAll(tx, parts.platform, file ?? [], 'file', done)
     return done
   })
   for (const [templateName, change] of changes) parts.events.templateChanged({ templateName, change, by: 'start' })
@@ -50,12 +50,13 @@ export async function installTemplates(
 
 /** Writes one template. `refused` when `onlyIf` does not hold. */
 export const writeTemplate = (
-  { db, platform }: Pick<TemplateParts, 'db' | 'platform'>,
+  tx: Tx,
+  platform: Platform,
   template: Template,
   source: TemplateSource,
   onlyIf?: TemplateWrite['onlyIf'],
 ) =>
-  putTemplate(db, toTemplateContent(template), {
+  putTemplate(tx, toTemplateContent(template), {
     source,
     templateRevisionId: platform.uuid(),
     at: new Date(platform.now()),
@@ -63,13 +64,14 @@ export const writeTemplate = (
   })
 
 async function writeAll(
-  parts: TemplateParts,
+  tx: Tx,
+  platform: Platform,
   templates: readonly Template[],
   source: TemplateSource,
   done: Map<string, Change>,
 ): Promise<void> {
   for (const template of templates) {
-    const outcome = await writeTemplate(parts, template, source)
+    const outcome = await writeTemplate(tx, platform, template, source)
     if (outcome === 'created' || outcome === 'changed') done.set(template.templateName, outcome)
   }
 }

@@ -2,7 +2,8 @@
 import { Type } from '@sinclair/typebox'
 import { readAuditLog } from '../../../domain/audit/audit.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import { cloudEndpoint, findApplicationOf, refuseWithoutApplication } from '../endpoint.ts'
+import { findApplicationOf, refuseWithoutApplication } from '../application-of.ts'
+import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, PageLimit } from '../fields.ts'
 
 /** Without paging parameters as many items as there may be. */

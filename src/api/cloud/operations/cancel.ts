@@ -2,7 +2,8 @@
 import { Type } from '@sinclair/typebox'
 import { cancelOperation, STATE_REFUSALS } from '../../../domain/operation/operation.ts'
 import { Ok } from '../../../http/types.ts'
-import { applicationOf, cloudEndpoint } from '../endpoint.ts'
+import { applicationOf } from '../application-of.ts'
+import { cloudEndpoint } from '../endpoint.ts'
 import { OperationId, StatusReason } from '../fields.ts'
 
 export const operationCancel = cloudEndpoint({

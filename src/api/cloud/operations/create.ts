@@ -2,7 +2,8 @@
 import { Type } from '@sinclair/typebox'
 import { createOperation } from '../../../domain/operation/operation.ts'
 import { withExample } from '../../../http/types.ts'
-import { cloudEndpoint, ownerOf } from '../endpoint.ts'
+import { ownerOf } from '../application-of.ts'
+import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, OptionalText, UserId } from '../fields.ts'
 import { Operation, PAYMENT, toOperation } from './operation.ts'
 

@@ -3,7 +3,8 @@ import { Type } from '@sinclair/typebox'
 import { approveOffline } from '../../../domain/operation/offline-approval.ts'
 import { STATE_REFUSALS } from '../../../domain/operation/operation.ts'
 import { Ok } from '../../../http/types.ts'
-import { applicationOf, cloudEndpoint } from '../endpoint.ts'
+import { applicationOf } from '../application-of.ts'
+import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, OperationId } from '../fields.ts'
 
 export const offlineOtp = cloudEndpoint({

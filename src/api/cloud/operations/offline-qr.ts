@@ -2,7 +2,8 @@
 import { Type } from '@sinclair/typebox'
 import { createOfflineQr } from '../../../domain/operation/offline-approval.ts'
 import { STATE_REFUSALS } from '../../../domain/operation/operation.ts'
-import { applicationOf, cloudEndpoint } from '../endpoint.ts'
+import { applicationOf } from '../application-of.ts'
+import { cloudEndpoint } from '../endpoint.ts'
 import { OperationId } from '../fields.ts'
 
 export const offlineQr = cloudEndpoint({

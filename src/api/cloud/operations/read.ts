@@ -1,7 +1,8 @@
 // GET /operations: the state of an operation (cloud §6).
 import { Type } from '@sinclair/typebox'
 import { readOperation } from '../../../domain/operation/operation.ts'
-import { applicationOf, cloudEndpoint } from '../endpoint.ts'
+import { applicationOf } from '../application-of.ts'
+import { cloudEndpoint } from '../endpoint.ts'
 import { OperationId } from '../fields.ts'
 import { Operation, toOperation } from './operation.ts'
 

@@ -2,7 +2,8 @@
 import { Type } from '@sinclair/typebox'
 import { changeRegistration } from '../../../domain/activation/registration.ts'
 import { Ok } from '../../../http/types.ts'
-import { cloudEndpoint, ownerOf } from '../endpoint.ts'
+import { ownerOf } from '../application-of.ts'
+import { cloudEndpoint } from '../endpoint.ts'
 import { OptionalText, UserId } from '../fields.ts'
 
 export const registrationChange = cloudEndpoint({

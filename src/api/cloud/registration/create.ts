@@ -1,7 +1,8 @@
 // POST /registration: one device a user, bound through an activation code (cloud §3).
 import { Type } from '@sinclair/typebox'
 import { createRegistration } from '../../../domain/activation/registration.ts'
-import { cloudEndpoint, ownerOf } from '../endpoint.ts'
+import { ownerOf } from '../application-of.ts'
+import { cloudEndpoint } from '../endpoint.ts'
 import { OfUser, QR_TEXT } from './user.ts'
 
 export const registrationCreate = cloudEndpoint({

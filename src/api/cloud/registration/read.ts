@@ -1,7 +1,8 @@
 // GET /registration: state and device of a registration (cloud §3).
 import { Type } from '@sinclair/typebox'
 import { openQrText, readRegistration } from '../../../domain/activation/registration.ts'
-import { cloudEndpoint, ownerOf } from '../endpoint.ts'
+import { ownerOf } from '../application-of.ts'
+import { cloudEndpoint } from '../endpoint.ts'
 import { OfUser, QR_TEXT } from './user.ts'
 
 const PHONE = { name: 'Phone of Alice', platform: 'ios', deviceInfo: 'iPhone15,2' }

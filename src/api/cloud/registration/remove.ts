@@ -1,7 +1,8 @@
 // DELETE /registration: removes (cloud §3).
 import { changeRegistration } from '../../../domain/activation/registration.ts'
 import { Ok } from '../../../http/types.ts'
-import { cloudEndpoint, ownerOf } from '../endpoint.ts'
+import { ownerOf } from '../application-of.ts'
+import { cloudEndpoint } from '../endpoint.ts'
 import { OfUser } from './user.ts'
 
 export const registrationRemove = cloudEndpoint({

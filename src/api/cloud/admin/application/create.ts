@@ -2,13 +2,13 @@
 import { Type } from '@sinclair/typebox'
 import { createApplication, readMobileConfiguration } from '../../../../domain/application/application.ts'
 import { ok } from '../../../../http/types.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
 import { viewApplication } from '../applications/application.ts'
 import { baseUrlOf } from '../base-url.ts'
 import { ApplicationConfiguration } from './configuration.ts'
 
-export const applicationCreate = cloudEndpoint({
+export const applicationCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/application',
   summary: 'Creates an application',
@@ -17,12 +17,12 @@ export const applicationCreate = cloudEndpoint({
   body: Type.Object({ id: Identifier }),
   response: ApplicationConfiguration,
   invalidAs: 'ADMINISTRATION_REFUSED',
-  async handle({ body: { id }, parts, origin }) {
-    await createApplication(parts, id)
-    return ok({ serviceBaseUrl: baseUrlOf(parts, origin), ...(await readMobileConfiguration(parts, id)) })
+  async handle({ body: { id }, tx, parts, origin }) {
+    await createApplication({ ...parts, db: tx }, id)
+    return ok({ serviceBaseUrl: baseUrlOf(parts, origin), ...(await readMobileConfiguration({ ...parts, db: tx }, id)) })
   },
   audited: {
     target: ({ body: { id } }) => `application ${id}`,
-    view: ({ body: { id }, parts }) => viewApplication(parts.db, id),
+    view: ({ body: { id }, tx }) => viewApplication(tx, id),
   },
 })

@@ -5,7 +5,7 @@ import { AnyMembers, ObjectResponse } from '../../../../http/types.ts'
 import { notFound } from '../../../../lib/errors.ts'
 import { type ApplicationRow, findApplication, listApplicationVersions } from '../../../../storage/applications.ts'
 import type { Db } from '../../../../storage/database.ts'
-import type { Audited } from '../../endpoint.ts'
+import type { Audited } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
 
 /** Every version of the protocol, oldest first. */
@@ -50,7 +50,7 @@ export const OfApplication = Type.Object({ id: Identifier })
 /** How changes of an application are recorded. */
 export const auditedApplication: Audited<unknown, unknown, { readonly id: string }, unknown> = {
   target: ({ params: { id } }) => `application ${id}`,
-  view: ({ params: { id }, parts }) => viewApplication(parts.db, id),
+  view: ({ params: { id }, tx }) => viewApplication(tx, id),
 }
 
 /** Throws ADMINISTRATION_REFUSED when there is none. */

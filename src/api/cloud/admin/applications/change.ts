@@ -4,8 +4,7 @@ import { serializeCustomObject } from '../../../../domain/application/custom-obj
 import { V4_ALGORITHMS } from '../../../../domain/application/master-keys.ts'
 import { ok } from '../../../../http/types.ts'
 import { markDefaultApplication, setApplicationSettings } from '../../../../storage/applications.ts'
-import { inTransaction } from '../../../../storage/database.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import {
   ApplicationDetail,
   auditedApplication,
@@ -23,7 +22,7 @@ const ApplicationRole = Type.String({
   examples: ['retail'],
 })
 
-export const applicationChange = cloudEndpoint({
+export const applicationChange = auditedEndpoint({
   method: 'PATCH',
   path: '/admin/applications/:id',
   summary: 'Changes the settings of an application',
@@ -45,23 +44,21 @@ export const applicationChange = cloudEndpoint({
     minimumProtocolVersion: Type.Optional(Type.Union([Type.String({ enum: PROTOCOL_VERSIONS }), Type.Null()])),
   }),
   response: ApplicationDetail,
-  async handle({ params: { id }, body, parts }) {
+  async handle({ params: { id }, body, tx }) {
     const { isDefault, vaultFactors, customObject, algorithms, isProtocol3Admitted, roles, minimumProtocolVersion } = body
     const serialized = customObject && serializeCustomObject(customObject)
-    await readApplicationDetail(parts.db, id)
-    await inTransaction(parts.db, async (tx) => {
-      if (isDefault) await markDefaultApplication(tx, id)
-      await setApplicationSettings(tx, id, {
-        // Possession and knowledge always opens the vault.
-        vaultFactors: vaultFactors && [...new Set(['POSSESSION_KNOWLEDGE', ...vaultFactors])],
-        customObject: serialized,
-        algorithms,
-        isProtocol3Admitted,
-        roles,
-        minimumVersion: minimumProtocolVersion,
-      })
+    await readApplicationDetail(tx, id)
+    if (isDefault) await markDefaultApplication(tx, id)
+    await setApplicationSettings(tx, id, {
+      // Possession and knowledge always opens the vault.
+      vaultFactors: vaultFactors && [...new Set(['POSSESSION_KNOWLEDGE', ...vaultFactors])],
+      customObject: serialized,
+      algorithms,
+      isProtocol3Admitted,
+      roles,
+      minimumVersion: minimumProtocolVersion,
     })
-    return ok(await readApplicationDetail(parts.db, id))
+    return ok(await readApplicationDetail(tx, id))
   },
   audited: auditedApplication,
 })

@@ -1,13 +1,12 @@
 // An application as the mobile utility sees it, with its pinned domains (utility §4).
 import { Type } from '@sinclair/typebox'
-import { readPinnedApplication } from '../../../../domain/pinning/pinning.ts'
+import { type PinningParts, readPinnedApplication } from '../../../../domain/pinning/pinning.ts'
 import { daysBetween } from '../../../../domain/pinning/watch.ts'
 import { toBase64 } from '../../../../lib/base64.ts'
 import { notFound } from '../../../../lib/errors.ts'
 import { type ApplicationRow, findApplication } from '../../../../storage/applications.ts'
 import { listPinnedDomains, type PinnedCertificateRow, type PinnedDomainRow } from '../../../../storage/pinning.ts'
 import { Seconds, toSeconds } from '../../fields.ts'
-import type { CloudParts } from '../../parts.ts'
 import { PinnedCertificate, toCertificate } from '../certificates/certificate.ts'
 
 export const App = Type.Object({ name: Type.String(), displayName: Type.String() })
@@ -39,7 +38,7 @@ export const AppDetail = Type.Composite([
   }),
 ])
 
-export async function readAppDetail(parts: CloudParts, name: string) {
+export async function readAppDetail(parts: PinningParts, name: string) {
   const { db, platform } = parts
   const application = await findApplication(db, name)
   const pinned = await readPinnedApplication(parts, name)

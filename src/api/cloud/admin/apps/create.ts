@@ -1,11 +1,11 @@
 // POST /admin/apps: an application and its pinning key (utility §4).
 import { Type } from '@sinclair/typebox'
 import { createApplication } from '../../../../domain/application/application.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
 import { AppDetail, readAppDetail } from './app.ts'
 
-export const appCreate = cloudEndpoint({
+export const appCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/apps',
   summary: 'Creates an application and its pinning key',
@@ -13,9 +13,9 @@ export const appCreate = cloudEndpoint({
   roles: ['admin'],
   body: Type.Object({ name: Identifier, displayName: Type.Optional(Identifier) }),
   response: AppDetail,
-  async handle({ body: { name, displayName }, parts }) {
-    await createApplication(parts, name, displayName)
-    return readAppDetail(parts, name)
+  async handle({ body: { name, displayName }, tx, parts }) {
+    await createApplication({ ...parts, db: tx }, name, displayName)
+    return readAppDetail({ ...parts, db: tx }, name)
   },
   audited: {
     target: ({ body: { name } }) => `application ${name}`,

@@ -2,13 +2,13 @@
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../../domain/application/application.ts'
 import { pinLive, readLive } from '../../../../domain/pinning/certificate.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
 import { auditedCertificates, Force, certificateMembers, OfApp, toCertificate } from './certificate.ts'
 
 const Port = Type.Integer({ minimum: 1, maximum: 65_535, default: 443, description: 'must be a port' })
 
-export const certificateAuto = cloudEndpoint({
+export const certificateAuto = auditedEndpoint({
   method: 'POST',
   path: '/admin/apps/:name/certificates/auto',
   summary: 'Pins the certificate that a server shows',
@@ -28,10 +28,10 @@ export const certificateAuto = cloudEndpoint({
     await requireApplication(parts.db, params.name)
     return readLive(parts, domain, port, force)
   },
-  async handle({ params, parts, afterCommit }, live) {
-    await requireApplication(parts.db, params.name)
+  async handle({ params, tx, parts, afterCommit }, live) {
+    await requireApplication(tx, params.name)
     const { chainProblem } = live
-    const row = await pinLive(parts, params.name, live)
+    const row = await pinLive({ ...parts, db: tx }, params.name, live)
     afterCommit(() => parts.pinning.forget(params.name))
     return {
       name: row.domain,

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { toBase64 } from '../../../../lib/base64.ts'
 import { toPem } from '../../../../lib/pem.ts'
 import { listPinnedCertificates, type PinnedCertificateRow } from '../../../../storage/pinning.ts'
-import type { Audited } from '../../endpoint.ts'
+import type { Audited } from '../../audited-endpoint.ts'
 import { Identifier, Seconds, toSeconds } from '../../fields.ts'
 
 /** Of the path. */
@@ -43,8 +43,8 @@ export const toCertificate = (row: PinnedCertificateRow, now: number) => ({
 /** How changes of the pins of an app are recorded. */
 export const auditedCertificates: Audited<unknown, unknown, { readonly name: string }, unknown> = {
   target: ({ params: { name } }) => `certificates of ${name}`,
-  view: async ({ params: { name }, parts }) =>
-    (await listPinnedCertificates(parts.db, name)).map(({ domain, fingerprint, expiresAt }) => ({
+  view: async ({ params: { name }, tx }) =>
+    (await listPinnedCertificates(tx, name)).map(({ domain, fingerprint, expiresAt }) => ({
       domain,
       fingerprint: toBase64(fingerprint),
       expires: toSeconds(expiresAt),

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../../domain/application/application.ts'
 import { pinPem } from '../../../../domain/pinning/certificate.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
 import { auditedCertificates, Force, OfApp, PinnedOfDomain, toCertificate } from './certificate.ts'
 
@@ -11,7 +11,7 @@ const Pem = Type.String({
   description: 'must be a certificate in PEM, at most 65536 characters',
 })
 
-export const certificatePem = cloudEndpoint({
+export const certificatePem = auditedEndpoint({
   method: 'POST',
   path: '/admin/apps/:name/certificates/pem',
   summary: 'Pins a certificate from a PEM file',
@@ -20,9 +20,9 @@ export const certificatePem = cloudEndpoint({
   params: OfApp,
   body: Type.Object({ domain: Identifier, pem: Pem, force: Force }),
   response: PinnedOfDomain,
-  async handle({ params, body: { domain, pem, force = false }, parts, afterCommit }) {
-    await requireApplication(parts.db, params.name)
-    const row = await pinPem(parts, { applicationId: params.name, domain }, pem, force)
+  async handle({ params, body: { domain, pem, force = false }, tx, parts, afterCommit }) {
+    await requireApplication(tx, params.name)
+    const row = await pinPem({ ...parts, db: tx }, { applicationId: params.name, domain }, pem, force)
     afterCommit(() => parts.pinning.forget(params.name))
     return { name: row.domain, ...toCertificate(row, parts.platform.now()) }
   },

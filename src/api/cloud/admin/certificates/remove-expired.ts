@@ -1,17 +1,17 @@
 // DELETE /admin/certificates/expired: takes away pins of certificates that have ended (utility §4).
 import { Type } from '@sinclair/typebox'
 import { deleteExpiredCertificates } from '../../../../storage/pinning.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 
-export const expiredRemove = cloudEndpoint({
+export const expiredRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/certificates/expired',
   summary: 'Removes certificates that have ended',
   errors: [],
   roles: ['admin'],
   response: Type.Object({ status: Type.Literal('OK'), removed: Type.Integer() }),
-  async handle({ parts, afterCommit }) {
-    const removed = await deleteExpiredCertificates(parts.db, new Date(parts.platform.now()))
+  async handle({ tx, parts, afterCommit }) {
+    const removed = await deleteExpiredCertificates(tx, new Date(parts.platform.now()))
     afterCommit(() => parts.pinning.forget())
     return { status: 'OK' as const, removed }
   },

@@ -4,11 +4,11 @@ import { requireDomainName, requireFingerprint } from '../../../../domain/pinnin
 import { Ok } from '../../../../http/types.ts'
 import { notFound } from '../../../../lib/errors.ts'
 import { deletePinnedCertificate } from '../../../../storage/pinning.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
 import { auditedCertificates, OfApp } from './certificate.ts'
 
-export const certificateRemove = cloudEndpoint({
+export const certificateRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/apps/:name/certificates',
   summary: 'Removes a pinned certificate',
@@ -17,9 +17,9 @@ export const certificateRemove = cloudEndpoint({
   params: OfApp,
   query: Type.Object({ domain: Identifier, fingerprint: Identifier }),
   response: Ok,
-  async handle({ params: { name }, query, parts, afterCommit }) {
+  async handle({ params: { name }, query, tx, parts, afterCommit }) {
     const [domain, fingerprint] = [requireDomainName(query.domain), requireFingerprint(query.fingerprint)]
-    if (!(await deletePinnedCertificate(parts.db, name, domain, fingerprint)))
+    if (!(await deletePinnedCertificate(tx, name, domain, fingerprint)))
       throw notFound(`such certificate of ${domain} in ${name}`)
     afterCommit(() => parts.pinning.forget(name))
     return { status: 'OK' as const }

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { readStoredClaims } from '../../../../domain/user-info/user-info.ts'
 import { notFound } from '../../../../lib/errors.ts'
-import type { Audited } from '../../endpoint.ts'
+import type { Audited } from '../../audited-endpoint.ts'
 import { Identifier, UserId } from '../../fields.ts'
 
 /** Of the path. */
@@ -12,8 +12,8 @@ export const OfUser = Type.Object({ id: Identifier, userId: UserId })
 export const auditedClaims: Audited<unknown, unknown, { readonly id: string; readonly userId: string }, unknown> = {
   target: ({ params: { id, userId } }) => `claims about ${userId} in ${id}`,
   // What they say about a person stays where it is encrypted.
-  view: async ({ params: { id, userId }, parts }) => {
-    const claims = await readStoredClaims(parts, id, userId)
+  view: async ({ params: { id, userId }, tx, parts }) => {
+    const claims = await readStoredClaims({ ...parts, db: tx }, id, userId)
     return claims && { names: Object.keys(claims) }
   },
 }

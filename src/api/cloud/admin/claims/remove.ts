@@ -2,10 +2,10 @@
 import { requireApplication } from '../../../../domain/application/application.ts'
 import { Ok } from '../../../../http/types.ts'
 import { deleteUserClaims } from '../../../../storage/user-claims.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { auditedClaims, OfUser, refuseClaims } from './claims.ts'
 
-export const claimsRemove = cloudEndpoint({
+export const claimsRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/applications/:id/claims/:userId',
   summary: 'Removes what phones are told about a user',
@@ -13,9 +13,9 @@ export const claimsRemove = cloudEndpoint({
   roles: ['admin'],
   params: OfUser,
   response: Ok,
-  async handle({ params: { id, userId }, parts }) {
-    await requireApplication(parts.db, id)
-    if (!(await deleteUserClaims(parts.db, id, userId))) refuseClaims(userId)
+  async handle({ params: { id, userId }, tx }) {
+    await requireApplication(tx, id)
+    if (!(await deleteUserClaims(tx, id, userId))) refuseClaims(userId)
     return { status: 'OK' as const }
   },
   audited: auditedClaims,

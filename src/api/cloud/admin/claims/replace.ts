@@ -3,10 +3,10 @@ import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../../domain/application/application.ts'
 import { writeClaims } from '../../../../domain/user-info/user-info.ts'
 import { Ok } from '../../../../http/types.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { auditedClaims, OfUser } from './claims.ts'
 
-export const claimsReplace = cloudEndpoint({
+export const claimsReplace = auditedEndpoint({
   method: 'PUT',
   path: '/admin/applications/:id/claims/:userId',
   summary: 'Replaces what phones are told about a user',
@@ -16,9 +16,9 @@ export const claimsReplace = cloudEndpoint({
   // A request without a body must not empty them: that is what DELETE is for.
   body: Type.Record(Type.String(), Type.Unknown(), { minProperties: 1 }),
   response: Ok,
-  async handle({ params: { id, userId }, body, parts }) {
-    await requireApplication(parts.db, id)
-    await writeClaims(parts, id, userId, body)
+  async handle({ params: { id, userId }, body, tx, parts }) {
+    await requireApplication(tx, id)
+    await writeClaims({ ...parts, db: tx }, id, userId, body)
     return { status: 'OK' as const }
   },
   audited: auditedClaims,

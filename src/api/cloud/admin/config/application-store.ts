@@ -2,11 +2,11 @@
 import { requireApplication } from '../../../../domain/application/application.ts'
 import { writeConfigItem } from '../../../../domain/application/config-items.ts'
 import { Ok } from '../../../../http/types.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { OfScope, viewOfApplication } from './application.ts'
 import { NewValue, OfKey, targetOf } from './item.ts'
 
-export const applicationConfigStore = cloudEndpoint({
+export const applicationConfigStore = auditedEndpoint({
   method: 'PUT',
   path: '/admin/applications/:id/config/:key',
   summary: 'Stores a configuration item of an application',
@@ -18,9 +18,9 @@ export const applicationConfigStore = cloudEndpoint({
   query: OfScope,
   body: NewValue,
   response: Ok,
-  async handle({ params: { id, key }, query: { scope = 'APPLICATION' }, body: { value }, parts }) {
-    await requireApplication(parts.db, id)
-    await writeConfigItem(parts, { applicationId: id, activationId: null }, { key, value, scope })
+  async handle({ params: { id, key }, query: { scope = 'APPLICATION' }, body: { value }, tx, parts }) {
+    await requireApplication(tx, id)
+    await writeConfigItem({ ...parts, db: tx }, { applicationId: id, activationId: null }, { key, value, scope })
     return { status: 'OK' as const }
   },
   audited: { target: targetOf('application'), view: viewOfApplication },

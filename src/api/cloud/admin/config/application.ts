@@ -7,7 +7,7 @@ import { type KeyCall, Scope } from './item.ts'
 export const OfScope = Type.Object({ scope: Type.Optional(Scope) })
 
 /** The item of the path for the audit log; undefined when there is none. */
-export async function viewOfApplication({ params: { id, key }, query: { scope = 'APPLICATION' }, parts }: KeyCall) {
-  const items = await listConfigItems(parts.db, { applicationId: id, activationId: null })
+export async function viewOfApplication({ params: { id, key }, query: { scope = 'APPLICATION' }, tx }: KeyCall) {
+  const items = await listConfigItems(tx, { applicationId: id, activationId: null })
   return items.find((item) => item.key === key && item.scope === scope)
 }

@@ -2,6 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { withExample } from '../../../../http/types.ts'
 import { notFound } from '../../../../lib/errors.ts'
+import type { Tx } from '../../../../storage/database.ts'
 import type { ConfigScope } from '../../../../storage/schema.ts'
 import { Identifier } from '../../fields.ts'
 import type { CloudParts } from '../../parts.ts'
@@ -35,7 +36,8 @@ export const OfKey = Type.Object({ id: Identifier, key: Key })
 export interface KeyCall {
   readonly params: { readonly id: string; readonly key: string }
   readonly query: { readonly scope?: ConfigScope }
-  readonly parts: Pick<CloudParts, 'db' | 'platform'>
+  readonly tx: Tx
+  readonly parts: Pick<CloudParts, 'platform'>
 }
 
 /** One item for the audit log. */

@@ -4,11 +4,11 @@ import { requireDomainName } from '../../../../domain/pinning/certificate.ts'
 import { Ok } from '../../../../http/types.ts'
 import { notFound } from '../../../../lib/errors.ts'
 import { deletePinnedDomain } from '../../../../storage/pinning.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
 import { auditedCertificates, OfApp } from '../certificates/certificate.ts'
 
-export const domainRemove = cloudEndpoint({
+export const domainRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/apps/:name/domains',
   summary: 'Removes a domain with its certificates',
@@ -17,9 +17,9 @@ export const domainRemove = cloudEndpoint({
   params: OfApp,
   query: Type.Object({ domain: Identifier }),
   response: Ok,
-  async handle({ params: { name }, query, parts, afterCommit }) {
+  async handle({ params: { name }, query, tx, parts, afterCommit }) {
     const domain = requireDomainName(query.domain)
-    if (!(await deletePinnedDomain(parts.db, name, domain))) throw notFound(`domain ${domain} in ${name}`)
+    if (!(await deletePinnedDomain(tx, name, domain))) throw notFound(`domain ${domain} in ${name}`)
     afterCommit(() => parts.pinning.forget(name))
     return { status: 'OK' as const }
   },

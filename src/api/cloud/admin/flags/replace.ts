@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { notFound } from '../../../../lib/errors.ts'
 import { findActivationFlags } from '../../../../storage/activation/flags.ts'
 import { setActivationFlags } from '../../../../storage/activation/flags.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
 
 const Flag = Type.String({
@@ -14,7 +14,7 @@ const Flag = Type.String({
 
 const Flags = Type.Object({ flags: Type.Array(Flag, { uniqueItems: true, maxItems: 64 }) })
 
-export const activationFlags = cloudEndpoint({
+export const activationFlags = auditedEndpoint({
   method: 'PUT',
   path: '/admin/activations/:id/flags',
   summary: 'Replaces the flags of an activation',
@@ -23,13 +23,13 @@ export const activationFlags = cloudEndpoint({
   params: Type.Object({ id: Identifier }),
   body: Flags,
   response: Flags,
-  async handle({ params: { id }, body: { flags }, parts }) {
-    const isStored = await setActivationFlags(parts.db, id, flags, new Date(parts.platform.now()))
+  async handle({ params: { id }, body: { flags }, tx, parts }) {
+    const isStored = await setActivationFlags(tx, id, flags, new Date(parts.platform.now()))
     if (!isStored) throw notFound(`live activation ${id}`)
     return { flags }
   },
   audited: {
     target: ({ params: { id } }) => `activation ${id}`,
-    view: async ({ params: { id }, parts }) => ({ flags: await findActivationFlags(parts.db, id) }),
+    view: async ({ params: { id }, tx }) => ({ flags: await findActivationFlags(tx, id) }),
   },
 })

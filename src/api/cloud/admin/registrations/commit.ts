@@ -3,11 +3,11 @@ import { Type } from '@sinclair/typebox'
 import { commitRegistration, prepareCommit } from '../../../../domain/activation/registration.ts'
 import { requireApplication } from '../../../../domain/application/application.ts'
 import { Ok } from '../../../../http/types.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { OptionalText, UserId } from '../../fields.ts'
 import { auditedRegistration, OfApplication } from './registration.ts'
 
-export const administrationRegistrationCommit = cloudEndpoint({
+export const administrationRegistrationCommit = auditedEndpoint({
   method: 'POST',
   path: '/admin/applications/:id/registrations/commit',
   summary: 'Commits a registration, with its OTP',
@@ -17,10 +17,10 @@ export const administrationRegistrationCommit = cloudEndpoint({
   body: Type.Object({ userId: UserId, otp: OptionalText, externalUserId: OptionalText }),
   response: Ok,
   prepare: ({ params: { id }, body: { userId, otp }, parts }) => prepareCommit(parts, { applicationId: id, userId }, otp ?? null),
-  async handle({ params: { id }, body: { userId, otp, externalUserId }, parts }, judgeOtp) {
-    await requireApplication(parts.db, id)
+  async handle({ params: { id }, body: { userId, otp, externalUserId }, tx, parts }, judgeOtp) {
+    await requireApplication(tx, id)
     const given = { otp: otp ?? null, externalUserId: externalUserId ?? null }
-    await commitRegistration(parts, { applicationId: id, userId }, given, judgeOtp)
+    await commitRegistration({ ...parts, db: tx }, { applicationId: id, userId }, given, judgeOtp)
     return { status: 'OK' as const }
   },
   audited: { ...auditedRegistration, committedRefusal: 'OTP_INVALID' },

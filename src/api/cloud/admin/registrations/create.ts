@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { createRegistration } from '../../../../domain/activation/registration.ts'
 import { requireApplication } from '../../../../domain/application/application.ts'
 import { PawlError } from '../../../../lib/errors.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { Identifier, UserId } from '../../fields.ts'
 import { auditedRegistration, OfApplication, Phase } from './registration.ts'
 
@@ -14,7 +14,7 @@ const RegistrationRequest = Type.Object({
   commitPhase: Type.Optional(Phase),
 })
 
-export const administrationRegistrationCreate = cloudEndpoint({
+export const administrationRegistrationCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/applications/:id/registrations',
   summary: 'Creates a registration, with an OTP where one is wanted',
@@ -27,9 +27,9 @@ export const administrationRegistrationCreate = cloudEndpoint({
     const { otp, commitPhase } = toCommitRules(body)
     return { commitPhase, otpHash: otp === null ? null : await parts.activationOtps.hash(otp) }
   },
-  async handle({ params: { id }, body, parts }, rules) {
-    await requireApplication(parts.db, id)
-    return createRegistration(parts, { applicationId: id, userId: body.userId }, rules)
+  async handle({ params: { id }, body, tx, parts }, rules) {
+    await requireApplication(tx, id)
+    return createRegistration({ ...parts, db: tx }, { applicationId: id, userId: body.userId }, rules)
   },
   audited: auditedRegistration,
 })

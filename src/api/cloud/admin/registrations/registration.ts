@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { findRegistration } from '../../../../storage/activation/find.ts'
 import type { ListedRegistrationRow } from '../../../../storage/activation/search.ts'
 import type { ActivationState, CommitPhase } from '../../../../storage/schema.ts'
-import type { Audited } from '../../endpoint.ts'
+import type { Audited } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
 
 /** Of the path. */
@@ -36,8 +36,8 @@ export const ListedRegistration = Type.Object({
 /** How changes of a registration are recorded. */
 export const auditedRegistration: Audited<{ readonly userId: string }, unknown, { readonly id: string }, unknown> = {
   target: ({ params: { id }, body: { userId } }) => `registration of ${userId} in ${id}`,
-  view: async ({ params: { id }, body: { userId }, parts }) => {
-    const row = await findRegistration(parts.db, id, userId, new Date(parts.platform.now()))
+  view: async ({ params: { id }, body: { userId }, tx, parts }) => {
+    const row = await findRegistration(tx, id, userId, new Date(parts.platform.now()))
     return row && { activationId: row.activationId, state: row.state }
   },
 }

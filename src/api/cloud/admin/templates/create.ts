@@ -2,12 +2,12 @@
 import { Type } from '@sinclair/typebox'
 import { writeTemplate } from '../../../../domain/template/installation.ts'
 import { renderTemplate } from '../../../../domain/template/parser.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
 import { TemplateAnswer } from './answer.ts'
 import { templateMembers, optionalTemplateMembers, readTemplate, refuseTemplate, viewTemplate } from './template.ts'
 
-export const templateCreate = cloudEndpoint({
+export const templateCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/templates',
   summary: 'Creates a template',
@@ -15,10 +15,10 @@ export const templateCreate = cloudEndpoint({
   roles: ['admin'],
   body: Type.Object({ templateName: Identifier, ...templateMembers, ...optionalTemplateMembers }),
   response: TemplateAnswer,
-  async handle({ body, caller, parts, afterCommit }) {
+  async handle({ body, caller, tx, parts, afterCommit }) {
     const template = readTemplate(body)
     const { templateName } = template
-    const outcome = await writeTemplate(parts, template, 'administration', 'absent')
+    const outcome = await writeTemplate(tx, parts.platform, template, 'administration', 'absent')
     if (outcome === 'refused') throw refuseTemplate(`template ${templateName} exists`)
     afterCommit(() => {
       parts.templates.forget()
@@ -28,6 +28,6 @@ export const templateCreate = cloudEndpoint({
   },
   audited: {
     target: ({ body: { templateName } }) => `template ${templateName}`,
-    view: ({ body: { templateName }, parts }) => viewTemplate(parts.db, templateName),
+    view: ({ body: { templateName }, tx }) => viewTemplate(tx, templateName),
   },
 })

@@ -1,10 +1,10 @@
 // DELETE /admin/templates/{name}: operations that were made from it stay (cloud §4).
 import { Ok } from '../../../../http/types.ts'
 import { deleteTemplate } from '../../../../storage/templates.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { auditedTemplate, OfTemplate, refuseTemplate } from './template.ts'
 
-export const templateRemove = cloudEndpoint({
+export const templateRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/templates/:name',
   summary: 'Removes a template',
@@ -12,8 +12,8 @@ export const templateRemove = cloudEndpoint({
   roles: ['admin'],
   params: OfTemplate,
   response: Ok,
-  async handle({ params: { name }, caller, parts, afterCommit }) {
-    if (!(await deleteTemplate(parts.db, name))) throw refuseTemplate(`no template ${name}`)
+  async handle({ params: { name }, caller, tx, parts, afterCommit }) {
+    if (!(await deleteTemplate(tx, name))) throw refuseTemplate(`no template ${name}`)
     afterCommit(() => {
       parts.templates.forget()
       parts.events.templateChanged({ templateName: name, change: 'deleted', by: caller.username })

@@ -4,7 +4,7 @@ import { writeTemplate } from '../../../../domain/template/installation.ts'
 import { renderTemplate } from '../../../../domain/template/parser.ts'
 import { Absent } from '../../../../http/types.ts'
 import { PawlError } from '../../../../lib/errors.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
 import { TemplateAnswer } from './answer.ts'
 import {
@@ -16,7 +16,7 @@ import {
   refuseTemplate,
 } from './template.ts'
 
-export const templateReplace = cloudEndpoint({
+export const templateReplace = auditedEndpoint({
   method: 'PUT',
   path: '/admin/templates/:name',
   summary: 'Replaces a template',
@@ -25,7 +25,7 @@ export const templateReplace = cloudEndpoint({
   params: OfTemplate,
   body: Type.Object({ templateName: Absent(Identifier), ...templateMembers, ...optionalTemplateMembers }),
   response: TemplateAnswer,
-  async handle({ params: { name }, body, caller, parts, afterCommit }) {
+  async handle({ params: { name }, body, caller, tx, parts, afterCommit }) {
     if (body.templateName && body.templateName !== name) {
       const violations = [
         { fieldName: 'templateName', invalidValue: body.templateName.slice(0, 128), hint: 'must be the name in the path' },
@@ -33,7 +33,7 @@ export const templateReplace = cloudEndpoint({
       throw new PawlError('REQUEST_INVALID', { detail: 'a template keeps its name', violations })
     }
     const template = readTemplate({ ...body, templateName: name })
-    const outcome = await writeTemplate(parts, template, 'administration', 'present')
+    const outcome = await writeTemplate(tx, parts.platform, template, 'administration', 'present')
     if (outcome === 'refused') throw refuseTemplate(`no template ${name}`)
     afterCommit(() => {
       parts.templates.forget()

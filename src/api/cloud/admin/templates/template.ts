@@ -6,7 +6,7 @@ import { Absent } from '../../../../http/types.ts'
 import { PawlError } from '../../../../lib/errors.ts'
 import type { Db } from '../../../../storage/database.ts'
 import { findTemplate } from '../../../../storage/templates.ts'
-import type { Audited } from '../../endpoint.ts'
+import type { Audited } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
 import { renderTemplateRow, signatureType } from './answer.ts'
 
@@ -61,7 +61,7 @@ export const OfTemplate = Type.Object({ name: Identifier })
 /** How changes of a template are recorded. */
 export const auditedTemplate: Audited<unknown, unknown, { readonly name: string }, unknown> = {
   target: ({ params: { name } }) => `template ${name}`,
-  view: ({ params: { name }, parts }) => viewTemplate(parts.db, name),
+  view: ({ params: { name }, tx }) => viewTemplate(tx, name),
 }
 
 /** The template of a body. Throws REQUEST_INVALID with everything that is wrong. */

@@ -2,10 +2,10 @@
 import { Ok } from '../../../../http/types.ts'
 import { notFound } from '../../../../lib/errors.ts'
 import { deleteVersionText, findVersionText } from '../../../../storage/version-rules.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { OfText } from './text.ts'
 
-export const textRemove = cloudEndpoint({
+export const textRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/texts/:key/:language',
   summary: 'Removes a text of version rules',
@@ -13,13 +13,13 @@ export const textRemove = cloudEndpoint({
   roles: ['admin'],
   params: OfText,
   response: Ok,
-  async handle({ params: { key, language }, parts, afterCommit }) {
-    if (!(await deleteVersionText(parts.db, key, language))) throw notFound(`text ${key} in ${language}`)
+  async handle({ params: { key, language }, tx, parts, afterCommit }) {
+    if (!(await deleteVersionText(tx, key, language))) throw notFound(`text ${key} in ${language}`)
     afterCommit(() => parts.pinning.forget())
     return { status: 'OK' as const }
   },
   audited: {
     target: ({ params: { key, language } }) => `text ${key} in ${language}`,
-    view: ({ params: { key, language }, parts }) => findVersionText(parts.db, key, language),
+    view: ({ params: { key, language }, tx }) => findVersionText(tx, key, language),
   },
 })

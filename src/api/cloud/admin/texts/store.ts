@@ -1,11 +1,11 @@
 // POST /admin/texts: a text of version rules in one language (utility §4).
 import { Type } from '@sinclair/typebox'
 import { findVersionText, storeVersionText } from '../../../../storage/version-rules.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
 import { OfText, Text } from './text.ts'
 
-export const textStore = cloudEndpoint({
+export const textStore = auditedEndpoint({
   method: 'POST',
   path: '/admin/texts',
   summary: 'Stores a text of version rules',
@@ -17,13 +17,13 @@ export const textStore = cloudEndpoint({
     text: Type.String({ pattern: '^(?=[^]*\\S)[^\\u0000]{1,4096}$', description: 'must be 1 to 4096 characters, not blank' }),
   }),
   response: Text,
-  async handle({ body, parts, afterCommit }) {
-    await storeVersionText(parts.db, body)
+  async handle({ body, tx, parts, afterCommit }) {
+    await storeVersionText(tx, body)
     afterCommit(() => parts.pinning.forget())
     return body
   },
   audited: {
     target: ({ body: { messageKey, language } }) => `text ${messageKey} in ${language}`,
-    view: ({ body: { messageKey, language }, parts }) => findVersionText(parts.db, messageKey, language),
+    view: ({ body: { messageKey, language }, tx }) => findVersionText(tx, messageKey, language),
   },
 })

@@ -1,11 +1,11 @@
 // POST /admin/users: a credential; its password is shown this once (cloud §2).
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../../domain/application/application.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { ChosenPassword, Identifier, OptionalTime, Username } from '../../fields.ts'
 import { RoleName, viewUser } from './user.ts'
 
-export const userCreate = cloudEndpoint({
+export const userCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/users',
   summary: 'Creates a credential',
@@ -28,14 +28,14 @@ export const userCreate = cloudEndpoint({
     password: Type.String(),
   }),
   prepare: ({ body: { password }, parts }) => parts.credentials.prepare(password),
-  async handle({ body: { username, role, application, expiresAt }, parts }, prepared) {
-    if (application !== undefined) await requireApplication(parts.db, application)
+  async handle({ body: { username, role, application, expiresAt }, tx, parts }, prepared) {
+    if (application !== undefined) await requireApplication(tx, application)
     const ends = expiresAt === undefined ? null : new Date(expiresAt)
-    await parts.credentials.create(parts.db, { username, role, applicationId: application ?? null, expiresAt: ends }, prepared)
+    await parts.credentials.create(tx, { username, role, applicationId: application ?? null, expiresAt: ends }, prepared)
     return { username, role, ...(application !== undefined && { application }), password: prepared.password }
   },
   audited: {
     target: ({ body: { username } }) => `user ${username}`,
-    view: ({ body: { username }, parts }) => viewUser(parts.db, username),
+    view: ({ body: { username }, tx }) => viewUser(tx, username),
   },
 })

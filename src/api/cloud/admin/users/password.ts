@@ -1,10 +1,10 @@
 // POST /admin/users/{name}/password: a new password, shown this once (cloud §2).
 import { Type } from '@sinclair/typebox'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { ChosenPassword } from '../../fields.ts'
 import { auditedUser, OfUser } from './user.ts'
 
-export const userPassword = cloudEndpoint({
+export const userPassword = auditedEndpoint({
   method: 'POST',
   path: '/admin/users/:name/password',
   summary: 'Gives a credential a new password',
@@ -19,8 +19,8 @@ export const userPassword = cloudEndpoint({
   }),
   response: Type.Object({ username: Type.String(), password: Type.String() }),
   prepare: ({ params: { name }, body: { password }, parts }) => parts.credentials.prepare(password, name),
-  async handle({ params: { name }, body: { keepPreviousSeconds = 0 }, parts, afterCommit }, prepared) {
-    await parts.credentials.reset(parts.db, name, prepared, keepPreviousSeconds)
+  async handle({ params: { name }, body: { keepPreviousSeconds = 0 }, tx, parts, afterCommit }, prepared) {
+    await parts.credentials.reset(tx, name, prepared, keepPreviousSeconds)
     afterCommit(parts.credentials.forget)
     return { username: name, password: prepared.password }
   },

@@ -2,10 +2,10 @@
 import { Ok } from '../../../../http/types.ts'
 import { notFound, PawlError } from '../../../../lib/errors.ts'
 import { deleteCredential } from '../../../../storage/credentials.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { auditedUser, OfUser } from './user.ts'
 
-export const userRemove = cloudEndpoint({
+export const userRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/users/:name',
   summary: 'Removes a credential',
@@ -13,9 +13,9 @@ export const userRemove = cloudEndpoint({
   roles: ['admin'],
   params: OfUser,
   response: Ok,
-  async handle({ params: { name }, caller, parts, afterCommit }) {
+  async handle({ params: { name }, caller, tx, parts, afterCommit }) {
     if (name === caller.username) throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'nobody removes their own credential' })
-    if (!(await deleteCredential(parts.db, name))) throw notFound(`user ${name}`)
+    if (!(await deleteCredential(tx, name))) throw notFound(`user ${name}`)
     afterCommit(parts.credentials.forget)
     return { status: 'OK' as const }
   },

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { findCredential } from '../../../../storage/credentials.ts'
 import type { Db } from '../../../../storage/database.ts'
 import type { Role } from '../../../../storage/schema.ts'
-import type { Audited } from '../../endpoint.ts'
+import type { Audited } from '../../audited-endpoint.ts'
 import { Username } from '../../fields.ts'
 
 export const RoleName = Type.Unsafe<Role>(Type.String({ enum: ['admin', 'integration', 'internal', 'read-only'] }))
@@ -14,7 +14,7 @@ export const OfUser = Type.Object({ name: Username })
 /** How changes of a credential are recorded. */
 export const auditedUser: Audited<unknown, unknown, { readonly name: string }, unknown> = {
   target: ({ params: { name } }) => `user ${name}`,
-  view: ({ params: { name }, parts }) => viewUser(parts.db, name),
+  view: ({ params: { name }, tx }) => viewUser(tx, name),
 }
 
 /** A user for the audit log: of passwords only which kind there are and until when. */

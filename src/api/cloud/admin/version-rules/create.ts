@@ -4,10 +4,10 @@ import { requireApplication } from '../../../../domain/application/application.t
 import { PawlError } from '../../../../lib/errors.ts'
 import { isUniqueViolation } from '../../../../storage/database.ts'
 import { insertVersionRule } from '../../../../storage/version-rules.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { auditedVersionRules, ruleMembers, OfApp, Rule, toRule } from './rule.ts'
 
-export const ruleCreate = cloudEndpoint({
+export const ruleCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/apps/:name/versions',
   summary: 'Adds a version rule',
@@ -16,8 +16,8 @@ export const ruleCreate = cloudEndpoint({
   params: OfApp,
   body: Type.Object(ruleMembers),
   response: Rule,
-  async handle({ params: { name }, body, parts, afterCommit }) {
-    await requireApplication(parts.db, name)
+  async handle({ params: { name }, body, tx, parts, afterCommit }) {
+    await requireApplication(tx, name)
     const row = {
       application_id: name,
       platform: body.platform,
@@ -27,7 +27,7 @@ export const ruleCreate = cloudEndpoint({
       message_key: body.messageKey ?? null,
       created_at: new Date(parts.platform.now()),
     }
-    const rule = await insertVersionRule(parts.db, row).catch((cause: unknown) => {
+    const rule = await insertVersionRule(tx, row).catch((cause: unknown) => {
       if (!isUniqueViolation(cause)) throw cause
       const violations = [{ fieldName: 'majorOsVersion', hint: 'has a rule already' }]
       throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'the rule exists', violations, cause })

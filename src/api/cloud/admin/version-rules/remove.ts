@@ -2,10 +2,10 @@
 import { Ok } from '../../../../http/types.ts'
 import { notFound } from '../../../../lib/errors.ts'
 import { deleteVersionRule } from '../../../../storage/version-rules.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { auditedVersionRules, OfRule } from './rule.ts'
 
-export const ruleRemove = cloudEndpoint({
+export const ruleRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/apps/:name/versions/:id',
   summary: 'Removes a version rule',
@@ -13,8 +13,8 @@ export const ruleRemove = cloudEndpoint({
   roles: ['admin'],
   params: OfRule,
   response: Ok,
-  async handle({ params: { name, id }, parts, afterCommit }) {
-    if (!(await deleteVersionRule(parts.db, name, id))) throw notFound(`version rule ${id} of ${name}`)
+  async handle({ params: { name, id }, tx, parts, afterCommit }) {
+    if (!(await deleteVersionRule(tx, name, id))) throw notFound(`version rule ${id} of ${name}`)
     afterCommit(() => parts.pinning.forget(name))
     return { status: 'OK' as const }
   },

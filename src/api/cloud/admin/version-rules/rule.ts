@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { Absent } from '../../../../http/types.ts'
 import type { MobilePlatform } from '../../../../storage/schema.ts'
 import { listVersionRules, type VersionRuleRow } from '../../../../storage/version-rules.ts'
-import type { Audited } from '../../endpoint.ts'
+import type { Audited } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
 
 const INT4_MAX = 2_147_483_647
@@ -38,7 +38,7 @@ export const Rule = Type.Object({ id: Type.Integer(), ...ruleMembers })
 /** How changes of the rules of an app are recorded. */
 export const auditedVersionRules: Audited<unknown, unknown, { readonly name: string }, unknown> = {
   target: ({ params: { name } }) => `version rules of ${name}`,
-  view: async ({ params: { name }, parts }) => (await listVersionRules(parts.db, name)).map(toRule),
+  view: async ({ params: { name }, tx }) => (await listVersionRules(tx, name)).map(toRule),
 }
 
 /** Members without a value are left out. */

@@ -3,11 +3,11 @@ import { Type } from '@sinclair/typebox'
 import { ok } from '../../../../http/types.ts'
 import { notFound } from '../../../../lib/errors.ts'
 import { setVersionSupported } from '../../../../storage/applications.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
 import { ApplicationDetail, auditedApplication, readApplicationDetail } from '../applications/application.ts'
 
-export const versionChange = cloudEndpoint({
+export const versionChange = auditedEndpoint({
   method: 'PATCH',
   path: '/admin/applications/:id/versions/:name',
   summary: 'Switches a version on or off',
@@ -16,9 +16,9 @@ export const versionChange = cloudEndpoint({
   params: Type.Object({ id: Identifier, name: Identifier }),
   body: Type.Object({ isSupported: Type.Boolean() }),
   response: ApplicationDetail,
-  async handle({ params: { id, name }, body: { isSupported }, parts }) {
-    if (!(await setVersionSupported(parts.db, id, name, isSupported))) throw notFound(`version ${name} of ${id}`)
-    return ok(await readApplicationDetail(parts.db, id))
+  async handle({ params: { id, name }, body: { isSupported }, tx }) {
+    if (!(await setVersionSupported(tx, id, name, isSupported))) throw notFound(`version ${name} of ${id}`)
+    return ok(await readApplicationDetail(tx, id))
   },
   audited: auditedApplication,
 })

@@ -2,11 +2,11 @@
 import { Type } from '@sinclair/typebox'
 import { addVersion } from '../../../../domain/application/application.ts'
 import { ok } from '../../../../http/types.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
 import { ApplicationDetail, auditedApplication, OfApplication, readApplicationDetail } from '../applications/application.ts'
 
-export const versionCreate = cloudEndpoint({
+export const versionCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/applications/:id/versions',
   summary: 'Adds a version',
@@ -16,10 +16,10 @@ export const versionCreate = cloudEndpoint({
   body: Type.Object({ name: Identifier }),
   response: ApplicationDetail,
   invalidAs: 'ADMINISTRATION_REFUSED',
-  async handle({ params: { id }, body: { name }, parts }) {
-    await readApplicationDetail(parts.db, id)
-    await addVersion(parts, id, name)
-    return ok(await readApplicationDetail(parts.db, id))
+  async handle({ params: { id }, body: { name }, tx, parts }) {
+    await readApplicationDetail(tx, id)
+    await addVersion({ ...parts, db: tx }, id, name)
+    return ok(await readApplicationDetail(tx, id))
   },
   audited: auditedApplication,
 })

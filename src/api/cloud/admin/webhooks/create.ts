@@ -1,11 +1,11 @@
 // POST /admin/webhooks: a new receiver of the changes of an application (cloud §9, §10).
 import { Type } from '@sinclair/typebox'
 import { createWebhook } from '../../../../domain/webhook/webhook.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
 import { Basic, Kind, webhookMembers, readWebhookDetail, Secret, viewWebhook, Webhook } from './webhook.ts'
 
-export const webhookCreate = cloudEndpoint({
+export const webhookCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/webhooks',
   summary: 'Creates a webhook',
@@ -13,13 +13,13 @@ export const webhookCreate = cloudEndpoint({
   roles: ['admin'],
   body: Type.Object({ application: Identifier, kind: Kind, ...webhookMembers, basic: Type.Optional(Basic) }),
   response: Type.Composite([Webhook, Secret]),
-  async handle({ body: { application, kind, name, url, attributes = [], basic, isEnabled = true }, parts }) {
+  async handle({ body: { application, kind, name, url, attributes = [], basic, isEnabled = true }, tx, parts }) {
     const webhook = { applicationId: application, kind, name, url, attributes, basic, isEnabled }
-    const { webhookId, secret } = await createWebhook(parts, webhook)
-    return { ...(await readWebhookDetail(parts, webhookId)), secret }
+    const { webhookId, secret } = await createWebhook({ ...parts, db: tx }, webhook)
+    return { ...(await readWebhookDetail({ ...parts, db: tx }, webhookId)), secret }
   },
   audited: {
     target: (_call, { id }) => `webhook ${id}`,
-    view: async ({ parts }, answer) => answer && viewWebhook(parts, answer.id),
+    view: async ({ tx, parts }, answer) => answer && viewWebhook({ ...parts, db: tx }, answer.id),
   },
 })

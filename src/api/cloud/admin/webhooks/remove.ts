@@ -1,10 +1,10 @@
 // DELETE /admin/webhooks/{id}: the webhook and what it was to be sent (cloud §10).
 import { removeDeliveries, removeWebhook } from '../../../../domain/webhook/webhook.ts'
 import { Ok } from '../../../../http/types.ts'
-import { cloudEndpoint } from '../../endpoint.ts'
+import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { auditedWebhook, OfWebhook } from './webhook.ts'
 
-export const webhookRemove = cloudEndpoint({
+export const webhookRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/webhooks/:id',
   summary: 'Removes a webhook',
@@ -12,8 +12,8 @@ export const webhookRemove = cloudEndpoint({
   roles: ['admin'],
   params: OfWebhook,
   response: Ok,
-  async handle({ params: { id }, parts, afterCommit }) {
-    await removeWebhook(parts, id)
+  async handle({ params: { id }, tx, parts, afterCommit }) {
+    await removeWebhook({ ...parts, db: tx }, id)
     afterCommit((db) => removeDeliveries({ db }, id))
     return { status: 'OK' as const }
   },

@@ -5,7 +5,7 @@ import { openBasic, type WebhookParts } from '../../../../domain/webhook/webhook
 import { notFound } from '../../../../lib/errors.ts'
 import type { WebhookKind } from '../../../../storage/schema.ts'
 import { findWebhook, listWebhooks, type WebhookFigures, type WebhookRow } from '../../../../storage/webhooks.ts'
-import type { Audited } from '../../endpoint.ts'
+import type { Audited } from '../../audited-endpoint.ts'
 import { Identifier, Username } from '../../fields.ts'
 
 export const Kind = Type.Unsafe<WebhookKind>(Type.String({ enum: ['OPERATION', 'ACTIVATION'] }))
@@ -16,7 +16,7 @@ export const OfWebhook = Type.Object({ id: Identifier })
 /** How changes of a webhook are recorded. */
 export const auditedWebhook: Audited<unknown, unknown, { readonly id: string }, unknown> = {
   target: ({ params: { id } }) => `webhook ${id}`,
-  view: ({ params: { id }, parts }) => viewWebhook(parts, id),
+  view: ({ params: { id }, tx, parts }) => viewWebhook({ ...parts, db: tx }, id),
 }
 
 /** With which the receiver is called. */

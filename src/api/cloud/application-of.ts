@@ -1,0 +1,48 @@
+// In whose name a caller of the cloud API acts: the application of its credential (cloud §2).
+import type { Caller } from '../../domain/credential/credential.ts'
+import type { Owner } from '../../domain/activation/registration.ts'
+import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import { findDefaultApplicationId, listApplications } from '../../storage/applications.ts'
+import type { CloudParts } from './parts.ts'
+
+/** The registration owner in the application of the credential. Throws as applicationOf. */
+export const ownerOf = async (call: { parts: CloudParts; caller: Caller }, userId: string): Promise<Owner> => ({
+  applicationId: await applicationOf(call),
+  userId,
+})
+
+/**
+ * The application of the credential. A credential without one has no access, which the contract spells REGISTRATION_NOT_FOUND
+ * (cloud §2).
+ */
+export async function applicationOf(call: { parts: CloudParts; caller: Caller }): Promise<string> {
+  const applicationId = await findApplicationOf(call)
+  if (!applicationId) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
+  return applicationId
+}
+
+/** A refusal that says what is missing, in the answer and in the log: any application at all, or one for this credential. */
+export async function refuseWithoutApplication(
+  { parts, caller }: { parts: CloudParts; caller: Caller },
+  code: ErrorCode,
+): Promise<PawlError> {
+  const [any] = await listApplications(parts.db)
+  const hint = any === undefined ? NO_APPLICATION_YET : caller.role === 'admin' ? ADMIN_OUTSIDE : CREDENTIAL_OUTSIDE
+  parts.events.applicationMissing({ username: caller.username, reason: hint })
+  return new PawlError(code, { detail: hint, violations: [{ fieldName: 'application', hint }] })
+}
+
+const NO_APPLICATION_YET = 'there is no application yet: POST /admin/application {"id":"my-app"} creates one'
+const ADMIN_OUTSIDE =
+  'administrators act on no application (PAWL_ADMIN_ACTS_ON_DEFAULT_APPLICATION): POST /admin/users {"username":"bank",' +
+  '"role":"integration","application":"my-app"} creates a credential that does'
+const CREDENTIAL_OUTSIDE = 'this credential belongs to no application: POST /admin/users with "application" creates one that does'
+
+/** The application of the credential, if it has one. */
+export const findApplicationOf = async ({ parts, caller }: { parts: CloudParts; caller: Caller }) =>
+  caller.role === 'admin' ? applicationOfAdmin(parts, caller) : caller.applicationId
+
+async function applicationOfAdmin(parts: CloudParts, { applicationId }: Caller): Promise<string | null | undefined> {
+  if (!parts.settings.adminActsOnDefaultApplication) return undefined
+  return applicationId ?? findDefaultApplicationId(parts.db)
+}

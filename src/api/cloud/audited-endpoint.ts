@@ -1,0 +1,96 @@
+// An endpoint of administration that changes something: views, change and record are one transaction (cloud §7).
+import type { Static, TSchema } from '@sinclair/typebox'
+import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import { insertAdminEvent, lockAdministration } from '../../storage/admin-events.ts'
+import { inTransaction, type Pool, type Tx } from '../../storage/database.ts'
+import type { AnyCloudEndpoint, CloudCall, CloudDeclaration } from './endpoint.ts'
+import type { CloudParts } from './parts.ts'
+
+/** A call within the transaction of its change, which is all that it sees of the database. */
+export interface AuditedCall<B = unknown, Q = unknown, U = unknown, H = unknown> extends Omit<CloudCall<B, Q, U, H>, 'parts'> {
+  readonly tx: Tx
+  readonly parts: Omit<CloudParts, 'db'>
+  /** Work for after the change is committed, on the database itself; not done when it is not. The answer waits for it. */
+  readonly afterCommit: (work: (db: Pool) => unknown) => void
+}
+
+/** How a change is recorded in the audit log of administrators. Nothing of it may be secret. */
+export interface Audited<B, Q, U, R> {
+  /** What was changed, for people: `user alice`. `answer` is the handler's; it may hold a password. */
+  readonly target: (call: AuditedCall<B, Q, U>, answer: R) => string
+  /** The thing as it is, as JSON; undefined when there is none. Asked before the change, without `answer`, and after it. */
+  readonly view: (call: AuditedCall<B, Q, U>, answer: R | undefined) => Promise<unknown>
+  /** A refusal with this code has counted something, which must stay: it is committed, and nothing is recorded. */
+  readonly committedRefusal?: ErrorCode
+}
+
+/** Every endpoint below /admin that changes something. */
+export interface AuditedEndpoint<B extends TSchema, Q extends TSchema, U extends TSchema, R extends TSchema, H extends TSchema, P>
+  extends CloudDeclaration<B, Q, U, R, H> {
+  /** Slow work whose result the handler needs, done before the transaction. */
+  readonly prepare?: (call: CloudCall<Static<B>, Static<Q>, Static<U>, Static<H>>) => Promise<P>
+  readonly handle: (call: AuditedCall<Static<B>, Static<Q>, Static<U>, Static<H>>, prepared: P) => Promise<Static<R>>
+  readonly audited: Audited<Static<B>, Static<Q>, Static<U>, Static<R>>
+}
+
+/** Declares an endpoint whose change is recorded. */
+export const auditedEndpoint = <
+  B extends TSchema,
+  Q extends TSchema,
+  U extends TSchema,
+  R extends TSchema,
+  H extends TSchema,
+  P = undefined,
+>(
+  endpoint: AuditedEndpoint<B, Q, U, R, H, P>,
+): AnyCloudEndpoint => ({
+  ...endpoint,
+  isAudited: true,
+  async serve(given) {
+    const call = given as CloudCall<Static<B>, Static<Q>, Static<U>, Static<H>>
+    const prepared = (await endpoint.prepare?.(call)) as P
+    const { db, ...parts } = call.parts
+    const followUps: ((db: Pool) => unknown)[] = []
+    const outcome = await inTransaction(db, async (tx) => {
+      const within = { ...call, parts, tx, afterCommit: (work: (db: Pool) => unknown) => followUps.push(work) }
+      return changeAndRecord(endpoint, within, prepared)
+    })
+    if ('refusal' in outcome) throw outcome.refusal
+    for (const followUp of followUps) await followUp(db)
+    return outcome.answer
+  },
+})
+
+/** `refusal`: what the change counted is to stay, and nothing is recorded. */
+async function changeAndRecord<B, Q, U, H, R, P>(
+  endpoint: Changing<B, Q, U, H, R, P>,
+  call: AuditedCall<B, Q, U, H>,
+  prepared: P,
+): Promise<{ readonly answer: R } | { readonly refusal: PawlError }> {
+  const { method, path, handle, audited } = endpoint
+  await lockAdministration(call.tx)
+  const before = await audited.view(call, undefined)
+  try {
+    const answer = await handle(call, prepared)
+    const after = await audited.view(call, answer)
+    await insertAdminEvent(call.tx, {
+      username: call.caller.username,
+      action: `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`,
+      target: audited.target(call, answer),
+      before: JSON.stringify(before) ?? null,
+      after: JSON.stringify(after) ?? null,
+      occurredAt: new Date(call.parts.platform.now()),
+    })
+    return { answer }
+  } catch (error) {
+    if (error instanceof PawlError && error.code === audited.committedRefusal) return { refusal: error }
+    throw error
+  }
+}
+
+interface Changing<B, Q, U, H, R, P> {
+  readonly method: string
+  readonly path: string
+  readonly handle: (call: AuditedCall<B, Q, U, H>, prepared: P) => Promise<R>
+  readonly audited: Audited<B, Q, U, R>
+}

@@ -1,0 +1,64 @@
+// The route of an endpoint of the cloud API: credentials, role, structure, then the handler (cloud §1.2).
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Caller } from '../../domain/credential/credential.ts'
+import { refuseMalformedQuery } from '../../http/validation.ts'
+import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import type { AnyCloudEndpoint } from './endpoint.ts'
+import type { CloudParts } from './parts.ts'
+
+/** Mounts one endpoint; `callerOf` gives the caller whose credentials were found right. */
+export function mountCloudEndpoint(
+  app: FastifyInstance,
+  parts: CloudParts,
+  endpoint: AnyCloudEndpoint,
+  callerOf: (request: FastifyRequest) => Caller,
+): void {
+  const { body, query: querystring, params, headers, response, invalidAs } = endpoint
+  app.route({
+    method: endpoint.method,
+    url: endpoint.path,
+    schema: {
+      ...(body && { body }),
+      ...(querystring && { querystring }),
+      ...(params && { params }),
+      ...(headers && { headers }),
+      response: { 200: response },
+    },
+    attachValidation: true,
+    // Runs after the credentials were checked and before the body is read.
+    onRequest: async (request) => {
+      const caller = callerOf(request)
+      if (!mayCall(endpoint, caller)) throw refuseRole(endpoint, caller)
+    },
+    handler: async (request) => {
+      refuseMalformedQuery(request.raw.url ?? '')
+      if (request.validationError) throw refuseStructure(request.validationError, invalidAs)
+      return endpoint.serve({
+        body: request.body ?? {},
+        query: request.query,
+        params: request.params,
+        headers: request.headers,
+        caller: callerOf(request),
+        origin: `${request.protocol}://${request.host}`,
+        parts,
+      })
+    },
+  })
+}
+
+/** A caller who reads for one application may not read the administration, which is about all applications. */
+const mayCall = ({ roles, path }: AnyCloudEndpoint, { role, applicationId }: Caller): boolean =>
+  roles.includes(role) && !(role === 'read-only' && applicationId !== null && path.startsWith('/admin/'))
+
+/** Says which roles may call. */
+function refuseRole({ roles }: AnyCloudEndpoint, { role }: Caller): PawlError {
+  const isBound = roles.includes(role)
+  const hint = isBound ? 'must belong to no application' : `must be ${roles.join(' or ')}, this is ${role}`
+  const violations = [{ fieldName: isBound ? 'credential' : 'role', hint }]
+  return new PawlError('ROLE_FORBIDDEN', { detail: hint, violations })
+}
+
+function refuseStructure(error: Error, invalidAs: ErrorCode | undefined): Error {
+  if (!(error instanceof PawlError) || invalidAs === undefined) return error
+  return new PawlError(invalidAs, { detail: error.message, violations: error.violations, cause: error })
+}
