@@ -15,16 +15,16 @@ interface Layer {
 }
 
 /** A folder of the domain; `below`: the folders of the domain that it may import. */
-const noun = (name: string, below: readonly string[], packages: readonly string[] = []): Layer => ({
+const noun = (name: string, below: readonly string[]): Layer => ({
   path: `src/domain/${name}`,
   pawl: [...below.map((folder) => `src/domain/${folder}`), 'src/storage', 'src/crypto', 'src/lib'],
-  packages,
+  packages: [],
 })
 
 const http = ['fastify', '@fastify/type-provider-typebox', '@sinclair/typebox']
 
 const layers: readonly Layer[] = [
-  { path: 'src/lib', pawl: [], packages: ['pino'] },
+  { path: 'src/lib', pawl: [], packages: ['pino', 'lru-cache'] },
   { path: 'src/config-kinds.ts', pawl: ['src/lib'], packages: [] },
   { path: 'src/config-reader.ts', pawl: ['src/config-kinds.ts'], packages: [] },
   { path: 'src/config-shape.ts', pawl: ['src/lib'], packages: [] },
@@ -49,14 +49,14 @@ const layers: readonly Layer[] = [
   { path: 'src/storage/migrate.ts', pawl: ['src/storage', 'src/lib', 'migrations'], packages: ['kysely'] },
   // The two files beside the folders compose what the folders have.
   { path: 'src/domain', pawl: ['src/storage', 'src/crypto', 'src/lib'], packages: [] },
-  noun('limits', [], ['lru-cache']),
-  noun('secrets', [], ['lru-cache']),
-  noun('template', [], ['lru-cache']),
+  noun('limits', []),
+  noun('secrets', []),
+  noun('template', []),
   { path: 'src/domain/template/ui.ts', pawl: [], packages: ['@sinclair/typebox'] },
   noun('audit', ['secrets']),
-  noun('credential', ['secrets'], ['lru-cache']),
+  noun('credential', ['secrets']),
   noun('user-info', ['secrets']),
-  noun('pinning', ['secrets'], ['lru-cache']),
+  noun('pinning', ['secrets']),
   noun('application', ['pinning', 'secrets']),
   noun('webhook', ['template', 'secrets']),
   noun('activation', ['application', 'user-info', 'audit', 'secrets']),
@@ -81,7 +81,7 @@ const layers: readonly Layer[] = [
   {
     path: 'src/api/cloud',
     pawl: ['src/http', 'src/domain', 'src/storage', 'src/lib'],
-    packages: [...http, '@fastify/basic-auth', 'lru-cache'],
+    packages: [...http, '@fastify/basic-auth'],
   },
   { path: 'src/api/docs', pawl: ['src/http', 'src/lib'], packages: http },
   { path: 'src/description.ts', pawl: ['src', 'package.json'], packages: [] },

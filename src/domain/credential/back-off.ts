@@ -1,6 +1,6 @@
 // Longer and longer waits for a key that fails too often, counted in the memory of this process.
-import { LRUCache } from 'lru-cache'
 import { PawlError } from '../../lib/errors.ts'
+import { createMemory } from '../../lib/memory.ts'
 
 export interface BackOff {
   /** What to throw while `key` has to wait, at `now` (ms). */
@@ -20,7 +20,7 @@ export interface BackOff {
  * twice as long, up to sixteen minutes. Success changes nothing: others may share the key.
  */
 export function createBackOff(failures: number): BackOff {
-  const keys = new LRUCache<string, State>({ maxSize: KEYS_MAX, sizeCalculation: () => 1 })
+  const keys = createMemory<State>({ max: KEYS_MAX })
 
   const stateAt = (key: string, now: number): State => {
     const known = keys.get(key)
@@ -82,5 +82,4 @@ const SECOND_MS = 1_000
 const MINUTE_MS = 60_000
 const MEMORY_MS = 3_600_000
 const DOUBLINGS_MAX = 4
-// As a size: for a `max` the cache would make room at once for all that may ever come, which takes 20 ms.
 const KEYS_MAX = 100_000

@@ -1,11 +1,11 @@
 // Credentials of the cloud API (cloud §2): HTTP Basic users with a role and, for the bank's systems, one application.
 import type { KeyObject } from 'node:crypto'
-import { LRUCache } from 'lru-cache'
 import { hmac, importHmacKey } from '../../crypto/hmac.ts'
 import { toBase64, toBase64Url } from '../../lib/base64.ts'
 import { concat, equalPublic, u32, utf8 } from '../../lib/bytes.ts'
 import { notFound, PawlError } from '../../lib/errors.ts'
 import type { Events } from '../../lib/events.ts'
+import { createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { isWeakPassword } from '../../lib/weak-password.ts'
 import {
@@ -76,9 +76,10 @@ export interface PreparedPassword {
 export function createCredentials(parts: CredentialParts): Credentials {
   const { db, platform, installationKeys } = parts
   const passwords = createPasswords(installationKeys.credentialHash)
-  const gate = createLoginGate(parts.events, parts.settings.credentialFailuresPerMinute)
+  const gate = createLoginGate(parts.events, () => platform.now(), parts.settings.credentialFailuresPerMinute)
   const cacheKey = importHmacKey(platform.randomBytes(32))
-  const verified = new LRUCache<string, Verified>({ max: 1_000 })
+  const verified = createMemory<Caller>({ max: VERIFIED_MAX, ttl: CACHE_MS, clock: () => platform.now() })
+  const rightRows = createMemory<PasswordRow>({ max: VERIFIED_MAX })
   let generation = 0
 
   /** A credential that was altered in the database counts as missing. */
@@ -95,23 +96,26 @@ export function createCredentials(parts: CredentialParts): Credentials {
     gate.enter(login, now)
     const key = toBase64(hmac(cacheKey, concat(u32(username.length), utf8(username), utf8(password))))
     const known = verified.get(key)
-    if (known && known.until > now) {
-      gate.pass(login, now)
-      return known.caller
+    if (known) {
+      gate.pass(login)
+      return known
     }
     const generationRead = generation
     const credential = await findAuthentic(username)
     // A password that was right stays right as long as its row is there, so scrypt is not computed again.
-    const remembered =
-      known && usablePasswords(credential, now).find((row) => equalPublic(row.passwordHash, known.row.passwordHash))
+    const right = rightRows.get(key)
+    const remembered = right && usablePasswords(credential, now).find((row) => equalPublic(row.passwordHash, right.passwordHash))
     const row = remembered ?? (await gate.check(login, key, now, (lane) => passwords.findMatch(credential, password, now, lane)))
     if (credential === undefined || row === undefined) throw gate.fail(login, platform.now(), credential !== undefined)
-    gate.pass(login, now)
+    gate.pass(login)
     const { role, applicationId, expiresAt } = credential
     const caller = { username, role, applicationId }
     const ends = [expiresAt, row.expiresAt].map((end) => end?.getTime() ?? Number.POSITIVE_INFINITY)
     // A credential that was read before the memory was cleared may be out of date.
-    if (generationRead === generation) verified.set(key, { caller, row, until: Math.min(now + CACHE_MS, ...ends) })
+    if (generationRead === generation) {
+      verified.set(key, caller, { from: now, to: Math.min(now + CACHE_MS, ...ends) })
+      rightRows.set(key, row)
+    }
     return caller
   }
 
@@ -148,15 +152,10 @@ export function createCredentials(parts: CredentialParts): Credentials {
   const forget: Credentials['forget'] = () => {
     generation += 1
     verified.clear()
+    rightRows.clear()
   }
 
   return { verify, isPassword, prepare, create, reset, forget }
-}
-
-interface Verified {
-  readonly caller: Caller
-  readonly row: PasswordRow
-  readonly until: number
 }
 
 const altered = (username: string): PawlError =>
@@ -173,3 +172,4 @@ const passwordTooWeak = (): PawlError =>
 
 // A credential that another process deletes or changes is noticed within five seconds, the request that read it included.
 const CACHE_MS = 4_000
+const VERIFIED_MAX = 1_000

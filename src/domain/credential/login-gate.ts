@@ -3,10 +3,10 @@
 // Failures count for a user name and its source together, and for the source alone; so nobody can lock out a credential that is used from
 // elsewhere. While a pair waits, even the right password is refused: otherwise the wait would not stop guessing. Callers whose user name
 // and source had a right password within the last hour have a lane of their own, and the wait of their source does not touch them.
-import { LRUCache } from 'lru-cache'
 import type { Events } from '../../lib/events.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { createFairQueue } from '../../lib/fair-queue.ts'
+import { createMemory } from '../../lib/memory.ts'
 import { sourceOf } from '../../lib/source.ts'
 import { createBackOff } from './back-off.ts'
 import type { Lane } from './password.ts'
@@ -30,7 +30,7 @@ export interface LoginGate {
    */
   readonly check: <T>(login: Login, shown: string, now: number, check: (lane: Lane) => Promise<T>) => Promise<T>
   /** A password was right: from now on this user and source are known. */
-  readonly pass: (login: Login, now: number) => void
+  readonly pass: (login: Login) => void
   /** Counts a wrong password and returns how it is answered. */
   readonly fail: (login: Login, now: number, isKnownUser: boolean) => PawlError
   /** For hashes that the server itself or an administrator asked for. */
@@ -38,22 +38,22 @@ export interface LoginGate {
 }
 
 /** `failuresPerMinute`: of one user name from one source, before it has to wait; of all of one source ten times as many. */
-export function createLoginGate(events: Events, failuresPerMinute: number): LoginGate {
+export function createLoginGate(events: Events, clock: () => number, failuresPerMinute: number): LoginGate {
   const pairs = createBackOff(failuresPerMinute)
   const sources = createBackOff(failuresPerMinute * 10)
-  const knownPairs = new LRUCache<string, { readonly until: number }>({ max: KNOWN_MAX })
+  const knownPairs = createMemory<object>({ max: KNOWN_MAX, ttl: KNOWN_MS, clock })
   // One hash at a time in each lane: of the four threads of the pool two stay free for everything else.
   const known = createFairQueue({ atOnce: 1, waitingPerKeyMax: 50, waitingMax: 200 })
   const strangers = createFairQueue({ atOnce: 1, waitingPerKeyMax: 20, waitingMax: 200 })
   const checks = new Map<string, SharedCheck>()
 
-  const isKnown = (pair: string, now: number): boolean => (knownPairs.get(pair)?.until ?? 0) > now
+  const isKnown = (pair: string): boolean => knownPairs.get(pair) !== undefined
 
   const begin = (login: Login, now: number): (() => void) => {
     const { pair, source } = keysOf(login)
     const refused = pairs.begin(pair, now)
     if (refused) throw refused
-    if (isKnown(pair, now)) return () => pairs.end(pair)
+    if (isKnown(pair)) return () => pairs.end(pair)
     const refusedSource = sources.begin(source, now)
     if (refusedSource) {
       pairs.end(pair)
@@ -70,7 +70,7 @@ export function createLoginGate(events: Events, failuresPerMinute: number): Logi
     const end = begin(login, now)
     const dropped = new AbortController()
     const lane: Lane = (work) =>
-      isKnown(pair, now) ? known.run(pair, work, dropped.signal) : strangers.run(source, work, dropped.signal)
+      isKnown(pair) ? known.run(pair, work, dropped.signal) : strangers.run(source, work, dropped.signal)
     const result = check(lane).finally(() => {
       checks.delete(key)
       end()
@@ -83,7 +83,7 @@ export function createLoginGate(events: Events, failuresPerMinute: number): Logi
   return {
     enter: (login, now) => {
       const { pair, source } = keysOf(login)
-      const refused = pairs.refusal(pair, now) ?? (isKnown(pair, now) ? undefined : sources.refusal(source, now))
+      const refused = pairs.refusal(pair, now) ?? (isKnown(pair) ? undefined : sources.refusal(source, now))
       if (refused) throw refused
     },
     check: async <T>(login: Login, shown: string, now: number, check: (lane: Lane) => Promise<T>): Promise<T> => {
@@ -101,16 +101,14 @@ export function createLoginGate(events: Events, failuresPerMinute: number): Logi
         stopListening()
       }
     },
-    pass: (login, now) => {
-      knownPairs.set(keysOf(login).pair, { until: now + KNOWN_MS })
-    },
+    pass: (login) => knownPairs.set(keysOf(login).pair, KNOWN),
     fail: (login, now, isKnownUser) => {
       const { pair, source } = keysOf(login)
       const username = isKnownUser ? login.username : undefined
       const reason = isKnownUser ? 'wrong password, disabled or expired' : 'unknown user'
       const refused = pairs.refusal(pair, now)
       const seconds = pairs.fail(pair, now)
-      const secondsOfSource = isKnown(pair, now) ? undefined : sources.fail(source, now)
+      const secondsOfSource = isKnown(pair) ? undefined : sources.fail(source, now)
       if (refused) return refused
       events.credentialRefused({ username, source: login.source, reason })
       if (seconds !== undefined) events.loginsWait({ username, source, seconds })
@@ -133,5 +131,7 @@ function keysOf({ username, source: address }: Login): { readonly pair: string; 
   return { pair: `${source}\0${username.slice(0, 255)}`, source }
 }
 
+/** That it is there is all that counts. */
+const KNOWN = {}
 const KNOWN_MS = 3_600_000
 const KNOWN_MAX = 10_000

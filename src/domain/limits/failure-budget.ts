@@ -1,5 +1,5 @@
 // A bound on how often something may fail for one key within a minute, counted in the memory of this process.
-import { LRUCache } from 'lru-cache'
+import { createMemory } from '../../lib/memory.ts'
 
 /** One attempt that was let through. */
 export interface Attempt {
@@ -19,7 +19,7 @@ export interface FailureBudget {
 
 /** Up to `perMinute` failures of one key in a minute that begins with its first. Keys beyond 100,000 are forgotten, oldest first. */
 export function createFailureBudget(perMinute: number): FailureBudget {
-  const minutes = new LRUCache<string, Minute>({ maxSize: KEYS_MAX, sizeCalculation: () => 1 })
+  const minutes = createMemory<Minute>({ max: KEYS_MAX })
   return {
     take: (key, now, weight = 1) => {
       const before = minutes.get(key)
@@ -42,6 +42,5 @@ interface Minute {
   readonly until: number
 }
 
-// As a size: for a `max` the cache would make room at once for all that may ever come, which takes 20 ms.
 const KEYS_MAX = 100_000
 const MINUTE_MS = 60_000

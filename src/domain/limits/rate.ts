@@ -1,6 +1,6 @@
 // A bound on how often one caller may do something, counted in the memory of this process.
-import { LRUCache } from 'lru-cache'
 import { PawlError } from '../../lib/errors.ts'
+import { createMemory } from '../../lib/memory.ts'
 
 export interface RateLimit {
   /** Counts one call of `key` at `now` (ms); a TOO_MANY_REQUESTS to throw when the minute has had its number. */
@@ -11,7 +11,7 @@ export interface RateLimit {
 
 /** Up to `perMinute` calls of one key in a minute that begins with its first. */
 export function createRateLimit(perMinute: number): RateLimit {
-  const minutes = new LRUCache<string, { count: number; readonly until: number }>({ maxSize: KEYS_MAX, sizeCalculation: () => 1 })
+  const minutes = createMemory<{ count: number; readonly until: number }>({ max: KEYS_MAX })
   const count: RateLimit['count'] = (key, now) => {
     const before = minutes.get(key)
     const minute = before && before.until > now ? before : { count: 0, until: now + 60_000 }
@@ -30,5 +30,4 @@ export function createRateLimit(perMinute: number): RateLimit {
   }
 }
 
-// As a size: for a `max` the cache would make room at once for all that may ever come, which takes 20 ms.
 const KEYS_MAX = 100_000

@@ -1,9 +1,9 @@
 // What the mobile utility knows of an application: its signing key, its pinned certificates, its version rules (utility §1, §2).
 import type { KeyObject } from 'node:crypto'
-import { LRUCache } from 'lru-cache'
 import { ecdsaSign } from '../../crypto/ecdsa.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { concat, utf8 } from '../../lib/bytes.ts'
+import { createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Db } from '../../storage/database.ts'
 import {
@@ -43,21 +43,18 @@ export interface Pinning {
 
 /** The applications of this process. Requests that come while one is read wait for the same read. */
 export function createPinning(parts: PinningParts): Pinning {
-  const known = new LRUCache<string, { readonly readAt: number; readonly application: Promise<PinnedApplication | undefined> }>({
-    max: APPLICATIONS_MAX,
-  })
+  const clock = () => parts.platform.now()
+  const known = createMemory<Promise<PinnedApplication | undefined>>({ max: APPLICATIONS_MAX, ttl: KEPT_MS, clock })
   return {
     async find(applicationId) {
-      const now = parts.platform.now()
       const entry = known.get(applicationId)
-      // A clock that was set back must not keep an entry alive.
-      if (entry && now >= entry.readAt && now < entry.readAt + KEPT_MS) return entry.application
-      const read = { readAt: now, application: readPinnedApplication(parts, applicationId) }
+      if (entry) return entry
+      const read = readPinnedApplication(parts, applicationId)
       known.set(applicationId, read)
       const dropThis = () => {
-        if (known.peek(applicationId) === read) known.delete(applicationId)
+        if (known.get(applicationId) === read) known.delete(applicationId)
       }
-      const application = await read.application.catch((error: unknown) => {
+      const application = await read.catch((error: unknown) => {
         dropThis()
         throw error
       })

@@ -6,10 +6,10 @@
 //
 //   sealed = 0x01 ‖ master key id (4) ‖ nonce (12) ‖ ciphertext ‖ tag (16)
 import type { KeyObject } from 'node:crypto'
-import { LRUCache } from 'lru-cache'
 import { open as openAead, seal as sealAead } from '../../crypto/aead.ts'
 import { hmac, importHmacKey } from '../../crypto/hmac.ts'
 import { concat, equalPublic, utf8 } from '../../lib/bytes.ts'
+import { createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
 
 /** Where a sealed value stands. */
@@ -51,8 +51,8 @@ export function createRecordKeys(masterKey: Uint8Array, platform: Pick<Platform,
   const root = importHmacKey(masterKey)
   const keyId = hmac(root, utf8('pawl/master-key-id')).subarray(0, 4)
   const header = concat(Uint8Array.of(FORMAT), keyId)
-  const keys = new LRUCache<string, KeyObject>({ max: CACHED_KEYS })
-  const opened = new LRUCache<string, { sealed: Uint8Array; value: object }>({ max: CACHED_VALUES })
+  const keys = createMemory<KeyObject>({ max: CACHED_KEYS })
+  const opened = createMemory<{ sealed: Uint8Array; value: object }>({ max: CACHED_VALUES })
 
   const keyOf = (name: string): KeyObject => {
     let key = keys.get(name)

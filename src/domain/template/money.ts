@@ -1,5 +1,5 @@
 // Amounts as the phone shows them: by locale, from decimal text, never through binary floating point (mobile-token §5).
-import { LRUCache } from 'lru-cache'
+import { createMemory } from '../../lib/memory.ts'
 
 /** A number that JSON.stringify writes digit by digit as it stands. */
 export interface JsonNumber {
@@ -78,7 +78,8 @@ function createFormats(locale: string, currency: string): Formats {
 /** In every runtime that pawl runs on, but not yet in the types. */
 const toJsonNumber = (JSON as unknown as { rawJSON: (text: string) => JsonNumber }).rawJSON
 
-const formats = new LRUCache<string, Formats>({ max: 500 })
+// Of the whole process: a format depends on its locale and currency and on nothing else.
+const formats = createMemory<Formats>({ max: 500 })
 const NUMBER = /^-?\d+(\.\d+)?$/
 // Intl writes an amount from 10^309 on as infinity.
 const CHARACTERS_MAX = 256

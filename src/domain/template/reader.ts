@@ -1,5 +1,5 @@
 // Templates as creations of operations read them: from memory for a moment, so that a creation is one trip to the database.
-import { LRUCache } from 'lru-cache'
+import { createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Db } from '../../storage/database.ts'
 import { findTemplate, type TemplateRow } from '../../storage/templates.ts'
@@ -13,14 +13,15 @@ export interface TemplateReader {
 
 /** A reader with a memory of its own. */
 export function createTemplateReader(db: Db, platform: Platform): TemplateReader {
-  const memory = new LRUCache<string, { template: TemplateRow; until: number }>({ max: 1_000 })
+  const memory = createMemory<TemplateRow>({ max: 1_000, ttl: MEMORY_MS, clock: () => platform.now() })
   return {
     find: async (templateName) => {
-      const now = platform.now()
       const known = memory.get(templateName)
-      if (known && known.until > now) return known.template
+      if (known) return known
+      // From here on, not from the answer on: another process may change it meanwhile.
+      const from = platform.now()
       const template = await findTemplate(db, templateName)
-      if (template) memory.set(templateName, { template, until: now + MEMORY_MS })
+      if (template) memory.set(templateName, template, { from, to: from + MEMORY_MS })
       return template
     },
     forget: () => memory.clear(),

@@ -1,5 +1,5 @@
 // The texts of template revisions, kept in memory: a revision never changes, and phones ask for their operations every few seconds.
-import { LRUCache } from 'lru-cache'
+import { createMemory } from '../../lib/memory.ts'
 import type { Db } from '../../storage/database.ts'
 import { findTemplateTexts } from '../../storage/templates.ts'
 import type { TemplateTexts } from './template.ts'
@@ -9,7 +9,7 @@ export type ReadTemplateTexts = (revisionIds: readonly string[]) => Promise<Read
 
 /** The texts of one database. */
 export function createTemplateTexts(db: Db): ReadTemplateTexts {
-  const known = new LRUCache<string, TemplateTexts>({ max: REVISIONS_MAX })
+  const known = createMemory<TemplateTexts>({ max: REVISIONS_MAX })
   return async (revisionIds) => {
     const wanted = [...new Set(revisionIds)]
     const found = new Map(wanted.flatMap((id) => toEntry(id, known.get(id))))

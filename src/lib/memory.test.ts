@@ -1,0 +1,39 @@
+// What is remembered: how much, for how long, and what a clock that is set back does.
+import { expect, test } from 'vitest'
+import { createMemory } from './memory.ts'
+
+const one = { name: 'one' }
+const two = { name: 'two' }
+
+test('the entry least in use is forgotten when there are too many', () => {
+  const memory = createMemory<object>({ max: 2 })
+  memory.set('one', one)
+  memory.set('two', two)
+  memory.get('one')
+  memory.set('three', {})
+  expect([memory.get('one'), memory.get('two')]).toEqual([one, undefined])
+  memory.delete('one')
+  expect(memory.get('one')).toBeUndefined()
+  memory.clear()
+  expect(memory.get('three')).toBeUndefined()
+})
+
+test('an entry ends after its time, and with a clock that is set back', () => {
+  let now = 1_000
+  const memory = createMemory<object>({ max: 2, ttl: 10, clock: () => now })
+  memory.set('one', one)
+  const at = (time: number) => {
+    now = time
+    return memory.get('one')
+  }
+  expect([at(1_000), at(1_009), at(1_010), at(999)]).toEqual([one, one, undefined, undefined])
+})
+
+test('an entry may have a time of its own', () => {
+  let now = 1_000
+  const memory = createMemory<object>({ max: 2, ttl: 10, clock: () => now })
+  memory.set('one', one, { from: 990, to: 1_001 })
+  expect(memory.get('one')).toBe(one)
+  now = 1_001
+  expect(memory.get('one')).toBeUndefined()
+})

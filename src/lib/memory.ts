@@ -1,0 +1,64 @@
+// What a process remembers: so many entries, the one least in use forgotten first, each for so long.
+import { LRUCache } from 'lru-cache'
+
+export interface Memory<V> {
+  /** Undefined when there is none, or when its time is over. */
+  readonly get: (key: string) => V | undefined
+  readonly set: (key: string, value: V) => void
+  readonly delete: (key: string) => void
+  readonly clear: () => void
+}
+
+export interface TimedMemory<V> extends Memory<V> {
+  /** `span` where an entry's time is not the `ttl` from now on: milliseconds on the clock, the second one excluded. */
+  readonly set: (key: string, value: V, span?: Span) => void
+}
+
+export interface Span {
+  readonly from: number
+  readonly to: number
+}
+
+/** A memory of up to `max` entries. */
+export function createMemory<V extends object>(limits: { readonly max: number }): Memory<V>
+/** The same, of entries that end after `ttl` milliseconds by the clock; a clock that is set back to before an entry ends it, too. */
+export function createMemory<V extends object>(limits: TimeLimits): TimedMemory<V>
+export function createMemory<V extends object>(limits: { readonly max: number } | TimeLimits): TimedMemory<V> {
+  return 'ttl' in limits ? createTimed(limits) : createUntimed(limits.max)
+}
+
+interface TimeLimits {
+  readonly max: number
+  readonly ttl: number
+  readonly clock: () => number
+}
+
+function createUntimed<V extends object>(max: number): Memory<V> {
+  // As a size: for a `max` the cache would make room at once for all that may ever come, 20 ms for 100,000 entries.
+  const entries = new LRUCache<string, V>({ maxSize: max, sizeCalculation: () => 1 })
+  return {
+    get: (key) => entries.get(key),
+    set: (key, value) => {
+      entries.set(key, value)
+    },
+    delete: (key) => {
+      entries.delete(key)
+    },
+    clear: () => entries.clear(),
+  }
+}
+
+function createTimed<V extends object>({ max, ttl, clock }: TimeLimits): TimedMemory<V> {
+  const entries = createUntimed<{ readonly value: V } & Span>(max)
+  return {
+    ...entries,
+    get: (key) => {
+      const entry = entries.get(key)
+      const now = clock()
+      return entry && entry.from <= now && now < entry.to ? entry.value : undefined
+    },
+    set: (key, value, span = spanFrom(clock(), ttl)) => entries.set(key, { value, ...span }),
+  }
+}
+
+const spanFrom = (from: number, ttl: number): Span => ({ from, to: from + ttl })
