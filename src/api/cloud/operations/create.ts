@@ -1,6 +1,6 @@
 // POST /operations: what the bank asks its user to approve (cloud §6).
 import { Type } from '@sinclair/typebox'
-import { createOperation } from '../../../domain/operation/operation.ts'
+import { createOperation } from '../../../domain/operation/create.ts'
 import { withExample } from '../../../http/types.ts'
 import { ownerOf } from '../application-of.ts'
 import { cloudEndpoint } from '../endpoint.ts'
