@@ -27,7 +27,7 @@ export type Surface = 'everything' | 'public' | 'internal'
 /** Builds a server around a context; it does not listen yet. */
 export async function buildApp(context: Context, surface: Surface = 'everything'): Promise<FastifyInstance> {
   const app = Fastify({
-    ...serverOptions(context.config, context.platform),
+    ...serverOptions(context.settings, context.platform),
     loggerInstance: context.log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
     // One log for all requests: a child of each would compile the redaction anew.
@@ -43,7 +43,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
   })
   followRequestIds(app)
   guardRequests(app)
-  limitLoad(app, context.config, context.events)
+  limitLoad(app, context.settings, context.events)
   giveBackConnections(app, context.serviceState)
   // A signed GET may carry a body; a code of 4.0 covers it, one of protocol 3 does not (v3 §10.1, v4 §7.1).
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
@@ -70,7 +70,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
   }
   if (surface !== 'public') {
     await app.register(cloudApi(context))
-    await app.register(docsApi(describeApis(context.config)))
+    await app.register(docsApi(describeApis(context.settings)))
   }
   return app
 }

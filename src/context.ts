@@ -41,7 +41,6 @@ import { type Database, openDatabase, pingDatabase } from './storage/database.ts
 import { migrateDatabase, requireMigrated } from './storage/migrate.ts'
 
 export interface Context extends DeviceParts, MobileTokenParts, CloudParts, UtilityParts, HealthParts {
-  readonly config: Config
   readonly log: Log
   readonly settings: Config
   readonly installationKeys: InstallationKeys
@@ -106,7 +105,6 @@ export async function createContext(
     }
     return {
       ...channel,
-      config,
       log,
       credentials,
       activationOtps: createActivationOtps(installationKeys.credentialHash, platform),

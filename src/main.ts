@@ -51,7 +51,7 @@ type Running = readonly [Listener, Listener?]
 
 /** Serves, or closes what is open already and throws. */
 async function listen(context: Context): Promise<Running> {
-  const { host, port, internalHost, internalPort } = context.config
+  const { host, port, internalHost, internalPort } = context.settings
   try {
     if (internalPort === undefined) return [await openListener(context, 'everything', host, port)]
     const internal = await openListener(context, 'internal', internalHost, internalPort)
@@ -74,9 +74,9 @@ async function openListener(context: Context, surface: Surface, host: string, po
  * limit, closes the database, ends the process.
  */
 async function stop(running: Running, context: Context, signal: NodeJS.Signals): Promise<void> {
-  const { config, log } = context
+  const { settings, log } = context
   const listeners = running.filter((listener) => listener !== undefined)
-  const { drainSeconds } = config
+  const { drainSeconds } = settings
   log.info({ signal, drainSeconds }, 'stopping')
   if (drainSeconds > 0) {
     context.serviceState.phase = 'draining'
@@ -88,7 +88,7 @@ async function stop(running: Running, context: Context, signal: NodeJS.Signals):
   const isClosedWithin = (seconds: number) => Promise.race([closed, sleep(seconds * 1000, false, { ref: false })])
   // A request on its way has a second to arrive; what has not run by then may be sent again elsewhere.
   if (!(await isClosedWithin(1))) for (const { connections } of listeners) connections.cutWaiting()
-  if (!(await isClosedWithin(config.shutdownTimeoutSeconds - 1))) {
+  if (!(await isClosedWithin(settings.shutdownTimeoutSeconds - 1))) {
     log.warn('requests were still running at the time limit, their connections are cut')
     for (const { app } of listeners) app.server.closeAllConnections()
     await closed
@@ -129,11 +129,11 @@ function explain(error: unknown): readonly string[] {
 }
 
 /** `password`: of the administrator that this start made. */
-function renderStartText([first, internal]: Running, { config, dataLocation }: Context, password: string | undefined): string {
+function renderStartText([first, internal]: Running, { settings, dataLocation }: Context, password: string | undefined): string {
   const address = formatUrl(first.app)
   const internalAddress = internal && formatUrl(internal.app)
-  const bankUrl = internalAddress ?? config.publicUrl ?? address
-  const user = config.adminUser
+  const bankUrl = internalAddress ?? settings.publicUrl ?? address
+  const user = settings.adminUser
   const credential = password === undefined ? user : `${user}:${password}`
   return `pawl listens on ${address}
 ${internalAddress ? `Cloud API and administration, never for phones: ${internalAddress}\n` : ''}API description: ${bankUrl}/swagger-ui.html

@@ -25,7 +25,7 @@ export const Text = (max: number) => Type.String({ pattern: `^[^]{0,${max}}$`, d
 export const withExample = <S extends TSchema>(schema: S, example: unknown): S => ({ ...schema, examples: [example] })
 
 /** JSON null counts as absent (v3 §1.2). */
-export const Absent = <S extends TSchema>(schema: S) => Type.Optional(Type.Union([schema, Type.Null()]))
+export const OptionalOrNull = <S extends TSchema>(schema: S) => Type.Optional(Type.Union([schema, Type.Null()]))
 
 /** A JSON object with members of any name: the default pattern of a record ends at a line break. */
 export const AnyMembers = Type.Record(Type.String({ pattern: '^[\\s\\S]*$' }), Type.Unknown())

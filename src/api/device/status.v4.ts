@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { plainEndpoint } from '../../channel/flow/plain.ts'
 import { listAllowedAlgorithms, SERVED_ALGORITHMS } from '../../domain/application/master-keys.ts'
-import { Absent, ObjectResponse, ok, withExample } from '../../http/types.ts'
+import { OptionalOrNull, ObjectResponse, ok, withExample } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { findApplicationOfVersion } from '../../storage/applications.ts'
 import type { Db } from '../../storage/database.ts'
@@ -20,7 +20,7 @@ export const statusV4 = plainEndpoint({
   summary: 'Clock and name of the server, and the algorithms of it or of an application',
   description: '`EC_P256` stands for protocol 3. Without `applicationKey` the list is that of the server.',
   errors: ['STATUS_FAILED'],
-  request: Type.Object({ requestObject: Absent(Type.Object({ applicationKey: Absent(ApplicationKey) })) }),
+  request: Type.Object({ requestObject: OptionalOrNull(Type.Object({ applicationKey: OptionalOrNull(ApplicationKey) })) }),
   response: ObjectResponse(
     Type.Composite([
       ServerStatus,

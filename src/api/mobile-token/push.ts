@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { tokenEndpoint } from '../../channel/flow/token.ts'
 import { hashPushToken, places } from '../../domain/secrets/secrets.ts'
-import { Absent, NotBlank, ObjectRequest, Ok } from '../../http/types.ts'
+import { OptionalOrNull, NotBlank, ObjectRequest, Ok } from '../../http/types.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { type PushEnvironment, type PushPlatform, putPushRegistration } from '../../storage/push-registrations.ts'
@@ -27,7 +27,7 @@ const registerAt = (path: string) =>
     request: ObjectRequest(
       Type.Object({
         platform: Type.String({ enum: Object.keys(PLATFORMS) }),
-        environment: Absent(Type.Unsafe<PushEnvironment>(Type.String({ enum: ['development', 'production'] }))),
+        environment: OptionalOrNull(Type.Unsafe<PushEnvironment>(Type.String({ enum: ['development', 'production'] }))),
         token: NotBlank(4096),
       }),
     ),

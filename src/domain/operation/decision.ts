@@ -50,7 +50,12 @@ export async function decideApproval(
     isNear(parts, operation, approval.proximityOtp)
   if (!isAcceptable)
     return (await countFailure(tx, operation, approver, at)) === 'FAILED' ? 'OPERATION_FAILED' : 'APPROVAL_REFUSED'
-  await end(tx, operation, approver, { to: 'APPROVED', statusReason: null, additionalData: approval.additionalData, at })
+  await endByDecision(tx, operation, approver, {
+    to: 'APPROVED',
+    statusReason: null,
+    additionalData: approval.additionalData,
+    at,
+  })
   return undefined
 }
 
@@ -100,7 +105,7 @@ export async function decideRejection(
   const { reason } = rejection
   const additionalData = { ...rejection.additionalData, ...(reason !== undefined && { rejectReason: reason }) }
   const statusReason = reason !== undefined && reason.length <= STATUS_REASON_MAX ? reason : null
-  await end(tx, operation, approver, { to: 'REJECTED', statusReason, additionalData, at })
+  await endByDecision(tx, operation, approver, { to: 'REJECTED', statusReason, additionalData, at })
   return undefined
 }
 
@@ -118,7 +123,7 @@ export async function countFailure(
 }
 
 /** Ends a locked PENDING operation by its user's decision. */
-export async function end(
+export async function endByDecision(
   tx: Tx,
   { operationId }: Pick<OperationRow, 'operationId'>,
   approver: Approver,

@@ -6,7 +6,7 @@ import { type ActivationRow, findActivation, findRegistration } from '../../stor
 import { inTransaction, type Tx } from '../../storage/database.ts'
 import { hasOperationNonce, insertOperationNonce, lockOperation, type OperationRow } from '../../storage/operations.ts'
 import { type OperationParts, readOperation, refusalOf, refuseUnlessPending, statusAt } from './operation.ts'
-import { countFailure, end, findFlagRefusal } from './decision.ts'
+import { countFailure, endByDecision, findFlagRefusal } from './decision.ts'
 import { renderQrTexts } from './form.ts'
 import { listProximityOtps } from './proximity.ts'
 import type { RateLimit } from '../limits/rate.ts'
@@ -139,7 +139,7 @@ async function decideOffline(
   // This API has neither of these codes. Nothing is counted, as online.
   if ((await findFlagRefusal(tx, activation, operation)) !== undefined) return 'OTP_INVALID'
   const additionalData = { authFactor: factors, isOffline: true }
-  await end(tx, operation, activation, { to: 'APPROVED', statusReason: null, additionalData, at })
+  await endByDecision(tx, operation, activation, { to: 'APPROVED', statusReason: null, additionalData, at })
   return 'NONE'
 }
 

@@ -1,7 +1,7 @@
 // activation/confirm: the phone confirms what it activated, and says whether it has biometry. Spec: v4 §9.6.
 import { Type } from '@sinclair/typebox'
 import { parsedSignedEndpoint } from '../../../channel/flow/parsed-then-signed.ts'
-import { Absent } from '../../../http/types.ts'
+import { OptionalOrNull } from '../../../http/types.ts'
 import { confirmActivation } from '../../../storage/activation/keys.ts'
 
 export const activationConfirm = parsedSignedEndpoint({
@@ -11,7 +11,7 @@ export const activationConfirm = parsedSignedEndpoint({
   errors: ['ACTIVATION_FAILED'],
   authenticate: { resourceId: '/pa/activation/confirm', factors: ['POSSESSION_KNOWLEDGE'], isPendingAccepted: true },
   requestInvalid: 'REQUEST_INVALID',
-  request: Type.Object({ requestObject: Absent(Type.Object({ enableBiometry: Absent(Type.Boolean()) })) }),
+  request: Type.Object({ requestObject: OptionalOrNull(Type.Object({ enableBiometry: OptionalOrNull(Type.Boolean()) })) }),
   async handle({ tx, verdict, request }) {
     if (!verdict.isRight) return undefined
     const isBiometryEnabled = request.requestObject?.enableBiometry === true

@@ -10,7 +10,7 @@ import {
 } from '../../../domain/activation/activation.ts'
 import { activateDirectly, recogniseUser } from '../../../domain/activation/direct.ts'
 import { readUserInfoOfNew } from '../../../domain/user-info/user-info.ts'
-import { Absent, AnyMembers, Text } from '../../../http/types.ts'
+import { OptionalOrNull, AnyMembers, Text } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { isOlderVersion } from '../../../protocol/wire/version-order.ts'
 import type { VersionRow } from '../../../storage/activation/version.ts'
@@ -23,18 +23,18 @@ export const Layer1Request = Type.Object({
   // This server has no other type, RECOVERY included.
   type: Type.Union([Type.Literal('CODE'), Type.Literal('DIRECT'), Type.Literal('CUSTOM')]),
   identityAttributes: Type.Record(Type.String(), Type.String(), { minProperties: 1 }),
-  customAttributes: Absent(AnyMembers),
+  customAttributes: OptionalOrNull(AnyMembers),
   activationData: Type.Object({}),
 })
 
 /** What the device says of itself, beside its keys. */
 export const DeviceMembers = {
-  activationOtp: Absent(Type.String()),
-  activationName: Absent(Text(255)),
-  extras: Absent(Type.String()),
-  platform: Absent(Text(255)),
-  deviceInfo: Absent(Text(255)),
-  externalId: Absent(Text(255)),
+  activationOtp: OptionalOrNull(Type.String()),
+  activationName: OptionalOrNull(Text(255)),
+  extras: OptionalOrNull(Type.String()),
+  platform: OptionalOrNull(Text(255)),
+  deviceInfo: OptionalOrNull(Text(255)),
+  externalId: OptionalOrNull(Text(255)),
 }
 const Device = Type.Object(DeviceMembers)
 

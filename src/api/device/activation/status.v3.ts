@@ -4,7 +4,7 @@ import { plainEndpoint } from '../../../channel/flow/plain.ts'
 import { activationKeysOf, ctrDataOf } from '../../../channel/secrets.ts'
 import { readCustomObject } from '../../../domain/application/custom-object.ts'
 import { isExpired } from '../../../domain/activation/registration.ts'
-import { Absent, AnyMembers, NotBlank, ObjectRequest, ObjectResponse, ok } from '../../../http/types.ts'
+import { OptionalOrNull, AnyMembers, NotBlank, ObjectRequest, ObjectResponse, ok } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { type ActivationRow, findActivation } from '../../../storage/activation/find.ts'
@@ -15,7 +15,7 @@ export const activationStatusV3 = plainEndpoint({
   summary: 'Encrypted state of an activation',
   description: 'Only its phone can read it. An unknown activation answers random bytes.',
   errors: [],
-  request: ObjectRequest(Type.Object({ activationId: NotBlank(255), challenge: Absent(Type.String()) })),
+  request: ObjectRequest(Type.Object({ activationId: NotBlank(255), challenge: OptionalOrNull(Type.String()) })),
   response: ObjectResponse(
     Type.Object({
       activationId: Type.String(),

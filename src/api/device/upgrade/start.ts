@@ -4,7 +4,7 @@ import { Type } from '@sinclair/typebox'
 import { signedOpenedByNextEndpoint } from '../../../channel/flow/signed-then-opened-by-next.ts'
 import { findAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
 import { places } from '../../../domain/secrets/secrets.ts'
-import { Absent } from '../../../http/types.ts'
+import { OptionalOrNull } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import type { PublicKeys, SharedSecretRequest } from '../../../protocol/v4/index.ts'
@@ -24,8 +24,8 @@ export const upgradeStart = signedOpenedByNextEndpoint({
   refusal: 'UPGRADE_FAILED',
   request: Type.Object({
     sharedSecretRequest: SharedSecretRequestSchema,
-    devicePublicKeys: Type.Object({ ecdsa: Type.String(), mldsa: Absent(Type.String()) }),
-    enableBiometry: Absent(Type.Boolean()),
+    devicePublicKeys: Type.Object({ ecdsa: Type.String(), mldsa: OptionalOrNull(Type.String()) }),
+    enableBiometry: OptionalOrNull(Type.Boolean()),
   }),
   response: Type.Object({
     sharedSecretResponse: SharedSecretResponse,

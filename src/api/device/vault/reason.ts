@@ -1,9 +1,9 @@
 // What an app says it opens its vault for: stored in the audit log and in the log, never interpreted (v3 §12, v4 §9.10).
 import { Type } from '@sinclair/typebox'
-import { Absent } from '../../../http/types.ts'
+import { OptionalOrNull } from '../../../http/types.ts'
 
 /** Printable text of up to 255 UTF-16 code units; it may be absent. */
-export const VaultReason = Absent(
+export const VaultReason = OptionalOrNull(
   Type.String({
     pattern: '^[^\\u0000-\\u001F\\u007F-\\u009F]{0,255}$',
     description: 'must be at most 255 characters without control characters',

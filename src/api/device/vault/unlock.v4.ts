@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { unlockEndpointV4 } from '../../../channel/flow/unlock.v4.ts'
 import { activationKeysOf } from '../../../channel/secrets.ts'
-import { Absent } from '../../../http/types.ts'
+import { OptionalOrNull } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import type { Factors } from '../../../protocol/protocol.ts'
@@ -30,7 +30,7 @@ never.`,
   },
   encrypt: { sharedInfo1: '/pa/vault/unlock' },
   request: Type.Object({
-    keyIdentifier: Absent(Type.String()),
+    keyIdentifier: OptionalOrNull(Type.String()),
     reason: VaultReason,
   }),
   response: Type.Object({ vaultEncryptionKey: Type.String() }),

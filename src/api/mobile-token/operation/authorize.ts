@@ -4,7 +4,7 @@ import { STATE_REFUSALS } from '../../../domain/operation/operation.ts'
 import { Type } from '@sinclair/typebox'
 import { parsedSignedEndpoint } from '../../../channel/flow/parsed-then-signed.ts'
 import { countWrongCode, decideApproval } from '../../../domain/operation/decision.ts'
-import { Absent, ObjectRequest } from '../../../http/types.ts'
+import { OptionalOrNull, ObjectRequest } from '../../../http/types.ts'
 import type { MobileTokenParts } from '../parts.ts'
 
 export const operationAuthorize = parsedSignedEndpoint({
@@ -27,16 +27,16 @@ export const operationAuthorize = parsedSignedEndpoint({
   request: ObjectRequest(
     Type.Object({
       id: Type.String({ minLength: 1, maxLength: 255 }),
-      data: Absent(Type.String()),
-      proximityCheck: Absent(
+      data: OptionalOrNull(Type.String()),
+      proximityCheck: OptionalOrNull(
         Type.Object({
           otp: Type.String(),
-          type: Absent(Type.Union([Type.Literal('QR_CODE'), Type.Literal('DEEPLINK')])),
-          timestampReceived: Absent(Type.Unknown()),
-          timestampSent: Absent(Type.Unknown()),
+          type: OptionalOrNull(Type.Union([Type.Literal('QR_CODE'), Type.Literal('DEEPLINK')])),
+          timestampReceived: OptionalOrNull(Type.Unknown()),
+          timestampSent: OptionalOrNull(Type.Unknown()),
         }),
       ),
-      mobileTokenData: Absent(Type.Record(Type.String(), Type.Unknown())),
+      mobileTokenData: OptionalOrNull(Type.Record(Type.String(), Type.Unknown())),
     }),
   ),
   async handle({ tx, verdict, factors, request, client }, parts: MobileTokenParts) {

@@ -3,7 +3,7 @@ import { STATE_REFUSALS } from '../../../domain/operation/operation.ts'
 import { Type } from '@sinclair/typebox'
 import { parsedSignedEndpoint } from '../../../channel/flow/parsed-then-signed.ts'
 import { decideRejection } from '../../../domain/operation/decision.ts'
-import { Absent, ObjectRequest, Text } from '../../../http/types.ts'
+import { OptionalOrNull, ObjectRequest, Text } from '../../../http/types.ts'
 import type { MobileTokenParts } from '../parts.ts'
 
 export const operationCancel = parsedSignedEndpoint({
@@ -15,8 +15,8 @@ export const operationCancel = parsedSignedEndpoint({
   request: ObjectRequest(
     Type.Object({
       id: Type.String({ minLength: 1, maxLength: 255 }),
-      reason: Absent(Text(255)),
-      mobileTokenData: Absent(Type.Record(Type.String(), Type.Unknown())),
+      reason: OptionalOrNull(Text(255)),
+      mobileTokenData: OptionalOrNull(Type.Record(Type.String(), Type.Unknown())),
     }),
   ),
   async handle({ tx, verdict, request, client }, parts: MobileTokenParts) {

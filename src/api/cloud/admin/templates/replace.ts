@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { writeTemplate } from '../../../../domain/template/installation.ts'
 import { renderTemplate } from '../../../../domain/template/parser.ts'
-import { Absent } from '../../../../http/types.ts'
+import { OptionalOrNull } from '../../../../http/types.ts'
 import { PawlError } from '../../../../lib/errors.ts'
 import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
@@ -23,7 +23,7 @@ export const templateReplace = auditedEndpoint({
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfTemplate,
-  body: Type.Object({ templateName: Absent(Identifier), ...templateMembers, ...optionalTemplateMembers }),
+  body: Type.Object({ templateName: OptionalOrNull(Identifier), ...templateMembers, ...optionalTemplateMembers }),
   response: TemplateAnswer,
   async handle({ params: { name }, body, caller, tx, parts, afterCommit }) {
     if (body.templateName && body.templateName !== name) {

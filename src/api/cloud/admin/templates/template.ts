@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { parseTemplate } from '../../../../domain/template/parser.ts'
 import type { Template } from '../../../../domain/template/template.ts'
-import { Absent } from '../../../../http/types.ts'
+import { OptionalOrNull } from '../../../../http/types.ts'
 import { PawlError } from '../../../../lib/errors.ts'
 import type { Db } from '../../../../storage/database.ts'
 import { findTemplate } from '../../../../storage/templates.ts'
@@ -20,7 +20,7 @@ const Attribute = Type.Object({
     description: 'AMOUNT, AMOUNT_CONVERSION, KEY_VALUE, NOTE, HEADING, ALERT, IMAGE or PARTY_INFO',
   }),
   text: Type.String({ description: 'label on the phone' }),
-  params: Absent(
+  params: OptionalOrNull(
     Type.Record(Type.String(), Identifier, { description: 'slot of the attribute to name of an operation parameter' }),
   ),
 })
@@ -28,14 +28,18 @@ const Attribute = Type.Object({
 const LocalizedTexts = Type.Object({
   title: text(255, 'must be 1 to 255 characters, with ${parameter} placeholders'),
   message: text(4096, 'must be 1 to 4096 characters, with ${parameter} placeholders'),
-  attributes: Absent(Type.Array(Attribute, { maxItems: 100, description: 'rows of the form on the phone' })),
-  ui: Absent(
+  attributes: OptionalOrNull(Type.Array(Attribute, { maxItems: 100, description: 'rows of the form on the phone' })),
+  ui: OptionalOrNull(
     Type.Object({}, { description: 'screens for the mobile SDK, see docs/TEMPLATES.md; texts in it may hold placeholders' }),
   ),
-  resultTexts: Absent(
-    Type.Object({ success: Absent(Type.String()), failure: Absent(Type.String()), reject: Absent(Type.String()) }),
+  resultTexts: OptionalOrNull(
+    Type.Object({
+      success: OptionalOrNull(Type.String()),
+      failure: OptionalOrNull(Type.String()),
+      reject: OptionalOrNull(Type.String()),
+    }),
   ),
-  summary: Absent(Type.String({ description: 'for a push message' })),
+  summary: OptionalOrNull(Type.String({ description: 'for a push message' })),
 })
 
 /** What every template has, beside its name. */
@@ -50,9 +54,11 @@ export const templateMembers = {
 
 /** What it may have. */
 export const optionalTemplateMembers = {
-  riskFlags: Absent(Type.String({ description: 'X flips the buttons, F warns of fraud, C refuses approval during a call' })),
-  proximityCheckEnabled: Absent(Type.Boolean()),
-  activationFlag: Absent(Identifier),
+  riskFlags: OptionalOrNull(
+    Type.String({ description: 'X flips the buttons, F warns of fraud, C refuses approval during a call' }),
+  ),
+  proximityCheckEnabled: OptionalOrNull(Type.Boolean()),
+  activationFlag: OptionalOrNull(Identifier),
 }
 
 /** Of the path. */

@@ -1,6 +1,6 @@
 // What the endpoints of version rules share: which versions of a mobile app are too old (utility §4).
 import { Type } from '@sinclair/typebox'
-import { Absent } from '../../../../http/types.ts'
+import { OptionalOrNull } from '../../../../http/types.ts'
 import type { MobilePlatform } from '../../../../storage/schema.ts'
 import { listVersionRules, type VersionRuleRow } from '../../../../storage/version-rules.ts'
 import type { Audited } from '../../audited-endpoint.ts'
@@ -24,12 +24,12 @@ const Version = Type.String({
 export const ruleMembers = {
   platform: Type.Unsafe<MobilePlatform>(Type.String({ enum: ['ANDROID', 'IOS'] })),
   /** Without one the rule holds where no other does. */
-  majorOsVersion: Absent(Type.Integer({ minimum: 0, maximum: 999_999_999 })),
+  majorOsVersion: OptionalOrNull(Type.Integer({ minimum: 0, maximum: 999_999_999 })),
   /** Older apps are told to update. */
-  suggestedVersion: Absent(Version),
+  suggestedVersion: OptionalOrNull(Version),
   /** Older apps must update. */
-  requiredVersion: Absent(Version),
-  messageKey: Absent(Identifier),
+  requiredVersion: OptionalOrNull(Version),
+  messageKey: OptionalOrNull(Identifier),
 }
 
 /** The answer. */
