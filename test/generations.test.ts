@@ -10,16 +10,8 @@ const listFiles = (generation: string) => readdirSync(`${root}/${generation}`).t
 const listNames = async (generation: string, file: string): Promise<string[]> =>
   Object.keys((await import(`${root}/${generation}/${file}`)) as object).toSorted()
 
-/** What v4 adds: an AEAD, shared secrets and key pairs of several algorithms, factor keys that are replaced, and digests. */
-const onlyV4Files = [
-  'aead.ts',
-  'data-digest.ts',
-  'factor-keys.ts',
-  'key-exchange.ts',
-  'key-pairs.ts',
-  'sdk-configuration.ts',
-  'shared-secret.ts',
-]
+/** What v4 adds: an AEAD, shared secrets and key pairs of several algorithms, and factor keys that are replaced. */
+const onlyV4Files = ['aead.ts', 'factor-keys.ts', 'key-exchange.ts', 'key-pairs.ts', 'sdk-configuration.ts', 'shared-secret.ts']
 
 const onlyOne: Readonly<Record<string, { readonly v3?: string; readonly v4?: string }>> = {
   'authentication-code.ts': { v4: 'settle' },

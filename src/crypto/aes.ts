@@ -23,12 +23,6 @@ export function aesCbcEncryptUnpadded(key: Uint8Array, iv: Uint8Array, plaintext
   return Buffer.concat([cipher.update(plaintext), cipher.final()])
 }
 
-/** The inverse of aesCbcEncryptUnpadded. */
-export function aesCbcDecryptUnpadded(key: Uint8Array, iv: Uint8Array, ciphertext: Uint8Array): Uint8Array {
-  const decipher = createDecipheriv('aes-128-cbc', createSecretKey(key), iv).setAutoPadding(false)
-  return Buffer.concat([decipher.update(ciphertext), decipher.final()])
-}
-
 /** One block of 16 bytes. ECB is safe here because there is no second block: AES serves as a pseudo-random function. */
 export const aesEncryptBlock = (key: Uint8Array, block: Uint8Array): Uint8Array =>
   createCipheriv('aes-128-ecb', createSecretKey(key), null).setAutoPadding(false).update(block)

@@ -18,11 +18,3 @@ export const ecdsaSignP384 = (
   message: Uint8Array,
   dsaEncoding: SignatureEncoding = 'der',
 ): Promise<Uint8Array> => inPool((done) => sign('sha384', message, { key: privateKey, dsaEncoding }, done))
-
-/** Whether `signature` is one of `message` on P-384; false for bytes that are not a signature at all. */
-export const ecdsaVerifyP384 = (
-  publicKey: KeyObject,
-  message: Uint8Array,
-  signature: Uint8Array,
-  dsaEncoding: SignatureEncoding = 'der',
-): Promise<boolean> => inPool((done) => verify('sha384', message, { key: publicKey, dsaEncoding }, signature, done))

@@ -1,6 +1,5 @@
 // EC key pairs and points (SEC 1 §2.3, RFC 5480, RFC 5208). One table row a curve.
 import {
-  createECDH,
   createPrivateKey,
   createPublicKey,
   ECDH,
@@ -38,17 +37,6 @@ export const exportPrivateKey = (key: KeyObject): Uint8Array => key.export({ for
 /** The key of a PKCS#8 DER text; throws when the bytes are not one, because they come from our own storage only. */
 export const importPrivateKey = (pkcs8: Uint8Array): KeyObject =>
   createPrivateKey({ key: asBuffer(pkcs8), format: 'der', type: 'pkcs8' })
-
-/** The key of a big-endian scalar, 32 bytes on P-256, 48 on P-384; throws when the length or the value is out of range. */
-export function privateKeyFromScalar(curve: Curve, scalar: Uint8Array): KeyObject {
-  const { coordinateLength, opensslName, algorithm } = CURVES[curve]
-  if (scalar.length !== coordinateLength) throw new RangeError(`a scalar on ${curve} has ${coordinateLength} bytes`)
-  // The import below takes zero and the order of the group without complaint; this throws for both.
-  createECDH(opensslName).setPrivateKey(scalar)
-  // OpenSSL computes the public point itself when the optional member is left out (RFC 5915 §3).
-  const ecPrivateKey = der(SEQUENCE, der(INTEGER, Buffer.of(1)), der(OCTET_STRING, scalar))
-  return importPrivateKey(der(SEQUENCE, der(INTEGER, Buffer.of(0)), algorithm, der(OCTET_STRING, ecPrivateKey)))
-}
 
 /** The public half of a private key: uncompressed point, 65 bytes on P-256, 97 on P-384. */
 export const publicKeyOf = (privateKey: KeyObject): Uint8Array => exportPoint(createPublicKey(privateKey))
@@ -97,9 +85,7 @@ function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
 
 const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-const INTEGER = 0x02
 const BIT_STRING = 0x03
-const OCTET_STRING = 0x04
 const OBJECT_IDENTIFIER = 0x06
 const SEQUENCE = 0x30
 
@@ -112,7 +98,6 @@ function describeCurve(opensslName: string, coordinateLength: number, oid: strin
   return {
     opensslName,
     coordinateLength,
-    algorithm,
     compressedSpki: spkiPrefix(coordinateLength + 1),
     uncompressedSpki: spkiPrefix(2 * coordinateLength + 1),
   }

@@ -1,5 +1,5 @@
 // ML-DSA (FIPS 204), pure mode with empty context. Public keys as SubjectPublicKeyInfo (RFC 5280 §4.1), private ones as seeds.
-import { createPrivateKey, createPublicKey, generateKeyPair as generate, type KeyObject, sign, verify } from 'node:crypto'
+import { createPrivateKey, createPublicKey, generateKeyPair as generate, type KeyObject, sign } from 'node:crypto'
 import { equalPublic } from '../lib/bytes.ts'
 import { inPool } from './pool.ts'
 
@@ -22,10 +22,6 @@ export async function generateMlDsaKeyPair(parameterSet: MlDsa): Promise<MlDsaKe
 /** Signature of `message`: 3309 bytes for ML-DSA-65, 4627 for ML-DSA-87. Not deterministic. */
 export const mlDsaSign = (privateKey: KeyObject, message: Uint8Array): Promise<Uint8Array> =>
   inPool((done) => sign(undefined, message, privateKey, done))
-
-/** Whether `signature` is one of `message`; false for bytes that are not a signature at all. */
-export const mlDsaVerify = (publicKey: KeyObject, message: Uint8Array, signature: Uint8Array): Promise<boolean> =>
-  inPool((done) => verify(undefined, message, publicKey, signature, done))
 
 /** The key of a SubjectPublicKeyInfo of exactly this parameter set; undefined for any other header or length. */
 export function importMlDsaPublicKey(parameterSet: MlDsa, spki: Uint8Array): KeyObject | undefined {

@@ -1,15 +1,13 @@
 // Vectors of activation codes, fingerprints and the status blob (v3 §4, §9).
 import { expect } from 'vitest'
-import { aesCbcDecryptUnpadded } from '../../src/crypto/aes.ts'
 import { crc16 } from '../../src/crypto/crc16.ts'
-import { privateKeyFromScalar, publicKeyFromPoint, publicKeyOf } from '../../src/crypto/key.ts'
+import { publicKeyFromPoint, publicKeyOf } from '../../src/crypto/key.ts'
 import { concat, equalPublic } from '../../src/lib/bytes.ts'
 import {
   composeActivationQrText,
   createActivationCode,
   parseActivationCode,
   signActivationCode,
-  verifyActivationCode,
 } from '../../src/domain/activation/code.ts'
 import { minimalX } from '../../src/protocol/wire/coordinate.ts'
 import { activationFingerprint, fingerprintOf } from '../../src/protocol/v3/fingerprint.ts'
@@ -22,6 +20,7 @@ import {
   layoutStatusBlobWithoutCounter,
 } from '../../src/protocol/v3/status-blob.ts'
 import { bytes, type Handler, has, integer, type Members, optional, text } from './vector.ts'
+import { aesCbcDecryptUnpadded, privateKeyFromScalar, verifyActivationCode } from '../helpers/crypto.ts'
 
 const activationCode: Handler = ({ input }) => {
   if (!has(input, 'random')) return { valid: parseActivationCode(text(input, 'code')) !== undefined }

@@ -3,7 +3,7 @@ import type { KeyObject } from 'node:crypto'
 import { compactVerify, decodeJwt } from 'jose'
 import { expect } from 'vitest'
 import { importHmacKey } from '../../src/crypto/hmac.ts'
-import { privateKeyFromScalar, publicKeyFromPoint, publicKeyOf } from '../../src/crypto/key.ts'
+import { publicKeyFromPoint, publicKeyOf } from '../../src/crypto/key.ts'
 import { decideAuthentication } from '../../src/domain/activation/authentication.ts'
 import { parseBase64, toBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
@@ -23,6 +23,7 @@ import { createTemporaryKeyAnswer, deriveRequestKey, parseTemporaryKeyRequest } 
 import { computeTokenDigest } from '../../src/protocol/v3/token-digest.ts'
 import { capabilitiesOf } from '../../src/protocol/v3/versions.ts'
 import { bytes, type Handler, has, integer, isMembers, list, type Members, members, optional, text, toText } from './vector.ts'
+import { privateKeyFromScalar } from '../helpers/crypto.ts'
 
 const SCHEMES = ['Svc', 'PowerAuth']
 

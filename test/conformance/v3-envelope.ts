@@ -1,7 +1,7 @@
 // Vectors of ECIES envelopes with their intermediate values (v3 §6).
 import { expect } from 'vitest'
 import { ecdh } from '../../src/crypto/ecdh.ts'
-import { privateKeyFromScalar, publicKeyFromPoint } from '../../src/crypto/key.ts'
+import { publicKeyFromPoint } from '../../src/crypto/key.ts'
 import type { EnvelopeContext } from '../../src/protocol/protocol.ts'
 import {
   deriveAssociatedData,
@@ -17,6 +17,7 @@ import {
 } from '../../src/protocol/v3/envelope.ts'
 import { capabilitiesOf } from '../../src/protocol/v3/versions.ts'
 import { bytes, type Handler, integer, type Members, members, optional, text, toText } from './vector.ts'
+import { privateKeyFromScalar } from '../helpers/crypto.ts'
 
 export const envelopeFamilies: Readonly<Record<string, Handler>> = {
   'ecies-v30': exchangeEnvelopes,

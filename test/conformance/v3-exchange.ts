@@ -1,6 +1,5 @@
 // Vectors of complete exchanges: activation and the signed and encrypted endpoints (v3 §8.3, §11 to §13).
 import { expect } from 'vitest'
-import { privateKeyFromScalar } from '../../src/crypto/key.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
 import type { AuthorizationHeader, EncryptionHeader } from '../../src/protocol/protocol.ts'
 import { v3 } from '../../src/protocol/v3/index.ts'
@@ -18,6 +17,7 @@ import {
   text,
   toText,
 } from './vector.ts'
+import { privateKeyFromScalar } from '../helpers/crypto.ts'
 
 const SCHEMES = ['Svc', 'PowerAuth']
 

@@ -1,7 +1,7 @@
 // Vectors of offline signatures and TOTP (v3 §15).
 import { expect } from 'vitest'
 import { ecdsaVerify } from '../../src/crypto/ecdsa.ts'
-import { privateKeyFromScalar, publicKeyFromPoint } from '../../src/crypto/key.ts'
+import { publicKeyFromPoint } from '../../src/crypto/key.ts'
 import { totp, totpStep } from '../../src/crypto/totp.ts'
 import { parseBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
@@ -11,6 +11,7 @@ import { createPersonalizedPayload, verifyOfflineOtp } from '../../src/protocol/
 import { composeOfflineHead } from '../../src/protocol/wire/offline.ts'
 import { readActivationKeys } from './v3-authentication.ts'
 import { bytes, flag, type Handler, has, integer, type Members, optional, text, toText } from './vector.ts'
+import { privateKeyFromScalar } from '../helpers/crypto.ts'
 
 const totpOfTime: Handler = ({ input }) => ({
   otp: totp(bytes(input, 'seed'), totpStep(integer(input, 'time'), integer(input, 'stepLength')), integer(input, 'digits')),

@@ -3,21 +3,22 @@ import { expect } from 'vitest'
 import { ecdh } from '../../src/crypto/ecdh.ts'
 import { ecdsaVerify } from '../../src/crypto/ecdsa.ts'
 import { deriveX963 } from '../../src/crypto/kdf.ts'
-import { decodePoint, privateKeyFromScalar, publicKeyFromPoint, publicKeyOf } from '../../src/crypto/key.ts'
+import { decodePoint, publicKeyFromPoint, publicKeyOf } from '../../src/crypto/key.ts'
 import { signPinningAnswer } from '../../src/domain/pinning/pinning.ts'
 import { parseBase64 } from '../../src/lib/base64.ts'
 import { utf8 } from '../../src/lib/bytes.ts'
 import {
   advanceCounter,
   agreeMasterSecret,
-  concatWithSizes,
   deriveActivationKeys,
   encryptVaultKey,
   kdf,
   kdfInternal,
   reduce,
 } from '../../src/protocol/v3/key-schedule.ts'
+import { concatWithSizes } from '../../src/protocol/wire/sizes.ts'
 import { bytes, type Handler, has, integer, list, type Members, optional, text } from './vector.ts'
+import { privateKeyFromScalar } from '../helpers/crypto.ts'
 
 export const primitiveFamilies: Readonly<Record<string, Handler>> = {
   'kdf-index': ({ input }) => ({ key: kdf(bytes(input, 'key'), BigInt(text(input, 'index'))) }),

@@ -3,7 +3,7 @@ import { createPrivateKey, decapsulate as nodeDecapsulate } from 'node:crypto'
 import { ml_kem1024, ml_kem768 } from '@noble/post-quantum/ml-kem.js'
 import { expect } from 'vitest'
 import { encapDhkem } from '../../src/crypto/hpke.ts'
-import { decodePoint, type KeyPair, privateKeyFromScalar, publicKeyOf } from '../../src/crypto/key.ts'
+import { decodePoint, type KeyPair, publicKeyOf } from '../../src/crypto/key.ts'
 import { importMlDsaSeed, mlDsaPublicKeyOf } from '../../src/crypto/mldsa.ts'
 import { parseBase64, toBase64 } from '../../src/lib/base64.ts'
 import type { SigningKeys } from '../../src/protocol/protocol.ts'
@@ -31,6 +31,7 @@ import {
 import { createTemporaryKeyAnswer, deriveRequestKey, parseTemporaryKeyRequest } from '../../src/protocol/v4/temporary-key.ts'
 import { agree, decapsulate, newKemPair, openGeneralJws, type PhonePair } from '../../phone/v4-crypto.ts'
 import { bytes, has, integer, list, type Members, members, optional, text } from './vector.ts'
+import { privateKeyFromScalar } from '../helpers/crypto.ts'
 
 /** A private scalar of public data, which sometimes has a zero byte in front (v4 §1.7). */
 const scalar = (from: Members, key: string): Uint8Array => bytes(from, key).subarray(-48)

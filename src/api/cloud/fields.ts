@@ -1,14 +1,10 @@
 // Members that several endpoints share, with the limits of cloud §1.3.
 import { Type } from '@sinclair/typebox'
 import { withExample } from '../../http/types.ts'
+import { IDENTIFIER } from '../../lib/identifier.ts'
 
 /** Identifiers: 1 to 255 UTF-16 code units, not blank, no control characters, compared as they are. */
-export const Identifier = Type.String({
-  minLength: 1,
-  pattern: '^(?=[^]*\\S)[^\\u0000-\\u001F\\u007F]{1,255}$',
-  description: 'must be 1 to 255 characters, not blank, without control characters',
-  examples: ['my-app'],
-})
+export const Identifier = Type.String({ minLength: 1, ...IDENTIFIER, examples: ['my-app'] })
 
 export const UserId = withExample(Identifier, 'alice')
 

@@ -5,17 +5,13 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { compileParser, refuseMalformedQuery } from '../../http/validation.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { PawlError } from '../../lib/errors.ts'
+import { IDENTIFIER } from '../../lib/identifier.ts'
 import type { UtilityParts } from './parts.ts'
 
 export const PublicKey = Type.Object({ publicKey: Type.String({ description: 'Base64 of a point of P-256, 65 bytes' }) })
 
 export const OfApplication = Type.Object({
-  appName: Type.String({
-    minLength: 1,
-    pattern: '^(?=[^]*\\S)[^\\u0000-\\u001F\\u007F]{1,255}$',
-    description: 'must be 1 to 255 characters, not blank, without control characters',
-    examples: ['my-app'],
-  }),
+  appName: Type.String({ minLength: 1, ...IDENTIFIER, examples: ['my-app'] }),
 })
 const parseQuery = compileParser(OfApplication)
 

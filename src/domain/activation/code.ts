@@ -1,8 +1,8 @@
 // Activation codes, their signature and the text of their QR code (v3 §4.1, §4.2).
 import type { KeyObject } from 'node:crypto'
 import { crc16 } from '../../crypto/crc16.ts'
-import { ecdsaSign, ecdsaSignP384, ecdsaVerify } from '../../crypto/ecdsa.ts'
-import { parseBase64, toBase64 } from '../../lib/base64.ts'
+import { ecdsaSign, ecdsaSignP384 } from '../../crypto/ecdsa.ts'
+import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 
 /** The code of 10 random bytes: 23 characters in four groups of five. */
@@ -27,12 +27,6 @@ export const signActivationCode = (code: string, masterPrivateKey: KeyObject): s
 /** The same on P-384 (v4 §8.3). */
 export const signActivationCodeP384 = async (code: string, masterPrivateKey: KeyObject): Promise<string> =>
   toBase64(await ecdsaSignP384(masterPrivateKey, utf8(code)))
-
-/** Whether a Base64 signature is one of the code. */
-export function verifyActivationCode(code: string, signature: string, masterPublicKey: KeyObject): boolean {
-  const der = parseBase64(signature)
-  return der !== undefined && ecdsaVerify(masterPublicKey, utf8(code), der)
-}
 
 /** code ‖ "#" ‖ signature: what the QR code shows. */
 export const composeActivationQrText = (code: string, signature: string): string => `${code}#${signature}`

@@ -1,5 +1,6 @@
 // Activations without a code: a provider of the bank finds the user from what the phone sends (v3 §8.6).
 import { PawlError } from '../../lib/errors.ts'
+import { isIdentifier } from '../../lib/identifier.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import { findRegistration } from '../../storage/activation/find.ts'
 import { inTransaction, isUniqueViolation, type Pool } from '../../storage/database.ts'
@@ -103,10 +104,5 @@ function parseRecognisedUser({ userId, commit, customAttributes }: Record<string
   return { userId, isCommitted: commit === true, customAttributes: customAttributes ?? undefined }
 }
 
-/** As user ids of the cloud API: 1 to 255 characters, not blank, no control characters, Unicode text (cloud §1.3). */
-const isUserId = (value: unknown): value is string =>
-  typeof value === 'string' &&
-  value.length <= 255 &&
-  value.trim() !== '' &&
-  value.isWellFormed() &&
-  !Array.from(value).some((character) => character < ' ' || character === '\u007F')
+/** As user ids of the cloud API, and Unicode text, which a JSON body of a caller always is. */
+const isUserId = (value: unknown): value is string => typeof value === 'string' && isIdentifier(value) && value.isWellFormed()

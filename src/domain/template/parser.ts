@@ -1,5 +1,6 @@
 // Templates as people write them: JSON with the names of cloud §4, checked as a whole, and back.
 import type { Violation } from '../../lib/errors.ts'
+import { isIdentifier } from '../../lib/identifier.ts'
 import { isOperationDataTemplate } from './operation-data.ts'
 import { ATTRIBUTE_SLOTS } from './attributes.ts'
 import { findUiFaults } from './ui.ts'
@@ -211,7 +212,7 @@ const hasLength = (text: string, max: number): boolean => text.trim() !== '' && 
 const isText = (text: string): boolean => text.isWellFormed() && !/\p{Cc}/u.test(text) && !hasDirectionChange(text)
 /** The same, but for line breaks, tabulators and sound placeholders. */
 const isMessage = (text: string): boolean => isText(text.replace(/[\n\r\t]/g, '')) && hasSoundPlaceholders(text)
-const isIdentifier = (text: string): boolean => isText(text) && hasLength(text, 255)
+const isName = (text: string): boolean => isText(text) && isIdentifier(text)
 
 const INTEGER_MAX = 2_147_483_647
 const ATTRIBUTES_MAX = 100
@@ -222,12 +223,12 @@ const MESSAGE_HINT = 'has a broken placeholder, or control or direction characte
 const SIGNATURE_TYPES: readonly SignatureType[] = ['possession', 'possession_knowledge', 'possession_biometry']
 
 const IDENTIFIER: TextRule = {
-  isGood: isIdentifier,
+  isGood: isName,
   hint: 'must be 1 to 255 characters, not blank, without control and direction characters',
 }
-const PARAMETER_NAME: TextRule = { isGood: isIdentifier, hint: 'must be the name of an operation parameter' }
+const PARAMETER_NAME: TextRule = { isGood: isName, hint: 'must be the name of an operation parameter' }
 const FLAG: TextRule = {
-  isGood: (text) => isIdentifier(text) && !/[\s,]/.test(text),
+  isGood: (text) => isName(text) && !/[\s,]/.test(text),
   hint: 'must be 1 to 255 characters without white space and commas',
 }
 const LABEL: TextRule = {

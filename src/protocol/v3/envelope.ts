@@ -6,11 +6,13 @@ import { sha256 } from '../../crypto/hash.ts'
 import { hmac } from '../../crypto/hmac.ts'
 import { deriveX963 } from '../../crypto/kdf.ts'
 import { hasPointForm, publicKeyFromPoint } from '../../crypto/key.ts'
-import { parseBase64, toBase64 } from '../../lib/base64.ts'
+import { toBase64 } from '../../lib/base64.ts'
 import { concat, equalConstantTime, u64, utf8 } from '../../lib/bytes.ts'
 import type { Envelope, EnvelopeContext, OpenedEnvelope } from '../protocol.ts'
 import { parseUuid } from '../wire/identifier.ts'
-import { type ActivationKeys, concatWithSizes, kdfInternal } from './key-schedule.ts'
+import { parseBytes, parseTimestamp } from '../wire/members.ts'
+import { concatWithSizes } from '../wire/sizes.ts'
+import { type ActivationKeys, type KeyTransport, kdfInternal } from './key-schedule.ts'
 import { type Capabilities, capabilitiesOf } from './versions.ts'
 
 /** Members of a request envelope, decoded. */
@@ -31,7 +33,7 @@ export interface EnvelopeSecrets {
   /** Base64 text, as the protocol uses it (v3 §3.1). */
   readonly applicationSecret: string
   /** KEY_TRANSPORT, 16 bytes; activation scope only. */
-  readonly keyTransport: Uint8Array | undefined
+  readonly keyTransport: KeyTransport | undefined
 }
 
 /** Undefined when a member is missing, malformed, or not defined by the version (v3 §6.5). */
@@ -160,12 +162,6 @@ export function parseMembers(capabilities: Capabilities, json: unknown): Request
 
 const isAsDefined = (isDefined: boolean, given: unknown, parsed: unknown): boolean =>
   isDefined ? parsed !== undefined : given === undefined || given === null
-
-const parseBytes = (value: unknown, length?: number): Uint8Array | undefined =>
-  typeof value === 'string' ? parseBase64(value, length) : undefined
-
-const parseTimestamp = (value: unknown): number | undefined =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
 
 const computeMac = (envelopeKey: Uint8Array, ciphertext: Uint8Array, sharedInfo2: Uint8Array): Uint8Array =>
   hmac(keyMac(envelopeKey), concat(ciphertext, sharedInfo2))

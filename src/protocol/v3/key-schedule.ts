@@ -5,30 +5,36 @@ import { ecdh } from '../../crypto/ecdh.ts'
 import { sha256 } from '../../crypto/hash.ts'
 import { hmac, importHmacKey } from '../../crypto/hmac.ts'
 import { generateKeyPair, importPrivateKey, publicKeyFromPoint } from '../../crypto/key.ts'
-import { concat, u32 } from '../../lib/bytes.ts'
+import type { Named } from '../../lib/named.ts'
 import type { Algorithm, DecoyKeys, SigningKeys } from '../protocol.ts'
 
 /** Keys of one activation (v3 §3.2). */
 export interface ActivationKeys {
   /** HMAC keys, 16 bytes each. */
-  readonly possession: KeyObject
-  readonly knowledge: KeyObject
-  readonly biometry: KeyObject
-  /** KEY_TRANSPORT, KEY_TRANSPORT_IV, KEY_TRANSPORT_CTR, KEY_ENCRYPTION_VAULT: 16 bytes each. */
-  readonly keyTransport: Uint8Array
-  readonly keyTransportIv: Uint8Array
-  readonly keyTransportCtr: Uint8Array
-  readonly keyEncryptionVault: Uint8Array
+  readonly possession: Named<KeyObject, 'possession'>
+  readonly knowledge: Named<KeyObject, 'knowledge'>
+  readonly biometry: Named<KeyObject, 'biometry'>
+  readonly keyTransport: KeyTransport
+  readonly keyTransportIv: KeyTransportIv
+  readonly keyTransportCtr: KeyTransportCtr
+  readonly keyEncryptionVault: Named<Uint8Array, 'KEY_ENCRYPTION_VAULT'>
 }
 
+/** 16 bytes each. */
+export type KeyTransport = Named<Uint8Array, 'KEY_TRANSPORT'>
+export type KeyTransportIv = Named<Uint8Array, 'KEY_TRANSPORT_IV'>
+export type KeyTransportCtr = Named<Uint8Array, 'KEY_TRANSPORT_CTR'>
+/** 16 bytes. */
+export type KeyMasterSecret = Named<Uint8Array, 'KEY_MASTER_SECRET'>
+
 /** KEY_MASTER_SECRET = DH16(KEY_SERVER_PRIVATE, KEY_DEVICE_PUBLIC), 16 bytes; undefined for an invalid point (v3 §3.2). */
-export function agreeMasterSecret(serverPrivateKey: KeyObject, devicePublicKey: Uint8Array): Uint8Array | undefined {
+export function agreeMasterSecret(serverPrivateKey: KeyObject, devicePublicKey: Uint8Array): KeyMasterSecret | undefined {
   const publicKey = publicKeyFromPoint('P-256', devicePublicKey)
   return publicKey && reduce(ecdh(serverPrivateKey, publicKey))
 }
 
 /** The keys of an activation from KEY_MASTER_SECRET (16 bytes), in the order of v3 §3.2. */
-export function deriveActivationKeys(keyMasterSecret: Uint8Array): ActivationKeys {
+export function deriveActivationKeys(keyMasterSecret: KeyMasterSecret): ActivationKeys {
   const keyTransport = kdf(keyMasterSecret, 1000)
   return {
     possession: importHmacKey(kdf(keyMasterSecret, 1)),
@@ -81,9 +87,4 @@ export function reduce(bytes: Uint8Array): Uint8Array {
   return half
 }
 
-/** SIZED: every part with its length as u32 in front; an absent part is encoded like an empty one (v3 §2.2). */
-export const concatWithSizes = (...parts: readonly (Uint8Array | undefined)[]): Uint8Array =>
-  concat(...parts.flatMap((part = EMPTY) => [u32(part.length), part]))
-
-const EMPTY = new Uint8Array(0)
 const ZERO_IV = new Uint8Array(16)

@@ -1,7 +1,7 @@
 // The encrypted status blob of an activation (v3 §9.3, §9.4).
 import { aesCbcEncryptUnpadded } from '../../crypto/aes.ts'
 import { concat } from '../../lib/bytes.ts'
-import { type ActivationKeys, kdfInternal } from './key-schedule.ts'
+import { type ActivationKeys, type KeyTransportCtr, type KeyTransportIv, kdfInternal } from './key-schedule.ts'
 
 /** Fields of the status blob (v3 §9.3). */
 export interface ActivationStatus {
@@ -36,7 +36,7 @@ export function encryptStatusBlob(
 }
 
 /** The plain blob of 3.1 and newer, 32 bytes. */
-export function layoutStatusBlob(keyTransportCtr: Uint8Array, status: ActivationStatus, filler: Uint8Array): Uint8Array {
+export function layoutStatusBlob(keyTransportCtr: KeyTransportCtr, status: ActivationStatus, filler: Uint8Array): Uint8Array {
   const blob = layoutStatusBlobWithoutCounter(status, filler)
   blob[12] = status.counter & 0xff
   blob[15] = status.lookAhead
@@ -60,11 +60,11 @@ export function layoutStatusBlobWithoutCounter(status: ActivationStatus, filler:
 }
 
 /** IV = KDF_INTERNAL(KEY_TRANSPORT_IV, challenge ‖ nonce), 16 bytes (v3 §9.4). */
-export const deriveStatusBlobIv = (keyTransportIv: Uint8Array, { challenge, nonce }: ChallengeAndNonce): Uint8Array =>
+export const deriveStatusBlobIv = (keyTransportIv: KeyTransportIv, { challenge, nonce }: ChallengeAndNonce): Uint8Array =>
   kdfInternal(keyTransportIv, concat(challenge, nonce))
 
 /** CTR_DATA_HASH = KDF_INTERNAL(KEY_TRANSPORT_CTR, ctrData), 16 bytes (v3 §9.3). */
-export const deriveCtrDataHash = (keyTransportCtr: Uint8Array, ctrData: Uint8Array): Uint8Array =>
+export const deriveCtrDataHash = (keyTransportCtr: KeyTransportCtr, ctrData: Uint8Array): Uint8Array =>
   kdfInternal(keyTransportCtr, ctrData)
 
 const MAGIC = Buffer.from('dec0ded1', 'hex')

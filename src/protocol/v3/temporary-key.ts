@@ -5,7 +5,7 @@ import { exportPrivateKey, generateKeyPair } from '../../crypto/key.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import type { TemporaryKeyRequest } from '../protocol.ts'
 import { composeTemporaryKeyClaims, parseTemporaryKeyJws, type TemporaryKeyTermsAnswer } from '../wire/jws.ts'
-import { type ActivationKeys, kdfInternal } from './key-schedule.ts'
+import { type ActivationKeys, type KeyTransport, kdfInternal } from './key-schedule.ts'
 
 /** What the answer to a temporary key request says (v3 §7.2). */
 export interface TemporaryKeyAnswer extends TemporaryKeyTermsAnswer {
@@ -38,7 +38,7 @@ export function parseTemporaryKeyRequest(jwt: string): TemporaryKeyRequest<Pick<
 }
 
 /** HS256 key, 16 bytes, from the decoded application secret; in activation scope derived with KEY_TRANSPORT (v3 §7.1). */
-export function deriveRequestKey(applicationSecret: string, keyTransport: Uint8Array | undefined): Uint8Array | undefined {
+export function deriveRequestKey(applicationSecret: string, keyTransport: KeyTransport | undefined): Uint8Array | undefined {
   const secret = parseBase64(applicationSecret)
   return secret && keyTransport ? kdfInternal(keyTransport, secret) : secret
 }

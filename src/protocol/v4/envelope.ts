@@ -5,7 +5,9 @@ import { concat, equalPublic, u64, utf8 } from '../../lib/bytes.ts'
 import type { Envelope, EnvelopeContext, OpenedEnvelope } from '../protocol.ts'
 import { AEAD_LENGTH_MIN, AEAD_NONCE_LENGTH, type AeadKeys, deriveAeadKeys, openAead, sealAead } from './aead.ts'
 import { parseUuid } from '../wire/identifier.ts'
-import { type ActivationKeys, concatWithSizes, importKdfKey } from './key-schedule.ts'
+import { parseBytes, parseTimestamp } from '../wire/members.ts'
+import { concatWithSizes } from '../wire/sizes.ts'
+import { type ActivationKeys, importKdfKey } from './key-schedule.ts'
 import { VERSION } from './versions.ts'
 
 /** Members of a request envelope, decoded. */
@@ -110,9 +112,3 @@ export function parseMembers(json: unknown): RequestMembers | undefined {
   if (equalPublic(ofRequest, ofAnswer) || !equalPublic(encryptedData.subarray(0, AEAD_NONCE_LENGTH), ofRequest)) return undefined
   return { temporaryKeyId, encryptedData, nonce, timestamp }
 }
-
-const parseBytes = (value: unknown, length?: number): Uint8Array | undefined =>
-  typeof value === 'string' ? parseBase64(value, length) : undefined
-
-const parseTimestamp = (value: unknown): number | undefined =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined

@@ -2,20 +2,23 @@
 //
 //   stored = 0x01 ‖ KEY_ACTIVATION_SECRET (32) ‖ flags ‖ the keys whose flags are set, 32 bytes each, in the order of the flags
 import { concat } from '../../lib/bytes.ts'
+import type { Named } from '../../lib/named.ts'
 
 /** Keys of one factor, 32 bytes each. While a key is replaced both are good, until the phone has used one of them. */
-export interface FactorKeys {
+export interface FactorKeys<F extends ReplaceableFactor> {
   /** Absent once biometry has been removed (v4 §9.13). */
-  readonly current?: Uint8Array
-  readonly next?: Uint8Array
+  readonly current?: FactorKey<F>
+  readonly next?: FactorKey<F>
 }
 
-export interface ActivationSecret {
-  /** 32 bytes. */
-  readonly keyActivationSecret: Uint8Array
-  readonly knowledge: FactorKeys
-  readonly biometry: FactorKeys
-}
+/** The key of a factor, 32 bytes. */
+export type FactorKey<F extends ReplaceableFactor> = Named<Uint8Array, F>
+
+export type ActivationSecret = { readonly keyActivationSecret: KeyActivationSecret } & KeysOfFactors
+type KeysOfFactors = { readonly [F in ReplaceableFactor]: FactorKeys<F> }
+
+/** 32 bytes. */
+export type KeyActivationSecret = Named<Uint8Array, 'KEY_ACTIVATION_SECRET'>
 
 /** Factors whose keys can be replaced. */
 export type ReplaceableFactor = 'knowledge' | 'biometry'
@@ -38,37 +41,49 @@ export function parseActivationSecret(stored: Uint8Array): ActivationSecret {
     return stored.subarray(position - KEY_LENGTH, position)
   }
   const keyActivationSecret = stored.subarray(1, 1 + KEY_LENGTH)
-  const [knowledge, biometry] = [createFactorKeys(take(0), take(1)), createFactorKeys(take(2), take(3))]
+  const [knowledge, biometry] = [createFactorKeys<'knowledge'>(take(0), take(1)), createFactorKeys<'biometry'>(take(2), take(3))]
   if (stored[0] !== FORMAT || position !== stored.length) throw new TypeError('no secret of an activation')
   return { keyActivationSecret, knowledge, biometry }
 }
 
 /** password/change: the key becomes the next one, in place of an earlier next one (v4 §9.12). */
-export const replaceKnowledgeKey = (stored: Uint8Array, key: Uint8Array): Uint8Array =>
-  change(stored, 'knowledge', ({ current }) => createFactorKeys(current, key))
+export const replaceKnowledgeKey = (stored: Uint8Array, key: FactorKey<'knowledge'>): Uint8Array =>
+  replaceKeys(stored, 'knowledge', ({ current }) => createFactorKeys(current, key))
 
 /** biometry/add: the key becomes the next one, or the current one where the activation has none (v4 §9.13). */
-export const addBiometryKey = (stored: Uint8Array, key: Uint8Array): Uint8Array =>
-  change(stored, 'biometry', ({ current }) => (current ? { current, next: key } : { current: key }))
+export const addBiometryKey = (stored: Uint8Array, key: FactorKey<'biometry'>): Uint8Array =>
+  replaceKeys(stored, 'biometry', ({ current }) => (current ? { current, next: key } : { current: key }))
 
 /** biometry/remove: no key is left (v4 §9.13). */
-export const removeBiometryKeys = (stored: Uint8Array): Uint8Array => change(stored, 'biometry', () => ({}))
+export const removeBiometryKeys = (stored: Uint8Array): Uint8Array => replaceKeys(stored, 'biometry', () => ({}))
 
 /**
  * What a match with the current key (`used` 0) or the next one (1) leaves: only the key that was used, for the phone has shown
  * which one it has (v4 §7.5). Undefined when that changes nothing.
  */
-export function settleFactorKeys(stored: Uint8Array, factor: ReplaceableFactor, used: number): Uint8Array | undefined {
+export function settleFactorKeys<F extends ReplaceableFactor>(
+  stored: Uint8Array,
+  factor: F,
+  used: number,
+): Uint8Array | undefined {
   if (parseActivationSecret(stored)[factor].next === undefined) return undefined
-  return change(stored, factor, ({ current, next }) => createFactorKeys(used === 1 ? next : current, undefined))
+  return replaceKeys(stored, factor, ({ current, next }) => createFactorKeys(used === 1 ? next : current, undefined))
 }
 
-function change(stored: Uint8Array, factor: ReplaceableFactor, replace: (keys: FactorKeys) => FactorKeys): Uint8Array {
+function replaceKeys<F extends ReplaceableFactor>(
+  stored: Uint8Array,
+  factor: F,
+  replace: (keys: FactorKeys<F>) => FactorKeys<F>,
+): Uint8Array {
   const secret = parseActivationSecret(stored)
-  return createActivationSecret({ ...secret, [factor]: replace(secret[factor]) })
+  const keys: KeysOfFactors = secret
+  return createActivationSecret({ ...secret, [factor]: replace(keys[factor]) })
 }
 
-const createFactorKeys = (current: Uint8Array | undefined, next: Uint8Array | undefined): FactorKeys => ({
+const createFactorKeys = <F extends ReplaceableFactor>(
+  current: FactorKey<F> | undefined,
+  next: FactorKey<F> | undefined,
+): FactorKeys<F> => ({
   ...(current && { current }),
   ...(next && { next }),
 })

@@ -1,9 +1,10 @@
 // Key pairs that sign: those of the server, made for each activation, and the public halves of the device (v4 §3.2).
 import { decodePoint, exportPrivateKey, generateKeyPairInPool, importPrivateKey } from '../../crypto/key.ts'
 import { exportMlDsaSeed, generateMlDsaKeyPair, importMlDsaPublicKey, importMlDsaSeed } from '../../crypto/mldsa.ts'
-import { parseBase64, toBase64 } from '../../lib/base64.ts'
+import { toBase64 } from '../../lib/base64.ts'
 import { concat } from '../../lib/bytes.ts'
 import type { SigningKeys } from '../protocol.ts'
+import { parseBytes } from '../wire/members.ts'
 import { ALGORITHMS, type AlgorithmV4 } from './shared-secret.ts'
 
 /** Public keys of one side. */
@@ -65,13 +66,4 @@ export const describePublicKeys = ({ ecdsa, mldsa }: PublicKeys): { ecdsa: strin
 /** Public keys as they are stored: the point, then the SubjectPublicKeyInfo where there is one. */
 export const joinPublicKeys = ({ ecdsa, mldsa }: PublicKeys): Uint8Array => concat(ecdsa, ...(mldsa ? [mldsa] : []))
 
-/** Reads stored public keys. */
-export const splitPublicKeys = (stored: Uint8Array): PublicKeys => ({
-  ecdsa: stored.subarray(0, POINT_LENGTH),
-  ...(stored.length > POINT_LENGTH && { mldsa: stored.subarray(POINT_LENGTH) }),
-})
-
-const parseBytes = (value: unknown): Uint8Array | undefined => (typeof value === 'string' ? parseBase64(value) : undefined)
-
 const SEED_LENGTH = 32
-const POINT_LENGTH = 97

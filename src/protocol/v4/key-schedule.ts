@@ -3,28 +3,41 @@ import type { KeyObject } from 'node:crypto'
 import { sha3 } from '../../crypto/hash.ts'
 import { importHmacKey } from '../../crypto/hmac.ts'
 import { createKmac, type KmacKey } from '../../crypto/kmac.ts'
-import { concat, u32, utf8 } from '../../lib/bytes.ts'
+import { utf8 } from '../../lib/bytes.ts'
+import type { Named } from '../../lib/named.ts'
 import type { DecoyKeys } from '../protocol.ts'
-import { createActivationSecret, type FactorKeys, parseActivationSecret } from './factor-keys.ts'
+import { concatWithSizes } from '../wire/sizes.ts'
+import {
+  createActivationSecret,
+  type FactorKey,
+  type FactorKeys,
+  type KeyActivationSecret,
+  parseActivationSecret,
+  type ReplaceableFactor,
+} from './factor-keys.ts'
 
 /** A key that others are derived from. */
 export type KdfKey = KmacKey
+export type ActivationKdk = Named<KdfKey, 'KEY_ACTIVATION_SECRET'>
+export type KdkAuthenticationCode = Named<KdfKey, 'KDK_AUTHENTICATION_CODE'>
+export type KdkVault = Named<KdfKey, 'KDK_VAULT'>
+export type KdkUtility = Named<KdfKey, 'KDK_UTILITY'>
 
 /** Keys of one activation (v4 §3.1), each made when it is first asked for: a code needs two of them, a status two others. */
 export interface ActivationKeys {
   /** What the keys were derived from, as it is stored. */
   readonly activationSecret: Uint8Array
   /** Keys of authentication codes: possession, and of the other factors the current one and, while it is replaced, the next. */
-  readonly possession: () => KmacKey
-  readonly knowledge: () => readonly KmacKey[]
-  readonly biometry: () => readonly KmacKey[]
-  readonly kdkVault: () => KdfKey
-  readonly keyMacCtrData: () => KmacKey
-  readonly keyMacStatus: () => KmacKey
+  readonly possession: () => Named<KmacKey, 'possession'>
+  readonly knowledge: () => readonly Named<KmacKey, 'knowledge'>[]
+  readonly biometry: () => readonly Named<KmacKey, 'biometry'>[]
+  readonly kdkVault: () => KdkVault
+  readonly keyMacCtrData: () => Named<KmacKey, 'KEY_MAC_CTR_DATA'>
+  readonly keyMacStatus: () => Named<KmacKey, 'KEY_MAC_STATUS'>
   /** HS384 key. */
-  readonly keyMacGetActTempKey: () => KeyObject
-  readonly keyMacPersonalizedData: () => KmacKey
-  readonly keyE2eeSharedInfo2: () => KmacKey
+  readonly keyMacGetActTempKey: () => Named<KeyObject, 'KEY_MAC_GET_ACT_TEMP_KEY'>
+  readonly keyMacPersonalizedData: () => Named<KmacKey, 'KEY_MAC_PERSONALIZED_DATA'>
+  readonly keyE2eeSharedInfo2: () => Named<KmacKey, 'KEY_E2EE_SHARED_INFO2'>
 }
 
 /** The keys of an activation from its stored secret (see factor-keys.ts), in the order of v4 §3.1. */
@@ -57,29 +70,33 @@ export const importEnvelopeKey = (stored: Uint8Array): KeyObject | undefined =>
   stored.length === 32 ? importHmacKey(stored) : undefined
 
 /** KDK_AUTHENTICATION_CODE. */
-export const deriveKdkAuthenticationCode = (keyActivationSecret: KdfKey): KdfKey => importKdfKey(kdf(keyActivationSecret, 'auth'))
+export const deriveKdkAuthenticationCode = (keyActivationSecret: ActivationKdk): KdkAuthenticationCode =>
+  importKdfKey(kdf(keyActivationSecret, 'auth'))
 
 /** KEY_AUTHENTICATION_CODE_POSSESSION, 32 bytes. */
-export const derivePossessionKey = (kdkAuthenticationCode: KdfKey): Uint8Array => kdf(kdkAuthenticationCode, 'auth/possession')
+export const derivePossessionKey = (kdkAuthenticationCode: KdkAuthenticationCode): Named<Uint8Array, 'possession'> =>
+  kdf(kdkAuthenticationCode, 'auth/possession')
 
 /** KEY_AUTHENTICATION_CODE_KNOWLEDGE as it is at first, 32 bytes. */
-export const deriveKnowledgeKey = (kdkAuthenticationCode: KdfKey): Uint8Array => kdf(kdkAuthenticationCode, 'auth/knowledge')
+export const deriveKnowledgeKey = (kdkAuthenticationCode: KdkAuthenticationCode): FactorKey<'knowledge'> =>
+  kdf(kdkAuthenticationCode, 'auth/knowledge')
 
 /** KEY_AUTHENTICATION_CODE_BIOMETRY as it is at first, 32 bytes. */
-export const deriveBiometryKey = (kdkAuthenticationCode: KdfKey): Uint8Array => kdf(kdkAuthenticationCode, 'auth/biometry')
+export const deriveBiometryKey = (kdkAuthenticationCode: KdkAuthenticationCode): FactorKey<'biometry'> =>
+  kdf(kdkAuthenticationCode, 'auth/biometry')
 
 /** KDK_VAULT. */
-export const deriveKdkVault = (keyActivationSecret: KdfKey): KdfKey => importKdfKey(kdf(keyActivationSecret, 'vault'))
+export const deriveKdkVault = (keyActivationSecret: ActivationKdk): KdkVault => importKdfKey(kdf(keyActivationSecret, 'vault'))
 
 /** KDK_UTILITY. */
-export const deriveKdkUtility = (keyActivationSecret: KdfKey): KdfKey => importKdfKey(kdf(keyActivationSecret, 'util'))
+export const deriveKdkUtility = (keyActivationSecret: ActivationKdk): KdkUtility => importKdfKey(kdf(keyActivationSecret, 'util'))
 
 /** KEY_MAC_GET_APP_TEMP_KEY from the decoded application secret (16 bytes), 32 bytes. */
 export const deriveKeyMacGetAppTempKey = (applicationSecret: Uint8Array): Uint8Array =>
   kdf(importKdfKey(applicationSecret), 'util/mac/get-app-temp-key')
 
 /** What is stored of a new activation: KEY_ACTIVATION_SECRET (32 bytes) with the factor keys it begins with (v4 §8.5, step 4). */
-export function createInitialActivationSecret(keyActivationSecret: Uint8Array): Uint8Array {
+export function createInitialActivationSecret(keyActivationSecret: KeyActivationSecret): Uint8Array {
   const kdkAuthenticationCode = deriveKdkAuthenticationCode(importKdfKey(keyActivationSecret))
   return createActivationSecret({
     keyActivationSecret,
@@ -120,16 +137,10 @@ const importCtrDataKey = createKmac('PA4MAC-CTR')
 const importStatusKey = createKmac('PA4MAC-STATUS')
 const importPersonalizedDataKey = createKmac('PA4MAC-QR')
 
-/** SIZED: every part with its length as u32 in front; an absent part is encoded like an empty one (v4 §1.6). */
-export const concatWithSizes = (...parts: readonly (Uint8Array | undefined)[]): Uint8Array =>
-  concat(...parts.flatMap((part = EMPTY) => [u32(part.length), part]))
-
-const importCodeKeys = ({ current, next }: FactorKeys): readonly KmacKey[] =>
+const importCodeKeys = <F extends ReplaceableFactor>({ current, next }: FactorKeys<F>): readonly Named<KmacKey, F>[] =>
   [current, next].filter((key) => key !== undefined).map(importCodeKey)
 
 function once<T extends object>(make: () => T): () => T {
   let made: T | undefined
   return () => (made ??= make())
 }
-
-const EMPTY = new Uint8Array(0)

@@ -3,6 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { Ok } from '../../../http/types.ts'
 import { expireOperation } from '../../../storage/operations.ts'
 import { cloudEndpoint } from '../endpoint.ts'
+import { OperationId } from '../fields.ts'
 
 export const operationCallback = cloudEndpoint({
   method: 'POST',
@@ -11,13 +12,7 @@ export const operationCallback = cloudEndpoint({
   description: 'pawl tells itself; this makes an expiry durable that is due. An unknown operation is no error.',
   errors: [],
   roles: ['internal', 'admin'],
-  body: Type.Object({
-    operationId: Type.String({
-      pattern: '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$',
-      description: 'must be a UUID',
-      examples: ['3f2504e0-4f89-41d3-9a0c-0305e82c3301'],
-    }),
-  }),
+  body: Type.Object({ operationId: OperationId }),
   response: Ok,
   /** Makes a due expiry durable, which also publishes it. An unknown operation is no error: the caller must not learn which exist. */
   async handle({ body: { operationId }, parts }) {
