@@ -61,11 +61,7 @@ export const removeBiometryKeys = (stored: Uint8Array): Uint8Array => replaceKey
  * What a match with the current key (`used` 0) or the next one (1) leaves: only the key that was used, for the phone has shown
  * which one it has (v4 §7.5). Undefined when that changes nothing.
  */
-export function settleFactorKeys<F extends ReplaceableFactor>(
-  stored: Uint8Array,
-  factor: F,
-  used: number,
-): Uint8Array | undefined {
+export function settleFactorKeys(stored: Uint8Array, factor: ReplaceableFactor, used: number): Uint8Array | undefined {
   if (parseActivationSecret(stored)[factor].next === undefined) return undefined
   return replaceKeys(stored, factor, ({ current, next }) => createFactorKeys(used === 1 ? next : current, undefined))
 }
