@@ -7,7 +7,9 @@ export function isUnavailable(error: unknown): boolean {
   return error instanceof Error && UNAVAILABLE_MESSAGES.test(error.message)
 }
 
-// 25006 read-only and 55000 not accepting connections show while a standby takes over; SQLSTATE classes 08 connection, 53 resources, 57 operator intervention, 40 rolled back by the server; and what sockets say, EMFILE and ENFILE when there is no descriptor for another.
+// SQLSTATE classes 08 connection, 53 resources, 57 operator intervention, 40 rolled back by the server. 25006 read-only and 55000 not
+// accepting connections show while a standby takes over. The rest is what sockets say: EMFILE and ENFILE when there is no descriptor for
+// another one.
 const UNAVAILABLE_CODES =
   /^(08|53|57|40)[0-9A-Z]{3}$|^(25006|55000)$|^(EMFILE|ENFILE|ENOBUFS|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH)$/
 // node-postgres throws these without a code.

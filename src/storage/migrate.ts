@@ -14,9 +14,9 @@ export interface MigrateOptions {
 }
 
 /**
- * Runs what is missing, each migration in a transaction of its own where there is data, and returns the names of those that ran. A database that is one
- * migration ahead is left as it is: migrations only add, so that the version before serves on while the next one starts. Throws
- * StartError on failure and on a schema that is further ahead.
+ * Runs what is missing, each migration in a transaction of its own where there is data, and returns the names of those that ran. A
+ * database that is one migration ahead is left as it is: migrations only add, so that the version before serves on while the next one
+ * starts. Throws StartError on failure and on a schema that is further ahead.
  */
 export async function migrate(
   db: Db,

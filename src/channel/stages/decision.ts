@@ -53,7 +53,8 @@ export interface CodeDecision {
 
 /**
  * Composes what is to be stored of a judged attempt. Undefined when the activation is no longer the one that was read, because its temporary
- * block was over and its end had to be stored first: the caller reads and judges again. `madeUnder`: null for an offline password; `strangersNetwork`: as in CodeDecision.
+ * block was over and its end had to be stored first: the caller reads and judges again. `madeUnder`: null for an offline password;
+ * `strangersNetwork`: as in CodeDecision.
  */
 export async function composeDecision(
   parts: ChannelParts,
