@@ -1,8 +1,8 @@
 // Keys of one shape are not taken for each other, which the compiler says; what would come out if they were, the test says.
 import { expect, test } from 'vitest'
-import { deriveStatusBlobIv } from '../v3/status-blob.ts'
-import { deriveActivationKeys as deriveActivationKeysV3 } from '../v3/key-schedule.ts'
-import { addBiometryKey, replaceKnowledgeKey } from './factor-keys.ts'
+import { deriveStatusBlobIv } from './v3/status-blob.ts'
+import { deriveActivationKeys as deriveActivationKeysV3 } from './v3/key-schedule.ts'
+import { addBiometryKey, replaceKnowledgeKey } from './v4/factor-keys.ts'
 import {
   createInitialActivationSecret,
   deriveActivationKeys,
@@ -11,7 +11,7 @@ import {
   deriveKnowledgeKey,
   derivePossessionKey,
   importKdfKey,
-} from './key-schedule.ts'
+} from './v4/key-schedule.ts'
 
 const root = importKdfKey(new Uint8Array(32).fill(1))
 
