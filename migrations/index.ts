@@ -14,6 +14,7 @@ import * as pushTokenOwner from './0011_push-token-owner.ts'
 import * as protocolVersions from './0012_protocol-versions.ts'
 import * as credentialMac from './0013_credential-mac.ts'
 import * as strangerCounts from './0014_stranger-counts.ts'
+import * as consoleSessions from './0015_console-sessions.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -30,4 +31,5 @@ export const migrations: Record<string, Migration> = {
   '0012_protocol-versions': protocolVersions,
   '0013_credential-mac': credentialMac,
   '0014_stranger-counts': strangerCounts,
+  '0015_console-sessions': consoleSessions,
 }

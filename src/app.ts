@@ -10,6 +10,7 @@ import { mobileTokenApi } from './api/mobile-token/index.ts'
 import { renderMobileTokenError } from './api/mobile-token/error-renderer.ts'
 import { createUtilityErrorRenderer } from './api/utility/error-renderer.ts'
 import { utilityApi } from './api/utility/index.ts'
+import { consolePages } from './console/index.ts'
 import type { Context } from './context.ts'
 import { describeApis } from './description.ts'
 import { type ErrorRenderer, renderErrorsWith, renderUnknownPathsWith, toPawlError } from './http/errors.ts'
@@ -71,6 +72,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
   if (surface !== 'public') {
     await app.register(cloudApi(context))
     await app.register(docsApi(describeApis(context.settings)))
+    if (context.settings.console) await app.register(consolePages(context), { prefix: '/console' })
   }
   return app
 }

@@ -8,6 +8,9 @@ export interface Config {
   readonly singleListener: boolean
   /** With it, cloud API, administration and description are served there only. */
   readonly internalPort?: number
+  readonly console: boolean
+  readonly consoleIdleSeconds: number
+  readonly consoleSessionSeconds: number
   readonly dataDir: string
   readonly databasePoolSize: number
   /** never: a start with a schema that lacks a migration is refused. */

@@ -46,6 +46,26 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     default: '',
     description: 'Reverse proxies whose X-Forwarded-For is believed. By default none.',
   },
+  console: {
+    name: 'PAWL_CONSOLE',
+    kind: boolean,
+    default: 'true',
+    description: "Serves the console for administrators at /console/, beside the bank's API. docs/CONSOLE.md says what it is.",
+  },
+  consoleIdleSeconds: {
+    name: 'PAWL_CONSOLE_IDLE_SECONDS',
+    kind: integer(60, 86_400),
+    default: '900',
+    unit: 'seconds',
+    description: 'A session of the console ends when nothing was done in it for so long.',
+  },
+  consoleSessionSeconds: {
+    name: 'PAWL_CONSOLE_SESSION_SECONDS',
+    kind: integer(60, 604_800),
+    default: '28800',
+    unit: 'seconds',
+    description: 'A session of the console ends after so long, whatever is done in it.',
+  },
   dataDir: {
     name: 'PAWL_DATA_DIR',
     kind: matching('path', /^[^\0]+$/, 'a path'),

@@ -14,6 +14,7 @@ import { startAuditSealing } from './domain/audit/seal.ts'
 import { createAuditVerification } from './domain/audit/verification.ts'
 import { applyAdminPassword, createFirstAdmin } from './domain/credential/administrator.ts'
 import { createCredentials } from './domain/credential/credential.ts'
+import { createTickets } from './domain/credential/tickets.ts'
 import { createActivationProvider } from './domain/activation/direct.ts'
 import { startHousekeeping } from './domain/housekeeping.ts'
 import { createFailureBudget } from './domain/limits/failure-budget.ts'
@@ -107,6 +108,7 @@ export async function createContext(
       ...channel,
       log,
       credentials,
+      tickets: createTickets(platform),
       activationOtps: createActivationOtps(installationKeys.credentialHash, platform),
       ...createProviders(base, config, secrets),
       pinning: createPinning(base),

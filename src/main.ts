@@ -137,7 +137,7 @@ function renderStartText([first, internal]: Running, { settings, dataLocation }:
   const credential = password === undefined ? user : `${user}:${password}`
   return `pawl listens on ${address}
 ${internalAddress ? `Cloud API and administration, never for phones: ${internalAddress}\n` : ''}API description: ${bankUrl}/swagger-ui.html
-Data: ${dataLocation}
+${settings.console ? `Console: ${bankUrl}/console/\n` : ''}Data: ${dataLocation}
 Administrator: ${user}${password === undefined ? '' : `, password: ${password} (shown only now)`}
 Create an application: curl -w '\\n' -u '${credential}' -H 'Content-Type: application/json' -d '{"id":"my-app"}' ${bankUrl}/admin/application
 `

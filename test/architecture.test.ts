@@ -83,6 +83,11 @@ const layers: readonly Layer[] = [
     pawl: ['src/http', 'src/domain', 'src/storage', 'src/lib'],
     packages: [...http, '@fastify/basic-auth'],
   },
+  {
+    path: 'src/console',
+    pawl: ['src/http', 'src/domain', 'src/crypto', 'src/lib'],
+    packages: ['fastify', '@sinclair/typebox', 'ghtml', 'uqr'],
+  },
   { path: 'src/api/docs', pawl: ['src/http', 'src/lib'], packages: http },
   { path: 'src/description.ts', pawl: ['src', 'package.json'], packages: [] },
   { path: 'src/context.ts', pawl: ['src'], packages: [] },

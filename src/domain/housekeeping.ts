@@ -3,6 +3,7 @@ import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import { startRounds } from '../lib/rounds.ts'
 import { endTemporaryBlocks, removeExpiredActivations } from '../storage/activation/expiry.ts'
+import { deleteEndedSessions } from '../storage/console-sessions.ts'
 import type { Database, Db } from '../storage/database.ts'
 import { deleteExpiredIdempotencyKeys } from '../storage/idempotency-keys.ts'
 import { deleteUselessNonces, expireOperations } from '../storage/operations.ts'
@@ -55,6 +56,7 @@ const TASKS = [
   deleteExpiredIdempotencyKeys,
   deleteExpiredTemporaryKeys,
   deleteExpiredUniqueValues,
+  deleteEndedSessions,
 ] as const
 
 const INTERVAL_MS = 5_000

@@ -3,6 +3,18 @@ import type { FastifyRequest } from 'fastify'
 import { PawlError } from '../lib/errors.ts'
 
 /**
+ * Refuses a write that a browser sent for a page of another site, which `Sec-Fetch-Site` or `Origin` tells. `publicUrl`: an origin that is
+ * ours as well as that of the request. Throws REQUEST_INVALID.
+ */
+export function refuseForeignPage({ headers, host }: FastifyRequest, publicUrl: string | undefined): void {
+  const site = headers['sec-fetch-site']
+  if (site !== undefined && site !== 'same-origin' && site !== 'none')
+    throw refuse('Sec-Fetch-Site', 'must be same-origin: other sites may not call this API')
+  if (headers.origin !== undefined && !isOwn(headers.origin, host, publicUrl))
+    throw refuse('Origin', 'must be this server: other sites may not call this API')
+}
+
+/**
  * Refuses a write that a page of another site may have sent: by `Sec-Fetch-Site` or `Origin`, and by a content type that a browser
  * sends without asking first. DELETE may come without a body and without a type, because a browser asks before it in any case.
  * `publicUrl`: an origin that is ours as well as that of the request. Throws REQUEST_INVALID.
@@ -10,22 +22,18 @@ import { PawlError } from '../lib/errors.ts'
 export function refuseCrossSiteWrite(request: FastifyRequest, publicUrl: string | undefined): void {
   const { method, headers } = request
   if (READS.has(method)) return
-  const site = headers['sec-fetch-site']
-  if (site !== undefined && site !== 'same-origin' && site !== 'none')
-    throw refuse('Sec-Fetch-Site', 'must be same-origin: other sites may not call this API')
-  if (headers.origin !== undefined && !isOwn(headers.origin, request, publicUrl))
-    throw refuse('Origin', 'must be this server: other sites may not call this API')
+  refuseForeignPage(request, publicUrl)
   const type = headers['content-type']
   if (type === undefined ? method !== 'DELETE' : !JSON_TYPE.test(type)) throw refuse('Content-Type', 'must be application/json')
 }
 
 /** The scheme is not compared: a proxy that ends TLS in front of pawl need not tell it. */
-function isOwn(origin: string, request: FastifyRequest, publicUrl: string | undefined): boolean {
+function isOwn(origin: string, requestHost: string, publicUrl: string | undefined): boolean {
   if (!URL.canParse(origin)) return false
   const { protocol, host } = new URL(origin)
   if (protocol !== 'http:' && protocol !== 'https:') return false
   // Parsed with the same scheme, so that a default port is left out of both.
-  const own = `${protocol}//${request.host}`
+  const own = `${protocol}//${requestHost}`
   const isOurs = URL.canParse(own) && host === new URL(own).host
   return isOurs || (publicUrl !== undefined && host === new URL(publicUrl).host)
 }

@@ -217,6 +217,18 @@ export interface CredentialPasswordTable {
   created_at: Date
 }
 
+export interface ConsoleSessionTable {
+  session_id: string
+  token_hash: Bytes
+  username: string
+  credential_mac: Bytes
+  source: string
+  created_at: Date
+  last_seen_at: Date
+  expires_at: Date
+  mac: Bytes
+}
+
 export interface UserClaimsTable {
   application_id: string
   user_id: string
@@ -239,6 +251,7 @@ export interface Schema {
   unique_value: UniqueValueTable
   credential: CredentialTable
   credential_password: CredentialPasswordTable
+  console_session: ConsoleSessionTable
   audit_event: AuditEventTable
   admin_event: AdminEventTable
   audit_chain: AuditChainTable

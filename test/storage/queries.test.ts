@@ -18,6 +18,7 @@ import * as adminEvents from '../../src/storage/admin-events.ts'
 import * as audit from '../../src/storage/audit.ts'
 import * as auditChain from '../../src/storage/audit-chain.ts'
 import * as configItems from '../../src/storage/config-items.ts'
+import * as consoleSessions from '../../src/storage/console-sessions.ts'
 import * as credentials from '../../src/storage/credentials.ts'
 import type { Db, Pool, Tx } from '../../src/storage/database.ts'
 import type { Schema } from '../../src/storage/schema.ts'
@@ -417,6 +418,25 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
         isChainTrusted: true,
         problem: null,
       }),
+  },
+  consoleSessions: {
+    insertSession: (_db, tx) =>
+      consoleSessions.insertSession(tx, {
+        sessionId: 's',
+        tokenHash: Buffer.from(bytes),
+        username: 'n',
+        credentialMac: Buffer.from(bytes),
+        source: '192.0.2.1',
+        createdAt: at,
+        lastSeenAt: at,
+        expiresAt: at,
+        mac: Buffer.from(bytes),
+      }),
+    findSession: (db) => consoleSessions.findSession(db, bytes),
+    listSessions: (db) => consoleSessions.listSessions(db, at, at),
+    touchSession: (db) => consoleSessions.touchSession(db, 's', at),
+    deleteSession: (db) => consoleSessions.deleteSession(db, 's'),
+    deleteEndedSessions: (db) => consoleSessions.deleteEndedSessions(db, at, 500),
   },
   strangerCounts: {
     countStranger: (db) => strangerCounts.countStranger(db, '192.0.2.0/24', at),

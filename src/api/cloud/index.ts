@@ -2,6 +2,7 @@
 import basicAuth from '@fastify/basic-auth'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../../domain/credential/credential.ts'
+import { TICKET_HEADER } from '../../domain/credential/tickets.ts'
 import { refuseCrossSiteWrite } from '../../http/cross-site.ts'
 import { renderErrorsWith, toPawlError } from '../../http/errors.ts'
 import { keepJsonBodies } from '../../http/raw-body.ts'
@@ -31,7 +32,13 @@ export const cloudApi = (parts: CloudParts) => async (app: FastifyInstance) => {
     },
     utf8: true,
   })
-  app.addHook('onRequest', app.basicAuth)
+  app.addHook('onRequest', (request, reply, done) => {
+    const ticket = request.headers[TICKET_HEADER]
+    const caller = typeof ticket === 'string' ? parts.tickets.redeem(ticket) : undefined
+    if (caller === undefined) return app.basicAuth(request, reply, done)
+    callers.set(request, caller)
+    done()
+  })
   app.addHook('onRequest', async (request) => refuseCrossSiteWrite(request, parts.settings.publicUrl))
   for (const endpoint of cloudEndpoints) mountCloudEndpoint(app, parts, endpoint, (request) => callerOf(callers, request))
 }

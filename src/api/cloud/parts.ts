@@ -2,6 +2,7 @@
 import type { AuditReport } from '../../domain/audit/verification.ts'
 import type { SdkConfigurationParts } from '../../domain/application/application.ts'
 import type { Credentials } from '../../domain/credential/credential.ts'
+import type { Tickets } from '../../domain/credential/tickets.ts'
 import type { OfflineParts } from '../../domain/operation/offline-approval.ts'
 import type { CertificateParts } from '../../domain/pinning/certificate.ts'
 import type { Pinning } from '../../domain/pinning/pinning.ts'
@@ -13,6 +14,8 @@ import type { PublicListener } from '../../http/listener-url.ts'
 export interface CloudParts extends RegistrationParts, SdkConfigurationParts, OfflineParts, WebhookParts, CertificateParts {
   readonly db: Pool
   readonly credentials: Credentials
+  /** For calls from inside the process. */
+  readonly tickets: Tickets
   readonly pinning: Pinning
   readonly publicListener: PublicListener
   /** Callers who ask while a verification runs share its report. */

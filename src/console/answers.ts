@@ -1,0 +1,81 @@
+// What the bank's API answers, as far as several pages read it.
+
+export interface ListedOperation {
+  readonly operationId: string
+  readonly userId?: string
+  readonly status: string
+  readonly statusReason?: string
+  readonly template: string
+  readonly operationType: string
+  readonly failureCount: number
+  readonly maxFailureCount: number
+  readonly timestampCreated: number
+  readonly timestampExpires: number
+}
+
+export interface ListedRegistration {
+  readonly activationId: string
+  readonly userId: string
+  readonly state: string
+  readonly name?: string
+  readonly platform?: string
+  readonly deviceInfo?: string
+  readonly protocolVersion?: number
+  readonly algorithm?: string
+  readonly timestampCreated: number
+  readonly timestampLastUsed?: number
+}
+
+export interface Webhook {
+  readonly id: string
+  readonly application: string
+  readonly name: string
+  readonly kind: 'OPERATION' | 'ACTIVATION'
+  readonly url: string
+  readonly attributes: readonly string[]
+  readonly basicUsername?: string
+  readonly isEnabled: boolean
+  readonly disabledReason?: string
+  readonly previousSecretExpiresAt?: number
+  readonly createdAt: number
+  readonly waiting: number
+  readonly delivered: number
+  readonly dead: number
+  readonly failuresInRow: number
+  readonly lagSeconds: number
+}
+
+export interface PinnedCertificate {
+  readonly fingerprint: string
+  /** Seconds since 1970, as all times of certificates. */
+  readonly expires: number
+  readonly isExpired: boolean
+  readonly source: 'pem' | 'fetch' | 'fingerprint'
+  readonly created: number
+  readonly pem?: string
+}
+
+export interface PinnedDomain {
+  readonly name: string
+  readonly port: number
+  readonly certificates: readonly PinnedCertificate[]
+  readonly live?: {
+    readonly checkedAt: number
+    readonly fingerprint?: string
+    readonly expires?: number
+    readonly daysToExpiry?: number
+    readonly isChainTrusted?: boolean
+    readonly isPinned: boolean
+    readonly problem?: string
+  }
+}
+
+export interface AdminEvent {
+  readonly id: number
+  readonly timestamp: number
+  readonly username: string
+  readonly action: string
+  readonly target: string
+  readonly before?: unknown
+  readonly after?: unknown
+}

@@ -1,0 +1,84 @@
+// The console calls the bank's API inside the process: validation, roles, limits and the audit log are those of any other caller.
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Caller } from '../domain/credential/credential.ts'
+import { TICKET_HEADER, type Tickets } from '../domain/credential/tickets.ts'
+import type { Violation } from '../lib/errors.ts'
+
+export type Query = Readonly<Record<string, string | number | undefined>>
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+export interface Api {
+  /** The answer's JSON, as the caller knows it from the description of the API. Throws Refusal. */
+  readonly get: <T>(path: string, query?: Query) => Promise<T>
+  readonly send: <T>(method: Exclude<Method, 'GET'>, path: string, body?: unknown, query?: Query) => Promise<T>
+}
+
+/** An answer of the API that is none of success. */
+export class Refusal extends Error {
+  readonly status: number
+  readonly violations: readonly Violation[]
+
+  constructor(status: number, message: string, violations: readonly Violation[]) {
+    super(message)
+    this.name = 'Refusal'
+    this.status = status
+    this.violations = violations
+  }
+}
+
+/** A path whose parameters are encoded. */
+export const at = (literals: TemplateStringsArray, ...names: readonly string[]): string =>
+  literals.map((literal, i) => (i === 0 ? literal : encodeURIComponent(names[i - 1] ?? '') + literal)).join('')
+
+/** `path?name=value`, without what has no value. */
+export function withQuery(path: string, query: Query): string {
+  const given = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined || value === '' ? [] : [[name, String(value)]],
+  )
+  return given.length === 0 ? path : `${path}?${new URLSearchParams(given).toString()}`
+}
+
+/** The API for one caller, during one request of a browser: under its id and host, from its address. */
+export function createApi(app: FastifyInstance, tickets: Tickets, caller: Caller, request: FastifyRequest): Api {
+  const call = async (method: Method, path: string, body: unknown): Promise<unknown> => {
+    const ticket = tickets.issue(caller)
+    try {
+      const reply = await app.inject({
+        method,
+        url: path,
+        remoteAddress: request.ip,
+        headers: {
+          [TICKET_HEADER]: ticket,
+          host: request.host,
+          'x-request-id': request.id,
+          ...(method !== 'GET' && { 'content-type': 'application/json' }),
+        },
+        ...(method !== 'GET' && method !== 'DELETE' && { payload: JSON.stringify(body ?? {}) }),
+      })
+      if (reply.statusCode === 200) return reply.json()
+      throw toRefusal(reply.statusCode, reply.body)
+    } finally {
+      tickets.drop(ticket)
+    }
+  }
+  return {
+    get: async <T>(path: string, query: Query = {}) => (await call('GET', withQuery(path, query), undefined)) as T,
+    send: async <T>(method: Exclude<Method, 'GET'>, path: string, body?: unknown, query: Query = {}) =>
+      (await call(method, withQuery(path, query), body)) as T,
+  }
+}
+
+/** The value of a call; undefined when the API refuses it, which is no failure of the page. */
+export async function unlessRefused<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer
+  } catch (error) {
+    if (error instanceof Refusal && error.status < 500) return undefined
+    throw error
+  }
+}
+
+function toRefusal(status: number, body: string): Refusal {
+  const { responseObject } = JSON.parse(body) as { responseObject?: { message?: string; violations?: readonly Violation[] } }
+  return new Refusal(status, responseObject?.message ?? 'The server refused it', responseObject?.violations ?? [])
+}

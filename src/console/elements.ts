@@ -1,0 +1,214 @@
+// The pieces pages are made of: badges, times, lists, forms, QR codes.
+import { renderSVG } from 'uqr'
+import { html, type Markup, nothing, trust, type Value } from './markup.ts'
+import type { PageCall } from './page.ts'
+
+export type Tone = 'good' | 'wait' | 'bad' | 'off' | 'info'
+
+/** A status: colour and text say the same. */
+export const badge = (tone: Tone, text: string): Markup => html`<span class="badge is-${tone}">${text}</span>`
+
+const TONES: Readonly<Record<string, Tone>> = {
+  ACTIVE: 'good',
+  APPROVED: 'good',
+  DELIVERED: 'good',
+  PENDING: 'wait',
+  PENDING_COMMIT: 'wait',
+  CREATED: 'info',
+  WAITING: 'wait',
+  BLOCKED: 'bad',
+  FAILED: 'bad',
+  DEAD: 'bad',
+  REJECTED: 'bad',
+  EXPIRED: 'off',
+  CANCELED: 'off',
+  REMOVED: 'off',
+}
+
+/** A state of the API, in words. */
+export const stateBadge = (state: string): Markup => badge(TONES[state] ?? 'info', sayState(state))
+
+/** `PENDING_COMMIT` as `Pending commit`. */
+export const sayState = (state: string): string => {
+  const words = state.toLowerCase().replaceAll('_', ' ')
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
+/** A time (ms) as people say it, with the exact one beside the pointer. */
+export const ago = (now: number, then: number): Markup =>
+  html`<time datetime="${iso(then)}" title="${utc(then)}">${sayDistance(then - now)}</time>`
+
+/** A time (ms) exactly. */
+export const exactTime = (then: number): Markup => html`<time datetime="${iso(then)}">${utc(then)}</time>`
+
+const iso = (time: number): string => new Date(time).toISOString()
+const utc = (time: number): string => `${iso(time).slice(0, 19).replace('T', ' ')} UTC`
+
+/** `5 min ago`, `in 3 days`. */
+export function sayDistance(ms: number): string {
+  const seconds = Math.round(Math.abs(ms) / 1000)
+  if (seconds < 5) return 'now'
+  const { size, unit } = UNITS.find(({ below }) => seconds < below) ?? DAYS
+  const count = Math.max(1, Math.floor(seconds / size))
+  const text = `${count} ${unit}${count > 1 && (unit === 'hour' || unit === 'day') ? 's' : ''}`
+  return ms < 0 ? `${text} ago` : `in ${text}`
+}
+
+const DAYS = { below: Number.POSITIVE_INFINITY, size: 86_400, unit: 'day' } as const
+const UNITS = [
+  { below: 60, size: 1, unit: 's' },
+  { below: 3_600, size: 60, unit: 'min' },
+  { below: 86_400, size: 3_600, unit: 'hour' },
+  DAYS,
+] as const
+
+/** A section with a heading; `aside` stands beside it. */
+export const card = (heading: string, body: Value, aside: Value = nothing): Markup =>
+  html`<section class="card"><header class="card-head"><h2>${heading}</h2>${aside}</header>${body}</section>`
+
+/** Head of a page: where it is, what it is, and what can be done. */
+export const pageHead = (title: string, { lead, actions, back }: { lead?: Value; actions?: Value; back?: Markup } = {}): Markup =>
+  html`<header class="page-head">
+    <div>${back && html`<p class="crumb">${back}</p>`}<h1>${title}</h1>${lead && html`<p class="lead">${lead}</p>`}</div>
+    ${actions && html`<div class="page-actions">${actions}</div>`}
+  </header>`
+
+/** A list that becomes a stack of cards on a phone. Each row has as many cells as there are columns. */
+export const table = (caption: string, columns: readonly string[], rows: readonly (readonly Value[])[]): Markup =>
+  html`<table class="rows">
+    <caption class="hidden">${caption}</caption>
+    <thead><tr>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>
+    <tbody>${rows.map(
+      (cells) => html`<tr>${cells.map((cell, i) => html`<td data-label="${columns[i] ?? ''}"><div>${cell}</div></td>`)}</tr>`,
+    )}</tbody>
+  </table>`
+
+/** Names and values. */
+export const facts = (rows: readonly (readonly [string, Value] | false | undefined)[]): Markup =>
+  html`<dl class="facts">${rows.map((row) => row && html`<div><dt>${row[0]}</dt><dd>${row[1]}</dd></div>`)}</dl>`
+
+/** What stands where nothing is yet: why, and what to do. */
+export const empty = (title: string, text: Value, action: Value = nothing): Markup =>
+  html`<div class="empty"><p class="empty-title">${title}</p><p>${text}</p>${action}</div>`
+
+/** A value that is to be copied whole. */
+export const code = (text: string): Markup => html`<code class="value">${text}</code>`
+
+/** A QR code of a text; `label` says what it is for. */
+export const qr = (text: string, label: string): Markup =>
+  html`<div class="qr" role="img" aria-label="${label}">${trust(renderSVG(text, { border: 2 }))}</div>`
+
+export interface FieldOptions {
+  readonly value?: string | undefined
+  readonly hint?: Value
+  readonly type?: 'text' | 'password' | 'number' | 'search' | 'url' | 'datetime-local'
+  readonly isRequired?: boolean
+  readonly placeholder?: string
+  readonly autocomplete?: string
+  readonly rows?: number
+  /** How the API names it in its violations, where that is another name. */
+  readonly apiName?: string
+}
+
+/** One line of a form, or several with `rows`; what the API said of it stands below it. */
+export function field(call: Pick<PageCall, 'form' | 'refusal'>, name: string, label: string, options: FieldOptions = {}): Markup {
+  const { value = '', hint, type = 'text', isRequired = false, placeholder, autocomplete = 'off', rows, apiName = name } = options
+  const isTyped = call.form.entries.some(([other]) => other === name)
+  const shown = type === 'password' ? '' : isTyped ? (call.form.all(name)[0] ?? '') : value
+  const fault = call.refusal?.violations.find(({ fieldName }) => fieldName === apiName || fieldName.endsWith(`.${apiName}`))?.hint
+  const described = hint !== undefined || fault !== undefined ? html` aria-describedby="${name}-note"` : nothing
+  const marks = html`${isRequired && html` required`}${fault !== undefined && html` aria-invalid="true"`}${described}`
+  const control =
+    rows === undefined
+      ? html`<input id="${name}" name="${name}" type="${type}" value="${shown}" autocomplete="${autocomplete}"${
+          placeholder !== undefined && html` placeholder="${placeholder}"`
+        }${marks}>`
+      : html`<textarea id="${name}" name="${name}" rows="${rows}" spellcheck="false"${marks}>
+${shown}</textarea>`
+  const note =
+    fault !== undefined
+      ? html`<p class="fault" id="${name}-note">${fault}</p>`
+      : hint !== undefined && html`<p class="hint" id="${name}-note">${hint}</p>`
+  return html`<div class="field"><label for="${name}">${label}</label>${control}${note}</div>`
+}
+
+export type Choice = readonly [value: string, label: string]
+
+/** A choice of one. */
+export const select = (
+  name: string,
+  label: string,
+  choices: readonly Choice[],
+  chosen: string | undefined,
+  hint?: Value,
+): Markup =>
+  html`<div class="field"><label for="${name}">${label}</label><select id="${name}" name="${name}">${choices.map(
+    ([value, text]) => html`<option value="${value}"${value === chosen && html` selected`}>${text}</option>`,
+  )}</select>${hint && html`<p class="hint">${hint}</p>`}</div>`
+
+/** A choice of any. */
+export const checks = (
+  legend: string,
+  name: string,
+  choices: readonly Choice[],
+  chosen: readonly string[],
+  hint?: Value,
+): Markup =>
+  html`<fieldset class="field checks"><legend>${legend}</legend>${choices.map(
+    ([value, text]) =>
+      html`<label class="check"><input type="checkbox" name="${name}" value="${value}"${chosen.includes(value) && html` checked`}> ${text}</label>`,
+  )}${hint && html`<p class="hint">${hint}</p>`}</fieldset>`
+
+export interface ActionOptions {
+  readonly fields?: Value
+  readonly tone?: 'primary' | 'plain' | 'danger'
+  /** Beside the button. */
+  readonly beside?: Value
+  /** Hidden members. */
+  readonly hidden?: Readonly<Record<string, string>>
+}
+
+/** A form that does something on the page it stands on. */
+export const actionForm = (
+  { session, here }: Pick<PageCall, 'session' | 'here'>,
+  action: string,
+  label: string,
+  { fields = nothing, tone = 'primary', hidden = {}, beside = nothing }: ActionOptions = {},
+): Markup =>
+  html`<form method="post" action="${here}" class="form">
+    <input type="hidden" name="csrf" value="${session.formToken}"><input type="hidden" name="action" value="${action}">
+    ${Object.entries(hidden).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+    ${fields}<div class="buttons"><button class="button is-${tone}">${label}</button>${beside}</div>
+  </form>`
+
+/** The same behind a step that asks whether it is meant. */
+export const guardedForm = (
+  call: Pick<PageCall, 'session' | 'here'>,
+  action: string,
+  label: string,
+  { question, ...options }: ActionOptions & { readonly question: Value },
+): Markup =>
+  html`<details class="guarded"><summary class="button is-plain">${label}…</summary><div class="guarded-body"><p>${question}</p>${actionForm(
+    call,
+    action,
+    label,
+    { tone: 'danger', ...options },
+  )}</div></details>`
+
+/** A form that looks for something; `hidden` goes with it. */
+export const searchForm = (path: string, fields: Value, hidden: Readonly<Record<string, string | undefined>> = {}): Markup =>
+  html`<form method="get" action="/console${path}" class="filters">
+    ${Object.entries(hidden).map(
+      ([name, value]) => value !== undefined && html`<input type="hidden" name="${name}" value="${value}">`,
+    )}
+    ${fields}<button class="button is-plain">Apply</button>
+  </form>`
+
+/** A way back. */
+export const backTo = (href: string, label: string): Markup => html`<a href="${href}">← ${label}</a>`
+
+/** A part of a page that asks anew for itself; `everySeconds` undefined: it has come to its end. */
+export const live = (id: string, here: string, everySeconds: number | undefined, body: Value): Markup =>
+  everySeconds === undefined
+    ? html`<div id="${id}">${body}</div>`
+    : html`<div id="${id}" hx-get="${here}" hx-trigger="every ${everySeconds}s" hx-select="#${id}" hx-target="#${id}" hx-swap="outerHTML">${body}</div>`

@@ -1,0 +1,63 @@
+// What went wrong, as a page: a failure before there is a page, and what the API refuses to show.
+import type { FastifyReply } from 'fastify'
+import type { ErrorRenderer } from '../http/errors.ts'
+import type { ErrorCode } from '../lib/errors.ts'
+import type { Refusal } from './api.ts'
+import type { Assets } from './assets.ts'
+import { renderBare } from './layout.ts'
+import { html } from './markup.ts'
+
+/** Renders what is thrown in the console. */
+export const createErrorPage =
+  (assets: Assets): ErrorRenderer =>
+  (error, request, reply) => {
+    const { status, title, text } = TEXTS[error.code] ?? FAILED
+    if (error.retryAfterSeconds !== undefined) void reply.header('retry-after', error.retryAfterSeconds)
+    send(assets, reply, { status, title, text, note: `Request ${request.id}` })
+  }
+
+/** Renders what the API did not give to the page that asked for it. */
+export const createRefusalPage =
+  (assets: Assets) =>
+  ({ status, message, violations }: Refusal, reply: FastifyReply): FastifyReply =>
+    send(assets, reply, {
+      status,
+      title: status >= 500 ? 'Not available' : 'Not found',
+      text: `${message}.`,
+      note: violations.map(({ fieldName, hint }) => `${fieldName} ${hint}`).join(', '),
+    })
+
+interface Failure {
+  readonly status: number
+  readonly title: string
+  readonly text: string
+  readonly note: string
+}
+
+const send = (assets: Assets, reply: FastifyReply, { status, title, text, note }: Failure): FastifyReply =>
+  reply
+    .code(status)
+    .type('text/html; charset=utf-8')
+    .send(
+      renderBare(
+        assets,
+        title,
+        html`<h1>${title}</h1><p>${text}</p>${note !== '' && html`<p class="hint">${note}</p>`}<p><a class="button is-plain" href="/console/">To the overview</a></p>`,
+      ),
+    )
+
+const FAILED = { status: 500, title: 'That failed', text: 'Something went wrong here. The log names the request.' }
+const TEXTS: Readonly<Partial<Record<ErrorCode, Omit<Failure, 'note'>>>> = {
+  PATH_UNKNOWN: { status: 404, title: 'No such page', text: 'Nothing is at this address.' },
+  REQUEST_INVALID: {
+    status: 400,
+    title: 'Not accepted',
+    text: 'The form did not come from a page of this session. Go back, load the page again, and send it once more.',
+  },
+  UNAVAILABLE: {
+    status: 503,
+    title: 'Not available',
+    text: 'The database or the server has no room right now. Try again in a moment.',
+  },
+  TOO_MANY_REQUESTS: { status: 429, title: 'Too fast', text: 'Too many requests. Try again in a minute.' },
+}

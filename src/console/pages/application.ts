@@ -1,0 +1,181 @@
+// One application: what its mobile app needs, which protocols it takes, and its versions.
+import { at, unlessRefused } from '../api.ts'
+import {
+  actionForm,
+  backTo,
+  badge,
+  card,
+  checks,
+  type Choice,
+  code,
+  facts,
+  field,
+  guardedForm,
+  pageHead,
+  qr,
+  select,
+  table,
+} from '../elements.ts'
+import { parseJsonField } from '../json-field.ts'
+import { html, type Markup } from '../markup.ts'
+import { done, link, type Page, type PageCall } from '../page.ts'
+
+interface Detail {
+  readonly id: string
+  readonly isDefault: boolean
+  readonly vaultFactors: readonly string[]
+  readonly algorithms: readonly string[]
+  readonly isProtocol3Admitted: boolean
+  readonly qrSignatureCurve: string
+  readonly roles: readonly string[]
+  readonly minimumProtocolVersion?: string
+  readonly customObject?: unknown
+  readonly versions: readonly { readonly name: string; readonly appKey: string; readonly isSupported: boolean }[]
+  readonly serviceBaseUrl: string
+  readonly masterServerPublicKey: string
+  readonly appKey: string
+  readonly appSecret?: string
+  readonly mobileSdkConfig?: string
+}
+
+const ALGORITHMS: readonly Choice[] = [
+  ['EC_P384', 'EC_P384: P-384 alone'],
+  ['EC_P384_ML_L3', 'EC_P384_ML_L3: with ML-KEM and ML-DSA, level 3'],
+  ['EC_P384_ML_L5', 'EC_P384_ML_L5: the same, level 5'],
+]
+const VERSIONS: readonly Choice[] = [
+  ['', 'any'],
+  ...['3.0', '3.1', '3.2', '3.3', '4.0'].map((version): Choice => [version, version]),
+]
+const FACTORS: readonly Choice[] = [
+  ['POSSESSION', 'the phone alone'],
+  ['POSSESSION_KNOWLEDGE', 'phone and PIN (always)'],
+  ['POSSESSION_BIOMETRY', 'phone and biometry'],
+]
+
+const pathOf = ({ params }: PageCall): string => at`/admin/applications/${params['id'] ?? ''}`
+const home = ({ params }: PageCall): string => `/applications/${encodeURIComponent(params['id'] ?? '')}`
+
+export const application: Page = {
+  path: '/applications/:id',
+  section: 'applications',
+  async render(call) {
+    const wanted = call.query['version']
+    const read = (version: string | undefined) => call.api.get<{ responseObject: Detail }>(pathOf(call), { version })
+    // A version that is switched off has no values to show.
+    const { responseObject: detail } = (await unlessRefused(read(wanted))) ?? (await read(undefined))
+    const back = backTo(link(call, '/applications'), 'Applications')
+    return {
+      title: detail.id,
+      body: html`${pageHead(detail.id, { back, lead: detail.isDefault ? 'The default application: administrators act on it where they name none.' : undefined })}
+        <div class="columns"><div>${renderValues(detail)}${card('Versions', renderVersions(call, detail))}</div>
+        <div>${card('Protocols', renderSettings(call, detail))}</div></div>`,
+    }
+  },
+  actions: {
+    settings: async (call) => {
+      const { form, api } = call
+      const customObject = form.optional('customObject')
+      await api.send('PATCH', pathOf(call), {
+        algorithms: form.all('algorithms'),
+        isProtocol3Admitted: form.isChecked('isProtocol3Admitted'),
+        minimumProtocolVersion: form.optional('minimumProtocolVersion') ?? null,
+        vaultFactors: form.all('vaultFactors'),
+        roles: form
+          .text('roles')
+          .split(/[\s,]+/)
+          .filter(Boolean),
+        customObject: customObject === undefined ? null : parseJsonField('customObject', customObject),
+      })
+      return done(call, home(call), 'saved')
+    },
+    default: async (call) => {
+      await call.api.send('PATCH', pathOf(call), { isDefault: true })
+      return done(call, home(call), 'saved')
+    },
+    version: async (call) => {
+      await call.api.send('POST', `${pathOf(call)}/versions`, { name: call.form.text('name') })
+      return done(call, home(call), 'created')
+    },
+    support: async (call) => {
+      const path = `${pathOf(call)}${at`/versions/${call.form.text('version')}`}`
+      await call.api.send('PATCH', path, { isSupported: call.form.text('isSupported') === 'true' })
+      return done(call, home(call), 'saved')
+    },
+  },
+}
+
+function renderValues({
+  serviceBaseUrl,
+  appKey,
+  appSecret,
+  masterServerPublicKey,
+  mobileSdkConfig,
+  qrSignatureCurve,
+}: Detail): Markup {
+  const values = facts([
+    ['Base URL', code(serviceBaseUrl)],
+    ['Application key', code(appKey)],
+    ['Application secret', appSecret === undefined ? html`<span class="soft">for administrators only</span>` : code(appSecret)],
+    ['Master public key', html`${code(masterServerPublicKey)} <small>${qrSignatureCurve}</small>`],
+    mobileSdkConfig !== undefined && [
+      'SDK configuration',
+      html`<details class="more"><summary>Show</summary>${code(mobileSdkConfig)}</details>`,
+    ],
+  ])
+  const fits = mobileSdkConfig !== undefined && mobileSdkConfig.length <= QR_CHARACTERS_MAX
+  // With keys of ML-DSA it is too long for any QR code; the values beside it are what phones of protocol 3 need.
+  const scanned = fits ? mobileSdkConfig : JSON.stringify({ serviceBaseUrl, appKey, appSecret, masterServerPublicKey })
+  const what = fits ? 'the SDK configuration' : 'the first four values, as JSON'
+  return card(
+    'What the mobile app needs',
+    appSecret === undefined
+      ? values
+      : html`<div class="phones">${qr(scanned, `QR code of ${what}`)}<p class="hint">The QR code holds ${what}, for an app that is being developed. The SDK configuration holds them all; with one algorithm alone it fits into a QR code too.</p></div>${values}`,
+  )
+}
+
+const renderVersions = (call: PageCall, { versions }: Detail): Markup =>
+  html`${table(
+    'Versions',
+    ['Version', 'Application key', 'State', ''],
+    versions.map(({ name, appKey, isSupported }) => [
+      isSupported ? html`<a href="${link(call, home(call), { version: name })}">${name}</a>` : name,
+      html`<code>${appKey}</code>`,
+      isSupported ? badge('good', 'Supported') : badge('off', 'Switched off'),
+      call.isAdmin && renderSwitch(call, name, isSupported),
+    ]),
+  )}${call.isAdmin && actionForm(call, 'version', 'Add version', { tone: 'plain', fields: field(call, 'name', 'Name of a new version', { isRequired: true, placeholder: '2.0' }) })}`
+
+const renderSwitch = (call: PageCall, version: string, isSupported: boolean): Markup =>
+  isSupported
+    ? guardedForm(call, 'support', 'Switch off', {
+        hidden: { version, isSupported: 'false' },
+        question: `Phones with version ${version} are refused from then on.`,
+      })
+    : actionForm(call, 'support', 'Switch on', { tone: 'plain', hidden: { version, isSupported: 'true' } })
+
+function renderSettings(call: PageCall, detail: Detail): Markup {
+  const { algorithms, isProtocol3Admitted, minimumProtocolVersion, vaultFactors, roles, customObject, isDefault } = detail
+  if (!call.isAdmin) {
+    return facts([
+      ['Protocol 3', isProtocol3Admitted ? 'admitted' : 'not admitted'],
+      ['Algorithms of 4', algorithms.join(', ')],
+      ['Oldest version', minimumProtocolVersion ?? 'any'],
+      ['Vault opens with', vaultFactors.join(', ')],
+      roles.length > 0 && ['Roles', roles.join(', ')],
+    ])
+  }
+  const custom = customObject === undefined ? '' : JSON.stringify(customObject, undefined, 2)
+  return html`${actionForm(call, 'settings', 'Save', {
+    fields: html`${checks('Admits', 'isProtocol3Admitted', [['true', 'protocol 3 (3.0 to 3.3)']], isProtocol3Admitted ? ['true'] : [], 'Without it, QR codes are signed for phones of 4.0 only.')}
+      ${checks('Algorithms of protocol 4', 'algorithms', ALGORITHMS, algorithms, 'None of them means all.')}
+      ${select('minimumProtocolVersion', 'Oldest version', VERSIONS, minimumProtocolVersion ?? '', 'Older phones are not bound, and what they sign is refused.')}
+      ${checks('The vault opens with', 'vaultFactors', FACTORS, vaultFactors)}
+      ${field(call, 'roles', 'Roles', { value: roles.join(' '), hint: 'For the back end, separated by spaces.' })}
+      ${field(call, 'customObject', 'Custom object', { value: custom, rows: 4, hint: 'JSON that anybody may read in the status of an activation.' })}`,
+  })}${!isDefault && actionForm(call, 'default', 'Make it the default', { tone: 'plain' })}`
+}
+
+/** Characters that fit into the largest QR code. */
+const QR_CHARACTERS_MAX = 2_953

@@ -1,0 +1,53 @@
+// Applications: the list, and a new one.
+import { actionForm, badge, card, empty, field, pageHead, table } from '../elements.ts'
+import { html } from '../markup.ts'
+import { done, link, type Page, type PageCall } from '../page.ts'
+
+interface Listed {
+  readonly id: string
+  readonly isDefault: boolean
+  readonly algorithms: readonly string[]
+  readonly isProtocol3Admitted: boolean
+  readonly minimumProtocolVersion?: string
+}
+
+export const applications: Page = {
+  path: '/applications',
+  section: 'applications',
+  async render(call) {
+    const { applications: found } = await call.api.get<{ applications: readonly Listed[] }>('/admin/applications')
+    return {
+      title: 'Applications',
+      body: html`${pageHead('Applications', { lead: 'An application is one mobile app of the bank, with the keys that are compiled into it.' })}
+        <div class="columns"><div>${card(
+          'Applications',
+          found.length === 0
+            ? empty('None yet', 'Make the first one: the next page shows what the mobile app needs.')
+            : table('Applications', ['Application', 'Protocols', 'Oldest version', ''], found.map(renderRow)),
+        )}</div><div>${call.isAdmin && card('New application', renderCreate(call))}</div></div>`,
+    }
+  },
+  actions: {
+    create: async ({ form, api }) => {
+      const id = form.text('id')
+      await api.send('POST', '/admin/application', { id })
+      return done({ application: id }, `/applications/${encodeURIComponent(id)}`, 'created')
+    },
+  },
+}
+
+const renderRow = ({ id, isDefault, algorithms, isProtocol3Admitted, minimumProtocolVersion }: Listed) => [
+  html`<a href="${link({ application: id }, `/applications/${encodeURIComponent(id)}`)}">${id}</a>`,
+  html`${isProtocol3Admitted && '3 and '}4<br><small>${algorithms.join(', ')}</small>`,
+  minimumProtocolVersion ?? html`<span class="soft">any</span>`,
+  isDefault && badge('info', 'Default'),
+]
+
+const renderCreate = (call: PageCall) =>
+  actionForm(call, 'create', 'Create', {
+    fields: field(call, 'id', 'Name', {
+      isRequired: true,
+      placeholder: 'my-app',
+      hint: 'It stays as it is, and phones do not see it.',
+    }),
+  })

@@ -1,0 +1,185 @@
+// The audit logs: what administrators changed, what the phones of a user did, and whether the rows are as they were written.
+import type { AdminEvent } from '../answers.ts'
+import { type Query, unlessRefused } from '../api.ts'
+import { actionForm, ago, badge, card, code, empty, pageHead, sayState, searchForm, table } from '../elements.ts'
+import { html, type Markup } from '../markup.ts'
+import { type Download, link, type Page, type PageCall, type View } from '../page.ts'
+
+interface Chain {
+  readonly chain: string
+  readonly isIntact: boolean
+  readonly sealed: number
+  readonly unsealed: number
+  readonly headPosition: number
+  readonly headSeal: string
+  readonly fault?: { readonly problem: string; readonly position?: number; readonly sequence?: number }
+}
+
+interface DeviceEvent {
+  readonly activationId: string
+  readonly eventType: string
+  readonly eventData: string
+  readonly timestamp: number
+}
+
+const PAGE = 50
+/** As many as the API gives at once. */
+const EXPORT_MAX = 1_000
+
+export const audit: Page = {
+  path: '/audit',
+  section: 'audit',
+  render: (call) => renderAdministrators(call, undefined),
+  actions: {
+    verify: async (call) => {
+      const report = await call.api.get<{ chains: readonly Chain[] }>('/admin/audit/verification')
+      return renderAdministrators(call, report.chains)
+    },
+    export: async ({ api, query }) => {
+      const { items } = await api.get<{ items: readonly AdminEvent[] }>('/admin/audit', {
+        ...searchOf(query),
+        before: query['before'],
+        limit: EXPORT_MAX,
+      })
+      return toDownload('administrators', items)
+    },
+  },
+}
+
+export const auditDevices: Page = {
+  path: '/audit/devices',
+  section: 'audit',
+  async render(call) {
+    const { userId, before, from, to } = call.query
+    const items = userId ? await readDevices(call, { before, limit: PAGE }) : []
+    const fields = html`${search('userId', 'User', userId)}${day('from', 'From', from)}${day('to', 'To', to)}`
+    const older = items?.length === PAGE ? items.at(-1)?.timestamp : undefined
+    return {
+      title: 'Audit',
+      body: html`${renderHead(call, 'devices')}${card(
+        'What the phones of a user did',
+        html`${searchForm('/audit/devices', fields, { app: call.application })}${renderDevices(call, items)}${
+          older !== undefined &&
+          html`<p class="pager"><span></span><a href="${link(call, '/audit/devices', { userId, from, to, before: older })}">Older →</a></p>`
+        }`,
+        items !== undefined && items.length > 0 && actionForm(call, 'export', 'Export', { tone: 'plain' }),
+      )}`,
+    }
+  },
+  actions: {
+    export: async (call) => toDownload('devices', (await readDevices(call, { limit: EXPORT_MAX })) ?? []),
+  },
+}
+
+const searchOf = ({ username, action, from, to }: PageCall['query']): Query => ({
+  username: username || undefined,
+  action: action || undefined,
+  timestampFrom: startOf(from),
+  timestampTo: endOf(to),
+})
+
+/** Undefined where the caller may not: the log is one of an application, and whoever only reads belongs to none. */
+async function readDevices({ api, query }: PageCall, page: Query): Promise<readonly DeviceEvent[] | undefined> {
+  const search = { userId: query['userId'], timestampFrom: startOf(query['from']), timestampTo: endOf(query['to']), ...page }
+  return (await unlessRefused(api.get<{ items: readonly DeviceEvent[] }>('/audit/log', search)))?.items
+}
+
+/** Days are those of UTC. */
+const startOf = (date: string | undefined): number | undefined =>
+  date ? Date.parse(`${date}T00:00:00Z`) || undefined : undefined
+const endOf = (date: string | undefined): number | undefined =>
+  date ? Date.parse(`${date}T23:59:59.999Z`) || undefined : undefined
+
+async function renderAdministrators(call: PageCall, chains: readonly Chain[] | undefined): Promise<View> {
+  const { username, action, from, to, before } = call.query
+  const { items } = await call.api.get<{ items: readonly AdminEvent[] }>('/admin/audit', {
+    ...searchOf(call.query),
+    before,
+    limit: PAGE,
+  })
+  const fields = html`${search('username', 'Administrator', username)}${search('action', 'Action', action)}${day('from', 'From', from)}${day('to', 'To', to)}`
+  const older = items.length === PAGE ? items.at(-1)?.id : undefined
+  const list =
+    items.length === 0
+      ? empty(
+          'Nothing matches',
+          'Each change by an administrator is here, until it is older than PAWL_ADMIN_AUDIT_RETENTION_DAYS.',
+        )
+      : table(
+          'Changes',
+          ['What', 'By', 'When', 'Change'],
+          items.map((one) => renderEvent(call, one)),
+        )
+  return {
+    title: 'Audit',
+    body: html`${renderHead(call, 'administrators')}${card('State of the logs', renderChains(chains), actionForm(call, 'verify', 'Verify now', { tone: 'plain' }))}
+      ${card(
+        'What administrators changed',
+        html`${searchForm('/audit', fields, { app: call.application })}${list}${
+          older !== undefined &&
+          html`<p class="pager"><a href="${link(call, '/audit')}">Newest</a><a href="${link(call, '/audit', { username, action, from, to, before: older })}">Older →</a></p>`
+        }`,
+        items.length > 0 && actionForm(call, 'export', 'Export', { tone: 'plain' }),
+      )}`,
+  }
+}
+
+function renderHead(call: PageCall, tab: 'administrators' | 'devices'): Markup {
+  const current = (own: string) => own === tab && html` aria-current="page"`
+  return html`${pageHead('Audit', { lead: 'Rows are only ever added, and sealed in a chain a few seconds later.' })}
+    <nav class="tabs" aria-label="Logs"><a href="${link(call, '/audit')}"${current('administrators')}>Administrators</a><a href="${link(call, '/audit/devices')}"${current('devices')}>Phones of a user</a></nav>`
+}
+
+const search = (name: string, label: string, value: string | undefined): Markup =>
+  html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" type="search" value="${value ?? ''}" autocomplete="off"></div>`
+const day = (name: string, label: string, value: string | undefined): Markup =>
+  html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" type="date" value="${value ?? ''}"></div>`
+
+const renderEvent = (call: PageCall, { action, target, username, timestamp, before, after }: AdminEvent) => [
+  html`${target}<br><small>${action}</small>`,
+  username,
+  ago(call.now, timestamp),
+  (before !== undefined || after !== undefined) &&
+    html`<details class="more"><summary>Show</summary><pre>${renderChange(before, after)}</pre></details>`,
+]
+
+const renderChange = (before: unknown, after: unknown): string =>
+  `before ${JSON.stringify(before, undefined, 2) ?? 'nothing'}\nafter ${JSON.stringify(after, undefined, 2) ?? 'nothing'}`
+
+function renderDevices(call: PageCall, items: readonly DeviceEvent[] | undefined): Markup {
+  if (items === undefined)
+    return empty('Not for this credential', 'This log belongs to an application; administrators who may act for it read it.')
+  if (!call.query['userId']) return empty('Whose phones?', 'Name a user: the log is read one user at a time.')
+  if (items.length === 0)
+    return empty(
+      'Nothing found',
+      'Nothing has happened to the phones of this user in the last 30 days, or in the days that you chose.',
+    )
+  const rows = items.map(({ eventType, eventData, activationId, timestamp }) => [
+    sayState(eventType),
+    html`<small>${eventData}</small>`,
+    html`<a href="${link(call, `/registrations/${encodeURIComponent(activationId)}`)}">${activationId.slice(0, 8)}</a>`,
+    ago(call.now, timestamp),
+  ])
+  return table('Events', ['Event', 'Data', 'Phone', 'When'], rows)
+}
+
+function renderChains(chains: readonly Chain[] | undefined): Markup {
+  if (chains === undefined)
+    return html`<p class="soft">A verification reads every row and checks its seal, which takes as long as the logs are. It changes nothing.</p>`
+  const rows = chains.map(({ chain, isIntact, sealed, unsealed, headPosition, headSeal, fault }) => [
+    html`<strong>${chain}</strong>`,
+    isIntact
+      ? badge('good', 'Intact')
+      : html`${badge('bad', 'Altered')}<br><small>${fault?.problem} ${fault?.position !== undefined && `at ${fault.position}`}</small>`,
+    html`${sealed} sealed<br><small>${unsealed} wait for their seal</small>`,
+    html`${headPosition} ${code(headSeal)}`,
+  ])
+  return html`${table('Chains', ['Log', 'State', 'Rows', 'Head, to be noted elsewhere'], rows)}`
+}
+
+const toDownload = (name: string, items: readonly unknown[]): Download => ({
+  fileName: `pawl-audit-${name}.jsonl`,
+  type: 'application/x-ndjson; charset=utf-8',
+  text: items.map((item) => `${JSON.stringify(item)}\n`).join(''),
+})

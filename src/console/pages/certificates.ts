@@ -1,0 +1,119 @@
+// Pinned certificates of an application: when they end, at a glance, and what the domains show.
+import type { PinnedCertificate, PinnedDomain } from '../answers.ts'
+import { at } from '../api.ts'
+import { actionForm, ago, badge, card, code, empty, exactTime, field, guardedForm, pageHead, sayDistance } from '../elements.ts'
+import { html, type Markup } from '../markup.ts'
+import { done, type Page, type PageCall } from '../page.ts'
+import { needsApplication } from './registrations.ts'
+
+const DAY_MS = 86_400_000
+const SOON_DAYS = 30
+/** The longest that is drawn. */
+const YEAR_DAYS = 365
+const SOURCES = { pem: 'from a file', fetch: 'as the server showed it', fingerprint: 'by fingerprint' }
+
+const pathOf = ({ application = '' }: PageCall): string => at`/admin/apps/${application}`
+
+export const certificates: Page = {
+  path: '/certificates',
+  section: 'certificates',
+  async render(call) {
+    if (call.application === undefined) return { title: 'Certificates', body: needsApplication(call, 'Certificates') }
+    const { domains, publicKey } = await call.api.get<{ domains: readonly PinnedDomain[]; publicKey: string }>(pathOf(call))
+    const hasExpired = domains.some(({ certificates: pins }) => pins.some(({ isExpired }) => isExpired))
+    const clean = call.isAdmin && hasExpired && actionForm(call, 'expired', 'Remove those that have ended', { tone: 'plain' })
+    return {
+      title: 'Certificates',
+      body: html`${pageHead('Certificates', { lead: 'The app talks only to servers whose certificate is pinned here.', actions: clean })}
+        <div class="columns"><div>${domains.length === 0 ? card('Domains', empty('Nothing is pinned', 'Pin the certificate that a server shows, or one that it is going to show.')) : domains.map((domain) => renderDomain(call, domain))}</div>
+        <div>${call.isAdmin && card('Pin a certificate', renderForms(call))}${card('Key of the list', html`<p class="hint">The app checks the signed list with it.</p><p>${code(publicKey)}</p>`)}</div></div>`,
+    }
+  },
+  actions: {
+    fetch: async (call) => {
+      const { form, api } = call
+      const port = Number(form.text('port') || '443')
+      await api.send('POST', `${pathOf(call)}/certificates/auto`, {
+        domain: form.text('domain'),
+        port,
+        force: form.isChecked('force'),
+      })
+      return done(call, '/certificates', 'created')
+    },
+    pem: async (call) => {
+      const { form, api } = call
+      await api.send('POST', `${pathOf(call)}/certificates/pem`, {
+        domain: form.text('pemDomain'),
+        pem: form.text('pem'),
+        force: form.isChecked('force'),
+      })
+      return done(call, '/certificates', 'created')
+    },
+    fingerprint: async (call) => {
+      const { form, api } = call
+      const expires = Math.floor(Date.parse(`${form.text('expires')}Z`) / 1000)
+      await api.send('POST', `${pathOf(call)}/certificates/fingerprint`, {
+        domain: form.text('printDomain'),
+        fingerprint: form.text('fingerprint'),
+        expires,
+      })
+      return done(call, '/certificates', 'created')
+    },
+    unpin: async (call) => {
+      const query = { domain: call.form.text('domain'), fingerprint: call.form.text('fingerprint') }
+      await call.api.send('DELETE', `${pathOf(call)}/certificates`, undefined, query)
+      return done(call, '/certificates', 'removed')
+    },
+    domain: async (call) => {
+      await call.api.send('DELETE', `${pathOf(call)}/domains`, undefined, { domain: call.form.text('domain') })
+      return done(call, '/certificates', 'removed')
+    },
+    expired: async (call) => {
+      await call.api.send('DELETE', '/admin/certificates/expired')
+      return done(call, '/certificates', 'removed')
+    },
+  },
+}
+
+function renderDomain(call: PageCall, { name, port, certificates: pins, live }: PinnedDomain): Markup {
+  const remove =
+    call.isAdmin &&
+    guardedForm(call, 'domain', 'Remove the domain', {
+      hidden: { domain: name },
+      question: `Apps that know the list stop talking to ${name}.`,
+    })
+  return card(
+    name,
+    html`${pins.length === 0 && empty('No pin', 'Apps refuse this domain.')}<div class="stack">${pins.map((pin) => renderPin(call, name, pin))}</div>
+      ${
+        live !== undefined &&
+        html`<p>${live.isPinned ? badge('good', 'Live certificate is pinned') : badge('bad', 'Live certificate is not pinned')} <small>seen ${ago(call.now, live.checkedAt * 1000)}${live.problem !== undefined && html`, ${live.problem}`}</small></p>`
+      }${remove}`,
+    html`<small>port ${port}</small>`,
+  )
+}
+
+function renderPin(call: PageCall, domain: string, { fingerprint, expires, isExpired, source }: PinnedCertificate): Markup {
+  const left = (expires * 1000 - call.now) / DAY_MS
+  const tone = isExpired ? 'bad' : left < SOON_DAYS ? 'wait' : 'good'
+  const width = Math.round(Math.min(1, Math.max(0.01, left / YEAR_DAYS)) * 100)
+  return html`<div class="pin">
+    <p>${badge(tone, isExpired ? 'Ended' : `Ends ${sayDistance(expires * 1000 - call.now)}`)} <small>${exactTime(expires * 1000)}, ${SOURCES[source]}</small></p>
+    <svg class="span is-${tone}" viewBox="0 0 100 3" preserveAspectRatio="none" role="img" aria-label="${Math.max(0, Math.floor(left))} days of a year"><rect class="span-all" width="100" height="3"></rect><rect class="span-left" width="${width}" height="3"></rect></svg>
+    <p>${code(fingerprint)}</p>
+    ${call.isAdmin && guardedForm(call, 'unpin', 'Unpin', { hidden: { domain, fingerprint }, question: 'Apps refuse a server that shows this certificate.' })}
+  </div>`
+}
+
+const renderForms = (call: PageCall): Markup =>
+  html`${actionForm(call, 'fetch', 'Pin what the server shows', {
+    fields: html`${field(call, 'domain', 'Domain', { isRequired: true, placeholder: 'api.bank.example' })}${field(call, 'port', 'Port', { type: 'number', value: '443' })}${force}`,
+  })}
+  <details class="more"><summary>From a PEM file</summary>${actionForm(call, 'pem', 'Pin', {
+    fields: html`${field(call, 'pemDomain', 'Domain', { isRequired: true, apiName: 'domain' })}${field(call, 'pem', 'Certificate', { isRequired: true, rows: 6, placeholder: '-----BEGIN CERTIFICATE-----' })}${force}`,
+  })}</details>
+  <details class="more"><summary>By its fingerprint</summary>${actionForm(call, 'fingerprint', 'Pin', {
+    fields: html`${field(call, 'printDomain', 'Domain', { isRequired: true, apiName: 'domain' })}${field(call, 'fingerprint', 'Fingerprint', { isRequired: true, hint: 'Base64 of SHA-256 over the DER bytes' })}${field(call, 'expires', 'Ends (UTC)', { type: 'datetime-local', isRequired: true })}`,
+  })}</details>`
+
+const force = html`<label class="check"><input type="checkbox" name="force" value="true"> even if it is for other names</label>`

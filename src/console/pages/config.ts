@@ -1,0 +1,85 @@
+// Configuration items that apps of protocol 4 read: of the application, or of one activation.
+import { at, type Query } from '../api.ts'
+import {
+  actionForm,
+  badge,
+  card,
+  type Choice,
+  empty,
+  field,
+  guardedForm,
+  pageHead,
+  searchForm,
+  select,
+  table,
+} from '../elements.ts'
+import { parseJsonField } from '../json-field.ts'
+import { html, type Markup } from '../markup.ts'
+import { done, type Page, type PageCall } from '../page.ts'
+import { needsApplication } from './registrations.ts'
+
+interface Item {
+  readonly key: string
+  readonly value: unknown
+  readonly scope: 'APPLICATION' | 'ACTIVATION'
+}
+
+const SCOPES: readonly Choice[] = [
+  ['APPLICATION', 'every app, activated or not'],
+  ['ACTIVATION', 'activated apps'],
+]
+
+/** Items of one activation when the page names one, else of the application. */
+const pathOf = ({ application = '', query: { activation } }: PageCall): string =>
+  activation === undefined || activation === ''
+    ? at`/admin/applications/${application}/config`
+    : at`/admin/activations/${activation}/config`
+/** An item of an activation has no other scope. */
+const scopeOf = ({ form, query: { activation } }: PageCall): Query => (activation ? {} : { scope: form.text('scope') })
+
+export const config: Page = {
+  path: '/config',
+  section: 'config',
+  async render(call) {
+    const { application, query, isAdmin } = call
+    if (application === undefined) return { title: 'Configuration', body: needsApplication(call, 'Configuration') }
+    const activation = query['activation'] || undefined
+    const { config: items } = await call.api.get<{ config: readonly Item[] }>(pathOf(call))
+    const owner =
+      activation === undefined ? html`of <strong>${application}</strong>` : html`of the activation <code>${activation}</code>`
+    const rows = items.map((item) => [
+      html`<strong>${item.key}</strong>`,
+      html`<code>${JSON.stringify(item.value)}</code>`,
+      item.scope === 'APPLICATION' ? badge('info', 'Every app') : badge('good', 'Activated apps'),
+      isAdmin &&
+        guardedForm(call, 'remove', 'Remove', {
+          hidden: { key: item.key, scope: item.scope },
+          question: `Apps are given no ${item.key} any more.`,
+        }),
+    ])
+    return {
+      title: 'Configuration',
+      body: html`${pageHead('Configuration', { lead: html`Items ${owner} that its app reads, in protocol 4.` })}
+        <div class="columns"><div>${card('Items', items.length === 0 ? empty('No item', 'An item is a name and a JSON value, for instance a limit that the app shows.') : table('Items', ['Name', 'Value', 'For', ''], rows))}</div>
+        <div>${isAdmin && card('Store an item', renderForm(call, activation))}${card('Of one activation', searchForm('/config', html`<div class="field"><label for="activation">Activation</label><input id="activation" name="activation" type="search" value="${activation ?? ''}" autocomplete="off"></div>`, { app: application }))}</div></div>`,
+    }
+  },
+  actions: {
+    store: async (call) => {
+      const value = parseJsonField('value', call.form.text('value'))
+      await call.api.send('PUT', `${pathOf(call)}${at`/${call.form.text('key')}`}`, { value }, scopeOf(call))
+      return done(call, '/config', 'saved', { activation: call.query['activation'] })
+    },
+    remove: async (call) => {
+      await call.api.send('DELETE', `${pathOf(call)}${at`/${call.form.text('key')}`}`, undefined, scopeOf(call))
+      return done(call, '/config', 'removed', { activation: call.query['activation'] })
+    },
+  },
+}
+
+const renderForm = (call: PageCall, activation: string | undefined): Markup =>
+  actionForm(call, 'store', 'Store', {
+    fields: html`${field(call, 'key', 'Name', { isRequired: true, placeholder: 'payments.limit' })}
+      ${field(call, 'value', 'Value', { isRequired: true, rows: 4, placeholder: '{"daily": 500}', hint: 'JSON; an item of this name is replaced.' })}
+      ${activation === undefined && select('scope', 'For', SCOPES, call.form.optional('scope'))}`,
+  })

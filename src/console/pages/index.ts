@@ -1,0 +1,42 @@
+// All pages of the console.
+import type { Page } from '../page.ts'
+import { application } from './application.ts'
+import { applications } from './applications.ts'
+import { audit, auditDevices } from './audit.ts'
+import { certificates } from './certificates.ts'
+import { config } from './config.ts'
+import { credentials } from './credentials.ts'
+import { inbox } from './inbox.ts'
+import { operation } from './operation.ts'
+import { operationNew, operationPreview } from './operation-new.ts'
+import { operations } from './operations.ts'
+import { overview } from './overview.ts'
+import { registration } from './registration.ts'
+import { registrations } from './registrations.ts'
+import { template, templateCheck, templateNew, templates } from './templates.ts'
+import { webhook } from './webhook.ts'
+import { webhooks } from './webhooks.ts'
+
+export const pages: readonly Page[] = [
+  overview,
+  registrations,
+  registration,
+  operations,
+  operationNew,
+  operationPreview,
+  operation,
+  inbox,
+  applications,
+  application,
+  templates,
+  templateNew,
+  templateCheck,
+  template,
+  webhooks,
+  webhook,
+  certificates,
+  config,
+  audit,
+  auditDevices,
+  credentials,
+]

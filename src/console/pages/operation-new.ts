@@ -1,0 +1,118 @@
+// A new operation: a template, a form made of its placeholders, and beside it what the phone will show.
+import { parseTemplate } from '../../domain/template/parser.ts'
+import { chooseTexts, type Template } from '../../domain/template/template.ts'
+import { at } from '../api.ts'
+import { actionForm, backTo, card, empty, field, pageHead, select } from '../elements.ts'
+import { html, type Markup } from '../markup.ts'
+import { done, link, type Page, type PageCall, type View } from '../page.ts'
+import { placeholdersOf, sampleOf, templatePreview } from '../template-preview.ts'
+
+const PREFIX = 'parameter.'
+const TITLE = 'New operation'
+
+async function render(call: PageCall): Promise<View> {
+  const { templates } = await call.api.get<{ templates: readonly { templateName: string }[] }>('/admin/templates')
+  const names = templates.map(({ templateName }) => templateName)
+  const wanted = call.query['template'] ?? names[0]
+  const head = pageHead(TITLE, {
+    back: backTo(link(call, '/operations'), 'Operations'),
+    lead: 'The phone of the user is asked at once.',
+  })
+  if (wanted === undefined || !call.isActing) return { title: TITLE, body: html`${head}${renderNothing(call)}` }
+  const template = await readTemplate(call, wanted)
+  // The preview has an address of its own; the form goes to this one.
+  const target = { ...call, here: link(call, '/operations/new', { template: wanted }) }
+  return {
+    title: TITLE,
+    body: html`${head}<div class="columns"><div>${card('Template', renderChoice(call, names, wanted))}
+      ${card('Operation', renderForm(target, template))}</div>
+      <div>${card('On the phone', html`<div id="preview">${templatePreview(template, readParameters(call), languageOf(call, template))}</div>`)}</div></div>`,
+  }
+}
+
+export const operationNew: Page = {
+  path: '/operations/new',
+  section: 'operations',
+  render,
+  actions: {
+    create: async (call) => {
+      const { form, api, query } = call
+      const { operationId } = await api.send<{ operationId: string }>('POST', '/operations', {
+        userId: form.text('userId'),
+        template: query['template'],
+        language: form.optional('language') ?? null,
+        externalId: form.optional('externalId') ?? null,
+        parameters: readParameters(call),
+      })
+      return done(call, `/operations/${operationId}`, 'created')
+    },
+  },
+}
+
+/** The same page with what was typed; nothing is created. */
+export const operationPreview: Page = { path: '/operations/preview', section: 'operations', render, actions: { create: render } }
+
+async function readTemplate({ api }: PageCall, name: string): Promise<Template> {
+  const parsed = parseTemplate(await api.get(at`/admin/templates/${name}`))
+  if ('template' in parsed) return parsed.template
+  throw new TypeError('the API gave a template that is none')
+}
+
+const readParameters = ({ form }: PageCall): Record<string, string> =>
+  Object.fromEntries(
+    form.entries
+      .filter(([name, value]) => name.startsWith(PREFIX) && value !== '')
+      .map(([name, value]) => [name.slice(PREFIX.length), value]),
+  )
+
+const languageOf = ({ form }: PageCall, { texts }: Template): string =>
+  form.optional('language') ?? chooseTexts(texts, ['en']).locale
+
+const renderChoice = (call: PageCall, names: readonly string[], wanted: string): Markup =>
+  html`<form method="get" action="/console/operations/new" class="filters"><input type="hidden" name="app" value="${call.application}">
+    ${select(
+      'template',
+      'Made from',
+      names.map((name) => [name, name]),
+      wanted,
+    )}<button class="button is-plain">Use it</button></form>`
+
+function renderForm(call: PageCall, template: Template): Markup {
+  const preview = link(call, '/operations/preview', { template: template.templateName })
+  const fields = placeholdersOf(template).map(({ name, isRequired }) =>
+    field(call, `${PREFIX}${name}`, name, {
+      isRequired,
+      placeholder: sampleOf(name),
+      apiName: name,
+      ...(!isRequired && { hint: 'Only shown; may be left out.' }),
+    }),
+  )
+  const languages = Object.keys(template.texts)
+  const live = html`<div class="fields" hx-post="${preview}" hx-trigger="input delay:400ms" hx-include="closest form" hx-select="#preview" hx-target="#preview" hx-swap="outerHTML">
+    ${field(call, 'userId', 'User', { isRequired: true, placeholder: 'alice', hint: 'Needs an active phone.' })}
+    ${fields}
+    ${
+      languages.length > 1 &&
+      select(
+        'language',
+        'Language of the texts in a QR code',
+        languages.map((language) => [language, language]),
+        languageOf(call, template),
+      )
+    }
+    ${field(call, 'externalId', 'External id', { hint: 'Of the bank, for webhooks. May be left out.' })}</div>`
+  const beside = html`<button class="button is-plain" formaction="${preview}" formnovalidate>Preview</button>`
+  return actionForm(call, 'create', 'Ask the user', { fields: live, beside })
+}
+
+const renderNothing = (call: PageCall): Markup =>
+  call.isActing
+    ? empty(
+        'There is no template',
+        'Operations are made from templates.',
+        html`<a class="button is-plain" href="${link(call, '/templates')}">Templates</a>`,
+      )
+    : empty(
+        'Not for this credential',
+        'Operations are created by back ends, and by administrators who may act for an application.',
+      )

@@ -1,0 +1,72 @@
+// Operations of an application: the search with its filters.
+import type { ListedOperation } from '../answers.ts'
+import { at } from '../api.ts'
+import { ago, card, type Choice, empty, pageHead, sayState, searchForm, select, stateBadge, table } from '../elements.ts'
+import { html, type Markup } from '../markup.ts'
+import { link, type Page, type PageCall } from '../page.ts'
+import { needsApplication } from './registrations.ts'
+
+const PAGE = 25
+const STATUSES: readonly Choice[] = [
+  ['', 'Any status'],
+  ...['PENDING', 'APPROVED', 'REJECTED', 'CANCELED', 'EXPIRED', 'FAILED'].map((status): Choice => [status, sayState(status)]),
+]
+
+export const operations: Page = {
+  path: '/operations',
+  section: 'operations',
+  async render(call) {
+    const { application, query, api } = call
+    if (application === undefined) return { title: 'Operations', body: needsApplication(call, 'Operations') }
+    const { userId, status, beforeTimestamp, beforeOperationId } = query
+    const search = { userId, status, beforeTimestamp, beforeOperationId, limit: PAGE }
+    const answer = await api.get<{ operations: readonly ListedOperation[] }>(
+      at`/admin/applications/${application}/operations`,
+      search,
+    )
+    const create = call.isActing && html`<a class="button is-primary" href="${link(call, '/operations/new')}">New operation</a>`
+    return {
+      title: 'Operations',
+      body: html`${pageHead('Operations', { lead: 'What users are asked to approve on their phones.', actions: create })}
+        ${card('Operations', html`${renderSearch(query, application)}${renderList(call, answer.operations)}`)}`,
+    }
+  },
+}
+
+const renderSearch = ({ userId, status }: PageCall['query'], app: string): Markup =>
+  searchForm(
+    '/operations',
+    html`<div class="field"><label for="userId">User</label><input id="userId" name="userId" type="search" value="${userId ?? ''}" placeholder="Exact name" autocomplete="off"></div>
+    ${select('status', 'Status', STATUSES, status)}`,
+    { app },
+  )
+
+function renderList(call: PageCall, found: readonly ListedOperation[]): Markup {
+  const { userId, status, beforeTimestamp } = call.query
+  if (found.length === 0) {
+    const isFiltered = [userId, status, beforeTimestamp].some((value) => value !== undefined && value !== '')
+    return isFiltered
+      ? empty(
+          'Nothing matches',
+          'Try another status, or no user.',
+          html`<a class="button is-plain" href="${link(call, '/operations')}">Show all</a>`,
+        )
+      : empty('No operation yet', 'Back ends create them with POST /operations; here you can make one by hand.')
+  }
+  const rows = found.map((one) => {
+    const title = html`${one.template}<br><small>${one.operationType}</small>`
+    return [
+      call.isActing ? html`<a href="${link(call, `/operations/${one.operationId}`)}">${title}</a>` : title,
+      one.userId ?? html`<span class="soft">nobody yet</span>`,
+      html`${stateBadge(one.status)}${one.statusReason !== undefined && html`<br><small>${one.statusReason}</small>`}`,
+      one.failureCount === 0 ? '–' : `${one.failureCount} of ${one.maxFailureCount}`,
+      ago(call.now, one.timestampCreated),
+    ]
+  })
+  const last = found.length === PAGE ? found.at(-1) : undefined
+  const older = last && { userId, status, beforeTimestamp: last.timestampCreated, beforeOperationId: last.operationId }
+  return html`${table('Operations', ['Operation', 'User', 'Status', 'Wrong codes', 'Created'], rows)}${
+    older &&
+    html`<p class="pager"><a href="${link(call, '/operations')}">Newest</a><a href="${link(call, '/operations', older)}">Older →</a></p>`
+  }`
+}

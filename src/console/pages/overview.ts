@@ -1,0 +1,178 @@
+// The first page: is it healthy, what happens, what waits for somebody.
+import type { AdminEvent, ListedOperation, ListedRegistration, PinnedDomain, Webhook } from '../answers.ts'
+import { at, unlessRefused } from '../api.ts'
+import { ago, badge, card, empty, live, pageHead, sayDistance, type Tone } from '../elements.ts'
+import { html, type Markup, type Value } from '../markup.ts'
+import { link, type Page, type PageCall } from '../page.ts'
+import { type Mark, plot } from '../plot.ts'
+
+/** As many as the search gives at once. */
+const OPERATIONS_MAX = 1_000
+const DAY_MS = 86_400_000
+const EXPIRES_SOON_DAYS = 30
+
+export const overview: Page = {
+  path: '/',
+  section: 'overview',
+  async render(call) {
+    if (call.application === undefined) return { title: 'Overview', body: renderFirst(call) }
+    const state = await readState(call, call.application)
+    return {
+      title: 'Overview',
+      body: html`${pageHead('Overview', { lead: html`What happens in <strong>${call.application}</strong>. The page keeps itself up to date.` })}
+        ${live(
+          'overview',
+          call.here,
+          10,
+          html`<div class="stack">${renderFigures(call, state)}
+          <div class="columns">
+            <div>${card('Operations', renderOperations(call, state.operations))}${renderChanges(call, state.changes)}</div>
+            <div>${renderTasks(call, state)}${renderQueues(call, state.webhooks)}</div>
+          </div></div>`,
+        )}`,
+    }
+  },
+}
+
+interface State {
+  readonly isReady: boolean
+  readonly operations: readonly ListedOperation[]
+  readonly pending: readonly ListedRegistration[]
+  readonly webhooks: readonly Webhook[]
+  readonly domains: readonly PinnedDomain[]
+  readonly changes: readonly AdminEvent[]
+}
+
+async function readState({ api }: PageCall, application: string): Promise<State> {
+  const [health, { operations }, { registrations }, { webhooks }, { domains }, { items }] = await Promise.all([
+    api.get('/health/ready').then(
+      () => true,
+      () => false,
+    ),
+    api.get<Pick<State, 'operations'>>(at`/admin/applications/${application}/operations`, { limit: OPERATIONS_MAX }),
+    api.get<{ registrations: ListedRegistration[] }>(at`/admin/applications/${application}/registrations`, {
+      state: 'PENDING_COMMIT',
+      limit: 5,
+    }),
+    api.get<Pick<State, 'webhooks'>>('/admin/webhooks'),
+    api.get<Pick<State, 'domains'>>(at`/admin/apps/${application}`),
+    unlessRefused(api.get<{ items: AdminEvent[] }>('/admin/audit', { limit: 6 })).then((found) => found ?? { items: [] }),
+  ])
+  const own = webhooks.filter((webhook) => webhook.application === application)
+  return { isReady: health, operations, pending: registrations, webhooks: own, domains, changes: items }
+}
+
+function renderFigures(call: PageCall, { isReady, operations, webhooks, domains }: State): Markup {
+  const recent = operations.filter(({ timestampCreated }) => timestampCreated > call.now - DAY_MS)
+  const decided = recent.filter(({ status }) => ['APPROVED', 'REJECTED', 'FAILED', 'EXPIRED'].includes(status))
+  const approved = decided.filter(({ status }) => status === 'APPROVED').length
+  const waiting = operations.filter(({ status }) => status === 'PENDING').length
+  const failures = recent.filter(({ status }) => status === 'FAILED').length
+  const queue = webhooks.reduce((sum, webhook) => sum + webhook.waiting, 0)
+  const dead = webhooks.reduce((sum, webhook) => sum + webhook.dead, 0)
+  const ends = domains.flatMap(({ certificates }) => certificates.map(({ expires }) => expires * 1000))
+  const firstEnd = ends.length === 0 ? undefined : Math.min(...ends)
+  const isSoon = firstEnd !== undefined && firstEnd < call.now + EXPIRES_SOON_DAYS * DAY_MS
+  const more = recent.length === OPERATIONS_MAX ? '+' : ''
+  return html`<div class="figures">
+    ${figure('Service', isReady ? 'Ready' : 'Not ready', isReady ? 'database takes writes' : 'the database does not answer', isReady ? 'good' : 'bad')}
+    ${figure('Operations, 24 hours', `${recent.length}${more}`, `${waiting} waiting for a phone`, undefined, link(call, '/operations'))}
+    ${figure('Approved', decided.length === 0 ? '–' : `${Math.round((approved / decided.length) * 100)} %`, `of ${decided.length} that ended`)}
+    ${figure('Failed', String(failures), 'too many wrong codes', failures > 0 ? 'bad' : undefined, link(call, '/operations', { status: 'FAILED' }))}
+    ${figure('Webhook queue', String(queue), dead > 0 ? `${dead} given up` : 'none given up', dead > 0 ? 'bad' : undefined, link(call, '/webhooks'))}
+    ${figure('Next certificate', firstEnd === undefined ? '–' : sayDistance(firstEnd - call.now), firstEnd === undefined ? 'none is pinned' : 'until a pin ends', isSoon ? 'wait' : undefined, link(call, '/certificates'))}
+  </div>`
+}
+
+function figure(name: string, value: string, note: string, tone?: Tone, href?: string): Markup {
+  const body = html`<span class="figure-name">${name}</span><span class="figure-value${tone !== undefined && html` is-${tone}`}">${value}</span><small>${note}</small>`
+  return href === undefined ? html`<div class="figure">${body}</div>` : html`<a class="figure" href="${href}">${body}</a>`
+}
+
+function renderOperations(call: PageCall, operations: readonly ListedOperation[]): Markup {
+  const oldest = operations.at(-1)?.timestampCreated ?? call.now
+  // Of a busy application the search does not reach back a day: then the plot begins where it ends.
+  const from = operations.length === OPERATIONS_MAX ? Math.max(oldest, call.now - DAY_MS) : call.now - DAY_MS
+  const recent = operations.filter(({ timestampCreated }) => timestampCreated >= from)
+  if (recent.length === 0) {
+    return empty(
+      'No operation in 24 hours',
+      'An operation is what a user is asked to approve: a login, a payment.',
+      html`<a class="button is-plain" href="${link(call, '/operations/new')}">Create one</a>`,
+    )
+  }
+  const marks = recent.map(({ timestampCreated, status }) => ({ time: timestampCreated, kind: KINDS[status] ?? 'rest' }) as const)
+  const label = `${recent.length} operations since ${sayDistance(from - call.now)}`
+  return html`${plot(marks, { from, to: call.now, label, ends: [sayDistance(from - call.now), 'now'] })}
+    <p class="legend"><span class="good">approved</span><span class="bad">rejected or failed</span><span>waiting, expired, canceled</span></p>`
+}
+
+const KINDS: Readonly<Record<string, Mark['kind']>> = { APPROVED: 'good', REJECTED: 'bad', FAILED: 'bad' }
+
+/** What somebody should do something about. */
+function renderTasks(call: PageCall, { pending, webhooks, domains }: State): Markup {
+  const tasks: Value[] = [
+    ...pending.map(
+      ({ userId, activationId }) =>
+        html`${badge('wait', 'Commit')} <a href="${link(call, `/registrations/${encodeURIComponent(activationId)}`)}">${userId}</a> waits for the commit of a phone.`,
+    ),
+    ...webhooks.flatMap((webhook) => {
+      const href = link(call, `/webhooks/${encodeURIComponent(webhook.id)}`)
+      if (!webhook.isEnabled) return [html`${badge('off', 'Off')} Webhook <a href="${href}">${webhook.name}</a> is switched off.`]
+      return webhook.dead > 0
+        ? [html`${badge('bad', 'Given up')} Webhook <a href="${href}">${webhook.name}</a>: ${webhook.dead} can be replayed.`]
+        : []
+    }),
+    ...domains.flatMap(({ name, certificates, live: seen }) => {
+      const place = html`<a href="${link(call, '/certificates')}">${name}</a>`
+      const valid = certificates.filter(({ isExpired }) => !isExpired)
+      const soon = valid.every(({ expires }) => expires * 1000 < call.now + EXPIRES_SOON_DAYS * DAY_MS)
+      if (seen !== undefined && !seen.isPinned)
+        return [html`${badge('bad', 'Not pinned')} ${place} shows a certificate that is not pinned.`]
+      return soon ? [html`${badge('wait', 'Ends soon')} ${place} needs a new pin.`] : []
+    }),
+  ]
+  return card(
+    'Needs attention',
+    tasks.length === 0
+      ? html`<p class="soft">Nothing: no phone waits for a commit, all webhooks get through, and no pin ends soon.</p>`
+      : html`<ul class="steps">${tasks.map((task) => html`<li>${task}</li>`)}</ul>`,
+  )
+}
+
+function renderQueues(call: PageCall, webhooks: readonly Webhook[]): Markup {
+  if (webhooks.length === 0)
+    return card('Webhooks', html`<p class="soft">None: back ends have to ask what became of an operation.</p>`)
+  const rows = webhooks.map(
+    ({
+      id,
+      name,
+      waiting,
+      lagSeconds,
+      failuresInRow,
+      isEnabled,
+    }) => html`<div><dt><a href="${link(call, `/webhooks/${encodeURIComponent(id)}`)}">${name}</a></dt>
+      <dd>${isEnabled ? (failuresInRow > 0 ? badge('bad', `${failuresInRow} failures in a row`) : badge('good', 'Gets through')) : badge('off', 'Off')}
+      <small>${waiting} waiting${lagSeconds > 0 && html`, the oldest for ${sayDistance(-lagSeconds * 1000).replace(' ago', '')}`}</small></dd></div>`,
+  )
+  return card('Webhooks', html`<dl class="facts">${rows}</dl>`)
+}
+
+const renderChanges = (call: PageCall, changes: readonly AdminEvent[]): Markup =>
+  card(
+    'Latest changes',
+    changes.length === 0
+      ? html`<p class="soft">No administrator has changed anything yet.</p>`
+      : html`<ul class="steps">${changes.map(
+          ({ username, action, target, timestamp }) =>
+            html`<li><strong>${username}</strong> ${target} <small>${action} · ${ago(call.now, timestamp)}</small></li>`,
+        )}</ul>`,
+    html`<a href="${link(call, '/audit')}">All</a>`,
+  )
+
+const renderFirst = (call: PageCall): Markup =>
+  html`${pageHead('Welcome')}${empty(
+    'There is no application yet',
+    'An application is one mobile app of the bank: it has the keys that are compiled into the app, and everything else belongs to one.',
+    call.isAdmin && html`<a class="button is-primary" href="/console/applications">Create the first application</a>`,
+  )}`

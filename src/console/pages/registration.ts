@@ -1,0 +1,240 @@
+// One registration: its phone, what the user scans, the fingerprint to compare, what can be done, and what has happened.
+import type { ListedRegistration } from '../answers.ts'
+import { at, Refusal, unlessRefused } from '../api.ts'
+import {
+  actionForm,
+  ago,
+  backTo,
+  badge,
+  card,
+  code,
+  exactTime,
+  facts,
+  field,
+  guardedForm,
+  live,
+  pageHead,
+  qr,
+  sayState,
+  stateBadge,
+  table,
+} from '../elements.ts'
+import { html, type Markup, nothing } from '../markup.ts'
+import { type Done, done, link, type Page, type PageCall } from '../page.ts'
+
+interface Detail extends ListedRegistration {
+  readonly blockReason?: string
+  readonly timestampBlockExpire?: number
+  readonly flags: readonly string[]
+  readonly isConfirmationPending?: boolean
+  readonly isBiometryEnabled?: boolean
+  readonly isUpgradePending?: boolean
+  readonly activationFingerprint?: string
+  readonly failedAttempts: number
+  readonly maxFailedAttempts: number
+  readonly commitPhase: string
+  readonly isOtpDemanded: boolean
+  readonly extras?: string
+  readonly externalId?: string
+  readonly timestampExpires?: number
+  readonly history: readonly {
+    readonly from?: string
+    readonly to: string
+    readonly reason?: string
+    readonly externalUserId?: string
+    readonly timestamp: number
+  }[]
+}
+
+interface AuditItem {
+  readonly activationId: string
+  readonly eventType: string
+  readonly eventData: string
+  readonly timestamp: number
+}
+
+const read = ({ api, application = '', params: { id = '' } }: PageCall): Promise<Detail> =>
+  api.get<Detail>(at`/admin/applications/${application}/registrations/${id}`)
+
+/** The bank's API names the user, who may have another phone by now: then the page is out of date, and nothing is done. */
+async function readLive(call: PageCall): Promise<Detail> {
+  const detail = await read(call)
+  if (detail.state === 'REMOVED') throw new Refusal(409, 'The registration is removed already', [])
+  return detail
+}
+
+const change = (what: 'BLOCK' | 'UNBLOCK' | 'REMOVE', said: Done) => async (call: PageCall) => {
+  const { userId, activationId } = await readLive(call)
+  const blockReason = call.form.optional('blockReason')
+  const externalUserId = call.session.caller.username
+  await call.api.send('PUT', '/registration', {
+    userId,
+    change: what,
+    externalUserId,
+    ...(blockReason !== undefined && { blockReason }),
+  })
+  return done(call, `/registrations/${encodeURIComponent(activationId)}`, said)
+}
+
+export const registration: Page = {
+  path: '/registrations/:id',
+  section: 'registrations',
+  async render(call) {
+    const detail = await read(call)
+    const { userId, state } = detail
+    const isAwaited = state === 'CREATED'
+    const events = call.isActing
+      ? await unlessRefused(call.api.get<{ items: readonly AuditItem[] }>('/audit/log', { userId, limit: 50 }))
+      : undefined
+    return {
+      title: `Registration of ${userId}`,
+      body: html`${pageHead(userId, { lead: html`${stateBadge(state)} registration in ${call.application}`, back: backTo(link(call, '/registrations'), 'Registrations') })}
+        ${live(
+          'registration',
+          call.here,
+          isAwaited ? 3 : undefined,
+          html`<div class="columns"><div>
+          ${state === 'CREATED' && (await renderScan(call, detail))}
+          ${state === 'PENDING_COMMIT' && renderCommit(call, detail)}
+          ${renderPhone(call, detail)}</div>
+          <div>${renderHistory(call, detail)}</div></div>`,
+        )}
+        ${call.isActing && state !== 'REMOVED' && renderActions(call, detail)}
+        ${events !== undefined && events.items.length > 0 && renderEvents(call, userId, events.items)}`,
+    }
+  },
+  actions: {
+    commit: async (call) => {
+      const { userId, activationId } = await readLive(call)
+      const otp = call.form.optional('otp')
+      await call.api.send('POST', at`/admin/applications/${call.application ?? ''}/registrations/commit`, {
+        userId,
+        externalUserId: call.session.caller.username,
+        ...(otp !== undefined && { otp }),
+      })
+      return done(call, `/registrations/${encodeURIComponent(activationId)}`, 'committed')
+    },
+    block: change('BLOCK', 'blocked'),
+    unblock: change('UNBLOCK', 'unblocked'),
+    remove: change('REMOVE', 'removed'),
+    flags: async (call) => {
+      const { activationId } = await readLive(call)
+      const flags = call.form
+        .text('flags')
+        .split(/[\s,]+/)
+        .filter(Boolean)
+      await call.api.send('PUT', at`/admin/activations/${activationId}/flags`, { flags })
+      return done(call, `/registrations/${encodeURIComponent(activationId)}`, 'saved')
+    },
+  },
+}
+
+/** Only who may bind phones is shown the code. */
+async function renderScan(call: PageCall, { userId, timestampExpires }: Detail): Promise<Markup> {
+  const ends = timestampExpires !== undefined && html`<small>ends ${ago(call.now, timestampExpires)}</small>`
+  const answer = call.isActing
+    ? await unlessRefused(call.api.get<{ activationQrCodeData?: string }>('/registration', { userId }))
+    : undefined
+  const text = answer?.activationQrCodeData
+  if (text === undefined)
+    return card('Waits for its phone', html`<p class="soft">The user has not scanned the code yet.</p>`, ends)
+  return card(
+    'Scan with the app',
+    html`<div class="phones">${qr(text, `QR code for the phone of ${userId}`)}
+      <div class="fields"><p>The user opens the app and scans this code, or types it:</p><p>${code(text.split('#')[0] ?? '')}</p>
+      <p class="hint">Whoever scans it binds a phone to ${userId}. The page goes on by itself when the phone has answered.</p></div></div>`,
+    ends,
+  )
+}
+
+const renderCommit = (call: PageCall, { activationFingerprint = '', isOtpDemanded, isUpgradePending }: Detail): Markup =>
+  card(
+    'Compare and commit',
+    html`<p>The phone has exchanged its keys. It shows these digits; if the user reads others, somebody sits between.</p>
+      <p class="fingerprint">${activationFingerprint}</p>
+      ${isUpgradePending === true && html`<p class="hint">The phone is moving to protocol 4.</p>`}
+      ${
+        call.isActing
+          ? actionForm(call, 'commit', 'The digits are the same: commit', {
+              fields: isOtpDemanded
+                ? field(call, 'otp', 'One-time password that the user was sent', { isRequired: true })
+                : nothing,
+            })
+          : html`<p class="hint">An administrator commits it.</p>`
+      }`,
+  )
+
+function renderPhone(call: PageCall, detail: Detail): Markup {
+  const { name, platform, deviceInfo, protocolVersion, algorithm, failedAttempts, maxFailedAttempts, blockReason, flags } = detail
+  const until = detail.timestampBlockExpire
+  return card(
+    'Phone',
+    facts([
+      ['Name', name ?? html`<span class="soft">no phone yet</span>`],
+      platform !== undefined && ['Device', [platform, deviceInfo].filter(Boolean).join(' · ')],
+      protocolVersion !== undefined && [
+        'Protocol',
+        html`${protocolVersion} ${algorithm !== undefined && html`<small>${algorithm}</small>`}`,
+      ],
+      detail.activationFingerprint !== undefined && ['Fingerprint', html`<code>${detail.activationFingerprint}</code>`],
+      blockReason !== undefined && [
+        'Blocked because',
+        html`${blockReason}${until !== undefined && html` <small>until ${exactTime(until)}</small>`}`,
+      ],
+      [
+        'Wrong codes in a row',
+        html`${failedAttempts} of ${maxFailedAttempts} ${failedAttempts > 0 && badge('wait', 'counting')}`,
+      ],
+      detail.isBiometryEnabled !== undefined && ['Biometry', detail.isBiometryEnabled ? 'set up' : 'not set up'],
+      detail.isConfirmationPending === true && ['Confirmation', 'the phone has not confirmed yet'],
+      detail.isUpgradePending === true && ['Upgrade', 'to protocol 4 has begun'],
+      flags.length > 0 && ['Flags', flags.join(', ')],
+      detail.extras !== undefined && ['Extras', detail.extras],
+      detail.externalId !== undefined && ['External id', detail.externalId],
+      ['Created', exactTime(detail.timestampCreated)],
+      detail.timestampLastUsed !== undefined && ['Last used', ago(call.now, detail.timestampLastUsed)],
+      ['Activation', code(detail.activationId)],
+    ]),
+  )
+}
+
+const renderActions = (call: PageCall, { state, userId, flags }: Detail): Markup =>
+  card(
+    'Change',
+    html`<div class="actions">
+      ${state === 'ACTIVE' && guardedForm(call, 'block', 'Block', { question: `The phone of ${userId} can sign nothing until it is unblocked.`, fields: field(call, 'blockReason', 'Reason', { hint: 'For the history; the phone may show it.' }) })}
+      ${state === 'BLOCKED' && actionForm(call, 'unblock', 'Unblock', { tone: 'plain' })}
+      ${state === 'ACTIVE' && guardedForm(call, 'flags', 'Set flags', { tone: 'primary', question: 'Templates may demand a flag of the phone that approves.', fields: field(call, 'flags', 'Flags', { value: flags.join(' '), hint: 'Capitals, digits and _, separated by spaces.' }) })}
+      ${guardedForm(call, 'remove', 'Remove', { question: `This ends the registration of ${userId} for good. Another phone needs a new one.` })}
+    </div>`,
+  )
+
+const renderHistory = (call: PageCall, { history }: Detail): Markup =>
+  card(
+    'History',
+    html`<ul class="steps">${history.map(
+      ({ from, to, reason, externalUserId, timestamp }) =>
+        html`<li>${from === undefined ? sayState(to) : html`${sayState(from)} → ${sayState(to)}`}<br><small>${ago(call.now, timestamp)}${
+          reason !== undefined && html` · ${reason}`
+        }${externalUserId !== undefined && html` · by ${externalUserId}`}</small></li>`,
+    )}</ul>`,
+  )
+
+const renderEvents = (call: PageCall, userId: string, items: readonly AuditItem[]): Markup =>
+  card(
+    'What the phones of this user did',
+    table(
+      'Audit log of the user',
+      ['Event', 'Data', 'When'],
+      items
+        .slice(0, 20)
+        .map(({ eventType, eventData, timestamp }) => [
+          sayState(eventType),
+          html`<small>${shorten(eventData)}</small>`,
+          ago(call.now, timestamp),
+        ]),
+    ),
+    html`<a href="${link(call, '/audit/devices', { userId })}">Audit</a>`,
+  )
+
+const shorten = (text: string): string => (text.length > 160 ? `${text.slice(0, 160)}…` : text)

@@ -1,0 +1,155 @@
+// One webhook: its deliveries, sending them again, and its set-up.
+import type { Webhook } from '../answers.ts'
+import { at } from '../api.ts'
+import {
+  actionForm,
+  ago,
+  backTo,
+  card,
+  type Choice,
+  code,
+  empty,
+  exactTime,
+  facts,
+  field,
+  guardedForm,
+  live,
+  pageHead,
+  sayDistance,
+  sayState,
+  searchForm,
+  select,
+  stateBadge,
+  table,
+} from '../elements.ts'
+import { html, type Markup } from '../markup.ts'
+import { done, link, type Page, type PageCall } from '../page.ts'
+import { readWebhook, renderSecret, webhookFields, webhookState } from './webhooks.ts'
+
+interface Delivery {
+  readonly id: string
+  readonly objectId: string
+  readonly objectStatus: string
+  readonly status: string
+  readonly attempts: number
+  readonly nextAttemptAt?: number
+  readonly lastError?: string
+  readonly createdAt: number
+  readonly finishedAt?: number
+}
+
+interface Deliveries {
+  readonly deliveries: readonly Delivery[]
+  readonly next?: string
+}
+
+const STATUSES: readonly Choice[] = [
+  ['', 'Any status'],
+  ['WAITING', 'Waiting'],
+  ['DELIVERED', 'Delivered'],
+  ['DEAD', 'Given up'],
+]
+
+const pathOf = ({ params }: PageCall): string => at`/admin/webhooks/${params['id'] ?? ''}`
+const home = ({ params }: PageCall): string => `/webhooks/${encodeURIComponent(params['id'] ?? '')}`
+const replay = (body: (call: PageCall) => unknown) => async (call: PageCall) => {
+  await call.api.send('POST', `${pathOf(call)}/deliveries`, body(call))
+  return done(call, home(call), 'replayed')
+}
+
+export const webhook: Page = {
+  path: '/webhooks/:id',
+  section: 'webhooks',
+  async render(call) {
+    const { status, before } = call.query
+    const [one, found] = await Promise.all([
+      call.api.get<Webhook>(pathOf(call)),
+      call.api.get<Deliveries>(`${pathOf(call)}/deliveries`, { status, before, limit: 12 }),
+    ])
+    return {
+      title: one.name,
+      body: html`${pageHead(one.name, { back: backTo(link(call, '/webhooks'), 'Webhooks'), lead: html`${webhookState(one)} tells ${one.url}` })}
+        <div class="columns"><div>${card('Deliveries', html`${searchForm(home(call), select('status', 'Status', STATUSES, status), { app: call.application })}${live('deliveries', call.here, 5, renderDeliveries(call, found))}`, renderReplay(call, one, found))}</div>
+        <div>${card('How it is doing', renderFigures(one))}${call.isAdmin && renderSetUp(call, one)}</div></div>`,
+    }
+  },
+  actions: {
+    replay: replay(({ form }) => ({ deliveryId: form.text('deliveryId') })),
+    replayDead: replay(() => ({ status: 'DEAD' })),
+    save: async (call) => {
+      await call.api.send('PUT', pathOf(call), { ...readWebhook(call), isEnabled: call.form.isChecked('isEnabled') })
+      return done(call, home(call), 'saved')
+    },
+    secret: async (call) => {
+      const keepPreviousSeconds = Number(call.form.text('keepPreviousSeconds') || '0')
+      const { secret } = await call.api.send<{ secret: string }>('POST', `${pathOf(call)}/secret`, { keepPreviousSeconds })
+      return { title: 'New secret', body: renderSecret(call, call.params['id'] ?? '', secret, 'New secret') }
+    },
+    remove: async (call) => {
+      await call.api.send('DELETE', pathOf(call))
+      return done(call, '/webhooks', 'removed')
+    },
+  },
+}
+
+/** The newest once more is a test of the whole way, with a message that the receiver knows how to take. */
+const renderReplay = (call: PageCall, one: Webhook, { deliveries: [newest] }: Deliveries): Markup | false =>
+  call.isAdmin &&
+  html`<div class="actions">${newest !== undefined && actionForm(call, 'replay', 'Test: send the newest again', { tone: 'plain', hidden: { deliveryId: newest.id } })}${
+    one.dead > 0 && actionForm(call, 'replayDead', `Send all ${one.dead} that were given up`, { tone: 'plain' })
+  }</div>`
+
+function renderDeliveries(call: PageCall, { deliveries, next }: Deliveries): Markup {
+  if (deliveries.length === 0)
+    return empty(
+      'No delivery',
+      'Each change of an operation or a registration makes one. Create an operation, and it is here within a second.',
+    )
+  const rows = deliveries.map((one) => [
+    html`${sayState(one.objectStatus)}<br><small>${one.objectId}</small>`,
+    html`${stateBadge(one.status)}${one.lastError !== undefined && html`<br><small>${one.lastError}</small>`}`,
+    html`${one.attempts}${one.nextAttemptAt !== undefined && html`<br><small>next ${ago(call.now, Math.max(one.nextAttemptAt, call.now))}</small>`}`,
+    ago(call.now, one.createdAt),
+    call.isAdmin &&
+      actionForm({ ...call, here: link(call, home(call)) }, 'replay', 'Send again', {
+        tone: 'plain',
+        hidden: { deliveryId: one.id },
+      }),
+  ])
+  return html`${table('Deliveries', ['Message', 'Delivery', 'Attempts', 'Made', ''], rows)}${
+    next !== undefined &&
+    html`<p class="pager"><a href="${link(call, home(call))}">Newest</a><a href="${link(call, home(call), { status: call.query['status'], before: next })}">Older →</a></p>`
+  }`
+}
+
+const renderFigures = ({
+  waiting,
+  delivered,
+  dead,
+  failuresInRow,
+  lagSeconds,
+  createdAt,
+  previousSecretExpiresAt,
+  basicUsername,
+  kind,
+  id,
+}: Webhook): Markup =>
+  facts([
+    ['Tells of', kind === 'OPERATION' ? 'operations' : 'registrations'],
+    ['Waiting', html`${waiting} ${lagSeconds > 0 && html`<small>the oldest since ${sayDistance(-lagSeconds * 1000)}</small>`}`],
+    ['Delivered', delivered],
+    ['Given up', dead],
+    ['Failures in a row', failuresInRow],
+    basicUsername !== undefined && ['HTTP Basic as', basicUsername],
+    previousSecretExpiresAt !== undefined && ['Previous secret until', exactTime(previousSecretExpiresAt)],
+    ['Created', exactTime(createdAt)],
+    ['Webhook', code(id)],
+  ])
+
+const renderSetUp = (call: PageCall, one: Webhook): Markup =>
+  card(
+    'Set-up',
+    html`${actionForm(call, 'save', 'Save', { fields: html`<label class="check"><input type="checkbox" name="isEnabled" value="true"${one.isEnabled && html` checked`}> Switched on</label>${webhookFields(call, one)}` })}
+    <div class="actions">${guardedForm(call, 'secret', 'New secret', { question: 'The receiver needs the new one.', fields: field(call, 'keepPreviousSeconds', 'Seconds that messages are signed with both', { type: 'number', value: '86400' }) })}
+    ${guardedForm(call, 'remove', 'Remove', { question: 'What waits is not sent any more.' })}</div>`,
+  )

@@ -1,0 +1,100 @@
+// Webhooks of an application: how they are doing, and a new one.
+import type { Webhook } from '../answers.ts'
+import { actionForm, badge, card, type Choice, code, empty, field, pageHead, sayDistance, select, table } from '../elements.ts'
+import { html, type Markup } from '../markup.ts'
+import { link, type Page, type PageCall } from '../page.ts'
+import { needsApplication } from './registrations.ts'
+
+export const WEBHOOK_KINDS: readonly Choice[] = [
+  ['OPERATION', 'operations'],
+  ['ACTIVATION', 'registrations'],
+]
+
+export const webhooks: Page = {
+  path: '/webhooks',
+  section: 'webhooks',
+  async render(call) {
+    const { application } = call
+    if (application === undefined) return { title: 'Webhooks', body: needsApplication(call, 'Webhooks') }
+    const found = (await call.api.get<{ webhooks: readonly Webhook[] }>('/admin/webhooks')).webhooks.filter(
+      (one) => one.application === application,
+    )
+    return {
+      title: 'Webhooks',
+      body: html`${pageHead('Webhooks', { lead: 'pawl tells these servers of the bank what became of operations and registrations.' })}
+        <div class="columns"><div>${card(
+          'Webhooks',
+          found.length === 0
+            ? empty('None yet', 'Without one a back end has to ask what became of an operation.')
+            : table(
+                'Webhooks',
+                ['Webhook', 'Tells of', 'State', 'Waiting', 'Delivered', 'Given up'],
+                found.map((one) => renderRow(call, one)),
+              ),
+        )}</div>
+        <div>${call.isAdmin && card('New webhook', renderCreate(call))}</div></div>`,
+    }
+  },
+  actions: {
+    create: async (call) => {
+      const { form, api, application } = call
+      const created = await api.send<Webhook & { secret: string }>('POST', '/admin/webhooks', {
+        application,
+        kind: form.text('kind'),
+        ...readWebhook(call),
+      })
+      return { title: 'Webhook created', body: renderSecret(call, created.id, created.secret, 'Webhook created') }
+    },
+  },
+}
+
+/** What forms of a new webhook and of one that is there have in common. */
+export const readWebhook = ({ form }: PageCall) => {
+  const username = form.optional('basicUsername')
+  return {
+    name: form.text('name'),
+    url: form.text('url'),
+    attributes: form
+      .text('attributes')
+      .split(/[\s,]+/)
+      .filter(Boolean),
+    ...(username !== undefined && { basic: { username, password: form.all('basicPassword')[0] ?? '' } }),
+  }
+}
+
+/** A secret that is shown this once. */
+export const renderSecret = (call: PageCall, id: string, secret: string, title: string): Markup =>
+  html`${pageHead(title)}${card(
+    'Its secret',
+    html`<p>The receiver checks signatures with it. It is shown this once.</p><p>${code(secret)}</p>
+    <p><a class="button is-primary" href="${link(call, `/webhooks/${encodeURIComponent(id)}`)}">I have noted it</a></p>`,
+  )}`
+
+export const webhookState = ({ isEnabled, disabledReason, failuresInRow }: Webhook): Markup =>
+  isEnabled
+    ? failuresInRow > 0
+      ? badge('bad', `${failuresInRow} failures in a row`)
+      : badge('good', 'Gets through')
+    : html`${badge('off', 'Off')} <small>${disabledReason}</small>`
+
+const renderRow = (call: PageCall, one: Webhook) => [
+  html`<a href="${link(call, `/webhooks/${encodeURIComponent(one.id)}`)}">${one.name}</a><br><small>${one.url}</small>`,
+  html`<span class="nowrap">${one.kind === 'OPERATION' ? 'operations' : 'registrations'}</span>`,
+  webhookState(one),
+  html`${one.waiting}${one.lagSeconds > 0 && html`<br><small>oldest ${sayDistance(-one.lagSeconds * 1000)}</small>`}`,
+  one.delivered,
+  one.dead > 0 ? html`<strong>${one.dead}</strong>` : 0,
+]
+
+export const webhookFields = (call: PageCall, one?: Webhook): Markup =>
+  html`${field(call, 'name', 'Name', { isRequired: true, value: one?.name, placeholder: 'Core banking' })}
+    ${field(call, 'url', 'Address', { type: 'url', isRequired: true, value: one?.url, placeholder: 'https://receiver.bank.example/pawl' })}
+    ${field(call, 'attributes', 'Attributes', { value: one?.attributes.join(' '), hint: 'What messages carry beside the status, separated by spaces: userId, parameters … docs/WEBHOOKS.md lists them.' })}
+    <details class="more"><summary>HTTP Basic at the receiver</summary><div class="fields">
+    ${field(call, 'basicUsername', 'User name', { value: one?.basicUsername, apiName: 'username' })}
+    ${field(call, 'basicPassword', 'Password', { type: 'password', apiName: 'password', autocomplete: 'new-password' })}</div></details>`
+
+const renderCreate = (call: PageCall): Markup =>
+  actionForm(call, 'create', 'Create', {
+    fields: html`${select('kind', 'Tells of', WEBHOOK_KINDS, call.form.optional('kind'))}${webhookFields(call)}`,
+  })

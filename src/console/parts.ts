@@ -1,0 +1,11 @@
+// What the console needs from the process; context.ts satisfies it.
+import type { SessionParts } from '../domain/credential/session.ts'
+import type { Tickets } from '../domain/credential/tickets.ts'
+import type { OperationParts } from '../domain/operation/operation.ts'
+import type { ReadTemplateTexts } from '../domain/template/texts.ts'
+
+export interface ConsoleParts extends SessionParts, OperationParts {
+  readonly tickets: Tickets
+  readonly templateTexts: ReadTemplateTexts
+  readonly settings: SessionParts['settings'] & { readonly publicUrl?: string; readonly adminActsOnDefaultApplication: boolean }
+}

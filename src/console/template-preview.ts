@@ -1,0 +1,48 @@
+// What the phone would show of a template: with what was typed, and with samples where nothing was.
+import { renderOperationForm } from '../domain/operation/form.ts'
+import { composeOperationData } from '../domain/template/operation-data.ts'
+import { chooseTexts, listPlaceholders, type OperationParameters, type Template } from '../domain/template/template.ts'
+import { html, type Markup } from './markup.ts'
+import { phonePreview } from './phone-preview.ts'
+
+export interface Placeholder {
+  readonly name: string
+  /** Part of what is signed: an operation without it is refused. */
+  readonly isRequired: boolean
+}
+
+/** The parameters that a template reads, those of the signed data first. */
+export function placeholdersOf({ dataTemplate, texts }: Template): readonly Placeholder[] {
+  const required = new Set(listPlaceholders(dataTemplate))
+  const shown = Object.values(texts).flatMap(({ title, message, attributes }) => [
+    ...listPlaceholders(`${title}\n${message}`),
+    ...attributes.flatMap(({ params }) => Object.values(params)),
+  ])
+  return [...new Set([...required, ...shown])].map((name) => ({ name, isRequired: required.has(name) }))
+}
+
+/** A value that could be one of this parameter. */
+export const sampleOf = (name: string): string => SAMPLES.find(([pattern]) => pattern.test(name))?.[1] ?? name
+
+/** The phone's view in one language; what cannot be made of the parameters is said instead. */
+export function templatePreview(template: Template, typed: OperationParameters, language: string): Markup {
+  const parameters = Object.fromEntries(
+    placeholdersOf(template).map(({ name }) => [name, (Object.hasOwn(typed, name) ? typed[name] : '') || sampleOf(name)]),
+  )
+  const composed = composeOperationData(template.dataTemplate, parameters)
+  if ('violations' in composed)
+    return html`<div class="notice is-wait"><p>The phone could not sign this:</p><ul>${composed.violations.map(
+      ({ fieldName, hint }) => html`<li><code>${fieldName}</code> ${hint}</li>`,
+    )}</ul></div>`
+  const { riskFlags, isProximityCheckEnabled: hasProximityCheck } = template
+  const form = renderOperationForm({ ...chooseTexts(template.texts, [language]), parameters, riskFlags, hasProximityCheck })
+  return phonePreview(form, composed.data)
+}
+
+const SAMPLES: readonly (readonly [RegExp, string])[] = [
+  [/currency/i, 'EUR'],
+  [/amount|price|limit/i, '1234.50'],
+  [/iban|account/i, 'DE89370400440532013000'],
+  [/date|day/i, '2026-12-24'],
+  [/payee|recipient|name/i, 'Jana Nováková'],
+]

@@ -1,0 +1,153 @@
+// Sessions of the console: a login by password becomes a random token, which ends with its time or with its credential.
+import type { KeyObject } from 'node:crypto'
+import { sha256 } from '../../crypto/hash.ts'
+import { hmac, importHmacKey } from '../../crypto/hmac.ts'
+import { toBase64Url } from '../../lib/base64.ts'
+import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
+import { PawlError } from '../../lib/errors.ts'
+import type { Platform } from '../../lib/platform.ts'
+import { insertAdminEvent, lockAdministration } from '../../storage/admin-events.ts'
+import {
+  deleteSession,
+  findSession,
+  insertSession,
+  listSessions,
+  type SessionRow,
+  touchSession,
+} from '../../storage/console-sessions.ts'
+import { findCredential } from '../../storage/credentials.ts'
+import { inTransaction, type Pool, type Tx } from '../../storage/database.ts'
+import { authenticateRow, type DecidingRow, isRowAuthentic } from '../secrets/row-mac.ts'
+import type { Caller, Credentials } from './credential.ts'
+import type { Login } from './login-gate.ts'
+import { isCredentialAuthentic } from './mac.ts'
+
+export interface SessionParts {
+  readonly db: Pool
+  readonly platform: Platform
+  readonly credentials: Credentials
+  readonly installationKeys: { readonly credentialMac: KeyObject }
+  readonly settings: { readonly consoleIdleSeconds: number; readonly consoleSessionSeconds: number }
+}
+
+export interface Session {
+  readonly sessionId: string
+  readonly caller: Caller
+  /** What forms of this session carry. It is derived from the token: the database has neither. */
+  readonly formToken: string
+}
+
+/** A session for the list of them. */
+export interface ListedSession {
+  readonly sessionId: string
+  readonly username: string
+  readonly source: string
+  readonly createdAt: Date
+  readonly lastSeenAt: Date
+  readonly expiresAt: Date
+}
+
+/**
+ * Checks a password through the login gate and begins a session; its token is returned this once, and the audit log of administrators
+ * has it. Throws as Credentials.verify, and ROLE_FORBIDDEN for a credential of a back end: all but administrators, and those that read
+ * everything.
+ */
+export async function beginSession(parts: SessionParts, login: Login, password: string): Promise<string> {
+  const { db, platform, settings } = parts
+  const caller = await parts.credentials.verify(login, password)
+  if (!mayUseConsole(caller)) throw new PawlError('ROLE_FORBIDDEN', { detail: 'the credential is one of a back end' })
+  const token = platform.randomBytes(32)
+  const now = platform.now()
+  await inTransaction(db, async (tx) => {
+    await lockAdministration(tx)
+    const credential = await findCredential(tx, caller.username)
+    // Removed, or never sealed, since its password was checked.
+    if (credential === undefined || credential.mac === null) throw new PawlError('CREDENTIALS_INVALID')
+    const row = {
+      sessionId: platform.uuid(),
+      tokenHash: Buffer.from(sha256(token)),
+      username: caller.username,
+      credentialMac: credential.mac,
+      source: login.source,
+      createdAt: new Date(now),
+      lastSeenAt: new Date(now),
+      expiresAt: new Date(now + settings.consoleSessionSeconds * 1000),
+    }
+    const mac = Buffer.from(authenticateRow(parts.installationKeys.credentialMac, decidingRow(row)))
+    await insertSession(tx, { ...row, mac })
+    await record(parts, tx, caller.username, 'console sign-in', caller.username)
+  })
+  return toBase64Url(token)
+}
+
+/**
+ * The session of a token; undefined when there is none, it was idle for too long, its time is over, or its credential is no longer what it
+ * was at the beginning. `isUse`: a person did something, which begins the idle time anew.
+ */
+export async function readSession(parts: SessionParts, token: string, isUse: boolean): Promise<Session | undefined> {
+  const { db, platform, settings, installationKeys } = parts
+  const bytes = Buffer.from(token, 'base64url')
+  const row = await findSession(db, sha256(bytes))
+  const now = platform.now()
+  if (row === undefined || row.expiresAt.getTime() <= now) return undefined
+  if (!isRowAuthentic(installationKeys.credentialMac, decidingRow(row), row.mac)) return undefined
+  if (row.lastSeenAt.getTime() + settings.consoleIdleSeconds * 1000 <= now) return undefined
+  const credential = await findCredential(db, row.username)
+  if (credential?.mac === undefined || credential.mac === null || !equalConstantTime(credential.mac, row.credentialMac))
+    return undefined
+  if (!isCredentialAuthentic(installationKeys.credentialMac, credential) || credential.isDisabled) return undefined
+  if (credential.expiresAt !== null && credential.expiresAt.getTime() <= now) return undefined
+  if (isUse && now - row.lastSeenAt.getTime() >= TOUCH_MS) await touchSession(db, row.sessionId, new Date(now))
+  const { username, role, applicationId } = credential
+  return { sessionId: row.sessionId, caller: { username, role, applicationId }, formToken: deriveFormToken(bytes) }
+}
+
+/** Sessions that still last, newest first. */
+export function listLiveSessions({ db, platform, settings }: SessionParts): Promise<readonly ListedSession[]> {
+  const now = platform.now()
+  return listSessions(db, new Date(now - settings.consoleIdleSeconds * 1000), new Date(now))
+}
+
+/** Ends a session, its own or another's; `by` stands in the audit log of administrators. One that has ended already is no error. */
+export async function endSession(parts: SessionParts, sessionId: string, by: string): Promise<void> {
+  await inTransaction(parts.db, async (tx) => {
+    await lockAdministration(tx)
+    const username = await deleteSession(tx, sessionId)
+    if (username !== undefined) await record(parts, tx, by, 'console sign-out', username)
+  })
+}
+
+/** Whether a form carries the token of its session. */
+export const isFormTokenOf = ({ formToken }: Session, given: string): boolean => equalConstantTime(utf8(formToken), utf8(given))
+
+/** Whoever can write to the database must not become an administrator by it. */
+const decidingRow = (row: Omit<SessionRow, 'mac' | 'lastSeenAt'>): DecidingRow => ({
+  table: 'console_session',
+  fields: [
+    row.sessionId,
+    row.tokenHash.toString('hex'),
+    row.username,
+    row.credentialMac.toString('hex'),
+    row.source,
+    String(row.createdAt.getTime()),
+    String(row.expiresAt.getTime()),
+  ],
+})
+
+const mayUseConsole = ({ role, applicationId }: Caller): boolean =>
+  role === 'admin' || (role === 'read-only' && applicationId === null)
+
+const deriveFormToken = (token: Uint8Array): string => toBase64Url(hmac(importHmacKey(token), utf8('console form')))
+
+const record = ({ platform }: SessionParts, tx: Tx, username: string, action: string, of: string): Promise<void> =>
+  insertAdminEvent(tx, {
+    username,
+    action,
+    target: `session of ${of}`,
+    before: null,
+    after: null,
+    occurredAt: new Date(platform.now()),
+  })
+
+// The time of the last use is written once in a while, not with each request.
+const TOUCH_MS = 20_000

@@ -1,0 +1,34 @@
+// Tickets: how a part of this process that knows its caller calls the cloud API in the caller's name, with all of its checks.
+import { toBase64Url } from '../../lib/base64.ts'
+import type { Platform } from '../../lib/platform.ts'
+import type { Caller } from './credential.ts'
+
+export interface Tickets {
+  /** A random text of 128 bits that stands for the caller in one call. */
+  readonly issue: (caller: Caller) => string
+  /** The caller of a ticket, which is used up by it; undefined for anything else. */
+  readonly redeem: (ticket: string) => Caller | undefined
+  /** For a call that ended before its ticket was looked at. */
+  readonly drop: (ticket: string) => void
+}
+
+/** The tickets of one process. They are in its memory only, and for as long as a call takes: nobody outside ever has one. */
+export function createTickets(platform: Pick<Platform, 'randomBytes'>): Tickets {
+  const issued = new Map<string, Caller>()
+  return {
+    issue: (caller) => {
+      const ticket = toBase64Url(platform.randomBytes(16))
+      issued.set(ticket, caller)
+      return ticket
+    },
+    redeem: (ticket) => {
+      const caller = issued.get(ticket)
+      issued.delete(ticket)
+      return caller
+    },
+    drop: (ticket) => void issued.delete(ticket),
+  }
+}
+
+/** The header that a ticket comes in, in place of `Authorization`. */
+export const TICKET_HEADER = 'x-pawl-ticket'

@@ -1,0 +1,273 @@
+// Sessions of the console: who gets one, how it ends, and that a form only counts from a page of it.
+import { createHash, randomBytes } from 'node:crypto'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { member, send, sendJson } from '../../phone/http.ts'
+import { startTestServer, type TestServer } from '../helpers/app.ts'
+import { type Bank, createBank } from '../helpers/bank.ts'
+import { type ConsoleSession, postForm, startSession, trySignIn } from '../helpers/console-session.ts'
+import { expectOk } from '../helpers/world.ts'
+
+const MINUTE = 60_000
+let server: TestServer
+let bank: Bank
+beforeAll(async () => {
+  server = await startTestServer({ env: { PAWL_TRUSTED_PROXIES: '127.0.0.1', PAWL_CREDENTIAL_FAILURES_PER_MINUTE: '5' } })
+  bank = createBank(server.url, `${server.admin.user}:${server.admin.password}`)
+  expectOk(await bank.createApplication('test-app'))
+})
+afterAll(() => server.close())
+
+const signIn = (): Promise<ConsoleSession> => startSession(server.url, server.admin.user, server.admin.password)
+
+/** A credential of its own, so that what ends it ends no other session of these tests. */
+async function newCredential(username: string, role: string, application?: string): Promise<string> {
+  const reply = await bank.call('POST', '/admin/users', { username, role, ...(application && { application }) })
+  return String(member(expectOk(reply).json, 'password'))
+}
+
+const isOpen = async (session: ConsoleSession): Promise<boolean> => (await session.get('/')).status === 200
+
+describe('signing in', () => {
+  test('leads to the page that was asked for, by way of the form', async () => {
+    const asked = await send(server.url, { method: 'GET', path: '/console/audit?username=a', headers: {}, body: Buffer.alloc(0) })
+    expect([asked.status, asked.headers['location']]).toEqual([303, '/console/sign-in?next=%2Fconsole%2Faudit%3Fusername%3Da'])
+    const form = { username: server.admin.user, password: server.admin.password, next: '/console/audit?username=a' }
+    const reply = await postForm(server.url, '/sign-in', form)
+    expect([reply.status, reply.headers['location']]).toEqual([303, '/console/audit?username=a'])
+  })
+
+  test.each([
+    '//evil.example/',
+    'https://evil.example/',
+    '/console/../admin',
+    '/console//evil.example',
+    '/console/\\evil',
+    '/admin',
+  ])('leads nowhere else: %s', async (next) => {
+    const form = { username: server.admin.user, password: server.admin.password, next }
+    const location = String((await postForm(server.url, '/sign-in', form)).headers['location'])
+    expect(new URL(location, server.url).href).toMatch(new RegExp(`^${server.url}/(console/|admin$)`))
+    expect(location).toMatch(/^\/console\//)
+  })
+
+  test('gives a cookie that scripts and other sites never see, and plain HTTP not where the browser came by TLS', async () => {
+    const { user, password } = server.admin
+    const plain = String((await trySignIn(server.url, user, password)).headers['set-cookie'])
+    expect(plain).toMatch(/^pawl_console=[\w-]{43}; Path=\/console; HttpOnly; SameSite=Strict$/)
+    const behindTls = await trySignIn(server.url, user, password, { 'X-Forwarded-Proto': 'https' })
+    expect(String(behindTls.headers['set-cookie'])).toMatch(/; SameSite=Strict; Secure$/)
+  })
+
+  test('is for administrators and those who read everything, and refuses others as wrong or as back ends', async () => {
+    const reader = await newCredential('reader', 'read-only')
+    expect((await trySignIn(server.url, 'reader', reader)).status).toBe(303)
+    for (const [name, role] of [
+      ['core', 'integration'],
+      ['inside', 'internal'],
+      ['own-reader', 'read-only'],
+    ] as const) {
+      const password = await newCredential(name, role, 'test-app')
+      const reply = await trySignIn(server.url, name, password)
+      expect([reply.status, reply.headers['set-cookie']]).toEqual([403, undefined])
+    }
+    const wrong = await trySignIn(server.url, 'reader', 'not the password')
+    const unknown = await trySignIn(server.url, 'nobody', 'not the password')
+    expect([wrong.status, unknown.status, wrong.headers['set-cookie']]).toEqual([401, 401, undefined])
+    // A browser must not ask for Basic credentials of its own.
+    expect(wrong.headers['www-authenticate']).toBeUndefined()
+  })
+
+  test('waits like HTTP Basic after too many wrong passwords, and both count together', async () => {
+    const password = await newCredential('guessed', 'admin')
+    for (let i = 0; i < 5; i += 1) await trySignIn(server.url, 'guessed', `wrong ${i}`)
+    const reply = await trySignIn(server.url, 'guessed', password)
+    expect([reply.status, Number(reply.headers['retry-after']) > 0]).toEqual([429, true])
+    expect((await createBank(server.url, `guessed:${password}`).call('GET', '/admin/users')).status).toBe(429)
+  })
+
+  test('stands in the audit log of administrators', async () => {
+    await signIn()
+    const { json } = expectOk(await bank.call('GET', '/admin/audit?action=console%20sign-in&limit=1'))
+    expect(member(json, 'items', '0')).toMatchObject({ username: 'admin', target: 'session of admin' })
+  })
+})
+
+describe('a session ends', () => {
+  test('after a quarter of an hour without use; a page that asks for itself is no use', async () => {
+    const [used, polled] = [await signIn(), await signIn()]
+    for (let minute = 0; minute < 20; minute += 5) {
+      server.clock.advance(5 * MINUTE)
+      if (minute < 15) expect((await used.get('/')).status).toBe(200)
+      await polled.get('/', { 'HX-Request': 'true' })
+    }
+    expect(await isOpen(used)).toBe(true)
+    expect(await isOpen(polled)).toBe(false)
+    const reply = await polled.get('/operations', { 'HX-Request': 'true' })
+    expect([reply.status, reply.headers['hx-redirect']]).toEqual([200, '/console/sign-in?next=%2Fconsole%2Foperations'])
+  })
+
+  test('after eight hours, whatever is done', async () => {
+    const session = await signIn()
+    for (let minute = 0; minute < 8 * 60 - 10; minute += 10) {
+      server.clock.advance(10 * MINUTE)
+      expect(await isOpen(session)).toBe(true)
+    }
+    server.clock.advance(10 * MINUTE)
+    expect(await isOpen(session)).toBe(false)
+  })
+
+  test('with a new password, and with the credential', async () => {
+    const first = await startSession(server.url, 'changing', await newCredential('changing', 'admin'))
+    const { json } = expectOk(await bank.call('POST', '/admin/users/changing/password', { keepPreviousSeconds: 600 }))
+    expect(await isOpen(first)).toBe(false)
+    const second = await startSession(server.url, 'changing', String(member(json, 'password')))
+    expectOk(await bank.call('DELETE', '/admin/users/changing'))
+    expect(await isOpen(second)).toBe(false)
+  })
+
+  test('when its credential is disabled or runs out', async () => {
+    const password = await newCredential('short', 'admin')
+    const session = await startSession(server.url, 'short', password)
+    await sql`update credential set is_disabled = true where username = 'short'`.execute(server.context.db)
+    expect(await isOpen(session)).toBe(false)
+    const expiresAt = server.context.platform.now() + 5 * MINUTE
+    const made = await bank.call('POST', '/admin/users', { username: 'ending', role: 'admin', expiresAt })
+    const ending = await startSession(server.url, 'ending', String(member(expectOk(made).json, 'password')))
+    expect(await isOpen(ending)).toBe(true)
+    server.clock.advance(6 * MINUTE)
+    expect(await isOpen(ending)).toBe(false)
+  })
+
+  test('by signing out, for whoever has copied the cookie too', async () => {
+    const session = await signIn()
+    const reply = await session.post('/sign-out', {})
+    expect(reply.status).toBe(303)
+    expect(String(reply.headers['set-cookie'])).toMatch(/^pawl_console=; Path=\/console; .*Max-Age=0$/)
+    expect(await isOpen(session)).toBe(false)
+  })
+})
+
+describe('what changes something', () => {
+  const create = { action: 'create', newUserId: 'mallory' }
+  const registered = async (): Promise<unknown> =>
+    member((await bank.call('GET', '/registration?userId=mallory')).json, 'registration')
+
+  test.each([
+    ['no token of the form', { csrf: '' }, {}],
+    ['the token of another session', 'other', {}],
+    ['a page of another site, by its origin', {}, { Origin: 'https://evil.example' }],
+    ['a page of another site, as the browser says', {}, { 'Sec-Fetch-Site': 'cross-site' }],
+  ] as const)('does nothing with %s', async (_name, form, headers) => {
+    const session = await signIn()
+    const given = form === 'other' ? { csrf: (await signIn()).formToken } : form
+    const reply = await session.post('/registrations', { ...create, ...given }, headers)
+    expect(reply.status).toBe(400)
+    expect(await registered()).toBe('NONE')
+  })
+
+  test('comes as a form and names what is to be done', async () => {
+    const session = await signIn()
+    expect((await session.post('/registrations', { action: 'nothing' })).status).toBe(400)
+    expect((await session.post('/registrations', create, { 'Content-Type': 'text/plain' })).status).toBe(400)
+    expect(await registered()).toBe('NONE')
+    const reply = await session.post('/registrations', create)
+    expect([reply.status, await registered()]).toEqual([303, 'CREATED'])
+  })
+
+  test('is refused to who may only read, by the API itself', async () => {
+    const session = await startSession(server.url, 'looking', await newCredential('looking', 'read-only'))
+    const reply = await session.post('/registrations', { action: 'create', newUserId: 'trudy' })
+    expect(reply.status).toBe(403)
+    expect(member((await bank.call('GET', '/registration?userId=trudy')).json, 'registration')).toBe('NONE')
+  })
+
+  test('names an application that is there', async () => {
+    const session = await signIn()
+    expect((await session.post('/registrations?app=nothing', create)).status).toBe(404)
+  })
+})
+
+describe('nobody comes in', () => {
+  test('by a row that was written to the database', async () => {
+    const session = await signIn()
+    const token = randomBytes(32)
+    const { db } = server.context
+    await sql`
+      insert into console_session (session_id, token_hash, username, credential_mac, source, created_at, last_seen_at, expires_at, mac)
+      select 'forged', ${createHash('sha256').update(token).digest()}, username, credential_mac, source, created_at, last_seen_at,
+        expires_at, mac from console_session order by created_at desc limit 1`.execute(db)
+    const forged = await send(server.url, {
+      method: 'GET',
+      path: '/console/',
+      headers: { Cookie: `pawl_console=${token.toString('base64url')}` },
+      body: Buffer.alloc(0),
+    })
+    expect([forged.status, await isOpen(session)]).toEqual([303, true])
+  })
+
+  test('by a session that was given to another user, or longer life, in the database', async () => {
+    const session = await startSession(server.url, 'climber', await newCredential('climber', 'read-only'))
+    expect(await isOpen(session)).toBe(true)
+    await sql`
+      update console_session set username = 'admin', credential_mac = (select mac from credential where username = 'admin')
+      where username = 'climber'`.execute(server.context.db)
+    expect(await isOpen(session)).toBe(false)
+  })
+
+  test('to the API by a ticket that was never given', async () => {
+    for (const ticket of ['', 'x', randomBytes(16).toString('base64url')]) {
+      expect((await sendJson(server.url, 'GET', '/admin/users', undefined, { 'X-Pawl-Ticket': ticket })).status).toBe(401)
+    }
+  })
+
+  test('by the database: neither the cookie nor the token of forms is in it', async () => {
+    const { token, formToken } = await signIn()
+    const { rows } = await sql`select * from console_session`.execute(server.context.db)
+    const stored = rows
+      .flatMap((row) => Object.values(row as object))
+      .map((value) => (Buffer.isBuffer(value) ? value.toString('base64url') : String(value)))
+    expect(stored.length).toBeGreaterThan(0)
+    expect(stored.filter((text) => text.includes(token) || text.includes(formToken))).toEqual([])
+  })
+})
+
+describe('answers', () => {
+  test('allow nothing from elsewhere and nothing inline, and no cache keeps them', async () => {
+    const session = await signIn()
+    for (const path of ['/', '/sign-in', '/nothing', '/registrations']) {
+      const { headers, text } = await session.get(path)
+      expect(headers['content-security-policy']).toMatch(/^default-src 'none'; .*form-action 'self'; frame-ancestors 'none'$/)
+      expect(headers['content-security-policy']).not.toContain('unsafe')
+      expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-frame-options': 'DENY', 'referrer-policy': 'same-origin' })
+      expect(text).not.toMatch(/<script>|<style>| style=|(?:src|href)="(?:https?:)?\/\//)
+    }
+  })
+
+  test('name assets by their content, which may be kept for ever', async () => {
+    const { text } = await (await signIn()).get('/')
+    const addresses = [...text.matchAll(/(?:href|src)="(\/console\/assets\/[^"]+)"/g)].map(([, address = '']) => address)
+    expect(addresses).toHaveLength(3)
+    for (const path of addresses) {
+      const { status, headers } = await send(server.url, { method: 'GET', path, headers: {}, body: Buffer.alloc(0) })
+      expect([status, headers['cache-control']]).toEqual([200, 'public, max-age=31536000, immutable'])
+    }
+    expect((await sendJson(server.url, 'GET', '/console/assets/style.css')).status).toBe(404)
+  })
+
+  test('say who asks which page there is none of, without an error of the server', async () => {
+    const session = await signIn()
+    for (const path of ['/nothing', '/registrations/unknown', '/operations/3f2504e0-4f89-41d3-9a0c-0305e82c3301']) {
+      const { status, text } = await session.get(path)
+      expect([path, status >= 400 && status < 500]).toEqual([path, true])
+      expect(text).toContain('<!doctype html>')
+    }
+  })
+})
+
+test('PAWL_CONSOLE=false leaves it away', async () => {
+  const without = await startTestServer({ env: { PAWL_CONSOLE: 'false' } })
+  expect((await sendJson(without.url, 'GET', '/console/')).status).toBe(404)
+  expect((await sendJson(without.url, 'GET', '/console/sign-in')).status).toBe(404)
+  await without.close()
+})

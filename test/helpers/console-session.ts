@@ -1,0 +1,57 @@
+// A browser without a screen: a session of the console by plain HTTP, with its cookie and the token of its forms.
+import { type HttpReply, send } from '../../phone/http.ts'
+
+export interface ConsoleSession {
+  /** The value of the cookie. */
+  readonly token: string
+  readonly formToken: string
+  readonly get: (path: string, headers?: Record<string, string>) => Promise<HttpReply>
+  /** Sends a form of the page. */
+  readonly post: (path: string, form: Record<string, string>, headers?: Record<string, string>) => Promise<HttpReply>
+}
+
+const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' }
+
+/** Sends a form without a session. */
+export const postForm = (
+  url: string,
+  path: string,
+  form: Record<string, string>,
+  headers: Record<string, string> = {},
+): Promise<HttpReply> =>
+  send(url, {
+    method: 'POST',
+    path: `/console${path}`,
+    headers: { ...FORM, ...headers },
+    body: Buffer.from(new URLSearchParams(form).toString()),
+  })
+
+/** What the form of the sign-in answers. */
+export const trySignIn = (
+  url: string,
+  username: string,
+  password: string,
+  headers: Record<string, string> = {},
+): Promise<HttpReply> => postForm(url, '/sign-in', { username, password }, headers)
+
+/** Signs in; throws when it is refused. */
+export async function startSession(url: string, username: string, password: string): Promise<ConsoleSession> {
+  const reply = await trySignIn(url, username, password)
+  const token = /^pawl_console=([\w-]{43});/.exec(String(reply.headers['set-cookie']))?.[1]
+  if (reply.status !== 303 || token === undefined) throw new Error(`HTTP ${reply.status}: not signed in`)
+  const get: ConsoleSession['get'] = (path, headers = {}) =>
+    send(url, {
+      method: 'GET',
+      path: `/console${path}`,
+      headers: { Cookie: `pawl_console=${token}`, ...headers },
+      body: Buffer.alloc(0),
+    })
+  const formToken = /name="csrf" value="([\w-]+)"/.exec((await get('/')).text)?.[1] ?? ''
+  return {
+    token,
+    formToken,
+    get,
+    post: (path, form, headers = {}) =>
+      postForm(url, path, { csrf: formToken, ...form }, { Cookie: `pawl_console=${token}`, ...headers }),
+  }
+}

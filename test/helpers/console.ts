@@ -1,0 +1,206 @@
+// An installation with something on every page of the console, and a browser that is signed in there.
+import { existsSync } from 'node:fs'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { member } from '../../phone/http.ts'
+import { createPhoneV4 } from '../../phone/virtual-phone-v4.ts'
+import { readSdkConfiguration } from '../../phone/v4-state.ts'
+import type { Bank } from './bank.ts'
+import { readQrCode } from './bank.ts'
+import { expectOk, openWorld, type World } from './world.ts'
+
+export const CHROMIUM = '/usr/bin/chromium'
+export const hasChromium = existsSync(CHROMIUM)
+
+export const launchChromium = (): Promise<Browser> => chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+
+export interface Furnished {
+  readonly world: World
+  readonly applicationId: string
+  readonly auditor: { readonly user: string; readonly password: string }
+  readonly activationOf: (userId: string) => string
+  /** The user with the most to show. */
+  readonly alice: string
+  readonly pendingOperation: string
+  readonly webhookId: string
+}
+
+/**
+ * Fills an installation: phones in every state, operations of every end, a webhook, pins, credentials. `mark` stands in each text that a
+ * phone or the bank chooses.
+ */
+export async function furnish(url: string, admin: string, mark = ''): Promise<Furnished> {
+  const applicationId = 'my-app'
+  const advance = () => undefined
+  const world = await openWorld({ urls: [url], admin, advance, close: async () => undefined }, applicationId)
+  const { bank } = world
+  const user = (name: string): string => `${name}${mark}`
+  const ok = async (method: string, path: string, body?: unknown): Promise<unknown> =>
+    expectOk(await bank.call(method, path, body)).json
+  const activations = new Map<string, string>()
+  await ok('POST', '/admin/application', { id: `second-app${mark}` })
+  await ok('POST', '/admin/templates', transferTemplate(mark))
+  await ok('POST', '/admin/templates', { ...transferTemplate(mark), templateName: 'one-try', maxFailureCount: 1, riskFlags: '' })
+  const webhook = {
+    application: applicationId,
+    kind: 'OPERATION',
+    name: `Core banking${mark}`,
+    attributes: ['userId', 'parameters'],
+  }
+  // Nothing listens there: its deliveries wait.
+  const webhookId = String(
+    member(await ok('POST', '/admin/webhooks', { ...webhook, url: 'https://receiver.invalid/pawl' }), 'id'),
+  )
+
+  const layer2 = {
+    activationName: `Phone of Alice${mark}`,
+    platform: 'ios',
+    deviceInfo: `iPhone16,2${mark}`,
+    extras: `extras${mark}`,
+  }
+  const bind = async (name: string, isCommitted = true) => {
+    const { code } = readQrCode(await bank.register(user(name)))
+    const phone = world.newPhone('3.3')
+    await phone.activate(code, { layer2 })
+    activations.set(name, phone.state.activationId)
+    if (isCommitted) expectOk(await bank.commit(user(name)))
+    return phone
+  }
+  const alice = await bind('alice')
+  await bind('bob', false)
+  await ok('POST', '/registration', { userId: user('carol') })
+  const listed = await ok('GET', `/admin/applications/${applicationId}/registrations?state=CREATED`)
+  activations.set('carol', String(member(listed, 'registrations', '0', 'activationId')))
+  await bind('dave')
+  expectOk(await bank.change(user('dave'), 'BLOCK', { blockReason: `LOST${mark}` }))
+  activations.set('erin', await bindOf4(bank, url, applicationId, user('erin')))
+
+  const create = async (template: string, parameters: Record<string, string>): Promise<string> =>
+    String(member(expectOk(await bank.createOperation({ userId: user('alice'), template, parameters })).json, 'operationId'))
+  const payment = (amount: string) => create('payment', { amount, currency: 'EUR', iban: 'DE89370400440532013000' })
+  for (const amount of ['10.00', '1250.00', '42.50', '99.90', '7.20']) {
+    const id = await payment(amount)
+    await alice.exchange(alice.prepareAuthorize({ id, data: `A1*A${amount}EUR*IDE89370400440532013000` }))
+  }
+  for (const amount of ['900.00', '15.00'])
+    await alice.exchange(alice.prepareReject(await payment(amount), { reason: `UNEXPECTED${mark}`.slice(0, 32) }))
+  expectOk(await bank.cancelOperation(await payment('3.00'), `WITHDRAWN${mark}`.slice(0, 32)))
+  const failed = await create('one-try', TRANSFER(mark))
+  await alice.send(alice.prepareAuthorize({ id: failed, data: 'A1*A1EUR*IXX' }))
+  await create('login', {})
+  const pendingOperation = await create('transfer', TRANSFER(mark))
+
+  const domains = `/admin/apps/${applicationId}/certificates/fingerprint`
+  const pin = (domain: string, days: number) => ({
+    domain,
+    fingerprint: Buffer.from(domain.padEnd(32, '.')).subarray(0, 32).toString('base64'),
+    expires: Math.floor(Date.now() / 1000) + days * 86_400,
+  })
+  await ok('POST', domains, pin('api.bank.example', 210))
+  await ok('POST', domains, pin('login.bank.example', 12))
+  await ok('PUT', `/admin/applications/${applicationId}/config/payments.limit`, { value: { daily: 500, note: `per day${mark}` } })
+  await ok('POST', '/inbox/messages', {
+    userId: user('alice'),
+    subject: `Welcome${mark}`,
+    summary: 'Hello',
+    body: 'Your phone is bound.',
+  })
+  await ok('POST', '/admin/users', {
+    username: `core${mark.replaceAll(':', '')}`,
+    role: 'integration',
+    application: applicationId,
+  })
+  const auditor = await ok('POST', '/admin/users', { username: 'auditor', role: 'read-only' })
+  return {
+    world,
+    applicationId,
+    auditor: { user: 'auditor', password: String(member(auditor, 'password')) },
+    alice: user('alice'),
+    activationOf: (name) => activations.get(name) ?? '',
+    pendingOperation,
+    webhookId,
+  }
+}
+
+async function bindOf4(bank: Bank, url: string, applicationId: string, userId: string): Promise<string> {
+  const { json } = expectOk(await bank.call('GET', `/admin/applications/${applicationId}`))
+  const app = readSdkConfiguration(String(member(json, 'responseObject', 'mobileSdkConfig')))
+  const phone = createPhoneV4({ url, algorithm: 'EC_P384_ML_L3', app })
+  await phone.activate(readQrCode(await bank.register(userId)).code)
+  expectOk(await bank.commit(userId))
+  await phone.exchange(phone.prepareConfirm(true))
+  return phone.state.activationId
+}
+
+const TRANSFER = (mark: string) => ({
+  amount: '2490.00',
+  currency: 'CZK',
+  iban: 'CZ6508000000192000145399',
+  payee: `Jana Nováková${mark}`,
+})
+
+const transferTemplate = (mark: string) => ({
+  templateName: 'transfer',
+  operationType: 'authorize_transfer',
+  dataTemplate: 'A1*A${amount}${currency}*I${iban}',
+  signatureType: ['possession_knowledge', 'possession_biometry'],
+  maxFailureCount: 5,
+  expiration: 900,
+  riskFlags: 'XF',
+  texts: {
+    en: {
+      title: `Transfer to \${payee}${mark}`,
+      message: `Please check amount and account${mark}`,
+      attributes: [
+        { id: 'amount', type: 'AMOUNT', text: `Amount${mark}`, params: { amount: 'amount', currency: 'currency' } },
+        { id: 'account', type: 'KEY_VALUE', text: 'To account', params: { value: 'iban' } },
+        { id: 'payee', type: 'KEY_VALUE', text: 'Recipient', params: { value: 'payee' } },
+        { id: 'note', type: 'NOTE', text: 'Note', params: { note: 'note' } },
+      ],
+    },
+    de: { title: 'Überweisung', message: 'Bitte prüfen', attributes: [] },
+  },
+})
+
+/** Signs in as a person does; the page is then the overview. */
+export async function signIn(page: Page, url: string, user: string, password: string): Promise<void> {
+  await page.goto(`${url}/console/`)
+  await page.getByLabel('User name').fill(user)
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.waitForURL(/\/console\/(?!sign-)/)
+}
+
+/** A page of a session of its own. */
+export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<Page> {
+  const context = await browser.newContext(options)
+  return context.newPage()
+}
+
+/** Every page that shows something, by a name for its picture. */
+export const consolePages = ({
+  activationOf,
+  pendingOperation,
+  webhookId,
+  alice,
+}: Furnished): readonly (readonly [string, string])[] => [
+  ['overview', '/'],
+  ['registrations', '/registrations'],
+  ['registration-active', `/registrations/${activationOf('alice')}`],
+  ['registration-created', `/registrations/${activationOf('carol')}`],
+  ['registration-pending', `/registrations/${activationOf('bob')}`],
+  ['operations', '/operations'],
+  ['operation-new', '/operations/new?template=transfer'],
+  ['operation', `/operations/${pendingOperation}`],
+  ['inbox', '/inbox'],
+  ['applications', '/applications'],
+  ['application', '/applications/my-app'],
+  ['templates', '/templates'],
+  ['template', '/templates/transfer'],
+  ['webhooks', '/webhooks'],
+  ['webhook', `/webhooks/${webhookId}`],
+  ['certificates', '/certificates'],
+  ['config', '/config'],
+  ['audit', '/audit'],
+  ['audit-devices', `/audit/devices?${new URLSearchParams({ userId: alice }).toString()}`],
+  ['credentials', '/credentials'],
+]
