@@ -16,6 +16,7 @@ RUN install -d -o 1000 -g 1000 -m 0700 /data node_modules/.cache/pawl
 COPY bin bin
 COPY cli cli
 COPY migrations migrations
+COPY phone phone
 COPY src src
 RUN ln -s /app/bin/pawl.mjs /usr/local/bin/pawl
 USER 1000:1000

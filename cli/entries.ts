@@ -4,10 +4,12 @@ import { app } from './commands/app.ts'
 import { audit } from './commands/audit.ts'
 import { certificate } from './commands/certificate.ts'
 import { completion } from './commands/completion.ts'
+import { demo } from './commands/demo.ts'
 import { key } from './commands/key.ts'
 import { login } from './commands/login.ts'
 import { migrate } from './commands/migrate.ts'
 import { operation } from './commands/operation.ts'
+import { phone } from './commands/phone.ts'
 import { registration } from './commands/registration.ts'
 import { serve } from './commands/serve.ts'
 import { template } from './commands/template.ts'
@@ -29,5 +31,7 @@ export const ENTRIES: readonly Entry[] = [
   certificate,
   key,
   admin,
+  phone,
+  demo,
   completion(() => ENTRIES),
 ]

@@ -1,6 +1,7 @@
 // Sends requests over a socket exactly as given: any method, header and body, nothing added but Host and Content-Length.
 import type { IncomingHttpHeaders } from 'node:http'
-import { request as openRequest } from 'node:http'
+import { request as openPlain } from 'node:http'
+import { request as openSecure } from 'node:https'
 
 export interface HttpRequest {
   readonly method: string
@@ -24,7 +25,8 @@ export const NO_BODY = new Uint8Array(0)
 export function send(url: string, { method, path, headers, body }: HttpRequest): Promise<HttpReply> {
   const length = body.length > 0 ? { 'Content-Length': String(body.length) } : {}
   return new Promise((resolve, reject) => {
-    const outgoing = openRequest(url + path, { method, headers: { ...headers, ...length } }, (incoming) => {
+    const open = url.startsWith('https:') ? openSecure : openPlain
+    const outgoing = open(url + path, { method, headers: { ...headers, ...length } }, (incoming) => {
       const chunks: Buffer[] = []
       incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
       incoming.on('error', reject)

@@ -1,7 +1,7 @@
 // Phones that sign against a running server, and the proof that nothing they were granted is granted twice.
 import { createBank } from '../test/helpers/bank.ts'
 import { activatePhones, openApplication, openRecorder, readRecords, replay, runLoad } from '../test/helpers/recorded-load.ts'
-import { phonesUrl } from './bank-api.ts'
+import { phonesUrl } from '../cli/environment.ts'
 import { runCommand, UsageError } from './command-line.ts'
 
 const usage = `Phones that sign against a running server, and the proof that nothing they were granted is granted twice:

@@ -33,8 +33,10 @@ export function parseConfig(
 
 const MASTER_KEY_MISSING = 'PAWL_MASTER_KEY: needed together with DATABASE_URL, make one with: openssl rand -base64 32'
 
-// The test suite, and the drivers that run against a server from the same shell.
-const FOREIGN_NAMES = ['PAWL_VECTORS', 'PAWL_URL', 'PAWL_ADMIN', 'PAWL_APP', 'PAWL_APPLICATION']
+/** What `pawl phone` reads. */
+const PHONE_NAMES = ['PAWL_PHONES', 'PAWL_PHONE_PASSPHRASE', 'PAWL_PHONE_PASSWORD', 'PAWL_PHONE_NEW_PASSWORD']
+// The test suite, and what runs against a server from the same shell.
+const FOREIGN_NAMES = ['PAWL_VECTORS', 'PAWL_URL', 'PAWL_ADMIN', 'PAWL_APP', 'PAWL_APPLICATION', ...PHONE_NAMES]
 
 /** True when phones would reach the bank's API: both on one listener, at an address that is not of this machine alone. */
 function isBankExposed({ host, internalPort, singleListener }: Record<string, unknown>): boolean {

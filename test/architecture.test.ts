@@ -96,6 +96,9 @@ const layers: readonly Layer[] = [
   // The command line: a client of the bank's API, but for what works on the database of the settings.
   { path: 'cli', pawl: [], packages: ['commander', 'uqr'] },
   { path: 'cli/local', pawl: ['cli', 'src'], packages: ['kysely'] },
+  // A phone of its own, beside anything of the server.
+  { path: 'cli/phone', pawl: ['cli', 'phone'], packages: ['pngjs', 'qr'] },
+  { path: 'cli/demo', pawl: ['cli', 'phone'], packages: [] },
   { path: 'cli/commands/serve.ts', pawl: ['cli', 'src/main.ts'], packages: [] },
 ]
 

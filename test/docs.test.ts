@@ -29,6 +29,10 @@ describe('configuration', () => {
       ...Object.values(SECRET_SETTINGS).flatMap(({ name }) => [name, `${name}_FILE`]),
       // Of the command line and of the tests.
       'PAWL_ADMIN',
+      'PAWL_PHONES',
+      'PAWL_PHONE_PASSPHRASE',
+      'PAWL_PHONE_PASSWORD',
+      'PAWL_PHONE_NEW_PASSWORD',
       'PAWL_URL',
       'PAWL_VECTORS',
     ])

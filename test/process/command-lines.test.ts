@@ -19,7 +19,7 @@ const run = (args: readonly string[], more: Readonly<Record<string, string>> = {
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 /** What others of the folder are made of. */
-const PARTS = ['bank-api.ts', 'command-line.ts', 'demo-phone.ts']
+const PARTS = ['command-line.ts']
 const WRITTEN = ['.env.example', 'docs/CLI.md', 'docs/CONFIG.md', 'docs/ENDPOINTS.md', 'docs/ERRORS.md']
 const commands = [
   ...globSync('scripts/*.ts').filter((path) => !PARTS.some((part) => path.endsWith(part))),
@@ -95,19 +95,22 @@ describe('pawl', () => {
 describe('a server that does not answer is one line', () => {
   const admin = ['--admin', 'admin:a password that is none']
 
-  test.each([['scripts/demo.ts'], ['scripts/load.ts', '--record', join(directory, 'load.ndjson')]])('%s', async (...args) => {
+  test.each([['scripts/load.ts', '--record', join(directory, 'load.ndjson')]])('%s', async (...args) => {
     const port = await findQuietPort()
     const { code, stdout, stderr } = await runNode([...args, ...admin], { PAWL_PORT: String(port) })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(new RegExp(`^.*127\\.0\\.0\\.1:${port}.*\\n$`))
   })
 
-  test.each([['app list'], ['app sdk-config --app my-app'], ['certificate list --app my-app']])('pawl %s', async (line) => {
-    const port = await findQuietPort()
-    const { code, stdout, stderr } = await run([...line.split(' '), ...admin], { PAWL_PORT: String(port) })
-    expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
-    expect(stderr).toMatch(new RegExp(`^.*127\\.0\\.0\\.1:${port}.*\\n$`))
-  })
+  test.each([['app list'], ['app sdk-config --app my-app'], ['certificate list --app my-app'], ['demo']])(
+    'pawl %s',
+    async (line) => {
+      const port = await findQuietPort()
+      const { code, stdout, stderr } = await run([...line.split(' '), ...admin], { PAWL_PORT: String(port) })
+      expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
+      expect(stderr).toMatch(new RegExp(`^.*127\\.0\\.0\\.1:${port}.*\\n$`))
+    },
+  )
 })
 
 /** When the files were written that a command writes into the project: nothing but the documents that are made from code. */

@@ -1,4 +1,4 @@
-// scripts/demo.ts as a newcomer runs it: what it prints can be pasted, the payments are approved, and the phone goes on approving.
+// pawl demo as a newcomer runs it: what it prints can be pasted, payments are approved and rejected, the bank is told, and the phone goes on.
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,9 +8,10 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { member } from '../../phone/http.ts'
 import { PHONE_ALGORITHMS } from '../../phone/v4-crypto.ts'
 import { createBank } from '../helpers/bank.ts'
+import { runCli } from '../helpers/cli.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, runNode, startPawl } from '../helpers/process.ts'
-import { expectOk, startWorld, type World } from '../helpers/world.ts'
+import { expectOk, startServerWithWorld, type World } from '../helpers/world.ts'
 
 // Other test files run at the same time.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -21,7 +22,9 @@ let world: World
 const directory = mkdtempSync(join(tmpdir(), 'pawl-demo-'))
 const file = join(directory, 'phones', 'phone.json')
 beforeAll(async () => {
-  world = await startWorld()
+  // Its webhooks go to this machine.
+  const env = { PAWL_WEBHOOK_ALLOW_HTTP: 'true', PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true' }
+  world = (await startServerWithWorld({ env })).world
 })
 afterAll(async () => {
   await world.close()
@@ -31,7 +34,9 @@ afterAll(async () => {
 
 const admin = (): string => world.bank.credential ?? ''
 const demo = (...args: readonly string[]) =>
-  runNode(['scripts/demo.ts', '--url', world.url, '--admin', admin(), '--phone', file, ...args])
+  runCli(['demo', '--url', world.url, '--admin', admin(), '--store', file, ...args], { HOME: directory })
+const phone = (...args: readonly string[]) =>
+  runCli(['phone', ...args, '--store', file], { HOME: directory, PAWL_PHONE_PASSWORD: '1234' })
 const paste = async (command: string): Promise<string> =>
   (await runFile('bash', ['-c', `${command} --silent`], { env: { ...process.env, ADMIN: admin() } })).stdout
 
@@ -61,8 +66,24 @@ describe.each(['3.3', ...PHONE_ALGORITHMS])('a phone of %s', (name) => {
       '| Amount €10.00 |',
       '| To account DE89370400440532013000 |',
     ])
-    expect(lines.filter((line) => line.includes('"status":"PENDING"'))).toHaveLength(2)
-    expect(lines.filter((line) => line.includes('"status":"APPROVED"'))).toHaveLength(2)
+    const told = (status: string) =>
+      lines.filter((line) => line.includes(`"status":"${status}"`) && line.startsWith('  {"operationId"'))
+    expect([told('PENDING').length, told('APPROVED').length, told('REJECTED').length]).toEqual([3, 2, 1])
+  })
+
+  test('the bank is told of each change, and finds the signature right', () => {
+    const messages = lines
+      .filter((line) => line.startsWith('  {"type":"OPERATION"'))
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+    expect(messages.map(({ status }) => status).toSorted()).toEqual([
+      'APPROVED',
+      'APPROVED',
+      'PENDING',
+      'PENDING',
+      'PENDING',
+      'REJECTED',
+    ])
+    expect(lines.filter((line) => /^ {2}webhook-signature: v1,\S+ \(right\)$/.test(line))).toHaveLength(6)
   })
 
   test("the bank's steps are commands that work", async () => {
@@ -78,7 +99,7 @@ describe.each(['3.3', ...PHONE_ALGORITHMS])('a phone of %s', (name) => {
       expect(paths).toContain(path)
     const reads = commands.filter((command) => command.includes('/operations?') || command.includes('/registration?'))
     for (const command of reads.filter((one) => !one.includes('-X DELETE')))
-      expect(await paste(command)).toMatch(/^\{"operationId".*"APPROVED".*\}\n$|^\{"registration":"ACTIVE".*\}\n$/)
+      expect(await paste(command)).toMatch(/^\{"operationId".*"(APPROVED|REJECTED)".*\}\n$|^\{"registration":"ACTIVE".*\}\n$/)
     const asked = commands.find((command) => command.includes('"template":"payment"')) ?? ''
     expect(await paste(asked)).toMatch(/^\{"operationId".*"PENDING".*\}\n$/)
   })
@@ -87,14 +108,19 @@ describe.each(['3.3', ...PHONE_ALGORITHMS])('a phone of %s', (name) => {
     expect(statSync(file).mode & 0o077).toBe(0)
     const ask = async (): Promise<string> =>
       String(member(expectOk(await world.bank.createOperation({ userId: 'alice', template: 'login' })).json, 'operationId'))
-    const [first, second] = [await ask(), await ask()]
-    const approve = (...args: string[]) => runNode(['scripts/demo.ts', 'approve', '--phone', file, ...args])
-    expect(await approve(first)).toMatchObject({ code: 0, stdout: expect.stringContaining(`approved ${first}.\n`) as unknown })
+    // That of the test above waits as well.
+    await phone('reject', '--all')
+    const ids = [await ask(), await ask()] as const
+    const [first, second] = ids
+    expect(await phone('approve', first)).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`approved ${first}.\n`) as unknown,
+    })
     expect(member((await world.bank.readOperation(second)).json, 'status')).toBe('PENDING')
-    expect(await approve(first)).toMatchObject({ code: 1, stdout: `${first} does not wait.\n` })
-    expect(await approve()).toMatchObject({ code: 0, stdout: expect.stringContaining(`approved ${second}.\n`) as unknown })
-    for (const id of [first, second]) expect(member((await world.bank.readOperation(id)).json, 'status')).toBe('APPROVED')
-    expect(await approve()).toMatchObject({ code: 0, stdout: 'Nothing waits for alice.\n' })
+    expect(await phone('approve', first)).toMatchObject({ code: 4, stderr: `${first} does not wait for demo\n` })
+    expect(await phone('approve')).toMatchObject({ code: 0, stdout: expect.stringContaining(`approved ${second}.\n`) as unknown })
+    for (const id of ids) expect(member((await world.bank.readOperation(id)).json, 'status')).toBe('APPROVED')
+    expect(await phone('approve')).toMatchObject({ code: 0, stdout: 'Nothing waits.\n' })
   })
 })
 
@@ -108,25 +134,39 @@ test('a user whose phone is another one is left alone', async () => {
 
 test('an unknown algorithm is refused', async () => {
   const { code, stderr } = await demo('--algorithm', 'EC_P256')
-  expect(code).toBe(1)
+  expect(code).toBe(2)
   expect(stderr).toContain('--algorithm must be one of EC_P384, EC_P384_ML_L3, EC_P384_ML_L5')
 })
 
 test('a wrong password is one line', async () => {
   const { code, stderr } = await demo('--admin', 'admin:wrong')
-  expect(code).toBe(1)
+  expect(code).toBe(5)
   expect(stderr).toMatch(/^GET \/admin\/applications: HTTP 401 .*\n$/)
 })
 
 test('with two listeners it finds both by the environment, and makes the application that others then use', async () => {
-  const { env } = await createInstallation(DATABASE_KIND)
+  const { env, directory: home } = await createInstallation(DATABASE_KIND)
   const ports = { PAWL_PORT: String(await findQuietPort()), PAWL_INTERNAL_PORT: String(await findQuietPort()) }
   await startPawl(env, ports, { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD })
-  const { code, stdout, stderr } = await runNode(['scripts/demo.ts', '--admin', `admin:${ADMIN_PASSWORD}`], { ...env, ...ports })
+  const line = ['demo', '--admin', `admin:${ADMIN_PASSWORD}`, '--store', join(home, 'phones.json')]
+  const { code, stdout, stderr } = await runNode(['bin/pawl.mjs', ...line], { ...env, ...ports })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout.match(/"status":"APPROVED"/g)).toHaveLength(2)
+  // As it comes, a server sends to nobody on its own machine.
+  expect(stdout).toContain('so there is no webhook in this demo')
   const bank = createBank(`http://127.0.0.1:${ports.PAWL_INTERNAL_PORT}`, `admin:${ADMIN_PASSWORD}`)
   expect((await bank.call('GET', '/admin/applications')).text).toContain('"id":"my-app","isDefault":true')
-  const wrong = await runNode(['scripts/demo.ts', '--admin', `admin:${ADMIN_PASSWORD}`], { ...env, PAWL_PORT: ports.PAWL_PORT })
-  expect(wrong).toMatchObject({ code: 1, stderr: expect.stringMatching(/^.*HTTP 404.*PAWL_INTERNAL_PORT\n$/) as unknown })
+  const wrong = await runCli(line, { ...env, PAWL_PORT: ports.PAWL_PORT })
+  expect(wrong).toMatchObject({ code: 4, stderr: expect.stringMatching(/^.*HTTP 404.*PAWL_INTERNAL_PORT\n$/) as unknown })
+})
+
+test('where no server runs it starts one of its own; where there is data it wants the credential', async () => {
+  const { env, directory: home } = await createInstallation('embedded', { isEmpty: true })
+  const port = { PAWL_PORT: String(await findQuietPort()), XDG_DATA_HOME: home, XDG_CONFIG_HOME: home }
+  const { code, stdout, stderr } = await runNode(['bin/pawl.mjs', 'demo'], { ...env, ...port })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout.match(/webhook-signature: \S+ \(right\)/g)).toHaveLength(6)
+  expect(stdout).toMatch(/Administrator: admin, password: \S+ \(shown only now\)\n$/)
+  const again = await runCli(['demo'], { ...env, ...port })
+  expect(again).toMatchObject({ code: 5, stderr: expect.stringContaining('--admin USER:PASSWORD') as unknown })
 })

@@ -84,7 +84,8 @@ function findMissing(shown: readonly string[], printed: string): string[] {
 test('every block of README.md works in its order and prints what README.md shows', async () => {
   const url = `http://127.0.0.1:${await findQuietPort()}`
   const { PATH = '', HOME = '' } = process.env
-  const env = { PATH, HOME, PAWL_PORT: new URL(url).port, PAWL_DATA_DIR: join(directory, 'data') }
+  const ofDesk = { XDG_DATA_HOME: join(directory, 'desk'), XDG_CONFIG_HOME: join(directory, 'desk') }
+  const env = { PATH, HOME, ...ofDesk, PAWL_PORT: new URL(url).port, PAWL_DATA_DIR: join(directory, 'data') }
   // What a reader reads off the screen and types, and what a shell remembers between two blocks.
   const placeholders: Record<string, string> = {}
   const assignments: string[] = []

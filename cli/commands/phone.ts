@@ -1,0 +1,183 @@
+// pawl phone: phones of this terminal, for whoever wants to see the other side. They speak to any server of the protocol.
+import { BANK_OPTIONS } from '../bank.ts'
+import { command, flag, type Noun, text } from '../command.ts'
+
+const STORE = {
+  store: text(
+    'FILE',
+    'where phones are kept; by default PAWL_PHONES, or pawl/phones.json in the directory for data of this account',
+  ),
+  insecureStore: flag('the file may be without a passphrase: for tests'),
+} as const
+const OPTIONS = { ...STORE, phone: text('NAME', 'which phone, where the file has several') } as const
+const BIOMETRY = { biometry: flag('by biometry instead of the password') } as const
+const PICTURE = { picture: text('FILE', 'a PNG picture of the QR code') } as const
+
+// The cryptography of phones is loaded by the commands that need it.
+const work = () => import('../phone/commands.ts')
+
+const bind = command({
+  name: 'bind',
+  summary: 'Binds a new phone by the code of a registration',
+  more: 'The passphrase of the file and the password of the phone are asked for, or stand in PAWL_PHONE_PASSPHRASE and PAWL_PHONE_PASSWORD.',
+  words: { '[code]': 'the activation code, or the whole text of the QR code, whose signature is then checked' },
+  options: {
+    ...STORE,
+    ...PICTURE,
+    name: text('NAME', 'how the phone is called here and at the bank'),
+    phonesUrl: text(
+      'URL',
+      'where phones reach the server, with what stands before /pa; by default on this machine at PAWL_PORT or 8080',
+    ),
+    operationsUrl: text('URL', 'the same for /api, where that is another one'),
+    protocol: text('VERSION', '3.0, 3.1, 3.2, 3.3 or 4.0; by default 3.3, and 4.0 with --algorithm'),
+    algorithm: text('NAME', 'of 4.0: EC_P384, EC_P384_ML_L3 or EC_P384_ML_L5'),
+    dialect: text('NAME', 'powerauth, which is the default, or svc: how headers are spelled'),
+    sdkConfig: text('TEXT', 'what is compiled into the app, as pawl app sdk-config prints it'),
+    appKey: text('BASE64', 'the same for 3.x in three values: application key,'),
+    appSecret: text('BASE64', 'application secret,'),
+    masterKey: text('BASE64', 'and public master key of P-256'),
+    app: text('ID', 'the application of a server of pawl, which is asked for these values with --url and --admin'),
+    ...BANK_OPTIONS,
+  },
+  examples: [
+    'phone bind 4SYFV-BCW6R-K3OCA-PGBWA --app my-app --name alice',
+    'phone bind --picture qr.png --sdk-config AW… --algorithm EC_P384_ML_L3 --phones-url https://phones.bank.example',
+    'phone bind 4SYFV-BCW6R-K3OCA-PGBWA --app-key … --app-secret … --master-key … --protocol 3.1 --phones-url https://other.example/enrollment-server',
+  ],
+  run: async ({ words: [code], values, terminal }) => (await work()).bind(code, values, terminal),
+})
+
+const phones = command({
+  name: 'phones',
+  summary: 'Lists the phones of the file',
+  options: STORE,
+  examples: ['phone phones'],
+  run: async ({ values, terminal }) => (await work()).listPhones(values, terminal),
+})
+
+const list = command({
+  name: 'list',
+  summary: 'Shows the operations that wait, as a phone would',
+  options: { ...OPTIONS, language: text('CODE', 'the language of the texts: two small letters') },
+  examples: ['phone list', 'phone list --phone alice --language en'],
+  run: async ({ values, terminal }) => (await work()).list(values, terminal),
+})
+
+const ALL = { all: flag('all that wait') } as const
+const OPERATION = { '[operation]': 'its id; may be missing when only one waits' } as const
+
+const approve = command({
+  name: 'approve',
+  summary: 'Approves an operation that waits',
+  words: OPERATION,
+  options: { ...OPTIONS, ...ALL, ...BIOMETRY },
+  examples: ['phone approve', 'phone approve 0190b5a4-… --phone alice', 'phone approve --all'],
+  run: async ({ words: [id], values, terminal }) => (await work()).approve(id, values, terminal),
+})
+
+const reject = command({
+  name: 'reject',
+  summary: 'Rejects an operation that waits',
+  words: OPERATION,
+  options: { ...OPTIONS, ...ALL, reason: text('TEXT', 'why') },
+  examples: ['phone reject 0190b5a4-… --reason UNEXPECTED_OPERATION'],
+  run: async ({ words: [id], values, terminal }) => (await work()).reject(id, values, terminal),
+})
+
+const offline = command({
+  name: 'offline',
+  summary: 'Computes the one-time password for the QR code of an operation, without a connection',
+  words: { '[text]': 'the text of the QR code, lines apart by \\n; without it and without a picture it is read from stdin' },
+  options: { ...OPTIONS, ...PICTURE, ...BIOMETRY },
+  examples: ['phone offline <qr.txt', 'phone offline --picture qr.png'],
+  run: async ({ words: [given], values, terminal }) => (await work()).offline(given, values, terminal),
+})
+
+const sign = command({
+  name: 'sign',
+  summary: 'Signs a request, and prints it as a curl command that is good once',
+  more: 'Without a path it is one for signature/validate, or auth/validate of 4.0, where a server checks a code over any body.',
+  options: {
+    ...OPTIONS,
+    body: text('TEXT', 'what is signed; by default {}'),
+    method: text('NAME', 'by default POST'),
+    path: text('PATH', 'of the request, below the URL of the server; needs --resource-id'),
+    query: text('TEXT', 'of the request, which a GET signs instead of a body'),
+    resourceId: text('ID', 'what the endpoint is called within the code'),
+    possession: flag('with possession alone'),
+    ...BIOMETRY,
+    send: flag('sends it and prints the answer'),
+  },
+  examples: [
+    `phone sign --body '{"amount":"100"}' --send`,
+    'phone sign --path /pa/v3/token/remove --resource-id /pa/token/remove',
+  ],
+  run: async ({ values, terminal }) => (await work()).sign(values, terminal),
+})
+
+const status = command({
+  name: 'status',
+  summary: 'What the server says of the activation: state, failed attempts, the version that it may move to',
+  options: OPTIONS,
+  examples: ['phone status', 'phone status --phone alice --json'],
+  run: async ({ values, terminal }) => (await work()).status(values, terminal),
+})
+
+const token = command({
+  name: 'token',
+  summary: 'Prints the header of one request with the token of the phone, which is made when there is none',
+  options: { ...OPTIONS, remove: flag('removes the tokens at the server instead') },
+  examples: ['phone token', 'phone token --remove'],
+  run: async ({ values, terminal }) => (await work()).token(values, terminal),
+})
+
+const rename = command({
+  name: 'rename',
+  summary: 'Gives the activation another name at the server',
+  words: { '<name>': 'the name' },
+  options: OPTIONS,
+  examples: ["phone rename 'Phone of Alice'"],
+  run: async ({ words: [name = ''], values, terminal }) => (await work()).rename(name, values, terminal),
+})
+
+const password = command({
+  name: 'password',
+  summary: 'Changes the password of the phone, once the server has said that the old one is right',
+  more: 'Both are asked for, or stand in PAWL_PHONE_PASSWORD and PAWL_PHONE_NEW_PASSWORD.',
+  options: OPTIONS,
+  examples: ['phone password'],
+  run: async ({ values, terminal }) => (await work()).password(values, terminal),
+})
+
+const biometry = command({
+  name: 'biometry',
+  summary: 'Switches biometry on or off',
+  words: { '<state>': 'on or off' },
+  options: OPTIONS,
+  examples: ['phone biometry on'],
+  run: async ({ words: [state = ''], values, terminal }) => (await work()).biometry(state, values, terminal),
+})
+
+const upgrade = command({
+  name: 'upgrade',
+  summary: 'Moves a phone of 3.3 to 4.0',
+  more: 'It may be repeated when an answer was lost.',
+  options: { ...OPTIONS, algorithm: text('NAME', 'EC_P384, EC_P384_ML_L3, which is the default, or EC_P384_ML_L5') },
+  examples: ['phone upgrade --algorithm EC_P384'],
+  run: async ({ values, terminal }) => (await work()).upgrade(values, terminal),
+})
+
+const remove = command({
+  name: 'remove',
+  summary: 'Ends the activation at the server, and forgets the phone',
+  options: { ...OPTIONS, local: flag('forgets it here alone') },
+  examples: ['phone remove --phone alice', 'phone remove --local'],
+  run: async ({ values, terminal }) => (await work()).remove(values, terminal),
+})
+
+export const phone: Noun = {
+  name: 'phone',
+  summary: 'Phones of this terminal, of protocol 3.0 to 4.0: the other side of an approval',
+  commands: [bind, phones, list, approve, reject, offline, sign, status, token, rename, password, biometry, upgrade, remove],
+}

@@ -1,0 +1,72 @@
+// A server for the demo alone, where none runs yet: as `pawl serve` does it, on the data directory of the settings.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { connectBank } from '../bank.ts'
+import { bankUrl } from '../environment.ts'
+import { Fault } from '../fault.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export interface OwnServer {
+  readonly url: string
+  /** `user:password`. */
+  readonly admin: string
+  /** Stops it as an operator would, and waits for its end. */
+  readonly close: () => Promise<void>
+}
+
+/** Whether anything answers where a server of this environment would. */
+export async function isServing(env: Environment): Promise<boolean> {
+  try {
+    await fetch(`${bankUrl(env)}/health/live`, { signal: AbortSignal.timeout(2_000) })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Starts it with a new administrator. Throws a Fault when there is data already, whose password only its owner knows. */
+export async function startOwnServer(env: Environment): Promise<OwnServer> {
+  const dataDir = env['PAWL_DATA_DIR'] || 'data'
+  if (env['DATABASE_URL'] || env['DATABASE_URL_FILE'] || existsSync(dataDir))
+    throw new Fault(
+      'credential',
+      `there is a database already: start its server (pawl serve), and give the demo --admin USER:PASSWORD`,
+    )
+  const password = randomBytes(18).toString('base64url')
+  const webhooks = { PAWL_WEBHOOK_ALLOW_HTTP: 'true', PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true' }
+  const child = spawn(process.execPath, [fileURLToPath(new URL('../../bin/pawl.mjs', import.meta.url)), 'serve'], {
+    env: { ...env, ...webhooks, PAWL_ADMIN_PASSWORD: password },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const url = await waitForStart(child)
+  const admin = `${env['PAWL_ADMIN_USER'] || 'admin'}:${password}`
+  await connectBank(url, admin).call('GET', '/admin/applications')
+  return { url, admin, close: () => stop(child) }
+}
+
+/** Where the bank's API of the started server is. */
+function waitForStart(child: ChildProcess): Promise<string> {
+  let printed = ''
+  return new Promise((resolve, reject) => {
+    const read = (chunk: Buffer): void => {
+      printed += chunk.toString('utf8')
+      const [, address] = /^Create an application: .* (http:\S+)\/admin\/application$/m.exec(printed) ?? []
+      if (address !== undefined) resolve(address)
+    }
+    child.stdout?.on('data', read)
+    child.stderr?.on('data', read)
+    child.once('error', reject)
+    child.once('exit', () => reject(new Fault('unreachable', printed.trim() || 'the server ended at once')))
+    process.once('exit', () => child.kill())
+  })
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  child.kill('SIGTERM')
+  await ended
+}

@@ -1,0 +1,331 @@
+// What `pawl phone` does, by its commands.
+import { randomBytes } from 'node:crypto'
+import { newHandset, upgradeHandset } from '../../phone/handset-open.ts'
+import {
+  type HandsetApp,
+  type HandsetIdentity,
+  type HandsetRecord,
+  type ListedOperation,
+  readActivationCode,
+} from '../../phone/handset.ts'
+import { PHONE_ALGORITHMS } from '../../phone/v4-crypto.ts'
+import { readApplication } from '../applications.ts'
+import { openBank } from '../bank.ts'
+import type { Answer, Terminal } from '../command.ts'
+import { phonesUrl } from '../environment.ts'
+import { Fault, usageFault } from '../fault.ts'
+import { layOutTable } from '../output.ts'
+import { readPicture } from './picture.ts'
+import { drawOperation, drawScanned, quote } from './screen.ts'
+import { openPhones, type PhoneValues, readPassword, readUnlock, type Session, toFault, withPhone } from './session.ts'
+
+const VERSIONS = ['3.0', '3.1', '3.2', '3.3', '4.0'] as const
+const DIALECTS = { powerauth: 'PowerAuth', svc: 'Svc' } as const
+
+export interface BindValues extends PhoneValues {
+  readonly name: string | undefined
+  readonly phonesUrl: string | undefined
+  readonly operationsUrl: string | undefined
+  readonly protocol: string | undefined
+  readonly algorithm: string | undefined
+  readonly dialect: string | undefined
+  readonly sdkConfig: string | undefined
+  readonly appKey: string | undefined
+  readonly appSecret: string | undefined
+  readonly masterKey: string | undefined
+  readonly app: string | undefined
+  readonly picture: string | undefined
+  readonly url: string | undefined
+  readonly admin: string | undefined
+  readonly adminFile: string | undefined
+}
+
+/** Binds a new phone by the code of a registration. */
+export async function bind(given: string | undefined, values: BindValues, terminal: Terminal): Promise<Answer> {
+  if ((given === undefined) === (values.picture === undefined)) throw usageFault('give the code, or --picture FILE')
+  const text = given ?? readPicture(values.picture ?? '')
+  const identity = await readIdentity(values, terminal)
+  const store = await openPhones(values, terminal, false)
+  try {
+    if (!store.isSealed && !values.insecureStore)
+      throw usageFault(`${store.path} has no passphrase: choose another --store, or say --insecure-store`)
+    const name = values.name ?? `phone-${randomBytes(2).toString('hex')}`
+    if (store.phones.has(name)) throw usageFault(`there is a phone ${name} already: --name gives another`)
+    const code = readActivationCode(text, identity.app)
+    const password = await readPassword(terminal, 'Password for the new phone: ')
+    const phone = newHandset(identity, (record) => {
+      // What was not bound is nothing to keep.
+      if (record.state.activationId !== '') store.phones.set(name, record)
+      store.save()
+    })
+    const fingerprint = await phone.bind(code, name, password)
+    const { activationId } = phone.record.state
+    return {
+      json: { phone: name, activationId, fingerprint, store: store.path },
+      text: `${name} is bound to activation ${activationId}.\nIts fingerprint is ${fingerprint}: the bank compares it, and commits.\n`,
+    }
+  } catch (error) {
+    throw toFault(error)
+  } finally {
+    store.close()
+  }
+}
+
+async function readIdentity(values: BindValues, terminal: Terminal): Promise<HandsetIdentity> {
+  const algorithm = PHONE_ALGORITHMS.find((name) => name === values.algorithm)
+  if (values.algorithm !== undefined && algorithm === undefined)
+    throw usageFault(`--algorithm is one of ${PHONE_ALGORITHMS.join(', ')}`)
+  const version = VERSIONS.find((one) => one === (values.protocol ?? (algorithm === undefined ? '3.3' : '4.0')))
+  if (version === undefined) throw usageFault(`--protocol is one of ${VERSIONS.join(', ')}`)
+  if ((version === '4.0') !== (algorithm !== undefined)) throw usageFault('--algorithm belongs to protocol 4.0, which needs it')
+  const dialect = DIALECTS[(values.dialect ?? 'powerauth') as keyof typeof DIALECTS]
+  if (dialect === undefined) throw usageFault('--dialect is powerauth or svc')
+  const url = trim(values.phonesUrl ?? phonesUrl(terminal.env))
+  const { operationsUrl } = values
+  const app = await readApp(values, terminal)
+  return {
+    url,
+    ...(operationsUrl !== undefined && { operationsUrl: trim(operationsUrl) }),
+    dialect,
+    version,
+    ...(algorithm !== undefined && { algorithm }),
+    app,
+  }
+}
+
+const trim = (url: string): string => url.replace(/\/+$/, '')
+
+/** From the command line, or from a server of pawl with a credential. */
+async function readApp(values: BindValues, terminal: Terminal): Promise<HandsetApp> {
+  const { sdkConfig, appKey, appSecret, masterKey } = values
+  if (sdkConfig !== undefined) return readSdk(sdkConfig)
+  if (appKey !== undefined && appSecret !== undefined && masterKey !== undefined)
+    return { applicationKey: appKey, applicationSecret: appSecret, masterPublicKey: masterKey }
+  if (values.app === undefined)
+    throw usageFault(
+      'what is compiled into the app is needed: --sdk-config, or --app-key, --app-secret and --master-key, or --app of a server of pawl',
+    )
+  const { mobileSdkConfig } = await readApplication(openBank(values, terminal), values.app)
+  if (mobileSdkConfig === undefined) throw new Fault('credential', 'this credential may not see the application secret')
+  return readSdk(mobileSdkConfig)
+}
+
+async function readSdk(mobileSdkConfig: string): Promise<HandsetApp> {
+  const { readSdkConfiguration } = await import('../../phone/v4-state.ts')
+  try {
+    const { applicationKey, applicationSecret, p256 } = readSdkConfiguration(mobileSdkConfig)
+    const masterPublicKey = p256 && Buffer.from(p256).toString('base64')
+    return { applicationKey, applicationSecret, mobileSdkConfig, ...(masterPublicKey !== undefined && { masterPublicKey }) }
+  } catch (error) {
+    throw usageFault(`the text for SDKs is none: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+/** All phones of the file. */
+export async function listPhones(values: PhoneValues, terminal: Terminal): Promise<Answer> {
+  const store = await openPhones(values, terminal)
+  store.close()
+  const phones = [...store.phones].map(([name, record]) => describe(name, record))
+  return { json: { store: store.path, phones }, text: phones.length === 0 ? 'none\n' : layOutTable(phones) }
+}
+
+const describe = (phone: string, { identity, state, isBiometryOn }: HandsetRecord) => ({
+  phone,
+  url: identity.url,
+  protocol: identity.version,
+  algorithm: identity.algorithm,
+  activationId: state.activationId,
+  biometry: isBiometryOn ? 'on' : 'off',
+})
+
+/** Confirms where 4.0 wants it, and makes the token that lists operations. */
+async function prepareTo(session: Session, terminal: Terminal): Promise<void> {
+  const { phone } = session
+  if (phone.record.isConfirmed && phone.hasToken()) return
+  const password = await readPassword(terminal)
+  await phone.confirm({ password })
+  if (!phone.hasToken()) await phone.createToken({ password })
+}
+
+/** Operations that wait, as the phone shows them. */
+export const list = (values: PhoneValues & { language: string | undefined }, terminal: Terminal): Promise<Answer> =>
+  withPhone(values, terminal, async (session) => {
+    await prepareTo(session, terminal)
+    const operations = await session.phone.list(values.language)
+    const shown = operations.map((operation) => `${operation.id}\n${drawOperation(operation)}`).join('')
+    return { json: { operations }, text: operations.length === 0 ? 'Nothing waits.\n' : shown }
+  })
+
+export interface DecideValues extends PhoneValues {
+  readonly all: boolean
+}
+
+/** Approves one operation, or all that wait. */
+export const approve = (
+  id: string | undefined,
+  values: DecideValues & { biometry: boolean },
+  terminal: Terminal,
+): Promise<Answer> =>
+  decide(id, values, terminal, 'approved', async ({ phone }, operation) =>
+    phone.approve(operation, await readUnlock(values.biometry, terminal)),
+  )
+
+/** Rejects one operation, or all that wait. */
+export const reject = (
+  id: string | undefined,
+  values: DecideValues & { reason: string | undefined },
+  terminal: Terminal,
+): Promise<Answer> =>
+  decide(id, values, terminal, 'rejected', ({ phone }, operation) => phone.reject(operation.id, values.reason))
+
+function decide(
+  id: string | undefined,
+  values: DecideValues,
+  terminal: Terminal,
+  done: string,
+  act: (session: Session, operation: ListedOperation) => Promise<unknown>,
+): Promise<Answer> {
+  return withPhone(values, terminal, async (session) => {
+    await prepareTo(session, terminal)
+    const waiting = await session.phone.list()
+    const meant = values.all ? waiting : waiting.filter((one) => one.id === id || (id === undefined && waiting.length === 1))
+    if (meant.length === 0 && id !== undefined) throw new Fault('missing', `${id} does not wait for ${session.name}`)
+    if (meant.length === 0 && waiting.length > 0) throw usageFault(`${waiting.length} operations wait: name one, or say --all`)
+    const lines: string[] = []
+    for (const operation of meant) {
+      await act(session, operation)
+      lines.push(`${drawOperation(operation)}${session.name} ${done} ${operation.id}.\n`)
+    }
+    return { json: { [done]: meant.map((one) => one.id) }, text: lines.length === 0 ? 'Nothing waits.\n' : lines.join('') }
+  })
+}
+
+/** The one-time password for the QR code of an operation. */
+export const offline = (
+  given: string | undefined,
+  values: PhoneValues & { picture: string | undefined; biometry: boolean },
+  terminal: Terminal,
+): Promise<Answer> =>
+  withPhone(values, terminal, async ({ phone }) => {
+    const text =
+      values.picture === undefined ? (given ?? (await terminal.readInput()).replace(/\r?\n$/, '')) : readPicture(values.picture)
+    const qr = phone.scan(text.replaceAll(String.raw`\n`, '\n'))
+    const otp = phone.computeOtp(qr, await readUnlock(values.biometry, terminal))
+    const { operationId, nonce, title, message, data } = qr
+    return { json: { operationId, title, message, data, otp, nonce }, text: `${drawScanned(qr)}${otp}\n` }
+  })
+
+export interface SignValues extends PhoneValues {
+  readonly body: string | undefined
+  readonly method: string | undefined
+  readonly path: string | undefined
+  readonly query: string | undefined
+  readonly resourceId: string | undefined
+  readonly possession: boolean
+  readonly biometry: boolean
+  readonly send: boolean
+}
+
+/** A request with a code: as a curl command, or sent. */
+export const sign = (values: SignValues, terminal: Terminal): Promise<Answer> =>
+  withPhone(values, terminal, async ({ phone }) => {
+    const { method = 'POST', body, query, path = phone.generation.validation.path } = values
+    const resourceId = values.resourceId ?? (values.path === undefined ? phone.generation.validation.resourceId : undefined)
+    if (resourceId === undefined) throw usageFault('--path needs --resource-id')
+    const unlock = values.possession ? undefined : await readUnlock(values.biometry, terminal)
+    const request = phone.sign(
+      { method, path, resourceId, ...(method !== 'GET' && { body: body ?? '{}' }), ...(query !== undefined && { query }) },
+      unlock,
+    )
+    const { url } = phone.record.identity
+    if (!values.send) {
+      const headers = Object.entries(request.headers).map(([header, value]) => `-H ${quote(`${header}: ${value}`)}`)
+      const data = request.body.length === 0 ? [] : [`-d ${quote(Buffer.from(request.body).toString())}`]
+      const curl = ['curl', `-w '\\n'`, `-X ${method}`, quote(url + request.path), ...headers, ...data].join(' ')
+      return {
+        json: { method, url: url + request.path, headers: request.headers, body: Buffer.from(request.body).toString() },
+        text: `${curl}\n`,
+      }
+    }
+    const { status, text, json } = await phone.transfer(request)
+    return { json: { status, body: json ?? text }, text: `HTTP ${status} ${text}\n`, exitCode: status === 200 ? 0 : 1 }
+  })
+
+/** What the server says of the activation. */
+export const status = (values: PhoneValues, terminal: Terminal): Promise<Answer> =>
+  withPhone(values, terminal, async ({ name, phone }) => ({
+    json: { ...describe(name, phone.record), ...(await phone.status()) },
+  }))
+
+/** Makes a token anew, and prints the header of one request with it. */
+export const token = (values: PhoneValues & { remove: boolean }, terminal: Terminal): Promise<Answer> =>
+  withPhone(values, terminal, async (session) => {
+    const { phone } = session
+    if (values.remove) {
+      const removed = await phone.removeTokens()
+      return { json: { removed }, text: `${removed} removed\n` }
+    }
+    await prepareTo(session, terminal)
+    const headers = await phone.generation.tokenHeader()
+    return {
+      json: { headers },
+      text: Object.entries(headers)
+        .map(([name, value]) => `${name}: ${value}\n`)
+        .join(''),
+    }
+  })
+
+/** Gives the activation another name, at the server. */
+export const rename = (name: string, values: PhoneValues, terminal: Terminal): Promise<Answer> =>
+  withPhone(values, terminal, async ({ phone }) => {
+    await phone.rename(name, { password: await readPassword(terminal) })
+    return { json: { activationName: name }, text: `the activation is called ${name}\n` }
+  })
+
+/** Changes the password, after the server said that the old one is right. */
+export const password = (values: PhoneValues, terminal: Terminal): Promise<Answer> =>
+  withPhone(values, terminal, async ({ phone }) => {
+    const old = await readPassword(terminal)
+    const next = await readPassword(terminal, 'New password: ', 'PAWL_PHONE_NEW_PASSWORD')
+    await phone.changePassword(old, next)
+    return { json: { isChanged: true }, text: 'the password is changed\n' }
+  })
+
+/** Switches biometry on or off. */
+export const biometry = (state: string, values: PhoneValues, terminal: Terminal): Promise<Answer> =>
+  withPhone(values, terminal, async ({ phone }) => {
+    if (state !== 'on' && state !== 'off') throw usageFault('biometry is on or off')
+    await phone.setBiometry(state === 'on', state === 'on' ? { password: await readPassword(terminal) } : {})
+    return { json: { biometry: state }, text: `biometry is ${state}\n` }
+  })
+
+/** Moves a phone of 3.3 to 4.0. */
+export const upgrade = (values: PhoneValues & { algorithm: string | undefined }, terminal: Terminal): Promise<Answer> =>
+  withPhone(values, terminal, async ({ name, phone, store }) => {
+    const algorithm = PHONE_ALGORITHMS.find((one) => one === (values.algorithm ?? 'EC_P384_ML_L3'))
+    if (algorithm === undefined) throw usageFault(`--algorithm is one of ${PHONE_ALGORITHMS.join(', ')}`)
+    const { record, fingerprint } = await upgradeHandset(phone, algorithm, {
+      password: await readPassword(terminal),
+      pending: phone.record.pending,
+      keep: (pending) => {
+        phone.record.pending = pending
+        store.save()
+      },
+    })
+    store.phones.set(name, record)
+    store.save()
+    const known = fingerprint === undefined ? '' : `, its fingerprint is ${fingerprint}`
+    return {
+      json: { phone: name, protocol: '4.0', algorithm, fingerprint },
+      text: `${name} is a phone of 4.0 (${algorithm})${known}\n`,
+    }
+  })
+
+/** Ends the activation, and forgets the phone; with `--local` only forgets it. */
+export const remove = (values: PhoneValues & { local: boolean }, terminal: Terminal): Promise<Answer> =>
+  withPhone(values, terminal, async ({ name, phone, store }) => {
+    if (!values.local) await phone.remove({ password: await readPassword(terminal) })
+    store.phones.delete(name)
+    store.save()
+    return { json: { removed: name }, text: `${name} is removed\n` }
+  })

@@ -1,0 +1,24 @@
+// The text of a QR code in a picture.
+import { readFileSync } from 'node:fs'
+import { PNG } from 'pngjs'
+import decodeQR from 'qr/decode.js'
+import { explainFault, Fault } from '../fault.ts'
+
+/** Reads a PNG file. Throws a Fault when it is none, or has no QR code. */
+export function readPicture(path: string): string {
+  const { width, height, data } = readPng(path)
+  try {
+    // A file is looked at for as long as it takes.
+    return decodeQR({ width, height, data }, { effort: Number.POSITIVE_INFINITY, timeLimit: Number.POSITIVE_INFINITY })
+  } catch (error) {
+    throw new Fault('refused', `${path} shows no QR code: ${explainFault(error)}`)
+  }
+}
+
+function readPng(path: string): PNG {
+  try {
+    return PNG.sync.read(readFileSync(path))
+  } catch (error) {
+    throw new Fault('refused', `${path} is no PNG picture: ${explainFault(error)}`)
+  }
+}

@@ -1,0 +1,83 @@
+// What every command about a phone begins with: the file of phones, the one that is meant, and its user's password.
+import type { Handset, HandsetRecord, Unlock } from '../../phone/handset.ts'
+import { openHandset } from '../../phone/handset-open.ts'
+import type { Terminal } from '../command.ts'
+import { explainFault, Fault, usageFault } from '../fault.ts'
+import { openStore, phonesPath, type PhoneStore } from './store.ts'
+
+export interface PhoneValues {
+  readonly store: string | undefined
+  readonly insecureStore: boolean
+  readonly phone?: string | undefined
+}
+
+/** Opens the file; `mustExist` false begins one. */
+export const openPhones = ({ store, insecureStore }: PhoneValues, terminal: Terminal, mustExist = true): Promise<PhoneStore> =>
+  openStore({
+    path: store ?? phonesPath(terminal.env),
+    isInsecure: insecureStore,
+    mustExist,
+    passphrase: async () => {
+      const given = terminal.env['PAWL_PHONE_PASSPHRASE'] || (await terminal.askSecret('Passphrase of the file of phones: '))
+      if (!given) throw usageFault('PAWL_PHONE_PASSPHRASE is needed where nobody can be asked')
+      return given
+    },
+  })
+
+/** The phone that was named, or the only one. Throws a Fault. */
+export function choosePhone({ path, phones }: PhoneStore, named: string | undefined): readonly [string, HandsetRecord] {
+  const names = [...phones.keys()]
+  const name = named ?? (names.length === 1 ? names[0] : undefined)
+  if (name === undefined)
+    throw names.length === 0
+      ? new Fault('missing', `there is no phone in ${path}: pawl phone bind makes one`)
+      : usageFault(`--phone is one of ${names.join(', ')}`)
+  const record = phones.get(name)
+  if (record === undefined) throw new Fault('missing', `there is no phone ${name} in ${path}, but ${names.join(', ') || 'none'}`)
+  return [name, record]
+}
+
+export interface Session {
+  readonly name: string
+  readonly phone: Handset
+  readonly store: PhoneStore
+}
+
+/** Runs `work` with the phone that is meant. A refusal of the server, or none, is a Fault. */
+export async function withPhone<T>(values: PhoneValues, terminal: Terminal, work: (session: Session) => Promise<T>): Promise<T> {
+  const store = await openPhones(values, terminal)
+  try {
+    const [name, record] = choosePhone(store, values.phone)
+    return await work({ name, phone: openHandset(record, store.save), store })
+  } catch (error) {
+    throw toFault(error)
+  } finally {
+    store.close()
+  }
+}
+
+/** What a phone throws, as a Fault. */
+export function toFault(error: unknown): unknown {
+  if (error instanceof Fault || !(error instanceof Error)) return error
+  const said = explainFault(error)
+  if ('syscall' in error || 'code' in error) return new Fault('unreachable', `the server does not answer: ${said}`)
+  return new Fault(
+    /^HTTP 404/.test(said) ? 'missing' : 'refused',
+    said.startsWith('HTTP ') ? `the server refuses: ${said}` : said,
+  )
+}
+
+/** The password of the phone, from the environment or from its user. */
+export async function readPassword(
+  terminal: Terminal,
+  question = 'Password of the phone: ',
+  name = 'PAWL_PHONE_PASSWORD',
+): Promise<string> {
+  const given = terminal.env[name] || (await terminal.askSecret(question))
+  if (!given) throw usageFault(`${name} is needed where nobody can be asked`)
+  return given
+}
+
+/** Biometry when the command line says so, else the password. */
+export const readUnlock = async (isByBiometry: boolean, terminal: Terminal): Promise<Unlock> =>
+  isByBiometry ? { isByBiometry } : { password: await readPassword(terminal) }

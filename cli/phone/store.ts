@@ -1,0 +1,193 @@
+// The phones of this account in one file, sealed under a passphrase: scrypt makes the key, AES-256-GCM seals. It is written anew before each
+// request leaves, so a counter never goes back, and one process at a time has it.
+import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { HandsetRecord } from '../../phone/handset.ts'
+import { fromJson, toJson } from '../../phone/snapshot.ts'
+import { explainFault, Fault } from '../fault.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export interface PhoneStore {
+  readonly path: string
+  /** By name. */
+  readonly phones: Map<string, HandsetRecord>
+  readonly isSealed: boolean
+  /** Durable when it returns. */
+  readonly save: () => void
+  /** Gives the file back to other processes. */
+  readonly close: () => void
+}
+
+export interface StoreOptions {
+  readonly path: string
+  /** Asked for when the file is sealed, or is to be made. */
+  readonly passphrase: () => Promise<string>
+  /** A file that is made has no passphrase. */
+  readonly isInsecure: boolean
+  readonly mustExist: boolean
+}
+
+/** Where phones are kept when nothing else is said: in the directory for data of this account (XDG). */
+export const phonesPath = (env: Environment): string =>
+  env['PAWL_PHONES'] || join(env['XDG_DATA_HOME'] || join(env['HOME'] || homedir(), '.local', 'share'), 'pawl', 'phones.json')
+
+/** Opens the file, or begins one. Throws a Fault for a wrong passphrase, a file that is none, or one that another process has. */
+export async function openStore({ path, passphrase, isInsecure, mustExist }: StoreOptions): Promise<PhoneStore> {
+  const isThere = statSync(path, { throwIfNoEntry: false }) !== undefined
+  if (!isThere && mustExist) throw new Fault('missing', `there is no phone in ${path}: pawl phone bind makes one`)
+  const unlock = lock(path)
+  try {
+    return isThere ? await openFile(path, passphrase, unlock) : await beginFile(path, isInsecure ? undefined : passphrase, unlock)
+  } catch (error) {
+    unlock()
+    throw error
+  }
+}
+
+interface SealedFile {
+  readonly version: 1
+  readonly scrypt: ScryptOptions
+  readonly nonce: string
+  readonly sealed: string
+}
+
+interface ScryptOptions {
+  readonly salt: string
+  readonly N: number
+  readonly r: number
+  readonly p: number
+}
+
+interface PlainFile {
+  readonly version: 1
+  readonly phones: unknown
+}
+
+/** What opens and seals the file; undefined where it is not sealed. */
+interface Sealing {
+  readonly scrypt: ScryptOptions
+  readonly key: Uint8Array
+}
+
+async function openFile(path: string, passphrase: () => Promise<string>, unlock: () => void): Promise<PhoneStore> {
+  const file = readFile(path)
+  if ('phones' in file) return toStore(path, fromJson(file.phones), undefined, unlock)
+  const { scrypt, nonce, sealed } = file
+  const key = deriveKey(await passphrase(), scrypt)
+  const opened = open(key, Buffer.from(nonce, 'base64'), Buffer.from(sealed, 'base64'), scrypt)
+  if (opened === undefined) throw new Fault('credential', `the passphrase does not open ${path}`)
+  return toStore(path, fromJson(JSON.parse(opened)), { scrypt, key }, unlock)
+}
+
+async function beginFile(path: string, passphrase: (() => Promise<string>) | undefined, unlock: () => void): Promise<PhoneStore> {
+  if (passphrase === undefined) return toStore(path, {}, undefined, unlock)
+  const scrypt: ScryptOptions = { salt: randomBytes(16).toString('base64'), N: 65_536, r: 8, p: 1 }
+  return toStore(path, {}, { scrypt, key: deriveKey(await passphrase(), scrypt) }, unlock)
+}
+
+function toStore(path: string, phones: unknown, sealing: Sealing | undefined, unlock: () => void): PhoneStore {
+  const map = new Map(Object.entries(phones as Record<string, HandsetRecord>))
+  return {
+    path,
+    phones: map,
+    isSealed: sealing !== undefined,
+    save: () => write(path, render(toJson(Object.fromEntries(map)), sealing)),
+    close: unlock,
+  }
+}
+
+function render(phones: unknown, sealing: Sealing | undefined): string {
+  if (sealing === undefined) return `${JSON.stringify({ version: 1, phones } satisfies PlainFile)}\n`
+  const nonce = randomBytes(12)
+  const cipher = createCipheriv('aes-256-gcm', sealing.key, nonce).setAAD(headerOf(sealing.scrypt))
+  const sealed = Buffer.concat([cipher.update(JSON.stringify(phones)), cipher.final(), cipher.getAuthTag()])
+  const file: SealedFile = {
+    version: 1,
+    scrypt: sealing.scrypt,
+    nonce: nonce.toString('base64'),
+    sealed: sealed.toString('base64'),
+  }
+  return `${JSON.stringify(file)}\n`
+}
+
+const TAG_BYTES = 16
+
+/** Undefined when the key is another one, or the file was changed. */
+function open(key: Uint8Array, nonce: Uint8Array, sealed: Uint8Array, scrypt: ScryptOptions): string | undefined {
+  try {
+    const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES }).setAAD(headerOf(scrypt))
+    decipher.setAuthTag(sealed.subarray(sealed.length - TAG_BYTES))
+    return Buffer.concat([decipher.update(sealed.subarray(0, sealed.length - TAG_BYTES)), decipher.final()]).toString('utf8')
+  } catch {
+    return undefined
+  }
+}
+
+const headerOf = ({ salt, N, r, p }: ScryptOptions): Uint8Array => Buffer.from(JSON.stringify([1, salt, N, r, p]))
+
+const MEMORY_MAX = 256 * 1024 * 1024
+
+const deriveKey = (passphrase: string, { salt, N, r, p }: ScryptOptions): Uint8Array =>
+  scryptSync(passphrase.normalize('NFKC'), Buffer.from(salt, 'base64'), 32, { N, r, p, maxmem: MEMORY_MAX })
+
+function readFile(path: string): SealedFile | PlainFile {
+  try {
+    const file = JSON.parse(readFileSync(path, 'utf8')) as SealedFile | PlainFile
+    if (file.version === 1 && ('phones' in file || 'sealed' in file)) return file
+  } catch (error) {
+    throw new Fault('refused', `${path} holds no phones: ${explainFault(error)}`)
+  }
+  throw new Fault('refused', `${path} holds no phones`)
+}
+
+/** Whole or not at all, and on the disk. */
+function write(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  const temporary = `${path}.new`
+  const file = openSync(temporary, 'w', 0o600)
+  try {
+    writeSync(file, text)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+  renameSync(temporary, path)
+}
+
+/** A file beside it with the id of this process; one whose process has ended holds nobody up. */
+function lock(path: string): () => void {
+  const own = `${path}.lock`
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  for (const isLast of [false, true]) {
+    try {
+      const file = openSync(own, 'wx', 0o600)
+      writeSync(file, `${process.pid}`)
+      closeSync(file)
+      const unlock = (): void => rmSync(own, { force: true })
+      process.once('exit', unlock)
+      return () => {
+        process.off('exit', unlock)
+        unlock()
+      }
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+      const owner = Number(readFileSync(own, 'utf8'))
+      if (isLast || isAlive(owner)) throw new Fault('refused', `${path} is in use by process ${owner}`)
+      rmSync(own, { force: true })
+    }
+  }
+  throw new Fault('refused', `${path} is in use`)
+}
+
+function isAlive(pid: number): boolean {
+  if (!(pid > 0)) return false
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+  }
+}

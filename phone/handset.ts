@@ -1,0 +1,244 @@
+// A phone as its user has it, of either generation: bound once, kept between two uses, asked for a password. It remembers each step of its
+// counter before a request leaves, as the SDKs do: a code that was sent is never made again.
+import { isEcdsa, type PhoneVersion, unb64 } from './crypto.ts'
+import type { Dialect } from './header.ts'
+import { type HttpReply, member, send } from './http.ts'
+import { type OperationQr, SIGNED_CALLS, TOKEN_PATHS } from './operations.ts'
+import { hideKey, type HiddenKey, revealKey } from './password.ts'
+import type { Prepared } from './state.ts'
+import { isEs384, type PhoneAlgorithm } from './v4-crypto.ts'
+import { readSdkConfiguration } from './v4-state.ts'
+
+/** What is compiled into its app. A phone of 3.x needs the key of P-256, one of 4.0 the text for SDKs. */
+export interface HandsetApp {
+  /** Base64 of 16 bytes. */
+  readonly applicationKey: string
+  readonly applicationSecret: string
+  /** Base64 of a point of P-256. */
+  readonly masterPublicKey?: string
+  readonly mobileSdkConfig?: string
+}
+
+export interface HandsetIdentity {
+  /** Where phones reach the server, with the path before `/pa`. */
+  readonly url: string
+  /** The same for `/api`, where that is another one. */
+  readonly operationsUrl?: string
+  readonly dialect: Dialect
+  readonly version: PhoneVersion | '4.0'
+  /** With 4.0. */
+  readonly algorithm?: PhoneAlgorithm
+  readonly app: HandsetApp
+}
+
+export type HandsetFactors = 'possession' | 'possession_knowledge' | 'possession_biometry'
+
+/** Keys beside the state, by which a request proves more than possession. */
+export interface Proof {
+  readonly factors: HandsetFactors
+  readonly wrongKeys: { readonly knowledge?: Uint8Array }
+}
+
+/** How the user proves that it is them: by the password, or by biometry, which the terminal has no reader for. */
+export interface Unlock {
+  readonly password?: string
+  readonly isByBiometry?: boolean
+}
+
+/** An operation as the phone lists it (mobile-token §4). */
+export interface ListedOperation {
+  readonly id: string
+  readonly name?: string
+  /** What is signed. */
+  readonly data: string
+  readonly status?: string
+  readonly operationExpires?: string
+  readonly formData: {
+    readonly title: string
+    readonly message: string
+    readonly attributes?: readonly Record<string, unknown>[]
+  }
+}
+
+export interface HandsetStatus {
+  readonly state: string
+  readonly failedAttempts: number
+  readonly maxFailedAttempts: number
+  /** The version that the server has it in, and the one that it may move to. */
+  readonly currentVersion: number
+  readonly upgradeVersion: number
+}
+
+/** What one generation of the protocol has to say; the rest is the same for both. */
+export interface Generation {
+  /** What is remembered; undefined members are not there yet. */
+  readonly state: { activationId: string; readonly tokens: { readonly id: string; readonly factors: string }[] }
+  readonly prepareBind: (code: string, name: string) => Promise<Prepared<{ fingerprint: string }>>
+  /** Takes the key of knowledge out of the state. */
+  readonly takeKnowledge: () => Uint8Array
+  readonly scan: (text: string) => OperationQr
+  readonly computeOtp: (qr: OperationQr, proof: Proof) => string
+  readonly prepareCode: (request: SignedRequest, proof: Proof) => Prepared<unknown>
+  readonly prepareToken: (proof: Proof) => Promise<Prepared<unknown>>
+  readonly prepareRemove: (proof: Proof) => Prepared<unknown>
+  readonly prepareRename: (name: string, proof: Proof) => Promise<Prepared<unknown>>
+  readonly prepareTokenRemove: (id: string) => Prepared<unknown>
+  /** Headers of a token for one request. */
+  readonly tokenHeader: () => Promise<Record<string, string>>
+  /** Agrees on a new key of knowledge where the server has one; the key of before where it has not. */
+  readonly prepareNewKnowledge: (proof: Proof) => Promise<Prepared<Uint8Array>>
+  /** Switches biometry on or off. Undefined when that is the phone's own affair. */
+  readonly prepareBiometry: (isOn: boolean, proof: Proof) => Promise<Prepared<void>> | undefined
+  readonly readStatus: () => Promise<HandsetStatus>
+  /** Where a code over any body is checked. */
+  readonly validation: { readonly path: string; readonly resourceId: string }
+  /** What follows the commit of the bank: 4.0 confirms. */
+  readonly prepareConfirm: ((proof: Proof) => Prepared<unknown>) | undefined
+}
+
+export interface SignedRequest {
+  readonly method?: string
+  readonly path: string
+  readonly query?: string
+  readonly resourceId: string
+  readonly body?: string
+}
+
+/** Everything that has to be kept; JSON but for its bytes. */
+export interface HandsetRecord {
+  readonly identity: HandsetIdentity
+  state: Generation['state']
+  knowledge: HiddenKey | undefined
+  isConfirmed: boolean
+  isBiometryOn: boolean
+  /** What it becomes when the server has heard of its upgrade. */
+  pending?: HandsetRecord
+}
+
+export interface HandsetParts {
+  readonly record: HandsetRecord
+  readonly generation: Generation
+  /** Writes the record down, before it returns. */
+  readonly persist: () => void
+}
+
+export type Handset = ReturnType<typeof createHandset>
+
+/** Makes a phone out of what is kept of it. */
+export function createHandset({ record, generation, persist }: HandsetParts) {
+  const { identity } = record
+  const transfer = async (request: Prepared<unknown>, url = identity.url): Promise<HttpReply> => {
+    persist()
+    return send(url, request)
+  }
+  const exchange = async <T>(request: Prepared<T>, url?: string): Promise<T> => {
+    const opened = request.open(await transfer(request, url))
+    persist()
+    return opened
+  }
+  /** Throws when the way is not open to this phone. */
+  const proofOf = ({ password, isByBiometry = false }: Unlock): Proof => {
+    if (isByBiometry && !record.isBiometryOn) throw new Error('biometry is switched off on this phone')
+    if (isByBiometry) return { factors: 'possession_biometry', wrongKeys: {} }
+    if (password === undefined || record.knowledge === undefined) throw new Error('the password of the phone is needed')
+    return { factors: 'possession_knowledge', wrongKeys: { knowledge: revealKey(record.knowledge, password) } }
+  }
+  const possession: Proof = { factors: 'possession', wrongKeys: {} }
+  const callWithToken = async (path: string, requestObject: unknown, language?: string): Promise<unknown> => {
+    const headers = {
+      'Content-Type': 'application/json',
+      ...(language !== undefined && { 'Accept-Language': language }),
+      ...(await generation.tokenHeader()),
+    }
+    const request = { method: 'POST', path, headers, body: Buffer.from(JSON.stringify({ requestObject })), open: okOf }
+    return member(await exchange(request, identity.operationsUrl), 'responseObject')
+  }
+  const signed = (call: keyof typeof SIGNED_CALLS, requestObject: unknown, proof: Proof) => {
+    const [path, resourceId] = SIGNED_CALLS[call]
+    const body = JSON.stringify({ requestObject })
+    return exchange(generation.prepareCode({ path, resourceId, body }, proof), identity.operationsUrl)
+  }
+  return {
+    record,
+    generation,
+    exchange,
+    proofOf,
+    /** Exchanges keys for an activation code, and sets the password; the fingerprint that user and bank compare. */
+    bind: async (code: string, name: string, password: string): Promise<string> => {
+      const { fingerprint } = (await exchange(await generation.prepareBind(code, name))) as { fingerprint: string }
+      record.knowledge = hideKey(generation.takeKnowledge(), password)
+      persist()
+      return fingerprint
+    },
+    /** What the phone does once the bank has committed it, if it was not done: 4.0 confirms. */
+    confirm: async (unlock: Unlock): Promise<void> => {
+      if (record.isConfirmed || generation.prepareConfirm === undefined) return
+      await exchange(generation.prepareConfirm(proofOf(unlock)))
+      record.isConfirmed = true
+      persist()
+    },
+    hasToken: (): boolean => generation.state.tokens.length > 0,
+    createToken: async (unlock: Unlock): Promise<void> => void (await exchange(await generation.prepareToken(proofOf(unlock)))),
+    removeTokens: async (): Promise<number> => {
+      const tokens = [...generation.state.tokens]
+      for (const { id } of tokens) {
+        await exchange(generation.prepareTokenRemove(id))
+        generation.state.tokens.splice(0, 1)
+        persist()
+      }
+      return tokens.length
+    },
+    list: async (language?: string) => (await callWithToken(TOKEN_PATHS.list, {}, language)) as readonly ListedOperation[],
+    approve: async ({ id, data }: ListedOperation, unlock: Unlock): Promise<unknown> =>
+      signed('authorize', { id, data }, proofOf(unlock)),
+    reject: async (id: string, reason: string | undefined): Promise<unknown> => signed('cancel', { id, reason }, possession),
+    scan: (text: string): OperationQr => generation.scan(text),
+    computeOtp: (qr: OperationQr, unlock: Unlock): string => {
+      const otp = generation.computeOtp(qr, proofOf(unlock))
+      persist()
+      return otp
+    },
+    /** A request with a code, which counts as sent. */
+    sign: (request: SignedRequest, unlock: Unlock | undefined): Prepared<unknown> => {
+      const prepared = generation.prepareCode(request, unlock === undefined ? possession : proofOf(unlock))
+      persist()
+      return prepared
+    },
+    transfer,
+    status: () => generation.readStatus(),
+    rename: async (name: string, unlock: Unlock): Promise<unknown> =>
+      exchange(await generation.prepareRename(name, proofOf(unlock))),
+    remove: async (unlock: Unlock): Promise<unknown> => exchange(generation.prepareRemove(proofOf(unlock))),
+    /** Throws when the server says that the old one is wrong, and changes nothing then. */
+    changePassword: async (password: string, next: string): Promise<void> => {
+      const key = await exchange(await generation.prepareNewKnowledge(proofOf({ password })))
+      record.knowledge = hideKey(key, next)
+      persist()
+    },
+    setBiometry: async (isOn: boolean, unlock: Unlock): Promise<void> => {
+      const request = generation.prepareBiometry(isOn, isOn ? proofOf(unlock) : possession)
+      if (request !== undefined) await exchange(await request)
+      record.isBiometryOn = isOn
+      persist()
+    },
+  }
+}
+
+const okOf = (reply: HttpReply): unknown => {
+  if (reply.status !== 200) throw new Error(`HTTP ${reply.status} ${reply.text}`)
+  return reply.json
+}
+
+/** The activation code of a QR code or of what was typed. Throws when the text is signed, and by nobody whom the app knows (v3 §4.2). */
+export function readActivationCode(text: string, app: HandsetApp): string {
+  const [code = '', signature] = text.trim().split('#')
+  if (signature === undefined) return code
+  const bytes = unb64(signature)
+  const sdk = app.mobileSdkConfig === undefined ? undefined : readSdkConfiguration(app.mobileSdkConfig)
+  const p256 = app.masterPublicKey === undefined ? sdk?.p256 : unb64(app.masterPublicKey)
+  const message = Buffer.from(code)
+  const isSigned =
+    (p256 !== undefined && isEcdsa(p256, message, bytes)) || (sdk !== undefined && isEs384(sdk.p384, message, bytes, 'der'))
+  if (!isSigned) throw new Error('the QR code is not signed by the server of this application')
+  return code
+}

@@ -1,0 +1,24 @@
+// How a phone keeps the key of knowledge: hidden by the user's password, so that a wrong one gives a wrong key, which only the server
+// can tell from the right one, and counts (v3 §3.3, v4 §3.1).
+import { scryptSync } from 'node:crypto'
+import { random } from './crypto.ts'
+
+/** A key that only its password gives back. */
+export interface HiddenKey {
+  readonly salt: Uint8Array
+  readonly hidden: Uint8Array
+}
+
+/** Hides a key of 16 or 32 bytes. */
+export function hideKey(key: Uint8Array, password: string): HiddenKey {
+  const salt = random(16)
+  return { salt, hidden: mask(key, password, salt) }
+}
+
+/** The key, or another one where the password is wrong. */
+export const revealKey = ({ salt, hidden }: HiddenKey, password: string): Uint8Array => mask(hidden, password, salt)
+
+function mask(bytes: Uint8Array, password: string, salt: Uint8Array): Uint8Array {
+  const pad = scryptSync(password.normalize('NFKC'), salt, bytes.length, { N: 16_384, r: 8, p: 1 })
+  return bytes.map((byte, index) => byte ^ (pad[index] ?? 0))
+}
