@@ -5,6 +5,7 @@ import { audit } from './commands/audit.ts'
 import { certificate } from './commands/certificate.ts'
 import { completion } from './commands/completion.ts'
 import { demo } from './commands/demo.ts'
+import { doctor } from './commands/doctor.ts'
 import { key } from './commands/key.ts'
 import { login } from './commands/login.ts'
 import { migrate } from './commands/migrate.ts'
@@ -20,6 +21,7 @@ import type { Entry } from './program.ts'
 export const ENTRIES: readonly Entry[] = [
   serve,
   migrate,
+  doctor,
   login,
   app,
   user,

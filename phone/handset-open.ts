@@ -79,7 +79,8 @@ export async function upgradeHandset(
 /** Whether the server has the activation in version 4 already. */
 async function isSwitched(pending: HandsetRecord): Promise<boolean> {
   try {
-    return (await openHandset(pending, () => undefined).status()).currentVersion === 4
+    const asPowerAuth: HandsetRecord = { ...pending, identity: { ...pending.identity, dialect: 'PowerAuth' } }
+    return (await openHandset(asPowerAuth, () => undefined).status()).currentVersion === 4
   } catch {
     return false
   }

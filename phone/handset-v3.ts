@@ -1,5 +1,5 @@
 // The phone of its user in protocol 3.0 to 3.3. Beside the keys that requests need it keeps nothing in the clear: the device key is under the
-// key of the vault, from which biometry gets its own (v3 §3.3, §12).
+// key of the vault, from which biometry gets its own (v3 §3.2, §12).
 import { createCipheriv } from 'node:crypto'
 import { deriveKeys, unb64 } from './crypto.ts'
 import type { Generation, HandsetIdentity } from './handset.ts'

@@ -45,6 +45,8 @@ export function createGenerationOf4(identity: HandsetIdentity, given?: V4PhoneSt
       return adopting(await phone.prepareBiometryAdd(proof), (biometry) => phone.adopt({ biometry }))
     },
     readStatus: async () => {
+      // In this dialect the status is a word (v4 §9.4).
+      if (identity.dialect === 'Svc') return { state: await readStateOfSvc(phone) }
       const status = await phone.readStatus()
       const { failedAttempts, maxFailedAttempts, currentVersion, upgradeVersion } = status
       return {
@@ -64,6 +66,11 @@ const adopting = (request: Prepared<Uint8Array>, adopt: (key: Uint8Array) => voi
   ...request,
   open: (reply) => adopt(request.open(reply)),
 })
+
+async function readStateOfSvc(phone: VirtualPhoneV4): Promise<string> {
+  const answer = await phone.exchange(await phone.prepareEncrypted('/pa/v4/activation/status', 'activation'))
+  return String(answer['activationStatus'])
+}
 
 /** A QR code proves itself by a MAC of the activation (v4 §11.2). */
 function scan(phone: VirtualPhoneV4, text: string): OperationQr {

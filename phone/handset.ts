@@ -62,11 +62,12 @@ export interface ListedOperation {
 
 export interface HandsetStatus {
   readonly state: string
-  readonly failedAttempts: number
-  readonly maxFailedAttempts: number
+  /** What follows is in the blob of the status, which 4.0 in the dialect Svc has not. */
+  readonly failedAttempts?: number
+  readonly maxFailedAttempts?: number
   /** The version that the server has it in, and the one that it may move to. */
-  readonly currentVersion: number
-  readonly upgradeVersion: number
+  readonly currentVersion?: number
+  readonly upgradeVersion?: number
 }
 
 /** What one generation of the protocol has to say; the rest is the same for both. */

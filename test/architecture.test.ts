@@ -99,6 +99,7 @@ const layers: readonly Layer[] = [
   // A phone of its own, beside anything of the server.
   { path: 'cli/phone', pawl: ['cli', 'phone'], packages: ['pngjs', 'qr'] },
   { path: 'cli/demo', pawl: ['cli', 'phone'], packages: [] },
+  { path: 'cli/doctor', pawl: ['cli', 'src'], packages: ['kysely'] },
   { path: 'cli/commands/serve.ts', pawl: ['cli', 'src/main.ts'], packages: [] },
 ]
 

@@ -72,7 +72,6 @@ export async function runDemo(values: DemoValues, terminal: Terminal, isJson: bo
 type Meant = DemoValues & { readonly algorithm: PhoneAlgorithm | undefined }
 
 async function demonstrate(values: Meant, bank: Bank, terminal: Terminal, say: Demo['say']): Promise<Answer> {
-  say('Each indented curl command is what a back end of the bank sends; to repeat one, set ADMIN to the credential.')
   const applicationId = await makeApplication(bank, say, terminal)
   const store = await openPhones({ ...values, insecureStore: true }, terminal, false)
   try {
@@ -101,6 +100,7 @@ async function makeApplication(bank: Bank, say: Demo['say'], { env }: Terminal):
   const { applications } = (await bank.call('GET', '/admin/applications')) as {
     applications: { id: string; isDefault: boolean }[]
   }
+  say('Each indented curl command is what a back end of the bank sends; to repeat one, set ADMIN to the credential.')
   const existing = applications.find(({ isDefault }) => isDefault)?.id
   if (existing !== undefined) {
     say(`\nThe application is ${existing}.`)

@@ -1,7 +1,7 @@
 // The text of a QR code in a picture.
 import { readFileSync } from 'node:fs'
 import { PNG } from 'pngjs'
-import decodeQR from 'qr/decode.js'
+import { decodeQR } from 'qr/decode.js'
 import { explainFault, Fault } from '../fault.ts'
 
 /** Reads a PNG file. Throws a Fault when it is none, or has no QR code. */

@@ -62,7 +62,7 @@ export function toFault(error: unknown): unknown {
   const said = explainFault(error)
   if ('syscall' in error || 'code' in error) return new Fault('unreachable', `the server does not answer: ${said}`)
   return new Fault(
-    /^HTTP 404/.test(said) ? 'missing' : 'refused',
+    said.startsWith('HTTP 404') ? 'missing' : 'refused',
     said.startsWith('HTTP ') ? `the server refuses: ${said}` : said,
   )
 }

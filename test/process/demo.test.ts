@@ -10,7 +10,15 @@ import { PHONE_ALGORITHMS } from '../../phone/v4-crypto.ts'
 import { createBank } from '../helpers/bank.ts'
 import { runCli } from '../helpers/cli.ts'
 import { findQuietPort } from '../helpers/ports.ts'
-import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, runNode, startPawl } from '../helpers/process.ts'
+import {
+  ADMIN_PASSWORD,
+  createInstallation,
+  DATABASE_KIND,
+  endEverything,
+  runNode,
+  startNode,
+  startPawl,
+} from '../helpers/process.ts'
 import { expectOk, startServerWithWorld, type World } from '../helpers/world.ts'
 
 // Other test files run at the same time.
@@ -163,7 +171,8 @@ test('with two listeners it finds both by the environment, and makes the applica
 test('where no server runs it starts one of its own; where there is data it wants the credential', async () => {
   const { env, directory: home } = await createInstallation('embedded', { isEmpty: true })
   const port = { PAWL_PORT: String(await findQuietPort()), XDG_DATA_HOME: home, XDG_CONFIG_HOME: home }
-  const { code, stdout, stderr } = await runNode(['bin/pawl.mjs', 'demo'], { ...env, ...port })
+  // The start makes a database, which takes its time.
+  const { code, stdout, stderr } = await startNode(['bin/pawl.mjs', 'demo'], { ...env, ...port }).ended
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout.match(/webhook-signature: \S+ \(right\)/g)).toHaveLength(6)
   expect(stdout).toMatch(/Administrator: admin, password: \S+ \(shown only now\)\n$/)

@@ -1,0 +1,11 @@
+// pawl doctor: what is wrong with an installation, and what to do about it.
+import { command } from '../command.ts'
+
+export const doctor = command({
+  name: 'doctor',
+  summary:
+    'Looks at settings, disk, database, clock, migrations, keys, certificates, webhooks and addresses, and says what to do',
+  more: 'It reads and never writes. The exit code is 1 when something is broken. Of an embedded database the content is looked at while its server is stopped.',
+  examples: ['doctor', 'doctor --json'],
+  run: async ({ terminal }) => (await import('../doctor/doctor.ts')).diagnose(terminal),
+})

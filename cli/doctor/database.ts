@@ -1,0 +1,148 @@
+// The configured database: reachable, migrated, under the right key, with the right time, and what lies in it that will not work for long.
+import { sql } from 'kysely'
+import { requireMigrated } from '../../src/storage/migrate.ts'
+import { listApplications } from '../../src/storage/applications.ts'
+import type { Database } from '../../src/storage/database.ts'
+import { listPinnedCertificates } from '../../src/storage/pinning.ts'
+import { listWebhooks } from '../../src/storage/webhooks.ts'
+import { explainFault } from '../fault.ts'
+import type { Settings } from '../local/database.ts'
+import { findWhetherKeyFits } from '../local/keys.ts'
+import { type Finding, fault, type Instruments, ok, skipped, warning } from './finding.ts'
+
+const WITHIN = ['clock', 'migrations', 'keys', 'applications', 'certificates', 'webhooks']
+
+/** All checks that need the database; they are skipped where it cannot be opened. */
+export async function examineDatabase(settings: Settings, instruments: Instruments): Promise<readonly Finding[]> {
+  let database: Database
+  try {
+    database = await instruments.open(settings)
+  } catch (error) {
+    return [explainUnopened(explainFault(error)), ...WITHIN.map((check) => skipped(check, 'the database was not opened'))]
+  }
+  try {
+    return await examineOpened(database, settings, instruments)
+  } finally {
+    await database.close()
+  }
+}
+
+function explainUnopened(said: string): Finding {
+  if (said.includes('in use by another pawl'))
+    return skipped('database', 'a server has the embedded database; stop it to have its content looked at')
+  if (said.startsWith('there is no database')) return warning('database', said, 'the first start (pawl serve) makes it')
+  return fault('database', said, 'check DATABASE_URL, or PAWL_DATA_DIR, and that the database serves')
+}
+
+async function examineOpened(database: Database, settings: Settings, instruments: Instruments): Promise<readonly Finding[]> {
+  let clock: Finding
+  try {
+    clock = await examineClock(database, instruments.now)
+  } catch (error) {
+    return [explainUnopened(explainFault(error)), ...WITHIN.map((check) => skipped(check, 'the database does not answer'))]
+  }
+  const findings = [ok('database', `${database.location} answers`), clock]
+  const migrations = await examineMigrations(database)
+  if (migrations.state !== 'ok')
+    return [...findings, migrations, ...WITHIN.slice(2).map((check) => skipped(check, 'the schema is not that of this version'))]
+  return [
+    ...findings,
+    migrations,
+    await examineKeys(database, settings),
+    ...(await examineApplications(database, instruments.now())),
+    ...(await examineWebhooks(database, instruments)),
+  ]
+}
+
+const CLOCK_WARNING_MS = 2_000
+const CLOCK_FAULT_MS = 30_000
+
+async function examineClock({ db }: Database, now: () => number): Promise<Finding> {
+  const before = now()
+  const { rows } = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(db)
+  const distance = Math.abs((rows[0]?.now.getTime() ?? 0) - (before + now()) / 2)
+  const says = `the clock of this machine and that of the database are ${(distance / 1000).toFixed(1)} s apart`
+  if (distance <= CLOCK_WARNING_MS) return ok('clock', says)
+  const todo = 'let both machines follow a time server (NTP): phones are refused whose time differs'
+  return distance > CLOCK_FAULT_MS ? fault('clock', says, todo) : warning('clock', says, todo)
+}
+
+async function examineMigrations({ db }: Database): Promise<Finding> {
+  try {
+    await requireMigrated(db)
+    return ok('migrations', 'the schema is that of this version')
+  } catch (error) {
+    return fault('migrations', explainFault(error), 'pawl migrate brings it up to date; a newer one needs a newer pawl')
+  }
+}
+
+async function examineKeys(database: Database, settings: Settings): Promise<Finding> {
+  try {
+    const doesFit = await findWhetherKeyFits(database, settings)
+    if (doesFit === undefined) return skipped('keys', 'no server has started on this database')
+    if (doesFit) return ok('keys', 'the master key opens the database')
+    return fault('keys', 'the master key is not the one this database was written with', 'give the right PAWL_MASTER_KEY')
+  } catch (error) {
+    return fault('keys', explainFault(error), 'give PAWL_MASTER_KEY, or put the key file back from the backup')
+  }
+}
+
+const DAY_MS = 86_400_000
+const EXPIRY_DAYS = 14
+
+async function examineApplications({ db }: Database, now: number): Promise<readonly Finding[]> {
+  const applications = await listApplications(db)
+  if (applications.length === 0)
+    return [warning('applications', 'there is no application', 'pawl app create my-app'), ok('certificates', 'none is pinned')]
+  const pins = (
+    await Promise.all(
+      applications.map(async ({ applicationId: app }) => (await listPinnedCertificates(db, app)).map((pin) => ({ ...pin, app }))),
+    )
+  ).flat()
+  // A domain is in trouble when its last certificate ends.
+  const domains = Map.groupBy(pins, ({ app, domain }) => JSON.stringify([app, domain]))
+  const ends = [...domains.values()].map((list) => list.reduce((a, b) => (a.expiresAt > b.expiresAt ? a : b)))
+  const late = ends.filter(({ expiresAt }) => expiresAt.getTime() - now < EXPIRY_DAYS * DAY_MS)
+  return [
+    ok('applications', `there are ${applications.length}`),
+    ...(late.length === 0 ? [ok('certificates', `${pins.length} are pinned, for ${domains.size} domains`)] : []),
+    ...late.map(({ app, domain, expiresAt }) => {
+      const says = `the last pinned certificate of ${domain} (${app}) ends ${expiresAt.toISOString()}`
+      const todo = `pawl certificate fetch ${domain} --app ${app} pins the one that it shows now`
+      return expiresAt.getTime() <= now ? fault('certificates', says, todo) : warning('certificates', says, todo)
+    }),
+  ]
+}
+
+async function examineWebhooks({ db }: Database, { connect }: Instruments): Promise<readonly Finding[]> {
+  const webhooks = await listWebhooks(db, null)
+  if (webhooks.length === 0) return [ok('webhooks', 'there are none')]
+  return (
+    await Promise.all(
+      webhooks.map(async ({ webhookId, name, url, isEnabled, disabledReason, dead }): Promise<readonly Finding[]> => {
+        const which = `${JSON.stringify(name)} (${webhookId})`
+        if (!isEnabled && disabledReason !== null)
+          return [
+            fault(
+              'webhooks',
+              `${which} was switched off: ${disabledReason}`,
+              `mend the receiver, then pawl webhook change ${webhookId} --enabled`,
+            ),
+          ]
+        if (!isEnabled) return [ok('webhooks', `${which} is switched off`)]
+        const lost =
+          dead === 0
+            ? []
+            : [warning('webhooks', `${which}: ${dead} deliveries were given up`, `pawl webhook replay ${webhookId}`)]
+        const { hostname, port, protocol } = new URL(url)
+        try {
+          await connect(hostname.replace(/^\[(.*)\]$/, '$1'), Number(port) || (protocol === 'https:' ? 443 : 80))
+          return lost.length === 0 ? [ok('webhooks', `${which} takes connections`)] : lost
+        } catch (error) {
+          const says = `${which}: ${hostname} takes no connection (${explainFault(error)})`
+          return [...lost, fault('webhooks', says, 'start the receiver, or let this machine reach it')]
+        }
+      }),
+    )
+  ).flat()
+}

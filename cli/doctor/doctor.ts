@@ -1,0 +1,66 @@
+// The doctor: looks at an installation from its settings to its receivers, and says what to do.
+import { X509Certificate } from 'node:crypto'
+import { existsSync, statfsSync } from 'node:fs'
+import { connect as openSocket } from 'node:net'
+import { StartError } from '../../src/lib/errors.ts'
+import { readPeerCertificate } from '../../src/lib/peer-certificate.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import type { Answer, Terminal } from '../command.ts'
+import { examineDatabase } from './database.ts'
+import type { Finding, Instruments } from './finding.ts'
+import { examineNetwork } from './network.ts'
+import { examineFiles, examineSettings } from './settings.ts'
+
+/** Every finding, in the order in which trouble is best looked for. */
+export async function examine(instruments: Instruments): Promise<readonly Finding[]> {
+  const { settings, findings } = examineSettings(instruments)
+  if (settings === undefined) return findings
+  const [database, network] = await Promise.all([examineDatabase(settings, instruments), examineNetwork(settings, instruments)])
+  return [...findings, ...examineFiles(settings, instruments), ...database, ...network]
+}
+
+/** What `pawl doctor` says; the exit code is 1 when something is broken. */
+export async function diagnose({ env, note }: Terminal): Promise<Answer> {
+  note('looking at settings, database, network and receivers')
+  const findings = await examine(createInstruments(env))
+  const broken = findings.filter(({ state }) => state === 'fault').length
+  return { json: { findings }, text: findings.map(render).join('') + summarize(broken), exitCode: broken === 0 ? 0 : 1 }
+}
+
+const summarize = (broken: number): string =>
+  broken === 0 ? 'nothing is broken\n' : `${broken} ${broken === 1 ? 'thing is' : 'things are'} broken\n`
+
+const MARKS = { ok: 'ok      ', warning: 'WARNING ', fault: 'BROKEN  ', skipped: 'skipped ' }
+
+const render = ({ check, state, says, todo }: Finding): string =>
+  `${MARKS[state]} ${check}: ${says}\n${todo === undefined ? '' : `          ${todo}\n`}`
+
+const TIMEOUT_MS = 5_000
+
+/** Those of this machine. */
+const createInstruments = (env: Terminal['env']): Instruments => ({
+  env,
+  now: Date.now,
+  open: async ({ config: { dataDir }, secrets: { databaseUrl } }) => {
+    if (databaseUrl === undefined && !existsSync(dataDir)) throw new StartError(`there is no database in ${dataDir}`)
+    return openDatabase({ databaseUrl, dataDir, poolSize: 1 })
+  },
+  freeBytes: (path) => {
+    const { bavail, bsize } = statfsSync(path)
+    return bavail * bsize
+  },
+  connect: (host, port) =>
+    new Promise((resolve, reject) => {
+      const socket = openSocket({ host, port, timeout: TIMEOUT_MS })
+      socket.once('connect', () => {
+        socket.destroy()
+        resolve()
+      })
+      socket.once('timeout', () => socket.destroy(new Error('no answer in time')))
+      socket.once('error', reject)
+    }),
+  readCertificate: async (host, port) => {
+    const { der, chainProblem } = await readPeerCertificate({ host, port, arePrivateAllowed: true, timeoutMs: TIMEOUT_MS })
+    return { expiresAt: new X509Certificate(der).validToDate, chainProblem }
+  },
+})

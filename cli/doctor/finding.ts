@@ -1,0 +1,35 @@
+// What the doctor finds, and what it looks with.
+import type { Settings } from '../local/database.ts'
+import type { Database } from '../../src/storage/database.ts'
+
+export interface Finding {
+  readonly check: string
+  /** `skipped`: could not be looked at, because of what was found before. */
+  readonly state: 'ok' | 'warning' | 'fault' | 'skipped'
+  readonly says: string
+  /** What to do about it. */
+  readonly todo?: string
+}
+
+export const ok = (check: string, says: string): Finding => ({ check, state: 'ok', says })
+export const skipped = (check: string, says: string): Finding => ({ check, state: 'skipped', says })
+export const warning = (check: string, says: string, todo: string): Finding => ({ check, state: 'warning', says, todo })
+export const fault = (check: string, says: string, todo: string): Finding => ({ check, state: 'fault', says, todo })
+
+/** What a test replaces. */
+export interface Instruments {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+  /** Opens the configured database. Throws as openDatabase does. */
+  readonly open: (settings: Settings) => Promise<Database>
+  /** Bytes that are left where the path lies. */
+  readonly freeBytes: (path: string) => number
+  /** Rejects when nothing takes the connection in time. */
+  readonly connect: (host: string, port: number) => Promise<void>
+  /** The end of the certificate that a TLS server shows, and why its chain does not verify. */
+  readonly readCertificate: (
+    host: string,
+    port: number,
+  ) => Promise<{ readonly expiresAt: Date; readonly chainProblem: string | undefined }>
+}

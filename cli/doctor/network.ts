@@ -1,0 +1,106 @@
+// The server from inside, at its listeners, and from outside, at the address that phones use.
+import { bankUrl, phonesUrl } from '../environment.ts'
+import { explainFault } from '../fault.ts'
+import type { Settings } from '../local/database.ts'
+import { type Finding, fault, type Instruments, ok, skipped, warning } from './finding.ts'
+
+const TIMEOUT_MS = 5_000
+
+/** Every check that asks over HTTP. */
+export async function examineNetwork({ config }: Settings, instruments: Instruments): Promise<readonly Finding[]> {
+  const { env } = instruments
+  const inside = await Promise.all([...new Set([phonesUrl(env), bankUrl(env)])].map((url) => examineInside(url)))
+  const { publicUrl } = config
+  if (publicUrl === undefined)
+    return [
+      ...inside,
+      warning(
+        'public URL',
+        'PAWL_PUBLIC_URL is not set: apps are told the address of the listener',
+        'set it to what phones call',
+      ),
+    ]
+  const outside = await examineOutside(publicUrl)
+  return [
+    ...inside,
+    ...outside,
+    ...(outside.some(({ state }) => state === 'fault') ? [] : [await examineExposure(publicUrl)]),
+    await examineTls(new URL(publicUrl), instruments),
+  ]
+}
+
+async function examineInside(url: string): Promise<Finding> {
+  try {
+    const { status } = await fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(TIMEOUT_MS) })
+    if (status === 200) return ok('server', `${url} is ready`)
+    return status === 503
+      ? fault('server', `${url} is not ready`, 'its log says why: the database does not answer, or it is about to stop')
+      : fault(
+          'server',
+          `${url} is no server of pawl (HTTP ${status})`,
+          'another program has this port: PAWL_PORT chooses another',
+        )
+  } catch (error) {
+    return warning('server', `nothing answers at ${url} (${reasonOf(error)})`, 'pawl serve starts it')
+  }
+}
+
+async function examineOutside(url: string): Promise<readonly Finding[]> {
+  try {
+    const reply = await fetch(`${url}/pa/v3/status`, { method: 'POST', signal: AbortSignal.timeout(TIMEOUT_MS) })
+    const text = await reply.text()
+    return [
+      text.includes('"serverTime"')
+        ? ok('public URL', `${url} answers as phones need it`)
+        : fault(
+            'public URL',
+            `${url} answers, but not as pawl (HTTP ${reply.status})`,
+            'let the balancer send /pa, /api and /app to PAWL_PORT, paths unchanged',
+          ),
+    ]
+  } catch (error) {
+    return [
+      fault(
+        'public URL',
+        `${url} does not answer (${reasonOf(error)})`,
+        'check its name, the balancer, and whether this machine may reach it',
+      ),
+    ]
+  }
+}
+
+/** Whoever reaches the phones' address must not reach the bank's API. */
+async function examineExposure(url: string): Promise<Finding> {
+  const reply = await fetch(`${url}/admin/applications`, { signal: AbortSignal.timeout(TIMEOUT_MS) }).catch(() => undefined)
+  return reply?.status === 401
+    ? fault(
+        'exposure',
+        `the bank's API answers at ${url}`,
+        'give it a listener of its own (PAWL_INTERNAL_PORT), or let the balancer pass /pa, /api and /app alone',
+      )
+    : ok('exposure', `the bank's API does not answer at ${url}`)
+}
+
+const DAY_MS = 86_400_000
+const EXPIRY_DAYS = 14
+
+async function examineTls({ protocol, hostname, port }: URL, { readCertificate, now }: Instruments): Promise<Finding> {
+  if (protocol !== 'https:')
+    return fault('TLS', 'PAWL_PUBLIC_URL is http: phones would speak in the clear', 'put TLS in front, and name it with https')
+  try {
+    const { expiresAt, chainProblem } = await readCertificate(hostname.replace(/^\[(.*)\]$/, '$1'), Number(port) || 443)
+    const says = `the certificate of ${hostname} ends ${expiresAt.toISOString()}`
+    if (expiresAt.getTime() <= now()) return fault('TLS', says, 'renew it: no phone connects')
+    if (chainProblem !== undefined)
+      return fault(
+        'TLS',
+        `the certificate of ${hostname} does not verify: ${chainProblem}`,
+        'send the whole chain, for this name',
+      )
+    return expiresAt.getTime() - now() < EXPIRY_DAYS * DAY_MS ? warning('TLS', says, 'renew it') : ok('TLS', says)
+  } catch (error) {
+    return skipped('TLS', `${hostname} shows no certificate (${explainFault(error)})`)
+  }
+}
+
+const reasonOf = (error: unknown): string => explainFault(error).replace(/^fetch failed: /, '')

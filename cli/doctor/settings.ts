@@ -1,0 +1,57 @@
+// Settings, files and room, before anything is opened.
+import { existsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { readTemplateFile } from '../../src/domain/template/file.ts'
+import { explainFault, Fault } from '../fault.ts'
+import { readSettings, type Settings } from '../local/database.ts'
+import { type Finding, fault, type Instruments, ok, warning } from './finding.ts'
+
+/** The settings, or a finding for each that is wrong. */
+export function examineSettings({ env }: Instruments): { readonly settings?: Settings; readonly findings: readonly Finding[] } {
+  try {
+    const settings = readSettings({ env })
+    return { settings, findings: [ok('settings', 'every setting is known and has a good value')] }
+  } catch (error) {
+    const problems = error instanceof Fault ? error.message.split('\n') : [explainFault(error)]
+    return { findings: problems.map((problem) => fault('settings', problem, 'docs/CONFIG.md says what each setting takes')) }
+  }
+}
+
+/** The file of templates, the key file, and the room on the disk of the embedded database. */
+export function examineFiles({ config, secrets }: Settings, { freeBytes }: Instruments): readonly Finding[] {
+  const isEmbedded = secrets.databaseUrl === undefined
+  return [
+    ...(config.templatesFile === undefined ? [] : [examineTemplates(config.templatesFile)]),
+    ...(isEmbedded && existsSync(config.dataDir) ? [examineKeyFile(config.dataDir, secrets.masterKey !== undefined)] : []),
+    ...(isEmbedded ? [examineDisk(config.dataDir, freeBytes)] : []),
+  ]
+}
+
+function examineTemplates(path: string): Finding {
+  try {
+    return ok('templates', `${path} has ${readTemplateFile(path).length} templates`)
+  } catch (error) {
+    return fault('templates', explainFault(error), 'mend the file: a start with it is refused')
+  }
+}
+
+function examineKeyFile(dataDir: string, isGiven: boolean): Finding {
+  const path = join(dataDir, 'master.key')
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found === undefined)
+    return isGiven
+      ? ok('key file', 'the master key comes from the settings')
+      : fault('key file', `${path} is not there`, 'put it back from the backup: with a new one no activation works')
+  return (found.mode & 0o077) === 0
+    ? ok('key file', `only its owner reads ${path}`)
+    : fault('key file', `others may read ${path}`, `chmod 600 ${path}`)
+}
+
+const GIB = 2 ** 30
+
+function examineDisk(dataDir: string, freeBytes: Instruments['freeBytes']): Finding {
+  const free = freeBytes(existsSync(dataDir) ? dataDir : '.')
+  const says = `${(free / GIB).toFixed(1)} GiB are free where ${dataDir} lies`
+  if (free < GIB / 8) return fault('disk', says, 'make room now: a database that cannot write answers 503')
+  return free < GIB ? warning('disk', says, 'make room') : ok('disk', says)
+}

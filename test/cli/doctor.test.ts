@@ -1,0 +1,338 @@
+// pawl doctor: an installation in order, and broken ones, of which it names what is wrong and says what to do.
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sql } from 'kysely'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Finding, Instruments } from '../../cli/doctor/finding.ts'
+import { examine } from '../../cli/doctor/doctor.ts'
+import { loadInstallationKeys } from '../../src/domain/installation-keys.ts'
+import { createRecordKeys } from '../../src/domain/secrets/record-keys.ts'
+import { StartError } from '../../src/lib/errors.ts'
+import { systemPlatform as platform } from '../../src/lib/platform.ts'
+import { insertApplication } from '../../src/storage/applications.ts'
+import { type Db, type Database, inTransaction, openDatabase } from '../../src/storage/database.ts'
+import { insertPinnedCertificate } from '../../src/storage/pinning.ts'
+import { insertWebhook } from '../../src/storage/webhooks.ts'
+import { openMigratedInMemory } from '../helpers/app.ts'
+import { runCli } from '../helpers/cli.ts'
+import { findQuietPort } from '../helpers/ports.ts'
+
+const KEY = Buffer.alloc(32, 7)
+const directory = mkdtempSync(join(tmpdir(), 'pawl-doctor-'))
+const dataDir = join(directory, 'data')
+const servers: Server[] = []
+let database: Database
+let healthy: Instruments
+
+/** Answers with these by path: status and body. */
+async function serve(answers: Readonly<Record<string, readonly [number, string]>>): Promise<string> {
+  const server = createServer((request, response) => {
+    const [status, body] = answers[request.url ?? ''] ?? [404, '{}']
+    response.writeHead(status, { 'Content-Type': 'application/json' }).end(body)
+  })
+  servers.push(server)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const READY = { '/health/ready': [200, '{}'] } as const
+const PHONES = { '/pa/v3/status': [200, '{"status":"OK","responseObject":{"serverTime":1}}'] } as const
+/** An address of the public kind, whose requests go to this machine. */
+const atPort = (url: string): Record<string, string> => ({ PAWL_PORT: new URL(url).port })
+
+beforeAll(async () => {
+  mkdirSync(dataDir, { mode: 0o700 })
+  writeFileSync(join(dataDir, 'master.key'), KEY.toString('base64'), { mode: 0o600 })
+  database = await openMigratedInMemory()
+  await loadInstallationKeys(database.db, createRecordKeys(KEY, platform), platform)
+  await inTransaction(database.db, async (tx) => void (await insertApplication(tx, 'app', null, new Date())))
+  const server = await serve({ ...READY, ...PHONES })
+  healthy = {
+    env: { PAWL_DATA_DIR: dataDir, PAWL_MASTER_KEY: KEY.toString('base64'), ...atPort(server) },
+    now: Date.now,
+    open: async () => ({ ...database, close: async () => undefined }),
+    freeBytes: () => 2 ** 40,
+    connect: async () => undefined,
+    readCertificate: async () => ({ expiresAt: new Date(Date.now() + 90 * DAY_MS), chainProblem: undefined }),
+  }
+})
+afterAll(async () => {
+  for (const server of servers) server.close()
+  await database.close()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+const DAY_MS = 86_400_000
+
+const broken = (findings: readonly Finding[]): readonly Finding[] => findings.filter(({ state }) => state === 'fault')
+
+/** What is found while the database has these rows. */
+async function findWith(work: (db: Db) => Promise<unknown>, change: Partial<Instruments> = {}): Promise<readonly Finding[]> {
+  await work(database.db)
+  try {
+    return await examine({ ...healthy, ...change })
+  } finally {
+    for (const table of ['webhook', 'pinned_certificate', 'pinned_domain'])
+      await sql`delete from ${sql.table(table)}`.execute(database.db)
+  }
+}
+
+const withEnv = (
+  env: Readonly<Record<string, string | undefined>>,
+  change: Partial<Instruments> = {},
+): Promise<readonly Finding[]> => examine({ ...healthy, ...change, env: { ...healthy.env, ...env } })
+
+const insertHook = (db: Db) =>
+  insertWebhook(db, {
+    webhookId: 'a-webhook',
+    applicationId: 'app',
+    name: 'hook',
+    kind: 'OPERATION',
+    url: 'https://bank.example/pawl',
+    attributes: 'status',
+    secret: KEY,
+    basicCredentials: null,
+    isEnabled: true,
+    createdAt: new Date(),
+  })
+
+const pin = (db: Db, expiresAt: Date) =>
+  insertPinnedCertificate(db, {
+    applicationId: 'app',
+    domain: 'api.bank.example',
+    port: 443,
+    fingerprint: KEY,
+    expiresAt,
+    source: 'fingerprint',
+    certificate: null,
+    createdAt: new Date(0),
+  })
+
+test('an installation in order has nothing broken, and every check is there', async () => {
+  const findings = await examine(healthy)
+  expect(broken(findings)).toEqual([])
+  expect(findings.filter(({ state }) => state === 'skipped')).toEqual([])
+  const checks = [
+    'settings',
+    'key file',
+    'disk',
+    'database',
+    'clock',
+    'migrations',
+    'keys',
+    'applications',
+    'certificates',
+    'webhooks',
+  ]
+  expect(findings.map(({ check }) => check)).toEqual([...checks, 'server', 'public URL'])
+})
+
+interface Broken {
+  readonly check: string
+  readonly says: RegExp
+  readonly todo: RegExp
+  readonly find: () => Promise<readonly Finding[]>
+  /** By default what is broken. */
+  readonly state?: Finding['state']
+}
+
+const SET_UPS: Readonly<Record<string, Broken>> = {
+  'a setting that nobody knows': {
+    check: 'settings',
+    says: /^PAWL_PROT: no such setting, PAWL_PORT is the nearest/,
+    todo: /CONFIG\.md/,
+    find: () => withEnv({ PAWL_PROT: '8080' }),
+  },
+  'PostgreSQL without a master key': {
+    check: 'settings',
+    says: /^PAWL_MASTER_KEY: needed together with DATABASE_URL/,
+    todo: /CONFIG\.md/,
+    find: () => withEnv({ DATABASE_URL: 'postgres://pawl@127.0.0.1:1/pawl', PAWL_MASTER_KEY: undefined }),
+  },
+  'a file of templates with a fault': {
+    check: 'templates',
+    says: /template 1 "half": operationType/,
+    todo: /mend the file/,
+    find: () => {
+      const file = join(directory, 'templates.json')
+      writeFileSync(file, '[{"templateName":"half"}]')
+      return withEnv({ PAWL_TEMPLATES_FILE: file })
+    },
+  },
+  'a key file that others may read': {
+    check: 'key file',
+    says: /others may read .*master\.key/,
+    todo: /^chmod 600 .*master\.key/,
+    find: async () => {
+      const path = join(dataDir, 'master.key')
+      chmodSync(path, 0o644)
+      return examine(healthy).finally(() => chmodSync(path, 0o600))
+    },
+  },
+  'a key file that is gone': {
+    check: 'key file',
+    says: /master\.key is not there/,
+    todo: /backup/,
+    find: () => {
+      const empty = join(directory, 'empty')
+      mkdirSync(empty)
+      return withEnv(
+        { PAWL_DATA_DIR: empty, PAWL_MASTER_KEY: undefined },
+        { open: async () => Promise.reject(new StartError('none')) },
+      )
+    },
+  },
+  'a disk that is full': {
+    check: 'disk',
+    says: /^0\.0 GiB are free/,
+    todo: /make room now/,
+    find: () => examine({ ...healthy, freeBytes: () => 4096 }),
+  },
+  'a database that does not answer': {
+    check: 'database',
+    says: /ECONNREFUSED/,
+    todo: /DATABASE_URL/,
+    find: async () => {
+      const url = `postgres://pawl@127.0.0.1:${await findQuietPort()}/pawl`
+      const open: Instruments['open'] = ({ config: { dataDir: path }, secrets: { databaseUrl } }) =>
+        openDatabase({ databaseUrl, dataDir: path, poolSize: 1 })
+      return withEnv({ DATABASE_URL: url }, { open })
+    },
+  },
+  'a clock that is wrong': {
+    check: 'clock',
+    says: /60\.\d s apart/,
+    todo: /NTP/,
+    find: () => examine({ ...healthy, now: () => Date.now() + 60_000 }),
+  },
+  'a migration that is missing': {
+    check: 'migrations',
+    says: /lacks 1 migration|lacks migration/,
+    todo: /pawl migrate/,
+    find: async () => {
+      const last = await sql<{ name: string; timestamp: string }>`
+        delete from kysely_migration where name = (select max(name) from kysely_migration) returning name, timestamp`.execute(
+        database.db,
+      )
+      const [row] = last.rows
+      return examine(healthy).finally(() =>
+        sql`insert into kysely_migration (name, timestamp) values (${row?.name}, ${row?.timestamp})`.execute(database.db),
+      )
+    },
+  },
+  'a master key that is another one': {
+    check: 'keys',
+    says: /not the one this database was written with/,
+    todo: /PAWL_MASTER_KEY/,
+    find: () => withEnv({ PAWL_MASTER_KEY: Buffer.alloc(32, 8).toString('base64') }),
+  },
+  'a pinned certificate that has ended': {
+    check: 'certificates',
+    says: /api\.bank\.example \(app\) ends 2001-/,
+    todo: /pawl certificate fetch api\.bank\.example --app app/,
+    find: () => findWith((db) => pin(db, new Date('2001-01-01'))),
+  },
+  'a pinned certificate that soon ends': {
+    check: 'certificates',
+    state: 'warning',
+    says: /api\.bank\.example \(app\) ends /,
+    todo: /pawl certificate fetch/,
+    find: () => findWith((db) => pin(db, new Date(Date.now() + 3 * DAY_MS))),
+  },
+  'a webhook that was switched off': {
+    check: 'webhooks',
+    says: /"hook" \(a-webhook\) was switched off: HTTP 410/,
+    todo: /pawl webhook change a-webhook --enabled/,
+    find: () =>
+      findWith(async (db) => {
+        await insertHook(db)
+        await sql`update webhook set is_enabled = false, disabled_reason = 'HTTP 410'`.execute(db)
+      }),
+  },
+  'a receiver that takes no connection': {
+    check: 'webhooks',
+    says: /bank\.example takes no connection \(connect ECONNREFUSED\)/,
+    todo: /start the receiver/,
+    find: () => findWith(insertHook, { connect: async () => Promise.reject(new Error('connect ECONNREFUSED')) }),
+  },
+  'no server': {
+    check: 'server',
+    state: 'warning',
+    says: /nothing answers at http:\/\/127/,
+    todo: /pawl serve/,
+    find: async () => withEnv({ PAWL_PORT: String(await findQuietPort()) }),
+  },
+  'another program on the port': {
+    check: 'server',
+    says: /is no server of pawl \(HTTP 404\)/,
+    todo: /PAWL_PORT/,
+    find: async () => withEnv(atPort(await serve({}))),
+  },
+  'a server whose database is away': {
+    check: 'server',
+    says: /is not ready/,
+    todo: /its log/,
+    find: async () => withEnv(atPort(await serve({ '/health/ready': [503, '{}'] }))),
+  },
+  'no public URL': {
+    check: 'public URL',
+    state: 'warning',
+    says: /PAWL_PUBLIC_URL is not set/,
+    todo: /what phones call/,
+    find: () => examine(healthy),
+  },
+  'a public URL that leads nowhere': {
+    check: 'public URL',
+    says: /does not answer \(.*ECONNREFUSED/,
+    todo: /balancer/,
+    find: async () => withEnv({ PAWL_PUBLIC_URL: `http://127.0.0.1:${await findQuietPort()}` }),
+  },
+  'a public URL that leads to something else': {
+    check: 'public URL',
+    says: /not as pawl \(HTTP 404\)/,
+    todo: /paths unchanged/,
+    find: async () => withEnv({ PAWL_PUBLIC_URL: await serve({}) }),
+  },
+  "a public URL that has the bank's API": {
+    check: 'exposure',
+    says: /the bank's API answers at http/,
+    todo: /PAWL_INTERNAL_PORT/,
+    find: async () => withEnv({ PAWL_PUBLIC_URL: await serve({ ...PHONES, '/admin/applications': [401, '{}'] }) }),
+  },
+  'a public URL without TLS': {
+    check: 'TLS',
+    says: /in the clear/,
+    todo: /https/,
+    find: async () => withEnv({ PAWL_PUBLIC_URL: await serve(PHONES) }),
+  },
+  'a certificate that has ended': {
+    check: 'TLS',
+    says: /127\.0\.0\.1 ends 2001-/,
+    todo: /renew/,
+    find: async () =>
+      withEnv(
+        { PAWL_PUBLIC_URL: `https://127.0.0.1:${await findQuietPort()}` },
+        { readCertificate: async () => ({ expiresAt: new Date('2001-01-01'), chainProblem: undefined }) },
+      ),
+  },
+}
+
+describe('a broken set-up is named, with what to do', () => {
+  test.each(Object.entries(SET_UPS))('%s', async (_name, { check, state = 'fault', says, todo, find }) => {
+    const found = (await find()).filter((finding) => finding.check === check && finding.state === state)
+    expect(found).toEqual([
+      { check, state, says: expect.stringMatching(says) as unknown, todo: expect.stringMatching(todo) as unknown },
+    ])
+  })
+})
+
+test('the command says it in lines, and ends with 1', async () => {
+  const { code, stdout } = await runCli(['doctor'], { PAWL_PROT: '1', PAWL_LOG_LEVEL: 'loud' })
+  expect(code).toBe(1)
+  expect(stdout).toMatch(
+    /^BROKEN {3}settings: PAWL_PROT.*\n {10}\S.*\nBROKEN {3}settings: PAWL_LOG_LEVEL.*\n {10}\S.*\n2 things are broken\n$/,
+  )
+})
