@@ -92,7 +92,7 @@ const insertHook = (db: Db) =>
     name: 'hook',
     kind: 'OPERATION',
     url: 'https://bank.example/pawl',
-    attributes: 'status',
+    attributes: ['status'],
     secret: KEY,
     basicCredentials: null,
     isEnabled: true,
