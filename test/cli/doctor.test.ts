@@ -218,9 +218,11 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
         database.db,
       )
       const [row] = last.rows
-      return examine(healthy).finally(() =>
-        sql`insert into kysely_migration (name, timestamp) values (${row?.name}, ${row?.timestamp})`.execute(database.db),
-      )
+      try {
+        return await examine(healthy)
+      } finally {
+        await sql`insert into kysely_migration (name, timestamp) values (${row?.name}, ${row?.timestamp})`.execute(database.db)
+      }
     },
   },
   'a master key that is another one': {
