@@ -172,7 +172,7 @@ function renderForm(call: PageCall, stored: TemplateJson, name: string | undefin
     ${checks('May be approved with', 'signatureType', SIGNATURES, chosen('signatureType', stored.signatureType))}
     <div class="halves">${field(call, 'maxFailureCount', 'Wrong codes that end it', { type: 'number', value: String(stored.maxFailureCount), isRequired: true })}
     ${field(call, 'expiration', 'Seconds until it expires', { type: 'number', value: String(stored.expiration), isRequired: true })}</div>
-    ${checks('Risks', 'riskFlags', RISKS, chosen('riskFlags', [...stored.riskFlags]))}
+    ${checks('Risks', 'riskFlags', RISKS, chosen('riskFlags', Array.from(stored.riskFlags)))}
     ${checks('Proximity', 'proximityCheckEnabled', [['true', 'the phone must read a password from the bank’s screen']], chosen('proximityCheckEnabled', stored.proximityCheckEnabled ? ['true'] : []))}
     ${field(call, 'activationFlag', 'Flag that the phone must have', { value: stored.activationFlag ?? '' })}
     ${field(call, 'texts', 'Texts, by language', { value: JSON.stringify(stored.texts, undefined, 2), rows: 18, hint: 'JSON; docs/TEMPLATES.md says what may stand there.' })}</div>`

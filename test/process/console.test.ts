@@ -1,0 +1,447 @@
+// The console in a browser: every page and action, marked texts that stay texts, axe, and what a reader is shown.
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { Browser, Locator, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { member } from '../../phone/http.ts'
+import type { VirtualPhone } from '../../phone/virtual-phone.ts'
+import { startTestServer, type TestServer } from '../helpers/app.ts'
+import { createCertificate } from '../helpers/certificates.ts'
+import {
+  CHROMIUM,
+  consolePages,
+  type Furnished,
+  furnish,
+  hasChromium,
+  launchChromium,
+  openPage,
+  signIn,
+} from '../helpers/console.ts'
+
+/** Stands in every text that a phone or the bank chooses. As markup it would be an element with a handler. */
+const MARK = '<b id=hit onclick=x>"\'&'
+const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
+
+describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
+  let server: TestServer
+  let furnished: Furnished
+  let browser: Browser
+  let page: Page
+  let watched: ReturnType<typeof watchPage>
+  beforeAll(async () => {
+    server = await startTestServer()
+    const { user, password } = server.admin
+    furnished = await furnish(server.url, `${user}:${password}`, MARK)
+    browser = await launchChromium()
+    page = await openPage(browser, { viewport: { width: 1280, height: 900 } })
+    page.setDefaultTimeout(10_000)
+    watched = watchPage(page, server.url)
+    await signIn(page, server.url, user, password)
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await server?.close()
+  })
+
+  const open = async (path: string): Promise<void> => {
+    const reply = await page.goto(`${server.url}/console${path}`)
+    expect([path, reply?.status()]).toEqual([path, 200])
+  }
+  const said = (): Promise<string> => page.getByRole('status').innerText()
+  /** Opens what asks whether it is meant, and gives its form. */
+  const guarded = async (label: string, within: Page | Locator = page): Promise<Locator> => {
+    const details = within.locator('details.guarded', { has: page.locator('summary', { hasText: label }) }).first()
+    await details.locator('summary').click()
+    return details
+  }
+  /** Presses a button that sends a form, and waits for the page that answers it. */
+  const press = async (within: Page | Locator, name: string): Promise<void> => {
+    const navigated = page.waitForEvent('framenavigated')
+    await within.getByRole('button', { name, exact: true }).first().click()
+    await navigated
+    await page.waitForLoadState('load')
+  }
+  const factOf = async (name: string): Promise<string> =>
+    (await page.locator(`.facts div:has(> dt:text-is("${name}")) dd`).first().innerText()).trim()
+
+  test('no page turns a text of a phone or of the bank into markup, asks another host, or breaks its policy', async () => {
+    let shown = 0
+    for (const [, path] of consolePages(furnished)) {
+      await open(path)
+      shown += (await page.locator('body').innerText()).split(MARK).length - 1
+      expect([path, await page.locator('#hit').count()]).toEqual([path, 0])
+    }
+    // They are there, as they were written.
+    expect(shown).toBeGreaterThan(40)
+    expect(watched.complaints).toEqual([])
+    expect(watched.foreign).toEqual([])
+  })
+
+  test.each([
+    ['light', 1440],
+    ['dark', 390],
+  ] as const)(
+    'axe has no serious finding on any page, %s and %i wide; nothing is wider than the window',
+    { timeout: 90_000 },
+    async (colorScheme, width) => {
+      const own = await openPage(browser, { colorScheme, viewport: { width, height: 844 } })
+      await own.goto(`${server.url}/console/sign-in`)
+      const findings = [await findFaults(own, '/sign-in')]
+      await signIn(own, server.url, server.admin.user, server.admin.password)
+      for (const [, path] of consolePages(furnished)) {
+        await own.goto(`${server.url}/console${path}`)
+        findings.push(await findFaults(own, path))
+      }
+      await own.context().close()
+      expect(findings.flat()).toEqual([])
+    },
+  )
+
+  test('a reader is shown every page that the API shows it, and no button that it may not press', {
+    timeout: 90_000,
+  }, async () => {
+    const own = await openPage(browser)
+    await signIn(own, server.url, furnished.auditor.user, furnished.auditor.password)
+    const buttons = new Set<string>()
+    for (const [, path] of consolePages(furnished)) {
+      const reply = await own.goto(`${server.url}/console${path}`)
+      // What an operation holds is for its application alone, in the API as well.
+      expect([path, reply?.status()]).toEqual([path, path.startsWith(`/operations/${furnished.pendingOperation}`) ? 400 : 200])
+      const names = await own
+        .locator('form[method=post] button')
+        .evaluateAll((found) => found.map(({ textContent }) => textContent))
+      for (const name of names) buttons.add(name)
+    }
+    expect([...buttons].toSorted()).toEqual(['End', 'Export', 'Sign out', 'Verify now'])
+    await own.goto(`${server.url}/console/audit`)
+    await own.getByRole('button', { name: 'Verify now' }).click()
+    await own.getByText('Intact').first().waitFor()
+    await own.goto(`${server.url}/console/credentials`)
+    expect(await own.getByRole('button', { name: 'End' }).count()).toBe(1)
+    await own.getByRole('button', { name: 'End' }).click()
+    await own.getByRole('heading', { name: 'Sign in' }).waitFor()
+    await own.context().close()
+  })
+
+  test('the whole console is reached by keyboard, and by its menu on a phone', async () => {
+    await open('/')
+    await page.keyboard.press('Tab')
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content')
+    const own = await openPage(browser, { viewport: { width: 390, height: 844 } })
+    await signIn(own, server.url, server.admin.user, server.admin.password)
+    expect(await own.getByRole('link', { name: 'Webhooks' }).count()).toBe(0)
+    await own.getByRole('button', { name: 'Menu' }).click()
+    await own.getByRole('navigation').getByRole('link', { name: 'Webhooks' }).click()
+    await own.getByRole('heading', { level: 1, name: 'Webhooks' }).waitFor()
+    await own.context().close()
+  })
+
+  describe('registrations', () => {
+    let phone: VirtualPhone
+
+    test('are made, scanned, compared and committed; the page goes on by itself', async () => {
+      await open('/registrations')
+      await page.getByRole('textbox', { name: 'User', exact: true }).last().fill('frank')
+      await press(page, 'Register')
+      await page.getByRole('heading', { name: 'Scan with the app' }).waitFor()
+      const code = await page.locator('.phones .value').innerText()
+      phone = furnished.world.newPhone('3.3')
+      const { fingerprint } = await phone.activate(code)
+      await page.getByRole('heading', { name: 'Compare and commit' }).waitFor()
+      expect(await page.locator('p.fingerprint').innerText()).toBe(fingerprint)
+      await press(page, 'The digits are the same: commit')
+      expect(await said()).toContain('committed')
+      expect(await phone.readStatus()).toBeDefined()
+    })
+
+    test('are found by user and state, blocked with a reason, unblocked and flagged', async () => {
+      await open('/registrations?userId=frank&state=ACTIVE')
+      await page.getByRole('link', { name: 'frank' }).click()
+      const block = await guarded('Block')
+      await block.getByLabel('Reason').fill('LOST_PHONE')
+      await press(block, 'Block')
+      expect(await factOf('Blocked because')).toBe('LOST_PHONE')
+      // The history names who did it.
+      expect(await page.locator('.steps').innerText()).toContain(`LOST_PHONE · by ${server.admin.user}`)
+      await press(page, 'Unblock')
+      expect(await said()).toBe('Unblocked.')
+      const flags = await guarded('Set flags')
+      await flags.getByLabel('Flags').fill('VERIFIED TRUSTED')
+      await press(flags, 'Set flags')
+      expect(await factOf('Flags')).toBe('VERIFIED, TRUSTED')
+    })
+
+    test('approve an operation while the page watches it', async () => {
+      await open('/operations/new?template=payment')
+      await page.getByLabel('User', { exact: true }).fill('frank')
+      await page.getByLabel('amount').fill('77.70')
+      await page.locator('#preview').getByText('€77.70').waitFor()
+      await page.getByLabel('currency').fill('EUR')
+      await page.getByLabel('iban').fill('DE89370400440532013000')
+      await press(page, 'Ask the user')
+      expect(await said()).toBe('Created.')
+      expect(await page.locator('.phone').innerText()).toContain('€77.70')
+      const id = page.url().split('/').at(-1)?.split('?')[0]
+      await phone.exchange(phone.prepareAuthorize({ id, data: 'A1*A77.70EUR*IDE89370400440532013000' }))
+      await page.locator('#status').getByText('Approved').waitFor()
+    })
+
+    test('approve an operation without a connection, after a wrong password as well', async () => {
+      await open('/operations/new?template=login')
+      await page.getByLabel('User', { exact: true }).fill('frank')
+      await press(page, 'Ask the user')
+      await press(page, 'Make a QR code')
+      const text = await page.locator('input[name=qr]').inputValue()
+      const otp = phone.computeOtp(phone.scanOperation(text))
+      await page.getByLabel('One-time password').fill('12345678-12345678')
+      await press(page, 'Approve')
+      await page.getByRole('alert').waitFor()
+      await page.getByLabel('One-time password').fill(otp)
+      await press(page, 'Approve')
+      expect(await said()).toContain('approved')
+      expect(await factOf('Status')).toBe('Approved')
+    })
+
+    test('have operations canceled, and end for good', async () => {
+      await open('/operations/new?template=login')
+      await page.getByLabel('User', { exact: true }).fill('frank')
+      await press(page, 'Ask the user')
+      const cancel = await guarded('Cancel the operation')
+      await cancel.getByLabel('Reason').fill('MISTAKE')
+      await press(cancel, 'Cancel the operation')
+      expect(await factOf('Status')).toBe('Canceled')
+      await open('/operations?userId=frank&status=CANCELED')
+      expect(await page.locator('.rows tbody').innerText()).toContain('MISTAKE')
+      await open('/registrations?userId=frank')
+      await page.getByRole('link', { name: 'frank' }).click()
+      await press(await guarded('Remove'), 'Remove')
+      expect(await page.locator('.lead').innerText()).toContain('Removed')
+      // Its page is still there, and does nothing to a later phone of the user.
+      expect(await page.getByRole('button', { name: 'Remove' }).count()).toBe(0)
+    })
+  })
+
+  test('what the API refuses is said where it was typed, and nothing typed is lost', async () => {
+    await open('/operations/new?template=payment')
+    await page.getByLabel('User', { exact: true }).fill('nobody-at-all')
+    await page.getByLabel('amount').fill('abc')
+    await page.getByLabel('currency').fill('EUR')
+    await page.getByLabel('iban').fill('DE89370400440532013000')
+    await press(page, 'Ask the user')
+    await page.getByRole('alert').waitFor()
+    expect(await page.getByLabel('User', { exact: true }).inputValue()).toBe('nobody-at-all')
+    expect(await page.getByLabel('amount').inputValue()).toBe('abc')
+  })
+
+  test('applications are created and set up, with versions', async () => {
+    await open('/applications')
+    await page.getByLabel('Name').fill('third-app')
+    await press(page, 'Create')
+    await page.getByRole('heading', { level: 1, name: 'third-app' }).waitFor()
+    await page.getByRole('img', { name: 'QR code of the first four values' }).waitFor()
+    await page.getByLabel('EC_P384_ML_L3').uncheck()
+    await page.getByLabel('EC_P384_ML_L5').uncheck()
+    await page.getByLabel('Oldest version').selectOption('3.2')
+    await press(page, 'Save')
+    // Without keys of ML-DSA the whole configuration may be short enough.
+    expect(await page.getByLabel('Oldest version').inputValue()).toBe('3.2')
+    await page.getByLabel('Name of a new version').fill('2.0')
+    await press(page, 'Add version')
+    await press(await guarded('Switch off', page.locator('tr', { hasText: '2.0' })), 'Switch off')
+    await page.getByText('Switched off').waitFor()
+    await press(page, 'Switch on')
+    expect(await page.getByText('Switched off').count()).toBe(0)
+  })
+
+  test('an action is one on the application of its page', async () => {
+    await open('/registrations?app=third-app')
+    await page.getByRole('textbox', { name: 'User', exact: true }).last().fill('grace')
+    await press(page, 'Register')
+    await page.getByRole('heading', { name: 'Scan with the app' }).waitFor()
+    const { bank } = furnished.world
+    const found = await bank.call('GET', '/admin/applications/third-app/registrations?userId=grace')
+    expect(member(found.json, 'registrations', '0', 'state')).toBe('CREATED')
+    expect(member((await bank.view('grace')).json, 'registration')).toBe('NONE')
+    await press(await guarded('Remove'), 'Remove')
+    expect(
+      member(
+        (await bank.call('GET', '/admin/applications/third-app/registrations?userId=grace')).json,
+        'registrations',
+        '0',
+        'state',
+      ),
+    ).toBe('REMOVED')
+  })
+
+  test('templates are checked while they are typed, created, changed and removed', async () => {
+    await open('/templates/new')
+    await page.getByLabel('Name', { exact: true }).fill('from-the-console')
+    await page.getByLabel('Signed data').fill('Z9')
+    await page.locator('#preview').getByText('dataTemplate').waitFor()
+    await page.getByLabel('Signed data').fill('A1*A${amount}${currency}*I${iban}')
+    await page.locator('#preview').getByText('€1,234.50').waitFor()
+    await press(page, 'Create')
+    expect(await said()).toBe('Created.')
+    await page.getByLabel('Texts, by language').fill('{"en":{"title":"Changed"')
+    await page.locator('#preview').getByText('must be JSON').waitFor()
+    await press(page, 'Save')
+    expect(await page.getByRole('alert').innerText()).toContain('must be JSON')
+    await page.getByLabel('Texts, by language').fill('{"en":{"title":"Changed title","message":"M"}}')
+    await page.locator('#preview').getByText('Changed title').waitFor()
+    await press(page, 'Save')
+    expect(await said()).toBe('Saved.')
+    await press(await guarded('Remove the template'), 'Remove the template')
+    expect(await page.getByText('from-the-console').count()).toBe(0)
+  })
+
+  test('webhooks are created, changed, given a secret, sent again and removed', async () => {
+    await open('/webhooks')
+    await page.getByLabel('Name', { exact: true }).fill('Second receiver')
+    await page.getByLabel('Address').fill('https://second.invalid/hook')
+    await press(page, 'Create')
+    expect(await page.locator('.value').innerText()).toMatch(/^whsec_/)
+    await page.getByRole('link', { name: 'I have noted it' }).click()
+    await page.getByLabel('Switched on').uncheck()
+    await press(page, 'Save')
+    await page.locator('.lead').getByText('Off').waitFor()
+    await press(await guarded('New secret'), 'New secret')
+    expect(await page.locator('.value').innerText()).toMatch(/^whsec_/)
+    await page.getByRole('link', { name: 'I have noted it' }).click()
+    await press(await guarded('Remove'), 'Remove')
+    expect(await page.getByText('Second receiver').count()).toBe(0)
+    await open(`/webhooks/${furnished.webhookId}`)
+    await press(page, 'Test: send the newest again')
+    expect(await said()).toContain('Waiting again')
+    await press(page.locator('.rows'), 'Send again')
+    expect(await said()).toContain('Waiting again')
+  })
+
+  test('certificates are pinned in three ways and unpinned', async () => {
+    const { pem } = createCertificate(['DNS:pinned.bank.example'], { days: 90 })
+    await open('/certificates')
+    await page.getByText('From a PEM file').click()
+    await page.getByLabel('Domain').nth(1).fill('pinned.bank.example')
+    await page.getByLabel('Certificate').fill(pem)
+    await press(page.locator('details', { hasText: 'From a PEM file' }), 'Pin')
+    const card = page.locator('section.card', { has: page.getByRole('heading', { name: 'pinned.bank.example' }) })
+    expect(await card.innerText()).toMatch(/Ends in (89|90) days/)
+    await press(await guarded('Unpin', card), 'Unpin')
+    await press(await guarded('Remove the domain', card), 'Remove the domain')
+    expect(await card.count()).toBe(0)
+    await page.getByText('By its fingerprint').click()
+    const form = page.locator('details', { hasText: 'By its fingerprint' })
+    await form.getByLabel('Domain').fill('print.bank.example')
+    await form.getByLabel('Fingerprint').fill(Buffer.alloc(32, 7).toString('base64'))
+    await form.getByLabel('Ends (UTC)').fill('2040-01-01T00:00')
+    await press(form, 'Pin')
+    await page.getByRole('heading', { name: 'print.bank.example' }).waitFor()
+    // Private addresses are refused before a connection, and the refusal names the line.
+    await page.getByLabel('Domain').first().fill('localhost')
+    await press(page, 'Pin what the server shows')
+    await page.getByRole('alert').waitFor()
+  })
+
+  test('configuration items and messages are stored', async () => {
+    await open('/config')
+    await page.getByLabel('Name').fill('theme')
+    await page.getByLabel('Value').fill('{"dark":true}')
+    await page.getByLabel('For', { exact: true }).selectOption('ACTIVATION')
+    await press(page, 'Store')
+    const row = page.locator('tr', { hasText: 'theme' })
+    expect(await row.innerText()).toContain('{"dark":true}')
+    await press(await guarded('Remove', row), 'Remove')
+    expect(await row.count()).toBe(0)
+    await open(`/config?activation=${furnished.activationOf('alice')}`)
+    await page.getByLabel('Name').fill('theme')
+    await page.getByLabel('Value').fill('1')
+    await press(page, 'Store')
+    await page.locator('tr', { hasText: 'theme' }).waitFor()
+
+    await open('/inbox')
+    for (const [label, text] of [
+      ['User', 'alice'],
+      ['Subject', 'Maintenance'],
+      ['Summary', 'Tonight'],
+      ['Body', 'From 2 to 3.'],
+    ] as const)
+      await page.getByLabel(label, { exact: true }).fill(text)
+    await press(page, 'Put it into the inbox')
+    expect(await said()).toBe('The message is in the inbox.')
+  })
+
+  test('credentials are created, given a password and removed; sessions are ended', async () => {
+    await open('/credentials')
+    await page.getByLabel('User name').fill('helper-desk')
+    await page.getByLabel('Role').selectOption('admin')
+    await page.getByLabel('Application', { exact: true }).selectOption('')
+    await press(page, 'Create')
+    const password = await page.locator('.value').innerText()
+    const other = await openPage(browser)
+    await signIn(other, server.url, 'helper-desk', password)
+    await open('/credentials')
+    await press(page.locator('section', { hasText: 'Sessions of the console' }).locator('tr', { hasText: 'helper-desk' }), 'End')
+    await other.goto(`${server.url}/console/`)
+    await other.getByRole('heading', { name: 'Sign in' }).waitFor()
+    await other.context().close()
+    const row = page.locator('tr', { hasText: 'helper-desk' }).first()
+    await press(await guarded('New password', row), 'New password')
+    expect(await page.locator('.value').innerText()).not.toBe(password)
+    await page.getByRole('link', { name: 'I have noted it' }).click()
+    await press(await guarded('Remove', row), 'Remove')
+    expect(await said()).toBe('Removed.')
+  })
+
+  test('the audit logs are filtered, verified and exported', async () => {
+    await open('/audit?username=admin&action=console%20sign-in')
+    const actions = await page.locator('.rows tbody td:first-child small').allInnerTexts()
+    expect([actions.length > 0, new Set(actions)]).toEqual([true, new Set(['console sign-in'])])
+    await press(page, 'Verify now')
+    await page.getByText('Intact').first().waitFor()
+    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Export' }).click()])
+    expect(download.suggestedFilename()).toBe('pawl-audit-administrators.jsonl')
+    const lines = readFileSync((await download.path()) ?? '', 'utf8')
+      .trim()
+      .split('\n')
+    expect(lines.map((line) => member(JSON.parse(line), 'action'))).toContain('console sign-in')
+    await open(`/audit/devices?userId=${encodeURIComponent(`alice${MARK}`)}`)
+    expect(await page.locator('.rows tbody tr').count()).toBeGreaterThan(10)
+  })
+
+  test('after all of it no page has complained, and no other host was asked', () => {
+    expect(watched.complaints).toEqual([])
+    expect(watched.foreign).toEqual([])
+  })
+})
+
+/** Serious and critical findings of axe, and content that is wider than the window, each with its page. */
+async function findFaults(page: Page, path: string): Promise<readonly string[]> {
+  await page.evaluate(axe)
+  const { violations } = await page.evaluate<{
+    violations: { id: string; impact: string; nodes: { html: string; failureSummary: string }[] }[]
+  }>('axe.run(document, { resultTypes: ["violations"] })')
+  const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+  const excess = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+  return [
+    ...serious.map(
+      ({ id, nodes: [node] }) => `${path}: ${id}: ${node?.html.slice(0, 200)} ${node?.failureSummary.slice(0, 300)}`,
+    ),
+    ...(excess > 0 ? [`${path}: ${excess} pixels too wide`] : []),
+  ]
+}
+
+/** Collects what the page complains about, refused policies among it, and every address that is not this server's. */
+function watchPage(page: Page, url: string): { complaints: string[]; foreign: string[] } {
+  const complaints: string[] = []
+  const foreign: string[] = []
+  page.on('console', (message) => {
+    // Chromium logs every answer that is not a success, which forms that are refused on purpose give.
+    if (['error', 'warning'].includes(message.type()) && !/the server responded with a status of 4\d\d/.test(message.text()))
+      complaints.push(message.text())
+  })
+  page.on('pageerror', (error) => complaints.push(String(error)))
+  page.on('dialog', (dialog) => complaints.push(dialog.message()))
+  page.on('request', (request) => {
+    if (!request.url().startsWith(`${url}/`) && !request.url().startsWith('data:')) foreign.push(request.url())
+  })
+  return { complaints, foreign }
+}
