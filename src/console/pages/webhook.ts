@@ -136,7 +136,7 @@ const renderFigures = ({
 }: Webhook): Markup =>
   facts([
     ['Tells of', kind === 'OPERATION' ? 'operations' : 'registrations'],
-    ['Waiting', html`${waiting} ${lagSeconds > 0 && html`<small>the oldest since ${sayDistance(-lagSeconds * 1000)}</small>`}`],
+    ['Waiting', html`${waiting} ${lagSeconds >= 5 && html`<small>the oldest since ${sayDistance(-lagSeconds * 1000)}</small>`}`],
     ['Delivered', delivered],
     ['Given up', dead],
     ['Failures in a row', failuresInRow],

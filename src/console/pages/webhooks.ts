@@ -81,7 +81,7 @@ const renderRow = (call: PageCall, one: Webhook) => [
   html`<a href="${link(call, `/webhooks/${encodeURIComponent(one.id)}`)}">${one.name}</a><br><small>${one.url}</small>`,
   html`<span class="nowrap">${one.kind === 'OPERATION' ? 'operations' : 'registrations'}</span>`,
   webhookState(one),
-  html`${one.waiting}${one.lagSeconds > 0 && html`<br><small>oldest ${sayDistance(-one.lagSeconds * 1000)}</small>`}`,
+  html`${one.waiting}${one.lagSeconds >= 5 && html`<br><small>oldest ${sayDistance(-one.lagSeconds * 1000)}</small>`}`,
   one.delivered,
   one.dead > 0 ? html`<strong>${one.dead}</strong>` : 0,
 ]
