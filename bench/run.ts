@@ -5,6 +5,7 @@ const KINDS: Readonly<Record<string, () => Promise<unknown>>> = {
   http: () => import('./http.ts'),
   crypto: () => import('./crypto.ts'),
   strangers: () => import('./strangers.ts'),
+  metrics: () => import('./metrics.ts'),
 }
 const USAGE = `What each kind of request costs over real HTTP, in processor time and in time:
   npm run bench                                   PostgreSQL in a temporary folder; DATABASE_URL names another one
@@ -15,6 +16,7 @@ const USAGE = `What each kind of request costs over real HTTP, in processor time
 The client shares the machine with the server, so compare processor time, and only within one run.
   npm run bench -- strangers                      requests that nobody proved anything for, and what users notice of them
   npm run bench -- strangers --works keystore     only requests whose name holds one of the words
+  npm run bench -- metrics                        what counting costs a request, and what a look costs
   npm run bench -- crypto                         the hot paths alone, in one process`
 
 const [kind = ''] = process.argv.slice(2)

@@ -6,6 +6,7 @@ import { renderCloudError } from './api/cloud/error-renderer.ts'
 import { deviceApi } from './api/device/index.ts'
 import { renderDeviceError } from './api/device/error-renderer.ts'
 import { docsApi } from './api/docs/index.ts'
+import { metricsApi } from './api/metrics/index.ts'
 import { mobileTokenApi } from './api/mobile-token/index.ts'
 import { renderMobileTokenError } from './api/mobile-token/error-renderer.ts'
 import { createUtilityErrorRenderer } from './api/utility/error-renderer.ts'
@@ -52,6 +53,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
   keepRawBodies(app)
   renderErrorsWith(app, context.events, renderCloudError)
   renderUnknownPathsWith(app, renderCloudError)
+  context.metrics.timeRequests(app)
   if (context.log.isLevelEnabled('debug')) {
     app.addHook('onResponse', async ({ method, routeOptions }, reply) => {
       const { statusCode: status, elapsedTime: ms } = reply
@@ -71,6 +73,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
   }
   if (surface !== 'public') {
     await app.register(cloudApi(context))
+    await app.register(metricsApi(context))
     await app.register(docsApi(describeApis(context.settings)))
     if (context.settings.console) await app.register(consolePages(context), { prefix: '/console' })
   }

@@ -11,6 +11,8 @@ export interface Config {
   readonly console: boolean
   readonly consoleIdleSeconds: number
   readonly consoleSessionSeconds: number
+  /** Absent: open on an internal listener, else with a credential. */
+  readonly metrics?: 'open' | 'basic' | 'off'
   readonly dataDir: string
   readonly databasePoolSize: number
   /** never: a start with a schema that lacks a migration is refused. */

@@ -34,6 +34,14 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     default: 'false',
     description: 'Allows phones and the bank one listener at an address that others reach. By default it is refused.',
   },
+  metrics: {
+    name: 'PAWL_METRICS',
+    kind: oneOf(['open', 'basic', 'off'] as const),
+    defaultLabel: '`open` with `PAWL_INTERNAL_PORT`, else `basic`',
+    description:
+      'Who reads `GET /metrics`, which is served where the cloud API is: open is everybody who reaches that listener; basic is an ' +
+      'administrator, or a read-only credential without application; off is nobody.',
+  },
   publicUrl: {
     name: 'PAWL_PUBLIC_URL',
     kind: publicUrl,

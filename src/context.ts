@@ -1,4 +1,5 @@
 // Composition root: everything the server holds, built once from the configuration and passed down.
+import packageJson from '../package.json' with { type: 'json' }
 import type { Config } from './config-shape.ts'
 import type { Secrets } from './config-secrets.ts'
 import type { DeviceParts } from './api/device/parts.ts'
@@ -30,19 +31,24 @@ import { createTemplateReader } from './domain/template/reader.ts'
 import { createTemplateTexts } from './domain/template/texts.ts'
 import { startWebhookDelivery } from './domain/webhook/loop.ts'
 import { type ClaimsParts, createUserInfoProvider } from './domain/user-info/user-info.ts'
+import type { MetricsParts } from './api/metrics/index.ts'
 import type { HealthParts } from './http/health.ts'
-import { createEvents } from './lib/events.ts'
+import { createCaches } from './lib/caches.ts'
+import { createEvents, type Events } from './lib/events.ts'
 import type { Log } from './lib/log.ts'
 import type { Platform } from './lib/platform.ts'
+import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { v3 } from './protocol/v3/index.ts'
 import { v4 } from './protocol/v4/index.ts'
 import { composeSdkConfiguration } from './protocol/v4/sdk-configuration.ts'
 import { createAuthenticationStore } from './storage/activation/authentication.ts'
 import { type Database, openDatabase, pingDatabase } from './storage/database.ts'
 import { migrateDatabase, requireMigrated } from './storage/migrate.ts'
+import { readVitalSigns } from './storage/vital-signs.ts'
 
-export interface Context extends DeviceParts, MobileTokenParts, CloudParts, UtilityParts, HealthParts {
+export interface Context extends DeviceParts, MobileTokenParts, CloudParts, UtilityParts, HealthParts, MetricsParts {
   readonly log: Log
+  readonly metrics: Metrics
   readonly settings: Config
   readonly installationKeys: InstallationKeys
   readonly protocols: DeviceParts['protocols']
@@ -70,16 +76,22 @@ export async function createContext(
   secrets: Secrets,
   { platform, log, database: given, worksInBackground = true }: Surroundings,
 ): Promise<Context> {
-  const events = createEvents(log)
-  const onConnectionError = (err: Error) => events.databaseConnectionLost({ err })
+  const metrics = createMetrics(createEvents(log), () => platform.now())
+  const { events } = metrics
+  const caches = createCaches()
   const { databaseUrl } = secrets
   const templatesOfFile = config.templatesFile === undefined ? undefined : readTemplateFile(config.templatesFile)
   const database =
-    given ?? (await openDatabase({ databaseUrl, dataDir: config.dataDir, poolSize: config.databasePoolSize, onConnectionError }))
+    given ??
+    (await openDatabase({ databaseUrl, dataDir: config.dataDir, poolSize: config.databasePoolSize, ...tellOfDatabase(events) }))
   try {
     const { db } = database
     await (config.migrate === 'start' ? migrateDatabase(database) : requireMigrated(db))
-    const recordKeys = createRecordKeys(loadMasterKey(secrets.masterKey, database.kind, config.dataDir, platform), platform)
+    const recordKeys = createRecordKeys(
+      loadMasterKey(secrets.masterKey, database.kind, config.dataDir, platform),
+      platform,
+      caches,
+    )
     const installationKeys = await loadInstallationKeys(db, recordKeys, platform, (credentials) =>
       events.credentialsSealed({ credentials }),
     )
@@ -88,7 +100,7 @@ export async function createContext(
     await installTemplates(base, templatesOfFile)
     await applyAdminPassword(base, credentials, config.adminUser, secrets.adminPassword)
     await bootstrapApplication(base, config.firstApplication)
-    const templateTexts = createTemplateTexts(db)
+    const templateTexts = createTemplateTexts(db, caches)
     const background = worksInBackground
       ? [
           startHousekeeping(base),
@@ -99,14 +111,22 @@ export async function createContext(
       : []
     const channel = {
       ...base,
-      authenticationStore: createAuthenticationStore(db, events),
+      authenticationStore: createAuthenticationStore(db, events, caches),
       codeFailures: createFailureBudget(config.codeFailuresPerMinute),
       sourceFailures: createFailureBudget(config.sourceFailuresPerMinute),
       decoys: { v3: createDecoy(v3, recordKeys, platform), v4: createDecoy(v4, recordKeys, platform) },
     }
+    metrics.watch({
+      version: packageJson.version,
+      databaseKind: database.kind,
+      poolUse: database.poolUse,
+      listCaches: caches.list,
+      read: () => readVitalSigns(db),
+    })
     return {
       ...channel,
       log,
+      metrics,
       credentials,
       tickets: createTickets(platform),
       activationOtps: createActivationOtps(installationKeys.credentialHash, platform),
@@ -116,7 +136,7 @@ export async function createContext(
       protocols: { v3, v4 },
       composeSdkConfiguration,
       offline: createOfflineChannel(channel, [v3, v4]),
-      templates: createTemplateReader(db, platform),
+      templates: createTemplateReader(db, platform, caches),
       templateTexts,
       mobileReads: createRateLimit(config.mobileReadsPerMinute),
       otpAttempts: createRateLimit(config.otpAttemptsPerMinute),
@@ -128,14 +148,23 @@ export async function createContext(
       createFirstAdmin: () => createFirstAdmin(base, credentials, config.adminUser),
       close: async () => {
         await Promise.all(background.map((stop) => stop()))
+        metrics.close()
         await database.close()
       },
     }
   } catch (error) {
+    metrics.close()
     await database.close()
     throw error
   }
 }
+
+/** What the database tells of itself while it is used. */
+const tellOfDatabase = (events: Events) => ({
+  onConnectionError: (err: Error) => events.databaseConnectionLost({ err }),
+  onConnection: (ms: number) => events.connectionAwaited({ ms }),
+  onTimeout: (by: 'database' | 'process') => events.statementTimedOut({ by }),
+})
 
 /** The providers of the bank that the operator configured. */
 function createProviders(parts: ClaimsParts, config: Config, secrets: Secrets) {

@@ -4,25 +4,27 @@ import { describeCloudEndpoints } from './api/cloud/describe.ts'
 import { cloudEndpoints } from './api/cloud/endpoints.ts'
 import { describeDeviceApi } from './api/device/describe.ts'
 import { docsOperations } from './api/docs/index.ts'
+import { describeMetrics, type MetricsSettings } from './api/metrics/index.ts'
 import { describeMobileTokenApi } from './api/mobile-token/describe.ts'
 import { describeUtilityApi } from './api/utility/describe.ts'
 import { healthOperations } from './http/health.ts'
 import { renderOpenApi } from './http/openapi.ts'
 import type { Operation } from './http/operation.ts'
 
-export interface DescriptionSettings {
+export interface DescriptionSettings extends MetricsSettings {
   readonly publicUrl?: string
-  readonly internalPort?: number
 }
 
 /** The OpenAPI document. With two listeners it says where the phone's half is served, as far as the settings know. */
-export function describeApis({ publicUrl, internalPort }: DescriptionSettings): Record<string, unknown> {
+export function describeApis(settings: DescriptionSettings): Record<string, unknown> {
+  const { publicUrl, internalPort } = settings
   const isElsewhere = internalPort !== undefined && publicUrl !== undefined
   const server = isElsewhere ? { server: { url: publicUrl, description: 'the public listener' } } : {}
   return renderOpenApi({ title: 'pawl', version: packageJson.version, description: DESCRIPTION }, [
     ...publicOperations().map((operation) => ({ ...operation, ...server })),
     ...internalOperations(),
     ...healthOperations,
+    ...describeMetrics(settings),
   ])
 }
 

@@ -61,7 +61,8 @@ const layers: readonly Layer[] = [
   noun('webhook', ['template', 'secrets']),
   noun('activation', ['application', 'user-info', 'audit', 'secrets']),
   noun('operation', ['activation', 'template', 'audit', 'limits', 'secrets']),
-  { path: 'src/http', pawl: ['src/lib'], packages: [...http, 'ajv', 'secure-json-parse'] },
+  { path: 'src/http', pawl: ['src/lib'], packages: [...http, '@fastify/basic-auth', 'ajv', 'secure-json-parse'] },
+  { path: 'src/metrics', pawl: ['src/storage', 'src/lib'], packages: ['fastify', 'prom-client'] },
   {
     path: 'src/channel',
     pawl: ['src/http', 'src/protocol', 'src/domain', 'src/storage', 'src/lib'],
@@ -81,16 +82,17 @@ const layers: readonly Layer[] = [
   {
     path: 'src/api/cloud',
     pawl: ['src/http', 'src/domain', 'src/storage', 'src/lib'],
-    packages: [...http, '@fastify/basic-auth'],
+    packages: http,
   },
   {
     path: 'src/console',
     pawl: ['src/http', 'src/domain', 'src/crypto', 'src/lib'],
     packages: ['fastify', '@sinclair/typebox', 'ghtml', 'uqr'],
   },
+  { path: 'src/api/metrics', pawl: ['src/http', 'src/domain', 'src/lib'], packages: http },
   { path: 'src/api/docs', pawl: ['src/http', 'src/lib'], packages: http },
   { path: 'src/description.ts', pawl: ['src', 'package.json'], packages: [] },
-  { path: 'src/context.ts', pawl: ['src'], packages: [] },
+  { path: 'src/context.ts', pawl: ['src', 'package.json'], packages: [] },
   { path: 'src/app.ts', pawl: ['src'], packages: ['fastify'] },
   { path: 'src/main.ts', pawl: ['src'], packages: ['fastify'] },
   // The command line: a client of the bank's API, but for what works on the database of the settings.

@@ -7,6 +7,7 @@ import { renderCliDocument } from '../scripts/cli-docs.ts'
 import { renderConfigMarkdown, renderEnvExample } from '../scripts/config-docs.ts'
 import { renderEndpointsDocument } from '../scripts/endpoints-docs.ts'
 import { renderErrorsDocument } from '../scripts/errors-docs.ts'
+import { renderMetricsDocument } from '../scripts/metrics-docs.ts'
 import { SECRET_SETTINGS } from '../src/config-secrets.ts'
 import { SETTINGS } from '../src/config.ts'
 import { attributesOf } from '../src/domain/webhook/message.ts'
@@ -61,6 +62,12 @@ describe('errors', () => {
 describe('endpoints', () => {
   test('docs/ENDPOINTS.md is what the description of the APIs says (node scripts/endpoints-docs.ts writes it)', () => {
     expect(readText('docs/ENDPOINTS.md')).toBe(renderEndpointsDocument())
+  })
+})
+
+describe('metrics', () => {
+  test('docs/METRICS.md is what is registered (node scripts/metrics-docs.ts writes it)', () => {
+    expect(readText('docs/METRICS.md')).toBe(renderMetricsDocument())
   })
 })
 

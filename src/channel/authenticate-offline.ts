@@ -40,8 +40,11 @@ export const createOfflineChannel = (parts: ChannelParts, protocols: readonly Pr
       factors: match?.factors.toLowerCase(),
       store: async (tx) => {
         const verdict = await storeDecision(tx, decision)
-        if (verdict !== undefined) noteBlock(parts, decision)
-        return verdict !== undefined
+        if (verdict === undefined) return false
+        noteBlock(parts, decision)
+        const result = verdict.isRight ? 'accepted' : verdict.reason
+        parts.events.authenticationChecked({ version: String(activation.protocolVersion), type: 'offline', result })
+        return true
       },
     }
   },

@@ -24,17 +24,21 @@ export interface HousekeepingParts {
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
 export const startHousekeeping = (parts: HousekeepingParts): (() => Promise<void>) =>
-  startRounds(
-    () => runHousekeeping(parts),
-    INTERVAL_MS,
-    (err) => parts.events.housekeepingFailed({ err }),
-  )
+  startRounds(() => runHousekeeping(parts), INTERVAL_MS, {
+    onFailure: (err) => parts.events.housekeepingFailed({ err }),
+    onDone: (ms) => parts.events.roundDone({ work: 'housekeeping', ms }),
+  })
 
 /** One round: batches until nothing is due, so that no statement holds many locks. */
 export async function runHousekeeping({ db, databaseKind, platform, events, settings }: HousekeepingParts): Promise<void> {
   const at = new Date(platform.now())
   for (const removeDue of TASKS) {
     while ((await removeDue(db, at, BATCH_ROWS)) === BATCH_ROWS);
+  }
+  for (let isMore = true; isMore; ) {
+    const expired = await expireOperations(db, at, BATCH_ROWS)
+    if (expired > 0) events.operationsExpired({ count: expired })
+    isMore = expired === BATCH_ROWS
   }
   const strangersBefore = new Date(at.getTime() - settings.strangerRetentionDays * DAY_MS)
   while ((await deleteOldStrangerCounts(db, strangersBefore, BATCH_ROWS)) === BATCH_ROWS);
@@ -51,7 +55,6 @@ export async function runHousekeeping({ db, databaseKind, platform, events, sett
 const TASKS = [
   removeExpiredActivations,
   endTemporaryBlocks,
-  expireOperations,
   deleteUselessNonces,
   deleteExpiredIdempotencyKeys,
   deleteExpiredTemporaryKeys,

@@ -11,7 +11,7 @@ export interface LoadLimits {
   readonly requestsInFlightMax: number
 }
 
-/** Refuses what is beyond the limits with UNAVAILABLE. Health is never refused: a busy process is alive, and not to be replaced. */
+/** Refuses what is beyond the limits with UNAVAILABLE. Health is never refused: a busy process is alive, and not to be replaced. Neither are metrics, which say how busy it is. */
 export function limitLoad(app: FastifyInstance, { connectionsMax, requestsInFlightMax }: LoadLimits, events: Events): void {
   let connections = 0
   let inFlight = 0
@@ -28,7 +28,7 @@ export function limitLoad(app: FastifyInstance, { connectionsMax, requestsInFlig
   })
   app.addHook('onRequest', (request, reply, done) => {
     const { raw } = request
-    if (raw.url?.startsWith('/health/') === true) return done()
+    if (raw.url?.startsWith('/health/') === true || raw.url === '/metrics') return done()
     const isSurplus = surplus.has(raw.socket)
     if (isSurplus) void reply.header('connection', 'close')
     if (isSurplus || inFlight >= requestsInFlightMax) return done(isSurplus ? TOO_MANY_CONNECTIONS : TOO_MANY_REQUESTS)

@@ -7,6 +7,8 @@ export interface BatchOptions<Item> {
   readonly keyOf?: (item: Item) => string
   /** Whether a failed trip has certainly changed nothing, so that its items may be tried alone. */
   readonly isUndone: (error: unknown) => boolean
+  /** Told of each trip before it is taken. */
+  readonly onTrip?: (items: number) => void
 }
 
 /**
@@ -15,7 +17,7 @@ export interface BatchOptions<Item> {
  */
 export function createBatch<Item, Result>(
   run: (items: readonly Item[]) => Promise<readonly Result[]>,
-  { itemsMax, keyOf, isUndone }: BatchOptions<Item>,
+  { itemsMax, keyOf, isUndone, onTrip }: BatchOptions<Item>,
 ): (item: Item) => Promise<Result> {
   let waiting: Waiting<Item, Result>[] = []
   let isRunning = false
@@ -49,6 +51,7 @@ export function createBatch<Item, Result>(
   }
 
   const runTrip = async (trip: readonly Waiting<Item, Result>[]): Promise<void> => {
+    onTrip?.(trip.length)
     const results = await run(trip.map(({ item }) => item))
     trip.forEach((one, i) => one.resolve(results[i] as Result))
   }

@@ -2,7 +2,13 @@
 import { createFailures } from './failures.ts'
 import type { Log } from './log.ts'
 
+/** An event for those who count: it has no line. */
+type Untold<Fields> = (fields: Fields) => void
+const untold = (): void => undefined
+
 export const createEvents = (log: Log, failures = createFailures(log)) => ({
+  /** `type`: factors in lower case, `token` or `offline`; `result`: `accepted`, or one of the reasons of a refusal. */
+  authenticationChecked: untold as Untold<{ version: string; type: string; result: string }>,
   authenticationFailed: (fields: { activationId: string; resourceId: string; reason: string }) =>
     log.info(fields, 'authentication failed'),
   /** `until` is the end of a temporary block. */
@@ -21,6 +27,11 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   vaultUnlocked: (fields: { activationId: string; reason: string }) => log.info(fields, 'vault unlocked'),
   registrationChanged: (fields: { activationId: string; from: string; to: string; reason: string | null }) =>
     log.info(fields, 'registration changed'),
+  operationCreated: untold as Untold<{ operationId: string }>,
+  operationAttemptFailed: untold as Untold<{ operationId: string }>,
+  /** By a decision of its user or the bank, or too many failures. */
+  operationEnded: untold as Untold<{ state: 'APPROVED' | 'REJECTED' | 'CANCELED' | 'FAILED'; ageMs: number }>,
+  operationsExpired: untold as Untold<{ count: number }>,
   placeholdersMissing: (fields: { operationId: string; template: string; names: string }) =>
     log.warn(fields, 'texts of an operation have placeholders without parameter'),
   screensLeftOut: (fields: { operationId: string; template: string; members: string }) =>
@@ -65,10 +76,16 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
     log.debug(fields, 'the caller went away before its request was whole'),
   connectionDropped: () =>
     failures.tell('warn', { err: new Error('more connections than PAWL_CONNECTIONS_MAX') }, 'a connection was not taken'),
+  connectionAwaited: untold as Untold<{ ms: number }>,
+  /** `by`: the database ended the statement, or the process stopped waiting for it. */
+  statementTimedOut: untold as Untold<{ by: 'database' | 'process' }>,
+  /** One statement for so many requests. */
+  tripTaken: untold as Untold<{ trip: 'find' | 'store'; items: number }>,
   databaseConnectionLost: (fields: { err: unknown }) => failures.tell('warn', fields, 'an idle database connection broke'),
   /** Of one batch; `reason` is the first one's and has the status or the host, never the path of the receiver. */
   webhookDeliveriesLost: (fields: { count: number }) =>
     log.error(fields, 'webhook deliveries waited longer than the retention and were given up'),
+  webhookDelivered: untold as Untold<{ webhookId: string; count: number }>,
   webhookAttemptsFailed: (fields: { webhookId: string; failed: number; reason: string }) =>
     log.info(fields, 'webhook attempts failed'),
   webhookDeliveryDead: (fields: { webhookId: string; deliveryId: string; reason: string }) =>
@@ -80,6 +97,8 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   auditSealingFailed: (fields: { err: unknown }) => failures.tell('error', fields, 'the audit log could not be sealed'),
   auditChainBroken: (fields: { chain: string }) =>
     log.error(fields, 'an audit chain was altered and is sealed no further; verify the audit log'),
+  /** A round of background work that went through. */
+  roundDone: untold as Untold<{ work: 'housekeeping' | 'audit_sealing' | 'certificate_watch'; ms: number }>,
   housekeepingFailed: (fields: { err: unknown }) => failures.tell('error', fields, 'housekeeping failed'),
 })
 

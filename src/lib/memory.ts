@@ -7,6 +7,7 @@ export interface Memory<V> {
   readonly set: (key: string, value: V) => void
   readonly delete: (key: string) => void
   readonly clear: () => void
+  readonly size: () => number
 }
 
 export interface TimedMemory<V> extends Memory<V> {
@@ -45,6 +46,7 @@ function createUntimed<V extends object>(max: number): Memory<V> {
       entries.delete(key)
     },
     clear: () => entries.clear(),
+    size: () => entries.size,
   }
 }
 

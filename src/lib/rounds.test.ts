@@ -7,6 +7,7 @@ test('rounds run one at a time, also after a failure, and a stop waits for the o
   let running = 0
   let most = 0
   let rounds = 0
+  let done = 0
   let sawStop = false
   const held = Promise.withResolvers<void>()
   const stop = startRounds(
@@ -22,7 +23,7 @@ test('rounds run one at a time, also after a failure, and a stop waits for the o
       if (rounds === 1) throw new Error('first')
     },
     1,
-    (err) => failures.push(err),
+    { onFailure: (err) => failures.push(err), onDone: () => (done += 1) },
   )
   await vi.waitFor(() => expect(rounds).toBe(3), { timeout: 30_000 })
   const stopped = stop()
@@ -30,4 +31,5 @@ test('rounds run one at a time, also after a failure, and a stop waits for the o
   await stopped
   expect({ rounds, most, running, sawStop }).toEqual({ rounds: 3, most: 1, running: 0, sawStop: true })
   expect(failures).toEqual([new Error('first')])
+  expect(done).toBe(2)
 })

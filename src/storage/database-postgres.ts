@@ -11,15 +11,27 @@ export interface Room {
   readonly found: () => void
 }
 
+/** Connections of a pool, and who waits for one. */
+export interface PoolUse {
+  readonly open: number
+  readonly idle: number
+  readonly waiting: number
+}
+
 export interface Connected {
   readonly pool: PostgresPool
   readonly location: string
   readonly room: Room
+  readonly use: () => PoolUse
 }
 
 export interface PostgresOptions {
   readonly poolSize: number
   readonly onConnectionError?: (error: Error) => void
+  /** Told how long somebody waited who found no idle connection, in milliseconds. */
+  readonly onConnection?: (ms: number) => void
+  /** Told of a statement without an answer in time: the database has ended it, or the process does not wait any longer. */
+  readonly onTimeout?: (by: 'database' | 'process') => void
   /** True for migrations: building an index over a large table takes longer than any request may. */
   readonly isPatient?: boolean
 }
@@ -50,10 +62,13 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
     answerMs: options.isPatient === true ? undefined : ANSWER_MS,
     nextTurn: () => ++turn,
     onSilence: (sentAt: number) => {
+      options.onTimeout?.('process')
       for (const connection of watched.values()) connection.endIfSilentSince(sentAt)
     },
     onFailure: (error: unknown) => {
-      if (codeOf(error) === DISK_FULL) isRoomMissing = true
+      const code = codeOf(error)
+      if (code === DISK_FULL) isRoomMissing = true
+      if (code === QUERY_CANCELED) options.onTimeout?.('database')
     },
     nameOf,
   }
@@ -65,12 +80,15 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
   })
   pool.on('remove', (client) => watched.delete(client))
   const connect = async () => {
+    const askedAt = pool.idleCount > 0 ? undefined : performance.now()
     const client = await pool.connect()
+    if (askedAt !== undefined) options.onConnection?.(performance.now() - askedAt)
     return watched.get(client) ?? client
   }
   const url = new URL(databaseUrl)
   return {
     pool: { connect, end: () => pool.end(), options: pool.options } as PostgresPool,
+    use: () => ({ open: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     location: `${url.protocol}//${url.host}${url.pathname}`,
     room: {
       isMissing: () => isRoomMissing,
@@ -103,5 +121,7 @@ const STATEMENT_MS = 8_000
 const ANSWER_MS = 9_000
 const IDLE_IN_TRANSACTION_MS = 10_000
 const KEEP_ALIVE_MS = 10_000
+// SQLSTATE query_canceled: what statement_timeout ends.
+const QUERY_CANCELED = '57014'
 // SQLSTATE disk_full.
 const DISK_FULL = '53100'

@@ -4,7 +4,7 @@
 // the embedded database has one connection, and a query beside the transaction would wait for its own end.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Transaction, Kysely, PGliteDialect, PostgresDialect, sql } from 'kysely'
-import { connectPostgres, type Room } from './database-postgres.ts'
+import { connectPostgres, type PoolUse, type PostgresOptions, type Room } from './database-postgres.ts'
 import { createInMemory, type Embedded, openEmbedded } from './database-embedded.ts'
 import type { Schema } from './schema.ts'
 
@@ -20,13 +20,10 @@ export type Pool = Kysely<Schema> & { readonly [kind]: 'database' }
 /** A transaction; functions that need one take this type. */
 export type Tx = Transaction<Schema> & { readonly [kind]: 'transaction' }
 
-export interface DatabaseOptions {
+export interface DatabaseOptions extends Omit<PostgresOptions, 'isPatient'> {
   /** PostgreSQL connection URL; without it the embedded database in `dataDir` is opened. */
   readonly databaseUrl?: string | undefined
   readonly dataDir: string
-  readonly poolSize: number
-  /** Told of connections that break while idle. */
-  readonly onConnectionError?: (error: Error) => void
 }
 
 export interface Database {
@@ -36,6 +33,8 @@ export interface Database {
   readonly location: string
   /** Of PostgreSQL. */
   readonly room?: Room
+  /** Of PostgreSQL. */
+  readonly poolUse?: () => PoolUse
   /** A connection whose statements take as long as they need; absent where all of them may. */
   readonly openPatient?: () => Pick<Database, 'db' | 'close'>
   readonly close: () => Promise<void>
@@ -45,10 +44,10 @@ export interface Database {
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { databaseUrl } = options
   if (databaseUrl !== undefined) {
-    const { pool, location, room } = connectPostgres(databaseUrl, options)
+    const { pool, location, room, use } = connectPostgres(databaseUrl, options)
     const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) }) as Pool
     const openPatient = () => openPatientPostgres(databaseUrl)
-    return { db, kind: 'postgresql', location, room, openPatient, close: () => db.destroy() }
+    return { db, kind: 'postgresql', location, room, poolUse: use, openPatient, close: () => db.destroy() }
   }
   return fromEmbedded(await openEmbedded(options.dataDir), options.dataDir)
 }

@@ -45,7 +45,7 @@ describe('with PAWL_INTERNAL_PORT', () => {
   test('phones reach their API and health, and nothing of the bank', async () => {
     expect(await statusOf(pawl.url, 'POST', '/pa/v3/status')).toBe(200)
     expect(await statusOf(pawl.url, 'GET', '/health/ready')).toBe(200)
-    for (const path of ['/registration?userId=a', '/admin/applications', '/openapi.json', '/swagger-ui.html']) {
+    for (const path of ['/registration?userId=a', '/admin/applications', '/openapi.json', '/swagger-ui.html', '/metrics']) {
       const reply = await sendJson(pawl.url, 'GET', path, undefined, admin)
       expect([reply.status, member(reply.json, 'responseObject', 'code')]).toEqual([404, 'ERROR_NOT_FOUND'])
     }
@@ -57,6 +57,9 @@ describe('with PAWL_INTERNAL_PORT', () => {
     }
     expect(await statusOf(internal, 'POST', '/pa/v3/status')).toBe(404)
     expect((await sendJson(internal, 'GET', '/admin/applications')).status).toBe(401)
+    const metrics = await sendJson(internal, 'GET', '/metrics')
+    // Of the phones' listener as well.
+    expect(metrics.text).toContain('pawl_http_request_duration_seconds_count{method="POST",route="/pa/v3/status",status="200"} 1')
   })
 
   test('serviceBaseUrl is where phones reach the server, although the bank asks elsewhere, and the start says once that it is derived', async () => {

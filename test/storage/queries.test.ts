@@ -34,6 +34,7 @@ import * as uniqueValues from '../../src/storage/unique-values.ts'
 import * as vacuum from '../../src/storage/vacuum.ts'
 import * as webhookDeliveries from '../../src/storage/webhook-deliveries.ts'
 import * as webhooks from '../../src/storage/webhooks.ts'
+import * as vitalSigns from '../../src/storage/vital-signs.ts'
 import * as userClaims from '../../src/storage/user-claims.ts'
 import * as pinning from '../../src/storage/pinning.ts'
 import * as versionRules from '../../src/storage/version-rules.ts'
@@ -509,6 +510,9 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     findVersionText: (db) => versionRules.findVersionText(db, 'k', 'en'),
     storeVersionText: (db) => versionRules.storeVersionText(db, { messageKey: 'k', language: 'en', text: 't' }),
     deleteVersionText: (db) => versionRules.deleteVersionText(db, 'k', 'en'),
+  },
+  vitalSigns: {
+    readVitalSigns: (db) => vitalSigns.readVitalSigns(db).catch(ignoreNoRow),
   },
   wrappedKeys: {
     findWrappedKey: (db) => wrappedKeys.findWrappedKey(db, 'p'),

@@ -144,6 +144,9 @@ async function readAndJudge(
 function noteDecision(parts: ChannelParts, decided: DecidedCode): void {
   const { attempt, verdict, parties } = decided
   noteBlock(parts, decided)
+  const { version, factors } = attempt.header
+  const result = verdict.isRight ? 'accepted' : verdict.reason
+  parts.events.authenticationChecked({ version, type: factors.toLowerCase(), result })
   if (!verdict.isRight) {
     const { activationId } = attempt.header
     parts.events.authenticationFailed({ activationId, resourceId: attempt.resourceId, reason: verdict.reason })

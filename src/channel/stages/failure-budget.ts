@@ -13,11 +13,12 @@ import type { Received } from './receive.ts'
 export async function withinFailureBudget<T extends { readonly verdict: CodeVerdict }>(
   parts: ChannelParts,
   { client }: Received,
-  { header: { activationId }, resourceId }: CodeAttempt,
+  { header: { activationId, version, factors }, resourceId }: CodeAttempt,
   check: () => Promise<T>,
 ): Promise<T> {
   const place = parts.codeFailures.take(`${sourceOf(client.ip)} ${activationId}`, parts.platform.now())
   if (place === undefined) {
+    parts.events.authenticationChecked({ version, type: factors.toLowerCase(), result: 'too_many_failures' })
     parts.events.authenticationFailed({ activationId, resourceId, reason: 'too_many_failures' })
     throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: 'too_many_failures' })
   }

@@ -50,7 +50,10 @@ async function checkToken(
   header: TokenHeader,
   { resourceId, factors, isRepeatable }: TokenTerms,
 ): Promise<AcceptedToken | undefined> {
+  const note = (result: string): void =>
+    parts.events.authenticationChecked({ version: header.version, type: 'token', result: result.replaceAll(' ', '_') })
   const refuse = (reason: string, activationId = ''): undefined => {
+    note(reason)
     parts.events.authenticationFailed({ activationId, resourceId, reason })
   }
   const { recordKeys, settings, platform } = parts
@@ -73,5 +76,6 @@ async function checkToken(
   if (token.state !== 'ACTIVE') return refuse('activation_invalid_state', activationId)
   if (isUsed) return refuse('token header used before', activationId)
   if (!factors.some((allowed) => allowed === token.factors)) return refuse('token of other factors', activationId)
+  note('accepted')
   return { bearer: { activationId, applicationId, userId }, uniqueValues }
 }

@@ -38,7 +38,10 @@ export interface AuditSealParts {
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
 export const startAuditSealing = (parts: AuditSealParts): (() => Promise<void>) =>
-  startRounds(createAuditSealer(parts), INTERVAL_MS, (err) => parts.events.auditSealingFailed({ err }))
+  startRounds(createAuditSealer(parts), INTERVAL_MS, {
+    onFailure: (err) => parts.events.auditSealingFailed({ err }),
+    onDone: (ms) => parts.events.roundDone({ work: 'audit_sealing', ms }),
+  })
 
 /** The sealer of this process. Each call is one round: seals what can be seen, then removes what retention ends. */
 export function createAuditSealer(parts: AuditSealParts): () => Promise<void> {

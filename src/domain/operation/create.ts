@@ -34,6 +34,7 @@ export async function createOperation(parts: OperationParts, owner: Owner, reque
   const operation = buildOperation(parts, owner, request, filled)
   const first = await storeOnce(parts, owner, request, operation)
   if (first !== undefined) return first
+  parts.events.operationCreated({ operationId: operation.operationId })
   warnOfGaps(parts, filled.template, operation)
   return operation
 }

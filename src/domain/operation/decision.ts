@@ -3,6 +3,7 @@
 // An operation of another user or application answers like an unknown one and is never touched: a caller who learned an operation's id can
 // neither use up its attempts nor learn its state.
 import type { ErrorCode } from '../../lib/errors.ts'
+import type { Events } from '../../lib/events.ts'
 import { findActivationFlags } from '../../storage/activation/flags.ts'
 import { insertAuditEvent } from '../../storage/audit.ts'
 import type { Db, Tx } from '../../storage/database.ts'
@@ -19,6 +20,10 @@ export interface Approver {
   readonly userId: string
 }
 
+export interface DecisionParts extends ProximityParts {
+  readonly events: Events
+}
+
 /** What an approving phone says. */
 export interface Approval {
   readonly operationId: string
@@ -33,7 +38,7 @@ export interface Approval {
 /** Approves, or counts a failure; undefined when the operation is APPROVED now, else how the request is refused. */
 export async function decideApproval(
   tx: Tx,
-  parts: ProximityParts,
+  parts: DecisionParts,
   approver: Approver,
   approval: Approval,
 ): Promise<ErrorCode | undefined> {
@@ -49,8 +54,8 @@ export async function decideApproval(
     operation.signatureTypes.includes(approval.factors) &&
     isNear(parts, operation, approval.proximityOtp)
   if (!isAcceptable)
-    return (await countFailure(tx, operation, approver, at)) === 'FAILED' ? 'OPERATION_FAILED' : 'APPROVAL_REFUSED'
-  await endByDecision(tx, operation, approver, {
+    return (await countFailure(tx, parts, operation, approver, at)) === 'FAILED' ? 'OPERATION_FAILED' : 'APPROVAL_REFUSED'
+  await endByDecision(tx, parts, operation, approver, {
     to: 'APPROVED',
     statusReason: null,
     additionalData: approval.additionalData,
@@ -76,20 +81,20 @@ export async function findFlagRefusal(
  */
 export async function countWrongCode(
   tx: Tx,
-  { platform }: ProximityParts,
+  parts: DecisionParts,
   approver: Approver | undefined,
   operationId: string,
 ): Promise<ErrorCode | undefined> {
   const operation = await lockOperation(tx, approver?.applicationId ?? NO_APPLICATION, operationId)
   if (operation === undefined || approver === undefined || operation.userId !== approver.userId) return undefined
-  const status = await countFailure(tx, operation, approver, new Date(platform.now()))
+  const status = await countFailure(tx, parts, operation, approver, new Date(parts.platform.now()))
   return status === 'FAILED' ? 'OPERATION_FAILED' : undefined
 }
 
 /** PENDING to REJECTED; undefined when it is now, else how the request is refused. A refused rejection never counts. */
 export async function decideRejection(
   tx: Tx,
-  { platform }: ProximityParts,
+  parts: DecisionParts,
   approver: Approver,
   rejection: {
     readonly operationId: string
@@ -97,7 +102,7 @@ export async function decideRejection(
     readonly additionalData: Readonly<Record<string, unknown>>
   },
 ): Promise<ErrorCode | undefined> {
-  const at = new Date(platform.now())
+  const at = new Date(parts.platform.now())
   const operation = await lockOperation(tx, approver.applicationId, rejection.operationId)
   if (operation === undefined || operation.userId !== approver.userId) return 'OPERATION_NOT_FOUND'
   const refusal = refusalOf(statusAt(operation, at.getTime()))
@@ -105,27 +110,31 @@ export async function decideRejection(
   const { reason } = rejection
   const additionalData = { ...rejection.additionalData, ...(reason !== undefined && { rejectReason: reason }) }
   const statusReason = reason !== undefined && reason.length <= STATUS_REASON_MAX ? reason : null
-  await endByDecision(tx, operation, approver, { to: 'REJECTED', statusReason, additionalData, at })
+  await endByDecision(tx, parts, operation, approver, { to: 'REJECTED', statusReason, additionalData, at })
   return undefined
 }
 
 /** One failed attempt of approval; the status after it, undefined when the operation was not PENDING any more. */
 export async function countFailure(
   db: Db,
-  { operationId }: Pick<OperationRow, 'operationId'>,
+  { events }: Pick<DecisionParts, 'events'>,
+  { operationId, createdAt }: Pick<OperationRow, 'operationId' | 'createdAt'>,
   approver: Approver,
   at: Date,
 ): Promise<OperationStatus | undefined> {
   const status = await countOperationFailure(db, operationId, at)
-  if (status === 'FAILED')
-    await insertAuditEvent(db, createAuditEvent(approver, 'operation_failed', { operationId }, at.getTime()))
+  if (status !== undefined) events.operationAttemptFailed({ operationId })
+  if (status !== 'FAILED') return status
+  await insertAuditEvent(db, createAuditEvent(approver, 'operation_failed', { operationId }, at.getTime()))
+  events.operationEnded({ state: status, ageMs: at.getTime() - createdAt.getTime() })
   return status
 }
 
 /** Ends a locked PENDING operation by its user's decision. */
 export async function endByDecision(
   tx: Tx,
-  { operationId }: Pick<OperationRow, 'operationId'>,
+  { events }: Pick<DecisionParts, 'events'>,
+  { operationId, createdAt }: Pick<OperationRow, 'operationId' | 'createdAt'>,
   approver: Approver,
   decision: {
     readonly to: 'APPROVED' | 'REJECTED'
@@ -140,6 +149,7 @@ export async function endByDecision(
   await endOperation(tx, { operationId, to, statusReason, additionalData, at })
   const eventType = to === 'APPROVED' ? 'operation_approved' : 'operation_rejected'
   await insertAuditEvent(tx, createAuditEvent(approver, eventType, { operationId, reason: statusReason }, at.getTime()))
+  events.operationEnded({ state: to, ageMs: at.getTime() - createdAt.getTime() })
 }
 
 // Activations that wait for the verification of their owner approve nothing.

@@ -97,7 +97,7 @@ export async function approveOffline(
   const at = new Date(parts.platform.now())
   parts.otpAttempts.take(activation.activationId, at.getTime())
   if (!(await hasOperationNonce(parts.db, operationId, nonce))) {
-    await inTransaction(parts.db, (tx) => countFailure(tx, operation, activation, at))
+    await inTransaction(parts.db, (tx) => countFailure(tx, parts, operation, activation, at))
     throw new PawlError('OTP_INVALID', { detail: 'the nonce was not issued for the operation' })
   }
   const attempt = {
@@ -115,7 +115,7 @@ export async function approveOffline(
     const decision = await parts.offline.judgeOtp(current, attempt)
     if (decision === undefined) return undefined
     return inTransaction(parts.db, async (tx) =>
-      (await decision.store(tx)) ? decideOffline(tx, operation, activation, decision, at) : undefined,
+      (await decision.store(tx)) ? decideOffline(tx, parts, operation, activation, decision, at) : undefined,
     )
   })
   if (refusal !== 'NONE') throw new PawlError(refusal, { detail: 'the one-time password was not accepted' })
@@ -124,6 +124,7 @@ export async function approveOffline(
 /** What a judged password does to the operation, in the transaction that stores the judgement. */
 async function decideOffline(
   tx: Tx,
+  parts: OfflineParts,
   operation: OperationRow,
   activation: ActivationRow,
   { isRight, factors }: OtpDecision,
@@ -132,14 +133,14 @@ async function decideOffline(
   const current = await lockOperation(tx, operation.applicationId, operation.operationId)
   const refusal = current ? refusalOf(statusAt(current, at.getTime())) : 'OPERATION_NOT_FOUND'
   if (!isRight) {
-    if (refusal === undefined) await countFailure(tx, operation, activation, at)
+    if (refusal === undefined) await countFailure(tx, parts, operation, activation, at)
     return 'OTP_INVALID'
   }
   if (refusal !== undefined) return refusal
   // This API has neither of these codes. Nothing is counted, as online.
   if ((await findFlagRefusal(tx, activation, operation)) !== undefined) return 'OTP_INVALID'
   const additionalData = { authFactor: factors, isOffline: true }
-  await endByDecision(tx, operation, activation, { to: 'APPROVED', statusReason: null, additionalData, at })
+  await endByDecision(tx, parts, operation, activation, { to: 'APPROVED', statusReason: null, additionalData, at })
   return 'NONE'
 }
 

@@ -33,7 +33,7 @@ export async function cancelOperation(
   operationId: string,
   statusReason: string | null,
 ): Promise<void> {
-  const { status } = await readOperation(parts, applicationId, operationId)
+  const { status, createdAt } = await readOperation(parts, applicationId, operationId)
   refuseUnlessPending(status)
   const at = new Date(parts.platform.now())
   const isCanceled = await inTransaction(parts.db, async (tx) => {
@@ -46,7 +46,10 @@ export async function cancelOperation(
     await insertAuditEvent(tx, createAuditEvent(owner, 'operation_canceled', { operationId, reason: statusReason }, at.getTime()))
     return true
   })
-  if (isCanceled) return
+  if (isCanceled) {
+    parts.events.operationEnded({ state: 'CANCELED', ageMs: at.getTime() - createdAt.getTime() })
+    return
+  }
   // Somebody was faster; a final state does not change any more.
   refuseUnlessPending((await readOperation(parts, applicationId, operationId)).status)
 }

@@ -17,11 +17,10 @@ export interface WatchParts {
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
 export const startCertificateWatch = (parts: WatchParts): (() => Promise<void>) =>
-  startRounds(
-    (signal) => runCertificateWatch(parts, signal),
-    ROUND_MS,
-    (err) => parts.events.certificateWatchFailed({ err }),
-  )
+  startRounds((signal) => runCertificateWatch(parts, signal), ROUND_MS, {
+    onFailure: (err) => parts.events.certificateWatchFailed({ err }),
+    onDone: (ms) => parts.events.roundDone({ work: 'certificate_watch', ms }),
+  })
 
 /** One round: checks every domain that is due and that no other process has taken. */
 export async function runCertificateWatch(parts: WatchParts, signal?: AbortSignal): Promise<void> {

@@ -9,6 +9,7 @@ import type { KeyObject } from 'node:crypto'
 import { open as openAead, seal as sealAead } from '../../crypto/aead.ts'
 import { hmac, importHmacKey } from '../../crypto/hmac.ts'
 import { concat, equalPublic, utf8 } from '../../lib/bytes.ts'
+import { type Caches, createCaches } from '../../lib/caches.ts'
 import { createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
 
@@ -47,12 +48,20 @@ export class SealedRecordError extends Error {
 }
 
 /** Record encryption under a 32-byte master key. */
-export function createRecordKeys(masterKey: Uint8Array, platform: Pick<Platform, 'randomBytes'>): RecordKeys {
+export function createRecordKeys(
+  masterKey: Uint8Array,
+  platform: Pick<Platform, 'randomBytes'>,
+  caches: Caches = createCaches(),
+): RecordKeys {
   const root = importHmacKey(masterKey)
   const keyId = hmac(root, utf8('pawl/master-key-id')).subarray(0, 4)
   const header = concat(Uint8Array.of(FORMAT), keyId)
-  const keys = createMemory<KeyObject>({ max: CACHED_KEYS })
-  const opened = createMemory<{ sealed: Uint8Array; value: object }>({ max: CACHED_VALUES })
+  const keys = caches.watch('record_keys', CACHED_KEYS, createMemory<KeyObject>({ max: CACHED_KEYS }))
+  const opened = caches.watch(
+    'opened_records',
+    CACHED_VALUES,
+    createMemory<{ sealed: Uint8Array; value: object }>({ max: CACHED_VALUES }),
+  )
 
   const keyOf = (name: string): KeyObject => {
     let key = keys.get(name)

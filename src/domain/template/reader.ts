@@ -1,4 +1,5 @@
 // Templates as creations of operations read them: from memory for a moment, so that a creation is one trip to the database.
+import { type Caches, createCaches } from '../../lib/caches.ts'
 import { createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Db } from '../../storage/database.ts'
@@ -12,8 +13,12 @@ export interface TemplateReader {
 }
 
 /** A reader with a memory of its own. */
-export function createTemplateReader(db: Db, platform: Platform): TemplateReader {
-  const memory = createMemory<TemplateRow>({ max: 1_000, ttl: MEMORY_MS, clock: () => platform.now() })
+export function createTemplateReader(db: Db, platform: Platform, caches: Caches = createCaches()): TemplateReader {
+  const memory = caches.watch(
+    'templates',
+    1_000,
+    createMemory<TemplateRow>({ max: 1_000, ttl: MEMORY_MS, clock: () => platform.now() }),
+  )
   return {
     find: async (templateName) => {
       const known = memory.get(templateName)

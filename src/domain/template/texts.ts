@@ -1,4 +1,5 @@
 // The texts of template revisions, kept in memory: a revision never changes, and phones ask for their operations every few seconds.
+import { type Caches, createCaches } from '../../lib/caches.ts'
 import { createMemory } from '../../lib/memory.ts'
 import type { Db } from '../../storage/database.ts'
 import { findTemplateTexts } from '../../storage/templates.ts'
@@ -8,8 +9,8 @@ import type { TemplateTexts } from './template.ts'
 export type ReadTemplateTexts = (revisionIds: readonly string[]) => Promise<ReadonlyMap<string, TemplateTexts>>
 
 /** The texts of one database. */
-export function createTemplateTexts(db: Db): ReadTemplateTexts {
-  const known = createMemory<TemplateTexts>({ max: REVISIONS_MAX })
+export function createTemplateTexts(db: Db, caches: Caches = createCaches()): ReadTemplateTexts {
+  const known = caches.watch('template_texts', REVISIONS_MAX, createMemory<TemplateTexts>({ max: REVISIONS_MAX }))
   return async (revisionIds) => {
     const wanted = [...new Set(revisionIds)]
     const found = new Map(wanted.flatMap((id) => toEntry(id, known.get(id))))

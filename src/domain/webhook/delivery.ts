@@ -54,6 +54,7 @@ export async function deliverBatch(parts: DeliveryParts, webhookId: string): Pro
   const delivered = claimed.length - failed.length
   if (failed.length > 0) await recordFailures(parts, webhookId, lease, failed)
   if (delivered > 0) {
+    parts.events.webhookDelivered({ webhookId, count: delivered })
     const at = platform.now()
     await storeWebhookSuccess(db, webhookId, { delivered, at: new Date(at), failingSince: new Date(at - probeMs) })
   }

@@ -8,6 +8,7 @@ import type { Db } from '../database.ts'
 import { defineGivenRows } from '../given-rows.ts'
 import type { ActivationState } from '../schema.ts'
 import { insertHistoryFrom } from './history.ts'
+import { type Caches, createCaches } from '../../lib/caches.ts'
 import { createRecentPhones, type PhoneEvents } from './recent-phones.ts'
 import { ASKED, FROM_ASKED, PARTIES, type PartiesRow, type PartyNames, type RequestParties, toParties } from './parties.ts'
 import { isTaken } from './version.ts'
@@ -51,15 +52,31 @@ export interface AuthenticationStore {
   readonly remember: (parties: RequestParties) => void
 }
 
-/** A store of one process. What is asked for while a trip is on its way shares the next one. */
-export function createAuthenticationStore(db: Db, events: PhoneEvents): AuthenticationStore {
-  const phones = createRecentPhones(events)
-  const read = createBatch((names: readonly PartyNames[]) => findAll(db, names), { itemsMax: ITEMS_MAX, isUndone })
+export interface TripEvents {
+  readonly tripTaken?: (told: { readonly trip: 'find' | 'store'; readonly items: number }) => void
+}
+
+/**
+ * A store of one process. What is asked for while a trip is on its way shares the next one; the events are told how many requests share
+ * one.
+ */
+export function createAuthenticationStore(
+  db: Db,
+  events: PhoneEvents & TripEvents,
+  caches: Caches = createCaches(),
+): AuthenticationStore {
+  const phones = createRecentPhones(events, caches)
+  const read = createBatch((names: readonly PartyNames[]) => findAll(db, names), {
+    itemsMax: ITEMS_MAX,
+    isUndone,
+    onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
+  })
   const move = createBatch((changes: readonly Change[]) => storeAll(db, changes), {
     itemsMax: ITEMS_MAX,
     // Two outcomes for one row version must not meet in one statement: each would be told that it was stored.
     keyOf: ({ outcome }) => outcome.activationId,
     isUndone,
+    onTrip: (items) => events.tripTaken?.({ trip: 'store', items }),
   })
   return {
     recall: phones.recall,

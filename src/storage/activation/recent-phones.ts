@@ -2,6 +2,7 @@
 // is checked against that without a read. And the database does not get behind it: a row put back by hand, by a backup or by a failover
 // makes no used code good again.
 import { LRUCache } from 'lru-cache'
+import { type Caches, createCaches } from '../../lib/caches.ts'
 import { equalPublic } from '../../lib/bytes.ts'
 import type { PartyNames, RequestParties } from './parties.ts'
 
@@ -25,14 +26,15 @@ export interface RecentPhones {
 }
 
 /** A memory of up to 20,000 phones, about 1 kB each; secrets in it are sealed. */
-export function createRecentPhones(events: PhoneEvents): RecentPhones {
-  const memory = new LRUCache<string, RequestParties>({ max: 20_000 })
+export function createRecentPhones(events: PhoneEvents, caches: Caches = createCaches()): RecentPhones {
+  const memory = new LRUCache<string, RequestParties>({ max: PHONES_MAX })
+  const watched = caches.watch('recent_phones', PHONES_MAX, { get: (id: string) => memory.get(id), size: () => memory.size })
   const remember = (parties: RequestParties): void => {
     if (parties.version && parties.activation) memory.set(parties.activation.activationId, parties)
   }
   return {
     recall: ({ applicationKey, activationId }) => {
-      const parties = memory.get(activationId)
+      const parties = watched.get(activationId)
       return parties?.version?.applicationKey === applicationKey ? parties : NOBODY
     },
     latest: (activationId) => memory.get(activationId),
@@ -59,3 +61,5 @@ function neverBehind(events: PhoneEvents, read: RequestParties, { activation: kn
 }
 
 const NOBODY: RequestParties = { version: undefined, activation: undefined }
+
+const PHONES_MAX = 20_000

@@ -1,0 +1,83 @@
+// GET /metrics: what Prometheus reads (docs/METRICS.md). Only where the bank's API is, never on the listener for phones.
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
+import type { Caller, Credentials } from '../../domain/credential/credential.ts'
+import { requireBasic } from '../../http/basic-credentials.ts'
+import type { Answer, Operation } from '../../http/operation.ts'
+import { PawlError } from '../../lib/errors.ts'
+
+/** `open`: whoever reaches the listener reads; `basic`: an admin, or a read-only credential without application; `off`: no such path. */
+export type MetricsAccess = 'open' | 'basic' | 'off'
+
+export interface MetricsSettings {
+  readonly metrics?: MetricsAccess
+  readonly internalPort?: number
+}
+
+export interface MetricsParts {
+  readonly settings: MetricsSettings
+  readonly credentials: Credentials
+  readonly metrics: { readonly render: () => Promise<{ readonly contentType: string; readonly text: string }> }
+}
+
+/** A listener of its own is reached by the bank's machines alone; one that phones reach asks for a credential. */
+export const metricsAccess = ({ metrics, internalPort }: MetricsSettings): MetricsAccess =>
+  metrics ?? (internalPort === undefined ? 'basic' : 'open')
+
+export const metricsApi =
+  (parts: MetricsParts): FastifyPluginAsyncTypebox =>
+  async (app) => {
+    const access = metricsAccess(parts.settings)
+    if (access === 'off') return
+    if (access === 'basic') {
+      const callerOf = await requireBasic(app, parts.credentials.verify)
+      app.addHook('onRequest', async (request) => refuseUnlessReader(callerOf(request)))
+    }
+    app.get('/metrics', async (_request, reply) => {
+      const { contentType, text } = await parts.metrics.render()
+      return reply.type(contentType).send(text)
+    })
+  }
+
+function refuseUnlessReader({ role, applicationId }: Caller): void {
+  if (role === 'admin' || (role === 'read-only' && applicationId === null)) return
+  const hint = 'must be admin, or read-only without an application'
+  throw new PawlError('ROLE_FORBIDDEN', { detail: hint, violations: [{ fieldName: 'role', hint }] })
+}
+
+const refused = (status: number, code: string, description: string): Answer => ({
+  status,
+  description,
+  schema: Type.Object({
+    status: Type.Literal('ERROR'),
+    responseObject: Type.Object({ code: Type.String({ examples: [code] }), message: Type.String() }),
+  }),
+})
+
+/** What the description of the APIs says of it. */
+export function describeMetrics(settings: MetricsSettings): readonly Operation[] {
+  const access = metricsAccess(settings)
+  if (access === 'off') return []
+  const refusals = [
+    refused(401, 'HTTP_401', 'no credential, or a wrong one'),
+    refused(403, 'HTTP_403', 'a credential of another role'),
+    refused(429, 'HTTP_429', 'too many wrong passwords'),
+  ]
+  return [
+    {
+      method: 'GET',
+      path: '/metrics',
+      tag: 'Description and health',
+      summary: 'Metrics in the text format of Prometheus',
+      description:
+        '`PAWL_METRICS` says who may read them: by default everybody who reaches the internal listener; without one, the roles admin and ' +
+        'read-only (without application). docs/METRICS.md lists them.',
+      security: access === 'basic' ? [['basic']] : [],
+      answers: [
+        { status: 200, description: 'the metrics', mediaType: 'text/plain' },
+        ...(access === 'basic' ? refusals : []),
+        refused(503, 'HTTP_503', 'the password cannot be looked up, or too much is under way'),
+      ],
+    },
+  ]
+}

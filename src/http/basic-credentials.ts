@@ -1,0 +1,49 @@
+// HTTP Basic before every route of a part of the server.
+import basicAuth from '@fastify/basic-auth'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { toPawlError } from './errors.ts'
+
+/** Who shows a password, and how to hear that he has gone. */
+export interface BasicLogin {
+  readonly username: string
+  readonly source: string
+  readonly onGone: (callback: () => void) => () => void
+}
+
+/**
+ * Lets nobody reach the routes of `app` whom `verify` refuses by throwing, unless `recognise` knows the caller without a password. Returns who the caller of a request is, which is known from
+ * the hook onRequest on.
+ */
+export async function requireBasic<Caller extends object>(
+  app: FastifyInstance,
+  verify: (login: BasicLogin, password: string) => Promise<Caller>,
+  recognise: (request: FastifyRequest) => Caller | undefined = () => undefined,
+): Promise<(request: FastifyRequest) => Caller> {
+  const callers = new WeakMap<FastifyRequest, Caller>()
+  await app.register(basicAuth, {
+    validate: async (username, password, request, reply) => {
+      const onGone = (callback: () => void) => {
+        reply.raw.once('close', callback)
+        return () => reply.raw.off('close', callback)
+      }
+      try {
+        callers.set(request, await verify({ username, source: request.ip, onGone }, password))
+      } catch (error) {
+        // The plugin takes every error that is thrown here for a wrong password, also that of a lost database.
+        throw toPawlError(error)
+      }
+    },
+    utf8: true,
+  })
+  app.addHook('onRequest', (request, reply, done) => {
+    const caller = recognise(request)
+    if (caller === undefined) return app.basicAuth(request, reply, done)
+    callers.set(request, caller)
+    done()
+  })
+  return (request) => {
+    const caller = callers.get(request)
+    if (caller === undefined) throw new TypeError('a route was reached without credentials')
+    return caller
+  }
+}

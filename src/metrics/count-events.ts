@@ -1,0 +1,75 @@
+// What happens in the server, counted: the code on the road tells its events and knows nothing of metrics.
+import type { Events } from '../lib/events.ts'
+import type { Instruments } from './instruments.ts'
+
+/** The same events, which are counted as well. `now`: milliseconds. */
+export function countEvents(events: Events, instruments: Instruments, now: () => number): Events {
+  const i = instruments
+  // What every request of a phone tells has its labels looked up once.
+  const verifications = remember((version: string, type: string, result: string) => i.verifications.labels(version, type, result))
+  const trips = { find: i.trips.labels('find'), store: i.trips.labels('store') }
+  const failRound = (work: string) => () => i.failedRounds.inc({ work })
+  const counts: { readonly [Name in keyof Events]?: (...told: Parameters<Events[Name]>) => void } = {
+    authenticationChecked: ({ version, type, result }) => verifications(version, type, result).inc(),
+    activationBlocked: () => i.blockedActivations.inc(),
+    registrationChanged: ({ to }) => i.changedActivations.inc({ state: to }),
+    envelopeRefused: () => i.refusals.inc({ of: 'envelope' }),
+    temporaryKeyRefused: () => i.refusals.inc({ of: 'temporary_key' }),
+    activationRefused: () => i.refusals.inc({ of: 'activation' }),
+    credentialRefused: () => i.refusals.inc({ of: 'credential' }),
+    operationCreated: () => i.createdOperations.inc(),
+    operationAttemptFailed: () => i.failedAttempts.inc(),
+    operationEnded: ({ state, ageMs }) => {
+      i.endedOperations.inc({ state })
+      i.operationAges.observe({ state }, ageMs / 1000)
+    },
+    operationsExpired: ({ count }) => i.endedOperations.inc({ state: 'EXPIRED' }, count),
+    webhookDelivered: ({ webhookId, count }) => i.webhookAttempts.inc({ webhook: webhookId, result: 'delivered' }, count),
+    webhookAttemptsFailed: ({ webhookId, failed }) => i.webhookAttempts.inc({ webhook: webhookId, result: 'failed' }, failed),
+    webhookDeliveryDead: ({ webhookId }) => i.deadDeliveries.inc({ webhook: webhookId }),
+    tripTaken: ({ trip, items }) => trips[trip].observe(items),
+    connectionAwaited: ({ ms }) => i.poolWaits.observe(ms / 1000),
+    statementTimedOut: ({ by }) => i.statementTimeouts.inc({ by }),
+    databaseConnectionLost: () => i.lostConnections.inc(),
+    connectionDropped: () => i.droppedConnections.inc(),
+    requestFailed: () => i.failedRequests.inc({ of: 'internal' }),
+    requestRefused: () => i.failedRequests.inc({ of: 'unavailable' }),
+    auditChainBroken: () => i.brokenChains.inc(),
+    certificateNotPinned: () => i.certificateAlarms.inc(),
+    roundDone: ({ work, ms }) => {
+      i.rounds.observe({ work }, ms / 1000)
+      i.lastRound.set({ work }, now() / 1000)
+    },
+    housekeepingFailed: failRound('housekeeping'),
+    auditSealingFailed: failRound('audit_sealing'),
+    certificateWatchFailed: failRound('certificate_watch'),
+    webhookRoundFailed: failRound('webhooks'),
+  }
+  const counted = Object.entries(counts) as [keyof Events, (...told: unknown[]) => void][]
+  return {
+    ...events,
+    ...Object.fromEntries(
+      counted.map(([name, count]) => {
+        const tell = events[name] as (...told: unknown[]) => void
+        const both = (...told: unknown[]): void => {
+          count(...told)
+          tell(...told)
+        }
+        return [name, both]
+      }),
+    ),
+  }
+}
+
+function remember<Child>(find: (version: string, type: string, result: string) => Child) {
+  const known = new Map<string, Child>()
+  return (version: string, type: string, result: string): Child => {
+    const name = `${version} ${type} ${result}`
+    let child = known.get(name)
+    if (child === undefined) {
+      child = find(version, type, result)
+      known.set(name, child)
+    }
+    return child
+  }
+}

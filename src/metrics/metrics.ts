@@ -1,0 +1,78 @@
+// The metrics of one server: counted where events are told, timed at its listeners, read when somebody looks (docs/METRICS.md).
+import type { FastifyInstance } from 'fastify'
+import type { CacheUse } from '../lib/caches.ts'
+import type { Events } from '../lib/events.ts'
+import type { PoolUse } from '../storage/database-postgres.ts'
+import { countEvents } from './count-events.ts'
+import { createInstruments, type Instruments } from './instruments.ts'
+import { watchProcess } from './process.ts'
+import { createRequestTimer, timeRequests } from './request-times.ts'
+import { createReading, type ReadingParts } from './reading.ts'
+
+export interface Metrics {
+  /** The events of the server, to be told instead of the ones that were given. */
+  readonly events: Events
+  /** What a look reads beside what is counted; for when the database is open. */
+  readonly watch: (sources: MetricSources) => void
+  /** Times the requests of a listener. */
+  readonly timeRequests: (app: FastifyInstance) => void
+  /** The text of an answer to Prometheus. */
+  readonly render: () => Promise<{ readonly contentType: string; readonly text: string }>
+  readonly close: () => void
+}
+
+export interface MetricSources extends Pick<ReadingParts, 'read'> {
+  readonly version: string
+  readonly databaseKind: string
+  /** Of PostgreSQL. */
+  readonly poolUse: (() => PoolUse) | undefined
+  readonly listCaches: () => readonly CacheUse[]
+}
+
+/** Metrics with a registry of their own. `now`: milliseconds. */
+export function createMetrics(events: Events, now: () => number): Metrics {
+  const instruments = createInstruments()
+  const processWatch = watchProcess(instruments)
+  const time = createRequestTimer(instruments)
+  const { registry } = instruments
+  let update = async (): Promise<void> => undefined
+  return {
+    events: countEvents(events, instruments, now),
+    watch: ({ version, databaseKind, poolUse, listCaches, read }) => {
+      const readDatabase = createReading(instruments, { now, read })
+      instruments.info.set({ version, database: databaseKind }, 1)
+      update = async () => {
+        showCaches(instruments, listCaches())
+        if (poolUse) showPool(instruments, poolUse())
+        await readDatabase()
+      }
+    },
+    timeRequests: (app) => timeRequests(app, time),
+    render: async () => {
+      await Promise.all([update(), processWatch.update()])
+      return { contentType: registry.contentType, text: await registry.metrics() }
+    },
+    close: () => {
+      processWatch.stop()
+      registry.clear()
+    },
+  }
+}
+
+function showCaches(instruments: Instruments, caches: readonly CacheUse[]): void {
+  const { cacheEntries, cacheEntriesMax, cacheHits, cacheMisses } = instruments
+  cacheHits.reset()
+  cacheMisses.reset()
+  for (const { name: cache, entries, entriesMax, hits, misses } of caches) {
+    cacheEntries.set({ cache }, entries)
+    cacheEntriesMax.set({ cache }, entriesMax)
+    cacheHits.inc({ cache }, hits)
+    cacheMisses.inc({ cache }, misses)
+  }
+}
+
+function showPool({ poolConnections, poolWaiting }: Instruments, { open, idle, waiting }: PoolUse): void {
+  poolConnections.set({ state: 'busy' }, open - idle)
+  poolConnections.set({ state: 'idle' }, idle)
+  poolWaiting.set(waiting)
+}

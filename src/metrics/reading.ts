@@ -1,0 +1,71 @@
+// The metrics that come from the database: read when somebody looks, at most every few seconds, and never waited for long.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { VitalSigns } from '../storage/vital-signs.ts'
+import type { Instruments } from './instruments.ts'
+
+/** What is read, with the time of the process, in milliseconds. */
+export interface ReadingParts {
+  readonly now: () => number
+  readonly read: () => Promise<VitalSigns>
+}
+
+/**
+ * Returns what brings the gauges up to date. One statement is under way at a time, for all who ask; whoever asks waits for it for half
+ * a second and then gets what was read before. What is older than a minute is left out instead: nobody should believe it.
+ */
+export function createReading(instruments: Instruments, { now, read }: ReadingParts): () => Promise<void> {
+  let last: { readonly at: number; readonly signs: VitalSigns } | undefined
+  let triedAt = Number.NEGATIVE_INFINITY
+  let running: Promise<void> | undefined
+
+  const start = async (): Promise<void> => {
+    triedAt = now()
+    try {
+      last = { signs: await read(), at: now() }
+    } catch {
+      // That nothing was read shows by the time of the last reading.
+    } finally {
+      running = undefined
+    }
+  }
+
+  return async () => {
+    if (Math.abs(now() - triedAt) >= EVERY_MS) running ??= start()
+    if (running) await Promise.race([running, sleep(PATIENCE_MS, undefined, { ref: false })])
+    show(instruments, last && now() - last.at < BELIEVED_MS ? last.signs : NOTHING, now() / 1000)
+    if (last) instruments.lastReading.set(last.at / 1000)
+  }
+}
+
+function show(instruments: Instruments, { operations, webhooks, audit, certificates }: Partial<VitalSigns>, now: number): void {
+  const { waitingDeliveries, webhookLag, webhookFailures, webhookEnabled } = instruments
+  const ofWebhooks = [waitingDeliveries, webhookLag, webhookFailures, webhookEnabled]
+  // What is gone since the last time must not stay.
+  for (const gauge of [instruments.pendingOperations, instruments.oldestOperation]) gauge.remove()
+  for (const gauge of [...ofWebhooks, instruments.sealLag, instruments.certificateExpiry]) gauge.reset()
+  const ageOf = (since: number | null): number => (since === null ? 0 : Math.max(0, now - since))
+  if (operations) {
+    instruments.pendingOperations.set(operations.pending)
+    instruments.oldestOperation.set(ageOf(operations.oldest))
+  }
+  for (const { webhookId: webhook, waiting, oldest, failuresInRow, isEnabled } of webhooks ?? []) {
+    waitingDeliveries.set({ webhook }, waiting)
+    webhookLag.set({ webhook }, ageOf(oldest))
+    webhookFailures.set({ webhook }, failuresInRow)
+    webhookEnabled.set({ webhook }, isEnabled ? 1 : 0)
+  }
+  for (const { source, oldest } of audit ?? []) {
+    instruments.sealLag.set({ log: source === 'audit_event' ? 'devices' : 'administrators' }, ageOf(oldest))
+  }
+  for (const { applicationId: application, domain, pinned, live } of certificates ?? []) {
+    const labels = { application, domain }
+    if (pinned !== null) instruments.certificateExpiry.set({ ...labels, certificate: 'pinned' }, pinned)
+    if (live !== null) instruments.certificateExpiry.set({ ...labels, certificate: 'live' }, live)
+  }
+}
+
+const NOTHING: Partial<VitalSigns> = {}
+const EVERY_MS = 5_000
+// Prometheus itself gives up after ten seconds.
+const PATIENCE_MS = 500
+const BELIEVED_MS = 60_000

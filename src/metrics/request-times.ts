@@ -1,0 +1,35 @@
+// How long requests take, by route and status.
+import type { FastifyInstance } from 'fastify'
+import type { Instruments } from './instruments.ts'
+
+interface Served {
+  readonly method: string
+  /** As it is mounted; undefined for a path that nothing is mounted at. */
+  readonly route: string | undefined
+  readonly status: number
+  readonly ms: number
+}
+
+/** What has no route is one, whatever its path and method: nobody makes series by thinking of paths. */
+export function createRequestTimer({ requests }: Pick<Instruments, 'requests'>): (served: Served) => void {
+  // Looking up labels costs more than counting: each combination is looked up once.
+  const known = new Map<string, { readonly observe: (seconds: number) => void }>()
+  return ({ method, route, status, ms }) => {
+    const name = `${method} ${route} ${status}`
+    let child = route === undefined ? undefined : known.get(name)
+    if (child === undefined) {
+      child =
+        route === undefined ? requests.labels('any', 'unknown', String(status)) : requests.labels(method, route, String(status))
+      if (route !== undefined) known.set(name, child)
+    }
+    child.observe(ms / 1000)
+  }
+}
+
+/** Times the requests of a listener, from their headers to the end of their answer. */
+export function timeRequests(app: FastifyInstance, time: (served: Served) => void): void {
+  app.addHook('onResponse', ({ method, routeOptions: { url: route } }, { statusCode: status, elapsedTime: ms }, done) => {
+    time({ method, route, status, ms })
+    done()
+  })
+}

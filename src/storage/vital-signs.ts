@@ -1,0 +1,65 @@
+// What metrics read of the database: one statement, each part over an index and bounded, whatever has piled up.
+import { sql } from 'kysely'
+import type { Db } from './database.ts'
+
+/** Times are seconds since 1970. */
+export interface VitalSigns {
+  /** Operations without a decision; at most PENDING_MAX are counted, those first that expire first. */
+  readonly operations: { readonly pending: number; readonly oldest: number | null }
+  /** The first 200 webhooks by name of their ids; of each at most 10,000 messages are counted. */
+  readonly webhooks: readonly {
+    readonly webhookId: string
+    readonly isEnabled: boolean
+    readonly failuresInRow: number
+    readonly waiting: number
+    readonly oldest: number | null
+  }[]
+  /** The first row of each audited table that is not known to be sealed. */
+  readonly audit: readonly { readonly source: string; readonly oldest: number | null }[]
+  /** The first 200 pinned domains. */
+  readonly certificates: readonly {
+    readonly applicationId: string
+    readonly domain: string
+    /** The pinned certificate that lasts longest. */
+    readonly pinned: number | null
+    /** What the watcher saw. */
+    readonly live: number | null
+  }[]
+}
+
+/** Of a database without anything. */
+export const NOTHING_READ: VitalSigns = { operations: { pending: 0, oldest: null }, webhooks: [], audit: [], certificates: [] }
+
+/** Reads all of it in one statement. */
+export async function readVitalSigns(db: Db): Promise<VitalSigns> {
+  const { rows } = await sql<VitalSigns>`
+    select
+      (select json_build_object('pending', count(*), 'oldest', extract(epoch from min(created_at)))
+        from (select created_at from operation where status = 'PENDING' order by expires_at limit ${PENDING_MAX}) p) as operations,
+      (select coalesce(json_agg(json_build_object('webhookId', w.webhook_id, 'isEnabled', w.is_enabled,
+          'failuresInRow', w.failures_in_row, 'waiting', d.waiting, 'oldest', d.oldest)), '[]')
+        from (select webhook_id, is_enabled, failures_in_row from webhook order by webhook_id limit ${LISTED_MAX}) w
+        cross join lateral (
+          select count(*) as waiting, extract(epoch from min(created_at)) as oldest from (
+            select created_at from webhook_delivery where webhook_id = w.webhook_id and status = 'WAITING'
+            order by next_attempt_at, sequence limit ${WAITING_MAX}
+          ) m
+        ) d) as webhooks,
+      (select json_agg(json_build_object('source', s.source, 'oldest', extract(epoch from case s.source
+          when 'audit_event' then (select occurred_at from audit_event where sequence > s.settled_sequence order by sequence limit 1)
+          else (select occurred_at from admin_event where sequence > s.settled_sequence order by sequence limit 1) end)))
+        from audit_source s) as audit,
+      (select coalesce(json_agg(json_build_object('applicationId', d.application_id, 'domain', d.domain,
+          'pinned', extract(epoch from (select max(expires_at) from pinned_certificate c
+            where c.application_id = d.application_id and c.domain = d.domain)),
+          'live', extract(epoch from d.live_expires_at))), '[]')
+        from (select application_id, domain, live_expires_at from pinned_domain order by application_id, domain limit ${LISTED_MAX}) d
+      ) as certificates`.execute(db)
+  const [signs] = rows
+  if (signs === undefined) throw new TypeError('a statement without a row')
+  return signs
+}
+
+const PENDING_MAX = 100_000
+const LISTED_MAX = 200
+const WAITING_MAX = 10_000
