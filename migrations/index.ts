@@ -15,6 +15,7 @@ import * as protocolVersions from './0012_protocol-versions.ts'
 import * as credentialMac from './0013_credential-mac.ts'
 import * as strangerCounts from './0014_stranger-counts.ts'
 import * as consoleSessions from './0015_console-sessions.ts'
+import * as webhookEvents from './0016_webhook-events.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -32,4 +33,5 @@ export const migrations: Record<string, Migration> = {
   '0013_credential-mac': credentialMac,
   '0014_stranger-counts': strangerCounts,
   '0015_console-sessions': consoleSessions,
+  '0016_webhook-events': webhookEvents,
 }

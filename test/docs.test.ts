@@ -10,7 +10,7 @@ import { renderErrorsDocument } from '../scripts/errors-docs.ts'
 import { renderMetricsDocument } from '../scripts/metrics-docs.ts'
 import { SECRET_SETTINGS } from '../src/config-secrets.ts'
 import { SETTINGS } from '../src/config.ts'
-import { attributesOf } from '../src/domain/webhook/message.ts'
+import { attributesOf, WEBHOOK_EVENTS } from '../src/domain/webhook/message.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const readText = (path: string): string => readFileSync(join(root, path), 'utf8')
@@ -76,6 +76,14 @@ describe('webhooks', () => {
     const [, listed = ''] =
       new RegExp(`^Attributes of \`${kind}\`: (.*?)(?:\\.\\n|\\n\\n)`, 'ms').exec(readText('docs/WEBHOOKS.md')) ?? []
     expect(attributesOf(kind).filter((name) => !listed.includes(`\`${name}\``))).toEqual([])
+  })
+
+  test.each(['OPERATION', 'ACTIVATION'] as const)('docs/WEBHOOKS.md and the specification list every event of %s', (kind) => {
+    const [document, specification] = [readText('docs/WEBHOOKS.md'), readText('docs/spec/cloud.md')]
+    const table = document.split(`| \`event\` of an ${kind.toLowerCase()} |`)[1]?.split('\n\n')[0] ?? ''
+    expect(WEBHOOK_EVENTS[kind].filter((event) => !table.includes(`\`${event}\``))).toEqual([])
+    const listed = new RegExp(`of ${kind.toLowerCase()}s (created[^;.]*)[;.]`).exec(specification)?.[1]?.split(/,\s+/)
+    expect(listed).toEqual(WEBHOOK_EVENTS[kind])
   })
 })
 

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { runHousekeeping } from '../../src/domain/housekeeping.ts'
 import { deliverDue } from '../../src/domain/webhook/delivery.ts'
 import { startWebhookDelivery } from '../../src/domain/webhook/loop.ts'
+import { WEBHOOK_EVENTS } from '../../src/domain/webhook/message.ts'
 import { inTransaction } from '../../src/storage/database.ts'
 import { claimDeliveries, storeFailures } from '../../src/storage/webhook-deliveries.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
@@ -99,6 +100,7 @@ describe('a message', () => {
     const full = {
       type: 'OPERATION',
       operationId,
+      event: 'created',
       userId: 'alice',
       applications: ['test-app'],
       operationType: 'authorize_payment',
@@ -117,11 +119,11 @@ describe('a message', () => {
     }
     expect(bodies.filter((body) => body['status'] !== undefined)).toEqual([
       full,
-      { ...full, status: 'APPROVED', timestampFinalized: CREATED_AT + 1_000 },
+      { ...full, event: 'approved', status: 'APPROVED', timestampFinalized: CREATED_AT + 1_000 },
     ])
     expect(bodies.filter((body) => body['status'] === undefined)).toEqual([
-      { type: 'OPERATION', operationId },
-      { type: 'OPERATION', operationId },
+      { type: 'OPERATION', operationId, event: 'created' },
+      { type: 'OPERATION', operationId, event: 'approved' },
     ])
     expect(await readHook(bare)).toMatchObject({ delivered: 2, waiting: 0, dead: 0, failuresInRow: 0, lagSeconds: 0 })
   })
@@ -147,10 +149,13 @@ describe('a message', () => {
     await deliver()
     const received = receiver.take()
     expect(statusesOf(received)).toEqual(['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'ACTIVE', 'REMOVED'])
+    const events = ['created', 'pending_commit', 'activated', 'blocked', 'unblocked', 'removed']
+    expect(received.map(({ json }) => json['event'])).toEqual(events)
     const { activationId } = phone.state
     expect(received[0]?.json).toEqual({
       type: 'ACTIVATION',
       activationId,
+      event: 'created',
       userId,
       protocol: 'powerauth',
       activationFlags: [],
@@ -176,7 +181,9 @@ describe('a message', () => {
     await deliver()
     const bodies = receiver.take().map(({ json }) => json)
     expect(bodies).toContainEqual(expect.objectContaining({ activationStatus: 'BLOCKED', blockedReason: 'MAX_FAILED_ATTEMPTS' }))
-    expect(bodies.filter(({ activationStatus }) => activationStatus === 'REMOVED')).toHaveLength(1)
+    expect(bodies).toContainEqual(expect.objectContaining({ activationStatus: 'BLOCKED', event: 'blocked' }))
+    const removed = bodies.filter(({ activationStatus }) => activationStatus === 'REMOVED')
+    expect(removed.map(({ event }) => event)).toEqual(['expired'])
   })
 
   test('carries what the phone shows of an operation, in its language', async () => {
@@ -220,10 +227,55 @@ describe('a message', () => {
     await deliver()
     const id = { type: 'OPERATION', operationId }
     expect(receiver.take().map(({ json }) => json)).toEqual([
-      { ...id, status: 'PENDING', failureCount: 0, parameters },
-      { ...id, status: 'PENDING', failureCount: 1, parameters },
-      { ...id, status: 'CANCELED', failureCount: 1, statusReason: 'CHANGED', parameters },
+      { ...id, event: 'created', status: 'PENDING', failureCount: 0, parameters },
+      { ...id, event: 'failed_attempt', status: 'PENDING', failureCount: 1, parameters },
+      { ...id, event: 'cancelled', status: 'CANCELED', failureCount: 1, statusReason: 'CHANGED', parameters },
     ])
+  })
+
+  test.each([
+    ['APPROVED', 'approved'],
+    ['REJECTED', 'rejected'],
+    ['CANCELED', 'cancelled'],
+    ['EXPIRED', 'expired'],
+    ['FAILED', 'failed'],
+  ] as const)('of an operation that is %s names the event %s', async (status, event) => {
+    await createHook()
+    const operationId = await newOperation()
+    await endOperation(server.context.db, operationId, status)
+    await deliver()
+    const told = receiver.take().map(({ json }) => json['event'])
+    expect(told).toEqual(['created', event])
+    expect(told.filter((name) => !WEBHOOK_EVENTS.OPERATION.includes(String(name)))).toEqual([])
+  })
+
+  test('names the last failed attempt by what it did, and a change of the end of a block', async () => {
+    await createHook()
+    await createHook({ kind: 'ACTIVATION', attributes: [] })
+    const operationId = await newOperation()
+    const { db } = server.context
+    await sql`update operation set failure_count = failure_count + 1, status = 'FAILED' where operation_id = ${operationId}`.execute(
+      db,
+    )
+    const { phone } = await world.activePhone('3.3')
+    const { activationId } = phone.state
+    await sql`update activation set state = 'BLOCKED', block_expires_at = now() where activation_id = ${activationId}`.execute(db)
+    await sql`update activation set block_expires_at = null where activation_id = ${activationId}`.execute(db)
+    await deliver()
+    const received = receiver.take()
+    const of = (type: string) => received.filter(({ json }) => json['type'] === type).map(({ json }) => json['event'])
+    expect(of('OPERATION')).toEqual(['created', 'failed'])
+    expect(of('ACTIVATION')).toEqual(['created', 'pending_commit', 'activated', 'blocked', 'block_changed'])
+  })
+
+  test('that was written before messages named their events has none', async () => {
+    await createHook()
+    const operationId = await newOperation()
+    await sql`update webhook_delivery set payload = (payload::jsonb - 'event')::text where object_id = ${operationId}`.execute(
+      server.context.db,
+    )
+    await deliver()
+    expect(receiver.take().map(({ json }) => json)).toEqual([{ type: 'OPERATION', operationId, status: 'PENDING' }])
   })
 
   test.each(['{"a":"\\ud800"}', '{"a":"\\u0000"}', '{"a":"\\"\\\\\\n*{}\\u202e"}', '{}'])(

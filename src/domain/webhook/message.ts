@@ -18,6 +18,12 @@ export interface OperationTexts {
 /** The attributes that need them. */
 export const TEXT_ATTRIBUTES: readonly (keyof OperationTexts)[] = ['title', 'message', 'summary']
 
+/** What a message tells of, as the triggers name it (migrations/0016). Absent in messages that waited when that migration ran. */
+export const WEBHOOK_EVENTS: Record<WebhookKind, readonly string[]> = {
+  OPERATION: ['created', 'failed_attempt', 'approved', 'rejected', 'cancelled', 'expired', 'failed'],
+  ACTIVATION: ['created', 'pending_commit', 'activated', 'blocked', 'block_changed', 'unblocked', 'removed', 'expired'],
+}
+
 const take = (name: string) => (snapshot: Snapshot) => snapshot[name]
 const takeList = (name: string) => (snapshot: Snapshot) => splitList(snapshot[name])
 const takeJson = (name: string) => (snapshot: Snapshot) => parseJson(snapshot[name])
@@ -77,6 +83,7 @@ export function composeBody(
   return JSON.stringify({
     type: kind,
     ...id,
+    event: snapshot['event'],
     ...Object.fromEntries(chosen),
     ...Object.fromEntries(shown.map((name) => [name, texts?.[name]])),
   })
