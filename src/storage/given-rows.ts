@@ -1,29 +1,58 @@
-// Rows that a statement takes as parameters, under the names they have in code. Each column is one array, so that the text is the same for
-// one row and for many.
-import { type RawBuilder, sql } from 'kysely'
+// Rows that a statement takes as parameters, under the names they have in code. A statement is written once, and has two texts: for one row
+// each column is a parameter, for many rows each column is an array. An array costs a request that is alone 50 µs of the database's time
+// (docs/decisions/0003-shared-trips.md).
+import { CompiledQuery, type RawBuilder, sql } from 'kysely'
+import { toConstantText } from './constant-text.ts'
 
 /** Type of a column in the database. */
 type GivenType = 'text' | 'int' | 'timestamptz' | 'bytea'
 
+/** A statement over rows that are given to it. */
+export type GivenStatement<Row> = (rows: readonly Row[]) => CompiledQuery
+
 export interface GivenRows<Row> {
-  /** `(select …)`, a table of the columns; it takes the first placeholders of a statement of constant text. */
-  readonly table: RawBuilder<unknown>
-  /** What the placeholders stand for. */
-  readonly parametersOf: (rows: readonly Row[]) => readonly unknown[]
+  /** The statement that `compose` writes around `table`, a table of the columns in brackets. Its text is composed once and has no values. */
+  readonly define: (compose: (table: RawBuilder<unknown>) => RawBuilder<unknown>) => GivenStatement<Row>
 }
 
 /** Rows of these columns. `columns`: their names, which are those of the members of a row, and their types. */
 export function defineGivenRows<Row extends object>(columns: Readonly<Record<keyof Row & string, GivenType>>): GivenRows<Row> {
   const types: readonly (readonly [string, GivenType])[] = Object.entries<GivenType>(columns)
+  const valueOf = (row: Row, name: string): unknown => (row as Readonly<Record<string, unknown>>)[name]
+  return {
+    define: (compose) => {
+      const one = toConstantText(compose(composeRow(types)))
+      const many = toConstantText(compose(composeArrays(types)))
+      return (rows) => {
+        const [row] = rows
+        return row !== undefined && rows.length === 1
+          ? CompiledQuery.raw(
+              one,
+              types.map(([name]) => valueOf(row, name)),
+            )
+          : CompiledQuery.raw(
+              many,
+              types.map(([name]) => rows.map((each) => encode(valueOf(each, name)))),
+            )
+      }
+    },
+  }
+}
+
+type Columns = readonly (readonly [string, GivenType])[]
+
+function composeRow(types: Columns): RawBuilder<unknown> {
+  const selected = types.map(([name, type], i) => sql`${sql.raw(`$${i + 1}::${type}`)} as ${sql.ref(name)}`)
+  return sql`(select ${sql.join(selected)})`
+}
+
+function composeArrays(types: Columns): RawBuilder<unknown> {
   const arrays = types.map(([, type], i) => sql.raw(`$${i + 1}::${type === 'bytea' ? 'text' : type}[]`))
   const names = types.map(([name]) => sql.ref(name))
   const selected = types.map(([name, type]) =>
     type === 'bytea' ? sql`decode(${sql.ref(name)}, 'hex') as ${sql.ref(name)}` : sql.ref(name),
   )
-  return {
-    table: sql`(select ${sql.join(selected)} from unnest(${sql.join(arrays)}) as given (${sql.join(names)}))`,
-    parametersOf: (rows) => types.map(([name]) => rows.map((row) => encode((row as Readonly<Record<string, unknown>>)[name]))),
-  }
+  return sql`(select ${sql.join(selected)} from unnest(${sql.join(arrays)}) as given (${sql.join(names)}))`
 }
 
 /** The drivers differ in how they write bytes and times that stand in an array; they write text alike. */

@@ -1,16 +1,15 @@
 // What every authentication asks of the database: one read, and one conditional write together with its audit row. Each is one statement,
 // for one request and for all that come at the same time: a trip costs more than what it does there (docs/decisions/0003-shared-trips.md).
-import { CompiledQuery, sql } from 'kysely'
+import { sql } from 'kysely'
 import { createBatch } from '../../lib/batch.ts'
 import { type AuditEvent, insertAuditFrom } from '../audit.ts'
-import { toConstantText } from '../constant-text.ts'
 import type { Db } from '../database.ts'
 import { defineGivenRows } from '../given-rows.ts'
 import type { ActivationState } from '../schema.ts'
 import { insertHistoryFrom } from './history.ts'
 import { type Caches, createCaches } from '../../lib/caches.ts'
 import { createRecentPhones, type PhoneEvents } from './recent-phones.ts'
-import { ASKED, FROM_ASKED, PARTIES, type PartiesRow, type PartyNames, type RequestParties, toParties } from './parties.ts'
+import { ASKED, fromAsked, PARTIES, type PartiesRow, type PartyNames, type RequestParties, toParties } from './parties.ts'
 import { isTaken } from './version.ts'
 
 /** What a checked code changes. */
@@ -106,7 +105,7 @@ interface Change {
 
 async function findAll(db: Db, names: readonly PartyNames[]): Promise<readonly RequestParties[]> {
   const asked = names.map((name, position) => ({ ...name, position }))
-  const { rows } = await db.executeQuery<PartiesRow>(CompiledQuery.raw(FIND, [...ASKED.parametersOf(asked)]))
+  const { rows } = await db.executeQuery<PartiesRow>(FIND(asked))
   return rows.map(toParties)
 }
 
@@ -120,7 +119,7 @@ async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly bo
   }))
   // In one order: two processes that move the same activations would otherwise wait for each other, and all others with them.
   const ordered = moves.toSorted((one, other) => (one.activationId < other.activationId ? -1 : 1))
-  const { rows } = await db.executeQuery<{ activation_id: string }>(CompiledQuery.raw(STORE, [...MOVES.parametersOf(ordered)]))
+  const { rows } = await db.executeQuery<{ activation_id: string }>(STORE(ordered))
   const stored = new Set(rows.map((row) => row.activation_id))
   return changes.map(({ outcome }) => stored.has(outcome.activationId))
 }
@@ -136,10 +135,12 @@ const isUndone = (error: unknown): boolean =>
 const ROLLED_BACK = /^(?!08|57)(?=.*[0-9])[0-9A-Z]{5}$/
 const ITEMS_MAX = 64
 
-const FIND = toConstantText(sql`
+const FIND = ASKED.define(
+  (asked) => sql`
   select ${PARTIES}
-  ${FROM_ASKED}
-  order by i.position`)
+  ${fromAsked(asked)}
+  order by i.position`,
+)
 
 const MOVES = defineGivenRows<AuthenticationOutcome & Pick<AuditEvent, 'applicationId' | 'userId' | 'eventType' | 'eventData'>>({
   activationId: 'text',
@@ -161,13 +162,14 @@ const MOVES = defineGivenRows<AuthenticationOutcome & Pick<AuditEvent, 'applicat
   eventData: 'text',
 })
 
-const STORE = toConstantText(sql`
+const STORE = MOVES.define(
+  (moves) => sql`
   with moved as (
     update activation a set counter = i.counter, ctr_data = i."ctrData", master_secret = coalesce(i."masterSecret", a.master_secret),
       failed_attempts = i."failedAttempts", state = i.state, blocked_reason = i."blockedReason", block_expires_at = i."blockExpiresAt",
       blocks_in_row = i."blocksInRow", highest_version = coalesce(i."highestVersion", a.highest_version), last_used_at = i.at,
       row_version = a.row_version + 1
-    from ${MOVES.table} as i
+    from ${moves} as i
     where a.activation_id = i."activationId" and a.row_version = i."rowVersion"
       and (i."acceptedFor" is null or ${isTaken(sql`i."acceptedFor"`, sql`i."highestVersion"`)})
     returning a.activation_id, i."applicationId", i."userId", i."eventType", i."eventData", i.state, i."blockedReason", i.at
@@ -181,4 +183,5 @@ const STORE = toConstantText(sql`
     eventData: sql`"eventData"`,
     occurredAt: sql`at`,
   })}
-  returning activation_id`)
+  returning activation_id`,
+)

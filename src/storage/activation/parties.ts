@@ -1,5 +1,5 @@
 // The version and the activation that a device request names.
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { defineGivenRows } from '../given-rows.ts'
 import { type ActivationRow, selectActivation } from './find.ts'
 import { joinVersion, toVersion, VERSION_COLUMNS, type VersionColumns, type VersionRow } from './version.ts'
@@ -35,7 +35,7 @@ export const ASKED = defineGivenRows<PartyNames & { readonly position: number }>
 })
 /** What such a statement selects. */
 export const PARTIES = sql`${VERSION_COLUMNS}, ${selectActivation(sql`i.at`)}`
-/** From where: a row for each of ASKED. */
-export const FROM_ASKED = sql`from ${ASKED.table} as i
+/** From where: a row for each that is asked for in the table `asked`. */
+export const fromAsked = (asked: RawBuilder<unknown>): RawBuilder<unknown> => sql`from ${asked} as i
   ${joinVersion(sql`i."applicationKey"`)}
   left join activation a on a.activation_id = i."activationId"`

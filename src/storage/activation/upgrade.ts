@@ -1,11 +1,10 @@
 // The table activation_upgrade: the side of protocol 4.0 of an activation of protocol 3, until its phone confirms (v4 §10).
-import { CompiledQuery, sql } from 'kysely'
-import { toConstantText } from '../constant-text.ts'
+import { sql } from 'kysely'
 import type { Db, Tx } from '../database.ts'
 import type { ActivationAlgorithm } from '../schema.ts'
 import type { ActivationRow } from './find.ts'
 import { insertHistoryFrom } from './history.ts'
-import { ASKED, FROM_ASKED, PARTIES, type PartiesRow, type PartyNames, type RequestParties, toParties } from './parties.ts'
+import { ASKED, fromAsked, PARTIES, type PartiesRow, type PartyNames, type RequestParties, toParties } from './parties.ts'
 
 /** What upgrade/start agreed on. Sealed values are sealed for the columns of activation, into which they move. */
 export interface Upgrade {
@@ -54,8 +53,7 @@ export async function storeUpgrade(db: Db, activationId: string, startedAt: numb
  * that its time does not tell which ids exist and a confirmation is seen whole or not at all.
  */
 export async function findUpgradedParties(db: Db, names: PartyNames): Promise<RequestParties> {
-  const parameters = ASKED.parametersOf([{ ...names, position: 0 }])
-  const { rows } = await db.executeQuery<PartiesRow & PendingColumns>(CompiledQuery.raw(FIND_UPGRADED, [...parameters]))
+  const { rows } = await db.executeQuery<PartiesRow & PendingColumns>(FIND_UPGRADED([{ ...names, position: 0 }]))
   const [row] = rows
   if (row === undefined) throw new TypeError('a row for each of the names, and there is none')
   const { version, activation } = toParties(row)
@@ -111,10 +109,12 @@ const toUpgraded = (activation: ActivationRow, pending: PendingColumns): Activat
   isBiometryEnabled: pending.isPendingBiometryEnabled,
 })
 
-const FIND_UPGRADED = toConstantText(sql`
+const FIND_UPGRADED = ASKED.define(
+  (asked) => sql`
   select ${PARTIES},
     u.algorithm as "pendingAlgorithm", u.server_public_key as "pendingServerPublicKey",
     u.server_private_key as "pendingServerPrivateKey", u.master_secret as "pendingMasterSecret", u.ctr_data as "pendingCtrData",
     u.counter as "pendingCounter", u.is_biometry_enabled as "isPendingBiometryEnabled"
-  ${FROM_ASKED}
-  left join activation_upgrade u on u.activation_id = a.activation_id`)
+  ${fromAsked(asked)}
+  left join activation_upgrade u on u.activation_id = a.activation_id`,
+)
