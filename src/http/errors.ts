@@ -21,6 +21,12 @@ export function renderErrorsWith(app: FastifyInstance, events: Events, render: E
   })
 }
 
+/** Sends the answer to a failed request: a status, a JSON text, and when to come back where the error says so. */
+export function sendError(reply: FastifyReply, error: PawlError, status: number, body: string | Buffer): void {
+  if (error.retryAfterSeconds !== undefined) void reply.header('retry-after', error.retryAfterSeconds)
+  void reply.code(status).type('application/json').send(body)
+}
+
 /** Answers unknown paths, and known paths with another method, below a prefix. Once a prefix. */
 export function renderUnknownPathsWith(app: FastifyInstance, render: ErrorRenderer): void {
   app.setNotFoundHandler((request, reply) => render(new PawlError('PATH_UNKNOWN'), request, reply))

@@ -171,7 +171,7 @@ test('no transaction is open while the keys are agreed on, which may have to wai
   }
   const owner = { applicationId: world.applicationId, userId: world.newUser() }
   const device = { name: null, platform: null, deviceInfo: null, extras: null, externalId: null }
-  const agreement = { version: '3.3', activationVersion: 3, ctrDataLength: 16, agree }
+  const agreement = { version: '3.3', activationVersion: 3, ctrDataLength: 16, isConfirmedByPhone: false, agree }
   await expect(activateDirectly(context, agreement, owner, 'ACTIVE', device)).rejects.toMatchObject({ code: 'ACTIVATION_FAILED' })
 })
 

@@ -410,7 +410,7 @@ describe('by default', () => {
   })
 
   test('an address that is not public is not connected to, nor is port 443 when it is not among those allowed', async () => {
-    const admin = createBank(careful.url, bank.credential)
+    const admin = createBank(careful.url, `${careful.admin.user}:${careful.admin.password}`)
     expectOk(await admin.call('POST', '/admin/apps', { name: 'a' }))
     const path = '/admin/apps/a/certificates/auto'
     const { port } = silent.address() as AddressInfo

@@ -1,5 +1,6 @@
 // How the cloud API says what went wrong (cloud §1.2).
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { sendError } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'
 import type { CloudCode, PawlError } from '../../lib/errors.ts'
 
@@ -41,10 +42,6 @@ export const rendering = {
 export function renderCloudError(error: PawlError, _request: FastifyRequest, reply: FastifyReply): void {
   const { status, code, message } = rowOf(rendering, error.code)
   if (status === 401) void reply.header('www-authenticate', 'Basic realm="pawl", charset="UTF-8"')
-  if (error.retryAfterSeconds !== undefined) void reply.header('retry-after', error.retryAfterSeconds)
   const violations = error.violations.length > 0 ? { violations: error.violations } : {}
-  void reply
-    .code(status)
-    .type('application/json')
-    .send(JSON.stringify({ status: 'ERROR', responseObject: { code, message, ...violations } }))
+  sendError(reply, error, status, JSON.stringify({ status: 'ERROR', responseObject: { code, message, ...violations } }))
 }

@@ -1,6 +1,7 @@
 // How the device API says what went wrong (v3 §16, v4 §12). Device clients read status and code only.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { readProtocolHeaders } from '../../channel/headers.ts'
+import { sendError } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'
 import type { DeviceCode, PawlError } from '../../lib/errors.ts'
 
@@ -48,11 +49,7 @@ export function renderDeviceError(error: PawlError, request: FastifyRequest, rep
   const prefix = readProtocolHeaders(request.headers).dialect === 'svc' ? 'SVC_' : 'POWER_AUTH_'
   const [violation] = error.violations
   const text = violation ? `${violation.fieldName} ${violation.hint}` : `${prefix}${message}`
-  if (error.retryAfterSeconds !== undefined) void reply.header('retry-after', error.retryAfterSeconds)
-  void reply
-    .code(status)
-    .type('application/json')
-    .send(JSON.stringify({ status: 'ERROR', responseObject: { code, message: text } }))
+  sendError(reply, error, status, JSON.stringify({ status: 'ERROR', responseObject: { code, message: text } }))
 }
 
 /** By the path of the route: a caller may have written its own in percent-encoding. */

@@ -1,5 +1,6 @@
 // How the mobile token API says what went wrong (mobile-token §2). SDKs read the code.
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { sendError } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'
 import type { MobileTokenCode, PawlError } from '../../lib/errors.ts'
 
@@ -34,9 +35,5 @@ export const rendering = {
 /** Answers with the documented body. */
 export function renderMobileTokenError(error: PawlError, _request: FastifyRequest, reply: FastifyReply): void {
   const { status, code, message } = rowOf(rendering, error.code)
-  if (error.retryAfterSeconds !== undefined) void reply.header('retry-after', error.retryAfterSeconds)
-  void reply
-    .code(status)
-    .type('application/json')
-    .send(JSON.stringify({ status: 'ERROR', responseObject: { code, message } }))
+  sendError(reply, error, status, JSON.stringify({ status: 'ERROR', responseObject: { code, message } }))
 }

@@ -1,6 +1,6 @@
 // How the mobile utility API says what went wrong (utility §3).
 import type { FastifyRequest } from 'fastify'
-import type { ErrorRenderer } from '../../http/errors.ts'
+import { type ErrorRenderer, sendError } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'
 import type { UtilityCode } from '../../lib/errors.ts'
 import type { UtilityParts } from './parts.ts'
@@ -41,10 +41,9 @@ export const createUtilityErrorRenderer =
     // Failures of our own have their line already, under the id of the request.
     if (status < 500 || id !== request.id)
       events.utilityRequestRefused({ errorId: id, path: request.routeOptions?.url ?? 'unknown', code })
-    if (error.retryAfterSeconds !== undefined) void reply.header('retry-after', error.retryAfterSeconds)
     const sign = signers.get(request)
     if (sign !== undefined) void reply.header(SIGNATURE_HEADER, sign(body))
-    void reply.code(status).header('content-type', 'application/json').send(body)
+    sendError(reply, error, status, body)
   }
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/

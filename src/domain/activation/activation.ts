@@ -48,6 +48,8 @@ export interface KeyAgreement<Answer> {
   /** Text of the protocol version of the request. */
   readonly version: string
   readonly ctrDataLength: number
+  /** The phone confirms what it activated, and says then whether there is biometry (v4 §9.6). */
+  readonly isConfirmedByPhone: boolean
   /** INVALID_DEVICE_KEY, of protocol 3, costs the activation (v3 §8.4); UNUSABLE is refused and leaves it. */
   readonly agree: (activation: OwnKeys) => Promise<AgreedKeys<Answer> | 'INVALID_DEVICE_KEY' | 'UNUSABLE'>
 }
@@ -149,9 +151,8 @@ export async function agreeOnKeys<Answer>(
     protocolVersion: agreement.activationVersion,
     highestVersion: agreement.version,
     algorithm,
-    // In protocol 4 the phone confirms what it activated, and says then whether there is biometry.
-    isConfirmationPending: algorithm !== null,
-    isBiometryEnabled: algorithm === null ? null : false,
+    isConfirmationPending: agreement.isConfirmedByPhone,
+    isBiometryEnabled: agreement.isConfirmedByPhone ? false : null,
     devicePublicKey,
     activationFingerprint,
     serverKeys: serverKeys && { ...serverKeys, privateKey: recordKeys.seal(place, serverKeys.privateKey) },

@@ -42,6 +42,7 @@ const agreeWith = (v3: ProtocolV3, version: string, devicePublicKey: Uint8Array)
   activationVersion: v3.activationVersion,
   version,
   ctrDataLength: v3.ctrDataLength,
+  isConfirmedByPhone: false,
   async agree({ activationId, serverPublicKey, openServerPrivateKey }) {
     const activationSecret = v3.agreeMasterSecret(openServerPrivateKey(), devicePublicKey)
     if (activationSecret === undefined) return 'INVALID_DEVICE_KEY'

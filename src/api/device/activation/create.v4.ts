@@ -65,6 +65,7 @@ async function agreeWith(
     activationVersion,
     version,
     ctrDataLength,
+    isConfirmedByPhone: true,
     agree: ({ activationId }) => agree(v4, request, nested.devicePublicKeys, activationId, salt),
   }
 }
