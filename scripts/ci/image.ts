@@ -90,8 +90,11 @@ function carryOut(image: Image, line: string): void {
   else if (instruction === 'WORKDIR') mkdirSync((image.workdir = inImage(rest)), { recursive: true })
   else if (instruction === 'COPY') copy(words.slice(0, -1), join(image.workdir, words.at(-1) ?? ''))
   else if (instruction === 'RUN') run(image, rest)
-  else if (instruction === 'USER') image.user = parseUser(rest)
-  else if (instruction === 'HEALTHCHECK') image.healthcheck = parseCommand(rest)
+  else if (instruction === 'USER') {
+    image.user = parseUser(rest)
+    // Where the base image has the home of this account.
+    image.env['HOME'] = inImage('/home/node')
+  } else if (instruction === 'HEALTHCHECK') image.healthcheck = parseCommand(rest)
   else if (instruction === 'CMD') image.command = parseCommand(rest)
   else expect(['VOLUME', 'EXPOSE'].includes(instruction), `${instruction} is not known to scripts/ci/image.ts`)
 }
