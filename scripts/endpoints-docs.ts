@@ -13,13 +13,16 @@ interface Described {
 }
 
 interface Schema {
+  readonly $ref?: string
   readonly properties?: Readonly<Record<string, Schema>>
   readonly required?: readonly string[]
 }
 
+const description = describeApis({})
+
 /** The text of docs/ENDPOINTS.md. */
 export function renderEndpointsDocument(): string {
-  const paths = describeApis({})['paths'] as Record<string, Record<string, Described>>
+  const paths = description['paths'] as Record<string, Record<string, Described>>
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, described]) => ({ path, method: method.toUpperCase(), described })),
   )
@@ -70,12 +73,18 @@ function renderBody({ requestBody, description = '' }: Described): string {
   return members === '{}' ? '' : ` \`${members}\``
 }
 
-function renderMembers({ properties = {}, required = [] }: Schema): string {
+function renderMembers(schema: Schema): string {
+  const { properties = {}, required = [] } = resolve(schema)
   const members = Object.entries(properties).map(([name, member]) => {
     const inner = name === 'requestObject' ? renderMembers(member) : '{}'
     return `${name}${required.includes(name) ? '' : '?'}${inner === '{}' ? '' : `: ${inner}`}`
   })
   return `{${members.join(', ')}}`
+}
+
+function resolve(schema: Schema): Schema {
+  const { schemas } = description['components'] as { readonly schemas: Readonly<Record<string, Schema>> }
+  return schema.$ref === undefined ? schema : (schemas[schema.$ref.split('/').at(-1) ?? ''] ?? schema)
 }
 
 /** Each twice in the description, once for each spelling; HTTP Basic is said by its roles. */

@@ -2,13 +2,14 @@
 import packageJson from '../package.json' with { type: 'json' }
 import { describeCloudEndpoints } from './api/cloud/describe.ts'
 import { cloudEndpoints } from './api/cloud/endpoints.ts'
+import { webhookMessages } from './api/cloud/webhook-messages.ts'
 import { describeDeviceApi } from './api/device/describe.ts'
 import { docsOperations } from './api/docs/index.ts'
 import { describeMetrics, type MetricsSettings } from './api/metrics/index.ts'
 import { describeMobileTokenApi } from './api/mobile-token/describe.ts'
 import { describeUtilityApi } from './api/utility/describe.ts'
 import { healthOperations } from './http/health.ts'
-import { renderOpenApi } from './http/openapi.ts'
+import { renderOpenApi, type Tag } from './http/openapi.ts'
 import type { Operation } from './http/operation.ts'
 
 export interface DescriptionSettings extends MetricsSettings {
@@ -20,19 +21,54 @@ export function describeApis(settings: DescriptionSettings): Record<string, unkn
   const { publicUrl, internalPort } = settings
   const isElsewhere = internalPort !== undefined && publicUrl !== undefined
   const server = isElsewhere ? { server: { url: publicUrl, description: 'the public listener' } } : {}
-  return renderOpenApi({ title: 'pawl', version: packageJson.version, description: DESCRIPTION }, [
-    ...publicOperations().map((operation) => ({ ...operation, ...server })),
-    ...internalOperations(),
-    ...healthOperations,
-    ...describeMetrics(settings),
-  ])
+  return renderOpenApi(
+    { title: 'pawl', version: packageJson.version, description: DESCRIPTION },
+    [
+      ...describeCloudEndpoints(cloudEndpoints),
+      ...publicOperations().map((operation) => ({ ...operation, ...server })),
+      ...docsOperations,
+      ...healthOperations,
+      ...describeMetrics(settings),
+    ],
+    { tags: TAGS, messages: webhookMessages },
+  )
 }
 
 /** What phones call. */
 const publicOperations = (): Operation[] => [...describeDeviceApi(), ...describeMobileTokenApi(), ...describeUtilityApi()]
 
-/** What the bank calls, and this description. */
-const internalOperations = (): Operation[] => [...describeCloudEndpoints(cloudEndpoints), ...docsOperations]
+// The bank first: it is the bank that reads this document.
+const TAGS: readonly Tag[] = [
+  {
+    name: 'Registration',
+    description: 'A user and the phone that is bound to him: register, show the QR code, commit, block, remove.',
+  },
+  { name: 'Operations', description: 'What a user is asked to approve: create, ask for the state, cancel, approve offline.' },
+  { name: 'Audit', description: 'What the phones of a user did.' },
+  { name: 'Push', description: 'Where a sender of push messages finds a phone; pawl sends none.' },
+  { name: 'Inbox', description: 'Messages that the phone shows.' },
+  { name: 'Internal', description: 'For schedulers of the bank.' },
+  {
+    name: 'Administration: applications',
+    description: 'Applications with their versions, registrations, claims about users and configuration items.',
+  },
+  { name: 'Administration: activations', description: 'Flags and configuration items of one phone.' },
+  { name: 'Administration: templates', description: 'What operations look like and how they are approved; docs/TEMPLATES.md.' },
+  {
+    name: 'Administration: webhooks',
+    description: 'Who is told what happened; docs/WEBHOOKS.md, and the messages below `webhooks` of this document.',
+  },
+  { name: 'Administration: users', description: 'Credentials of this API.' },
+  { name: 'Administration: audit', description: 'What administrators changed, and whether the logs are whole.' },
+  { name: 'Administration: apps', description: 'Pinned certificates and versions of mobile apps.' },
+  { name: 'Administration: certificates', description: 'Pinned certificates of all apps.' },
+  { name: 'Administration: texts', description: 'Texts for users of old versions of an app.' },
+  { name: 'Mobile token API', description: 'Called by phones: operations, push registration, inbox.' },
+  { name: 'Device API, protocol 4', description: 'Called by SDKs of protocol 4.0.' },
+  { name: 'Device API, protocol 3', description: 'Called by SDKs of protocol 3.0 to 3.3.' },
+  { name: 'Mobile utility API', description: 'Called when a mobile app starts: signed answers.' },
+  { name: 'Description and health', description: 'This document, health for balancers, metrics.' },
+]
 
 const DESCRIPTION = `Binds phones to users and verifies what they sign.
 

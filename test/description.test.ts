@@ -5,6 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import { type Browser, chromium, type Locator, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { buildApp, type Surface } from '../src/app.ts'
+import { attributesOf, WEBHOOK_EVENTS } from '../src/domain/webhook/message.ts'
 import { describeApis } from '../src/description.ts'
 import { startTestServer, type TestServer } from './helpers/app.ts'
 import { createBank } from './helpers/bank.ts'
@@ -76,7 +77,7 @@ describe('the document', () => {
   test('has no schema that a validator refuses, and no example that its schema refuses', () => {
     const wrong = operationsOf(document).flatMap(({ name, operation }) =>
       examplesIn(operation).flatMap(({ place, schema, values }) => {
-        const validate = compileSchema(schema)
+        const validate = compileSchema(schema, document)
         return values.filter((value) => !validate(value)).map((value) => `${name} ${place}: ${JSON.stringify(value)}`)
       }),
     )
@@ -85,8 +86,65 @@ describe('the document', () => {
 
   test('shows the envelope of an encrypted endpoint together with what it decrypts to', () => {
     const body = member(document, 'paths', '/pa/v3/activation/rename', 'post', 'requestBody', 'content', 'application/json')
-    expect(member(body, 'schema', 'required')).toEqual(['encryptedData', 'ephemeralPublicKey', 'mac'])
-    expect(member(body, 'schema', 'properties', 'encryptedData', 'contentSchema', 'required')).toEqual(['activationName'])
+    const schema = resolve(document, member(body, 'schema'))
+    expect(member(schema, 'required')).toEqual(['encryptedData', 'ephemeralPublicKey', 'mac'])
+    expect(member(schema, 'properties', 'encryptedData', 'contentSchema', 'required')).toEqual(['activationName'])
+  })
+
+  test('is made for generators: named bodies, verbs, enums, no null beside anything and no pattern of JavaScript alone', () => {
+    const operations = operationsOf(document)
+    const ids = operations.map(({ operation }) => String(operation['operationId']))
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(ids.filter((id) => !/^[a-z]+[A-Z][A-Za-z0-9]*$/.test(id))).toEqual([])
+    expect(ids.filter((id) => /^(get|post|put|patch|delete)[A-Z]/.test(id))).toEqual([])
+    const named = Object.keys(member(document, 'components', 'schemas') as object)
+    for (const name of [
+      'Operation',
+      'Registration',
+      'Webhook',
+      'WebhookOperationMessage',
+      'ErrorResponse',
+      'CreateRegistrationRequest',
+    ])
+      expect(named).toContain(name)
+    const inline = operations.flatMap(({ name, operation }) =>
+      Object.entries({ request: operation['requestBody'], ...(operation['responses'] as object) })
+        .map(([place, body]) => [place, member(resolve(document, body), 'content', 'application/json', 'schema')] as const)
+        .filter(([, schema]) => schema !== undefined && member(schema, '$ref') === undefined)
+        .map(([place]) => `${name} ${place}`),
+    )
+    expect(inline).toEqual([])
+    const odd: string[] = []
+    JSON.stringify(document, (key, value: unknown) => {
+      if (key === 'anyOf' && JSON.stringify(value).includes('{"type":"null"}')) odd.push(JSON.stringify(value))
+      if (key === 'const' || key === 'patternProperties') odd.push(`${key} ${JSON.stringify(value)}`)
+      if (key === 'pattern' && /\[\^\]|\\p\{/.test(String(value))) odd.push(String(value))
+      return value
+    })
+    expect(odd).toEqual([])
+  })
+
+  test('begins with the bank, has a text for each group, and shows what is wrong with a request', () => {
+    const tags = member(document, 'tags') as { name: string; description?: string }[]
+    expect(tags[0]?.name).toBe('Registration')
+    expect(tags.filter(({ description }) => description === undefined)).toEqual([])
+    expect(Object.keys(member(document, 'paths') as object)[0]).toBe('/registration')
+    const refusal = resolve(document, member(document, 'paths', '/registration', 'post', 'responses', '400'))
+    const examples = Object.values(member(refusal, 'content', 'application/json', 'examples') as object)
+    expect(examples.flatMap(({ value }) => member(value, 'responseObject', 'violations') ?? [])).not.toEqual([])
+    expect(Object.keys(member(document, 'components', 'securitySchemes') as object)[0]).toBe('basic')
+  })
+
+  test.each([
+    ['tellOperation', 'OPERATION'],
+    ['tellActivation', 'ACTIVATION'],
+  ] as const)('describes the message %s with every event and attribute', (name, kind) => {
+    const body = member(document, 'webhooks', name, 'post', 'requestBody', 'content', 'application/json')
+    const schema = resolve(document, member(body, 'schema'))
+    expect(member(schema, 'properties', 'event', 'enum')).toEqual(WEBHOOK_EVENTS[kind])
+    const members = Object.keys(member(schema, 'properties') as object)
+    const id = kind === 'OPERATION' ? 'operationId' : 'activationId'
+    expect(members.toSorted()).toEqual(['type', id, 'event', ...attributesOf(kind)].toSorted())
   })
 
   test('names the address of the phones when they have another listener', () => {
@@ -177,10 +235,19 @@ describe.skipIf(!existsSync(CHROMIUM))(`the page in a browser (needs ${CHROMIUM}
     const { complaints, foreign } = watchPage(page, server.url)
     await page.goto(`${server.url}/swagger-ui.html`)
     await page.locator('.opblock').first().waitFor()
-    expect((await listShown(page)).size).toBe(operationsOf(document).length)
+    // The page shows the messages of webhooks as operations, too.
+    const messages = Object.keys(member(document, 'webhooks') as object)
+    expect((await listShown(page)).size).toBe(operationsOf(document).length + messages.length)
+
+    const filter = page.locator('.operation-filter-input')
+    await filter.fill('/pa/v4/biometry/rem')
+    await page.locator('.opblock:has([data-path="/pa/v4/biometry/remove"])').waitFor()
+    expect(await page.locator('.opblock').count()).toBe(1)
+    await filter.fill('')
+    await page.locator('.opblock').nth(3).waitFor()
 
     await authorize(page, server.admin)
-    const operation = await showOperation(page, '#operations-Registration-getRegistration')
+    const operation = await showOperation(page, '#operations-Registration-readRegistration')
     await operation.locator('.opblock-summary-control').click()
     await operation.getByRole('button', { name: 'Try it out' }).click()
     await operation.getByPlaceholder('userId').fill('bob')

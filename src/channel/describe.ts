@@ -30,6 +30,7 @@ function describeEndpoint<Parts>(api: DeviceDescription, endpoint: Endpoint<Part
   return {
     method,
     path,
+    operationId: nameOperation(method, path, methodsOf(endpoint).length > 1),
     tag: api.tag,
     summary,
     description: [description ?? [], flow.checks].flat().join('\n\n'),
@@ -42,6 +43,34 @@ function describeEndpoint<Parts>(api: DeviceDescription, endpoint: Endpoint<Part
     ],
   }
 }
+
+/** `createTokenV3` for `/pa/v3/token/create`, `listOperationOnPhone` for the list of the mobile token API; with the method where there are several. */
+function nameOperation(method: string, path: string, hasMethods: boolean): string {
+  const [place = '', ...words] = path
+    .replace('/auth/token/app/', '/')
+    .replace('/register/token', '/token/register')
+    .slice(1)
+    .split('/')
+  const version = /^v\d$/.test(words[0] ?? '') ? (words.shift() ?? '') : ''
+  const last = words.pop() ?? ''
+  const isVerb = !NOUNS.includes(last)
+  const named = [
+    isVerb ? last : 'read',
+    ...words,
+    ...(isVerb ? [] : [last]),
+    hasMethods ? `by-${method}` : '',
+    version,
+    place === 'api' ? 'on-phone' : '',
+  ]
+  return named
+    .flatMap((word) => word.split('-'))
+    .filter((word) => word !== '')
+    .map((word, i) => (i === 0 ? word : `${word.slice(0, 1).toUpperCase()}${word.slice(1).toLowerCase()}`))
+    .join('')
+}
+
+// What an endpoint is called after that is no verb: it reads it.
+const NOUNS = ['status', 'detail', 'history', 'info', 'application', 'activation', 'count']
 
 function generationsOf({ protocols }: DeviceDescription, { body }: FlowFacts): readonly Protocol['path'][] {
   return body.kind === 'envelope' && body.isOfLast ? protocols.slice(-1) : protocols

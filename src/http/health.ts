@@ -27,8 +27,8 @@ export const health =
     })
   }
 
-const Healthy = Type.Object({ status: Type.Literal('OK') })
-const Unhealthy = Type.Object({ status: Type.Literal('UNAVAILABLE') })
+const Healthy = Type.Object({ status: Type.Literal('OK') }, { title: 'Ok' })
+const Unhealthy = Type.Object({ status: Type.Literal('UNAVAILABLE') }, { title: 'NotReady' })
 
 const tag = 'Description and health'
 
@@ -37,6 +37,7 @@ export const healthOperations: readonly Operation[] = [
   {
     method: 'GET',
     path: '/health/live',
+    operationId: 'readLiveness',
     tag,
     summary: 'The process serves requests',
     security: [],
@@ -45,6 +46,7 @@ export const healthOperations: readonly Operation[] = [
   {
     method: 'GET',
     path: '/health/ready',
+    operationId: 'readReadiness',
     tag,
     summary: 'The database answers and takes writes, and the server is not about to stop',
     security: [],

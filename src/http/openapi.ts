@@ -1,6 +1,7 @@
 // The OpenAPI 3.1 document of a list of operations. Schemas are those that validate, so the document cannot say anything else.
 import type { TSchema } from '@sinclair/typebox'
 import { examplesOf } from './example.ts'
+import { createSchemas, type Json, type Schemas } from './openapi-schemas.ts'
 import type { Answer, Operation, SecurityScheme } from './operation.ts'
 
 export interface DocumentInfo {
@@ -10,43 +11,82 @@ export interface DocumentInfo {
   readonly description: string
 }
 
-type Json = Record<string, unknown>
+/** A group of operations, and a message that the server sends. */
+export interface Tag {
+  readonly name: string
+  /** Markdown. */
+  readonly description: string
+}
 
-/** The document as a JSON value. */
-export function renderOpenApi(info: DocumentInfo, operations: readonly Operation[]): Json {
+export interface Message {
+  readonly name: string
+  readonly summary: string
+  readonly description: string
+  readonly schema: TSchema
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** The document as a JSON value. Tags come in their order, those that are not given behind them. Throws when two operations share a name. */
+export function renderOpenApi(
+  info: DocumentInfo,
+  operations: readonly Operation[],
+  { tags = [], messages = [] }: { readonly tags?: readonly Tag[]; readonly messages?: readonly Message[] } = {},
+): Json {
+  const schemas = createSchemas()
   const answers = createShelf()
   const paths: Record<string, Json> = {}
+  const names = new Set<string>()
   for (const operation of operations) {
+    if (names.has(operation.operationId)) throw new TypeError(`two operations are named ${operation.operationId}`)
+    names.add(operation.operationId)
     const path = toTemplate(operation.path)
-    paths[path] = { ...paths[path], [operation.method.toLowerCase()]: renderOperation(operation, answers.place) }
+    paths[path] = { ...paths[path], [operation.method.toLowerCase()]: renderOperation(operation, schemas, answers.place) }
   }
+  const used = new Set(operations.map(({ tag }) => tag))
+  const known = tags.filter(({ name }) => used.delete(name))
   const document = {
     openapi: '3.1.0',
     info,
     servers: [{ url: '/', description: 'where this document comes from' }],
-    tags: [...new Set(operations.map(({ tag }) => tag))].map((name) => ({ name })),
+    tags: [...known, ...[...used].map((name) => ({ name }))],
     paths,
-    components: { securitySchemes: SECURITY_SCHEMES, responses: answers.responses() },
+    webhooks: Object.fromEntries(messages.map((message) => [message.name, { post: renderMessage(message, schemas) }])),
+    components: { schemas: schemas.components(), securitySchemes: SECURITY_SCHEMES, responses: answers.responses() },
   }
-  // What is compiled elsewhere stays as it is: symbols of TypeBox are dropped, patterns are spelled for every dialect.
-  return JSON.parse(JSON.stringify(document, (name, value: unknown) => (name === 'pattern' ? toPortable(String(value)) : value)))
+  // What is compiled elsewhere stays as it is: symbols of TypeBox are dropped.
+  return JSON.parse(JSON.stringify(document))
 }
+
+const renderMessage = ({ name, summary, description, schema, headers }: Message, schemas: Schemas): Json => ({
+  operationId: name,
+  summary,
+  description,
+  parameters: Object.entries(headers).map(([header, meaning]) => ({
+    name: header,
+    in: 'header',
+    required: true,
+    description: meaning,
+    schema: { type: 'string' },
+  })),
+  requestBody: {
+    required: true,
+    content: { [JSON_TYPE]: { schema: schemas.place(schema), examples: renderExamples(schema, undefined) } },
+  },
+  responses: { 200: { description: 'any 2xx: the message is received' } },
+})
 
 /** `/a/:b` as `/a/{b}`. */
 const toTemplate = (path: string): string => path.replace(/:(\w+)/g, '{$1}')
 
-/** `[^]` is any character in JavaScript alone. */
-const toPortable = (pattern: string): string => pattern.replaceAll('[^]', '[\\s\\S]')
-
-function renderOperation(operation: Operation, place: (answer: Answer, rendered: Json) => Json): Json {
-  const { tag, summary, description, body, answers, security, server } = operation
+function renderOperation(operation: Operation, schemas: Schemas, place: (answer: Answer, rendered: Json) => Json): Json {
+  const { tag, operationId, summary, description, body, answers, security, server } = operation
   const parameters = [
-    ...renderParameters('path', operation.params),
-    ...renderParameters('query', operation.query),
-    ...renderParameters('header', operation.headers),
+    ...renderParameters('path', operation.params, schemas),
+    ...renderParameters('query', operation.query, schemas),
+    ...renderParameters('header', operation.headers, schemas),
   ]
   return {
-    operationId: nameOperation(operation),
+    operationId,
     tags: [tag],
     summary,
     ...(description && { description }),
@@ -54,21 +94,20 @@ function renderOperation(operation: Operation, place: (answer: Answer, rendered:
     security: security.map((schemes) => Object.fromEntries(schemes.map((scheme) => [scheme, []]))),
     ...(parameters.length > 0 && { parameters }),
     ...(body && {
-      requestBody: { required: body.isRequired, content: renderContent(body.schema, body.mediaType ?? JSON_TYPE, undefined) },
+      requestBody: { required: body.isRequired, content: renderContent(body, `${capitalize(operationId)}Request`, schemas) },
     }),
-    responses: Object.fromEntries(answers.map((answer) => [answer.status, place(answer, renderAnswer(answer))])),
+    responses: Object.fromEntries(
+      answers.map((answer) => [
+        answer.status,
+        place(answer, renderAnswer(answer, `${capitalize(operationId)}Response`, schemas)),
+      ]),
+    ),
   }
 }
 
-/** `getAdminUsersName` for `GET /admin/users/{name}`. */
-const nameOperation = ({ method, path }: Operation): string =>
-  method.toLowerCase() +
-  path
-    .split(/[^A-Za-z0-9]+/)
-    .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
-    .join('')
+const capitalize = (name: string): string => name.slice(0, 1).toUpperCase() + name.slice(1)
 
-function renderParameters(place: 'path' | 'query' | 'header', schema: TSchema | undefined): Json[] {
+function renderParameters(place: 'path' | 'query' | 'header', schema: TSchema | undefined, schemas: Schemas): Json[] {
   if (schema === undefined) return []
   const { properties = {}, required = [] } = schema as { properties?: Record<string, TSchema>; required?: string[] }
   return Object.entries(properties).map(([name, member]) => ({
@@ -76,25 +115,38 @@ function renderParameters(place: 'path' | 'query' | 'header', schema: TSchema | 
     in: place,
     required: required.includes(name) && member['default'] === undefined,
     ...(member.description && { description: member.description }),
-    schema: member,
+    schema: schemas.place(member),
     example: examplesOf(member)[0],
   }))
 }
 
-function renderAnswer({ description, schema, mediaType = JSON_TYPE, headers = {}, examples }: Answer): Json {
+function renderAnswer(answer: Answer, name: string, schemas: Schemas): Json {
+  const { description, schema, mediaType = JSON_TYPE, headers = {}, codes } = answer
   const names = Object.entries(headers)
-  const shown = names.map(([name, meaning]) => [name, { description: meaning, schema: { type: 'string' } }])
+  const shown = names.map(([header, meaning]) => [header, { description: meaning, schema: { type: 'string' } }])
   return {
     description,
     ...(names.length > 0 && { headers: Object.fromEntries(shown) }),
-    content: schema ? renderContent(schema, mediaType, examples) : { [mediaType]: {} },
+    content: schema ? renderContent({ ...answer, schema }, name, schemas) : { [mediaType]: {} },
+    ...(codes && { 'x-codes': codes }),
   }
 }
 
-function renderContent(schema: TSchema, mediaType: string, given: Readonly<Record<string, unknown>> | undefined): Json {
+interface Content {
+  readonly schema: TSchema
+  readonly mediaType?: string
+  readonly examples?: Readonly<Record<string, unknown>>
+}
+
+/** `name`: of its schema where that has none of its own. */
+function renderContent({ schema, mediaType = JSON_TYPE, examples }: Content, name: string, schemas: Schemas): Json {
+  if (mediaType !== JSON_TYPE) return { [mediaType]: { schema: schemas.place(schema) } }
+  return { [mediaType]: { schema: schemas.place(schema, name), examples: renderExamples(schema, examples) } }
+}
+
+function renderExamples(schema: TSchema, given: Readonly<Record<string, unknown>> | undefined): Json {
   const named = given ?? Object.fromEntries(examplesOf(schema).map((value, index) => [`example ${index + 1}`, value]))
-  const examples = Object.fromEntries(Object.entries(named).map(([name, value]) => [name, { value }]))
-  return { [mediaType]: { schema, ...(mediaType === JSON_TYPE && { examples }) } }
+  return Object.fromEntries(Object.entries(named).map(([name, value]) => [name, { value }]))
 }
 
 /** Errors are the same for many operations; each different one stands in the document once. */

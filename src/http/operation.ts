@@ -1,11 +1,13 @@
 // What the description of the APIs says of one endpoint. Each API makes it from the declarations that serve its requests.
-import type { TSchema } from '@sinclair/typebox'
+import { type TSchema, Type } from '@sinclair/typebox'
 import type { ErrorCode } from '../lib/errors.ts'
 
 export interface Operation {
   readonly method: string
   /** As the server mounts it: `/admin/users/:name`. */
   readonly path: string
+  /** A verb and what it is about; unique. */
+  readonly operationId: string
   /** The group it is shown in. */
   readonly tag: string
   /** One line, without a full stop. */
@@ -31,6 +33,8 @@ export interface Answer {
   /** Absent: the body is not JSON, see `mediaType`. */
   readonly schema?: TSchema
   readonly mediaType?: string
+  /** Wire codes of errors that have this status here. */
+  readonly codes?: readonly string[]
   /** Name to meaning. */
   readonly headers?: Readonly<Record<string, string>>
   /** Name to body, where the schema has none. */
@@ -50,8 +54,8 @@ export type SecurityScheme =
 /** How one API shows its errors: its table, and the body it makes of a row. */
 export interface ErrorDescription {
   readonly rendering: ErrorTable
-  /** Schema of the body of these wire codes. */
-  readonly schema: (codes: readonly string[], status: number) => TSchema
+  /** Of the body, the same for all codes. */
+  readonly schema: TSchema
   readonly example: (error: RenderedError) => unknown
   readonly headers?: Readonly<Record<number, Readonly<Record<string, string>>>>
 }
@@ -79,7 +83,8 @@ export function describeErrors(api: ErrorDescription, codes: readonly ErrorCode[
     return {
       status,
       description: [...byText.keys()].sort().join('; '),
-      schema: api.schema(wireCodes, status),
+      schema: api.schema,
+      codes: wireCodes,
       headers: { ...COMMON_HEADERS[status], ...api.headers?.[status] },
       examples: Object.fromEntries(errors.map((error) => [nameExample(error, errors), api.example(error)])),
     }
@@ -97,3 +102,30 @@ const COMMON_HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>>
   500: { 'X-Request-Id': REQUEST_ID },
   503: { 'Retry-After': RETRY_AFTER, 'X-Request-Id': REQUEST_ID },
 }
+
+/** The body of an error of every API but the mobile utility's. */
+export const ErrorResponse = Type.Object(
+  {
+    status: Type.Literal('ERROR'),
+    responseObject: Type.Object({
+      code: Type.String(),
+      message: Type.String(),
+      violations: Type.Optional(
+        Type.Array(
+          Type.Object(
+            {
+              fieldName: Type.String({ examples: ['userId'] }),
+              invalidValue: Type.Optional(
+                Type.String({ description: 'cut at 128 characters, left out for secrets', examples: [''] }),
+              ),
+              hint: Type.String({ examples: ['must not be blank'] }),
+            },
+            { title: 'ErrorViolation' },
+          ),
+          { description: 'of the cloud API: what is wrong with the request' },
+        ),
+      ),
+    }),
+  },
+  { title: 'ErrorResponse' },
+)

@@ -9,7 +9,7 @@ export const ObjectResponse = <S extends TSchema>(schema: S) =>
   Type.Object({ status: Type.Literal('OK'), responseObject: schema })
 
 /** `{ "status": "OK" }`. */
-export const Ok = Type.Object({ status: Type.Literal('OK') })
+export const Ok = Type.Object({ status: Type.Literal('OK') }, { title: 'Ok' })
 
 /** The value of ObjectResponse. */
 export const ok = <T>(responseObject: T) => ({ status: 'OK' as const, responseObject })
@@ -23,6 +23,9 @@ export const Text = (max: number) => Type.String({ pattern: `^[^]{0,${max}}$`, d
 
 /** The schema with a value that the description of the APIs shows. */
 export const withExample = <S extends TSchema>(schema: S, example: unknown): S => ({ ...schema, examples: [example] })
+
+/** The schema under a name of its own in the description of the APIs, wherever it stands. */
+export const named = <S extends TSchema>(title: string, schema: S): S => ({ ...schema, title })
 
 /** JSON null counts as absent (v3 §1.2). */
 export const OptionalOrNull = <S extends TSchema>(schema: S) => Type.Optional(Type.Union([schema, Type.Null()]))

@@ -24,8 +24,28 @@ export function watchAnswers(server: Server, document: object): Documented {
   return { undocumented: () => [...found] }
 }
 
-/** Compiles a schema of the document, and refuses keywords that JSON Schema does not have. */
-export const compileSchema = (schema: unknown): ValidateFunction => ajv.compile(schema as object)
+/** Compiles a schema of the document with those it refers to, and refuses keywords that JSON Schema does not have. */
+export const compileSchema = (schema: unknown, document: object): ValidateFunction =>
+  validatorOf(document).compile(JSON.parse(JSON.stringify(schema).replaceAll('"$ref":"#/', `"$ref":"${DOCUMENT}#/`)))
+
+/** A validator that knows what references of the document lead to; the shared schemas are compiled once. */
+function validatorOf(document: object): Ajv2020 {
+  const known = validators.get(document)
+  if (known !== undefined) return known
+  const ajv = new Ajv2020({
+    strict: true,
+    strictTypes: false,
+    keywords: ['components'],
+    allowUnionTypes: true,
+    formats: { int64: true, uuid: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/ },
+  })
+  ajv.addSchema({ $id: DOCUMENT, components: { schemas: member(document, 'components', 'schemas') } })
+  validators.set(document, ajv)
+  return ajv
+}
+
+const validators = new WeakMap<object, Ajv2020>()
+const DOCUMENT = 'pawl:/openapi.json'
 
 /** Follows a reference inside the document. */
 export function resolve(document: unknown, value: unknown): unknown {
@@ -36,6 +56,8 @@ export function resolve(document: unknown, value: unknown): unknown {
 interface Found {
   readonly operation: unknown
   readonly validate: (status: number) => ValidateFunction | undefined
+  /** The codes that errors of a status may have. */
+  readonly codes: (status: number) => readonly unknown[] | undefined
 }
 
 type Find = (method: string, path: string) => Found | undefined
@@ -55,11 +77,17 @@ function judge(
   const place = `${method} ${url.split('?')[0]} answers ${status}`
   if (found === undefined) return status < 400 ? `${place} and is not in the document` : undefined
   if (member(found.operation, 'responses', String(status)) === undefined) return `${place}, which the document does not list`
+  const codes = found.codes(status)
   const validate = found.validate(status)
   if (validate === undefined) return undefined
   const text = Buffer.isBuffer(chunk) ? chunk.toString('utf8') : String(chunk)
   try {
-    return validate(JSON.parse(text)) ? undefined : `${place}: ${text.slice(0, 300)} is not as documented: ${explain(validate)}`
+    const json: unknown = JSON.parse(text)
+    if (!validate(json)) return `${place}: ${text.slice(0, 300)} is not as documented: ${explain(validate)}`
+    const code = member(json, 'responseObject', 'code') ?? member(json, 'code')
+    return codes === undefined || codes.includes(code)
+      ? undefined
+      : `${place} with the code ${String(code)}, which the document does not list`
   } catch {
     return `${place}: ${text.slice(0, 300)} is no JSON`
   }
@@ -68,7 +96,7 @@ function judge(
 const explain = ({ errors }: ValidateFunction): string => JSON.stringify(errors)
 
 /** Names win over parameters; a malformed path has no operation. */
-function createFinder(document: unknown): Find {
+function createFinder(document: object): Find {
   const templates = Object.entries(member(document, 'paths') as Record<string, Record<string, unknown>>)
     .map(([path, methods]) => ({ pattern: new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`), methods, path }))
     .toSorted((a, b) => a.path.split('{').length - b.path.split('{').length)
@@ -82,17 +110,12 @@ function createFinder(document: unknown): Find {
       const answer = resolve(document, member(operation, 'responses', String(status)))
       const schema = member(answer, 'content', 'application/json', 'schema')
       if (schema === undefined) return undefined
-      const known = compiled.get(schema) ?? compileSchema(schema)
+      const known = compiled.get(schema) ?? compileSchema(schema, document)
       compiled.set(schema, known)
       return known
     }
-    return { operation, validate }
+    const codes = (status: number) =>
+      member(resolve(document, member(operation, 'responses', String(status))), 'x-codes') as readonly unknown[] | undefined
+    return { operation, validate, codes }
   }
 }
-
-const ajv = new Ajv2020({
-  strict: true,
-  strictTypes: false,
-  allowUnionTypes: true,
-  formats: { uuid: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/ },
-})

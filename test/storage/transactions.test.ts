@@ -60,7 +60,15 @@ test('one step that failed is undone, alone or within a transaction, which goes 
 test('a handler is told by its type what it works on', async () => {
   const { db } = server.context
   const call = { body: {}, query: {}, headers: {}, params: {}, caller: ADMIN, origin: '', parts: server.context }
-  const declared = { method: 'GET', path: '/', summary: '', errors: [], roles: [], response: Type.Object({}) } as const
+  const declared = {
+    method: 'GET',
+    path: '/',
+    operationId: 'readNothing',
+    summary: '',
+    errors: [],
+    roles: [],
+    response: Type.Object({}),
+  } as const
   const seen: unknown[] = []
   const reading = cloudEndpoint({
     ...declared,

@@ -1,6 +1,5 @@
 // What the description of the APIs says of the cloud API: its endpoints as they are declared, and the checks before them (cloud §1.2).
-import { Type } from '@sinclair/typebox'
-import { describeErrors, type ErrorDescription, type Operation } from '../../http/operation.ts'
+import { describeErrors, type ErrorDescription, ErrorResponse, type Operation } from '../../http/operation.ts'
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { AnyCloudEndpoint } from './endpoint.ts'
 import { rendering } from './error-renderer.ts'
@@ -9,10 +8,11 @@ import { rendering } from './error-renderer.ts'
 export const describeCloudEndpoints = (endpoints: readonly AnyCloudEndpoint[]): Operation[] => endpoints.map(describeEndpoint)
 
 function describeEndpoint(endpoint: AnyCloudEndpoint): Operation {
-  const { method, path, summary, description, roles, params, query, headers, body, response } = endpoint
+  const { method, path, operationId, summary, description, roles, params, query, headers, body, response } = endpoint
   return {
     method,
     path,
+    operationId,
     tag: nameTag(path),
     summary,
     description: [description, `Roles: ${roles.join(', ')}.`].filter((text) => text !== undefined).join('\n\n'),
@@ -42,23 +42,16 @@ function listCodes({ params, errors, invalidAs, body, query }: AnyCloudEndpoint)
   return codes
 }
 
-const Violation = Type.Object({
-  fieldName: Type.String({ examples: ['userId'] }),
-  invalidValue: Type.Optional(Type.String({ description: 'cut at 128 characters, left out for secrets', examples: [''] })),
-  hint: Type.String({ examples: ['must not be blank'] }),
-})
-
 const errorsOfCloud: ErrorDescription = {
   rendering,
-  schema: (codes, status) =>
-    Type.Object({
-      status: Type.Literal('ERROR'),
-      responseObject: Type.Object({
-        code: Type.String({ enum: codes }),
-        message: Type.String(),
-        ...((status === 400 || status === 403) && { violations: Type.Optional(Type.Array(Violation)) }),
-      }),
-    }),
-  example: ({ code, message }) => ({ status: 'ERROR', responseObject: { code, message } }),
+  schema: ErrorResponse,
+  example: ({ code, message }) => ({
+    status: 'ERROR',
+    responseObject: { code, message, ...(code === 'ERROR_REQUEST' && { violations: VIOLATIONS }) },
+  }),
   headers: { 401: { 'WWW-Authenticate': 'asks for HTTP Basic' } },
 }
+
+const VIOLATIONS = [
+  { fieldName: 'userId', invalidValue: ' ', hint: 'must be 1 to 255 characters, not blank, without control characters' },
+]

@@ -22,6 +22,8 @@ export interface CloudCall<B = unknown, Q = unknown, U = unknown, H = unknown> {
 export interface CloudDeclaration<B extends TSchema, Q extends TSchema, U extends TSchema, R extends TSchema, H extends TSchema> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly path: string
+  /** For the description of the API and the clients that are made from it: a verb and what it is about. */
+  readonly operationId: string
   /** For the description of the API: one line, and Markdown for what it does not say. */
   readonly summary: string
   readonly description?: string

@@ -10,6 +10,7 @@ const Line = (max: number) => Type.String({ pattern: `^[^\\u0000]{1,${max}}$`, d
 export const inboxMessageCreate = cloudEndpoint({
   method: 'POST',
   path: '/inbox/messages',
+  operationId: 'createInboxMessage',
   summary: 'Leaves a message in the inbox of a user',
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration'],

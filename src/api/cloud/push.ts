@@ -10,6 +10,7 @@ import { UserId } from './fields.ts'
 export const pushRegistrationRead = cloudEndpoint({
   method: 'GET',
   path: '/push/registration',
+  operationId: 'readPushRegistration',
   summary: 'Where pushes reach the phone of a user',
   description: 'Empty when the user has no phone that takes pushes.',
   errors: ['REGISTRATION_NOT_FOUND'],

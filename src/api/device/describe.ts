@@ -1,7 +1,6 @@
 // What the description of the APIs says of the device API.
-import { Type } from '@sinclair/typebox'
 import { describeDeviceEndpoints } from '../../channel/describe.ts'
-import type { ErrorDescription, Operation } from '../../http/operation.ts'
+import { type ErrorDescription, ErrorResponse, type Operation } from '../../http/operation.ts'
 import { rendering, renderingV4 } from './error-renderer.ts'
 import { deviceGroups } from './index.ts'
 
@@ -16,11 +15,7 @@ export const describeDeviceApi = (): Operation[] =>
 
 const errorsOf = (table: ErrorDescription['rendering']): ErrorDescription => ({
   rendering: table,
-  schema: (codes) =>
-    Type.Object({
-      status: Type.Literal('ERROR'),
-      responseObject: Type.Object({ code: Type.String({ enum: codes }), message: Type.String() }),
-    }),
+  schema: ErrorResponse,
   example: ({ code, message }) => ({ status: 'ERROR', responseObject: { code, message: `POWER_AUTH_${message}` } }),
 })
 

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
-import type { Operation } from '../../http/operation.ts'
+import { ErrorResponse, type Operation } from '../../http/operation.ts'
 import { PawlError } from '../../lib/errors.ts'
 
 /** Serves the document and a page that shows it. Both need no credential: they hold nothing but what the contract says. */
@@ -26,16 +26,12 @@ export const docsApi =
 const tag = 'Description and health'
 const OfFile = Type.Object({ file: Type.String({ examples: ['start.js'] }) })
 
-const Refused = Type.Object({
-  status: Type.Literal('ERROR'),
-  responseObject: Type.Object({ code: Type.String({ examples: ['ERROR_NOT_FOUND'] }), message: Type.String() }),
-})
-
 /** What the description says of itself. */
 export const docsOperations: readonly Operation[] = [
   {
     method: 'GET',
     path: '/openapi.json',
+    operationId: 'readDescription',
     tag,
     summary: 'This document',
     security: [],
@@ -46,6 +42,7 @@ export const docsOperations: readonly Operation[] = [
   {
     method: 'GET',
     path: '/swagger-ui.html',
+    operationId: 'readDescriptionPage',
     tag,
     summary: 'This document as an interactive page',
     security: [],
@@ -54,14 +51,15 @@ export const docsOperations: readonly Operation[] = [
   {
     method: 'GET',
     path: '/swagger-ui/:file',
+    operationId: 'readDescriptionFile',
     tag,
     summary: 'Scripts and styles of the page',
     security: [],
     params: OfFile,
     answers: [
       { status: 200, description: 'the file', mediaType: '*/*' },
-      { status: 400, description: 'a name that is too long or does not decode', schema: Refused },
-      { status: 404, description: 'no such file', schema: Refused },
+      { status: 400, description: 'a name that is too long or does not decode', schema: ErrorResponse },
+      { status: 404, description: 'no such file', schema: ErrorResponse },
     ],
   },
 ]
@@ -115,9 +113,22 @@ const PAGE = `<!doctype html>
 `
 
 // The validator badge would send the address of this server to another one.
-const START = `SwaggerUIBundle({
+// The box filters by tag alone unless it is told otherwise; rows that are not drawn yet are found as well, because the document is searched.
+const START = `const findOperations = (groups, words) => groups
+  .map((group) => group.update('operations', (operations) => operations.filter((one) => isFound(group, one, words.trim().toLowerCase()))))
+  .filter((group) => group.get('operations').size > 0)
+const isFound = (group, one, words) => [
+  one.get('method') + ' ' + one.get('path'),
+  one.getIn(['operation', 'operationId']),
+  one.getIn(['operation', 'summary']),
+  one.getIn(['operation', 'tags', 0]),
+].join(' ').toLowerCase().includes(words)
+
+SwaggerUIBundle({
   url: 'openapi.json',
   dom_id: '#swagger-ui',
+  plugins: [() => ({ fn: { opsFilter: findOperations } })],
+  filter: true,
   presets: [SwaggerUIBundle.presets.apis],
   layout: 'BaseLayout',
   validatorUrl: null,

@@ -1,9 +1,8 @@
 // GET /metrics: what Prometheus reads (docs/METRICS.md). Only where the bank's API is, never on the listener for phones.
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { Type } from '@sinclair/typebox'
 import type { Caller, Credentials } from '../../domain/credential/credential.ts'
 import { requireBasic } from '../../http/basic-credentials.ts'
-import type { Answer, Operation } from '../../http/operation.ts'
+import { type Answer, ErrorResponse, type Operation } from '../../http/operation.ts'
 import { PawlError } from '../../lib/errors.ts'
 
 /** `open`: whoever reaches the listener reads; `basic`: an admin, or a read-only credential without application; `off`: no such path. */
@@ -48,10 +47,8 @@ function refuseUnlessReader({ role, applicationId }: Caller): void {
 const refused = (status: number, code: string, description: string): Answer => ({
   status,
   description,
-  schema: Type.Object({
-    status: Type.Literal('ERROR'),
-    responseObject: Type.Object({ code: Type.String({ examples: [code] }), message: Type.String() }),
-  }),
+  schema: ErrorResponse,
+  codes: [code],
 })
 
 /** What the description of the APIs says of it. */
@@ -67,6 +64,7 @@ export function describeMetrics(settings: MetricsSettings): readonly Operation[]
     {
       method: 'GET',
       path: '/metrics',
+      operationId: 'readMetrics',
       tag: 'Description and health',
       summary: 'Metrics in the text format of Prometheus',
       description:

@@ -1,7 +1,6 @@
 // What the description of the APIs says of the mobile token API.
-import { Type } from '@sinclair/typebox'
 import { describeDeviceEndpoints } from '../../channel/describe.ts'
-import type { ErrorDescription, Operation } from '../../http/operation.ts'
+import { type ErrorDescription, ErrorResponse, type Operation } from '../../http/operation.ts'
 import { rendering } from './error-renderer.ts'
 import { mobileTokenEndpoints } from './index.ts'
 
@@ -14,10 +13,6 @@ export const describeMobileTokenApi = (): Operation[] =>
 
 const errorsOfMobileToken: ErrorDescription = {
   rendering,
-  schema: (codes) =>
-    Type.Object({
-      status: Type.Literal('ERROR'),
-      responseObject: Type.Object({ code: Type.String({ enum: codes }), message: Type.String() }),
-    }),
+  schema: ErrorResponse,
   example: ({ code, message }) => ({ status: 'ERROR', responseObject: { code, message } }),
 }

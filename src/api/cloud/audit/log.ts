@@ -14,6 +14,7 @@ const AnyTime = Type.Unknown({ description: 'milliseconds since 1970-01-01 UTC',
 export const auditLog = cloudEndpoint({
   method: 'GET',
   path: '/audit/log',
+  operationId: 'readAuditLog',
   summary: 'What happened to the device of a user',
   errors: ['AUDIT_REFUSED'],
   roles: ['admin', 'integration', 'read-only'],

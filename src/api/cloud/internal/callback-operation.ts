@@ -8,6 +8,7 @@ import { OperationId } from '../fields.ts'
 export const operationCallback = cloudEndpoint({
   method: 'POST',
   path: '/internal/callback/operation',
+  operationId: 'expireOperation',
   summary: 'Tells of an operation that changed inside',
   description: 'pawl tells itself; this makes an expiry durable that is due. An unknown operation is no error.',
   errors: [],

@@ -9,6 +9,7 @@ import { OperationId, StatusReason } from '../fields.ts'
 export const operationCancel = cloudEndpoint({
   method: 'DELETE',
   path: '/operations',
+  operationId: 'cancelOperation',
   summary: 'Cancels an operation that waits',
   errors: ['REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS],
   roles: ['admin', 'integration'],

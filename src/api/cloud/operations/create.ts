@@ -10,6 +10,7 @@ import { Operation, PAYMENT, toOperation } from './operation.ts'
 export const operationCreate = cloudEndpoint({
   method: 'POST',
   path: '/operations',
+  operationId: 'createOperation',
   summary: 'Asks a user to approve something',
   description: 'The same `Idempotency-Key` with the same body answers with the first operation.',
   errors: ['REGISTRATION_NOT_FOUND'],

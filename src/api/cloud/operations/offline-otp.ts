@@ -10,6 +10,7 @@ import { Identifier, OperationId } from '../fields.ts'
 export const offlineOtp = cloudEndpoint({
   method: 'POST',
   path: '/operations/offline/otp',
+  operationId: 'approveOffline',
   summary: 'Approves an operation by its one-time password',
   errors: ['OTP_INVALID', 'REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS, 'TOO_MANY_REQUESTS'],
   roles: ['admin', 'integration'],

@@ -9,6 +9,7 @@ import { OperationId } from '../fields.ts'
 export const offlineQr = cloudEndpoint({
   method: 'GET',
   path: '/operations/offline/qr',
+  operationId: 'createOfflineQr',
   summary: 'QR code for an approval without connection',
   errors: ['REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS],
   roles: ['admin', 'integration'],

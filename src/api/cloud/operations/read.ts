@@ -9,6 +9,7 @@ import { Operation, toOperation } from './operation.ts'
 export const operationRead = cloudEndpoint({
   method: 'GET',
   path: '/operations',
+  operationId: 'readOperation',
   summary: 'State of an operation',
   errors: ['REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND'],
   roles: ['admin', 'integration', 'read-only'],

@@ -9,6 +9,7 @@ import { OptionalText, UserId } from '../fields.ts'
 export const registrationChange = cloudEndpoint({
   method: 'PUT',
   path: '/registration',
+  operationId: 'changeRegistration',
   summary: 'Blocks, unblocks or removes a registration',
   description: '`BLOCK` is for ACTIVE ones; it also makes a temporary block, which is seen as BLOCKED, one that lasts.',
   errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],

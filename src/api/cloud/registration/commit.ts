@@ -9,6 +9,7 @@ import { OptionalText, UserId } from '../fields.ts'
 export const registrationCommit = cloudEndpoint({
   method: 'POST',
   path: '/registration/commit',
+  operationId: 'commitRegistration',
   summary: 'Confirms the device of a registration',
   errors: ['REGISTRATION_NOT_FOUND', 'OTP_INVALID'],
   roles: ['admin', 'integration'],

@@ -8,6 +8,7 @@ import { OfUser, QR_TEXT } from './user.ts'
 export const registrationCreate = cloudEndpoint({
   method: 'POST',
   path: '/registration',
+  operationId: 'createRegistration',
   summary: 'Creates a registration',
   description: 'The whole answer is the content of the QR code; its part before `#` is the activation code for typing.',
   errors: ['REGISTRATION_EXISTS', 'REGISTRATION_NOT_FOUND'],

@@ -12,6 +12,7 @@ const Device = { name: Type.String(), platform: Type.String(), deviceInfo: Type.
 export const registrationRead = cloudEndpoint({
   method: 'GET',
   path: '/registration',
+  operationId: 'readRegistration',
   summary: 'State and device of a registration',
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration', 'read-only'],
@@ -25,6 +26,7 @@ export const registrationRead = cloudEndpoint({
       activationFingerprint: Type.Optional(Type.String()),
     },
     {
+      title: 'Registration',
       examples: [
         { registration: 'NONE' },
         { registration: 'CREATED', activationQrCodeData: QR_TEXT },

@@ -8,6 +8,7 @@ import { OfUser } from './user.ts'
 export const registrationRemove = cloudEndpoint({
   method: 'DELETE',
   path: '/registration',
+  operationId: 'removeRegistration',
   summary: 'Removes a registration',
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration'],

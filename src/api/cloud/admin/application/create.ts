@@ -11,6 +11,7 @@ import { ApplicationConfiguration } from './configuration.ts'
 export const applicationCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/application',
+  operationId: 'createApplication',
   summary: 'Creates an application',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

@@ -10,6 +10,7 @@ import { ApplicationConfiguration } from './configuration.ts'
 export const applicationRead = cloudEndpoint({
   method: 'GET',
   path: '/admin/application',
+  operationId: 'readApplicationConfiguration',
   summary: 'What a mobile app needs of its application',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

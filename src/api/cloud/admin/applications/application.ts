@@ -1,7 +1,7 @@
 // What the endpoints of applications share: the schemas, and an application as administrators and the audit log see it (cloud §10).
 import { Type } from '@sinclair/typebox'
 import { listV4Algorithms, qrSignatureCurveOf } from '../../../../domain/application/master-keys.ts'
-import { AnyMembers, ObjectResponse } from '../../../../http/types.ts'
+import { AnyMembers, ObjectResponse, named } from '../../../../http/types.ts'
 import { notFound } from '../../../../lib/errors.ts'
 import { type ApplicationRow, findApplication, listApplicationVersions } from '../../../../storage/applications.ts'
 import type { Db } from '../../../../storage/database.ts'
@@ -12,24 +12,27 @@ import { Identifier } from '../../fields.ts'
 export const PROTOCOL_VERSIONS = ['3.0', '3.1', '3.2', '3.3', '4.0']
 
 /** The settings, as a list shows them. */
-export const Application = Type.Object({
-  id: Type.String(),
-  isDefault: Type.Boolean(),
-  vaultFactors: Type.Array(Type.String()),
-  algorithms: Type.Array(Type.String({ examples: ['EC_P384'] }), { description: 'of protocol 4.0, that phones may use' }),
-  isProtocol3Admitted: Type.Boolean(),
-  qrSignatureCurve: Type.String({
-    enum: ['P-256', 'P-384'],
-    description: 'what signs QR codes of registrations: P-256 as long as protocol 3 is admitted',
-  }),
-  roles: Type.Array(Type.String({ examples: ['retail'] })),
-  minimumProtocolVersion: Type.Optional(
-    Type.String({
-      enum: PROTOCOL_VERSIONS,
-      description: 'older phones are not bound and their codes are refused; every version is taken without it',
+export const Application = named(
+  'Application',
+  Type.Object({
+    id: Type.String(),
+    isDefault: Type.Boolean(),
+    vaultFactors: Type.Array(Type.String()),
+    algorithms: Type.Array(Type.String({ examples: ['EC_P384'] }), { description: 'of protocol 4.0, that phones may use' }),
+    isProtocol3Admitted: Type.Boolean(),
+    qrSignatureCurve: Type.String({
+      enum: ['P-256', 'P-384'],
+      description: 'what signs QR codes of registrations: P-256 as long as protocol 3 is admitted',
     }),
-  ),
-})
+    roles: Type.Array(Type.String({ examples: ['retail'] })),
+    minimumProtocolVersion: Type.Optional(
+      Type.String({
+        enum: PROTOCOL_VERSIONS,
+        description: 'older phones are not bound and their codes are refused; every version is taken without it',
+      }),
+    ),
+  }),
+)
 
 const Version = Type.Object({ name: Type.String(), appKey: Type.String(), isSupported: Type.Boolean() })
 

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { serializeCustomObject } from '../../../../domain/application/custom-object.ts'
 import { V4_ALGORITHMS } from '../../../../domain/application/master-keys.ts'
-import { ok } from '../../../../http/types.ts'
+import { named, ok } from '../../../../http/types.ts'
 import { markDefaultApplication, setApplicationSettings } from '../../../../storage/applications.ts'
 import { auditedEndpoint } from '../../audited-endpoint.ts'
 import {
@@ -25,17 +25,21 @@ const ApplicationRole = Type.String({
 export const applicationChange = auditedEndpoint({
   method: 'PATCH',
   path: '/admin/applications/:id',
+  operationId: 'changeApplication',
   summary: 'Changes the settings of an application',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfApplication,
   body: Type.Object({
     isDefault: Type.Optional(Type.Literal(true)),
-    vaultFactors: Type.Optional(Type.Array(Type.String({ enum: VAULT_FACTORS }), { uniqueItems: true })),
+    vaultFactors: Type.Optional(Type.Array(named('VaultFactors', Type.String({ enum: VAULT_FACTORS })), { uniqueItems: true })),
     /** Goes into the answers of activation/status, for anybody to read; null removes it. */
     customObject: Type.Optional(Type.Union([CustomObject, Type.Null()])),
     algorithms: Type.Optional(
-      Type.Array(Type.String({ enum: [...V4_ALGORITHMS] }), { uniqueItems: true, description: 'none: all of protocol 4.0' }),
+      Type.Array(named('Algorithm', Type.String({ enum: [...V4_ALGORITHMS] })), {
+        uniqueItems: true,
+        description: 'none: all of protocol 4.0',
+      }),
     ),
     /** False: no phone of protocol 3 is bound any more, and QR codes of registrations are signed for phones of 4.0. */
     isProtocol3Admitted: Type.Optional(Type.Boolean()),

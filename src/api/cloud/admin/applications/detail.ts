@@ -25,6 +25,7 @@ const ApplicationDetailWithKeys = ObjectResponse(
 export const applicationDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id',
+  operationId: 'readApplication',
   summary: 'Settings and versions of an application, and what a mobile app needs of it',
   description: 'Keys are those of `version`, by default of `default`, else of the oldest version that is switched on.',
   errors: ['ADMINISTRATION_REFUSED'],

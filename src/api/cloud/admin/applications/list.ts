@@ -7,6 +7,7 @@ import { Application, toApplication } from './application.ts'
 export const applicationsList = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications',
+  operationId: 'listApplications',
   summary: 'Lists applications',
   errors: [],
   roles: ['admin', 'read-only'],

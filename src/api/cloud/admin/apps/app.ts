@@ -8,8 +8,9 @@ import { type ApplicationRow, findApplication } from '../../../../storage/applic
 import { listPinnedDomains, type PinnedCertificateRow, type PinnedDomainRow } from '../../../../storage/pinning.ts'
 import { Seconds, toSeconds } from '../../fields.ts'
 import { PinnedCertificate, toCertificate } from '../certificates/certificate.ts'
+import { named } from '../../../../http/types.ts'
 
-export const App = Type.Object({ name: Type.String(), displayName: Type.String() })
+export const App = named('App', Type.Object({ name: Type.String(), displayName: Type.String() }))
 
 /** What the watcher saw at the domain last. */
 const Live = Type.Object({
@@ -23,20 +24,23 @@ const Live = Type.Object({
   problem: Type.Optional(Type.String()),
 })
 
-export const AppDetail = Type.Composite([
-  App,
-  Type.Object({
-    publicKey: Type.String(),
-    domains: Type.Array(
-      Type.Object({
-        name: Type.String(),
-        port: Type.Integer(),
-        certificates: Type.Array(PinnedCertificate),
-        live: Type.Optional(Live),
-      }),
-    ),
-  }),
-])
+export const AppDetail = named(
+  'AppDetail',
+  Type.Composite([
+    App,
+    Type.Object({
+      publicKey: Type.String(),
+      domains: Type.Array(
+        Type.Object({
+          name: Type.String(),
+          port: Type.Integer(),
+          certificates: Type.Array(PinnedCertificate),
+          live: Type.Optional(Live),
+        }),
+      ),
+    }),
+  ]),
+)
 
 export async function readAppDetail(parts: PinningParts, name: string) {
   const { db, platform } = parts

@@ -8,6 +8,7 @@ import { AppDetail, readAppDetail } from './app.ts'
 export const appCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/apps',
+  operationId: 'createApp',
   summary: 'Creates an application and its pinning key',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

@@ -7,6 +7,7 @@ import { AppDetail, readAppDetail } from './app.ts'
 export const appDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps/:name',
+  operationId: 'readApp',
   summary: 'Pinned domains and certificates of an application',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],

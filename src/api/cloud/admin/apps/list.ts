@@ -7,6 +7,7 @@ import { App, toApp } from './app.ts'
 export const appsList = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps',
+  operationId: 'listApps',
   summary: 'Lists applications with their names for people',
   errors: [],
   roles: ['admin', 'read-only'],

@@ -10,6 +10,7 @@ const ITEMS_MAX = 1_000
 export const adminAudit = cloudEndpoint({
   method: 'GET',
   path: '/admin/audit',
+  operationId: 'listAdminEvents',
   summary: 'What administrators changed',
   errors: [],
   roles: ['admin', 'read-only'],

@@ -5,6 +5,7 @@ import { cloudEndpoint } from '../../endpoint.ts'
 export const auditVerification = cloudEndpoint({
   method: 'GET',
   path: '/admin/audit/verification',
+  operationId: 'verifyAudit',
   summary: 'Verifies the seals of the audit log',
   errors: [],
   roles: ['admin', 'read-only'],

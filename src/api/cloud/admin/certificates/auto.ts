@@ -11,6 +11,7 @@ const Port = Type.Integer({ minimum: 1, maximum: 65_535, default: 443, descripti
 export const certificateAuto = auditedEndpoint({
   method: 'POST',
   path: '/admin/apps/:name/certificates/auto',
+  operationId: 'pinLiveCertificate',
   summary: 'Pins the certificate that a server shows',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

@@ -5,6 +5,7 @@ import { toPem } from '../../../../lib/pem.ts'
 import { listPinnedCertificates, type PinnedCertificateRow } from '../../../../storage/pinning.ts'
 import type { Audited } from '../../audited-endpoint.ts'
 import { Identifier, Seconds, toSeconds } from '../../fields.ts'
+import { named } from '../../../../http/types.ts'
 
 /** Of the path. */
 export const OfApp = Type.Object({ name: Identifier })
@@ -28,7 +29,7 @@ export const certificateMembers = {
 export const PinnedCertificate = Type.Object(certificateMembers)
 
 /** The same with the name of its domain. */
-export const PinnedOfDomain = Type.Object({ name: Type.String(), ...certificateMembers })
+export const PinnedOfDomain = named('PinnedCertificate', Type.Object({ name: Type.String(), ...certificateMembers }))
 
 /** The same of a row; `now` in milliseconds. */
 export const toCertificate = (row: PinnedCertificateRow, now: number) => ({

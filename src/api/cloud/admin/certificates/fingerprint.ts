@@ -9,6 +9,7 @@ import { auditedCertificates, OfApp, PinnedOfDomain, toCertificate } from './cer
 export const certificateFingerprint = auditedEndpoint({
   method: 'POST',
   path: '/admin/apps/:name/certificates/fingerprint',
+  operationId: 'pinFingerprint',
   summary: 'Pins a certificate by its fingerprint',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

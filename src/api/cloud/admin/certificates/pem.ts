@@ -14,6 +14,7 @@ const Pem = Type.String({
 export const certificatePem = auditedEndpoint({
   method: 'POST',
   path: '/admin/apps/:name/certificates/pem',
+  operationId: 'pinCertificate',
   summary: 'Pins a certificate from a PEM file',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

@@ -6,6 +6,7 @@ import { auditedEndpoint } from '../../audited-endpoint.ts'
 export const expiredRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/certificates/expired',
+  operationId: 'removeExpiredCertificates',
   summary: 'Removes certificates that have ended',
   errors: [],
   roles: ['admin'],

@@ -11,6 +11,7 @@ import { auditedCertificates, OfApp } from './certificate.ts'
 export const certificateRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/apps/:name/certificates',
+  operationId: 'removeCertificate',
   summary: 'Removes a pinned certificate',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

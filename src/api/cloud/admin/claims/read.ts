@@ -10,6 +10,7 @@ const Claims = AnyMembers
 export const claimsRead = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/claims/:userId',
+  operationId: 'readClaims',
   summary: 'Reads what phones are told about a user',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],

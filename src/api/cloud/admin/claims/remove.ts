@@ -8,6 +8,7 @@ import { auditedClaims, OfUser, refuseClaims } from './claims.ts'
 export const claimsRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/applications/:id/claims/:userId',
+  operationId: 'removeClaims',
   summary: 'Removes what phones are told about a user',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

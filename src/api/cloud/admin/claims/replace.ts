@@ -9,6 +9,7 @@ import { auditedClaims, OfUser } from './claims.ts'
 export const claimsReplace = auditedEndpoint({
   method: 'PUT',
   path: '/admin/applications/:id/claims/:userId',
+  operationId: 'replaceClaims',
   summary: 'Replaces what phones are told about a user',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

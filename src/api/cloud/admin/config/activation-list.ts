@@ -7,6 +7,7 @@ import { Items, OfOwner } from './item.ts'
 export const activationConfigList = cloudEndpoint({
   method: 'GET',
   path: '/admin/activations/:id/config',
+  operationId: 'listActivationConfig',
   summary: 'Lists the configuration items of an activation',
   description: 'Its own, without those of its application.',
   errors: ['ADMINISTRATION_REFUSED'],

@@ -8,6 +8,7 @@ import { OfKey, refuseItem, targetOf } from './item.ts'
 export const activationConfigRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/activations/:id/config/:key',
+  operationId: 'removeActivationConfig',
   summary: 'Removes a configuration item of an activation',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

@@ -9,6 +9,7 @@ import { NewValue, OfKey, targetOf } from './item.ts'
 export const activationConfigStore = auditedEndpoint({
   method: 'PUT',
   path: '/admin/activations/:id/config/:key',
+  operationId: 'storeActivationConfig',
   summary: 'Stores a configuration item of an activation',
   description: 'It stands above items of the application with the same key. A removed activation takes none.',
   errors: ['ADMINISTRATION_REFUSED'],

@@ -7,6 +7,7 @@ import { Items, OfOwner } from './item.ts'
 export const applicationConfigList = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/config',
+  operationId: 'listApplicationConfig',
   summary: 'Lists the configuration items of an application',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],

@@ -8,6 +8,7 @@ import { OfKey, refuseItem, targetOf } from './item.ts'
 export const applicationConfigRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/applications/:id/config/:key',
+  operationId: 'removeApplicationConfig',
   summary: 'Removes a configuration item of an application',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

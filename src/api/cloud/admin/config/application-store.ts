@@ -9,6 +9,7 @@ import { NewValue, OfKey, targetOf } from './item.ts'
 export const applicationConfigStore = auditedEndpoint({
   method: 'PUT',
   path: '/admin/applications/:id/config/:key',
+  operationId: 'storeApplicationConfig',
   summary: 'Stores a configuration item of an application',
   description:
     'Items in the scope `APPLICATION`, which is the default, are for every app, activated or not; those in `ACTIVATION` for activated ones.',

@@ -11,6 +11,7 @@ import { auditedCertificates, OfApp } from '../certificates/certificate.ts'
 export const domainRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/apps/:name/domains',
+  operationId: 'removeDomain',
   summary: 'Removes a domain with its certificates',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

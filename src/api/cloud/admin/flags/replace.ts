@@ -17,6 +17,7 @@ const Flags = Type.Object({ flags: Type.Array(Flag, { uniqueItems: true, maxItem
 export const activationFlags = auditedEndpoint({
   method: 'PUT',
   path: '/admin/activations/:id/flags',
+  operationId: 'replaceFlags',
   summary: 'Replaces the flags of an activation',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

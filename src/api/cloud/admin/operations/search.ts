@@ -14,6 +14,7 @@ const Status = Type.Unsafe<OperationStatus>(Type.String({ enum: STATUSES }))
 export const operationsSearch = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/operations',
+  operationId: 'searchOperations',
   summary: 'Searches operations of an application',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],

@@ -10,6 +10,7 @@ import { auditedRegistration, OfApplication } from './registration.ts'
 export const administrationRegistrationCommit = auditedEndpoint({
   method: 'POST',
   path: '/admin/applications/:id/registrations/commit',
+  operationId: 'commitRegistrationOfApplication',
   summary: 'Commits a registration, with its OTP',
   errors: ['ADMINISTRATION_REFUSED', 'REGISTRATION_NOT_FOUND', 'OTP_INVALID'],
   roles: ['admin'],

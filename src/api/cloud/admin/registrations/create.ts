@@ -17,6 +17,7 @@ const RegistrationRequest = Type.Object({
 export const administrationRegistrationCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/applications/:id/registrations',
+  operationId: 'createRegistrationOfApplication',
   summary: 'Creates a registration, with an OTP where one is wanted',
   errors: ['ADMINISTRATION_REFUSED', 'REGISTRATION_EXISTS'],
   roles: ['admin'],

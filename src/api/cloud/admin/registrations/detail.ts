@@ -6,6 +6,7 @@ import { type HistoryRow, listActivationHistory } from '../../../../storage/acti
 import { cloudEndpoint } from '../../endpoint.ts'
 import { Identifier } from '../../fields.ts'
 import { ListedRegistration, Phase, Time, toListed } from './registration.ts'
+import { named } from '../../../../http/types.ts'
 
 const HistoryEntry = Type.Object({
   /** Absent in the entry of the creation. */
@@ -16,36 +17,40 @@ const HistoryEntry = Type.Object({
   timestamp: Time,
 })
 
-const RegistrationDetail = Type.Composite([
-  ListedRegistration,
-  Type.Object({
-    blockReason: Type.Optional(Type.String()),
-    /** The end of a temporary block. */
-    timestampBlockExpire: Type.Optional(Time),
-    flags: Type.Array(Type.String()),
-    /** In protocol 4: the phone has not confirmed its activation yet. */
-    isConfirmationPending: Type.Optional(Type.Boolean()),
-    isBiometryEnabled: Type.Optional(Type.Boolean()),
-    /** In protocol 3: the phone has begun to move to protocol 4. */
-    isUpgradePending: Type.Optional(Type.Boolean()),
-    activationFingerprint: Type.Optional(Type.String()),
-    failedAttempts: Type.Integer(),
-    maxFailedAttempts: Type.Integer(),
-    commitPhase: Phase,
-    /** Whether one is still to be given. */
-    isOtpDemanded: Type.Boolean(),
-    extras: Type.Optional(Type.String()),
-    externalId: Type.Optional(Type.String()),
-    /** Of CREATED and PENDING_COMMIT. */
-    timestampExpires: Type.Optional(Time),
-    /** Newest first. */
-    history: Type.Array(HistoryEntry),
-  }),
-])
+const RegistrationDetail = named(
+  'RegistrationDetail',
+  Type.Composite([
+    ListedRegistration,
+    Type.Object({
+      blockReason: Type.Optional(Type.String()),
+      /** The end of a temporary block. */
+      timestampBlockExpire: Type.Optional(Time),
+      flags: Type.Array(Type.String()),
+      /** In protocol 4: the phone has not confirmed its activation yet. */
+      isConfirmationPending: Type.Optional(Type.Boolean()),
+      isBiometryEnabled: Type.Optional(Type.Boolean()),
+      /** In protocol 3: the phone has begun to move to protocol 4. */
+      isUpgradePending: Type.Optional(Type.Boolean()),
+      activationFingerprint: Type.Optional(Type.String()),
+      failedAttempts: Type.Integer(),
+      maxFailedAttempts: Type.Integer(),
+      commitPhase: Phase,
+      /** Whether one is still to be given. */
+      isOtpDemanded: Type.Boolean(),
+      extras: Type.Optional(Type.String()),
+      externalId: Type.Optional(Type.String()),
+      /** Of CREATED and PENDING_COMMIT. */
+      timestampExpires: Type.Optional(Time),
+      /** Newest first. */
+      history: Type.Array(HistoryEntry),
+    }),
+  ]),
+)
 
 export const registrationDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/registrations/:activationId',
+  operationId: 'readRegistrationDetail',
   summary: 'A registration with its history',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],

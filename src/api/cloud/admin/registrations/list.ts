@@ -12,6 +12,7 @@ const CURSOR = /^(\d{1,14})_([0-9a-f-]{36})$/
 export const registrationsList = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/registrations',
+  operationId: 'listRegistrations',
   summary: 'Searches registrations of an application',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],

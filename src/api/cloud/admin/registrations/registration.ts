@@ -5,6 +5,7 @@ import type { ListedRegistrationRow } from '../../../../storage/activation/searc
 import type { ActivationState, CommitPhase } from '../../../../storage/schema.ts'
 import type { Audited } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
+import { named } from '../../../../http/types.ts'
 
 /** Of the path. */
 export const OfApplication = Type.Object({ id: Identifier })
@@ -18,20 +19,23 @@ export const State = Type.Unsafe<ActivationState>(
 export const Time = Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' })
 
 /** A registration in a list. */
-export const ListedRegistration = Type.Object({
-  activationId: Type.String(),
-  userId: Type.String(),
-  state: State,
-  name: Type.Optional(Type.String()),
-  platform: Type.Optional(Type.String()),
-  deviceInfo: Type.Optional(Type.String()),
-  /** Generation, from the key exchange on: 3 or 4. */
-  protocolVersion: Type.Optional(Type.Integer()),
-  /** Of the key agreement, in protocol 4. */
-  algorithm: Type.Optional(Type.String()),
-  timestampCreated: Time,
-  timestampLastUsed: Type.Optional(Time),
-})
+export const ListedRegistration = named(
+  'ListedRegistration',
+  Type.Object({
+    activationId: Type.String(),
+    userId: Type.String(),
+    state: State,
+    name: Type.Optional(Type.String()),
+    platform: Type.Optional(Type.String()),
+    deviceInfo: Type.Optional(Type.String()),
+    /** Generation, from the key exchange on: 3 or 4. */
+    protocolVersion: Type.Optional(Type.Integer()),
+    /** Of the key agreement, in protocol 4. */
+    algorithm: Type.Optional(Type.String()),
+    timestampCreated: Time,
+    timestampLastUsed: Type.Optional(Time),
+  }),
+)
 
 /** How changes of a registration are recorded. */
 export const auditedRegistration: Audited<{ readonly userId: string }, unknown, { readonly id: string }, unknown> = {

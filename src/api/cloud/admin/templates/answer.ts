@@ -3,6 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { renderTemplate } from '../../../../domain/template/parser.ts'
 import { type SignatureType, type TemplateTexts, toTemplate } from '../../../../domain/template/template.ts'
 import type { TemplateRow, TemplateSource } from '../../../../storage/templates.ts'
+import { named } from '../../../../http/types.ts'
 
 /** One set of factors that may approve. */
 export const signatureType = Type.Unsafe<SignatureType>(
@@ -36,20 +37,23 @@ const TextsAnswer = Type.Unsafe<TemplateTexts>(
   ),
 )
 
-export const TemplateAnswer = Type.Object({
-  templateName: Type.String(),
-  operationType: Type.String(),
-  dataTemplate: Type.String(),
-  signatureType: Type.Array(signatureType),
-  maxFailureCount: Type.Integer(),
-  expiration: Type.Integer(),
-  riskFlags: Type.String(),
-  proximityCheckEnabled: Type.Boolean(),
-  activationFlag: Type.Optional(Type.String()),
-  texts: TextsAnswer,
-  source: Type.Unsafe<TemplateSource>(
-    Type.String({ enum: ['shipped', 'file', 'administration'], description: 'who wrote it last' }),
-  ),
-})
+export const TemplateAnswer = named(
+  'Template',
+  Type.Object({
+    templateName: Type.String(),
+    operationType: Type.String(),
+    dataTemplate: Type.String(),
+    signatureType: Type.Array(signatureType),
+    maxFailureCount: Type.Integer(),
+    expiration: Type.Integer(),
+    riskFlags: Type.String(),
+    proximityCheckEnabled: Type.Boolean(),
+    activationFlag: Type.Optional(Type.String()),
+    texts: TextsAnswer,
+    source: Type.Unsafe<TemplateSource>(
+      Type.String({ enum: ['shipped', 'file', 'administration'], description: 'who wrote it last' }),
+    ),
+  }),
+)
 
 export const renderTemplateRow = (row: TemplateRow) => ({ ...renderTemplate(toTemplate(row)), source: row.source })

@@ -10,6 +10,7 @@ import { templateMembers, optionalTemplateMembers, readTemplate, refuseTemplate,
 export const templateCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/templates',
+  operationId: 'createTemplate',
   summary: 'Creates a template',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

@@ -7,6 +7,7 @@ import { renderTemplateRow, TemplateAnswer } from './answer.ts'
 export const templatesList = cloudEndpoint({
   method: 'GET',
   path: '/admin/templates',
+  operationId: 'listTemplates',
   summary: 'Lists templates',
   errors: [],
   roles: ['admin', 'read-only'],

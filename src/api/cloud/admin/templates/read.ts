@@ -7,6 +7,7 @@ import { OfTemplate, refuseTemplate } from './template.ts'
 export const templateRead = cloudEndpoint({
   method: 'GET',
   path: '/admin/templates/:name',
+  operationId: 'readTemplate',
   summary: 'Reads a template',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],

@@ -7,6 +7,7 @@ import { auditedTemplate, OfTemplate, refuseTemplate } from './template.ts'
 export const templateRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/templates/:name',
+  operationId: 'removeTemplate',
   summary: 'Removes a template',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

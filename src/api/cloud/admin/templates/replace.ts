@@ -19,6 +19,7 @@ import {
 export const templateReplace = auditedEndpoint({
   method: 'PUT',
   path: '/admin/templates/:name',
+  operationId: 'replaceTemplate',
   summary: 'Replaces a template',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

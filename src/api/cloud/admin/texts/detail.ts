@@ -7,6 +7,7 @@ import { OfText, Text } from './text.ts'
 export const textDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/texts/:key/:language',
+  operationId: 'readText',
   summary: 'Reads a text of version rules',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],

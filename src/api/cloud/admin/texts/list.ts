@@ -7,6 +7,7 @@ import { Text } from './text.ts'
 export const textsList = cloudEndpoint({
   method: 'GET',
   path: '/admin/texts',
+  operationId: 'listTexts',
   summary: 'Lists texts of version rules',
   errors: [],
   roles: ['admin', 'read-only'],

@@ -8,6 +8,7 @@ import { OfText } from './text.ts'
 export const textRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/texts/:key/:language',
+  operationId: 'removeText',
   summary: 'Removes a text of version rules',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

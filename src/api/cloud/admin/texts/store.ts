@@ -8,6 +8,7 @@ import { OfText, Text } from './text.ts'
 export const textStore = auditedEndpoint({
   method: 'POST',
   path: '/admin/texts',
+  operationId: 'storeText',
   summary: 'Stores a text of version rules',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

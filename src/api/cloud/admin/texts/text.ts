@@ -1,6 +1,7 @@
 // What the endpoints of texts share: what users of an app that is too old are told (utility §4).
 import { Type } from '@sinclair/typebox'
 import { Identifier } from '../../fields.ts'
+import { named } from '../../../../http/types.ts'
 
 /** Of the path. */
 export const OfText = Type.Object({
@@ -9,4 +10,4 @@ export const OfText = Type.Object({
 })
 
 /** The answer. */
-export const Text = Type.Object({ messageKey: Type.String(), language: Type.String(), text: Type.String() })
+export const Text = named('VersionText', Type.Object({ messageKey: Type.String(), language: Type.String(), text: Type.String() }))

@@ -8,6 +8,7 @@ import { RoleName, viewUser } from './user.ts'
 export const userCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/users',
+  operationId: 'createUser',
   summary: 'Creates a credential',
   description: 'The password is shown this once.',
   errors: ['ADMINISTRATION_REFUSED'],

@@ -8,6 +8,7 @@ import { RoleName } from './user.ts'
 export const usersList = cloudEndpoint({
   method: 'GET',
   path: '/admin/users',
+  operationId: 'listUsers',
   summary: 'Lists credentials',
   errors: [],
   roles: ['admin', 'read-only'],

@@ -7,6 +7,7 @@ import { auditedUser, OfUser } from './user.ts'
 export const userPassword = auditedEndpoint({
   method: 'POST',
   path: '/admin/users/:name/password',
+  operationId: 'resetPassword',
   summary: 'Gives a credential a new password',
   description: 'Without `password` one is generated. It is shown this once.',
   errors: ['ADMINISTRATION_REFUSED'],

@@ -8,6 +8,7 @@ import { auditedUser, OfUser } from './user.ts'
 export const userRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/users/:name',
+  operationId: 'removeUser',
   summary: 'Removes a credential',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

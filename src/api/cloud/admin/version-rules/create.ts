@@ -10,6 +10,7 @@ import { auditedVersionRules, ruleMembers, OfApp, Rule, toRule } from './rule.ts
 export const ruleCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/apps/:name/versions',
+  operationId: 'createVersionRule',
   summary: 'Adds a version rule',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

@@ -7,6 +7,7 @@ import { OfRule, Rule, toRule } from './rule.ts'
 export const ruleDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps/:name/versions/:id',
+  operationId: 'readVersionRule',
   summary: 'Reads a version rule',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],

@@ -8,6 +8,7 @@ import { OfApp, Rule, toRule } from './rule.ts'
 export const rulesList = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps/:name/versions',
+  operationId: 'listVersionRules',
   summary: 'Lists version rules of an app',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],

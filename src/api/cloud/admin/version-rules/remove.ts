@@ -8,6 +8,7 @@ import { auditedVersionRules, OfRule } from './rule.ts'
 export const ruleRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/apps/:name/versions/:id',
+  operationId: 'removeVersionRule',
   summary: 'Removes a version rule',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

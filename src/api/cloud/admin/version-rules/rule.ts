@@ -1,6 +1,6 @@
 // What the endpoints of version rules share: which versions of a mobile app are too old (utility §4).
 import { Type } from '@sinclair/typebox'
-import { OptionalOrNull } from '../../../../http/types.ts'
+import { named, OptionalOrNull } from '../../../../http/types.ts'
 import type { MobilePlatform } from '../../../../storage/schema.ts'
 import { listVersionRules, type VersionRuleRow } from '../../../../storage/version-rules.ts'
 import type { Audited } from '../../audited-endpoint.ts'
@@ -33,7 +33,7 @@ export const ruleMembers = {
 }
 
 /** The answer. */
-export const Rule = Type.Object({ id: Type.Integer(), ...ruleMembers })
+export const Rule = named('VersionRule', Type.Object({ id: Type.Integer(), ...ruleMembers }))
 
 /** How changes of the rules of an app are recorded. */
 export const auditedVersionRules: Audited<unknown, unknown, { readonly name: string }, unknown> = {

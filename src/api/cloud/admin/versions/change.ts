@@ -10,6 +10,7 @@ import { ApplicationDetail, auditedApplication, readApplicationDetail } from '..
 export const versionChange = auditedEndpoint({
   method: 'PATCH',
   path: '/admin/applications/:id/versions/:name',
+  operationId: 'changeVersion',
   summary: 'Switches a version on or off',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

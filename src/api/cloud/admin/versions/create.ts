@@ -9,6 +9,7 @@ import { ApplicationDetail, auditedApplication, OfApplication, readApplicationDe
 export const versionCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/applications/:id/versions',
+  operationId: 'createVersion',
   summary: 'Adds a version',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

@@ -5,28 +5,33 @@ import type { DeliveryStatus } from '../../../../storage/schema.ts'
 import { type DeliveryRow, listDeliveries } from '../../../../storage/webhook-deliveries.ts'
 import { cloudEndpoint } from '../../endpoint.ts'
 import { OfWebhook } from '../webhooks/webhook.ts'
+import { named } from '../../../../http/types.ts'
 
 const DeliveryStatusName = Type.Unsafe<DeliveryStatus>(Type.String({ enum: ['WAITING', 'DELIVERED', 'DEAD'] }))
 
-const Delivery = Type.Object({
-  /** The webhook-id of all its messages. */
-  id: Type.String(),
-  /** Of the operation or activation. */
-  objectId: Type.String(),
-  /** The status that the message reports. */
-  objectStatus: Type.String(),
-  status: DeliveryStatusName,
-  attempts: Type.Integer(),
-  /** Of one that waits; 0 for at once. */
-  nextAttemptAt: Type.Optional(Type.Integer()),
-  lastError: Type.Optional(Type.String()),
-  createdAt: Type.Integer(),
-  finishedAt: Type.Optional(Type.Integer()),
-})
+const Delivery = named(
+  'WebhookDelivery',
+  Type.Object({
+    /** The webhook-id of all its messages. */
+    id: Type.String(),
+    /** Of the operation or activation. */
+    objectId: Type.String(),
+    /** The status that the message reports. */
+    objectStatus: Type.String(),
+    status: DeliveryStatusName,
+    attempts: Type.Integer(),
+    /** Of one that waits; 0 for at once. */
+    nextAttemptAt: Type.Optional(Type.Integer()),
+    lastError: Type.Optional(Type.String()),
+    createdAt: Type.Integer(),
+    finishedAt: Type.Optional(Type.Integer()),
+  }),
+)
 
 export const webhookDeliveriesList = cloudEndpoint({
   method: 'GET',
   path: '/admin/webhooks/:id/deliveries',
+  operationId: 'listWebhookDeliveries',
   summary: 'Lists deliveries of a webhook',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],

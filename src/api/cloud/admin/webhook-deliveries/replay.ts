@@ -10,6 +10,7 @@ import { OfWebhook } from '../webhooks/webhook.ts'
 export const webhookDeliveriesReplay = auditedEndpoint({
   method: 'POST',
   path: '/admin/webhooks/:id/deliveries',
+  operationId: 'replayWebhookDeliveries',
   summary: 'Sends deliveries again',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

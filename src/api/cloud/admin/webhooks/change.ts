@@ -7,6 +7,7 @@ import { auditedWebhook, Basic, webhookMembers, OfWebhook, readWebhookDetail, We
 export const webhookChange = auditedEndpoint({
   method: 'PUT',
   path: '/admin/webhooks/:id',
+  operationId: 'changeWebhook',
   summary: 'Replaces a webhook',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

@@ -8,6 +8,7 @@ import { Basic, Kind, webhookMembers, readWebhookDetail, Secret, viewWebhook, We
 export const webhookCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/webhooks',
+  operationId: 'createWebhook',
   summary: 'Creates a webhook',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

@@ -5,6 +5,7 @@ import { OfWebhook, readWebhookDetail, showTo, Webhook } from './webhook.ts'
 export const webhookDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/webhooks/:id',
+  operationId: 'readWebhook',
   summary: 'Reads a webhook',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],

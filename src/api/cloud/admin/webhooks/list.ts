@@ -7,6 +7,7 @@ import { showTo, toWebhook, Webhook } from './webhook.ts'
 export const webhooksList = cloudEndpoint({
   method: 'GET',
   path: '/admin/webhooks',
+  operationId: 'listWebhooks',
   summary: 'Lists webhooks',
   errors: [],
   roles: ['admin', 'read-only'],

@@ -7,6 +7,7 @@ import { auditedWebhook, OfWebhook } from './webhook.ts'
 export const webhookRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/webhooks/:id',
+  operationId: 'removeWebhook',
   summary: 'Removes a webhook',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

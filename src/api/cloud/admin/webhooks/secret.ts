@@ -7,6 +7,7 @@ import { auditedWebhook, OfWebhook, Secret } from './webhook.ts'
 export const webhookSecret = auditedEndpoint({
   method: 'POST',
   path: '/admin/webhooks/:id/secret',
+  operationId: 'rotateWebhookSecret',
   summary: 'Gives a webhook a new secret',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],

@@ -7,6 +7,7 @@ import type { WebhookKind } from '../../../../storage/schema.ts'
 import { findWebhook, listWebhooks, type WebhookFigures, type WebhookRow } from '../../../../storage/webhooks.ts'
 import type { Audited } from '../../audited-endpoint.ts'
 import { Identifier, Username } from '../../fields.ts'
+import { named } from '../../../../http/types.ts'
 
 export const Kind = Type.Unsafe<WebhookKind>(Type.String({ enum: ['OPERATION', 'ACTIVATION'] }))
 
@@ -37,30 +38,33 @@ export const webhookMembers = {
 }
 
 /** The answer. */
-export const Webhook = Type.Object({
-  id: Type.String(),
-  application: Type.String(),
-  name: Type.String(),
-  kind: Kind,
-  url: Type.String(),
-  attributes: Type.Array(Type.String()),
-  basicUsername: Type.Optional(Type.String()),
-  isEnabled: Type.Boolean(),
-  /** Why pawl disabled it. */
-  disabledReason: Type.Optional(Type.String()),
-  /** Until then messages are also signed with the previous secret. */
-  previousSecretExpiresAt: Type.Optional(Type.Integer()),
-  createdAt: Type.Integer(),
-  /** Deliveries that wait for their first or next attempt. */
-  waiting: Type.Integer(),
-  /** Since the webhook was created. */
-  delivered: Type.Integer(),
-  dead: Type.Integer(),
-  /** Attempts without a success between them. */
-  failuresInRow: Type.Integer(),
-  /** Age of the oldest waiting delivery. */
-  lagSeconds: Type.Integer(),
-})
+export const Webhook = named(
+  'Webhook',
+  Type.Object({
+    id: Type.String(),
+    application: Type.String(),
+    name: Type.String(),
+    kind: Kind,
+    url: Type.String(),
+    attributes: Type.Array(Type.String()),
+    basicUsername: Type.Optional(Type.String()),
+    isEnabled: Type.Boolean(),
+    /** Why pawl disabled it. */
+    disabledReason: Type.Optional(Type.String()),
+    /** Until then messages are also signed with the previous secret. */
+    previousSecretExpiresAt: Type.Optional(Type.Integer()),
+    createdAt: Type.Integer(),
+    /** Deliveries that wait for their first or next attempt. */
+    waiting: Type.Integer(),
+    /** Since the webhook was created. */
+    delivered: Type.Integer(),
+    dead: Type.Integer(),
+    /** Attempts without a success between them. */
+    failuresInRow: Type.Integer(),
+    /** Age of the oldest waiting delivery. */
+    lagSeconds: Type.Integer(),
+  }),
+)
 
 /** `whsec_` and Base64 of 32 bytes; shown this once. */
 export const Secret = Type.Object({ secret: Type.String() })

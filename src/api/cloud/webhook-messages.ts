@@ -1,0 +1,110 @@
+// The messages of webhooks, for the description of the APIs; docs/WEBHOOKS.md says how they are delivered and checked (cloud §9).
+import { Type } from '@sinclair/typebox'
+import { WEBHOOK_EVENTS } from '../../domain/webhook/message.ts'
+import type { Message } from '../../http/openapi.ts'
+
+const Text = Type.Optional(Type.String())
+const Time = Type.Optional(Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' }))
+const Event = (kind: keyof typeof WEBHOOK_EVENTS) =>
+  Type.Optional(
+    Type.String({
+      enum: [...WEBHOOK_EVENTS[kind]],
+      description: 'what happened; absent in a message of an older version of pawl',
+    }),
+  )
+
+const OperationMessage = Type.Object(
+  {
+    type: Type.Literal('OPERATION'),
+    operationId: Type.String({ format: 'uuid' }),
+    event: Event('OPERATION'),
+    userId: Text,
+    applications: Type.Optional(Type.Array(Type.String())),
+    operationType: Text,
+    parameters: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    additionalData: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    activationFlag: Text,
+    status: Type.Optional(Type.String({ enum: ['PENDING', 'APPROVED', 'REJECTED', 'CANCELED', 'EXPIRED', 'FAILED'] })),
+    data: Text,
+    failureCount: Type.Optional(Type.Integer()),
+    maxFailureCount: Type.Optional(Type.Integer()),
+    signatureType: Type.Optional(Type.Array(Type.String())),
+    externalId: Text,
+    timestampCreated: Time,
+    timestampExpires: Time,
+    timestampFinalized: Time,
+    statusReason: Text,
+    template: Text,
+    language: Text,
+    title: Text,
+    message: Text,
+    summary: Text,
+  },
+  {
+    title: 'WebhookOperationMessage',
+    examples: [
+      {
+        type: 'OPERATION',
+        operationId: '3f2504e0-4f89-41d3-9a0c-0305e82c3301',
+        event: 'approved',
+        userId: 'alice',
+        status: 'APPROVED',
+      },
+    ],
+  },
+)
+
+const ActivationMessage = Type.Object(
+  {
+    type: Type.Literal('ACTIVATION'),
+    activationId: Type.String({ format: 'uuid' }),
+    event: Event('ACTIVATION'),
+    userId: Text,
+    activationName: Text,
+    deviceInfo: Text,
+    platform: Text,
+    protocol: Text,
+    activationFlags: Type.Optional(Type.Array(Type.String())),
+    activationStatus: Type.Optional(Type.String({ enum: ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'] })),
+    blockedReason: Text,
+    timestampBlockExpire: Time,
+    applicationId: Text,
+  },
+  {
+    title: 'WebhookActivationMessage',
+    examples: [
+      {
+        type: 'ACTIVATION',
+        activationId: '3f2504e0-4f89-41d3-9a0c-0305e82c3301',
+        event: 'activated',
+        activationStatus: 'ACTIVE',
+      },
+    ],
+  },
+)
+
+const headers = {
+  'webhook-id': 'of the delivery; a message that comes again has the same',
+  'webhook-timestamp': 'seconds since 1970-01-01 UTC; refuse what is more than five minutes away',
+  'webhook-signature': '`v1,` and the Base64 of HMAC-SHA-256 over id, timestamp and body, joined by dots; two during a rotation',
+} as const
+
+const description =
+  'Sent to the `url` of a webhook. Beside `type`, the id and `event` it has the attributes that the webhook asked for.'
+
+export const webhookMessages: readonly Message[] = [
+  {
+    name: 'tellOperation',
+    summary: 'An operation was created, changed or ended',
+    description,
+    schema: OperationMessage,
+    headers,
+  },
+  {
+    name: 'tellActivation',
+    summary: 'An activation was created or changed its state',
+    description,
+    schema: ActivationMessage,
+    headers,
+  },
+]

@@ -1,0 +1,91 @@
+// The schemas that validate, as generators of clients read them: enums as enums, null as a type, maps as maps, and names for what is a
+// thing of its own. What a schema takes and refuses stays the same.
+
+export type Json = Record<string, unknown>
+
+export interface Schemas {
+  /** The schema for its place: a reference where it has a title, or where `name` is given. */
+  readonly place: (schema: unknown, name?: string) => unknown
+  /** Everything that was named. */
+  readonly components: () => Record<string, unknown>
+}
+
+/** A shelf of named schemas. A title that starts with a capital letter names its schema wherever it stands. */
+export function createSchemas(): Schemas {
+  const shelf: Record<string, unknown> = {}
+
+  const place = (schema: unknown, name?: string): unknown => {
+    if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return schema
+    const { title, examples, ...others } = schema as Json
+    const chosen = typeof title === 'string' && /^[A-Z][A-Za-z0-9]+$/.test(title) ? title : name
+    const plain = renderMembers(others)
+    // Examples of a named body stand beside the body; those of members stay with them.
+    if (chosen === undefined) return examples === undefined ? plain : { ...plain, examples }
+    const text = JSON.stringify(plain)
+    if (chosen in shelf && JSON.stringify(shelf[chosen]) !== text) throw new TypeError(`two schemas are named ${chosen}`)
+    shelf[chosen] = JSON.parse(text)
+    return { $ref: `#/components/schemas/${chosen}` }
+  }
+
+  const renderMembers = (schema: Json): Json => {
+    const { properties, items, anyOf, patternProperties, contentSchema, ...others } = withEnum(schema)
+    const rendered: Json = {
+      ...others,
+      ...(isRecord(properties) && {
+        properties: Object.fromEntries(Object.entries(properties).map(([key, of]) => [key, place(of)])),
+      }),
+      ...(items !== undefined && { items: place(items) }),
+      ...(contentSchema !== undefined && { contentSchema: place(contentSchema) }),
+      ...(Array.isArray(anyOf) && { anyOf: anyOf.map((each) => place(each)) }),
+    }
+    if (typeof rendered['pattern'] === 'string') rendered['pattern'] = toPortable(rendered['pattern'])
+    return toMap(withNull(withFormat(rendered)), patternProperties)
+  }
+
+  const toMap = (schema: Json, patternProperties: unknown): Json => {
+    if (!isRecord(patternProperties)) return schema
+    const [[pattern, values] = ['', {}], ...rest] = Object.entries(patternProperties)
+    if (rest.length > 0) throw new TypeError('a map with two kinds of keys')
+    const names = EVERY_NAME.includes(pattern) ? {} : { propertyNames: { pattern: toPortable(pattern) } }
+    return { ...schema, ...names, additionalProperties: place(values) }
+  }
+
+  return { place, components: () => Object.fromEntries(Object.entries(shelf).toSorted(([a], [b]) => (a < b ? -1 : 1))) }
+}
+
+/** One of several literals, or a single one, is an enum. */
+function withEnum(schema: Json): Json {
+  const { const: only, anyOf, ...others } = schema
+  if (only !== undefined) return { ...others, type: typeof only, enum: [only] }
+  const values = Array.isArray(anyOf) ? anyOf.map((each: Json) => each['const']) : []
+  if (values.length === 0 || !values.every((value) => typeof value === 'string')) return schema
+  return { ...others, type: 'string', enum: values }
+}
+
+/** Something or null is one schema that has two types; anything or null is anything. */
+function withNull(schema: Json): Json {
+  const { anyOf, ...others } = schema
+  if (!Array.isArray(anyOf) || anyOf.length !== 2) return schema
+  const [one, other] = anyOf as [Json, Json]
+  if (other['type'] !== 'null') return schema
+  if (Object.keys(one).length === 0) return others
+  if (typeof one['type'] !== 'string') return schema
+  const values = Array.isArray(one['enum']) ? { enum: [...(one['enum'] as unknown[]), null] } : {}
+  return { ...others, ...one, type: [one['type'], 'null'], ...values }
+}
+
+/** Times in milliseconds are longer than what generators take for an integer. */
+function withFormat(schema: Json): Json {
+  if (schema['type'] !== 'integer') return schema
+  const { maximum } = schema
+  return typeof maximum === 'number' && maximum <= INT32_MAX ? schema : { ...schema, format: 'int64' }
+}
+
+/** `[^]` is any character in JavaScript alone. */
+const toPortable = (pattern: string): string => pattern.replaceAll('[^]', '[\\s\\S]')
+
+const isRecord = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const INT32_MAX = 2_147_483_647
+// How TypeBox and AnyMembers spell any name.
+const EVERY_NAME = ['^(.*)$', '^[\\s\\S]*$']
