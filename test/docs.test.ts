@@ -30,6 +30,7 @@ describe('configuration', () => {
       ...Object.values(SECRET_SETTINGS).flatMap(({ name }) => [name, `${name}_FILE`]),
       // Of the command line and of the tests.
       'PAWL_ADMIN',
+      'PAWL_APP',
       'PAWL_PHONES',
       'PAWL_PHONE_PASSPHRASE',
       'PAWL_PHONE_PASSWORD',
