@@ -120,6 +120,19 @@ const rotate = command({
   },
 })
 
+const test = command({
+  name: 'test',
+  summary: 'Sends a test message to a webhook, and says what the receiver answered',
+  more: 'The exit code is 1 when it was not taken.',
+  words: { '<id>': 'its id' },
+  options: BANK_OPTIONS,
+  examples: ['webhook test 0190b5a4-…'],
+  run: async ({ words: [id], values, terminal }) => {
+    const json = await openBank(values, terminal).call('POST', toPath`/admin/webhooks/${id}/test`, {})
+    return { json, exitCode: (json as { isDelivered: boolean }).isDelivered ? 0 : 1 }
+  },
+})
+
 const deliveries = command({
   name: 'deliveries',
   summary: 'Lists deliveries of a webhook, newest first',
@@ -153,5 +166,5 @@ const replay = command({
 export const webhook: Noun = {
   name: 'webhook',
   summary: 'Webhooks: receivers of the bank, what was sent to them, and what was not taken',
-  commands: [list, create, show, change, remove, rotate, deliveries, replay],
+  commands: [list, create, show, change, remove, rotate, test, deliveries, replay],
 }

@@ -155,6 +155,12 @@ test('webhooks: created, changed, rotated, listed, and removed', async () => {
   expect((await pawl(['webhook', 'list'])).stdout).toContain('https://bank.example/new')
   expect((await pawl(['webhook', 'deliveries', id])).stdout).toBe('none\n')
   expect(await json('webhook', 'replay', id)).toMatchObject({ replayed: 0 })
+  const tried = await pawl(['webhook', 'test', id, '--json'])
+  expect(tried).toMatchObject({ code: 1 })
+  expect(JSON.parse(tried.stdout)).toMatchObject({
+    isDelivered: false,
+    error: expect.stringContaining('bank.example') as unknown,
+  })
   expect(await json('webhook', 'show', id)).toMatchObject({ id })
   await json('webhook', 'remove', id)
 })

@@ -57,6 +57,7 @@ import { webhookDetail } from './admin/webhooks/detail.ts'
 import { webhooksList } from './admin/webhooks/list.ts'
 import { webhookRemove } from './admin/webhooks/remove.ts'
 import { webhookSecret } from './admin/webhooks/secret.ts'
+import { webhookTest } from './admin/webhooks/test.ts'
 import { auditLog } from './audit/log.ts'
 import { inboxMessageCreate } from './inbox.ts'
 import { operationCallback } from './internal/callback-operation.ts'
@@ -109,6 +110,7 @@ export const cloudEndpoints = [
   webhookChange,
   webhookRemove,
   webhookSecret,
+  webhookTest,
   webhookDeliveriesList,
   webhookDeliveriesReplay,
   operationCallback,

@@ -7,11 +7,11 @@ import type { OfflineParts } from '../../domain/operation/offline-approval.ts'
 import type { CertificateParts } from '../../domain/pinning/certificate.ts'
 import type { Pinning } from '../../domain/pinning/pinning.ts'
 import type { RegistrationParts } from '../../domain/activation/registration.ts'
-import type { WebhookParts } from '../../domain/webhook/webhook.ts'
+import type { AttemptParts } from '../../domain/webhook/attempt.ts'
 import type { Pool } from '../../storage/database.ts'
 import type { PublicListener } from '../../http/listener-url.ts'
 
-export interface CloudParts extends RegistrationParts, SdkConfigurationParts, OfflineParts, WebhookParts, CertificateParts {
+export interface CloudParts extends RegistrationParts, SdkConfigurationParts, OfflineParts, AttemptParts, CertificateParts {
   readonly db: Pool
   readonly credentials: Credentials
   /** For calls from inside the process. */
@@ -21,7 +21,7 @@ export interface CloudParts extends RegistrationParts, SdkConfigurationParts, Of
   /** Callers who ask while a verification runs share its report. */
   readonly verifyAudit: () => Promise<AuditReport>
   readonly settings: RegistrationParts['settings'] &
-    WebhookParts['settings'] &
+    AttemptParts['settings'] &
     CertificateParts['settings'] & {
       readonly adminActsOnDefaultApplication: boolean
       /** Base below which /pa/v3 hangs, without trailing slash; the public listener when absent. */

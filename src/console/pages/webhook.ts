@@ -23,7 +23,7 @@ import {
   table,
 } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
-import { done, link, type Page, type PageCall } from '../page.ts'
+import { done, link, type Page, type PageCall, type View } from '../page.ts'
 import { readWebhook, renderSecret, webhookFields, webhookState } from './webhooks.ts'
 
 interface Delivery {
@@ -43,6 +43,15 @@ interface Deliveries {
   readonly next?: string
 }
 
+/** What became of a test message. */
+interface Trial {
+  readonly id: string
+  readonly isDelivered: boolean
+  readonly status?: number
+  readonly error?: string
+  readonly durationMs: number
+}
+
 const STATUSES: readonly Choice[] = [
   ['', 'Any status'],
   ['WAITING', 'Waiting'],
@@ -57,23 +66,26 @@ const replay = (body: (call: PageCall) => unknown) => async (call: PageCall) => 
   return done(call, home(call), 'replayed')
 }
 
+async function render(call: PageCall, trial?: Trial): Promise<View> {
+  const { status, before } = call.query
+  const [one, found] = await Promise.all([
+    call.api.get<Webhook>(pathOf(call)),
+    call.api.get<Deliveries>(`${pathOf(call)}/deliveries`, { status, before, limit: 12 }),
+  ])
+  return {
+    title: one.name,
+    body: html`${pageHead(one.name, { back: backTo(link(call, '/webhooks'), 'Webhooks'), lead: html`${webhookState(one)} tells ${one.url}` })}
+        <div class="columns"><div>${card('Deliveries', html`${searchForm(home(call), select('status', 'Status', STATUSES, status), { app: call.application })}${live('deliveries', link(call, home(call), call.query), 5, renderDeliveries(call, found))}`, renderReplay(call, one))}</div>
+        <div>${call.isAdmin && renderTest(call, trial)}${card('How it is doing', renderFigures(one))}${call.isAdmin && renderSetUp(call, one)}</div></div>`,
+  }
+}
+
 export const webhook: Page = {
   path: '/webhooks/:id',
   section: 'webhooks',
-  async render(call) {
-    const { status, before } = call.query
-    const [one, found] = await Promise.all([
-      call.api.get<Webhook>(pathOf(call)),
-      call.api.get<Deliveries>(`${pathOf(call)}/deliveries`, { status, before, limit: 12 }),
-    ])
-    return {
-      title: one.name,
-      body: html`${pageHead(one.name, { back: backTo(link(call, '/webhooks'), 'Webhooks'), lead: html`${webhookState(one)} tells ${one.url}` })}
-        <div class="columns"><div>${card('Deliveries', html`${searchForm(home(call), select('status', 'Status', STATUSES, status), { app: call.application })}${live('deliveries', call.here, 5, renderDeliveries(call, found))}`, renderReplay(call, one, found))}</div>
-        <div>${card('How it is doing', renderFigures(one))}${call.isAdmin && renderSetUp(call, one)}</div></div>`,
-    }
-  },
+  render: (call) => render(call),
   actions: {
+    test: async (call) => render(call, await call.api.send<Trial>('POST', `${pathOf(call)}/test`)),
     replay: replay(({ form }) => ({ deliveryId: form.text('deliveryId') })),
     replayDead: replay(() => ({ status: 'DEAD' })),
     save: async (call) => {
@@ -92,12 +104,34 @@ export const webhook: Page = {
   },
 }
 
-/** The newest once more is a test of the whole way, with a message that the receiver knows how to take. */
-const renderReplay = (call: PageCall, one: Webhook, { deliveries: [newest] }: Deliveries): Markup | false =>
-  call.isAdmin &&
-  html`<div class="actions">${newest !== undefined && actionForm(call, 'replay', 'Test: send the newest again', { tone: 'plain', hidden: { deliveryId: newest.id } })}${
-    one.dead > 0 && actionForm(call, 'replayDead', `Send all ${one.dead} that were given up`, { tone: 'plain' })
-  }</div>`
+const renderReplay = (call: PageCall, { dead }: Webhook): Markup | false =>
+  call.isAdmin && dead > 0 && actionForm(call, 'replayDead', `Send all ${dead} that were given up`, { tone: 'plain' })
+
+/** What the receiver said just now, or the offer to ask it. */
+const renderTest = (call: PageCall, trial: Trial | undefined): Markup =>
+  card(
+    'Test',
+    html`${trial === undefined ? html`<p class="soft">Sends a signed message with the event <code>test</code> now, and shows what the receiver answers. Nothing is queued.</p>` : renderTrial(trial)}
+      ${actionForm({ ...call, here: link(call, home(call)) }, 'test', trial === undefined ? 'Send a test message' : 'Send another', { tone: 'plain' })}`,
+  )
+
+const renderTrial = ({ id, isDelivered, status, error, durationMs }: Trial): Markup =>
+  html`<div class="notice is-${isDelivered ? 'good' : 'bad'}" role="status"><p><strong>${isDelivered ? 'The receiver took it' : 'The receiver did not take it'}</strong></p></div>
+    ${facts([
+      ['Answer', status === undefined ? 'none' : html`HTTP ${status}`],
+      error !== undefined && ['Problem', html`${error}${status !== undefined && html`<br><small>${adviceOn(status)}</small>`}`],
+      ['Took', `${durationMs} ms`],
+      ['Message', code(id)],
+    ])}`
+
+/** What a status of the receiver most often comes from. */
+function adviceOn(status: number): string {
+  if (status === 401 || status === 403) return 'It checks the signature with another secret, or wants other credentials.'
+  if (status === 404 || status === 405) return 'The address leads elsewhere: check its path.'
+  if (status === 410) return 'It wants no more messages: a delivery would switch the webhook off.'
+  if (status >= 300 && status < 400) return 'Redirects are not followed: enter the address that it names.'
+  return status >= 500 ? 'The receiver failed: its log says why.' : 'The receiver refuses the message.'
+}
 
 function renderDeliveries(call: PageCall, { deliveries, next }: Deliveries): Markup {
   if (deliveries.length === 0)

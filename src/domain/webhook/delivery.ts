@@ -1,10 +1,4 @@
 // Delivers the outbox: at least once, in order for each object, by any process, with retries over a day (cloud §9).
-import type { KeyObject } from 'node:crypto'
-import { importHmacKey } from '../../crypto/hmac.ts'
-import { toBase64 } from '../../lib/base64.ts'
-import { utf8 } from '../../lib/bytes.ts'
-import type { Events } from '../../lib/events.ts'
-import { OutboundError, sendOutbound } from '../../lib/outbound.ts'
 import {
   claimDeliveries,
   type ClaimedDelivery,
@@ -15,17 +9,12 @@ import {
   storeFailures,
 } from '../../storage/webhook-deliveries.ts'
 import { findWebhook, storeWebhookFailure, storeWebhookSuccess, type WebhookRow } from '../../storage/webhooks.ts'
-import { places } from '../secrets/secrets.ts'
-import { chooseTexts, fillText, type OperationParameters } from '../template/template.ts'
-import type { ReadTemplateTexts } from '../template/texts.ts'
-import { openBasic, type WebhookParts } from './webhook.ts'
-import { composeBody, type OperationTexts, signMessage, type Snapshot, TEXT_ATTRIBUTES } from './message.ts'
-import { ATTEMPTS_MAX, parseRetryAfter, probeMilliseconds, retryMilliseconds } from './schedule.ts'
+import { attempt, type AttemptParts, type Failure } from './attempt.ts'
+import type { Snapshot } from './message.ts'
+import { ATTEMPTS_MAX, probeMilliseconds, retryMilliseconds } from './schedule.ts'
 
-export interface DeliveryParts extends WebhookParts {
-  readonly events: Events
-  readonly templateTexts: ReadTemplateTexts
-  readonly settings: WebhookParts['settings'] & { readonly webhookRetryBaseSeconds: number }
+export interface DeliveryParts extends AttemptParts {
+  readonly settings: AttemptParts['settings'] & { readonly webhookRetryBaseSeconds: number }
 }
 
 /** Tries everything that is due, all webhooks side by side, until nothing is; returns how many attempts that were. */
@@ -73,76 +62,11 @@ async function deliverOne(
   delivery: ClaimedDelivery,
   leaseId: string,
 ): Promise<Failed | undefined> {
-  const failure = await attempt(parts, webhook, delivery)
-  if (failure !== undefined) return { delivery, failure }
+  const { deliveryId, objectId, payload } = delivery
+  const outcome = await attempt(parts, webhook, { deliveryId, objectId, snapshot: JSON.parse(payload) as Snapshot })
+  if ('reason' in outcome) return { delivery, failure: outcome }
   await storeDelivered(parts.db, delivery.sequence, leaseId, new Date(parts.platform.now()))
   return undefined
-}
-
-interface Failure {
-  readonly reason: string
-  readonly isGone?: boolean
-  /** The receiver's own wish. */
-  readonly waitMs?: number | undefined
-}
-
-/** Sends the message; undefined when it was received. */
-async function attempt(parts: DeliveryParts, webhook: WebhookRow, delivery: ClaimedDelivery): Promise<Failure | undefined> {
-  const { platform, settings } = parts
-  if (webhook.url.startsWith('http:') && !settings.webhookAllowHttp) return { reason: 'http is not allowed' }
-  try {
-    const { status, headers } = await sendOutbound({
-      url: webhook.url,
-      method: 'POST',
-      ...(await composeMessage(parts, webhook, delivery)),
-      timeoutMs: TIMEOUT_MS,
-      answerBytesMax: ANSWER_BYTES_MAX,
-      arePrivateAllowed: settings.webhookAllowPrivateAddresses,
-    })
-    if (status >= 200 && status < 300) return undefined
-    const waitMs = parseRetryAfter(headers['retry-after'], platform.now())
-    return { reason: `HTTP ${status}`, isGone: status === 410, waitMs }
-  } catch (error) {
-    if (error instanceof OutboundError) return { reason: describe(error) }
-    // A secret that does not open concerns this webhook alone: it waits like any that fails, and the others go on.
-    parts.events.webhookUnusable({ webhookId: webhook.webhookId, err: error })
-    return { reason: 'the message could not be made, see the log' }
-  }
-}
-
-async function composeMessage(
-  parts: DeliveryParts,
-  webhook: WebhookRow,
-  { deliveryId, objectId, payload }: ClaimedDelivery,
-): Promise<{ body: string; headers: Record<string, string> }> {
-  const snapshot = JSON.parse(payload) as Snapshot
-  const { attributes } = webhook
-  const needsTexts = webhook.kind === 'OPERATION' && TEXT_ATTRIBUTES.some((name) => attributes.includes(name))
-  const texts = needsTexts ? await readTexts(parts, snapshot) : undefined
-  const body = composeBody({ kind: webhook.kind, objectId, attributes }, snapshot, texts)
-  const timestamp = Math.floor(parts.platform.now() / 1000)
-  const basic = openBasic(parts, webhook)
-  return {
-    body,
-    headers: {
-      'content-type': 'application/json',
-      'user-agent': 'pawl',
-      'webhook-id': deliveryId,
-      'idempotency-key': deliveryId,
-      'webhook-timestamp': String(timestamp),
-      'webhook-signature': signMessage(openSecrets(parts, webhook), deliveryId, timestamp, body),
-      ...(basic !== undefined && { authorization: `Basic ${toBase64(utf8(basic))}` }),
-    },
-  }
-}
-
-/** The keys that sign now: the current one, and during a rotation the one before. */
-function openSecrets({ recordKeys, platform }: DeliveryParts, webhook: WebhookRow): readonly KeyObject[] {
-  const { webhookId, secret, previousSecret, previousSecretExpiresAt } = webhook
-  const importKey = (bytes: Uint8Array) => ({ key: importHmacKey(bytes) })
-  const { key } = recordKeys.openCached(places.webhookSecret(webhookId), secret, importKey)
-  if (previousSecret === null || (previousSecretExpiresAt?.getTime() ?? 0) <= platform.now()) return [key]
-  return [key, recordKeys.openCached(places.webhookPreviousSecret(webhookId), previousSecret, importKey).key]
 }
 
 async function recordFailures(parts: DeliveryParts, webhookId: string, lease: Lease, failed: readonly Failed[]): Promise<void> {
@@ -182,25 +106,6 @@ function schedule(
   return { attempts, nextAttemptAt: new Date(at.getTime() + retryMs), reason }
 }
 
-async function readTexts({ templateTexts }: DeliveryParts, snapshot: Snapshot): Promise<OperationTexts | undefined> {
-  const revisionId = String(snapshot['templateRevisionId'])
-  const stored = (await templateTexts([revisionId])).get(revisionId)
-  if (stored === undefined) return undefined
-  const { texts } = chooseTexts(stored, [String(snapshot['language'])])
-  const parameters = JSON.parse(String(snapshot['parameters'])) as OperationParameters
-  const fill = (text: string): string => fillText(text, parameters).text
-  return { title: fill(texts.title), message: fill(texts.message), summary: texts.summary && fill(texts.summary) }
-}
-
-/** The host and what the system said, without path and query, which may hold a secret of the receiver. */
-function describe({ message, cause }: OutboundError): string {
-  const code = typeof cause === 'object' && cause !== null && 'code' in cause ? String(cause.code) : undefined
-  if (code === 'ABORT_ERR') return `${message} within ${TIMEOUT_MS / 1000} s`
-  return code === undefined ? message : `${message} (${code})`
-}
-
-const TIMEOUT_MS = 10_000
-const ANSWER_BYTES_MAX = 4_096
 // Three times what an attempt may take: a process that holds a delivery longer has ended.
 const LEASE_MS = 30_000
 const BATCH_ROWS = 16

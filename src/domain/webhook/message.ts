@@ -18,10 +18,13 @@ export interface OperationTexts {
 /** The attributes that need them. */
 export const TEXT_ATTRIBUTES: readonly (keyof OperationTexts)[] = ['title', 'message', 'summary']
 
-/** What a message tells of, as the triggers name it (migrations/0016). Absent in messages that waited when that migration ran. */
+/**
+ * What a message tells of, as the triggers name it (migrations/0016), and `test`, which tells of nothing. Absent in messages that waited
+ * when that migration ran.
+ */
 export const WEBHOOK_EVENTS: Record<WebhookKind, readonly string[]> = {
-  OPERATION: ['created', 'failed_attempt', 'approved', 'rejected', 'cancelled', 'expired', 'failed'],
-  ACTIVATION: ['created', 'pending_commit', 'activated', 'blocked', 'block_changed', 'unblocked', 'removed', 'expired'],
+  OPERATION: ['created', 'failed_attempt', 'approved', 'rejected', 'cancelled', 'expired', 'failed', 'test'],
+  ACTIVATION: ['created', 'pending_commit', 'activated', 'blocked', 'block_changed', 'unblocked', 'removed', 'expired', 'test'],
 }
 
 const take = (name: string) => (snapshot: Snapshot) => snapshot[name]

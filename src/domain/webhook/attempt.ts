@@ -1,0 +1,120 @@
+// One attempt to deliver a message of a webhook: it is composed, signed, and sent to an address that was checked (cloud §9).
+import type { KeyObject } from 'node:crypto'
+import { importHmacKey } from '../../crypto/hmac.ts'
+import { toBase64 } from '../../lib/base64.ts'
+import { utf8 } from '../../lib/bytes.ts'
+import type { Events } from '../../lib/events.ts'
+import { OutboundError, sendOutbound } from '../../lib/outbound.ts'
+import type { WebhookRow } from '../../storage/webhooks.ts'
+import { places } from '../secrets/secrets.ts'
+import { chooseTexts, fillText, type OperationParameters } from '../template/template.ts'
+import type { ReadTemplateTexts } from '../template/texts.ts'
+import { composeBody, type OperationTexts, signMessage, type Snapshot, TEXT_ATTRIBUTES } from './message.ts'
+import { parseRetryAfter } from './schedule.ts'
+import { openBasic, type WebhookParts } from './webhook.ts'
+
+export interface AttemptParts extends WebhookParts {
+  readonly events: Events
+  readonly templateTexts: ReadTemplateTexts
+}
+
+export interface Message {
+  readonly deliveryId: string
+  /** Of the operation or activation. */
+  readonly objectId: string
+  readonly snapshot: Snapshot
+  /** What the phone shows of the operation, where that is not to be read. */
+  readonly texts?: OperationTexts
+}
+
+/** Why a message was not received. */
+export interface Failure {
+  readonly reason: string
+  /** What the receiver answered; undefined when there was no answer. */
+  readonly status?: number
+  readonly isGone?: boolean
+  /** The receiver's own wish. */
+  readonly waitMs?: number | undefined
+}
+
+/** Sends a message and waits for the answer, 10 s at most. It throws nothing: what went wrong is the failure. */
+export async function attempt(
+  parts: AttemptParts,
+  webhook: WebhookRow,
+  message: Message,
+): Promise<Failure | { readonly received: number }> {
+  const { platform, settings } = parts
+  if (webhook.url.startsWith('http:') && !settings.webhookAllowHttp) return { reason: 'http is not allowed' }
+  try {
+    const { status, headers } = await sendOutbound({
+      url: webhook.url,
+      method: 'POST',
+      ...(await composeMessage(parts, webhook, message)),
+      timeoutMs: TIMEOUT_MS,
+      answerBytesMax: ANSWER_BYTES_MAX,
+      arePrivateAllowed: settings.webhookAllowPrivateAddresses,
+    })
+    if (status >= 200 && status < 300) return { received: status }
+    const waitMs = parseRetryAfter(headers['retry-after'], platform.now())
+    return { reason: `HTTP ${status}`, status, isGone: status === 410, waitMs }
+  } catch (error) {
+    if (error instanceof OutboundError) return { reason: describe(error) }
+    // A secret that does not open concerns this webhook alone: it waits like any that fails, and the others go on.
+    parts.events.webhookUnusable({ webhookId: webhook.webhookId, err: error })
+    return { reason: 'the message could not be made, see the log' }
+  }
+}
+
+async function composeMessage(
+  parts: AttemptParts,
+  webhook: WebhookRow,
+  { deliveryId, objectId, snapshot, texts: given }: Message,
+): Promise<{ body: string; headers: Record<string, string> }> {
+  const { attributes } = webhook
+  const needsTexts = webhook.kind === 'OPERATION' && TEXT_ATTRIBUTES.some((name) => attributes.includes(name))
+  const texts = needsTexts ? (given ?? (await readTexts(parts, snapshot))) : undefined
+  const body = composeBody({ kind: webhook.kind, objectId, attributes }, snapshot, texts)
+  const timestamp = Math.floor(parts.platform.now() / 1000)
+  const basic = openBasic(parts, webhook)
+  return {
+    body,
+    headers: {
+      'content-type': 'application/json',
+      'user-agent': 'pawl',
+      'webhook-id': deliveryId,
+      'idempotency-key': deliveryId,
+      'webhook-timestamp': String(timestamp),
+      'webhook-signature': signMessage(openSecrets(parts, webhook), deliveryId, timestamp, body),
+      ...(basic !== undefined && { authorization: `Basic ${toBase64(utf8(basic))}` }),
+    },
+  }
+}
+
+/** The keys that sign now: the current one, and during a rotation the one before. */
+function openSecrets({ recordKeys, platform }: AttemptParts, webhook: WebhookRow): readonly KeyObject[] {
+  const { webhookId, secret, previousSecret, previousSecretExpiresAt } = webhook
+  const importKey = (bytes: Uint8Array) => ({ key: importHmacKey(bytes) })
+  const { key } = recordKeys.openCached(places.webhookSecret(webhookId), secret, importKey)
+  if (previousSecret === null || (previousSecretExpiresAt?.getTime() ?? 0) <= platform.now()) return [key]
+  return [key, recordKeys.openCached(places.webhookPreviousSecret(webhookId), previousSecret, importKey).key]
+}
+
+async function readTexts({ templateTexts }: AttemptParts, snapshot: Snapshot): Promise<OperationTexts | undefined> {
+  const revisionId = String(snapshot['templateRevisionId'])
+  const stored = (await templateTexts([revisionId])).get(revisionId)
+  if (stored === undefined) return undefined
+  const { texts } = chooseTexts(stored, [String(snapshot['language'])])
+  const parameters = JSON.parse(String(snapshot['parameters'])) as OperationParameters
+  const fill = (text: string): string => fillText(text, parameters).text
+  return { title: fill(texts.title), message: fill(texts.message), summary: texts.summary && fill(texts.summary) }
+}
+
+/** The host and what the system said, without path and query, which may hold a secret of the receiver. */
+function describe({ message, cause }: OutboundError): string {
+  const code = typeof cause === 'object' && cause !== null && 'code' in cause ? String(cause.code) : undefined
+  if (code === 'ABORT_ERR') return `${message} within ${TIMEOUT_MS / 1000} s`
+  return code === undefined ? message : `${message} (${code})`
+}
+
+const TIMEOUT_MS = 10_000
+const ANSWER_BYTES_MAX = 4_096
