@@ -7,6 +7,8 @@ ARG NODE_IMAGE=node:26.10.0-bookworm-slim
 FROM ${NODE_IMAGE}
 # The bank's API has a listener of its own, on 8081. Never publish it to phones.
 ENV NODE_ENV=production PAWL_HOST=0.0.0.0 PAWL_INTERNAL_HOST=0.0.0.0 PAWL_INTERNAL_PORT=8081 PAWL_DATA_DIR=/data PAWL_DRAIN_SECONDS=5
+# Of the commands: what pawl login and pawl phone keep. Nothing else can be written where the file system is read-only.
+ENV XDG_CONFIG_HOME=/data/account XDG_DATA_HOME=/data/account
 WORKDIR /app
 # The base image brings Node, so the optional packages that hold it for other machines stay out.
 COPY package.json package-lock.json .npmrc ./

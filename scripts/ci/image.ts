@@ -1,6 +1,7 @@
 // Carries out the Dockerfile on a machine without a container engine, in an empty folder that stands for the image's root:
 // copies what .dockerignore lets in, runs the RUN lines, starts CMD as the unprivileged user with the project's own Node as
-// that of the base image, waits for its health check, stops it, and runs the operators' commands. Needs root, as building an image does.
+// that of the base image, waits for its health check, has a phone of the image approve, stops it, and runs the operators' commands. Needs
+// root, as building an image does.
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import {
@@ -174,7 +175,12 @@ async function runAndStop(image: Image): Promise<void> {
   expect(compiled.length > 100, `only ${compiled.length} files were compiled when the image was built`)
   const start = performance.now()
   const [command = '', ...args] = image.command
-  const server = spawn(command, args, { cwd: image.workdir, env, ...image.user, stdio: ['ignore', 'inherit', 'inherit'] })
+  const server = spawn(command, args, { cwd: image.workdir, env, ...image.user, stdio: ['ignore', 'pipe', 'inherit'] })
+  let printed = ''
+  server.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+    printed += chunk
+    process.stdout.write(chunk)
+  })
   const ended = new Promise<number | null>((resolve) => server.once('exit', resolve))
   try {
     await waitUntilHealthy(image, env, server)
@@ -183,6 +189,9 @@ async function runAndStop(image: Image): Promise<void> {
     expect(answer.status === 200, `/health/ready answers ${answer.status}`)
     await expectStatus(`http://127.0.0.1:${port}/admin/applications`, 404)
     await expectStatus(`http://127.0.0.1:${internalPort}/admin/applications`, 401)
+    // The text of the start comes behind the first healthy answer.
+    while (!printed.includes('Create an application:')) await sleep(50)
+    approveFirst({ ...image, env }, /^Administrator: admin, password: (\S+)/m.exec(printed)?.[1] ?? '')
     server.kill('SIGTERM')
     await sleep(1_000)
     // A container that is draining is alive, and only its balancer is to leave it alone.
@@ -197,6 +206,26 @@ async function runAndStop(image: Image): Promise<void> {
   }
 }
 
+/** What README.md has a newcomer type, here in the container: `docker compose exec pawl pawl …`. */
+function approveFirst(image: Image, password: string): void {
+  for (const [command, expected, input] of [
+    ['login', 'admin at ', password],
+    ['demo', '"status":"APPROVED"', ''],
+    ['operation create alice login', 'PENDING', ''],
+    ['phone approve', 'demo approved ', ''],
+    ['operation list --user alice --limit 1', 'APPROVED', ''],
+  ] as const) {
+    const { status, stdout, stderr } = runPawl(image, command, { input, PAWL_PHONE_PASSWORD: '1234' })
+    console.log(`image: ${command} ended with ${status}`)
+    expect(status === 0 && stdout.includes(expected), `${command} ended with ${status}: ${stdout}${stderr}`)
+  }
+}
+
+function runPawl(image: Image, command: string, { input = '', ...more }: Readonly<Record<string, string>> = {}) {
+  const { workdir: cwd, env, user } = image
+  return spawnSync('pawl', command.split(' '), { cwd, env: { ...env, ...more }, ...user, input, encoding: 'utf8' })
+}
+
 /** What operators run in a container, on what the server left; each ends well and prints something it must know. */
 function runCommands(image: Image): void {
   for (const [command, expected] of [
@@ -207,19 +236,13 @@ function runCommands(image: Image): void {
     ['admin dump', 'application'],
     ['phone --help', 'approve'],
   ] as const) {
-    const { status, stdout, stderr } = spawnSync('pawl', command.split(' '), {
-      cwd: image.workdir,
-      env: image.env,
-      ...image.user,
-      encoding: 'utf8',
-    })
+    const { status, stdout, stderr } = runPawl(image, command)
     console.log(`image: ${command} ended with ${status}`)
     expect(status === 0 && stdout.includes(expected), `${command} ended with ${status}: ${stdout}${stderr}`)
   }
   // Nobody serves any more: they say so, and that every module was found.
   for (const command of ['certificate list', 'app sdk-config']) {
-    const args = [...command.split(' '), '--admin', 'admin:none', '--app', 'my-app']
-    const { status, stderr } = spawnSync('pawl', args, { cwd: image.workdir, env: image.env, ...image.user, encoding: 'utf8' })
+    const { status, stderr } = runPawl(image, `${command} --admin admin:none --app my-app`)
     expect(status === 3 && /^.*does not answer.*\n$/.test(stderr), `${command} ended with ${status}: ${stderr}`)
   }
 }

@@ -1,0 +1,171 @@
+// Follows a document as its reader does: types its blocks of commands in their order, reads values off what they print, compares what it shows.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'vitest'
+
+export interface Block {
+  /** One command a line. */
+  readonly commands: readonly string[]
+  /** What the document shows of the output; `…` stands for anything. */
+  readonly shown: readonly string[]
+  /** ```sh stopped: the server is stopped before. */
+  readonly needsStop: boolean
+}
+
+/** What a reader reads off the screen and types later, by the placeholder that the documents have for it. */
+const READ_OFF: Readonly<Record<string, RegExp>> = {
+  'THE-PRINTED-PASSWORD': /^Administrator: \w+, password: (\S+)/m,
+  'THE-PASSWORD-OF-BANK': /^username +bank\n(?:.+\n)*?password +(\S+)/m,
+  'THE-PASSWORD-OF-PROMETHEUS': /^username +prometheus\n(?:.+\n)*?password +(\S+)/m,
+  'THE-ACTIVATION-CODE': /"activationQrCodeData":"([^"]+)"/,
+  'THE-OPERATION-ID': /^\{"operationId":"([^"]+)"/m,
+  'THE-QR-TEXT': /"operationQrCodeData":"([^"]+)"/,
+  'THE-NONCE': /"nonce":"([^"]+)"/,
+  'THE-OTP': /^(\d{8}-\d{8})$/m,
+  'THE-WEBHOOK-ID': /"id":"([^"]+)","application":"[^"]+","kind"/,
+  'THE-HEAD': /^ *(application:my-app=\d+:\w+)/m,
+}
+
+/** `NAME=value OTHER='a value'`, with nothing behind it that is run. */
+const ASSIGNMENT = /^(?:export )?(?:\w+=(?:'[^']*'|\S*)(?: |$))+$/
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Each block of commands of a document together with the block of text behind it. */
+export function readBlocks(path: string): readonly Block[] {
+  const fences = [...readFileSync(join(root, path), 'utf8').matchAll(/^```(\w+)( stopped)?\n([^]*?)^```$/gm)].map(
+    ([, kind, stopped, body = '']) => ({ kind, needsStop: stopped !== undefined, lines: body.trimEnd().split('\n') }),
+  )
+  return fences.flatMap(({ kind, needsStop, lines }, index) => {
+    const next = fences[index + 1]
+    return kind === 'sh' ? [{ commands: lines, shown: next?.kind === 'text' ? next.lines : [], needsStop }] : []
+  })
+}
+
+export interface Reader {
+  /** Carries out every block of a document, and expects what it shows. Returns how many commands it typed. */
+  readonly follow: (path: string, only?: (block: Block, index: number) => boolean) => Promise<number>
+  /** Ends what still runs. */
+  readonly close: () => Promise<void>
+}
+
+export interface Desk {
+  readonly env: Readonly<Record<string, string>>
+  /** What stands in the documents, and what is typed instead: the addresses of this machine. */
+  readonly typed: ReadonlyMap<string, string>
+}
+
+/** A reader at a terminal with this environment; what is read off in one document is known in the next. */
+export function openReader({ env, typed }: Desk): Reader {
+  const known = new Map<string, string>()
+  // What a shell remembers from one line to the next.
+  const assignments: string[] = []
+  let server: Typed | undefined
+  const here = (text: string): string => [...typed].reduce((said, [from, to]) => said.replaceAll(from, to), text)
+
+  async function type(line: string): Promise<string> {
+    const command = here(line).replaceAll(/THE-[A-Z-]+[A-Z]/g, (name) => known.get(name) ?? name)
+    expect(command, 'a placeholder is left').not.toMatch(/THE-[A-Z]/)
+    const whole = [...assignments, command].join('\n')
+    if (ASSIGNMENT.test(command)) assignments.push(command)
+    if (command === 'npm start') server = await start(whole, env)
+    // Where a secret is asked for, the reader types what the start printed.
+    const answer = command === 'npx pawl login' ? (known.get('THE-PRINTED-PASSWORD') ?? '') : ''
+    const printed = command === 'npm start' ? (server?.printed() ?? '') : await run(whole, env, answer)
+    for (const [name, pattern] of Object.entries(READ_OFF)) {
+      const [, value] = pattern.exec(printed) ?? []
+      if (value !== undefined) known.set(name, value)
+    }
+    return printed
+  }
+
+  async function stop(): Promise<void> {
+    const stopped = server
+    server = undefined
+    await stopped?.end()
+  }
+
+  return {
+    follow: async (path, only = () => true) => {
+      let count = 0
+      for (const block of readBlocks(path).filter(only)) {
+        if (block.needsStop) await stop()
+        let printed = ''
+        for (const line of block.commands) printed += await type(line)
+        expect(findMissing(block.shown.map(here), printed), printed).toEqual([])
+        count += block.commands.length
+      }
+      return count
+    },
+    close: stop,
+  }
+}
+
+interface Typed {
+  readonly printed: () => string
+  readonly end: () => Promise<void>
+}
+
+/** Types a command that goes on, in a second terminal, and waits until the server of it serves. */
+async function start(command: string, env: Desk['env']): Promise<Typed> {
+  const child = spawnShell(command, env)
+  const output = collect(child)
+  await new Promise<void>((resolve, reject) => {
+    child.stdout?.on('data', () => {
+      if (output().includes('Create an application:')) resolve()
+    })
+    child.once('close', (code) => reject(new Error(`${command}: ended with ${code}: ${output()}`)))
+  })
+  return {
+    printed: output,
+    end: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const ended = new Promise((resolve) => child.once('close', resolve))
+      // Ctrl+C reaches npm and what it started.
+      process.kill(-(child.pid ?? 0), 'SIGINT')
+      await ended
+    },
+  }
+}
+
+/** Types a command that ends. */
+function run(command: string, env: Desk['env'], answer: string): Promise<string> {
+  const child = spawnShell(command, env)
+  const output = collect(child)
+  child.stdin?.end(answer)
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code) => (code === 0 ? resolve(output()) : reject(new Error(`${command}: ${code}: ${output()}`))))
+  })
+}
+
+const spawnShell = (command: string, env: Desk['env']): ChildProcess =>
+  spawn('bash', ['-c', command], { cwd: root, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] })
+
+/** Both streams together, as a terminal shows them. */
+function collect(child: ChildProcess): () => string {
+  let printed = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream?.setEncoding('utf8').on('data', (chunk: string) => {
+      printed += chunk
+    })
+  return () => printed
+}
+
+/** Text as a pattern that matches it alone. */
+const escape = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
+
+/** The lines of the document that are not in the output, in their order. */
+function findMissing(shown: readonly string[], printed: string): string[] {
+  const lines = printed.split('\n')
+  let from = 0
+  return shown.filter((line) => {
+    if (line === '…') return false
+    const pattern = new RegExp(`^${line.split('…').map(escape).join('.*')}$`)
+    const found = lines.findIndex((actual, index) => index >= from && pattern.test(actual))
+    if (found >= 0) from = found + 1
+    return found < 0
+  })
+}
