@@ -27,7 +27,7 @@ export const webhookTest = auditedEndpoint({
   operationId: 'testWebhook',
   summary: 'Sends a test message to a webhook',
   description:
-    'The message has the event `test` and examples as attributes. It is signed and sent as any other, once, also to a webhook that is disabled. The answer comes after the one of the receiver, or after ten seconds.',
+    'The message has the event `test` and examples as attributes. It is signed and sent like every other, once, also to a webhook that is disabled. The answer comes after the one of the receiver, or after ten seconds.',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfWebhook,
