@@ -143,7 +143,8 @@ export async function openMigratedInMemory(): Promise<Database> {
   return database
 }
 
-const readTemplate = (): TarFile => {
+/** The dump of an empty embedded database with the newest schema. */
+export const readTemplate = (): Blob => {
   template ??= new Uint8Array(readFileSync(join(testTemplate(), 'memory.tar'))).buffer
   return new TarFile(template)
 }

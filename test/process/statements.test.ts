@@ -1,0 +1,273 @@
+// How many statements each request takes, as docs/PERFORMANCE.md tells it. `vitest run -u` on this file writes the table there.
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { b64, random } from '../../phone/crypto.ts'
+import { type HttpReply, member, send, sendJson } from '../../phone/http.ts'
+import type { Prepared } from '../../phone/state.ts'
+import { createPhone } from '../../phone/virtual-phone.ts'
+import { type CountedServer, startCountedServer, type Statements } from '../helpers/statements.ts'
+import { type Bound, expectOk, openWorldOn, type World } from '../helpers/world.ts'
+import { type BoundV4, openPhonesV4, type PhonesV4 } from '../helpers/world-v4.ts'
+
+let counted: CountedServer
+let world: World
+let v4: PhonesV4
+beforeAll(async () => {
+  counted = await startCountedServer()
+  world = await openWorldOn(counted.server)
+  v4 = await openPhonesV4(world)
+})
+afterAll(() => world.close())
+
+/** Makes a request ready; what it returns sends it and is counted. */
+type Ask = () => Promise<() => Promise<HttpReply>>
+
+interface Row {
+  readonly endpoint: string
+  readonly right: Ask
+  /** What is refused because of something false in it. */
+  readonly wrong?: Ask
+  /** What names an activation, user or operation that does not exist. */
+  readonly unknown?: Ask
+}
+
+const sendPrepared = (prepared: Prepared<unknown>) => () => send(world.url, prepared)
+
+/** The same request for an activation and a token that do not exist. */
+function forNobody<T extends Prepared<unknown>>(prepared: T, activationId: string): T {
+  const other = randomUUID()
+  const rename = (value: string): string => value.replace(activationId, other).replace(/token_id="[^"]*"/, `token_id="${other}"`)
+  const headers = Object.entries(prepared.headers).map(([name, value]) => [name, rename(value)])
+  const body = Buffer.from(Buffer.from(prepared.body).toString('latin1').replace(activationId, other), 'latin1')
+  return { ...prepared, headers: Object.fromEntries(headers) as Record<string, string>, body }
+}
+
+/** The three requests of a phone that the server has heard of lately. */
+function ofPhone<B extends Bound | BoundV4>(
+  endpoint: string,
+  bind: () => Promise<B>,
+  prepare: (bound: B, isWrong: boolean) => Promise<Prepared<unknown>> | Prepared<unknown>,
+): Row {
+  const ask =
+    (kind: 'right' | 'wrong' | 'unknown'): Ask =>
+    async () => {
+      const bound = await bind()
+      const prepared = await prepare(bound, kind === 'wrong')
+      return sendPrepared(kind === 'unknown' ? forNobody(prepared, bound.phone.state.activationId) : prepared)
+    }
+  return { endpoint, right: ask('right'), wrong: ask('wrong'), unknown: ask('unknown') }
+}
+
+/** A phone whose last code this process has accepted. */
+async function knownPhone(): Promise<Bound> {
+  const bound = await world.activePhone('3.3')
+  expectOk(await bound.phone.send(bound.phone.prepareValidation()))
+  return bound
+}
+
+async function knownPhoneV4(): Promise<BoundV4> {
+  const bound = await v4.activePhone('EC_P384')
+  expectOk(await bound.phone.send(bound.phone.prepareValidation()))
+  return bound
+}
+
+const wrongly = (isWrong: boolean) => (isWrong ? { wrongKeys: { possession: random(16) } } : {})
+const wronglyV4 = (isWrong: boolean) => (isWrong ? { wrongKeys: { possession: random(32) } } : {})
+const spoiled = (isWrong: boolean) =>
+  isWrong ? { alterEnvelope: (envelope: object) => ({ ...envelope, mac: b64(random(32)) }) } : {}
+const spoiledV4 = (isWrong: boolean) =>
+  isWrong ? { alterEnvelope: (envelope: object) => ({ ...envelope, encryptedData: b64(random(64)) }) } : {}
+
+const activate = (endpoint: string, prepare: (code: string, isWrong: boolean) => Promise<Prepared<unknown>>): Row => ({
+  endpoint,
+  right: async () => sendPrepared(await prepare((await world.register()).code, false)),
+  wrong: async () => sendPrepared(await prepare((await world.register()).code, true)),
+  unknown: async () => sendPrepared(await prepare('AAAAA-AAAAA-AAAAA-AAAAA', false)),
+})
+
+const DEVICE: readonly Row[] = [
+  keystoreOf('application'),
+  keystoreOf('activation'),
+  activate('`/pa/v3/activation/create`', (code, isWrong) => world.newPhone('3.3').prepareActivation(code, spoiled(isWrong))),
+  {
+    endpoint: '`/pa/v3/activation/status`',
+    right: async () => {
+      const { phone } = await knownPhone()
+      return () => statusOf(phone.state.activationId)
+    },
+    unknown: async () => () => statusOf(randomUUID()),
+  },
+  ofPhone(
+    '`/pa/v3/signature/validate`, first code that a process sees',
+    () => world.activePhone('3.3'),
+    ({ phone }, isWrong) => phone.prepareValidation(wrongly(isWrong)),
+  ),
+  ofPhone('`/pa/v3/signature/validate`, next code', knownPhone, ({ phone }, isWrong) =>
+    phone.prepareValidation(wrongly(isWrong)),
+  ),
+  ofPhone('`/pa/v3/token/create`', knownPhone, ({ phone }, isWrong) => phone.prepareTokenCreate(wrongly(isWrong))),
+  ofPhone('`/pa/v3/activation/detail`', knownPhone, async ({ phone }, isWrong) => {
+    const token = await phone.createToken()
+    return phone.prepareDetail(isWrong ? { ...token, secret: random(16) } : token)
+  }),
+  ofPhone('`/pa/v3/vault/unlock`', knownPhone, ({ phone }, isWrong) => phone.prepareVaultUnlock(wrongly(isWrong))),
+  ofPhone('`/pa/v3/activation/rename`', knownPhone, ({ phone }, isWrong) => phone.prepareRename('Mine', wrongly(isWrong))),
+  ofPhone('`/pa/v3/user/info`', knownPhone, ({ phone }, isWrong) => phone.prepareUserInfo(spoiled(isWrong))),
+  ofPhone('`/pa/v3/activation/remove`', knownPhone, ({ phone }, isWrong) => phone.prepareRemove(wrongly(isWrong))),
+  activate('`/pa/v4/activation/create`', (code, isWrong) => v4.newPhone('EC_P384').prepareActivation(code, spoiledV4(isWrong))),
+  ofPhone('`/pa/v4/activation/status`', knownPhoneV4, ({ phone }, isWrong) =>
+    phone.prepareEncrypted('/pa/v4/activation/status', 'activation', spoiledV4(isWrong)),
+  ),
+  ofPhone('`/pa/v4/auth/validate`, next code', knownPhoneV4, ({ phone }, isWrong) => phone.prepareValidation(wronglyV4(isWrong))),
+  ofPhone('`/pa/v4/token/create`', knownPhoneV4, ({ phone }, isWrong) => phone.prepareTokenCreate(wronglyV4(isWrong))),
+  ofPhone('`/pa/v4/activation/detail`', knownPhoneV4, async ({ phone }, isWrong) => {
+    const token = await phone.createToken()
+    return phone.prepareDetail(isWrong ? { ...token, secret: random(32) } : token)
+  }),
+  ofPhone('`/pa/v4/vault/unlock`', knownPhoneV4, ({ phone }, isWrong) =>
+    phone.prepareVaultUnlock('KDK_APP_VAULT_2FA', wronglyV4(isWrong)),
+  ),
+]
+
+function keystoreOf(scope: 'application' | 'activation'): Row {
+  const ask =
+    (kind: 'right' | 'wrong' | 'unknown'): Ask =>
+    async () => {
+      const { phone } = await knownPhone()
+      const app = kind === 'wrong' ? { ...world.app, applicationSecret: b64(random(16)) } : world.app
+      const other = createPhone({ url: world.url, app, version: '3.3' })
+      Object.assign(other.state, phone.state, kind === 'unknown' && { activationId: randomUUID() })
+      const { json } = other.newTemporaryKeyRequest(scope)
+      return () => sendJson(world.url, 'POST', '/pa/v3/keystore/create', json)
+    }
+  const endpoint = `\`/pa/v3/keystore/create\`, ${scope} scope`
+  return { endpoint, right: ask('right'), wrong: ask('wrong'), ...(scope === 'activation' && { unknown: ask('unknown') }) }
+}
+
+const statusOf = (activationId: string): Promise<HttpReply> =>
+  sendJson(world.url, 'POST', '/pa/v3/activation/status', { requestObject: { activationId, challenge: b64(random(16)) } })
+
+/** A phone with a token and an operation that waits for it. */
+async function holder(): Promise<Bound & { readonly operation: { readonly id: string; readonly data: string } }> {
+  const bound = await knownPhone()
+  const created = expectOk(await world.bank.createOperation({ userId: bound.userId, template: 'login' }))
+  return { ...bound, operation: { id: String(member(created.json, 'operationId')), data: 'A2' } }
+}
+
+const called = (name: 'list' | 'detail' | 'inboxCount'): Row =>
+  ofPhone(
+    `\`${name === 'inboxCount' ? '/api/inbox/count' : `/api/auth/token/app/operation/${name}`}\``,
+    holder,
+    async (bound, isWrong) => {
+      const { phone, operation } = bound
+      const token = await phone.createToken('possession')
+      return phone.prepareTokenCall(name, isWrong ? { ...token, secret: random(16) } : token, { id: operation.id })
+    },
+  )
+
+const MOBILE_TOKEN: readonly Row[] = [
+  called('list'),
+  called('detail'),
+  called('inboxCount'),
+  ofPhone('`/api/auth/token/app/operation/authorize`', holder, ({ phone, operation }, isWrong) =>
+    phone.prepareAuthorize(operation, wrongly(isWrong)),
+  ),
+  ofPhone('`/api/auth/token/app/operation/cancel`', holder, ({ phone, operation }, isWrong) =>
+    phone.prepareReject(operation.id, wrongly(isWrong)),
+  ),
+  ofPhone('`/api/auth/token/app/operation/history`', holder, ({ phone }, isWrong) =>
+    phone.prepareSignedCall('history', {}, wrongly(isWrong)),
+  ),
+]
+
+/** A call of the bank for a user with a phone, and for one that has none. */
+const ofBank = (endpoint: string, call: (bound: { userId: string; operationId: string }) => Promise<HttpReply>): Row => ({
+  endpoint,
+  right: async () => {
+    const { userId, operation } = await holder()
+    return () => call({ userId, operationId: operation.id })
+  },
+  unknown: async () => () => call({ userId: world.newUser(), operationId: randomUUID() }),
+})
+
+const CLOUD: readonly Row[] = [
+  {
+    endpoint: '`POST /registration`',
+    right: async () => () => world.bank.register(world.newUser()),
+    wrong: async () => () => world.bank.register(''),
+  },
+  {
+    endpoint: '`POST /registration/commit`',
+    right: async () => {
+      const { userId } = await world.pendingPhone('3.3')
+      return () => world.bank.commit(userId)
+    },
+    unknown: async () => () => world.bank.commit(world.newUser()),
+  },
+  ofBank('`GET /registration`', ({ userId }) => world.bank.view(userId)),
+  ofBank('`PUT /registration` `BLOCK`', ({ userId }) => world.bank.change(userId, 'BLOCK')),
+  ofBank('`DELETE /registration`', ({ userId }) => world.bank.remove(userId)),
+  ofBank('`POST /operations`', ({ userId }) => world.bank.createOperation({ userId, template: 'login' })),
+  ofBank('`GET /operations`', ({ operationId }) => world.bank.readOperation(operationId)),
+  ofBank('`DELETE /operations`', ({ operationId }) => world.bank.cancelOperation(operationId)),
+  ofBank('`GET /operations/offline/qr`', ({ operationId }) => world.bank.offlineQr(operationId)),
+  {
+    endpoint: '`POST /operations/offline/otp`',
+    right: () => offline(false),
+    wrong: () => offline(true),
+  },
+  ofBank('`GET /audit/log`', ({ userId }) => world.bank.call('GET', `/audit/log?userId=${userId}`)),
+]
+
+async function offline(isWrong: boolean): Promise<() => Promise<HttpReply>> {
+  const { phone, operation } = await holder()
+  const text = String(member(expectOk(await world.bank.offlineQr(operation.id)).json, 'operationQrCodeData'))
+  const qr = phone.scanOperation(text)
+  const otp = phone.computeOtp(qr, wrongly(isWrong))
+  return () => world.bank.offlineOtp(operation.id, otp, qr.nonce)
+}
+
+const TABLES = [
+  ['Device API', DEVICE],
+  ['Mobile token API', MOBILE_TOKEN],
+  ['Cloud API', CLOUD],
+] as const
+
+test('docs/PERFORMANCE.md tells how many statements each request takes', async () => {
+  const parts: string[] = []
+  for (const [title, rows] of TABLES) {
+    parts.push(`| ${title} | right | wrong | unknown |`, '|---|---|---|---|')
+    for (const { endpoint, right, wrong, unknown } of rows) {
+      const cells = [
+        await measure(right, [200, `right ${endpoint}`]),
+        await measure(wrong, [0, `wrong ${endpoint}`]),
+        await measure(unknown),
+      ]
+      parts.push(`| ${endpoint} | ${cells.join(' | ')} |`)
+    }
+    parts.push('')
+  }
+  const document = fileURLToPath(new URL('../../docs/PERFORMANCE.md', import.meta.url))
+  const [before, rest] = readFileSync(document, 'utf8').split(START)
+  const [, after] = rest?.split(END) ?? []
+  await expect(`${before}${START}\n\n${parts.join('\n')}\n${END}${after}`).toMatchFileSnapshot(document)
+})
+
+const [START, END] = ['<!-- statements -->', '<!-- end of statements -->']
+
+/** The cell of a request: its statements, with `T` for each transaction around some of them. */
+async function measure(ask: Ask | undefined, expected?: readonly [status: 200 | 0, what: string]): Promise<string> {
+  if (ask === undefined) return ''
+  const request = await ask()
+  const { result, statements } = await counted.count(request)
+  if (expected) {
+    const [status, what] = expected
+    expect({ what, isRight: result.status === 200, text: result.text }).toMatchObject({ what, isRight: status === 200 })
+  }
+  return render(statements)
+}
+
+const render = ({ reads, writes, transactions }: Statements): string =>
+  `${reads} + ${writes}${transactions === 0 ? '' : ` ${'T'.repeat(transactions)}`}`
