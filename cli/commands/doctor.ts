@@ -5,7 +5,7 @@ export const doctor = command({
   name: 'doctor',
   summary:
     'Looks at settings, disk, database, clock, migrations, keys, certificates, webhooks and addresses, and says what to do',
-  more: 'It reads and never writes. The exit code is 1 when something is broken. Of an embedded database the content is looked at while its server is stopped.',
+  more: 'It reads and never writes. The exit code is 1 when something is broken. What lies in an embedded database is asked of its server while that runs, with PAWL_ADMIN or what pawl login keeps.',
   examples: ['doctor', 'doctor --json'],
   run: async ({ terminal }) => (await import('../doctor/doctor.ts')).diagnose(terminal),
 })

@@ -8,7 +8,9 @@ import { listWebhooks } from '../../src/storage/webhooks.ts'
 import { explainFault } from '../fault.ts'
 import type { Settings } from '../local/database.ts'
 import { findWhetherKeyFits } from '../local/keys.ts'
+import { judgeApplications, judgeWebhooks } from './content.ts'
 import { type Finding, fault, type Instruments, ok, skipped, warning } from './finding.ts'
+import { examineThroughServer } from './server.ts'
 
 const WITHIN = ['clock', 'migrations', 'keys', 'applications', 'certificates', 'webhooks']
 
@@ -18,7 +20,9 @@ export async function examineDatabase(settings: Settings, instruments: Instrumen
   try {
     database = await instruments.open(settings)
   } catch (error) {
-    return [explainUnopened(explainFault(error)), ...WITHIN.map((check) => skipped(check, 'the database was not opened'))]
+    const said = explainFault(error)
+    if (said.includes('in use by another pawl')) return examineThroughServer(instruments)
+    return [explainUnopened(said), ...WITHIN.map((check) => skipped(check, 'the database was not opened'))]
   }
   try {
     return await examineOpened(database, settings, instruments)
@@ -28,8 +32,6 @@ export async function examineDatabase(settings: Settings, instruments: Instrumen
 }
 
 function explainUnopened(said: string): Finding {
-  if (said.includes('in use by another pawl'))
-    return skipped('database', 'a server has the embedded database; stop it to have its content looked at')
   if (said.startsWith('there is no database')) return warning('database', said, 'the first start (pawl serve) makes it')
   return fault('database', said, 'check DATABASE_URL, or PAWL_DATA_DIR, and that the database serves')
 }
@@ -39,7 +41,9 @@ async function examineOpened(database: Database, settings: Settings, instruments
   try {
     clock = await examineClock(database, instruments.now)
   } catch (error) {
-    return [explainUnopened(explainFault(error)), ...WITHIN.map((check) => skipped(check, 'the database does not answer'))]
+    const said = explainFault(error)
+    if (said.includes('in use by another pawl')) return examineThroughServer(instruments)
+    return [explainUnopened(said), ...WITHIN.map((check) => skipped(check, 'the database does not answer'))]
   }
   const findings = [ok('database', `${database.location} answers`), clock]
   const migrations = await examineMigrations(database)
@@ -87,62 +91,20 @@ async function examineKeys(database: Database, settings: Settings): Promise<Find
   }
 }
 
-const DAY_MS = 86_400_000
-const EXPIRY_DAYS = 14
-
 async function examineApplications({ db }: Database, now: number): Promise<readonly Finding[]> {
-  const applications = await listApplications(db)
-  if (applications.length === 0)
-    return [warning('applications', 'there is no application', 'pawl app create my-app'), ok('certificates', 'none is pinned')]
-  const pins = (
-    await Promise.all(
-      applications.map(async ({ applicationId: app }) => (await listPinnedCertificates(db, app)).map((pin) => ({ ...pin, app }))),
-    )
-  ).flat()
-  // A domain is in trouble when its last certificate ends.
-  const domains = Map.groupBy(pins, ({ app, domain }) => JSON.stringify([app, domain]))
-  const ends = [...domains.values()].map((list) => list.reduce((a, b) => (a.expiresAt > b.expiresAt ? a : b)))
-  const late = ends.filter(({ expiresAt }) => expiresAt.getTime() - now < EXPIRY_DAYS * DAY_MS)
-  return [
-    ok('applications', `there are ${applications.length}`),
-    ...(late.length === 0 ? [ok('certificates', `${pins.length} are pinned, for ${domains.size} domains`)] : []),
-    ...late.map(({ app, domain, expiresAt }) => {
-      const says = `the last pinned certificate of ${domain} (${app}) ends ${expiresAt.toISOString()}`
-      const todo = `pawl certificate fetch ${domain} --app ${app} pins the one that it shows now`
-      return expiresAt.getTime() <= now ? fault('certificates', says, todo) : warning('certificates', says, todo)
-    }),
-  ]
+  const applications = (await listApplications(db)).map(({ applicationId }) => applicationId)
+  const pins = await Promise.all(
+    applications.map(async (app) => (await listPinnedCertificates(db, app)).map((pin) => ({ ...pin, app }))),
+  )
+  return judgeApplications(applications, pins.flat(), now)
 }
 
-async function examineWebhooks({ db }: Database, { connect }: Instruments): Promise<readonly Finding[]> {
-  const webhooks = await listWebhooks(db, null)
-  if (webhooks.length === 0) return [ok('webhooks', 'there are none')]
-  return (
-    await Promise.all(
-      webhooks.map(async ({ webhookId, name, url, isEnabled, disabledReason, dead }): Promise<readonly Finding[]> => {
-        const which = `${JSON.stringify(name)} (${webhookId})`
-        if (!isEnabled && disabledReason !== null)
-          return [
-            fault(
-              'webhooks',
-              `${which} was switched off: ${disabledReason}`,
-              `mend the receiver, then pawl webhook change ${webhookId} --enabled`,
-            ),
-          ]
-        if (!isEnabled) return [ok('webhooks', `${which} is switched off`)]
-        const lost =
-          dead === 0
-            ? []
-            : [warning('webhooks', `${which}: ${dead} deliveries were given up`, `pawl webhook replay ${webhookId}`)]
-        const { hostname, port, protocol } = new URL(url)
-        try {
-          await connect(hostname.replace(/^\[(.*)\]$/, '$1'), Number(port) || (protocol === 'https:' ? 443 : 80))
-          return lost.length === 0 ? [ok('webhooks', `${which} takes connections`)] : lost
-        } catch (error) {
-          const says = `${which}: ${hostname} takes no connection (${explainFault(error)})`
-          return [...lost, fault('webhooks', says, 'start the receiver, or let this machine reach it')]
-        }
-      }),
-    )
-  ).flat()
-}
+const examineWebhooks = async ({ db }: Database, instruments: Instruments): Promise<readonly Finding[]> =>
+  judgeWebhooks(
+    (await listWebhooks(db, null)).map(({ webhookId, disabledReason, ...webhook }) => ({
+      ...webhook,
+      id: webhookId,
+      disabledReason: disabledReason ?? undefined,
+    })),
+    instruments,
+  )

@@ -19,6 +19,7 @@ import { insertWebhook } from '../../src/storage/webhooks.ts'
 import { openMigratedInMemory } from '../helpers/app.ts'
 import { runCli } from '../helpers/cli.ts'
 import { findQuietPort } from '../helpers/ports.ts'
+import { expectOk, startWorld, type World } from '../helpers/world.ts'
 
 const KEY = Buffer.alloc(32, 7)
 const directory = mkdtempSync(join(tmpdir(), 'pawl-doctor-'))
@@ -328,6 +329,57 @@ describe('a broken set-up is named, with what to do', () => {
     expect(found).toEqual([
       { check, state, says: expect.stringMatching(says) as unknown, todo: expect.stringMatching(todo) as unknown },
     ])
+  })
+})
+
+describe('an embedded database that a server has', () => {
+  const open = (): Promise<never> =>
+    Promise.reject(new StartError(`the data directory ${dataDir} is in use by another pawl process; stop it`))
+  const find = (world: World, env: Readonly<Record<string, string>>) => withEnv({ ...atPort(world.url), ...env }, { open })
+  const namesOf = (findings: readonly Finding[], state: Finding['state']) =>
+    findings.filter((finding) => finding.state === state).map(({ check }) => check)
+
+  test('is asked of the server, with the credential of the environment', async () => {
+    const world = await startWorld()
+    try {
+      const { credential = '', call } = world.bank
+      const hook = { application: 'test-app', kind: 'OPERATION', name: 'hook', url: 'https://bank.example/pawl', attributes: [] }
+      expectOk(await call('POST', '/admin/webhooks', hook))
+      const asked = await find(world, { PAWL_ADMIN: credential })
+      expect([broken(asked), namesOf(asked, 'skipped')]).toEqual([[], []])
+      expect(namesOf(asked, 'ok')).toEqual(expect.arrayContaining(['database', 'migrations', 'keys', 'applications']))
+      const pinned = {
+        domain: 'api.bank.example',
+        fingerprint: KEY.toString('base64'),
+        expires: Math.floor(Date.now() / 1000) + 60,
+      }
+      expectOk(await call('POST', '/admin/apps/test-app/certificates/fingerprint', pinned))
+      const refused = (): Promise<never> => Promise.reject(new Error('connect ECONNREFUSED'))
+      const later = await withEnv(
+        { ...atPort(world.url), PAWL_ADMIN: credential },
+        { open, connect: refused, now: () => Date.now() + DAY_MS },
+      )
+      expect(broken(later)).toEqual([
+        expect.objectContaining({ check: 'certificates', says: expect.stringContaining('api.bank.example') as unknown }),
+        expect.objectContaining({ check: 'webhooks', says: expect.stringContaining('takes no connection') as unknown }),
+      ])
+    } finally {
+      await world.close()
+    }
+  })
+
+  test('is left alone without a credential, or with a wrong one, and that is said', async () => {
+    const world = await startWorld()
+    try {
+      const alone = await find(world, { XDG_CONFIG_HOME: directory })
+      expect(namesOf(alone, 'skipped')).toEqual(['applications', 'certificates', 'webhooks'])
+      expect(alone.find(({ check }) => check === 'webhooks')?.says).toContain('pawl login stores one')
+      expect(broken(alone)).toEqual([])
+      const wrong = await find(world, { PAWL_ADMIN: 'admin:a wrong one' })
+      expect(wrong.find(({ check }) => check === 'applications')?.says).toContain('HTTP 401')
+    } finally {
+      await world.close()
+    }
   })
 })
 

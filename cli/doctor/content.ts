@@ -1,0 +1,74 @@
+// What lies in a database and will not work for long, wherever it was read: from the tables, or from the server that has them.
+import { explainFault } from '../fault.ts'
+import { type Finding, fault, type Instruments, ok, warning } from './finding.ts'
+
+export interface Pin {
+  /** Application. */
+  readonly app: string
+  readonly domain: string
+  readonly expiresAt: Date
+}
+
+export interface Receiver {
+  readonly id: string
+  readonly name: string
+  readonly url: string
+  readonly isEnabled: boolean
+  /** Why pawl itself switched it off. */
+  readonly disabledReason?: string | undefined
+  /** Deliveries that were given up. */
+  readonly dead: number
+}
+
+const DAY_MS = 86_400_000
+const EXPIRY_DAYS = 14
+
+/** Whether there is an application, and which domains are about to be without a pinned certificate. `now`: milliseconds since 1970. */
+export function judgeApplications(applications: readonly string[], pins: readonly Pin[], now: number): readonly Finding[] {
+  if (applications.length === 0)
+    return [warning('applications', 'there is no application', 'pawl app create my-app'), ok('certificates', 'none is pinned')]
+  // A domain is in trouble when its last certificate ends.
+  const domains = Map.groupBy(pins, ({ app, domain }) => JSON.stringify([app, domain]))
+  const ends = [...domains.values()].map((list) => list.reduce((a, b) => (a.expiresAt > b.expiresAt ? a : b)))
+  const late = ends.filter(({ expiresAt }) => expiresAt.getTime() - now < EXPIRY_DAYS * DAY_MS)
+  return [
+    ok('applications', `there are ${applications.length}`),
+    ...(late.length === 0 ? [ok('certificates', `${pins.length} are pinned, for ${domains.size} domains`)] : []),
+    ...late.map(({ app, domain, expiresAt }) => {
+      const says = `the last pinned certificate of ${domain} (${app}) ends ${expiresAt.toISOString()}`
+      const todo = `pawl certificate fetch ${domain} --app ${app} pins the one that it shows now`
+      return expiresAt.getTime() <= now ? fault('certificates', says, todo) : warning('certificates', says, todo)
+    }),
+  ]
+}
+
+/** Which webhooks are off, have given up deliveries, or have a receiver that takes no connection from here. */
+export async function judgeWebhooks(webhooks: readonly Receiver[], { connect }: Instruments): Promise<readonly Finding[]> {
+  if (webhooks.length === 0) return [ok('webhooks', 'there are none')]
+  return (await Promise.all(webhooks.map((webhook) => judgeWebhook(webhook, connect)))).flat()
+}
+
+async function judgeWebhook(
+  { id, name, url, isEnabled, disabledReason, dead }: Receiver,
+  connect: Instruments['connect'],
+): Promise<readonly Finding[]> {
+  const which = `${JSON.stringify(name)} (${id})`
+  if (!isEnabled && disabledReason !== undefined)
+    return [
+      fault(
+        'webhooks',
+        `${which} was switched off: ${disabledReason}`,
+        `mend the receiver, then pawl webhook change ${id} --enabled`,
+      ),
+    ]
+  if (!isEnabled) return [ok('webhooks', `${which} is switched off`)]
+  const lost = dead === 0 ? [] : [warning('webhooks', `${which}: ${dead} deliveries were given up`, `pawl webhook replay ${id}`)]
+  const { hostname, port, protocol } = new URL(url)
+  try {
+    await connect(hostname.replace(/^\[(.*)\]$/, '$1'), Number(port) || (protocol === 'https:' ? 443 : 80))
+    return lost.length === 0 ? [ok('webhooks', `${which} takes connections`)] : lost
+  } catch (error) {
+    const says = `${which}: ${hostname} takes no connection (${explainFault(error)})`
+    return [...lost, fault('webhooks', says, 'start the receiver, or let this machine reach it')]
+  }
+}

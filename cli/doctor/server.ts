@@ -1,0 +1,42 @@
+// An embedded database that a server has: what its start has proved, and what the server tells to a credential.
+import { type Bank, openBank } from '../bank.ts'
+import { bankUrl } from '../environment.ts'
+import { explainFault } from '../fault.ts'
+import { toPath } from '../query.ts'
+import { judgeApplications, judgeWebhooks, type Pin, type Receiver } from './content.ts'
+import { type Finding, type Instruments, ok, skipped } from './finding.ts'
+
+/** Asks the server of this environment with the credential of PAWL_ADMIN or of `pawl login`. */
+export async function examineThroughServer(instruments: Instruments): Promise<readonly Finding[]> {
+  return [
+    ok('database', 'a server has the embedded database'),
+    ok('clock', 'the embedded database has the clock of this machine'),
+    ok('migrations', 'the server that runs brought the schema up to date when it started'),
+    ok('keys', 'the server that runs has opened the database with its key'),
+    ...(await examineContent(instruments)),
+  ]
+}
+
+async function examineContent(instruments: Instruments): Promise<readonly Finding[]> {
+  try {
+    const { env } = instruments
+    const bank = openBank({ url: bankUrl(env), admin: undefined, adminFile: undefined }, { env })
+    const { applications } = (await bank.call('GET', '/admin/applications')) as { applications: readonly { id: string }[] }
+    const ids = applications.map(({ id }) => id)
+    const pins = (await Promise.all(ids.map((id) => readPins(bank, id)))).flat()
+    const { webhooks } = (await bank.call('GET', '/admin/webhooks')) as { webhooks: readonly Receiver[] }
+    return [...judgeApplications(ids, pins, instruments.now()), ...(await judgeWebhooks(webhooks, instruments))]
+  } catch (error) {
+    const why = `the server that has the database does not tell (${explainFault(error)})`
+    return ['applications', 'certificates', 'webhooks'].map((check) => skipped(check, why))
+  }
+}
+
+async function readPins(bank: Bank, app: string): Promise<readonly Pin[]> {
+  const { domains } = (await bank.call('GET', toPath`/admin/apps/${app}`)) as {
+    domains: readonly { name: string; certificates: readonly { expires: number }[] }[]
+  }
+  return domains.flatMap(({ name, certificates }) =>
+    certificates.map(({ expires }) => ({ app, domain: name, expiresAt: new Date(expires * 1000) })),
+  )
+}
