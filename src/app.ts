@@ -74,7 +74,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
   if (surface !== 'public') {
     await app.register(cloudApi(context))
     await app.register(metricsApi(context))
-    await app.register(docsApi(describeApis(context.settings)))
+    await app.register(docsApi(() => describeApis(context.settings)))
     if (context.settings.console) await app.register(consolePages(context), { prefix: '/console' })
   }
   return app

@@ -13,10 +13,18 @@ export interface Schemas {
 /** A shelf of named schemas. A title that starts with a capital letter names its schema wherever it stands. */
 export function createSchemas(): Schemas {
   const shelf: Record<string, unknown> = {}
+  // A schema stands in many places: each is rendered once, by its name.
+  const placed = new WeakMap<object, Map<string | undefined, unknown>>()
 
   const place = (schema: unknown, name?: string): unknown => {
     if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return schema
-    const { title, examples, ...others } = schema as Json
+    const known = placed.get(schema) ?? new Map<string | undefined, unknown>()
+    placed.set(schema, known)
+    if (!known.has(name)) known.set(name, render(schema as Json, name))
+    return known.get(name)
+  }
+
+  const render = ({ title, examples, ...others }: Json, name: string | undefined): unknown => {
     const chosen = typeof title === 'string' && /^[A-Z][A-Za-z0-9]+$/.test(title) ? title : name
     const plain = renderMembers(others)
     // Examples of a named body stand beside the body; those of members stay with them.

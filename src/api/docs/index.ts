@@ -5,16 +5,22 @@ import { Type } from '@sinclair/typebox'
 import { ErrorResponse, type Operation } from '../../http/operation.ts'
 import { PawlError } from '../../lib/errors.ts'
 
-/** Serves the document and a page that shows it. Both need no credential: they hold nothing but what the contract says. */
+/**
+ * Serves the document and a page that shows it. Both need no credential: they hold nothing but what the contract says. `describe` makes the
+ * document, when it is asked for first: most processes never are.
+ */
 export const docsApi =
-  (document: Record<string, unknown>): FastifyPluginAsyncTypebox =>
+  (describe: () => Record<string, unknown>): FastifyPluginAsyncTypebox =>
   async (app) => {
-    const json = JSON.stringify(document)
+    let json: string | undefined
     const files = await readFiles()
     app.addHook('onSend', async (_request, reply) => {
       void reply.headers(SECURITY_HEADERS)
     })
-    app.get('/openapi.json', async (_request, reply) => reply.type('application/json').send(json))
+    app.get('/openapi.json', async (_request, reply) => {
+      json ??= JSON.stringify(describe())
+      return reply.type('application/json').send(json)
+    })
     app.get('/swagger-ui.html', async (_request, reply) => reply.type('text/html; charset=utf-8').send(PAGE))
     app.get('/swagger-ui/:file', { schema: { params: OfFile } }, async ({ params }, reply) => {
       const file = files.get(params.file)
