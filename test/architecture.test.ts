@@ -86,7 +86,7 @@ const layers: readonly Layer[] = [
   },
   {
     path: 'src/console',
-    pawl: ['src/http', 'src/domain', 'src/crypto', 'src/lib'],
+    pawl: ['src/metrics', 'src/http', 'src/domain', 'src/crypto', 'src/lib'],
     packages: ['fastify', '@sinclair/typebox', 'ghtml', 'uqr'],
   },
   { path: 'src/api/metrics', pawl: ['src/http', 'src/domain', 'src/lib'], packages: http },

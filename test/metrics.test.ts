@@ -233,3 +233,26 @@ describe('a database that does not answer', () => {
     expect((await instruments.pendingOperations.get()).values.map(({ value }) => value)).toEqual([7])
   })
 })
+
+describe('a look for people', () => {
+  test('has the last hour of the process and how it stands, and leaves what Prometheus is told', async () => {
+    const server = await startTestServer({ worksInBackground: false })
+    const admin = basicAuthorization(`${server.admin.user}:${server.admin.password}`)
+    await sendJson(server.url, 'GET', '/admin/users', undefined, admin)
+    await sendJson(server.url, 'GET', '/nowhere')
+    const { history, ...seen } = await server.context.metrics.look()
+    expect(history.at(-1)).toMatchObject({ requests: 2, failures: 0, codesAccepted: 0, codesRefused: 0 })
+    expect(history.at(-1)?.memoryBytes).toBeGreaterThan(10_000_000)
+    expect(seen).toMatchObject({
+      statementTimeouts: 0,
+      brokenChains: 0,
+      pendingOperations: 0,
+      database: server.context.databaseKind,
+    })
+    expect(seen.pool === undefined).toBe(server.context.databaseKind === 'embedded')
+    expect(seen.background.map(({ work }) => work)).toContain('housekeeping')
+    // What was done since the sample before; the look itself takes none.
+    expect((await server.context.metrics.look()).history).toHaveLength(history.length)
+    await server.close()
+  })
+})

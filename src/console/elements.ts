@@ -106,13 +106,25 @@ export interface FieldOptions {
   readonly placeholder?: string
   readonly autocomplete?: string
   readonly rows?: number
+  /** Id of a `datalist`. */
+  readonly list?: string
   /** How the API names it in its violations, where that is another name. */
   readonly apiName?: string
 }
 
 /** One line of a form, or several with `rows`; what the API said of it stands below it. */
 export function field(call: Pick<PageCall, 'form' | 'refusal'>, name: string, label: string, options: FieldOptions = {}): Markup {
-  const { value = '', hint, type = 'text', isRequired = false, placeholder, autocomplete = 'off', rows, apiName = name } = options
+  const {
+    value = '',
+    hint,
+    type = 'text',
+    isRequired = false,
+    placeholder,
+    autocomplete = 'off',
+    rows,
+    apiName = name,
+    list,
+  } = options
   const isTyped = call.form.entries.some(([other]) => other === name)
   const shown = type === 'password' ? '' : isTyped ? (call.form.all(name)[0] ?? '') : value
   const fault = call.refusal?.violations.find(({ fieldName }) => fieldName === apiName || fieldName.endsWith(`.${apiName}`))?.hint
@@ -122,7 +134,7 @@ export function field(call: Pick<PageCall, 'form' | 'refusal'>, name: string, la
     rows === undefined
       ? html`<input id="${name}" name="${name}" type="${type}" value="${shown}" autocomplete="${autocomplete}"${
           placeholder !== undefined && html` placeholder="${placeholder}"`
-        }${marks}>`
+        }${list !== undefined && html` list="${list}"`}${marks}>`
       : html`<textarea id="${name}" name="${name}" rows="${rows}" spellcheck="false"${marks}>
 ${shown}</textarea>`
   const note =

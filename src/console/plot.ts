@@ -1,10 +1,14 @@
-// A small plot of what happened over time: stacked bars as an SVG, drawn by the server.
-import { html, type Markup } from './markup.ts'
+// Small plots of what happened over time: stacked bars as an SVG, drawn by the server.
+import { html, type Markup, nothing } from './markup.ts'
+
+const KINDS = ['good', 'bad', 'rest'] as const
+/** How high each part of a bar is, in the unit of the plot. */
+export type Bar = Readonly<Partial<Record<(typeof KINDS)[number], number>>>
 
 export interface Mark {
   /** Milliseconds. */
   readonly time: number
-  readonly kind: 'good' | 'bad' | 'rest'
+  readonly kind: (typeof KINDS)[number]
 }
 
 export interface PlotOptions {
@@ -16,9 +20,9 @@ export interface PlotOptions {
   readonly ends: readonly [string, string]
 }
 
-const BARS = 32
+const BARS = 48
+const PLACES_MIN = 24
 const [WIDTH, HEIGHT] = [640, 100]
-const KINDS = ['good', 'bad', 'rest'] as const
 
 /** Bars of marks between two times. */
 export function plot(marks: readonly Mark[], { from, to, label, ends }: PlotOptions): Markup {
@@ -28,18 +32,45 @@ export function plot(marks: readonly Mark[], { from, to, label, ends }: PlotOpti
     const bar = bars[Math.min(BARS - 1, Math.max(0, Math.floor((time - from) / width)))]
     if (bar !== undefined) bar[kind] += 1
   }
-  const top = Math.max(1, ...bars.map(({ good, bad, rest }) => good + bad + rest))
+  const top = Math.max(1, ...bars.map(heightOf))
   return html`<figure class="plot"><p class="plot-ends"><span>${top} at the most</span></p>
-    <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}">${bars.map((bar, i) => drawBar(bar, i, top))}</svg>
+    ${drawBars(bars, top, label)}
     <p class="plot-ends"><span>${ends[0]}</span><span>${ends[1]}</span></p></figure>`
 }
 
-function drawBar(bar: Readonly<Record<Mark['kind'], number>>, place: number, top: number): readonly Markup[] {
-  const step = WIDTH / BARS
+export interface SmallPlot {
+  readonly name: string
+  readonly value: string
+  readonly note: string
+  readonly bars: readonly Bar[]
+  /** The scale when nothing is higher. */
+  readonly least: number
+}
+
+/** A figure with the plot of what it was before. */
+export const smallPlot = ({ name, value, note, bars, least }: SmallPlot): Markup =>
+  html`<figure class="small-plot"><figcaption><span class="figure-name">${name}</span><span class="small-plot-value">${value}</span></figcaption>
+    ${drawBars(bars, Math.max(least, ...bars.map(heightOf)), `${name}: ${value}, ${note}`)}<small>${note}</small></figure>`
+
+const heightOf = ({ good = 0, bad = 0, rest = 0 }: Bar): number => good + bad + rest
+
+const drawBars = (bars: readonly Bar[], top: number, label: string): Markup =>
+  html`<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}">${
+    bars.length === 0 ? nothing : drawFromRight(bars, top)
+  }</svg>`
+
+/** The last bar stands at the right end, however few there are. */
+function drawFromRight(bars: readonly Bar[], top: number): readonly (readonly Markup[])[] {
+  const places = Math.max(PLACES_MIN, bars.length)
+  return bars.map((bar, i) => drawBar(bar, places - bars.length + i, WIDTH / places, top))
+}
+
+function drawBar(bar: Bar, place: number, step: number, top: number): readonly Markup[] {
   let y = HEIGHT
-  return KINDS.filter((kind) => bar[kind] > 0).map((kind) => {
-    const height = Math.max(2, (bar[kind] / top) * HEIGHT)
+  const gap = Math.min(2, step / 6)
+  return KINDS.filter((kind) => (bar[kind] ?? 0) > 0).map((kind) => {
+    const height = Math.max(2, ((bar[kind] ?? 0) / top) * HEIGHT)
     y -= height
-    return html`<rect class="${kind}" x="${(place * step + 2).toFixed(1)}" y="${y.toFixed(1)}" width="${(step - 4).toFixed(1)}" height="${height.toFixed(1)}"></rect>`
+    return html`<rect class="${kind}" x="${(place * step + gap).toFixed(1)}" y="${y.toFixed(1)}" width="${(step - 2 * gap).toFixed(1)}" height="${height.toFixed(1)}"></rect>`
   })
 }

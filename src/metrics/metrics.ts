@@ -4,7 +4,9 @@ import type { CacheUse } from '../lib/caches.ts'
 import type { Events } from '../lib/events.ts'
 import type { PoolUse } from '../storage/database-postgres.ts'
 import { countEvents } from './count-events.ts'
+import { type History, keepHistory } from './history.ts'
 import { createInstruments, type Instruments } from './instruments.ts'
+import { look, type Look } from './look.ts'
 import { watchProcess } from './process.ts'
 import { createRequestTimer, timeRequests } from './request-times.ts'
 import { createReading, type ReadingParts } from './reading.ts'
@@ -18,6 +20,8 @@ export interface Metrics {
   readonly timeRequests: (app: FastifyInstance) => void
   /** The text of an answer to Prometheus. */
   readonly render: () => Promise<{ readonly contentType: string; readonly text: string }>
+  /** The same for a person, with the last hour of this process. */
+  readonly look: () => Promise<Look>
   readonly close: () => void
 }
 
@@ -36,9 +40,12 @@ export function createMetrics(events: Events, now: () => number): Metrics {
   const time = createRequestTimer(instruments)
   const { registry } = instruments
   let update = async (): Promise<void> => undefined
+  let history: History | undefined
   return {
     events: countEvents(events, instruments, now),
     watch: ({ version, databaseKind, poolUse, listCaches, read }) => {
+      // The start itself, with its migrations, says nothing of how requests are served.
+      history = keepHistory(instruments, now, () => busyOf(poolUse?.()))
       const readDatabase = createReading(instruments, { now, read })
       instruments.info.set({ version, database: databaseKind }, 1)
       update = async () => {
@@ -52,7 +59,13 @@ export function createMetrics(events: Events, now: () => number): Metrics {
       await Promise.all([update(), processWatch.update()])
       return { contentType: registry.contentType, text: await registry.metrics() }
     },
+    // The watch of the process stays as it is: its values are those since Prometheus asked last.
+    look: async () => {
+      await update()
+      return look(instruments, (await history?.read()) ?? [])
+    },
     close: () => {
+      history?.stop()
       processWatch.stop()
       registry.clear()
     },
@@ -70,6 +83,8 @@ function showCaches(instruments: Instruments, caches: readonly CacheUse[]): void
     cacheMisses.inc({ cache }, misses)
   }
 }
+
+const busyOf = (use: PoolUse | undefined): number | undefined => use && use.open - use.idle
 
 function showPool({ poolConnections, poolWaiting }: Instruments, { open, idle, waiting }: PoolUse): void {
   poolConnections.set({ state: 'busy' }, open - idle)

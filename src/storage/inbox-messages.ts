@@ -66,6 +66,31 @@ export async function findInboxMessage(
     .executeTakeFirst()
 }
 
+/** One message with its body and whose it is, whoever of the application that is. */
+export async function findMessageOfApplication(
+  db: Db,
+  applicationId: string,
+  messageId: string,
+): Promise<(InboxMessageRow & { readonly body: string; readonly userId: string }) | undefined> {
+  return db
+    .selectFrom('inbox_message')
+    .select([...messageColumns, 'body', 'user_id as userId'])
+    .where('message_id', '=', messageId)
+    .where('application_id', '=', applicationId)
+    .executeTakeFirst()
+}
+
+/** Deletes one message; false when the application has none of that id. */
+export async function deleteInboxMessage(db: Db, applicationId: string, messageId: string): Promise<boolean> {
+  const row = await db
+    .deleteFrom('inbox_message')
+    .where('message_id', '=', messageId)
+    .where('application_id', '=', applicationId)
+    .returning('message_id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 /** Marks one message as read; false when the user has none of that id. */
 export async function markMessageRead(db: Db, { applicationId, userId }: InboxOwner, messageId: string): Promise<boolean> {
   const row = await db

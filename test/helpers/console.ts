@@ -22,6 +22,8 @@ export interface Furnished {
   readonly alice: string
   readonly pendingOperation: string
   readonly webhookId: string
+  /** In the inbox of alice. */
+  readonly message: string
 }
 
 /**
@@ -98,12 +100,13 @@ export async function furnish(url: string, admin: string, mark = ''): Promise<Fu
   await ok('POST', domains, pin('api.bank.example', 210))
   await ok('POST', domains, pin('login.bank.example', 12))
   await ok('PUT', `/admin/applications/${applicationId}/config/payments.limit`, { value: { daily: 500, note: `per day${mark}` } })
-  await ok('POST', '/inbox/messages', {
-    userId: user('alice'),
-    subject: `Welcome${mark}`,
-    summary: 'Hello',
-    body: 'Your phone is bound.',
-  })
+  const write = async (subject: string, more: Record<string, string>): Promise<string> => {
+    const body = { userId: user('alice'), subject: `${subject}${mark}`, ...more }
+    return String(member(await ok('POST', '/inbox/messages', body), 'messageId'))
+  }
+  await write('Welcome', { summary: `Hello${mark}`, body: `Your phone is bound.${mark}` })
+  const html = `<p>On <b>Sunday</b> from 2 to 3, payments wait.</p>${mark}`
+  const message = await write('Maintenance on Sunday', { summary: 'Payments wait for an hour', type: 'html', body: html })
   await ok('POST', '/admin/users', {
     username: `core${mark.replaceAll(':', '')}`,
     role: 'integration',
@@ -118,6 +121,7 @@ export async function furnish(url: string, admin: string, mark = ''): Promise<Fu
     activationOf: (name) => activations.get(name) ?? '',
     pendingOperation,
     webhookId,
+    message,
   }
 }
 
@@ -182,6 +186,7 @@ export const consolePages = ({
   pendingOperation,
   webhookId,
   alice,
+  message,
 }: Furnished): readonly (readonly [string, string])[] => [
   ['overview', '/'],
   ['registrations', '/registrations'],
@@ -191,11 +196,14 @@ export const consolePages = ({
   ['operations', '/operations'],
   ['operation-new', '/operations/new?template=transfer'],
   ['operation', `/operations/${pendingOperation}`],
-  ['inbox', '/inbox'],
+  ['inbox-empty', '/inbox'],
+  ['inbox', `/inbox?${new URLSearchParams({ userId: alice }).toString()}`],
+  ['inbox-message', `/inbox/${message}`],
   ['applications', '/applications'],
   ['application', '/applications/my-app'],
   ['templates', '/templates'],
   ['template', '/templates/transfer'],
+  ['template-new', '/templates/new'],
   ['webhooks', '/webhooks'],
   ['webhook', `/webhooks/${webhookId}`],
   ['certificates', '/certificates'],

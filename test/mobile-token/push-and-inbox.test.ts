@@ -217,6 +217,42 @@ describe('the inbox', () => {
     expect(await unread(holder)).toBe(0)
   })
 
+  test('is listed, read and cleared by the bank, which leaves messages as unread as they were', async () => {
+    const holder = await world.holder()
+    const first = await leave(holder.userId, 'first')
+    await world.advance(2)
+    const second = await leave(holder.userId, 'second', { type: 'html' })
+    expectOk(await call(holder, 'inboxRead', { id: first }))
+    const list = async (query = ''): Promise<unknown> =>
+      member(expectOk(await world.bank.call('GET', `/inbox/messages?userId=${holder.userId}${query}`)).json, 'messages')
+    const messageOf = (messageId: string, subject: string, more: object) => ({
+      messageId,
+      type: 'text',
+      subject,
+      summary: `summary of ${subject}`,
+      isRead: false,
+      timestampCreated: expect.any(Number) as unknown,
+      ...more,
+    })
+    const [newer, older] = [messageOf(second, 'second', { type: 'html' }), messageOf(first, 'first', { isRead: true })]
+    expect(await list()).toEqual([newer, older])
+    expect(await list('&onlyUnread=true')).toEqual([newer])
+    expect(await list('&limit=1&page=1')).toEqual([older])
+    const whole = { ...newer, userId: holder.userId, body: 'body of second' }
+    expect(expectOk(await world.bank.call('GET', `/inbox/messages/${second}`)).json).toEqual(whole)
+    expect(await unread(holder)).toBe(1)
+    expect(expectOk(await world.bank.call('DELETE', `/inbox/messages/${second}`)).json).toEqual({ status: 'OK' })
+    expectError(await world.bank.call('DELETE', `/inbox/messages/${second}`), 400, 'ERROR_REQUEST')
+    expectError(await world.bank.call('GET', `/inbox/messages/${second}`), 400, 'ERROR_REQUEST')
+    expect(subjects(await page(holder, { page: 0, size: 10 }))).toEqual(['first'])
+    // A bank has the messages of its application alone.
+    const side = await world.openSide()
+    expect(member(expectOk(await side.bank.call('GET', `/inbox/messages?userId=${holder.userId}`)).json, 'messages')).toEqual([])
+    expectError(await side.bank.call('GET', `/inbox/messages/${first}`), 400, 'ERROR_REQUEST')
+    expectError(await side.bank.call('DELETE', `/inbox/messages/${first}`), 400, 'ERROR_REQUEST')
+    expect(await list()).toEqual([older])
+  })
+
   test('is that of one user in one application', async () => {
     const side = await world.openSide()
     const [holder, other] = [await world.holder(), await world.holder()]

@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { member, send, sendJson } from '../../phone/http.ts'
+import { inTransaction } from '../../src/storage/database.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'
 import { type ConsoleSession, postForm, startSession, trySignIn } from '../helpers/console-session.ts'
@@ -124,6 +125,33 @@ describe('a session ends', () => {
     const second = await startSession(server.url, 'changing', String(member(json, 'password')))
     expectOk(await bank.call('DELETE', '/admin/users/changing'))
     expect(await isOpen(second)).toBe(false)
+  })
+
+  test('that began with the previous password when this password ends, and not later', async () => {
+    const previous = await newCredential('rotating', 'admin')
+    const reset = { keepPreviousSeconds: 600 }
+    const { json } = expectOk(await bank.call('POST', '/admin/users/rotating/password', reset))
+    const [late, early] = [
+      await startSession(server.url, 'rotating', previous),
+      await startSession(server.url, 'rotating', String(member(json, 'password'))),
+    ]
+    server.clock.advance(9 * MINUTE)
+    expect([await isOpen(late), await isOpen(early)]).toEqual([true, true])
+    server.clock.advance(MINUTE)
+    expect([await isOpen(late), await isOpen(early)]).toEqual([false, true])
+    expect((await trySignIn(server.url, 'rotating', previous)).status).toBe(401)
+  })
+
+  test('before it begins when the password was replaced while it was checked', async () => {
+    const password = await newCredential('hurried', 'admin')
+    // This process has just found it right, and remembers that for some seconds; another one replaces it.
+    expectOk(await createBank(server.url, `hurried:${password}`).call('GET', '/admin/users'))
+    const { credentials, db } = server.context
+    const prepared = await credentials.prepare(undefined, 'hurried')
+    await inTransaction(db, (tx) => credentials.reset(tx, 'hurried', prepared, 0))
+    expect((await createBank(server.url, `hurried:${password}`).call('GET', '/admin/users')).status).toBe(200)
+    expect((await trySignIn(server.url, 'hurried', password)).status).toBe(401)
+    expect((await trySignIn(server.url, 'hurried', prepared.password)).status).toBe(303)
   })
 
   test('when its credential is disabled or runs out', async () => {

@@ -105,8 +105,9 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     const buttons = new Set<string>()
     for (const [, path] of consolePages(furnished)) {
       const reply = await own.goto(`${server.url}/console${path}`)
-      // What an operation holds is for its application alone, in the API as well.
-      expect([path, reply?.status()]).toEqual([path, path.startsWith(`/operations/${furnished.pendingOperation}`) ? 400 : 200])
+      // What an operation or a message holds is for its application alone, in the API as well.
+      const isOfApplication = [furnished.pendingOperation, furnished.message].some((id) => path.endsWith(`/${id}`))
+      expect([path, reply?.status()]).toEqual([path, isOfApplication ? 400 : 200])
       const names = await own
         .locator('form[method=post] button')
         .evaluateAll((found) => found.map(({ textContent }) => textContent))
@@ -278,20 +279,88 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     await page.getByLabel('Name', { exact: true }).fill('from-the-console')
     await page.getByLabel('Signed data').fill('Z9')
     await page.locator('#preview').getByText('dataTemplate').waitFor()
+    // What is wrong stands beside its line as soon as somebody asks.
+    await press(page, 'Check')
+    expect(
+      await page
+        .locator('.field', { has: page.getByLabel('Signed data') })
+        .locator('.fault')
+        .innerText(),
+    ).toContain('must')
     await page.getByLabel('Signed data').fill('A1*A${amount}${currency}*I${iban}')
     await page.locator('#preview').getByText('€1,234.50').waitFor()
     await press(page, 'Create')
     expect(await said()).toBe('Created.')
-    await page.getByLabel('Texts, by language').fill('{"en":{"title":"Changed"')
+    await page.getByLabel('Title').fill('')
+    await press(page, 'Check')
+    expect(
+      await page
+        .locator('.field', { has: page.getByLabel('Title') })
+        .locator('.fault')
+        .innerText(),
+    ).toContain('must be')
+    await page.getByLabel('Title').fill('Changed title')
+    await page.locator('#preview').getByText('Changed title').waitFor()
+    await press(page, 'Save')
+    expect(await said()).toBe('Saved.')
+    await page.getByRole('button', { name: 'Edit as JSON' }).click()
+    await page.getByLabel('Texts', { exact: true }).fill('{"en":{"title":"Changed"')
     await page.locator('#preview').getByText('must be JSON').waitFor()
     await press(page, 'Save')
     expect(await page.getByRole('alert').innerText()).toContain('must be JSON')
-    await page.getByLabel('Texts, by language').fill('{"en":{"title":"Changed title","message":"M"}}')
-    await page.locator('#preview').getByText('Changed title').waitFor()
+    await page.getByLabel('Texts', { exact: true }).fill('{"en":{"title":"Once more","message":"M"}}')
+    await page.locator('#preview').getByText('Once more').waitFor()
     await press(page, 'Save')
     expect(await said()).toBe('Saved.')
     await press(await guarded('Remove the template'), 'Remove the template')
     expect(await page.getByText('from-the-console').count()).toBe(0)
+  })
+
+  test('the rows of a template are added, moved, given another kind and removed; languages and screens too', async () => {
+    await open('/templates/new')
+    const labels = (): Promise<string[]> => page.locator('.rows-editor > li').locator('[id$=".text"]').evaluateAll(valuesOf)
+    await page.getByLabel('Name', { exact: true }).fill('shaped')
+    await page.getByRole('button', { name: 'Add a row' }).click()
+    const added = page.locator('.rows-editor > li').nth(2)
+    await added.getByLabel('Label').fill('Bank')
+    await added.getByLabel('Kind').selectOption('PARTY_INFO')
+    for (const [slot, parameter] of [
+      ['Logo from', 'logo'],
+      ['Name from', 'bank'],
+      ['Description from', 'place'],
+    ] as const)
+      await added.getByLabel(slot, { exact: true }).fill(parameter)
+    expect(await labels()).toEqual(['Amount', 'To account', 'Bank'])
+    await page.getByRole('button', { name: 'Move up Bank' }).click()
+    await expect.poll(labels).toEqual(['Amount', 'Bank', 'To account'])
+    await page.getByRole('button', { name: 'Remove Amount' }).click()
+    await expect.poll(labels).toEqual(['Bank', 'To account'])
+    await page.getByText('Screens', { exact: true }).click()
+    await page.getByLabel('The app asks').selectOption('own')
+    await page.getByLabel('First it shows').selectOption('WARNING')
+    await page.getByLabel('Heading', { exact: true }).fill('Do you know them?')
+    await page.getByLabel('Message', { exact: true }).last().fill('Look twice')
+    await page.getByLabel('Points, one a line').fill('First\nSecond')
+    await page.locator('#preview').getByText('Do you know them?').waitFor()
+    await page.getByLabel('Another language').fill('de')
+    await page.getByRole('button', { name: 'Add language' }).click()
+    await page.locator('.panel > summary', { hasText: 'de' }).waitFor()
+    await press(page, 'Create')
+    const { json } = await furnished.world.bank.call('GET', '/admin/templates/shaped')
+    const attributes = [
+      { id: 'operation.3', type: 'PARTY_INFO', text: 'Bank', params: { logoUrl: 'logo', name: 'bank', description: 'place' } },
+      { id: 'operation.account', type: 'KEY_VALUE', text: 'To account', params: { value: 'iban' } },
+    ]
+    const preApprovalScreen = { type: 'WARNING', heading: 'Do you know them?', message: 'Look twice', items: ['First', 'Second'] }
+    const texts = { title: 'Payment', message: 'Please confirm the payment', attributes, ui: { preApprovalScreen } }
+    expect(member(json, 'texts')).toEqual({ de: texts, en: texts })
+    await page.locator('.panel > summary', { hasText: 'de' }).click()
+    await page.getByRole('button', { name: 'Remove de' }).click()
+    await expect.poll(() => page.locator('.panel').count()).toBe(1)
+    await press(page, 'Save')
+    expect(
+      Object.keys(member((await furnished.world.bank.call('GET', '/admin/templates/shaped')).json, 'texts') as object),
+    ).toEqual(['en'])
   })
 
   test('webhooks are created, changed, given a secret, sent again and removed', async () => {
@@ -310,8 +379,9 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     await press(await guarded('Remove'), 'Remove')
     expect(await page.getByText('Second receiver').count()).toBe(0)
     await open(`/webhooks/${furnished.webhookId}`)
-    await press(page, 'Test: send the newest again')
-    expect(await said()).toContain('Waiting again')
+    await press(page, 'Send a test message')
+    expect(await said()).toBe('The receiver did not take it')
+    expect(await factOf('Problem')).toContain('receiver.invalid cannot be resolved')
     await press(page.locator('.rows'), 'Send again')
     expect(await said()).toContain('Waiting again')
   })
@@ -364,9 +434,14 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
       ['Summary', 'Tonight'],
       ['Body', 'From 2 to 3.'],
     ] as const)
-      await page.getByLabel(label, { exact: true }).fill(text)
+      await page.getByLabel(label, { exact: true }).last().fill(text)
     await press(page, 'Put it into the inbox')
     expect(await said()).toBe('The message is in the inbox.')
+    await page.getByRole('link', { name: 'Maintenance' }).click()
+    await page.getByText('From 2 to 3.').waitFor()
+    expect(await page.locator('.facts').innerText()).toContain('Unread')
+    await press(await guarded('Remove the message'), 'Remove the message')
+    expect(await page.getByText('was sent nothing yet').count()).toBe(1)
   })
 
   test('credentials are created, given a password and removed; sessions are ended', async () => {
@@ -412,6 +487,8 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     expect(watched.foreign).toEqual([])
   })
 })
+
+const valuesOf = (found: readonly unknown[]): string[] => found.map((one) => (one as { value: string }).value)
 
 /** Serious and critical findings of axe, and content that is wider than the window, each with its page. */
 async function findFaults(page: Page, path: string): Promise<readonly string[]> {

@@ -350,6 +350,8 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     countUnreadMessages: (db) => inboxMessages.countUnreadMessages(db, owner).catch(ignoreNoRow),
     listInboxMessages: (db) => inboxMessages.listInboxMessages(db, owner, { page: 0, size: 10, onlyUnread: true }),
     findInboxMessage: (db) => inboxMessages.findInboxMessage(db, owner, 'm'),
+    findMessageOfApplication: (db) => inboxMessages.findMessageOfApplication(db, 'a', 'm'),
+    deleteInboxMessage: (db) => inboxMessages.deleteInboxMessage(db, 'a', 'm'),
     markMessageRead: (db) => inboxMessages.markMessageRead(db, owner, 'm'),
     markAllMessagesRead: (db) => inboxMessages.markAllMessagesRead(db, owner),
   },

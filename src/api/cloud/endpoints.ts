@@ -59,7 +59,7 @@ import { webhookRemove } from './admin/webhooks/remove.ts'
 import { webhookSecret } from './admin/webhooks/secret.ts'
 import { webhookTest } from './admin/webhooks/test.ts'
 import { auditLog } from './audit/log.ts'
-import { inboxMessageCreate } from './inbox.ts'
+import { inboxMessageCreate, inboxMessageRead, inboxMessageRemove, inboxMessagesList } from './inbox.ts'
 import { operationCallback } from './internal/callback-operation.ts'
 import { operationCancel } from './operations/cancel.ts'
 import { operationCreate } from './operations/create.ts'
@@ -86,6 +86,9 @@ export const cloudEndpoints = [
   offlineOtp,
   pushRegistrationRead,
   inboxMessageCreate,
+  inboxMessagesList,
+  inboxMessageRead,
+  inboxMessageRemove,
   operationsSearch,
   auditLog,
   applicationCreate,

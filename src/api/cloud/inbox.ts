@@ -1,9 +1,18 @@
-// /inbox/messages: the bank leaves a message that its user reads in the app, beyond the contract (mobile-token §8).
+// /inbox/messages: the bank leaves a message that its user reads in the app, sees whether it was read, and takes it back; beyond the
+// contract (cloud §6.9, mobile-token §8).
 import { Type } from '@sinclair/typebox'
-import { insertInboxMessage } from '../../storage/inbox-messages.ts'
-import { ownerOf } from './application-of.ts'
+import { named, Ok } from '../../http/types.ts'
+import { PawlError } from '../../lib/errors.ts'
+import {
+  deleteInboxMessage,
+  findMessageOfApplication,
+  type InboxMessageRow,
+  insertInboxMessage,
+  listInboxMessages,
+} from '../../storage/inbox-messages.ts'
+import { applicationOf, ownerOf } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
-import { UserId } from './fields.ts'
+import { Identifier, PageLimit, UserId } from './fields.ts'
 
 const Line = (max: number) => Type.String({ pattern: `^[^\\u0000]{1,${max}}$`, description: `must be 1 to ${max} characters` })
 
@@ -40,3 +49,82 @@ export const inboxMessageCreate = cloudEndpoint({
     return { messageId }
   },
 })
+
+const Message = Type.Object({
+  messageId: Type.String(),
+  type: Type.String({ enum: ['text', 'html'] }),
+  subject: Type.String(),
+  summary: Type.String(),
+  isRead: Type.Boolean(),
+  timestampCreated: Type.Integer(),
+})
+const OfMessage = Type.Object({ id: Identifier })
+
+export const inboxMessagesList = cloudEndpoint({
+  method: 'GET',
+  path: '/inbox/messages',
+  operationId: 'listInboxMessages',
+  summary: 'Lists messages in the inbox of a user',
+  description: 'Newest first, without their bodies. A page with fewer messages than `limit` (100) is the last.',
+  errors: ['REGISTRATION_NOT_FOUND'],
+  roles: ['admin', 'integration', 'read-only'],
+  query: Type.Object({
+    userId: UserId,
+    onlyUnread: Type.Optional(Type.Boolean()),
+    limit: PageLimit(100),
+    page: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000, description: 'from 0' })),
+  }),
+  response: Type.Object({ messages: Type.Array(named('InboxMessage', Message)) }),
+  async handle(call) {
+    const { userId, onlyUnread = false, limit: size = 100, page = 0 } = call.query
+    const rows = await listInboxMessages(call.parts.db, await ownerOf(call, userId), { page, size, onlyUnread })
+    return { messages: rows.map(toMessage) }
+  },
+})
+
+export const inboxMessageRead = cloudEndpoint({
+  method: 'GET',
+  path: '/inbox/messages/:id',
+  operationId: 'readInboxMessage',
+  summary: 'Reads a message in an inbox',
+  description: 'It stays unread for its user.',
+  errors: ['REGISTRATION_NOT_FOUND'],
+  roles: ['admin', 'integration', 'read-only'],
+  params: OfMessage,
+  response: Type.Composite([Message, Type.Object({ userId: Type.String(), body: Type.String() })]),
+  async handle(call) {
+    const found = await findMessageOfApplication(call.parts.db, await applicationOf(call), call.params.id)
+    if (found === undefined) throw unknownMessage()
+    return { ...toMessage(found), userId: found.userId, body: found.body }
+  },
+})
+
+export const inboxMessageRemove = cloudEndpoint({
+  method: 'DELETE',
+  path: '/inbox/messages/:id',
+  operationId: 'removeInboxMessage',
+  summary: 'Takes a message out of an inbox',
+  errors: ['REGISTRATION_NOT_FOUND'],
+  roles: ['admin', 'integration'],
+  params: OfMessage,
+  response: Ok,
+  async handle(call) {
+    if (!(await deleteInboxMessage(call.parts.db, await applicationOf(call), call.params.id))) throw unknownMessage()
+    return { status: 'OK' as const }
+  },
+})
+
+const toMessage = ({ messageId, type, subject, summary, isRead, createdAt }: InboxMessageRow) => ({
+  messageId,
+  type,
+  subject,
+  summary,
+  isRead,
+  timestampCreated: createdAt.getTime(),
+})
+
+const unknownMessage = (): PawlError =>
+  new PawlError('REQUEST_INVALID', {
+    detail: 'no such message',
+    violations: [{ fieldName: 'id', hint: 'must be the id of a message of this application' }],
+  })

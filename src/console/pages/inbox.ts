@@ -1,51 +1,91 @@
-// A message that a user reads in the app.
-import { actionForm, card, empty, field, pageHead, select } from '../elements.ts'
-import { html } from '../markup.ts'
-import { done, type Page } from '../page.ts'
+// The inbox of a user: what was written, whether it was read, and a new message.
+import { unlessRefused } from '../api.ts'
+import { actionForm, ago, badge, card, type Choice, empty, field, pageHead, searchForm, select, table } from '../elements.ts'
+import { html, type Markup } from '../markup.ts'
+import { done, link, type Page, type PageCall } from '../page.ts'
 import { needsApplication } from './registrations.ts'
+
+export interface InboxMessage {
+  readonly messageId: string
+  readonly type: 'text' | 'html'
+  readonly subject: string
+  readonly summary: string
+  readonly isRead: boolean
+  readonly timestampCreated: number
+}
+
+const PAGE = 20
+const TYPES: readonly Choice[] = [
+  ['text', 'plain text'],
+  ['html', 'HTML, which the app draws'],
+]
+const SHOWN: readonly Choice[] = [
+  ['', 'All'],
+  ['true', 'Unread'],
+]
 
 export const inbox: Page = {
   path: '/inbox',
   section: 'inbox',
   async render(call) {
-    if (call.application === undefined) return { title: 'Inbox', body: needsApplication(call, 'Inbox') }
-    const head = pageHead('Inbox', {
-      lead: `A message to a user of ${call.application}, which waits in the app until it is read.`,
-    })
-    if (!call.isActing)
-      return {
-        title: 'Inbox',
-        body: html`${head}${empty('Not for this credential', 'Messages are written by back ends, and by administrators who may act for an application.')}`,
-      }
-    const { form } = call
+    const { application, query, api } = call
+    if (application === undefined) return { title: 'Inbox', body: needsApplication(call, 'Inbox') }
+    const userId = query['userId'] || undefined
+    const search = { userId, onlyUnread: query['onlyUnread'], page: query['page'], limit: PAGE }
+    const found = userId && (await unlessRefused(api.get<{ messages: readonly InboxMessage[] }>('/inbox/messages', search)))
+    const fields = html`<div class="field"><label for="of">User</label><input id="of" name="userId" type="search" value="${userId}" placeholder="Exact name" autocomplete="off"></div>
+      ${select('onlyUnread', 'Messages', SHOWN, query['onlyUnread'])}`
+    const list = card(
+      'Messages',
+      html`${searchForm('/inbox', fields, { app: application })}${renderList(call, userId, found && found.messages)}`,
+    )
     return {
       title: 'Inbox',
-      body: html`${head}<div class="columns"><div>${card(
-        'New message',
-        actionForm(call, 'send', 'Put it into the inbox', {
-          fields: html`${field(call, 'userId', 'User', { isRequired: true, placeholder: 'alice' })}
-            ${field(call, 'subject', 'Subject', { isRequired: true })}
-            ${field(call, 'summary', 'Summary', { isRequired: true, hint: 'What the list of messages shows.' })}
-            ${select(
-              'type',
-              'Body is',
-              [
-                ['text', 'plain text'],
-                ['html', 'HTML, which the app draws'],
-              ],
-              form.optional('type'),
-            )}
-            ${field(call, 'body', 'Body', { isRequired: true, rows: 8 })}`,
-        }),
-      )}</div><div>${card('Good to know', html`<p class="soft">The app learns of it when it next asks. No push is sent: the bank’s push sender does that. The API lists no messages of a user, so neither does this page.</p>`)}</div></div>`,
+      body: html`${pageHead('Inbox', { lead: 'Messages that users read in the app, beside what they approve.' })}
+        <div class="columns"><div>${list}</div><div>${call.isActing && card('New message', renderForm(call, userId))}</div></div>`,
     }
   },
   actions: {
     send: async (call) => {
       const { form, api } = call
-      const [userId, subject, summary, body] = ['userId', 'subject', 'summary', 'body'].map((name) => form.text(name))
+      const userId = form.text('userId')
+      const [subject, summary, body] = ['subject', 'summary', 'body'].map((name) => form.text(name))
       await api.send('POST', '/inbox/messages', { userId, subject, summary, body, type: form.text('type') || 'text' })
-      return done(call, '/inbox', 'sent')
+      return done(call, '/inbox', 'sent', { userId })
     },
   },
 }
+
+function renderList(call: PageCall, userId: string | undefined, found: readonly InboxMessage[] | undefined | ''): Markup {
+  if (userId === undefined) return empty('Whose inbox?', 'Name a user: messages are read one user at a time.')
+  if (!found)
+    return empty('Not for this credential', 'Messages belong to an application; administrators who may act for it read them.')
+  const { onlyUnread, page = '0' } = call.query
+  const number = Number(page) || 0
+  if (found.length === 0)
+    return empty(
+      'No message',
+      onlyUnread || number > 0
+        ? 'None that fits.'
+        : html`<strong>${userId}</strong> was sent nothing yet. Write the first message beside.`,
+    )
+  const rows = found.map(({ messageId, subject, summary, isRead, timestampCreated }) => [
+    html`<a href="${link(call, `/inbox/${encodeURIComponent(messageId)}`)}">${subject}</a><br><small>${summary}</small>`,
+    isRead ? badge('off', 'Read') : badge('info', 'Unread'),
+    ago(call.now, timestampCreated),
+  ])
+  const pageLink = (to: number) => link(call, '/inbox', { userId, onlyUnread, page: to })
+  return html`${table('Messages', ['Message', 'State', 'Sent'], rows)}${
+    (number > 0 || found.length === PAGE) &&
+    html`<p class="pager"><span>${number > 0 && html`<a href="${pageLink(number - 1)}">← Newer</a>`}</span>${found.length === PAGE && html`<a href="${pageLink(number + 1)}">Older →</a>`}</p>`
+  }`
+}
+
+const renderForm = (call: PageCall, userId: string | undefined): Markup =>
+  html`${actionForm(call, 'send', 'Put it into the inbox', {
+    fields: html`${field(call, 'userId', 'User', { isRequired: true, placeholder: 'alice', value: userId })}
+      ${field(call, 'subject', 'Subject', { isRequired: true })}
+      ${field(call, 'summary', 'Summary', { isRequired: true, hint: 'What the list of messages shows.' })}
+      ${select('type', 'Body is', TYPES, call.form.optional('type'))}
+      ${field(call, 'body', 'Body', { isRequired: true, rows: 6 })}`,
+  })}<p class="hint">The app shows it when it next asks. No push is sent: the bank’s push sender does that.</p>`

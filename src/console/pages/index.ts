@@ -7,13 +7,15 @@ import { certificates } from './certificates.ts'
 import { config } from './config.ts'
 import { credentials } from './credentials.ts'
 import { inbox } from './inbox.ts'
+import { inboxMessage } from './inbox-message.ts'
 import { operation } from './operation.ts'
 import { operationNew, operationPreview } from './operation-new.ts'
 import { operations } from './operations.ts'
 import { overview } from './overview.ts'
 import { registration } from './registration.ts'
 import { registrations } from './registrations.ts'
-import { template, templateCheck, templateNew, templates } from './templates.ts'
+import { template, templateCheck, templateNew } from './template.ts'
+import { templates } from './templates.ts'
 import { webhook } from './webhook.ts'
 import { webhooks } from './webhooks.ts'
 
@@ -26,6 +28,7 @@ export const pages: readonly Page[] = [
   operationPreview,
   operation,
   inbox,
+  inboxMessage,
   applications,
   application,
   templates,

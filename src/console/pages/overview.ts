@@ -1,14 +1,18 @@
 // The first page: is it healthy, what happens, what waits for somebody.
 import type { AdminEvent, ListedOperation, ListedRegistration, PinnedDomain, Webhook } from '../answers.ts'
+import type { Look } from '../../metrics/look.ts'
 import { at, unlessRefused } from '../api.ts'
 import { ago, badge, card, empty, live, pageHead, sayDistance, type Tone } from '../elements.ts'
+import { findProblems } from '../health.ts'
 import { html, type Markup, type Value } from '../markup.ts'
 import { link, type Page, type PageCall } from '../page.ts'
 import { type Mark, plot } from '../plot.ts'
+import { processPlots } from '../process-plots.ts'
 
 /** As many as the search gives at once. */
 const OPERATIONS_MAX = 1_000
 const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
 const EXPIRES_SOON_DAYS = 30
 
 export const overview: Page = {
@@ -24,10 +28,10 @@ export const overview: Page = {
           'overview',
           call.here,
           10,
-          html`<div class="stack">${renderFigures(call, state)}
+          html`<div class="stack">${renderHealth(state, call.now)}${renderFigures(call, state)}
           <div class="columns">
-            <div>${card('Operations', renderOperations(call, state.operations))}${renderChanges(call, state.changes)}</div>
-            <div>${renderTasks(call, state)}${renderQueues(call, state.webhooks)}</div>
+            <div>${card('Operations of a day', renderOperations(call, state.operations))}${card('The last hour of this process', processPlots(state.seen), html`<small>pawl ${state.seen.version}, ${state.seen.database}, up ${sayUpTime(call.now, state.seen)}</small>`)}</div>
+            <div>${renderTasks(call, state)}${renderQueues(call, state.webhooks)}${renderChanges(call, state.changes)}</div>
           </div></div>`,
         )}`,
     }
@@ -36,6 +40,7 @@ export const overview: Page = {
 
 interface State {
   readonly isReady: boolean
+  readonly seen: Look
   readonly operations: readonly ListedOperation[]
   readonly pending: readonly ListedRegistration[]
   readonly webhooks: readonly Webhook[]
@@ -43,8 +48,9 @@ interface State {
   readonly changes: readonly AdminEvent[]
 }
 
-async function readState({ api }: PageCall, application: string): Promise<State> {
-  const [health, { operations }, { registrations }, { webhooks }, { domains }, { items }] = await Promise.all([
+async function readState({ api, parts }: PageCall, application: string): Promise<State> {
+  const [seen, health, { operations }, { registrations }, { webhooks }, { domains }, { items }] = await Promise.all([
+    parts.metrics.look(),
     api.get('/health/ready').then(
       () => true,
       () => false,
@@ -59,8 +65,19 @@ async function readState({ api }: PageCall, application: string): Promise<State>
     unlessRefused(api.get<{ items: AdminEvent[] }>('/admin/audit', { limit: 6 })).then((found) => found ?? { items: [] }),
   ])
   const own = webhooks.filter((webhook) => webhook.application === application)
-  return { isReady: health, operations, pending: registrations, webhooks: own, domains, changes: items }
+  return { isReady: health, seen, operations, pending: registrations, webhooks: own, domains, changes: items }
 }
+
+/** Whether all is well, at a glance; else what is not, and what to do. */
+function renderHealth({ seen, isReady }: State, now: number): Markup {
+  const problems = findProblems(seen, isReady, now)
+  if (problems.length === 0)
+    return html`<section class="health is-good" aria-label="Health"><p><strong>The server is well.</strong> The database takes writes, requests are answered in time, and background work goes through.</p></section>`
+  return html`<section class="health is-${problems.some(({ tone }) => tone === 'bad') ? 'bad' : 'wait'}" aria-label="Health"><h2>${problems.length === 1 ? 'Something is' : `${problems.length} things are`} not as it should be</h2>
+    <ul>${problems.map(({ tone, name, text, todo }) => html`<li>${badge(tone, name)} ${text} <span class="soft">${todo}</span></li>`)}</ul></section>`
+}
+
+const sayUpTime = (now: number, { startedAt }: Look): string => sayDistance(startedAt * 1000 - now).replace(' ago', '')
 
 function renderFigures(call: PageCall, { isReady, operations, webhooks, domains }: State): Markup {
   const recent = operations.filter(({ timestampCreated }) => timestampCreated > call.now - DAY_MS)
@@ -91,8 +108,8 @@ function figure(name: string, value: string, note: string, tone?: Tone, href?: s
 
 function renderOperations(call: PageCall, operations: readonly ListedOperation[]): Markup {
   const oldest = operations.at(-1)?.timestampCreated ?? call.now
-  // Of a busy application the search does not reach back a day: then the plot begins where it ends.
-  const from = operations.length === OPERATIONS_MAX ? Math.max(oldest, call.now - DAY_MS) : call.now - DAY_MS
+  // Of a busy application the search does not reach back a day, and a new one has none: then the plot begins where they begin.
+  const from = Math.max(call.now - DAY_MS, Math.min(oldest, call.now - HOUR_MS))
   const recent = operations.filter(({ timestampCreated }) => timestampCreated >= from)
   if (recent.length === 0) {
     return empty(
@@ -119,9 +136,12 @@ function renderTasks(call: PageCall, { pending, webhooks, domains }: State): Mar
     ...webhooks.flatMap((webhook) => {
       const href = link(call, `/webhooks/${encodeURIComponent(webhook.id)}`)
       if (!webhook.isEnabled) return [html`${badge('off', 'Off')} Webhook <a href="${href}">${webhook.name}</a> is switched off.`]
-      return webhook.dead > 0
-        ? [html`${badge('bad', 'Given up')} Webhook <a href="${href}">${webhook.name}</a>: ${webhook.dead} can be replayed.`]
-        : []
+      const { failuresInRow, dead } = webhook
+      return [
+        failuresInRow > 0 &&
+          html`${badge('bad', 'Fails')} <a href="${href}">${webhook.name}</a> took none of the last ${failuresInRow} attempts: send it a test message.`,
+        dead > 0 && html`${badge('bad', 'Given up')} <a href="${href}">${webhook.name}</a>: ${dead} can be sent again.`,
+      ].filter((task) => task !== false)
     }),
     ...domains.flatMap(({ name, certificates, live: seen }) => {
       const place = html`<a href="${link(call, '/certificates')}">${name}</a>`
@@ -165,7 +185,7 @@ const renderChanges = (call: PageCall, changes: readonly AdminEvent[]): Markup =
       ? html`<p class="soft">No administrator has changed anything yet.</p>`
       : html`<ul class="steps">${changes.map(
           ({ username, action, target, timestamp }) =>
-            html`<li><strong>${username}</strong> ${target} <small>${action} · ${ago(call.now, timestamp)}</small></li>`,
+            html`<li><strong>${username}</strong> ${target}<br><small>${action} · ${ago(call.now, timestamp)}</small></li>`,
         )}</ul>`,
     html`<a href="${link(call, '/audit')}">All</a>`,
   )

@@ -88,7 +88,7 @@ export const registration: Page = {
       : undefined
     return {
       title: `Registration of ${userId}`,
-      body: html`${pageHead(userId, { lead: html`${stateBadge(state)} registration in ${call.application}`, back: backTo(link(call, '/registrations'), 'Registrations') })}
+      body: html`${pageHead(userId, { lead: html`${stateBadge(state)} registration in ${call.application}`, back: backTo(link(call, '/registrations'), 'Registrations'), actions: renderLinks(call, userId) })}
         ${live(
           'registration',
           call.here,
@@ -128,6 +128,10 @@ export const registration: Page = {
     },
   },
 }
+
+/** What else there is of the user. */
+const renderLinks = (call: PageCall, userId: string): Markup =>
+  html`<a class="button is-plain" href="${link(call, '/operations', { userId })}">Operations</a><a class="button is-plain" href="${link(call, '/inbox', { userId })}">Inbox</a>`
 
 /** Only who may bind phones is shown the code. */
 async function renderScan(call: PageCall, { userId, timestampExpires }: Detail): Promise<Markup> {

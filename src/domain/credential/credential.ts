@@ -38,12 +38,17 @@ export interface Caller {
   readonly applicationId: string | null
 }
 
+/** A caller, and the password that was shown. */
+export interface VerifiedCaller extends Caller {
+  readonly passwordId: string
+}
+
 export interface Credentials {
   /**
    * Checks the password that a caller shows. Throws CREDENTIALS_INVALID, or TOO_MANY_REQUESTS while this user name and source have to wait
    * after too many failures: the password is not looked at then, so that a right one does not pass either.
    */
-  readonly verify: (login: Login, password: string) => Promise<Caller>
+  readonly verify: (login: Login, password: string) => Promise<VerifiedCaller>
   /** Whether a password is one of the user's, without counting or logging. */
   readonly isPassword: (username: string, password: string) => Promise<boolean>
   /**
@@ -78,7 +83,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
   const passwords = createPasswords(installationKeys.credentialHash)
   const gate = createLoginGate(parts.events, () => platform.now(), parts.settings.credentialFailuresPerMinute)
   const cacheKey = importHmacKey(platform.randomBytes(32))
-  const verified = createMemory<Caller>({ max: VERIFIED_MAX, ttl: CACHE_MS, clock: () => platform.now() })
+  const verified = createMemory<VerifiedCaller>({ max: VERIFIED_MAX, ttl: CACHE_MS, clock: () => platform.now() })
   const rightRows = createMemory<PasswordRow>({ max: VERIFIED_MAX })
   let generation = 0
 
@@ -109,7 +114,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
     if (credential === undefined || row === undefined) throw gate.fail(login, platform.now(), credential !== undefined)
     gate.pass(login)
     const { role, applicationId, expiresAt } = credential
-    const caller = { username, role, applicationId }
+    const caller = { username, role, applicationId, passwordId: row.passwordId }
     const ends = [expiresAt, row.expiresAt].map((end) => end?.getTime() ?? Number.POSITIVE_INFINITY)
     // A credential that was read before the memory was cleared may be out of date.
     if (generationRead === generation) {

@@ -21,6 +21,7 @@ import { authenticateRow, type DecidingRow, isRowAuthentic } from '../secrets/ro
 import type { Caller, Credentials } from './credential.ts'
 import type { Login } from './login-gate.ts'
 import { isCredentialAuthentic } from './mac.ts'
+import { usablePasswords } from './password.ts'
 
 export interface SessionParts {
   readonly db: Pool
@@ -61,8 +62,10 @@ export async function beginSession(parts: SessionParts, login: Login, password: 
   await inTransaction(db, async (tx) => {
     await lockAdministration(tx)
     const credential = await findCredential(tx, caller.username)
-    // Removed, or never sealed, since its password was checked.
-    if (credential === undefined || credential.mac === null) throw new PawlError('CREDENTIALS_INVALID')
+    const shown = usablePasswords(credential, now).find(({ passwordId }) => passwordId === caller.passwordId)
+    // Removed, never sealed, or given another password, since this one was checked.
+    if (credential === undefined || credential.mac === null || shown === undefined) throw new PawlError('CREDENTIALS_INVALID')
+    const ends = [credential.expiresAt, shown.expiresAt].map((end) => end?.getTime() ?? Number.POSITIVE_INFINITY)
     const row = {
       sessionId: platform.uuid(),
       tokenHash: Buffer.from(sha256(token)),
@@ -71,7 +74,8 @@ export async function beginSession(parts: SessionParts, login: Login, password: 
       source: login.source,
       createdAt: new Date(now),
       lastSeenAt: new Date(now),
-      expiresAt: new Date(now + settings.consoleSessionSeconds * 1000),
+      // A password that a newer one replaces opens no session that outlives it.
+      expiresAt: new Date(Math.min(now + settings.consoleSessionSeconds * 1000, ...ends)),
     }
     const mac = Buffer.from(authenticateRow(parts.installationKeys.credentialMac, decidingRow(row)))
     await insertSession(tx, { ...row, mac })

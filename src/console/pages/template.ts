@@ -1,0 +1,138 @@
+// The editor of a template: its form, and beside it what phones show of it, or why it is none.
+import { parseTemplate } from '../../domain/template/parser.ts'
+import { chooseTexts, type Template } from '../../domain/template/template.ts'
+import { at, Refusal } from '../api.ts'
+import { backTo, badge, card, guardedForm, pageHead } from '../elements.ts'
+import { html, type Markup } from '../markup.ts'
+import { done, type Form, link, type Page, type PageCall, type View } from '../page.ts'
+import { changeDraft, type Draft, readDraft, type TemplateJson } from '../template-draft.ts'
+import { templateForm } from '../template-form.ts'
+import { templatePreview } from '../template-preview.ts'
+import { SOURCES, type StoredTemplate } from './templates.ts'
+
+export const template: Page = {
+  path: '/templates/:name',
+  section: 'templates',
+  render: (call) => renderEditor(call, call.params['name']),
+  actions: {
+    save: async (call) => {
+      const name = call.params['name'] ?? ''
+      await call.api.send('PUT', at`/admin/templates/${name}`, readWhole(call.form, name))
+      return done(call, `/templates/${encodeURIComponent(name)}`, 'saved')
+    },
+    remove: async (call) => {
+      await call.api.send('DELETE', at`/admin/templates/${call.params['name'] ?? ''}`)
+      return done(call, '/templates', 'removed')
+    },
+  },
+}
+
+export const templateNew: Page = {
+  path: '/templates/new',
+  section: 'templates',
+  render: (call) => renderEditor(call, undefined),
+  actions: {
+    save: async (call) => {
+      const whole = readWhole(call.form, undefined)
+      await call.api.send('POST', '/admin/templates', whole)
+      return done(call, `/templates/${encodeURIComponent(whole.templateName)}`, 'created')
+    },
+  },
+}
+
+const check = (call: PageCall): Promise<View> => renderEditor(call, call.query['template'])
+
+/** The editor with what was typed, checked and drawn; nothing is stored. */
+export const templateCheck: Page = { path: '/templates/check', section: 'templates', render: check, actions: { save: check } }
+
+/** Throws Refusal for JSON that is none; everything else is for the API to judge. */
+function readWhole(form: Form, name: string | undefined): TemplateJson {
+  const { template: typed, faults } = readDraft(form, name)
+  if (faults.length > 0) throw new Refusal(400, 'Request validation failed', faults)
+  return typed
+}
+
+/** `name` undefined: a new one. */
+async function renderEditor(call: PageCall, name: string | undefined): Promise<View> {
+  const stored = name === undefined ? NEW : await call.api.get<StoredTemplate>(at`/admin/templates/${name}`)
+  const title = name ?? 'New template'
+  const target = { ...call, here: link(call, name === undefined ? '/templates/new' : `/templates/${encodeURIComponent(name)}`) }
+  const back = backTo(link(call, '/templates'), 'Templates')
+  const lead = html`${SOURCES[stored.source]}. ${stored.source === 'file' && badge('wait', 'The next start writes the file over a change')} Operations that exist keep the texts they were made with.`
+  const draft = call.form.isEmpty ? { template: stored, faults: [], isJson: false } : draftOf(call.form, name)
+  const parsed = parseTemplate(draft.template)
+  const violations = 'template' in parsed ? draft.faults : [...draft.faults, ...parsed.violations]
+  // What is asked for in between says nothing of a member that nobody has come to yet.
+  const isChecked = !call.form.isEmpty && call.form.optional('change') === undefined
+  const refusal = call.refusal ?? (isChecked && violations.length > 0 ? new Refusal(400, 'Not sound yet', violations) : undefined)
+  const form = templateForm({
+    call: { ...target, refusal },
+    draft,
+    isNew: name === undefined,
+    check: link(call, '/templates/check', { template: name }),
+  })
+  const remove =
+    call.isAdmin &&
+    name !== undefined &&
+    card(
+      'Remove',
+      guardedForm(target, 'remove', 'Remove the template', {
+        question: 'No operation can be created from it any more. Those that exist stay.',
+      }),
+    )
+  return {
+    title,
+    body: html`${pageHead(title, { back, lead: name === undefined ? 'What operations of a new kind are made from.' : lead })}
+      <div class="columns"><div>${card('Template', call.isAdmin ? form : html`<pre>${JSON.stringify(stored, undefined, 2)}</pre>`)}${remove}</div>
+      <div class="beside">${card('On the phone', html`<div id="preview">${'template' in parsed && draft.faults.length === 0 ? renderLanguages(parsed.template) : renderFaults(violations)}</div>`)}</div></div>`,
+  }
+}
+
+/** What was typed, with the change of its shape that was asked for. */
+function draftOf(form: Form, name: string | undefined): Draft {
+  const change = form.text('change')
+  const draft = readDraft(form, name)
+  return change === ''
+    ? draft
+    : changeDraft(draft, change === 'language' ? [change, form.text('newLanguage')] : change.split(':'))
+}
+
+const renderFaults = (violations: Refusal['violations']): Markup =>
+  html`<div class="notice is-wait"><p>Not sound yet:</p><ul>${violations.map(
+    ({ fieldName, hint }) => html`<li><code>${fieldName}</code> ${hint}</li>`,
+  )}</ul></div>`
+
+const renderLanguages = (sound: Template): Markup =>
+  html`<div class="stack">${languagesOf(sound).map((language, i) =>
+    i === 0
+      ? templatePreview(sound, {}, language)
+      : html`<details class="more"><summary>In ${language}</summary>${templatePreview(sound, {}, language)}</details>`,
+  )}<p class="hint">With samples in place of the parameters.</p></div>`
+
+/** The one that phones fall back to stands first. */
+function languagesOf({ texts }: Template): readonly string[] {
+  const first = chooseTexts(texts, []).locale
+  return [first, ...Object.keys(texts).filter((language) => language !== first)]
+}
+
+const NEW: StoredTemplate = {
+  templateName: '',
+  operationType: 'authorize_payment',
+  dataTemplate: 'A1*A${amount}${currency}*I${iban}',
+  signatureType: ['possession_knowledge', 'possession_biometry'],
+  maxFailureCount: 5,
+  expiration: 300,
+  riskFlags: '',
+  proximityCheckEnabled: false,
+  texts: {
+    en: {
+      title: 'Payment',
+      message: 'Please confirm the payment',
+      attributes: [
+        { id: 'operation.amount', type: 'AMOUNT', text: 'Amount', params: { amount: 'amount', currency: 'currency' } },
+        { id: 'operation.account', type: 'KEY_VALUE', text: 'To account', params: { value: 'iban' } },
+      ],
+    },
+  },
+  source: 'administration',
+}

@@ -1,0 +1,59 @@
+// The last hour of the process that answers, as small plots.
+import type { Sample } from '../metrics/history.ts'
+import type { Look } from '../metrics/look.ts'
+import { html, type Markup } from './markup.ts'
+import { type Bar, smallPlot } from './plot.ts'
+
+/** Plots of requests, codes, webhooks, connections, event loop and memory, from the metrics. */
+export function processPlots({ history, pool, database }: Look): Markup {
+  const groups = groupSamples(history)
+  const last = history.slice(-RATE_SAMPLES)
+  const sum = (samples: readonly Sample[], ...names: readonly Counted[]): number =>
+    samples.reduce((total, sample) => total + names.reduce((own, name) => own + sample[name], 0), 0)
+  const rate = (samples: readonly Sample[], ...names: readonly Counted[]): number =>
+    sum(samples, ...names) / Math.max(1, sum(samples, 'seconds'))
+  const bars = (barOf: (samples: readonly Sample[]) => Bar): readonly Bar[] => groups.map(barOf)
+  const worst = (samples: readonly Sample[], name: Level): number => Math.max(0, ...samples.map((sample) => sample[name]))
+  const now = history.at(-1)
+  const failures = sum(history, 'failures')
+  const codes = sum(history, 'codesAccepted', 'codesRefused')
+  const refused = sum(history, 'codesRefused')
+  const undelivered = sum(history, 'messagesFailed')
+  return html`<div class="small-plots">
+    ${smallPlot({ name: 'Requests', value: `${sayRate(rate(last, 'requests'))}/s`, note: failures === 0 ? 'none failed' : `${failures} failed`, least: 1, bars: bars((some) => ({ good: rate(some, 'requests') - rate(some, 'failures'), bad: rate(some, 'failures') })) })}
+    ${smallPlot({ name: 'Codes of phones', value: codes === 0 ? '–' : `${Math.round(((codes - refused) / codes) * 100)} % right`, note: codes === 0 ? 'none in the hour' : `${codes} checked, ${refused} refused`, least: 1, bars: bars((some) => ({ good: sum(some, 'codesAccepted'), bad: sum(some, 'codesRefused') })) })}
+    ${smallPlot({ name: 'Webhook messages', value: `${sayRate(rate(last, 'messagesDelivered', 'messagesFailed') * 60)}/min`, note: undelivered === 0 ? 'no attempt failed' : `${undelivered} attempts failed`, least: 1, bars: bars((some) => ({ good: sum(some, 'messagesDelivered'), bad: sum(some, 'messagesFailed') })) })}
+    ${
+      pool === undefined
+        ? smallPlot({ name: 'Database', value: database, note: 'in this process, without connections', least: 1, bars: [] })
+        : smallPlot({
+            name: 'Database connections',
+            value: `${pool.busy} busy`,
+            note: `of ${pool.busy + pool.idle} open, ${pool.waiting} requests wait`,
+            least: 4,
+            bars: bars((some) => ({ good: worst(some, 'connections') })),
+          })
+    }
+    ${smallPlot({ name: 'Event loop is late by', value: `${Math.round((now?.loopDelaySeconds ?? 0) * 1000)} ms`, note: `at the worst ${Math.round(worst(history, 'loopDelaySeconds') * 1000)} ms`, least: 50, bars: bars((some) => barOfDelay(worst(some, 'loopDelaySeconds') * 1000)) })}
+    ${smallPlot({ name: 'Memory', value: `${Math.round((now?.memoryBytes ?? 0) / 2 ** 20)} MiB`, note: 'of the whole process', least: 2 ** 28, bars: bars((some) => ({ rest: worst(some, 'memoryBytes') })) })}
+  </div>`
+}
+
+type Level = 'connections' | 'loopDelaySeconds' | 'memoryBytes'
+type Counted = Exclude<keyof Sample, 'at' | Level>
+
+/** A delay that phones feel stands out. */
+const barOfDelay = (ms: number): Bar => (ms > DELAY_FELT_MS ? { bad: ms } : { good: ms })
+
+const sayRate = (rate: number): string => (rate >= 10 ? String(Math.round(rate)) : rate.toFixed(1))
+
+/** Neighbours together, so that there is room for a bar of each group. */
+function groupSamples(history: readonly Sample[]): readonly (readonly Sample[])[] {
+  const size = Math.max(1, Math.ceil(history.length / GROUPS_MAX))
+  return Array.from({ length: Math.ceil(history.length / size) }, (_, i) => history.slice(i * size, (i + 1) * size))
+}
+
+const GROUPS_MAX = 60
+/** Half a minute, and what has begun. */
+const RATE_SAMPLES = 4
+const DELAY_FELT_MS = 250

@@ -1,0 +1,165 @@
+// A template while it is edited: what was typed, as the JSON of the API, sound or not; and changes of its shape.
+import type { Violation } from '../lib/errors.ts'
+import type { Form } from './page.ts'
+
+export interface AttributeJson {
+  readonly id: string
+  readonly type: string
+  readonly text: string
+  readonly params: Readonly<Record<string, string>>
+}
+
+export interface LanguageJson {
+  readonly title?: string
+  readonly message?: string
+  readonly summary?: string
+  readonly attributes?: readonly AttributeJson[]
+  readonly ui?: Readonly<Record<string, unknown>>
+  readonly resultTexts?: Readonly<Record<string, string>>
+}
+
+export interface TemplateJson {
+  readonly templateName: string
+  readonly operationType: string
+  readonly dataTemplate: string
+  readonly signatureType: readonly string[]
+  readonly maxFailureCount: number
+  readonly expiration: number
+  readonly riskFlags: string
+  readonly proximityCheckEnabled: boolean
+  readonly activationFlag?: string
+  readonly texts: Readonly<Record<string, LanguageJson>>
+}
+
+export interface Draft {
+  readonly template: TemplateJson
+  /** What could not even be read: JSON that is none. */
+  readonly faults: readonly Violation[]
+  /** The texts are edited as JSON. */
+  readonly isJson: boolean
+}
+
+/** Members of `ui` that the form has lines for; the others stand in its JSON. */
+export const SCREEN_MEMBERS = ['type', 'heading', 'message', 'items', 'approvalType']
+export const RESULT_TEXTS = ['success', 'failure', 'reject'] as const
+
+/** The draft that a form holds. `templateName`: of a template that is there already. */
+export function readDraft(form: Form, templateName = form.text('templateName')): Draft {
+  const faults: Violation[] = []
+  const isJson = form.text('mode') === 'json'
+  const json = isJson ? readJson(form, 'texts', faults) : undefined
+  const texts = isJson ? json : Object.fromEntries(form.all('language').map((one) => [one, readLanguage(form, one, faults)]))
+  const activationFlag = form.optional('activationFlag')
+  const template = {
+    templateName,
+    operationType: form.text('operationType'),
+    dataTemplate: form.text('dataTemplate'),
+    signatureType: form.all('signatureType'),
+    maxFailureCount: Number(form.text('maxFailureCount')),
+    expiration: Number(form.text('expiration')),
+    riskFlags: form.all('riskFlags').join(''),
+    proximityCheckEnabled: form.isChecked('proximityCheckEnabled'),
+    ...(activationFlag !== undefined && { activationFlag }),
+    texts: (texts ?? {}) as TemplateJson['texts'],
+  }
+  return { template, faults, isJson }
+}
+
+function readLanguage(form: Form, language: string, faults: Violation[]): LanguageJson {
+  const at = `texts.${language}`
+  const summary = form.optional(`${at}.summary`)
+  const results = RESULT_TEXTS.flatMap((name) => {
+    const text = form.optional(`${at}.resultTexts.${name}`)
+    return text === undefined ? [] : [[name, text]]
+  })
+  const ui = readUi(form, `${at}.ui`, faults)
+  return {
+    title: form.text(`${at}.title`),
+    message: form.text(`${at}.message`),
+    ...(summary !== undefined && { summary }),
+    attributes: readAttributes(form, `${at}.attributes`),
+    ...(ui !== undefined && { ui }),
+    ...(results.length > 0 && { resultTexts: Object.fromEntries(results) as Record<string, string> }),
+  }
+}
+
+/** Rows are numbered from 0 without gaps; each has a type, so that the types say how many there are. */
+function readAttributes(form: Form, at: string): AttributeJson[] {
+  const rows: AttributeJson[] = []
+  while (form.all(`${at}.${rows.length}.type`).length > 0) {
+    const own = `${at}.${rows.length}`
+    const params = form.entries.filter(([name, value]) => name.startsWith(`${own}.params.`) && value.trim() !== '')
+    rows.push({
+      id: form.text(`${own}.id`),
+      type: form.text(`${own}.type`),
+      text: form.text(`${own}.text`),
+      params: Object.fromEntries(params.map(([name, value]) => [name.slice(`${own}.params.`.length), value.trim()])),
+    })
+  }
+  return rows
+}
+
+function readUi(form: Form, at: string, faults: Violation[]): LanguageJson['ui'] {
+  if (form.text(`${at}.mode`) !== 'own') return undefined
+  const more = form.optional(`${at}.more`) === undefined ? {} : readJson(form, `${at}.more`, faults)
+  const screen = `${at}.preApprovalScreen`
+  const items = form
+    .text(`${screen}.items`)
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+  return {
+    ...(typeof more === 'object' ? more : {}),
+    ...(form.isChecked(`${at}.flipButtons`) && { flipButtons: true }),
+    ...(form.isChecked(`${at}.blockApprovalOnCall`) && { blockApprovalOnCall: true }),
+    ...(form.optional(`${screen}.type`) !== undefined && {
+      preApprovalScreen: {
+        type: form.text(`${screen}.type`),
+        heading: form.text(`${screen}.heading`),
+        message: form.text(`${screen}.message`),
+        ...(items.length > 0 && { items }),
+        ...(form.isChecked(`${screen}.approvalType`) && { approvalType: 'SLIDER' }),
+      },
+    }),
+  }
+}
+
+function readJson(form: Form, name: string, faults: Violation[]): unknown {
+  try {
+    return JSON.parse(form.text(name))
+  } catch (error) {
+    faults.push({ fieldName: name, hint: `must be JSON: ${error instanceof Error ? error.message : ''}` })
+    return undefined
+  }
+}
+
+/**
+ * The draft after a change of its shape: `add`, `up`, `down` and `drop` of the attribute at a place of a language, `language` with the name
+ * of a new one, `forget` of a language, `json` and `form` for how the texts are edited. What the draft does not have stays as it is.
+ */
+export function changeDraft(draft: Draft, [what = '', language = '', place = '0']: readonly string[]): Draft {
+  const { template } = draft
+  // Nobody who cannot read the JSON can make lines of it.
+  if (what === 'json' || what === 'form') return { ...draft, isJson: what === 'json' || draft.faults.length > 0 }
+  const withTexts = (texts: TemplateJson['texts']): Draft => ({ ...draft, template: { ...template, texts } })
+  if (what === 'forget') return withTexts(Object.fromEntries(Object.entries(template.texts).filter(([one]) => one !== language)))
+  if (what === 'language') {
+    const [first = {}] = Object.values(template.texts)
+    return language === '' || Object.hasOwn(template.texts, language)
+      ? draft
+      : withTexts({ ...template.texts, [language]: first })
+  }
+  const texts = Object.hasOwn(template.texts, language) ? template.texts[language] : undefined
+  if (texts === undefined) return draft
+  const attributes = changeRows(texts.attributes ?? [], what, Number(place))
+  return withTexts({ ...template.texts, [language]: { ...texts, attributes } })
+}
+
+function changeRows(rows: readonly AttributeJson[], what: string, place: number): readonly AttributeJson[] {
+  const row = rows[place]
+  if (what === 'add') return [...rows, { id: `operation.${rows.length + 1}`, type: 'KEY_VALUE', text: '', params: {} }]
+  if (row === undefined) return rows
+  const others = rows.toSpliced(place, 1)
+  if (what === 'up') return others.toSpliced(Math.max(0, place - 1), 0, row)
+  if (what === 'down') return others.toSpliced(place + 1, 0, row)
+  return what === 'drop' ? others : rows
+}
