@@ -105,13 +105,16 @@ describe('paths', () => {
   const exists = (name: string): boolean =>
     name.includes('/') ? files.includes(name) || files.includes(`src/${name}`) : files.some((path) => path.endsWith(`/${name}`))
 
-  test.each(['docs/ARCHITECTURE.md', 'SECURITY.md', 'CONTRIBUTING.md', ...globSync('docs/decisions/*.md', { cwd: root })])(
-    'every file that %s names exists',
-    (path) => {
-      const named = [...readText(path).matchAll(/(?<![\w./{}-])[a-z][\w./-]*\.ts\b/g)].map(([name]) => name)
-      expect(named.filter((name) => !exists(name))).toEqual([])
-    },
-  )
+  test.each([
+    'docs/ARCHITECTURE.md',
+    'docs/SECURITY-MODEL.md',
+    'SECURITY.md',
+    'CONTRIBUTING.md',
+    ...globSync('docs/decisions/*.md', { cwd: root }),
+  ])('every file that %s names exists', (path) => {
+    const named = [...readText(path).matchAll(/(?<![\w./{}-])[a-z][\w./-]*\.ts\b/g)].map(([name]) => name)
+    expect(named.filter((name) => !exists(name))).toEqual([])
+  })
 
   test('ARCHITECTURE names files at all', () => {
     expect(readText('docs/ARCHITECTURE.md').match(/[a-z]\.ts\b/g)?.length).toBeGreaterThan(50)
@@ -136,6 +139,16 @@ describe('package.json', () => {
 
   test('there are at most twelve scripts', () => {
     expect(Object.keys(scripts ?? {}).length).toBeLessThanOrEqual(12)
+  })
+
+  test('its version is that of the clients, and the newest in CHANGELOG.md, with release notes', () => {
+    const { version } = JSON.parse(readText('package.json')) as { version: string }
+    expect(readText('package-lock.json').slice(0, 200)).toContain(`"version": "${version}"`)
+    expect(readText('clients/typescript/package.json')).toContain(`"version": "${version}"`)
+    expect(readText('clients/java/pom.xml')).toContain(`<version>${version}</version>`)
+    const headings = [...readText('CHANGELOG.md').matchAll(/^## (.+)$/gm)].map(([, heading]) => heading)
+    expect(headings.slice(0, 2)).toEqual(['Unreleased', expect.stringMatching(`^${version} \\(\\d{4}-\\d\\d-\\d\\d\\)$`)])
+    expect(existsSync(join(root, `docs/releases/${version}.md`))).toBe(true)
   })
 
   test('every dependency is pinned to one version', () => {

@@ -22,7 +22,7 @@ const list = command({
 })
 
 const TARGET = {
-  attribute: many('NAME', 'what a message tells; may be given several times, and by default all of it'),
+  attribute: many('NAME', 'what a message tells; may be given several times, and by default none beside type, id and event'),
   disabled: flag('sends nothing for now'),
   user: text('USER:PASSWORD', 'what is shown to the receiver by HTTP Basic'),
 } as const

@@ -18,14 +18,14 @@ export interface Block {
 const READ_OFF: Readonly<Record<string, RegExp>> = {
   'THE-PRINTED-PASSWORD': /^Administrator: \w+, password: (\S+)/m,
   'THE-PASSWORD-OF-BANK': /^username +bank\n(?:.+\n)*?password +(\S+)/m,
+  'THE-PASSWORD-OF-BACK-END': /^username +back-end\n(?:.+\n)*?password +(\S+)/m,
   'THE-PASSWORD-OF-PROMETHEUS': /^username +prometheus\n(?:.+\n)*?password +(\S+)/m,
-  'THE-ACTIVATION-CODE': /"activationQrCodeData":"([^"]+)"/,
+  'THE-ACTIVATION-CODE': /"activationQrCodeData": ?"([^"]+)"/,
   'THE-OPERATION-ID': /^\{"operationId":"([^"]+)"/m,
   'THE-QR-TEXT': /"operationQrCodeData":"([^"]+)"/,
   'THE-NONCE': /"nonce":"([^"]+)"/,
   'THE-OTP': /^(\d{8}-\d{8})$/m,
-  'THE-WEBHOOK-ID': /"id":"([^"]+)","application":"[^"]+","kind"/,
-  'THE-HEAD': /^ *(application:my-app=\d+:\w+)/m,
+  'THE-HEAD': /^ *head (application:my-app=\d+:\w+)/m,
 }
 
 /** `NAME=value OTHER='a value'`, with nothing behind it that is run. */
@@ -72,7 +72,7 @@ export function openReader({ env, typed }: Desk): Reader {
     if (ASSIGNMENT.test(command)) assignments.push(command)
     if (command === 'npm start') server = await start(whole, env)
     // Where a secret is asked for, the reader types what the start printed.
-    const answer = command === 'npx pawl login' ? (known.get('THE-PRINTED-PASSWORD') ?? '') : ''
+    const answer = command.endsWith(' login') ? (known.get('THE-PRINTED-PASSWORD') ?? '') : ''
     const printed = command === 'npm start' ? (server?.printed() ?? '') : await run(whole, env, answer)
     for (const [name, pattern] of Object.entries(READ_OFF)) {
       const [, value] = pattern.exec(printed) ?? []
@@ -134,7 +134,8 @@ async function start(command: string, env: Desk['env']): Promise<Typed> {
 function run(command: string, env: Desk['env'], answer: string): Promise<string> {
   const child = spawnShell(command, env)
   const output = collect(child)
-  child.stdin?.end(answer)
+  // A command that does not ask may be over before.
+  child.stdin?.on('error', () => undefined).end(answer)
   return new Promise((resolve, reject) => {
     child.once('error', reject)
     child.once('close', (code) => (code === 0 ? resolve(output()) : reject(new Error(`${command}: ${code}: ${output()}`))))

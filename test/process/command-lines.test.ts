@@ -95,13 +95,6 @@ describe('pawl', () => {
 describe('a server that does not answer is one line', () => {
   const admin = ['--admin', 'admin:a password that is none']
 
-  test.each([['scripts/load.ts', '--record', join(directory, 'load.ndjson')]])('%s', async (...args) => {
-    const port = await findQuietPort()
-    const { code, stdout, stderr } = await runNode([...args, ...admin], { PAWL_PORT: String(port) })
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toMatch(new RegExp(`^.*127\\.0\\.0\\.1:${port}.*\\n$`))
-  })
-
   test.each([['app list'], ['app sdk-config --app my-app'], ['certificate list --app my-app'], ['demo']])(
     'pawl %s',
     async (line) => {

@@ -1,5 +1,5 @@
 // The documents that begin with a command, as their readers follow them: every block in its order, on a fresh data directory.
-import { mkdtempSync, rmSync } from 'node:fs'
+import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test, vi } from 'vitest'
@@ -17,13 +17,13 @@ afterAll(async () => {
 })
 
 /** A reader with nothing yet, at a server of one listener or of two. */
-async function sit(name: string, hasTwoListeners: boolean): Promise<Reader> {
-  const { PATH = '', HOME = '' } = process.env
+async function sit(name: string, hasTwoListeners: boolean, ...more: (readonly [string, string])[]): Promise<Reader> {
+  const { PATH = '' } = process.env
   const [port, internalPort] = [String(await findQuietPort()), String(await findQuietPort())]
   const home = join(directory, name)
   const env = {
     PATH,
-    HOME,
+    HOME: home,
     XDG_DATA_HOME: home,
     XDG_CONFIG_HOME: home,
     PAWL_DATA_DIR: join(home, 'data'),
@@ -36,6 +36,8 @@ async function sit(name: string, hasTwoListeners: boolean): Promise<Reader> {
     typed: new Map([
       ['pawl listens on http://127.0.0.1:8080', `pawl listens on http://127.0.0.1:${port}`],
       ['http://127.0.0.1:8080', bank],
+      ['DATA=./data', `DATA=${env.PAWL_DATA_DIR}`],
+      ...more,
     ]),
   })
   readers.push(reader)
@@ -61,3 +63,18 @@ test.each([
     await reader.close()
   },
 )
+
+test('every block of docs/start works in its order behind the three commands, and prints what it shows', async () => {
+  // That npx finds it is shown by README.md; here it would take half of the time.
+  const reader = await sit('start', false, ['npx pawl ', 'node bin/pawl.mjs '])
+  await reader.follow('README.md', (_, index) => index < 2)
+  for (const page of ['bank-developer', 'app-developer', 'operator'])
+    expect(await reader.follow(`docs/start/${page}.md`), page).toBeGreaterThan(10)
+  await reader.close()
+})
+
+test('no page of docs/start is left out', () => {
+  expect(globSync('docs/start/*.md').toSorted()).toEqual(
+    ['app-developer', 'bank-developer', 'operator'].map((page) => `docs/start/${page}.md`),
+  )
+})

@@ -1,0 +1,125 @@
+// The file that `pawl phone` keeps phones in, and the codes that it takes.
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { drawPicture, ok, openPhoneDesk, type PhoneDesk } from '../helpers/phone-desk.ts'
+import type { World } from '../helpers/world.ts'
+
+let desk: PhoneDesk
+let world: World
+let sdkConfig = ''
+let directory = ''
+const phone: PhoneDesk['phone'] = (...given) => desk.phone(...given)
+const register: PhoneDesk['register'] = (...given) => desk.register(...given)
+const bindPhone: PhoneDesk['bindPhone'] = (...given) => desk.bindPhone(...given)
+beforeAll(async () => {
+  desk = await openPhoneDesk()
+  ;({ world, sdkConfig, directory } = desk)
+})
+afterAll(() => desk.close())
+
+test('an upgrade whose last answer was lost is found out by the next attempt', async () => {
+  const store = 'upgrade-lost.json'
+  await bindPhone(store)
+  const file = join(directory, store)
+  const before = JSON.parse(readFileSync(file, 'utf8')) as { version: number; phones: { mine: Record<string, unknown> } }
+  await ok(phone(store, ['upgrade', '--algorithm', 'EC_P384']))
+  const after = JSON.parse(readFileSync(file, 'utf8')) as typeof before
+  // What the file held when the answer did not come.
+  writeFileSync(file, JSON.stringify({ version: 1, phones: { mine: { ...before.phones.mine, pending: after.phones.mine } } }))
+  await ok(phone(store, ['upgrade', '--algorithm', 'EC_P384']))
+  expect(await ok(phone(store, ['sign', '--send']))).toMatch(/^HTTP 200 /)
+})
+
+test('several phones in one sealed file; nothing of it is in the clear, and only its passphrase opens it', async () => {
+  const env = { PAWL_PHONE_PASSPHRASE: 'correct horse' }
+  const app = ['--phones-url', world.url, '--sdk-config', sdkConfig]
+  await ok(phone('sealed.json', ['bind', await register('sealed one'), '--name', 'one', ...app], env))
+  const file = join(directory, 'sealed.json')
+  const text = readFileSync(file, 'utf8')
+  expect(text).not.toContain('activationId')
+  expect(text).not.toContain(sdkConfig)
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  await ok(phone('sealed.json', ['bind', await register('sealed two'), '--name', 'two', '--algorithm', 'EC_P384', ...app], env))
+  expect(await ok(phone('sealed.json', ['phones'], env))).toMatch(/^PHONE .*\none +.* 3\.3 .*\ntwo +.* 4\.0 +EC_P384 /)
+  expect(await phone('sealed.json', ['status'], env)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('one, two') as unknown,
+  })
+  expect(await ok(phone('sealed.json', ['status', '--phone', 'two'], env))).toContain('PENDING_COMMIT')
+  const wrong = await phone('sealed.json', ['phones'], { PAWL_PHONE_PASSPHRASE: 'wrong horse' })
+  expect(wrong).toMatchObject({ code: 5, stdout: '', stderr: expect.stringContaining('passphrase') as unknown })
+  expect(await phone('sealed.json', ['phones'])).toMatchObject({ code: 2 })
+  const changed = JSON.parse(text) as { sealed: string }
+  writeFileSync(file, JSON.stringify({ ...changed, sealed: `A${changed.sealed.slice(1)}` }))
+  expect((await phone('sealed.json', ['phones'], env)).code).toBe(changed.sealed.startsWith('A') ? 0 : 5)
+})
+
+test('a file without passphrase, or one that another process has, is refused', async () => {
+  const app = ['--phones-url', world.url, '--sdk-config', sdkConfig]
+  await bindPhone('open.json')
+  expect(await phone('open.json', ['bind', 'AAAAA-AAAAA-AAAAA-AAAAA', ...app])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--insecure-store') as unknown,
+  })
+  const lock = join(directory, 'open.json.lock')
+  writeFileSync(lock, '1')
+  expect(await phone('open.json', ['phones'])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('in use by process 1') as unknown,
+  })
+  // A process that has ended holds nobody up.
+  writeFileSync(lock, '4194999')
+  await ok(phone('open.json', ['phones']))
+  expect(statSync(lock, { throwIfNoEntry: false })).toBeUndefined()
+})
+
+describe('a code', () => {
+  const app = () => ['--phones-url', world.url, '--sdk-config', sdkConfig, '--insecure-store']
+
+  test('is read from a picture', async () => {
+    const file = join(directory, 'qr.png')
+    writeFileSync(file, drawPicture(await register('picture')))
+    await ok(phone('picture.json', ['bind', '--picture', file, ...app()]))
+    writeFileSync(file, drawPicture(undefined))
+    expect(await phone('picture.json', ['bind', '--picture', file, ...app()])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('shows no QR code') as unknown,
+    })
+    writeFileSync(file, 'no picture')
+    expect((await phone('picture.json', ['bind', '--picture', file, ...app()])).stderr).toContain('is no PNG picture')
+  })
+
+  test('that the server of the application has not signed is refused, and leaves no phone', async () => {
+    const [code = '', signature = ''] = (await register('unsigned')).split('#')
+    const other = `${code.startsWith('A') ? 'B' : 'A'}${code.slice(1)}#${signature}`
+    expect(await phone('unsigned.json', ['bind', other, ...app()])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('not signed') as unknown,
+    })
+    expect(await phone('unsigned.json', ['bind', 'AAAAA-AAAAA-AAAAA-AAAAA', ...app()])).toMatchObject({ code: 1 })
+    expect((await phone('unsigned.json', ['phones'])).stdout).not.toContain('activation')
+  })
+
+  test('comes with what is compiled into the app, from the command line or from the server', async () => {
+    const code = await register('values')
+    expect(await phone('values.json', ['bind', code, '--phones-url', world.url, '--insecure-store'])).toMatchObject({ code: 2 })
+    const values = ['--app-key', world.app.applicationKey, '--app-secret', world.app.applicationSecret]
+    const masterKey = Buffer.from(world.app.masterPublicKey).toString('base64')
+    const given = [...values, '--master-key', masterKey, '--protocol', '3.1']
+    await ok(phone('values.json', ['bind', code, '--phones-url', world.url, '--insecure-store', ...given]))
+    const admin = ['--app', 'test-app', '--url', world.url, '--admin', world.bank.credential ?? '']
+    const of4 = ['--algorithm', 'EC_P384', '--phones-url', world.url, '--insecure-store']
+    await ok(phone('values.json', ['bind', await register('values of 4'), ...of4, ...admin]))
+  })
+})
+
+test('a server that does not answer is one line', async () => {
+  await bindPhone('silent.json')
+  const file = join(directory, 'silent.json')
+  writeFileSync(file, readFileSync(file, 'utf8').replaceAll(world.url, 'http://127.0.0.1:9'))
+  expect(await phone('silent.json', ['list'])).toMatchObject({
+    code: 3,
+    stderr: expect.stringMatching(/^the server does not answer: .*\n$/) as unknown,
+  })
+})
