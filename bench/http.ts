@@ -2,7 +2,7 @@
 // Its options are explained in bench/run.ts, which runs it. The client shares the machine with the server, so compare processor time,
 // and only within one run.
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -64,7 +64,8 @@ async function startTargets(): Promise<Target[]> {
   const postgres = values.embedded || process.env['DATABASE_URL'] !== undefined ? undefined : await startPostgres()
   if (postgres) closing.push(() => postgres.close())
   const checkouts = [{ name: 'this', checkout: root }]
-  if (values.pair !== undefined) checkouts.push({ name: values.pair, checkout: checkOut(values.pair) })
+  if (values.pair !== undefined)
+    checkouts.push({ name: values.pair, checkout: isCheckout(values.pair) ? values.pair : checkOut(values.pair) })
   const targets: Target[] = []
   for (const { name, checkout } of checkouts) {
     const databaseUrl = values.embedded ? undefined : (databaseOf(postgres, targets.length) ?? process.env['DATABASE_URL'])
@@ -82,6 +83,9 @@ const UNLIMITED = { PAWL_TEMPORARY_KEYS_PER_MINUTE: '1000000' }
 
 const databaseOf = (postgres: Postgres | undefined, index: number): string | undefined =>
   postgres?.createDatabase(`bench_${index}`)
+
+/** A folder with another checkout, its packages installed, stands for a revision too. */
+const isCheckout = (named: string): boolean => existsSync(join(named, 'bin/pawl.mjs'))
 
 /** A worktree of the revision with the packages of its own lock file. */
 function checkOut(revision: string): string {

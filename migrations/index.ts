@@ -16,6 +16,7 @@ import * as credentialMac from './0013_credential-mac.ts'
 import * as strangerCounts from './0014_stranger-counts.ts'
 import * as consoleSessions from './0015_console-sessions.ts'
 import * as webhookEvents from './0016_webhook-events.ts'
+import * as stateTriggers from './0017_state-triggers.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -34,4 +35,5 @@ export const migrations: Record<string, Migration> = {
   '0014_stranger-counts': strangerCounts,
   '0015_console-sessions': consoleSessions,
   '0016_webhook-events': webhookEvents,
+  '0017_state-triggers': stateTriggers,
 }

@@ -200,6 +200,23 @@ test.runIf(hasManyConnections)(
   },
 )
 
+test.runIf(hasManyConnections)('a statement of two requests is planned five times at most, however often it runs', async () => {
+  const { db } = server.context
+  const ids = await createActivations(2)
+  await db.connection().execute(async (connection) => {
+    const store = createStore(connection)
+    for (let round = 1; round <= 8; round += 1) {
+      const rows = await Promise.all(ids.map(async (id) => (await store.find(named(world.app.applicationKey, id))).activation))
+      const stored = ids.map((id, i) => store.store(outcomeFor(id, rows[i]?.rowVersion ?? 0, round), auditFor(id, 'planned')))
+      expect(await Promise.all(stored)).toEqual([true, true])
+    }
+    const { rows } = await sql<{ planned: number; isReused: boolean }>`
+      select custom_plans::int as planned, generic_plans > 0 as "isReused" from pg_prepared_statements
+      where statement like '%offset 0) as arrays%'`.execute(connection)
+    expect(rows).toEqual(Array.from({ length: 2 }, () => ({ planned: 5, isReused: true })))
+  })
+})
+
 test.runIf(hasManyConnections)('values are used up in one order, so that no two requests wait for each other', async () => {
   const { db } = server.context
   const value = (byte: number) => ({ valueHash: Buffer.alloc(32, byte), expiresAt: AT })

@@ -162,6 +162,12 @@ const owner = { applicationId: 'a', userId: 'u' }
 const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown>>> = {
   'activation/authentication': {
     storeAuthentication: (db) => activationAuthentication.storeAuthentication(db, { ...outcome, state: 'ACTIVE' }, auditEvent),
+    'storeAuthentication of a block': (db) =>
+      activationAuthentication.storeAuthentication(
+        db,
+        { ...outcome, state: 'BLOCKED', blockedReason: 'MAX_FAILED_ATTEMPTS' },
+        auditEvent,
+      ),
     'createAuthenticationStore for several at once': async (db) => {
       const store = activationAuthentication.createAuthenticationStore(db, { counterWentBack: () => undefined })
       await Promise.all(['x', 'y', 'z'].map((id) => store.find({ applicationKey: 'k', activationId: id, at })))

@@ -1,6 +1,6 @@
 // What every authentication asks of the database: one read, and one conditional write together with its audit row. Each is one statement,
 // for one request and for all that come at the same time: a trip costs more than what it does there (docs/decisions/0003-shared-trips.md).
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { createBatch } from '../../lib/batch.ts'
 import { type AuditEvent, insertAuditFrom } from '../audit.ts'
 import type { Db } from '../database.ts'
@@ -110,19 +110,18 @@ async function findAll(db: Db, names: readonly PartyNames[]): Promise<readonly R
 }
 
 async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly boolean[]> {
-  const moves = changes.map(({ outcome, audit: { applicationId, userId, eventType, eventData } }) => ({
-    ...outcome,
-    applicationId,
-    userId,
-    eventType,
-    eventData,
-  }))
+  const moves = changes.map(({ outcome, audit: { eventType, eventData } }) => ({ ...outcome, eventType, eventData }))
   // In one order: two processes that move the same activations would otherwise wait for each other, and all others with them.
   const ordered = moves.toSorted((one, other) => (one.activationId < other.activationId ? -1 : 1))
-  const { rows } = await db.executeQuery<{ activation_id: string }>(STORE(ordered))
+  const statement = ordered.every(isUsual) ? STORE_USUAL(ordered) : STORE(ordered)
+  const { rows } = await db.executeQuery<{ activation_id: string }>(statement)
   const stored = new Set(rows.map((row) => row.activation_id))
   return changes.map(({ outcome }) => stored.has(outcome.activationId))
 }
+
+/** Whether an outcome leaves the state and the keys as they are; the row version is the one they were read under. */
+const isUsual = ({ blockedReason, masterSecret }: AuthenticationOutcome): boolean =>
+  blockedReason === null && masterSecret === null
 
 /**
  * The database answered with an error, so the statement was rolled back. A lost connection tells nothing: what may have been stored is
@@ -142,46 +141,64 @@ const FIND = ASKED.define(
   order by i.position`,
 )
 
-const MOVES = defineGivenRows<AuthenticationOutcome & Pick<AuditEvent, 'applicationId' | 'userId' | 'eventType' | 'eventData'>>({
+const USUAL_COLUMNS = {
   activationId: 'text',
   rowVersion: 'int',
   counter: 'int',
   ctrData: 'bytea',
-  masterSecret: 'bytea',
   failedAttempts: 'int',
-  state: 'text',
-  blockedReason: 'text',
-  blockExpiresAt: 'timestamptz',
   blocksInRow: 'int',
   acceptedFor: 'text',
   highestVersion: 'text',
   at: 'timestamptz',
-  applicationId: 'text',
-  userId: 'text',
   eventType: 'text',
   eventData: 'text',
-})
+} as const
+type UsualMove = Pick<AuthenticationOutcome & AuditEvent, keyof typeof USUAL_COLUMNS>
 
-const STORE = MOVES.define(
-  (moves) => sql`
+/** What both statements do. The other parameters: what one that blocks or settles a key does beside. */
+const composeStore = (
+  moves: RawBuilder<unknown>,
+  { set, returned, history }: Readonly<Record<'set' | 'returned' | 'history', RawBuilder<unknown>>>,
+) => sql`
   with moved as (
-    update activation a set counter = i.counter, ctr_data = i."ctrData", master_secret = coalesce(i."masterSecret", a.master_secret),
-      failed_attempts = i."failedAttempts", state = i.state, blocked_reason = i."blockedReason", block_expires_at = i."blockExpiresAt",
+    update activation a set counter = i.counter, ctr_data = i."ctrData", failed_attempts = i."failedAttempts",
       blocks_in_row = i."blocksInRow", highest_version = coalesce(i."highestVersion", a.highest_version), last_used_at = i.at,
-      row_version = a.row_version + 1
+      row_version = a.row_version + 1${set}
     from ${moves} as i
     where a.activation_id = i."activationId" and a.row_version = i."rowVersion"
       and (i."acceptedFor" is null or ${isTaken(sql`i."acceptedFor"`, sql`i."highestVersion"`)})
-    returning a.activation_id, i."applicationId", i."userId", i."eventType", i."eventData", i.state, i."blockedReason", i.at
-  ), history as (
-    ${insertHistoryFrom(sql`moved where "blockedReason" is not null`, { from: sql`'ACTIVE'`, to: sql`state`, reason: sql`"blockedReason"`, at: sql`at` })}
-  )
+    returning a.activation_id, a.application_id, a.user_id, i."eventType", i."eventData", i.at${returned}
+  )${history}
   ${insertAuditFrom(sql`moved`, {
-    applicationId: sql`"applicationId"`,
-    userId: sql`"userId"`,
+    applicationId: sql`application_id`,
+    userId: sql`user_id`,
     eventType: sql`"eventType"`,
     eventData: sql`"eventData"`,
     occurredAt: sql`at`,
   })}
-  returning activation_id`,
+  returning activation_id`
+
+// A column that is named costs, also when its value stays: the trigger that tells webhooks of states is looked at then.
+const STORE_USUAL = defineGivenRows<UsualMove>(USUAL_COLUMNS).define((moves) =>
+  composeStore(moves, { set: sql``, returned: sql``, history: sql`` }),
+)
+
+const STORE = defineGivenRows<
+  UsualMove & Pick<AuthenticationOutcome, 'masterSecret' | 'state' | 'blockedReason' | 'blockExpiresAt'>
+>({
+  ...USUAL_COLUMNS,
+  masterSecret: 'bytea',
+  state: 'text',
+  blockedReason: 'text',
+  blockExpiresAt: 'timestamptz',
+}).define((moves) =>
+  composeStore(moves, {
+    set: sql`, master_secret = coalesce(i."masterSecret", a.master_secret), state = i.state, blocked_reason = i."blockedReason",
+      block_expires_at = i."blockExpiresAt"`,
+    returned: sql`, i.state, i."blockedReason"`,
+    history: sql`, history as (
+    ${insertHistoryFrom(sql`moved where "blockedReason" is not null`, { from: sql`'ACTIVE'`, to: sql`state`, reason: sql`"blockedReason"`, at: sql`at` })}
+  )`,
+  }),
 )
