@@ -1,4 +1,5 @@
-// Compiles schemas once at start. No coercion of bodies, no silent removal: unknown members are ignored, wrong types refused.
+// Compiles each schema once, when it is needed first: of the some 200 most processes use few. No coercion of bodies, no silent removal:
+// unknown members are ignored, wrong types refused.
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
@@ -9,8 +10,9 @@ export type Parser<S extends TSchema> = (value: unknown) => Static<S>
 
 /** Makes the parser of a schema for bodies. `secret` names members whose values are never repeated to the caller. */
 export function compileParser<S extends TSchema>(schema: S): Parser<S> {
-  const validate = bodies.compile(schema)
+  let validate: ValidateFunction | undefined
   return (value) => {
+    validate ??= bodies.compile(schema)
     if (validate(value)) return value as Static<S>
     throw new PawlError('REQUEST_INVALID', {
       detail: 'the request does not match its schema',
@@ -22,8 +24,9 @@ export function compileParser<S extends TSchema>(schema: S): Parser<S> {
 /** Uses strict validation for every route: bodies as they are, query strings and headers coerced from text. */
 export function useStrictValidation(app: FastifyInstance): void {
   app.setValidatorCompiler(({ schema, httpPart }) => {
-    const validate = (httpPart === 'body' ? bodies : texts).compile(schema as TSchema) as ValidateFunction
+    let validate: ValidateFunction | undefined
     return (value: unknown) => {
+      validate ??= (httpPart === 'body' ? bodies : texts).compile(schema as TSchema) as ValidateFunction
       // A missing body is an empty one: the schema then names what it lacks.
       if (validate(value ?? {})) return { value }
       const violations = toViolations(validate.errors)

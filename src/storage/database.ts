@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Transaction, Kysely, PGliteDialect, PostgresDialect, sql } from 'kysely'
 import { connectPostgres, type PoolUse, type PostgresOptions, type Room } from './database-postgres.ts'
-import { createInMemory, type Embedded, openEmbedded } from './database-embedded.ts'
+import type { Embedded } from './database-embedded.ts'
 import type { Schema } from './schema.ts'
 
 declare const kind: unique symbol
@@ -49,6 +49,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     const openPatient = () => openPatientPostgres(databaseUrl)
     return { db, kind: 'postgresql', location, room, poolUse: use, openPatient, close: () => db.destroy() }
   }
+  const { openEmbedded } = await loadEmbedded()
   return fromEmbedded(await openEmbedded(options.dataDir), options.dataDir)
 }
 
@@ -59,7 +60,13 @@ function openPatientPostgres(databaseUrl: string): Pick<Database, 'db' | 'close'
 }
 
 /** An embedded database that is gone when it is closed; `template` is the dump of an empty one. */
-export const openInMemory = async (template?: Blob): Promise<Database> => fromEmbedded(await createInMemory(template), 'memory')
+export async function openInMemory(template?: Blob): Promise<Database> {
+  const { createInMemory } = await loadEmbedded()
+  return fromEmbedded(await createInMemory(template), 'memory')
+}
+
+/** PGlite is half a megabyte of code that a server on PostgreSQL never runs. */
+const loadEmbedded = () => import('./database-embedded.ts')
 
 function fromEmbedded({ pglite, release }: Embedded, location: string): Database {
   const db = new Kysely<Schema>({ dialect: new PGliteDialect({ pglite }) }) as Pool
