@@ -1,7 +1,9 @@
 // pawl registration: which phone is bound to which user.
 import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
 import { BANK_OPTIONS, openBank } from '../bank.ts'
-import { command, flag, type Noun, text } from '../command.ts'
+import { command, flag, many, type Noun, text } from '../command.ts'
+import { usageFault } from '../fault.ts'
+import { readJsonArgument } from '../json-argument.ts'
 import { answerList, layOut } from '../output.ts'
 import { drawQrCode } from '../qr-code.ts'
 import { compact, toPath, toQuery } from '../query.ts'
@@ -118,6 +120,36 @@ const history = command({
   },
 })
 
+const flags = command({
+  name: 'flags',
+  summary: 'Replaces the flags of an activation, which operations may demand',
+  words: { '<activation>': 'the activation id that list shows' },
+  options: { ...BANK_OPTIONS, flag: many('NAME', 'a flag; may be given several times, and without any all are taken away') },
+  examples: ['registration flags 0190b5a4-… --flag VERIFIED', 'registration flags 0190b5a4-…'],
+  run: async ({ words: [id], values: { flag: given, ...values }, terminal }) => ({
+    json: await openBank(values, terminal).call('PUT', toPath`/admin/activations/${id}/flags`, { flags: given }),
+  }),
+})
+
+const claims = command({
+  name: 'claims',
+  summary: 'What phones are told about a user: reads it, or replaces it',
+  words: { '<user>': 'the user', '[claims]': 'a JSON object, or @FILE that holds one; without it they are read' },
+  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION, remove: flag('removes them') },
+  examples: [
+    'registration claims alice',
+    `registration claims alice '{"given_name":"Alice"}'`,
+    'registration claims alice --remove',
+  ],
+  run: async ({ words: [userId, given], values: { app, remove: isRemoved, ...values }, terminal }) => {
+    if (isRemoved && given !== undefined) throw usageFault('give claims, or --remove')
+    const body = given === undefined ? undefined : readJsonArgument('claims', given)
+    const bank = openBank(values, terminal)
+    const path = toPath`/admin/applications/${await chooseApplication(bank, app)}/claims/${userId}`
+    return { json: await bank.call(isRemoved ? 'DELETE' : body === undefined ? 'GET' : 'PUT', path, body) }
+  },
+})
+
 export const registration: Noun = {
   name: 'registration',
   summary: 'Registrations: which phone is bound to which user',
@@ -130,5 +162,7 @@ export const registration: Noun = {
     remove,
     list,
     history,
+    flags,
+    claims,
   ],
 }

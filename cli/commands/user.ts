@@ -1,7 +1,7 @@
 // pawl user: credentials of back ends and of people who call the bank's API.
 import { BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, type Noun, text } from '../command.ts'
-import { usageFault } from '../fault.ts'
+import { Fault, usageFault } from '../fault.ts'
 import { answerList } from '../output.ts'
 import { compact, toPath } from '../query.ts'
 import { parseCount, parseMilliseconds } from '../time.ts'
@@ -12,6 +12,20 @@ const list = command({
   options: BANK_OPTIONS,
   examples: ['user list'],
   run: async ({ values, terminal }) => answerList(await openBank(values, terminal).call('GET', '/admin/users'), 'users'),
+})
+
+const show = command({
+  name: 'show',
+  summary: 'A credential: its role, its application, when it ends',
+  words: { '<name>': 'the user name' },
+  options: BANK_OPTIONS,
+  examples: ['user show bank'],
+  run: async ({ words: [name = ''], values, terminal }) => {
+    const { users } = (await openBank(values, terminal).call('GET', '/admin/users')) as { users: readonly { username: string }[] }
+    const found = users.find(({ username }) => username === name)
+    if (found === undefined) throw new Fault('missing', `there is no credential ${name}`)
+    return { json: found }
+  },
 })
 
 const create = command({
@@ -71,5 +85,5 @@ const remove = command({
 export const user: Noun = {
   name: 'user',
   summary: "Users of the bank's API: back ends and people",
-  commands: [list, create, password, remove],
+  commands: [list, show, create, password, remove],
 }
