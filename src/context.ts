@@ -10,6 +10,7 @@ import type { UtilityParts } from './api/utility/parts.ts'
 import { createDecoy } from './channel/secrets.ts'
 import { createActivationOtps } from './domain/activation/otp.ts'
 import { bootstrapApplication } from './domain/application/application.ts'
+import { createCustomObjectMemory } from './domain/application/custom-object.ts'
 import { startCertificateWatch } from './domain/pinning/watch.ts'
 import { startAuditSealing } from './domain/audit/seal.ts'
 import { createAuditVerification } from './domain/audit/verification.ts'
@@ -42,6 +43,7 @@ import { v3 } from './protocol/v3/index.ts'
 import { v4 } from './protocol/v4/index.ts'
 import { composeSdkConfiguration } from './protocol/v4/sdk-configuration.ts'
 import { createAuthenticationStore } from './storage/activation/authentication.ts'
+import { createStatusReader } from './storage/activation/status.ts'
 import { type Database, openDatabase, pingDatabase } from './storage/database.ts'
 import { migrateDatabase, requireMigrated } from './storage/migrate.ts'
 import { readVitalSigns } from './storage/vital-signs.ts'
@@ -134,6 +136,8 @@ export async function createContext(
       pinning: createPinning(base),
       verifyAudit: createAuditVerification(base),
       protocols: { v3, v4 },
+      readStatus: createStatusReader(db),
+      customObjects: createCustomObjectMemory(db, installationKeys.codeLookup),
       composeSdkConfiguration,
       offline: createOfflineChannel(channel, [v3, v4]),
       templates: createTemplateReader(db, platform, caches),

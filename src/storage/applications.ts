@@ -1,6 +1,7 @@
 // The tables application, application_version and master_key_pair.
-import { CompiledQuery, type Insertable } from 'kysely'
+import { CompiledQuery, type Insertable, sql } from 'kysely'
 import { toList } from './columns.ts'
+import { toConstantText } from './constant-text.ts'
 import type { Db, Tx } from './database.ts'
 import type { ApplicationVersionTable, MasterKeyAlgorithm, MasterKeyPairTable } from './schema.ts'
 
@@ -91,16 +92,35 @@ export async function setApplicationSettings(db: Db, applicationId: string, sett
   await db.updateTable('application').set(set).where('application_id', '=', applicationId).execute()
 }
 
-/** The custom objects of all applications, in a fixed order: as JSON text, because who asks for all parses one. */
-export async function listCustomObjects(
-  db: Db,
-): Promise<{ readonly applicationId: string; readonly customObjectText: string | null }[]> {
-  return db
-    .selectFrom('application')
-    .select(['application_id as applicationId', 'custom_object as customObjectText'])
-    .orderBy('application_id')
-    .execute()
+/**
+ * A text that differs whenever a row of `application` was written: every version of a row has the id of the transaction that wrote it. Read
+ * in the statement of a request, it tells whether what is remembered of applications still holds (docs/decisions/0011-remembered-applications.md).
+ */
+export const APPLICATIONS_STATE = sql`(select coalesce(sum(hashtextextended(application_id, xmin::text::bigint)), 0)::text from application)`
+
+export interface CustomObjects {
+  /** APPLICATIONS_STATE at the same moment. */
+  readonly state: string
+  /** In a fixed order; as JSON text. */
+  readonly applications: readonly { readonly applicationId: string; readonly customObjectText: string | null }[]
 }
+
+/** The custom objects of all applications. */
+export async function listCustomObjects(db: Db): Promise<CustomObjects> {
+  const { rows } = await db.executeQuery<{ state: string; applicationId: string; customObjectText: string | null }>(
+    LIST_CUSTOM_OBJECTS,
+  )
+  return {
+    state: rows[0]?.state ?? '0',
+    applications: rows.map(({ applicationId, customObjectText }) => ({ applicationId, customObjectText })),
+  }
+}
+
+const LIST_CUSTOM_OBJECTS = CompiledQuery.raw(
+  toConstantText(sql`
+  select ${APPLICATIONS_STATE} as state, application_id as "applicationId", custom_object as "customObjectText"
+  from application order by application_id`),
+)
 
 /** The factor combinations that open the vault for the application of this key; none for an unknown key. */
 export async function findVaultFactors(db: Db, applicationKey: string): Promise<readonly string[]> {

@@ -111,6 +111,13 @@ export function isUniqueViolation(error: unknown, constraint?: string): boolean 
 }
 
 /**
+ * The database answered with an error, so the statement was rolled back. A lost connection tells nothing: what may have been stored is
+ * not stored a second time, or a code that was accepted would be counted as a wrong one.
+ */
+export const isRolledBack = (error: unknown): boolean =>
+  typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' && ROLLED_BACK.test(error.code)
+
+/**
  * Resolves when the database answers and takes writes. Throws when it does not: a standby, one that is set to read only, one whose disk
  * is full, one whose synchronous standby is away. PostgreSQL is asked for a record in its log that nobody reads and, after a statement
  * that found no room, for room.
@@ -148,3 +155,5 @@ const takeRoom = (db: Pool): Promise<void> =>
 
 // Shorter than balancers wait, and so long that a busy database does not count as lost.
 const PING_MS = 3_000
+// SQLSTATE (which always has a digit, unlike EPIPE), but for 08 connection and 57 operator intervention, which end the connection.
+const ROLLED_BACK = /^(?!08|57)(?=.*[0-9])[0-9A-Z]{5}$/

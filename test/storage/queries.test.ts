@@ -12,6 +12,7 @@ import * as activationExpiry from '../../src/storage/activation/expiry.ts'
 import * as activationUpgrade from '../../src/storage/activation/upgrade.ts'
 import * as activationSearch from '../../src/storage/activation/search.ts'
 import * as activationCommit from '../../src/storage/activation/commit.ts'
+import * as activationStatus from '../../src/storage/activation/status.ts'
 import * as activationHistory from '../../src/storage/activation/history.ts'
 import * as applications from '../../src/storage/applications.ts'
 import * as adminEvents from '../../src/storage/admin-events.ts'
@@ -160,6 +161,13 @@ const operation = {
 const owner = { applicationId: 'a', userId: 'u' }
 
 const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown>>> = {
+  'activation/status': {
+    'createStatusReader for one and for several': async (db) => {
+      const read = activationStatus.createStatusReader(db)
+      await read({ activationId: 'x', at }).catch(ignoreNoRow)
+      await Promise.all(['x', 'y'].map((activationId) => read({ activationId, at })))
+    },
+  },
   'activation/authentication': {
     storeAuthentication: (db) => activationAuthentication.storeAuthentication(db, { ...outcome, state: 'ACTIVE' }, auditEvent),
     'storeAuthentication of a block': (db) =>

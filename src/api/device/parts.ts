@@ -1,9 +1,11 @@
 // What the device API needs from the process.
 import type { DirectActivationParts } from '../../domain/activation/direct.ts'
 import type { RateLimit } from '../../domain/limits/rate.ts'
+import type { CustomObjectMemory } from '../../domain/application/custom-object.ts'
 import type { UserInfoParts } from '../../domain/user-info/user-info.ts'
 import type { ChannelParts, ChannelSettings } from '../../channel/parts.ts'
 import type { Decoy } from '../../channel/secrets.ts'
+import type { StatusReader } from '../../storage/activation/status.ts'
 import type { ActivationKeys as ActivationKeysV3, ProtocolV3 } from '../../protocol/v3/index.ts'
 import type { ActivationKeys as ActivationKeysV4, ProtocolV4 } from '../../protocol/v4/index.ts'
 
@@ -16,6 +18,8 @@ export type DeviceSettings = ChannelSettings &
   }
 
 export interface DeviceParts extends ChannelParts, DirectActivationParts, UserInfoParts {
+  readonly readStatus: StatusReader
+  readonly customObjects: CustomObjectMemory
   readonly settings: DeviceSettings
   /** Temporary keys without an activation, by source. */
   readonly temporaryKeys: RateLimit

@@ -6,27 +6,36 @@ import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hmac.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
-import { listCustomObjects } from '../../storage/applications.ts'
+import { type CustomObjects, listCustomObjects } from '../../storage/applications.ts'
 import type { Db } from '../../storage/database.ts'
 
-export interface CustomObjectParts {
-  readonly db: Db
-  readonly installationKeys: { readonly codeLookup: KeyObject }
+/** What is remembered of custom objects, of one process. */
+export interface CustomObjectMemory {
+  /** The custom object for the status of an id. */
+  readonly find: (status: {
+    readonly activationId: string
+    /** Of the activation, if there is one. */
+    readonly applicationId: string | undefined
+    /** As the statement of the request saw it. */
+    readonly applicationsState: string
+  }) => Promise<Readonly<Record<string, unknown>> | undefined>
 }
 
-/** The custom object for the status of an id; `applicationId` is that of its activation if there is one. */
-export async function readCustomObject(
-  { db, installationKeys }: CustomObjectParts,
-  activationId: string,
-  applicationId: string | undefined,
-): Promise<Record<string, unknown> | undefined> {
-  const applications = await listCustomObjects(db)
-  // Computed for a known id too, so that time does not tell.
-  const ranks = applications.map((application) => rank(installationKeys.codeLookup, activationId, application.applicationId))
-  const preferred = applications[ranks.indexOf(ranks.toSorted()[0] ?? '')]
-  const own = applications.find((application) => application.applicationId === applicationId)
-  const text = (own ?? preferred)?.customObjectText ?? null
-  return text === null ? undefined : (JSON.parse(text) as Record<string, unknown>)
+/** Remembers the custom objects of all applications until one of these is written. */
+export function createCustomObjectMemory(db: Db, codeLookup: KeyObject): CustomObjectMemory {
+  let known: CustomObjects | undefined
+  return {
+    find: async ({ activationId, applicationId, applicationsState }) => {
+      if (known?.state !== applicationsState) known = await listCustomObjects(db)
+      const { applications } = known
+      // Computed for a known id too, so that time does not tell.
+      const ranks = applications.map((application) => rank(codeLookup, activationId, application.applicationId))
+      const preferred = applications[ranks.indexOf(ranks.toSorted()[0] ?? '')]
+      const own = applications.find((application) => application.applicationId === applicationId)
+      const text = (own ?? preferred)?.customObjectText ?? null
+      return text === null ? undefined : (JSON.parse(text) as Record<string, unknown>)
+    },
+  }
 }
 
 /** The stored form. Throws REQUEST_INVALID for more than 4 KiB. */

@@ -3,7 +3,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { createBatch } from '../../lib/batch.ts'
 import { type AuditEvent, insertAuditFrom } from '../audit.ts'
-import type { Db } from '../database.ts'
+import { type Db, isRolledBack } from '../database.ts'
 import { defineGivenRows } from '../given-rows.ts'
 import type { ActivationState } from '../schema.ts'
 import { insertHistoryFrom } from './history.ts'
@@ -67,14 +67,14 @@ export function createAuthenticationStore(
   const phones = createRecentPhones(events, caches)
   const read = createBatch((names: readonly PartyNames[]) => findAll(db, names), {
     itemsMax: ITEMS_MAX,
-    isUndone,
+    isUndone: isRolledBack,
     onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
   })
   const move = createBatch((changes: readonly Change[]) => storeAll(db, changes), {
     itemsMax: ITEMS_MAX,
     // Two outcomes for one row version must not meet in one statement: each would be told that it was stored.
     keyOf: ({ outcome }) => outcome.activationId,
-    isUndone,
+    isUndone: isRolledBack,
     onTrip: (items) => events.tripTaken?.({ trip: 'store', items }),
   })
   return {
@@ -123,15 +123,6 @@ async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly bo
 const isUsual = ({ blockedReason, masterSecret }: AuthenticationOutcome): boolean =>
   blockedReason === null && masterSecret === null
 
-/**
- * The database answered with an error, so the statement was rolled back. A lost connection tells nothing: what may have been stored is
- * not stored a second time, or a code that was accepted would be counted as a wrong one.
- */
-const isUndone = (error: unknown): boolean =>
-  typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' && ROLLED_BACK.test(error.code)
-
-// SQLSTATE (which always has a digit, unlike EPIPE), but for 08 connection and 57 operator intervention, which end the connection.
-const ROLLED_BACK = /^(?!08|57)(?=.*[0-9])[0-9A-Z]{5}$/
 const ITEMS_MAX = 64
 
 const FIND = ASKED.define(

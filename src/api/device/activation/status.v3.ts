@@ -2,12 +2,11 @@
 import { Type } from '@sinclair/typebox'
 import { plainEndpoint } from '../../../channel/flow/plain.ts'
 import { activationKeysOf, ctrDataOf } from '../../../channel/secrets.ts'
-import { readCustomObject } from '../../../domain/application/custom-object.ts'
 import { isExpired } from '../../../domain/activation/registration.ts'
 import { OptionalOrNull, AnyMembers, NotBlank, ObjectRequest, ObjectResponse, ok } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import { type ActivationRow, findActivation } from '../../../storage/activation/find.ts'
+import type { ActivationRow } from '../../../storage/activation/find.ts'
 import type { DeviceParts } from '../parts.ts'
 
 export const activationStatusV3 = plainEndpoint({
@@ -27,8 +26,9 @@ export const activationStatusV3 = plainEndpoint({
   async handle({ request }, parts: DeviceParts) {
     const { activationId, challenge } = request.requestObject
     const iv = challenge == null ? undefined : { challenge: parseChallenge(challenge), nonce: parts.platform.randomBytes(16) }
-    const activation = await findActivation(parts.db, activationId, new Date(parts.platform.now()))
-    const customObject = await readCustomObject(parts, activationId, activation?.applicationId)
+    const { activation, applicationsState } = await parts.readStatus({ activationId, at: new Date(parts.platform.now()) })
+    const applicationId = activation?.applicationId
+    const customObject = await parts.customObjects.find({ activationId, applicationId, applicationsState })
     const encryptedStatusBlob = toBase64(encryptStatus(parts, activation, iv))
     return ok({
       activationId,

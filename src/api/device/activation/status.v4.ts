@@ -2,13 +2,13 @@
 import { Type } from '@sinclair/typebox'
 import { openedEndpoint } from '../../../channel/flow/opened.ts'
 import { activationKeysOf, ctrDataOf } from '../../../channel/secrets.ts'
-import { readCustomObject } from '../../../domain/application/custom-object.ts'
-import { findAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
+import { listAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
 import { isExpired } from '../../../domain/activation/registration.ts'
 import { AnyMembers } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import type { ActivationRow } from '../../../storage/activation/find.ts'
+import { findApplication } from '../../../storage/applications.ts'
 import type { ActivationState } from '../../../storage/schema.ts'
 import type { DeviceParts } from '../parts.ts'
 
@@ -31,10 +31,10 @@ export const activationStatusV4 = openedEndpoint({
     ),
   }),
   async handle({ activation, dialect }, parts: DeviceParts) {
-    const { activationId, applicationId } = activation
-    const customObject = await readCustomObject(parts, activationId, applicationId)
+    const application = await findApplication(parts.db, activation.applicationId)
+    const customObject = application?.customObject ?? undefined
+    const allowed = application === undefined ? [] : listAllowedAlgorithms(application)
     const state = isExpired(activation, parts.platform.now()) ? 'REMOVED' : activation.state
-    const allowed = await findAllowedAlgorithms(parts.db, applicationId)
     const isSvc = dialect === 'svc'
     const timestampBlockExpire = activation.blockExpiresAt?.getTime() ?? null
     return {

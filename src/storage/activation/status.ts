@@ -1,0 +1,48 @@
+// What activation/status asks of the database (v3 §9): one read, which those that ask at the same time share.
+import { sql } from 'kysely'
+import { createBatch } from '../../lib/batch.ts'
+import { APPLICATIONS_STATE } from '../applications.ts'
+import { type Db, isRolledBack } from '../database.ts'
+import { defineGivenRows } from '../given-rows.ts'
+import { type ActivationRow, selectActivation } from './find.ts'
+
+export interface StatusRead {
+  /** Undefined when there is none of this id. */
+  readonly activation: ActivationRow | undefined
+  /** As APPLICATIONS_STATE. */
+  readonly applicationsState: string
+}
+
+/** Reads an activation, as it is seen at a time, and the state of the applications. */
+export type StatusReader = (names: { readonly activationId: string; readonly at: Date }) => Promise<StatusRead>
+
+/** A reader of one process. */
+export function createStatusReader(db: Db): StatusReader {
+  return createBatch(
+    async (names) => {
+      const { rows } = await db.executeQuery<StatusColumns>(FIND(names.map((name, position) => ({ ...name, position }))))
+      return rows.map(toStatusRead)
+    },
+    { itemsMax: ITEMS_MAX, isUndone: isRolledBack },
+  )
+}
+
+type StatusColumns = { readonly [K in keyof ActivationRow]: ActivationRow[K] | null } & Pick<StatusRead, 'applicationsState'>
+
+const toStatusRead = (row: StatusColumns): StatusRead => ({
+  activation: row.activationId === null ? undefined : (row as ActivationRow),
+  applicationsState: row.applicationsState,
+})
+
+const FIND = defineGivenRows<{ readonly activationId: string; readonly at: Date; readonly position: number }>({
+  activationId: 'text',
+  at: 'timestamptz',
+  position: 'int',
+}).define(
+  (asked) => sql`
+  select ${APPLICATIONS_STATE} as "applicationsState", ${selectActivation(sql`i.at`)}
+  from ${asked} as i left join activation a on a.activation_id = i."activationId"
+  order by i.position`,
+)
+
+const ITEMS_MAX = 64
