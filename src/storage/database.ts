@@ -84,11 +84,11 @@ export const inTransaction = <T>(db: Pool, work: (tx: Tx) => Promise<T>): Promis
   db.transaction().execute((tx) => work(tx as Tx))
 
 /**
- * Runs `work` so that a throw undoes it and nothing else, and another attempt is possible: in a transaction of its own, or in a savepoint
- * of the given one.
+ * Runs one statement so that its failure undoes it and nothing else, and another attempt is possible: as it is, or in a savepoint of the given
+ * transaction, which the failure would end.
  */
-export const asOneStep = <T>(db: Pool | Tx, work: (tx: Tx) => Promise<T>): Promise<T> =>
-  isTx(db) ? inSavepoint(db, work) : inTransaction(db, work)
+export const asOneStep = <T>(db: Pool | Tx, statement: (db: Db) => Promise<T>): Promise<T> =>
+  isTx(db) ? inSavepoint(db, statement) : statement(db)
 
 const isTx = (db: Pool | Tx): db is Tx => db.isTransaction
 

@@ -21,9 +21,11 @@ test('is replaced, within a transaction and outside', async () => {
   const third = await inTransaction(context.db, (db) =>
     createRegistration({ ...context, db, platform: platformOf(1, 2, 3) }, owner('third')),
   )
-  const codes = [first, second, third].map(({ activationQrCodeData }) => activationQrCodeData.split('#')[0])
+  const codes = [first, second, third].map((created) => created?.activationQrCodeData.split('#')[0])
   expect(new Set(codes).size).toBe(3)
-  for (const [userId, { activationQrCodeData }] of Object.entries({ first, second, third })) {
+  for (const [userId, created] of Object.entries({ first, second, third })) {
+    const activationQrCodeData = created?.activationQrCodeData
+    expect(activationQrCodeData).toBeDefined()
     expect((await world.bank.view(userId)).json).toEqual({ registration: 'CREATED', activationQrCodeData })
   }
   await world.close()

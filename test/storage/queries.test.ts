@@ -111,16 +111,18 @@ const webhook = {
 } as const
 const search = { applicationId: 'a', userId: null, state: null, protocolVersion: null, after: null, at, limit: 51 } as const
 const activation = {
-  activation_id: 'x',
-  application_id: 'a',
-  user_id: 'u',
-  state: 'CREATED',
-  activation_code_hash: bytes,
-  server_public_key: bytes,
-  server_private_key: bytes,
-  max_failed_attempts: 5,
-  created_at: at,
-  expires_at: at,
+  activationId: 'x',
+  applicationId: 'a',
+  userId: 'u',
+  activationCodeHash: bytes,
+  activationQrCode: null,
+  serverPublicKey: bytes,
+  serverPrivateKey: bytes,
+  maxFailedAttempts: 5,
+  createdAt: at,
+  expiresAt: at,
+  commitPhase: 'ON_COMMIT',
+  otpHash: null,
 } as const
 
 const templateContent = {
@@ -195,6 +197,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   },
   'activation/change': {
     changeState: (db) => activationChange.changeState(db, change, auditEvent),
+    'changeState that removes': (db) => activationChange.changeState(db, { ...change, to: 'REMOVED' }, auditEvent),
     renameActivation: (db) => activationChange.renameActivation(db, 'x', 'n', at),
   },
   'activation/keys': {
@@ -206,7 +209,8 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       activationKeys.storeFactorKeys(db, { activationId: 'x', from: bytes, to: bytes, isBiometryEnabled: true }),
   },
   'activation/insert': {
-    insertActivation: (_db, tx) => activationInsert.insertActivation(tx, activation, auditEvent),
+    findRegistrationBasis: (db) => activationInsert.findRegistrationBasis(db, 'a', 'u'),
+    insertActivation: (db) => activationInsert.insertActivation(db, activation, auditEvent),
   },
   'activation/expiry': {
     removeExpiredActivations: (db) => activationExpiry.removeExpiredActivations(db, at, 500),

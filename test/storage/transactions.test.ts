@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { cloudEndpoint } from '../../src/api/cloud/endpoint.ts'
 import { auditedEndpoint } from '../../src/api/cloud/audited-endpoint.ts'
-import { asOneStep, inTransaction, isUniqueViolation, type Pool, type Tx } from '../../src/storage/database.ts'
+import { asOneStep, type Db, inTransaction, isUniqueViolation, type Pool, type Tx } from '../../src/storage/database.ts'
 import { useUniqueValues } from '../../src/storage/unique-values.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 
@@ -14,10 +14,10 @@ beforeAll(async () => {
 afterAll(() => server.close())
 
 const value = (byte: number) => ({ valueHash: Buffer.alloc(32, byte), expiresAt: new Date(0) })
-const insert = (tx: Tx, byte: number) =>
-  tx
+const insert = (db: Db, ...bytes: number[]) =>
+  db
     .insertInto('unique_value')
-    .values({ value_hash: Buffer.alloc(32, byte), expires_at: new Date(0) })
+    .values(bytes.map((byte) => ({ value_hash: Buffer.alloc(32, byte), expires_at: new Date(0) })))
     .execute()
 const stored = async () =>
   (await server.context.db.selectFrom('unique_value').select('value_hash').execute()).map(({ value_hash }) => value_hash[0])
@@ -42,13 +42,10 @@ test('what goes on after a violation takes no transaction, which the violation w
   expect(await stored()).toEqual([1])
 })
 
-test('one step that failed is undone, alone or within a transaction, which goes on', async () => {
+test('one statement that failed is undone, alone or within a transaction, which goes on', async () => {
   const { db } = server.context
   const twice = (within: Pool | Tx) =>
-    asOneStep(within, async (tx) => {
-      await insert(tx, 3)
-      await insert(tx, 3)
-    }).catch((error: unknown) => isUniqueViolation(error))
+    asOneStep(within, (step) => insert(step, 3, 3)).catch((error: unknown) => isUniqueViolation(error))
   expect(await twice(db)).toBe(true)
   await inTransaction(db, async (tx) => {
     expect(await twice(tx)).toBe(true)

@@ -1,6 +1,6 @@
 // In whose name a caller of the cloud API acts: the application of its credential (cloud §2).
 import type { Caller } from '../../domain/credential/credential.ts'
-import type { Owner } from '../../domain/activation/registration.ts'
+import type { NamedOwner, Owner } from '../../domain/activation/registration.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { findDefaultApplicationId, listApplications } from '../../storage/applications.ts'
 import type { CloudParts } from './parts.ts'
@@ -10,6 +10,14 @@ export const ownerOf = async (call: { parts: CloudParts; caller: Caller }, userI
   applicationId: await applicationOf(call),
   userId,
 })
+
+/** The same without a read: which one the default application is, the statement that uses it finds out. Throws as applicationOf. */
+export async function namedOwnerOf(call: { parts: CloudParts; caller: Caller }, userId: string): Promise<NamedOwner> {
+  const { caller, parts } = call
+  if (caller.role === 'admin' ? !parts.settings.adminActsOnDefaultApplication : !caller.applicationId)
+    throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
+  return { applicationId: caller.applicationId, userId }
+}
 
 /**
  * The application of the credential. A credential without one has no access, which the contract spells REGISTRATION_NOT_FOUND

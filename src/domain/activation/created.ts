@@ -2,8 +2,8 @@
 import type { KeyObject } from 'node:crypto'
 import { utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
-import { insertActivation } from '../../storage/activation/insert.ts'
-import type { Pool, Tx } from '../../storage/database.ts'
+import { insertActivation, type NewActivationRow } from '../../storage/activation/insert.ts'
+import type { Db, Pool, Tx } from '../../storage/database.ts'
 import type { CommitPhase } from '../../storage/schema.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
@@ -41,7 +41,7 @@ export interface CreatedActivation {
 /** A CREATED activation that is ready to be stored. `insert` throws a unique violation when the user has a live one, or the code exists. */
 export interface PreparedActivation {
   readonly created: CreatedActivation
-  readonly insert: (tx: Tx) => Promise<void>
+  readonly insert: (db: Db) => Promise<void>
 }
 
 /** Makes id, server keys and sealed values of a new activation; nothing is stored yet. */
@@ -53,25 +53,24 @@ export function prepareActivation(
   const now = platform.now()
   const { privateKey, publicKey } = createKeyPair()
   const serverPrivateKey = sealPrivateKey(recordKeys, places.serverPrivateKey(activationId), privateKey)
-  const row = {
-    activation_id: activationId,
-    application_id: applicationId,
-    user_id: userId,
-    state: 'CREATED',
-    activation_code_hash: hashActivationCode(installationKeys.codeLookup, code),
-    activation_qr_code: qrText === null ? null : recordKeys.seal(places.activationQrCode(activationId), utf8(qrText)),
-    server_public_key: publicKey,
-    server_private_key: serverPrivateKey,
-    max_failed_attempts: settings.maxFailedAttempts,
-    created_at: new Date(now),
-    expires_at: new Date(now + settings.activationValiditySeconds * 1000),
-    commit_phase: commitPhase,
-    otp_hash: otpHash,
-  } as const
+  const row: NewActivationRow = {
+    activationId,
+    applicationId,
+    userId,
+    activationCodeHash: hashActivationCode(installationKeys.codeLookup, code),
+    activationQrCode: qrText === null ? null : recordKeys.seal(places.activationQrCode(activationId), utf8(qrText)),
+    serverPublicKey: publicKey,
+    serverPrivateKey,
+    maxFailedAttempts: settings.maxFailedAttempts,
+    createdAt: new Date(now),
+    expiresAt: new Date(now + settings.activationValiditySeconds * 1000),
+    commitPhase,
+    otpHash,
+  }
   const audit = createAuditEvent({ applicationId, userId, activationId }, 'registration_created', {}, now)
   return {
     created: { activationId, applicationId, userId, rowVersion: FIRST_ROW_VERSION, serverPublicKey: publicKey, serverPrivateKey },
-    insert: (tx) => insertActivation(tx, row, audit),
+    insert: (db) => insertActivation(db, row, audit),
   }
 }
 

@@ -5,7 +5,7 @@ import { untilSettled } from '../../lib/until-settled.ts'
 import type { Events } from '../../lib/events.ts'
 import { changeState } from '../../storage/activation/change.ts'
 import { findRegistration, type RegistrationRow } from '../../storage/activation/find.ts'
-import { findApplication } from '../../storage/applications.ts'
+import { findRegistrationBasis, type LiveActivation, type RegistrationBasis } from '../../storage/activation/insert.ts'
 import { asOneStep, isUniqueViolation } from '../../storage/database.ts'
 import { findRegistrationToCommit } from '../../storage/activation/commit.ts'
 import type { ActivationState, CommitPhase } from '../../storage/schema.ts'
@@ -13,7 +13,7 @@ import { type ActivationOtps, countWrongOtp, createOtpJudge, type OtpJudge } fro
 import { createAuditEvent } from '../audit/audit.ts'
 import { composeActivationQrText, createActivationCode, signActivationCode, signActivationCodeP384 } from './code.ts'
 import { type CreatedActivationParts, prepareActivation } from './created.ts'
-import { findSigningMasterKeys, qrSignatureCurveOf } from '../application/master-keys.ts'
+import { findSigningMasterKeys, openMasterKey, qrSignatureCurveOf } from '../application/master-keys.ts'
 import { places } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
 
@@ -27,6 +27,13 @@ type ChangeParts = Pick<RegistrationParts, 'db' | 'platform' | 'events'>
 /** The owner of a registration within the application of the caller. */
 export interface Owner {
   readonly applicationId: string
+  readonly userId: string
+}
+
+/** The same, before it is known which application that is. */
+export interface NamedOwner {
+  /** Null for the default application. */
+  readonly applicationId: string | null
   readonly userId: string
 }
 
@@ -59,17 +66,19 @@ export interface CreatedRegistration {
 }
 
 /**
- * Creates a registration. Throws REGISTRATION_EXISTS when the user has a live one, also when another request creates it at the same
- * time.
+ * Creates a registration: one read, one write. Undefined when there is no such application. Throws REGISTRATION_EXISTS when the user has a
+ * live one, also when another request creates it at the same time.
  */
 export async function createRegistration(
   parts: RegistrationParts,
-  owner: Owner,
+  named: NamedOwner,
   { commitPhase, otpHash }: CommitRules = { commitPhase: 'ON_COMMIT', otpHash: null },
-): Promise<CreatedRegistration> {
-  const existing = await findRegistration(parts.db, owner.applicationId, owner.userId, new Date(parts.platform.now()))
-  if (existing !== undefined && !(await expire(parts, owner, existing))) throw new PawlError('REGISTRATION_EXISTS')
-  const sign = await readCodeSigner(parts, owner.applicationId)
+): Promise<CreatedRegistration | undefined> {
+  const basis = await findRegistrationBasis(parts.db, named.applicationId, named.userId)
+  if (basis === undefined) return undefined
+  const owner = { applicationId: basis.applicationId, userId: named.userId }
+  if (basis.existing !== undefined && !(await expire(parts, owner, basis.existing))) throw new PawlError('REGISTRATION_EXISTS')
+  const sign = await openCodeSigner(parts, basis)
   for (let attempt = 0; attempt < CODE_ATTEMPTS_MAX; attempt += 1) {
     const code = createActivationCode(parts.platform.randomBytes(10))
     const activationQrCodeData = composeActivationQrText(code, await sign(code))
@@ -90,23 +99,26 @@ export async function createRegistration(
 /** Judges the OTP of a commit before a transaction begins; the judge remembers the result. */
 export async function prepareCommit(parts: RegistrationParts, owner: Owner, otp: string | null): Promise<OtpJudge> {
   const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp)
-  const row = await findRegistrationToCommit(parts.db, owner.applicationId, owner.userId)
-  if (row?.state === 'PENDING_COMMIT') await judgeOtp(row)
+  const found = await findRegistrationToCommit(parts.db, owner.applicationId, owner.userId)
+  if (found?.live?.state === 'PENDING_COMMIT') await judgeOtp(found.live)
   return judgeOtp
 }
 
 /**
- * PENDING_COMMIT to ACTIVE. Throws REGISTRATION_NOT_FOUND from any other state, also on a second commit, and OTP_INVALID when an OTP is
- * demanded and this one is wrong; too many wrong ones remove the registration.
+ * PENDING_COMMIT to ACTIVE: one read, one write. NO_APPLICATION when there is no such application. Throws REGISTRATION_NOT_FOUND from any
+ * other state, also on a second commit, and OTP_INVALID when an OTP is demanded and this one is wrong; too many wrong ones remove the
+ * registration.
  */
 export async function commitRegistration(
   parts: RegistrationParts,
-  owner: Owner,
+  named: NamedOwner,
   { otp, externalUserId }: { readonly otp: string | null; readonly externalUserId: string | null },
   judgeOtp: OtpJudge = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp),
-): Promise<void> {
-  await untilSettled('registration', async () => {
-    const row = await findRegistrationToCommit(parts.db, owner.applicationId, owner.userId)
+): Promise<'COMMITTED' | 'NO_APPLICATION'> {
+  return untilSettled('registration', async () => {
+    const found = await findRegistrationToCommit(parts.db, named.applicationId, named.userId)
+    if (found === undefined) return 'NO_APPLICATION'
+    const row = found.live
     if (row?.state !== 'PENDING_COMMIT' || isExpired(row, parts.platform.now()))
       throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no registration waits for its commit' })
     const verdict = await judgeOtp(row)
@@ -114,7 +126,7 @@ export async function commitRegistration(
     if (isRefused && (verdict !== 'WRONG' || (await countWrongOtp(parts, row))))
       throw new PawlError('OTP_INVALID', { detail: `the OTP is ${verdict.toLowerCase()}` })
     if (isRefused) return undefined
-    const isChanged = await change(parts, owner, row, { to: 'ACTIVE', event: 'registration_committed', externalUserId })
+    const isChanged = await change(parts, row, row, { to: 'ACTIVE', event: 'registration_committed', externalUserId })
     return isChanged ? 'COMMITTED' : undefined
   })
 }
@@ -150,7 +162,7 @@ export const isExpired = (row: { state: ActivationState; expiresAt: Date }, now:
   (row.state === 'CREATED' || row.state === 'PENDING_COMMIT') && row.expiresAt.getTime() <= now
 
 /** Stores that a registration has run out; false when it has not. */
-export async function expire(parts: ChangeParts, owner: Owner, row: RegistrationRow): Promise<boolean> {
+export async function expire(parts: ChangeParts, owner: Owner, row: LiveActivation): Promise<boolean> {
   if (!isExpired(row, parts.platform.now())) return false
   await change(parts, owner, row, { to: 'REMOVED', event: 'registration_expired', reason: 'EXPIRED' })
   return true
@@ -158,7 +170,7 @@ export async function expire(parts: ChangeParts, owner: Owner, row: Registration
 
 async function change(
   parts: ChangeParts,
-  owner: Owner,
+  { applicationId, userId }: Owner,
   row: Pick<RegistrationRow, 'activationId' | 'rowVersion' | 'state'>,
   next: { to: ActivationState; event: string; reason?: string | null; externalUserId?: string | null },
 ): Promise<boolean> {
@@ -167,21 +179,22 @@ async function change(
   const isStored = await changeState(
     parts.db,
     { activationId: row.activationId, rowVersion: row.rowVersion, from: row.state, to, reason, externalUserId, at },
-    createAuditEvent({ ...owner, activationId: row.activationId }, event, { reason, externalUserId }, at.getTime()),
+    createAuditEvent({ applicationId, userId, activationId: row.activationId }, event, { reason, externalUserId }, at.getTime()),
   )
   if (isStored) parts.events.registrationChanged({ activationId: row.activationId, from: row.state, to, reason })
   return isStored
 }
 
-async function readCodeSigner(
+async function openCodeSigner(
   parts: RegistrationParts,
-  applicationId: string,
+  basis: RegistrationBasis,
 ): Promise<(code: string) => string | Promise<string>> {
-  const application = await findApplication(parts.db, applicationId)
-  if (application === undefined) throw new PawlError('INTERNAL', { detail: `no application ${applicationId}` })
-  const isP256 = qrSignatureCurveOf(application) === 'P-256'
-  const { ecdsa } = await findSigningMasterKeys(parts, applicationId, isP256 ? 'EC_P256' : 'EC_P384')
-  return (code) => (isP256 ? signActivationCode : signActivationCodeP384)(code, ecdsa)
+  const isP256 = qrSignatureCurveOf(basis) === 'P-256'
+  const key =
+    basis.signingKey === undefined
+      ? (await findSigningMasterKeys(parts, basis.applicationId, isP256 ? 'EC_P256' : 'EC_P384')).ecdsa
+      : openMasterKey(parts.recordKeys, basis.signingKey)
+  return (code) => (isP256 ? signActivationCode : signActivationCodeP384)(code, key)
 }
 
 const CHANGES: Record<RegistrationChange, { from: readonly ActivationState[]; to: ActivationState; event: string }> = {

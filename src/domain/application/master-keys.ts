@@ -152,7 +152,8 @@ async function createMasterKey(algorithm: MasterKeyAlgorithm): Promise<NewMaster
   return { algorithm, publicKey, exported: exportPrivateKey(privateKey) }
 }
 
-const openMasterKey = (recordKeys: RecordKeys, { masterKeyPairId, algorithm, privateKey }: MasterKeyPairRow): KeyObject =>
+/** The private key of a pair, from memory as long as its row is the same. */
+export const openMasterKey = (recordKeys: RecordKeys, { masterKeyPairId, algorithm, privateKey }: MasterKeyPairRow): KeyObject =>
   recordKeys.openCached(places.masterPrivateKey(masterKeyPairId), privateKey, (exported) => ({
     key:
       algorithm === 'ML_DSA_65' || algorithm === 'ML_DSA_87'

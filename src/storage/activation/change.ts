@@ -1,7 +1,8 @@
 // What becomes of an activation: its state, and its name.
-import { sql } from 'kysely'
-import { type AuditEvent, insertAuditEventFrom } from '../audit.ts'
+import { type RawBuilder, sql } from 'kysely'
+import { type AuditEvent, insertAuditFrom } from '../audit.ts'
 import type { Db } from '../database.ts'
+import { defineGivenRows } from '../given-rows.ts'
 import type { ActivationState } from '../schema.ts'
 import { insertHistoryFrom } from './history.ts'
 
@@ -21,30 +22,13 @@ export interface StateChange {
  * ACTIVE resets the failed attempts and blocks in a row; BLOCKED has no end then; REMOVED forgets the QR text, where pushes go, and an
  * upgrade that waits. None of the states it leads to needs the OTP any more.
  */
-export async function changeState(db: Db, change: StateChange, audit: AuditEvent): Promise<boolean> {
-  const { rows } = await sql`
-    with moved as (
-      update activation set state = ${change.to}, row_version = row_version + 1,
-        blocked_reason = case when ${change.to}::text = 'BLOCKED' then ${change.reason}::text end,
-        failed_attempts = case when ${change.to}::text = 'ACTIVE' then 0 else failed_attempts end,
-        blocks_in_row = case when ${change.to}::text = 'ACTIVE' then 0 else blocks_in_row end, block_expires_at = null,
-        activation_qr_code = case when ${change.to}::text = 'REMOVED' then null else activation_qr_code end, otp_hash = null
-      where activation_id = ${change.activationId} and row_version = ${change.rowVersion} and state = ${change.from}
-      returning activation_id
-    ), history as (
-      ${insertHistoryFrom(sql`moved`, {
-        from: sql`${change.from}::text`,
-        to: sql`${change.to}::text`,
-        reason: sql`${change.reason}::text`,
-        externalUserId: sql`${change.externalUserId}::text`,
-        at: sql`${change.at}::timestamptz`,
-      })}
-    ), forgotten as (
-      delete from push_registration p using moved where p.activation_id = moved.activation_id and ${change.to}::text = 'REMOVED'
-    ), abandoned as (
-      delete from activation_upgrade u using moved where u.activation_id = moved.activation_id and ${change.to}::text = 'REMOVED'
-    )
-    ${insertAuditEventFrom('moved', audit)}`.execute(db)
+export async function changeState(
+  db: Db,
+  change: StateChange,
+  { applicationId, userId, eventType, eventData }: AuditEvent,
+): Promise<boolean> {
+  const statement = change.to === 'REMOVED' ? REMOVE : MOVE
+  const { rows } = await db.executeQuery(statement([{ ...change, applicationId, userId, eventType, eventData }]))
   return rows.length === 1
 }
 
@@ -64,3 +48,57 @@ export async function renameActivation(db: Db, activationId: string, name: strin
     returning activation_id`.execute(db)
   return rows.length === 1
 }
+
+const CHANGES = defineGivenRows<StateChange & Pick<AuditEvent, 'applicationId' | 'userId' | 'eventType' | 'eventData'>>({
+  activationId: 'text',
+  rowVersion: 'int',
+  from: 'text',
+  to: 'text',
+  reason: 'text',
+  externalUserId: 'text',
+  at: 'timestamptz',
+  applicationId: 'text',
+  userId: 'text',
+  eventType: 'text',
+  eventData: 'text',
+})
+
+/** `andForget`: further parts of the statement, over its table `moved`. */
+const defineChange = (andForget: RawBuilder<unknown>) =>
+  CHANGES.define(
+    (changes) => sql`
+  with moved as (
+    update activation a set state = i."to", row_version = a.row_version + 1,
+      blocked_reason = case when i."to" = 'BLOCKED' then i.reason end,
+      failed_attempts = case when i."to" = 'ACTIVE' then 0 else a.failed_attempts end,
+      blocks_in_row = case when i."to" = 'ACTIVE' then 0 else a.blocks_in_row end, block_expires_at = null,
+      activation_qr_code = case when i."to" = 'REMOVED' then null else a.activation_qr_code end, otp_hash = null
+    from ${changes} as i
+    where a.activation_id = i."activationId" and a.row_version = i."rowVersion" and a.state = i."from"
+    returning a.activation_id, i."applicationId", i."userId", i."eventType", i."eventData", i."from", i."to", i.reason,
+      i."externalUserId", i.at
+  ), history as (
+    ${insertHistoryFrom(sql`moved`, {
+      from: sql`"from"`,
+      to: sql`"to"`,
+      reason: sql`reason`,
+      externalUserId: sql`"externalUserId"`,
+      at: sql`at`,
+    })}
+  )${andForget}
+  ${insertAuditFrom(sql`moved`, {
+    applicationId: sql`"applicationId"`,
+    userId: sql`"userId"`,
+    eventType: sql`"eventType"`,
+    eventData: sql`"eventData"`,
+    occurredAt: sql`at`,
+  })}
+  returning activation_id`,
+  )
+
+const MOVE = defineChange(sql``)
+const REMOVE = defineChange(sql`, forgotten as (
+    delete from push_registration p using moved where p.activation_id = moved.activation_id
+  ), abandoned as (
+    delete from activation_upgrade u using moved where u.activation_id = moved.activation_id
+  )`)

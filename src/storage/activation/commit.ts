@@ -1,5 +1,5 @@
 // An activation as its commit needs it, and wrong OTPs before it (v3 §8.5).
-import { sql } from 'kysely'
+import { CompiledQuery, sql } from 'kysely'
 import { type AuditEvent, insertAuditEventFrom } from '../audit.ts'
 import type { Db } from '../database.ts'
 import type { ActivationState, CommitPhase } from '../schema.ts'
@@ -19,26 +19,25 @@ export interface CommitRow {
   readonly otpHash: Buffer | null
 }
 
-/** The live activation of a user with its OTP. */
-export async function findRegistrationToCommit(db: Db, applicationId: string, userId: string): Promise<CommitRow | undefined> {
-  return db
-    .selectFrom('activation')
-    .select([
-      'activation_id as activationId',
-      'application_id as applicationId',
-      'user_id as userId',
-      'state',
-      'row_version as rowVersion',
-      'expires_at as expiresAt',
-      'failed_attempts as failedAttempts',
-      'max_failed_attempts as maxFailedAttempts',
-      'commit_phase as commitPhase',
-      'otp_hash as otpHash',
-    ])
-    .where('application_id', '=', applicationId)
-    .where('user_id', '=', userId)
-    .where('state', '<>', 'REMOVED')
-    .executeTakeFirst()
+/** The application in which something is committed, and the live activation of the user there. */
+export interface RegistrationToCommit {
+  readonly applicationId: string
+  readonly live: CommitRow | undefined
+}
+
+/**
+ * Reads both in one statement. `applicationId`: null for the default application. Undefined when there is no such application.
+ */
+export async function findRegistrationToCommit(
+  db: Db,
+  applicationId: string | null,
+  userId: string,
+): Promise<RegistrationToCommit | undefined> {
+  const { rows } = await db.executeQuery<{ applicationId: string } & ({ readonly activationId: null } | CommitRow)>(
+    CompiledQuery.raw(FIND_TO_COMMIT, [applicationId, userId]),
+  )
+  const [row] = rows
+  return row && { applicationId: row.applicationId, live: row.activationId === null ? undefined : row }
 }
 
 /** A wrong OTP: it is counted, and at the maximum the activation is removed. */
@@ -73,3 +72,11 @@ export async function storeOtpFailure(db: Db, failure: OtpFailure, audit: AuditE
     ${insertAuditEventFrom('moved', audit)}`.execute(db)
   return rows.length === 1
 }
+
+const FIND_TO_COMMIT = `
+  select p.application_id as "applicationId", a.activation_id as "activationId", a.user_id as "userId", a.state,
+    a.row_version as "rowVersion", a.expires_at as "expiresAt", a.failed_attempts as "failedAttempts",
+    a.max_failed_attempts as "maxFailedAttempts", a.commit_phase as "commitPhase", a.otp_hash as "otpHash"
+  from application p
+  left join activation a on a.application_id = p.application_id and a.user_id = $2::text and a.state <> 'REMOVED'
+  where p.application_id = coalesce($1::text, (select application_id from application where is_default))`

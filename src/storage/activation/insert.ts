@@ -1,16 +1,121 @@
-// A new activation.
-import { type Insertable, sql } from 'kysely'
-import { type AuditEvent, insertAuditEvent } from '../audit.ts'
-import type { Tx } from '../database.ts'
-import type { ActivationTable } from '../schema.ts'
+// A new activation: what a registration is made from, and its row.
+import { CompiledQuery, sql } from 'kysely'
+import type { MasterKeyPairRow } from '../applications.ts'
+import { type AuditEvent, insertAuditFrom } from '../audit.ts'
+import { toConstantText } from '../constant-text.ts'
+import type { Db } from '../database.ts'
+import { defineGivenRows } from '../given-rows.ts'
+import type { ActivationState, CommitPhase } from '../schema.ts'
 import { insertHistoryFrom } from './history.ts'
 
-/** Inserts a CREATED activation with history and audit row. Throws a unique violation when the user has a live one, or the code exists. */
-export async function insertActivation(tx: Tx, row: Insertable<ActivationTable>, audit: AuditEvent): Promise<void> {
-  await tx.insertInto('activation').values(row).execute()
-  await insertHistoryFrom(sql`(select ${row.activation_id}::text as activation_id) as created`, {
-    to: sql`${row.state}::text`,
-    at: sql`${row.created_at}::timestamptz`,
-  }).execute(tx)
-  await insertAuditEvent(tx, audit)
+/** What a registration is made from. */
+export interface RegistrationBasis {
+  readonly applicationId: string
+  readonly isProtocol3Admitted: boolean
+  /** What signs its code: on P-256 where protocol 3 is admitted, else on P-384. Undefined where an older application has none. */
+  readonly signingKey: MasterKeyPairRow | undefined
+  /** The live activation of the user. */
+  readonly existing: LiveActivation | undefined
 }
+
+export interface LiveActivation {
+  readonly activationId: string
+  readonly state: ActivationState
+  readonly rowVersion: number
+  readonly expiresAt: Date
+}
+
+/** Reads it in one statement. `applicationId`: null for the default application. Undefined when there is no such application. */
+export async function findRegistrationBasis(
+  db: Db,
+  applicationId: string | null,
+  userId: string,
+): Promise<RegistrationBasis | undefined> {
+  const { rows } = await db.executeQuery<BasisRow>(CompiledQuery.raw(FIND_BASIS, [applicationId, userId]))
+  const [row] = rows
+  return (
+    row && {
+      applicationId: row.applicationId,
+      isProtocol3Admitted: row.isProtocol3Admitted,
+      signingKey: row.masterKeyPairId === null ? undefined : (row as MasterKeyPairRow),
+      existing: row.activationId === null ? undefined : (row as LiveActivation),
+    }
+  )
+}
+
+/** A CREATED activation. */
+export interface NewActivationRow {
+  readonly activationId: string
+  readonly applicationId: string
+  readonly userId: string
+  readonly activationCodeHash: Uint8Array
+  /** sealed; null when nobody is to be shown the code */
+  readonly activationQrCode: Uint8Array | null
+  readonly serverPublicKey: Uint8Array
+  /** sealed */
+  readonly serverPrivateKey: Uint8Array
+  readonly maxFailedAttempts: number
+  readonly createdAt: Date
+  readonly expiresAt: Date
+  readonly commitPhase: CommitPhase
+  readonly otpHash: Uint8Array | null
+}
+
+/**
+ * Inserts a CREATED activation with history and audit row, all in one statement. Throws a unique violation when the user has a live one, or
+ * the code exists.
+ */
+export async function insertActivation(db: Db, row: NewActivationRow, { eventType, eventData }: AuditEvent): Promise<void> {
+  await db.executeQuery(INSERT([{ ...row, eventType, eventData }]))
+}
+
+type BasisRow = Pick<RegistrationBasis, 'applicationId' | 'isProtocol3Admitted'> &
+  ({ readonly activationId: null } | LiveActivation) &
+  ({ readonly masterKeyPairId: null } | MasterKeyPairRow)
+
+const FIND_BASIS = toConstantText(sql`
+  select p.application_id as "applicationId", p.is_protocol_3_admitted as "isProtocol3Admitted",
+    m.master_key_pair_id as "masterKeyPairId", m.algorithm, m.public_key as "publicKey", m.private_key as "privateKey",
+    a.activation_id as "activationId", a.state, a.row_version as "rowVersion", a.expires_at as "expiresAt"
+  from application p
+  left join master_key_pair m on m.application_id = p.application_id
+    and m.algorithm = case when p.is_protocol_3_admitted then 'EC_P256' else 'EC_P384' end
+  left join activation a on a.application_id = p.application_id and a.user_id = $2::text and a.state <> 'REMOVED'
+  where p.application_id = coalesce($1::text, (select application_id from application where is_default))`)
+
+const NEW = defineGivenRows<NewActivationRow & Pick<AuditEvent, 'eventType' | 'eventData'>>({
+  activationId: 'text',
+  applicationId: 'text',
+  userId: 'text',
+  activationCodeHash: 'bytea',
+  activationQrCode: 'bytea',
+  serverPublicKey: 'bytea',
+  serverPrivateKey: 'bytea',
+  maxFailedAttempts: 'int',
+  createdAt: 'timestamptz',
+  expiresAt: 'timestamptz',
+  commitPhase: 'text',
+  otpHash: 'bytea',
+  eventType: 'text',
+  eventData: 'text',
+})
+
+const INSERT = NEW.define(
+  (given) => sql`
+  with created as (
+    insert into activation (activation_id, application_id, user_id, state, activation_code_hash, activation_qr_code, server_public_key,
+      server_private_key, max_failed_attempts, created_at, expires_at, commit_phase, otp_hash)
+    select "activationId", "applicationId", "userId", 'CREATED', "activationCodeHash", "activationQrCode", "serverPublicKey",
+      "serverPrivateKey", "maxFailedAttempts", "createdAt", "expiresAt", "commitPhase", "otpHash" from ${given} as i
+    returning activation_id, application_id, user_id, state, created_at
+  ), history as (
+    ${insertHistoryFrom(sql`created`, { to: sql`state`, at: sql`created_at` })}
+  )
+  ${insertAuditFrom(sql`created join ${given} as i on i."activationId" = activation_id`, {
+    applicationId: sql`application_id`,
+    userId: sql`user_id`,
+    eventType: sql`i."eventType"`,
+    eventData: sql`i."eventData"`,
+    occurredAt: sql`created_at`,
+  })}`,
+)

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { commitRegistration } from '../../../domain/activation/registration.ts'
 import { Ok } from '../../../http/types.ts'
-import { ownerOf } from '../application-of.ts'
+import { namedOwnerOf, refuseWithoutApplication } from '../application-of.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { OptionalText, UserId } from '../fields.ts'
 
@@ -22,8 +22,9 @@ export const registrationCommit = cloudEndpoint({
   response: Ok,
   async handle(call) {
     const { userId, externalUserId, otp } = call.body
-    const owner = await ownerOf(call, userId)
-    await commitRegistration(call.parts, owner, { otp: otp ?? null, externalUserId: externalUserId ?? null })
+    const named = await namedOwnerOf(call, userId)
+    const outcome = await commitRegistration(call.parts, named, { otp: otp ?? null, externalUserId: externalUserId ?? null })
+    if (outcome === 'NO_APPLICATION') throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
     return { status: 'OK' as const }
   },
 })

@@ -1,7 +1,7 @@
 // POST /registration: one device a user, bound through an activation code (cloud §3).
 import { Type } from '@sinclair/typebox'
 import { createRegistration } from '../../../domain/activation/registration.ts'
-import { ownerOf } from '../application-of.ts'
+import { namedOwnerOf, refuseWithoutApplication } from '../application-of.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { OfUser, QR_TEXT } from './user.ts'
 
@@ -16,8 +16,8 @@ export const registrationCreate = cloudEndpoint({
   body: OfUser,
   response: Type.Object({ activationQrCodeData: Type.String({ examples: [QR_TEXT] }) }),
   async handle(call) {
-    const owner = await ownerOf(call, call.body.userId)
-    const { activationQrCodeData } = await createRegistration(call.parts, owner)
-    return { activationQrCodeData }
+    const created = await createRegistration(call.parts, await namedOwnerOf(call, call.body.userId))
+    if (created === undefined) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
+    return { activationQrCodeData: created.activationQrCodeData }
   },
 })

@@ -1,7 +1,7 @@
 // POST /admin/applications/{id}/registrations/commit: the bank confirms the device, with its OTP (v3 §8.5).
 import { Type } from '@sinclair/typebox'
 import { commitRegistration, prepareCommit } from '../../../../domain/activation/registration.ts'
-import { requireApplication } from '../../../../domain/application/application.ts'
+import { notFound } from '../../../../lib/errors.ts'
 import { Ok } from '../../../../http/types.ts'
 import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { OptionalText, UserId } from '../../fields.ts'
@@ -19,9 +19,9 @@ export const administrationRegistrationCommit = auditedEndpoint({
   response: Ok,
   prepare: ({ params: { id }, body: { userId, otp }, parts }) => prepareCommit(parts, { applicationId: id, userId }, otp ?? null),
   async handle({ params: { id }, body: { userId, otp, externalUserId }, tx, parts }, judgeOtp) {
-    await requireApplication(tx, id)
     const given = { otp: otp ?? null, externalUserId: externalUserId ?? null }
-    await commitRegistration({ ...parts, db: tx }, { applicationId: id, userId }, given, judgeOtp)
+    const outcome = await commitRegistration({ ...parts, db: tx }, { applicationId: id, userId }, given, judgeOtp)
+    if (outcome === 'NO_APPLICATION') throw notFound(`application ${id}`)
     return { status: 'OK' as const }
   },
   audited: { ...auditedRegistration, committedRefusal: 'OTP_INVALID' },

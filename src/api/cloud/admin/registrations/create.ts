@@ -1,8 +1,7 @@
 // POST /admin/applications/{id}/registrations: a registration, with an OTP where one is wanted (v3 §8.5).
 import { type Static, Type } from '@sinclair/typebox'
 import { createRegistration } from '../../../../domain/activation/registration.ts'
-import { requireApplication } from '../../../../domain/application/application.ts'
-import { PawlError } from '../../../../lib/errors.ts'
+import { notFound, PawlError } from '../../../../lib/errors.ts'
 import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { Identifier, UserId } from '../../fields.ts'
 import { auditedRegistration, OfApplication, Phase } from './registration.ts'
@@ -29,8 +28,9 @@ export const administrationRegistrationCreate = auditedEndpoint({
     return { commitPhase, otpHash: otp === null ? null : await parts.activationOtps.hash(otp) }
   },
   async handle({ params: { id }, body, tx, parts }, rules) {
-    await requireApplication(tx, id)
-    return createRegistration({ ...parts, db: tx }, { applicationId: id, userId: body.userId }, rules)
+    const created = await createRegistration({ ...parts, db: tx }, { applicationId: id, userId: body.userId }, rules)
+    if (created === undefined) throw notFound(`application ${id}`)
+    return created
   },
   audited: auditedRegistration,
 })
