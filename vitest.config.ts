@@ -11,7 +11,7 @@ const withoutPostgres = [
   'src/**',
   'test/{architecture,citations,docs}.test.ts',
   'test/{conformance,property}/**',
-  'test/process/{listeners,prepare,start,statements,templates}.test.ts',
+  'test/process/{listeners,prepare,standards,start,statements,templates}.test.ts',
 ]
 // Faults have a configuration of their own.
 const exclude = [...configDefaults.exclude, 'test/faults/**', ...(process.env['PAWL_TEST_DATABASE_URL'] ? withoutPostgres : [])]

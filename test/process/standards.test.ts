@@ -7,9 +7,9 @@ import { sha3_256, shake128 } from '@noble/hashes/sha3.js'
 import { ml_dsa65, ml_dsa87 } from '@noble/post-quantum/ml-dsa.js'
 import { ml_kem1024, ml_kem768 } from '@noble/post-quantum/ml-kem.js'
 import { expect, test } from 'vitest'
-import { importEncapsulationKey } from './kem.ts'
-import { importMlDsaPublicKey, importMlDsaSeed, mlDsaPublicKeyOf } from './mldsa.ts'
-import { mlDsaVerify } from '../../test/helpers/crypto.ts'
+import { importEncapsulationKey } from '../../src/crypto/kem.ts'
+import { importMlDsaPublicKey, importMlDsaSeed, mlDsaPublicKeyOf } from '../../src/crypto/mldsa.ts'
+import { mlDsaVerify } from '../helpers/crypto.ts'
 
 const ROUNDS = 100
 /** Bytes in front of a public key in a SubjectPublicKeyInfo, in all four parameter sets. */
