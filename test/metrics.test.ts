@@ -138,6 +138,17 @@ describe('after things have happened', () => {
     expect(value('pawl_database_reading_timestamp_seconds')).toBeGreaterThan(0)
   })
 
+  test('connections are there of a database that has any, with how long callers waited', () => {
+    const isPostgres = world.contexts[0]?.databaseKind === 'postgresql'
+    const names = ['pawl_database_connections{state="idle"}', 'pawl_database_connections{state="busy"}', 'pawl_database_waiting']
+    expect(names.map((name) => value(name) !== undefined && Number(value(name)) >= 0)).toEqual(
+      names.map((name) => isPostgres || name === 'pawl_database_waiting'),
+    )
+    expect((value('pawl_database_connections_max') ?? 0) > 0).toBe(isPostgres)
+    expect(value('pawl_database_wait_seconds_count')).toBeGreaterThanOrEqual(0)
+    for (const by of ['database', 'process']) expect(value(`pawl_database_statement_timeouts_total{by="${by}"}`)).toBe(0)
+  })
+
   test('nothing that a user, a phone or a caller is, has or sent', () => {
     expect(secretWords.filter((word) => text.includes(word))).toEqual([])
   })

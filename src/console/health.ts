@@ -38,7 +38,7 @@ function ofDatabase({ readAt, pool, statementTimeouts }: Look, isReady: boolean,
     problems.push({
       tone: 'wait',
       name: 'Connections',
-      text: `${pool.waiting} requests wait for one of ${pool.busy + pool.idle} connections.`,
+      text: `${pool.waiting} requests wait for one of the ${pool.max} connections.`,
       todo: 'If it lasts, raise PAWL_DATABASE_POOL_SIZE, or find out why statements take long.',
     })
   if (statementTimeouts > 0)

@@ -1,5 +1,6 @@
 // The frame of every page: head, navigation, the application it is about, and what was just done or refused.
 import type { Assets } from './assets.ts'
+import { icon } from './icons.ts'
 import { html, type Markup, nothing, toText } from './markup.ts'
 import { DONE, link, type Page, type PageCall, type Section, type View } from './page.ts'
 
@@ -48,7 +49,7 @@ export const renderPage = (assets: Assets, { section }: Pick<Page, 'section'>, c
             ([name, entries]) =>
               html`${name !== '' && html`<p class="nav-group">${name}</p>`}<ul>${entries.map(
                 ([id, path, label]) =>
-                  html`<li><a href="${link(call, path)}"${id === section && html` aria-current="page"`}>${label}</a></li>`,
+                  html`<li><a href="${link(call, path)}"${id === section && html` aria-current="page"`}>${icon(id)}${label}</a></li>`,
               )}</ul>`,
           )}</nav>
           ${renderSignOut(call)}
@@ -96,7 +97,7 @@ const renderSignOut = ({ session: { caller, formToken } }: PageCall): Markup =>
   html`<form class="account" method="post" action="/console/sign-out">
     <input type="hidden" name="csrf" value="${formToken}">
     <p><strong>${caller.username}</strong><br><small>${caller.role === 'admin' ? 'administrator' : 'may only read'}</small></p>
-    <button class="button is-plain">Sign out</button>
+    <button class="button is-plain is-small">Sign out</button>
   </form>`
 
 function renderNotices({ query, refusal }: PageCall): Markup {

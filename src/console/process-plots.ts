@@ -29,8 +29,8 @@ export function processPlots({ history, pool, database }: Look): Markup {
         : smallPlot({
             name: 'Database connections',
             value: `${pool.busy} busy`,
-            note: `of ${pool.busy + pool.idle} open, ${pool.waiting} requests wait`,
-            least: 4,
+            note: `of ${pool.max}, ${pool.waiting} requests wait`,
+            least: pool.max,
             bars: bars((some) => ({ good: worst(some, 'connections') })),
           })
     }

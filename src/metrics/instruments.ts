@@ -63,6 +63,7 @@ export function createInstruments() {
     webhookEnabled: gauge('pawl_webhook_enabled', '1 when the webhook is enabled', ['webhook']),
 
     poolConnections: gauge('pawl_database_connections', 'Connections to PostgreSQL. state: busy or idle', ['state']),
+    poolMax: gauge('pawl_database_connections_max', 'Connections that the process may open'),
     poolWaiting: gauge('pawl_database_waiting', 'Callers that wait for a connection now'),
     poolWaits: histogram('pawl_database_wait_seconds', 'How long callers waited who found no idle connection', WAITS),
     statementTimeouts: counter(

@@ -12,7 +12,7 @@ export interface Look {
   /** When the gauges of the database were read, in seconds since 1970; undefined when they never were. */
   readonly readAt: number | undefined
   /** Undefined for a database without a pool. */
-  readonly pool: { readonly busy: number; readonly idle: number; readonly waiting: number } | undefined
+  readonly pool: { readonly busy: number; readonly max: number; readonly waiting: number } | undefined
   /** Statements without an answer in time, since the start. */
   readonly statementTimeouts: number
   /** Age of the oldest audit row that is not sealed, in seconds. */
@@ -27,20 +27,22 @@ export interface Look {
 
 /** Reads the instruments; what comes from the database is as old as its last reading. */
 export async function look(i: Instruments, history: readonly Sample[]): Promise<Look> {
-  const [pool, waiting, timeouts, lags, broken, failures, rounds, pending, oldest, reading, started, info] = await Promise.all([
-    values(i.poolConnections),
-    values(i.poolWaiting),
-    values(i.statementTimeouts),
-    values(i.sealLag),
-    values(i.brokenChains),
-    values(i.failedRounds),
-    values(i.lastRound),
-    values(i.pendingOperations),
-    values(i.oldestOperation),
-    values(i.lastReading),
-    values(i.started),
-    values(i.info),
-  ])
+  const [pool, max, waiting, timeouts, lags, broken, failures, rounds, pending, oldest, reading, started, info] =
+    await Promise.all([
+      values(i.poolConnections),
+      values(i.poolMax),
+      values(i.poolWaiting),
+      values(i.statementTimeouts),
+      values(i.sealLag),
+      values(i.brokenChains),
+      values(i.failedRounds),
+      values(i.lastRound),
+      values(i.pendingOperations),
+      values(i.oldestOperation),
+      values(i.lastReading),
+      values(i.started),
+      values(i.info),
+    ])
   const stateOf = (state: string) => pool.find(({ labels }) => labels['state'] === state)?.value ?? 0
   const readAt = reading[0]?.value
   return {
@@ -49,7 +51,7 @@ export async function look(i: Instruments, history: readonly Sample[]): Promise<
     version: String(info[0]?.labels['version'] ?? ''),
     database: String(info[0]?.labels['database'] ?? ''),
     readAt: readAt === 0 ? undefined : readAt,
-    pool: pool.length === 0 ? undefined : { busy: stateOf('busy'), idle: stateOf('idle'), waiting: waiting[0]?.value ?? 0 },
+    pool: pool.length === 0 ? undefined : { busy: stateOf('busy'), max: max[0]?.value ?? 0, waiting: waiting[0]?.value ?? 0 },
     statementTimeouts: timeouts.reduce((sum, { value }) => sum + value, 0),
     sealLagSeconds: Math.max(0, ...lags.map(({ value }) => value)),
     brokenChains: broken[0]?.value ?? 0,

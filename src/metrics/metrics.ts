@@ -86,7 +86,8 @@ function showCaches(instruments: Instruments, caches: readonly CacheUse[]): void
 
 const busyOf = (use: PoolUse | undefined): number | undefined => use && use.open - use.idle
 
-function showPool({ poolConnections, poolWaiting }: Instruments, { open, idle, waiting }: PoolUse): void {
+function showPool({ poolConnections, poolMax, poolWaiting }: Instruments, { open, max, idle, waiting }: PoolUse): void {
+  poolMax.set(max)
   poolConnections.set({ state: 'busy' }, open - idle)
   poolConnections.set({ state: 'idle' }, idle)
   poolWaiting.set(waiting)

@@ -14,6 +14,8 @@ export interface Room {
 /** Connections of a pool, and who waits for one. */
 export interface PoolUse {
   readonly open: number
+  /** As many as it may open. */
+  readonly max: number
   readonly idle: number
   readonly waiting: number
 }
@@ -88,7 +90,7 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
   const url = new URL(databaseUrl)
   return {
     pool: { connect, end: () => pool.end(), options: pool.options } as PostgresPool,
-    use: () => ({ open: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
+    use: () => ({ open: pool.totalCount, max: options.poolSize, idle: pool.idleCount, waiting: pool.waitingCount }),
     location: `${url.protocol}//${url.host}${url.pathname}`,
     room: {
       isMissing: () => isRoomMissing,

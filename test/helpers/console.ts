@@ -41,7 +41,10 @@ export async function furnish(url: string, admin: string, mark = ''): Promise<Fu
   const activations = new Map<string, string>()
   await ok('POST', '/admin/application', { id: `second-app${mark}` })
   await ok('POST', '/admin/templates', transferTemplate(mark))
-  await ok('POST', '/admin/templates', { ...transferTemplate(mark), templateName: 'one-try', maxFailureCount: 1, riskFlags: '' })
+  const oneTry = `one-try${mark}`
+  await ok('POST', '/admin/templates', { ...transferTemplate(mark), templateName: oneTry, maxFailureCount: 1, riskFlags: '' })
+  await ok('POST', `/admin/applications/${applicationId}/versions`, { name: `2.0${mark}` })
+  await ok('PATCH', `/admin/applications/${applicationId}`, { customObject: { note: `custom${mark}` } })
   const webhook = {
     application: applicationId,
     kind: 'OPERATION',
@@ -77,7 +80,12 @@ export async function furnish(url: string, admin: string, mark = ''): Promise<Fu
   activations.set('erin', await bindOf4(bank, url, applicationId, user('erin')))
 
   const create = async (template: string, parameters: Record<string, string>): Promise<string> =>
-    String(member(expectOk(await bank.createOperation({ userId: user('alice'), template, parameters })).json, 'operationId'))
+    String(
+      member(
+        expectOk(await bank.createOperation({ userId: user('alice'), template, parameters, externalId: `ext${mark}` })).json,
+        'operationId',
+      ),
+    )
   const payment = (amount: string) => create('payment', { amount, currency: 'EUR', iban: 'DE89370400440532013000' })
   for (const amount of ['10.00', '1250.00', '42.50', '99.90', '7.20']) {
     const id = await payment(amount)
@@ -86,7 +94,7 @@ export async function furnish(url: string, admin: string, mark = ''): Promise<Fu
   for (const amount of ['900.00', '15.00'])
     await alice.exchange(alice.prepareReject(await payment(amount), { reason: `UNEXPECTED${mark}`.slice(0, 32) }))
   expectOk(await bank.cancelOperation(await payment('3.00'), `WITHDRAWN${mark}`.slice(0, 32)))
-  const failed = await create('one-try', TRANSFER(mark))
+  const failed = await create(oneTry, TRANSFER(mark))
   await alice.send(alice.prepareAuthorize({ id: failed, data: 'A1*A1EUR*IXX' }))
   await create('login', {})
   const pendingOperation = await create('transfer', TRANSFER(mark))
@@ -144,7 +152,7 @@ const TRANSFER = (mark: string) => ({
 
 const transferTemplate = (mark: string) => ({
   templateName: 'transfer',
-  operationType: 'authorize_transfer',
+  operationType: `authorize_transfer${mark}`,
   dataTemplate: 'A1*A${amount}${currency}*I${iban}',
   signatureType: ['possession_knowledge', 'possession_biometry'],
   maxFailureCount: 5,
@@ -152,10 +160,12 @@ const transferTemplate = (mark: string) => ({
   riskFlags: 'XF',
   texts: {
     en: {
+      summary: `Transfer${mark}`,
+      resultTexts: { success: `Sent${mark}` },
       title: `Transfer to \${payee}${mark}`,
       message: `Please check amount and account${mark}`,
       attributes: [
-        { id: 'amount', type: 'AMOUNT', text: `Amount${mark}`, params: { amount: 'amount', currency: 'currency' } },
+        { id: `amount${mark}`, type: 'AMOUNT', text: `Amount${mark}`, params: { amount: 'amount', currency: 'currency' } },
         { id: 'account', type: 'KEY_VALUE', text: 'To account', params: { value: 'iban' } },
         { id: 'payee', type: 'KEY_VALUE', text: 'Recipient', params: { value: 'payee' } },
         { id: 'note', type: 'NOTE', text: 'Note', params: { note: 'note' } },

@@ -1,7 +1,8 @@
 // The audit logs: what administrators changed, what the phones of a user did, and whether the rows are as they were written.
 import type { AdminEvent } from '../answers.ts'
 import { type Query, unlessRefused } from '../api.ts'
-import { actionForm, ago, badge, card, code, empty, pageHead, sayState, searchForm, table } from '../elements.ts'
+import { actionForm, ago, badge, card, code, empty, pageHead, sayDistance, searchForm, table } from '../elements.ts'
+import { type DeviceEvent, eventBadge, eventData as renderData } from '../device-events.ts'
 import { html, type Markup } from '../markup.ts'
 import { type Download, link, type Page, type PageCall, type View } from '../page.ts'
 
@@ -15,16 +16,10 @@ interface Chain {
   readonly fault?: { readonly problem: string; readonly position?: number; readonly sequence?: number }
 }
 
-interface DeviceEvent {
-  readonly activationId: string
-  readonly eventType: string
-  readonly eventData: string
-  readonly timestamp: number
-}
-
 const PAGE = 50
 /** As many as the API gives at once. */
 const EXPORT_MAX = 1_000
+const SEAL_LAG_SECONDS = 60
 
 export const audit: Page = {
   path: '/audit',
@@ -112,7 +107,7 @@ async function renderAdministrators(call: PageCall, chains: readonly Chain[] | u
         )
   return {
     title: 'Audit',
-    body: html`${renderHead(call, 'administrators')}${card('State of the logs', renderChains(chains), actionForm(call, 'verify', 'Verify now', { tone: 'plain' }))}
+    body: html`${renderHead(call, 'administrators')}${card('State of the logs', renderChains(chains, (await call.parts.metrics.look()).sealLagSeconds), actionForm(call, 'verify', 'Verify now', { tone: 'plain' }))}
       ${card(
         'What administrators changed',
         html`${searchForm('/audit', fields, { app: call.application })}${list}${
@@ -156,17 +151,21 @@ function renderDevices(call: PageCall, items: readonly DeviceEvent[] | undefined
       'Nothing has happened to the phones of this user in the last 30 days, or in the days that you chose.',
     )
   const rows = items.map(({ eventType, eventData, activationId, timestamp }) => [
-    sayState(eventType),
-    html`<small>${eventData}</small>`,
-    html`<a href="${link(call, `/registrations/${encodeURIComponent(activationId)}`)}">${activationId.slice(0, 8)}</a>`,
+    eventBadge(eventType),
+    renderData(call, eventData),
+    html`<a class="nowrap" href="${link(call, `/registrations/${encodeURIComponent(activationId)}`)}">${activationId.slice(0, 8)}</a>`,
     ago(call.now, timestamp),
   ])
   return table('Events', ['Event', 'Data', 'Phone', 'When'], rows)
 }
 
-function renderChains(chains: readonly Chain[] | undefined): Markup {
+function renderChains(chains: readonly Chain[] | undefined, sealLagSeconds: number): Markup {
+  const lag =
+    sealLagSeconds < SEAL_LAG_SECONDS
+      ? html`${badge('good', 'Sealed')} Every row is sealed, but for those of the last seconds.`
+      : html`${badge('wait', 'Behind')} The oldest row without a seal is from ${sayDistance(-sealLagSeconds * 1000)}.`
   if (chains === undefined)
-    return html`<p class="soft">A verification reads every row and checks its seal, which takes as long as the logs are. It changes nothing.</p>`
+    return html`<p>${lag}</p><p class="soft">A verification reads every row and checks its seal, which takes as long as the logs are. It changes nothing.</p>`
   const rows = chains.map(({ chain, isIntact, sealed, unsealed, headPosition, headSeal, fault }) => [
     html`<strong>${chain}</strong>`,
     isIntact

@@ -100,8 +100,7 @@ function renderPin(call: PageCall, domain: string, { fingerprint, expires, isExp
   return html`<div class="pin">
     <p>${badge(tone, isExpired ? 'Ended' : `Ends ${sayDistance(expires * 1000 - call.now)}`)} <small>${exactTime(expires * 1000)}, ${SOURCES[source]}</small></p>
     <svg class="span is-${tone}" viewBox="0 0 100 3" preserveAspectRatio="none" role="img" aria-label="${Math.max(0, Math.floor(left))} days of a year"><rect class="span-all" width="100" height="3"></rect><rect class="span-left" width="${width}" height="3"></rect></svg>
-    <p>${code(fingerprint)}</p>
-    ${call.isAdmin && guardedForm(call, 'unpin', 'Unpin', { hidden: { domain, fingerprint }, question: 'Apps refuse a server that shows this certificate.' })}
+    <div class="row-head">${code(fingerprint)}${call.isAdmin && guardedForm(call, 'unpin', 'Unpin', { hidden: { domain, fingerprint }, question: 'Apps refuse a server that shows this certificate.' })}</div>
   </div>`
 }
 

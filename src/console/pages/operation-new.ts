@@ -26,7 +26,7 @@ async function render(call: PageCall): Promise<View> {
     title: TITLE,
     body: html`${head}<div class="columns"><div>${card('Template', renderChoice(call, names, wanted))}
       ${card('Operation', renderForm(target, template))}</div>
-      <div>${card('On the phone', html`<div id="preview">${templatePreview(template, readParameters(call), languageOf(call, template))}</div>`)}</div></div>`,
+      <div class="beside">${card('On the phone', html`<div id="preview">${templatePreview(template, readParameters(call), languageOf(call, template))}</div>`)}</div></div>`,
   }
 }
 
@@ -90,7 +90,7 @@ function renderForm(call: PageCall, template: Template): Markup {
   const languages = Object.keys(template.texts)
   const live = html`<div class="fields" hx-post="${preview}" hx-trigger="input delay:400ms" hx-include="closest form" hx-select="#preview" hx-target="#preview" hx-swap="outerHTML">
     ${field(call, 'userId', 'User', { isRequired: true, placeholder: 'alice', hint: 'Needs an active phone.' })}
-    ${fields}
+    <div class="pairs">${fields}</div>
     ${
       languages.length > 1 &&
       select(

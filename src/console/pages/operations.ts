@@ -54,9 +54,11 @@ function renderList(call: PageCall, found: readonly ListedOperation[]): Markup {
       : empty('No operation yet', 'Back ends create them with POST /operations; here you can make one by hand.')
   }
   const rows = found.map((one) => {
-    const title = html`${one.template}<br><small>${one.operationType}</small>`
+    const name = call.isActing
+      ? html`<a href="${link(call, `/operations/${one.operationId}`)}">${one.template}</a>`
+      : one.template
     return [
-      call.isActing ? html`<a href="${link(call, `/operations/${one.operationId}`)}">${title}</a>` : title,
+      html`${name}<br><small>${one.operationType}</small>`,
       one.userId ?? html`<span class="soft">nobody yet</span>`,
       html`${stateBadge(one.status)}${one.statusReason !== undefined && html`<br><small>${one.statusReason}</small>`}`,
       one.failureCount === 0 ? '–' : `${one.failureCount} of ${one.maxFailureCount}`,

@@ -19,6 +19,7 @@ import {
   stateBadge,
   table,
 } from '../elements.ts'
+import { type DeviceEvent, eventBadge, eventData as renderData } from '../device-events.ts'
 import { html, type Markup, nothing } from '../markup.ts'
 import { type Done, done, link, type Page, type PageCall } from '../page.ts'
 
@@ -44,13 +45,6 @@ interface Detail extends ListedRegistration {
     readonly externalUserId?: string
     readonly timestamp: number
   }[]
-}
-
-interface AuditItem {
-  readonly activationId: string
-  readonly eventType: string
-  readonly eventData: string
-  readonly timestamp: number
 }
 
 const read = ({ api, application = '', params: { id = '' } }: PageCall): Promise<Detail> =>
@@ -84,7 +78,7 @@ export const registration: Page = {
     const { userId, state } = detail
     const isAwaited = state === 'CREATED'
     const events = call.isActing
-      ? await unlessRefused(call.api.get<{ items: readonly AuditItem[] }>('/audit/log', { userId, limit: 50 }))
+      ? await unlessRefused(call.api.get<{ items: readonly DeviceEvent[] }>('/audit/log', { userId, limit: 50 }))
       : undefined
     return {
       title: `Registration of ${userId}`,
@@ -224,7 +218,7 @@ const renderHistory = (call: PageCall, { history }: Detail): Markup =>
     )}</ul>`,
   )
 
-const renderEvents = (call: PageCall, userId: string, items: readonly AuditItem[]): Markup =>
+const renderEvents = (call: PageCall, userId: string, items: readonly DeviceEvent[]): Markup =>
   card(
     'What the phones of this user did',
     table(
@@ -233,12 +227,10 @@ const renderEvents = (call: PageCall, userId: string, items: readonly AuditItem[
       items
         .slice(0, 20)
         .map(({ eventType, eventData, timestamp }) => [
-          sayState(eventType),
-          html`<small>${shorten(eventData)}</small>`,
+          eventBadge(eventType),
+          renderData(call, eventData),
           ago(call.now, timestamp),
         ]),
     ),
     html`<a href="${link(call, '/audit/devices', { userId })}">Audit</a>`,
   )
-
-const shorten = (text: string): string => (text.length > 160 ? `${text.slice(0, 160)}…` : text)

@@ -60,10 +60,11 @@ async function renderEditor(call: PageCall, name: string | undefined): Promise<V
   const back = backTo(link(call, '/templates'), 'Templates')
   const lead = html`${SOURCES[stored.source]}. ${stored.source === 'file' && badge('wait', 'The next start writes the file over a change')} Operations that exist keep the texts they were made with.`
   const draft = call.form.isEmpty ? { template: stored, faults: [], isJson: false } : draftOf(call.form, name)
-  const parsed = parseTemplate(draft.template)
-  const violations = 'template' in parsed ? draft.faults : [...draft.faults, ...parsed.violations]
   // What is asked for in between says nothing of a member that nobody has come to yet.
   const isChecked = !call.form.isEmpty && call.form.optional('change') === undefined
+  const { templateName } = draft.template
+  const parsed = parseTemplate({ ...draft.template, templateName: isChecked ? templateName : templateName || 'new' })
+  const violations = 'template' in parsed ? draft.faults : [...draft.faults, ...parsed.violations]
   const refusal = call.refusal ?? (isChecked && violations.length > 0 ? new Refusal(400, 'Not sound yet', violations) : undefined)
   const form = templateForm({
     call: { ...target, refusal },
