@@ -11,6 +11,7 @@ import { systemPlatform as platform } from '../../src/lib/platform.ts'
 import { type Database, openDatabase } from '../../src/storage/database.ts'
 import type { Terminal } from '../command.ts'
 import { explainFault, Fault } from '../fault.ts'
+import { withProgress } from '../progress.ts'
 
 export interface Settings {
   readonly config: Config
@@ -28,17 +29,17 @@ export function readSettings({ env }: Pick<Terminal, 'env'>): Settings {
 
 /**
  * Runs `work` on the database that the server would open with the same environment. With `mustExist` a missing embedded database is a
- * fault; without, it is created.
+ * fault; without, it is created. Work that takes long says so.
  */
 export async function withDatabase<T>(
-  terminal: Pick<Terminal, 'env'>,
+  terminal: Pick<Terminal, 'env' | 'note'>,
   { mustExist }: { mustExist: boolean },
   work: (database: Database, settings: Settings) => Promise<T>,
 ): Promise<T> {
   const settings = readSettings(terminal)
   const database = await openConfigured(settings, mustExist)
   try {
-    return await work(database, settings)
+    return await withProgress(terminal.note, `at work on ${database.location}`, () => work(database, settings))
   } catch (error) {
     throw explainDatabase(error)
   } finally {

@@ -3,10 +3,11 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { renderBash, renderZsh } from '../../cli/completion.ts'
 import { ENTRIES } from '../../cli/entries.ts'
 import { layOut } from '../../cli/output.ts'
+import { withProgress } from '../../cli/progress.ts'
 import { member } from '../../phone/http.ts'
 import { type CliInput, runCli } from '../helpers/cli.ts'
 import { startWorld, type World } from '../helpers/world.ts'
@@ -215,6 +216,26 @@ test('templates and the audit log', async () => {
 test('what others wrote does not steer the terminal', () => {
   expect(layOut({ name: 'a\u001b[2Jb\u202e' })).toBe('name  a\\u{1b}[2Jb\\u{202e}\n')
   expect(layOut([{ a: 1 }, { b: ['x', 'y'] }])).toBe('A  B\n1\n   x, y\n')
+})
+
+test('work that takes long says so, on stderr, until it ends', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
+  try {
+    const said: string[] = []
+    const work = withProgress(
+      (line) => said.push(line),
+      'at work',
+      async () => {
+        vi.advanceTimersByTime(11_000)
+        return 'done'
+      },
+    )
+    expect(await work).toBe('done')
+    vi.advanceTimersByTime(60_000)
+    expect(said).toEqual(['at work, 5 s so far', 'at work, 10 s so far'])
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 describe('completion', () => {

@@ -1,0 +1,14 @@
+// What a command says while it works for long.
+
+const EVERY_MS = 5_000
+
+/** Does the work; as long as it lasts, a line on stderr every five seconds says that and for how long. */
+export async function withProgress<T>(note: (line: string) => void, doing: string, work: () => Promise<T>): Promise<T> {
+  const start = performance.now()
+  const timer = setInterval(() => note(`${doing}, ${Math.round((performance.now() - start) / 1000)} s so far`), EVERY_MS)
+  try {
+    return await work()
+  } finally {
+    clearInterval(timer)
+  }
+}
