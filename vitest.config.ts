@@ -9,9 +9,9 @@ const PROCESS = 'test/process/**/*.test.ts'
 // What has no database, or always the embedded one, runs once: not again beside the tests that PostgreSQL is for.
 const withoutPostgres = [
   'src/**',
-  'test/{architecture,citations,docs}.test.ts',
+  'test/{architecture,citations,deploy,docs}.test.ts',
   'test/{conformance,property}/**',
-  'test/process/{listeners,prepare,standards,start,statements,templates}.test.ts',
+  'test/process/{alerts,listeners,prepare,standards,start,statements,templates}.test.ts',
 ]
 // Faults have a configuration of their own.
 const exclude = [...configDefaults.exclude, 'test/faults/**', ...(process.env['PAWL_TEST_DATABASE_URL'] ? withoutPostgres : [])]

@@ -35,17 +35,8 @@ whole request on the same machine (\`npm run bench -- --works validate\`, protoc
 
 ## What to be told of
 
-| when | expression |
-|---|---|
-| requests fail by a fault of the server | \`sum(rate(pawl_http_request_duration_seconds_count{status=~"5.."}[5m])) > 0\` |
-| many codes are wrong | \`sum(rate(pawl_verifications_total{result!="accepted"}[5m])) / sum(rate(pawl_verifications_total[5m])) > 0.2\` |
-| a receiver of webhooks is away | \`max by (webhook) (pawl_webhook_lag_seconds) > 300\` |
-| requests wait for connections | \`histogram_quantile(0.99, sum by (le) (rate(pawl_database_wait_seconds_bucket[5m]))) > 0.1\` |
-| the database does not answer | \`time() - max(pawl_database_reading_timestamp_seconds) > 60 or increase(pawl_database_statement_timeouts_total[5m]) > 0\` |
-| the audit log is not sealed | \`max(pawl_audit_seal_lag_seconds) > 300 or increase(pawl_audit_chains_broken_total[1h]) > 0\` |
-| background work stands still | \`time() - max by (work) (pawl_background_last_success_timestamp_seconds) > 300\` |
-| a pinned certificate ends within two weeks | \`min by (application, domain) (pawl_certificate_expiry_timestamp_seconds) - time() < 14 * 86400\` |
-| the process is too busy | \`pawl_event_loop_delay_seconds{quantile="0.99"} > 0.25\` |
+\`deploy/prometheus/pawl.rules.yml\` has the alerts, and [OPERATIONS](OPERATIONS.md) a page for each: what it means, what to look at, what to do.
+\`deploy/grafana/pawl.json\` is a dashboard over the same metrics.
 
 ## The metrics
 

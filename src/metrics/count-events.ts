@@ -35,6 +35,8 @@ export function countEvents(events: Events, instruments: Instruments, now: () =>
     requestFailed: () => i.failedRequests.inc({ of: 'internal' }),
     requestRefused: () => i.failedRequests.inc({ of: 'unavailable' }),
     auditChainBroken: () => i.brokenChains.inc(),
+    counterWentBack: () => i.alterations.inc({ of: 'counter' }),
+    credentialAltered: () => i.alterations.inc({ of: 'credential' }),
     certificateNotPinned: () => i.certificateAlarms.inc(),
     roundDone: ({ work, ms }) => {
       i.rounds.observe({ work }, ms / 1000)

@@ -90,6 +90,11 @@ export function createInstruments() {
 
     sealLag: gauge('pawl_audit_seal_lag_seconds', 'Age of the oldest audit row that may not be sealed; 0 when all are', ['log']),
     brokenChains: counter('pawl_audit_chains_broken_total', 'Audit chains that were found altered'),
+    alterations: counter(
+      'pawl_database_alterations_total',
+      'What somebody changed in the database by hand. of: counter (of an activation, put back) or credential',
+      ['of'],
+    ),
 
     rounds: histogram('pawl_background_round_seconds', 'Rounds of background work that went through', ROUNDS, ['work']),
     failedRounds: counter('pawl_background_failures_total', 'Rounds of background work that failed', ['work']),
@@ -130,6 +135,7 @@ export function createInstruments() {
   }
   // What is asked for the rate of something rare needs its zero.
   for (const by of ['database', 'process']) instruments.statementTimeouts.inc({ by }, 0)
+  for (const altered of ['counter', 'credential']) instruments.alterations.inc({ of: altered }, 0)
   for (const fault of ['internal', 'unavailable']) instruments.failedRequests.inc({ of: fault }, 0)
   for (const what of ['envelope', 'temporary_key', 'activation', 'credential']) instruments.refusals.inc({ of: what }, 0)
   for (const work of ['housekeeping', 'audit_sealing', 'certificate_watch', 'webhooks']) instruments.failedRounds.inc({ work }, 0)

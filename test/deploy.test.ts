@@ -1,0 +1,64 @@
+// What is shipped for those who run pawl: alerts, their pages, and the dashboard name only metrics and labels that there are, and each
+// other.
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { listMetrics } from '../scripts/metrics-docs.ts'
+
+const readText = (path: string): string => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
+const rules = readText('deploy/prometheus/pawl.rules.yml')
+const ruleTests = readText('deploy/prometheus/pawl.test.yml')
+const dashboard = readText('deploy/grafana/pawl.json')
+const pages = readText('docs/OPERATIONS.md')
+
+const listAll = (text: string, pattern: RegExp): string[] => [...text.matchAll(pattern)].map(([, found = '']) => found)
+const alerts = listAll(rules, /alert: (\w+)/g)
+
+/** Every name by which a metric may be asked for, with its labels. */
+const metrics = new Map(
+  listMetrics().flatMap(({ name, type, labels }) => {
+    const own = new Set([...labels, 'job', 'instance'])
+    if (type !== 'histogram') return [[name, own] as const]
+    return [`${name}_sum`, `${name}_count`, `${name}_bucket`].map((each) => [each, new Set([...own, 'le'])] as const)
+  }),
+)
+
+describe.each([
+  ['the alerts', rules],
+  ['the tests of the alerts', ruleTests],
+  ['the dashboard', dashboard],
+  ['the pages of the alerts', pages],
+])('%s', (_, text) => {
+  const named = [...text.matchAll(/\b((?:pawl|process|nodejs)_[a-z0-9_]+)(?:\{([^}]*)\})?/g)]
+
+  test('ask for metrics that there are', () => {
+    expect(named.length).toBeGreaterThan(10)
+    // A page may name a metric as a whole, of which the alert asks for a part.
+    const isKnown = (name: string): boolean => metrics.has(name) || (text === pages && metrics.has(`${name}_count`))
+    expect(named.map(([, name = '']) => name).filter((name) => !isKnown(name))).toEqual([])
+  })
+
+  test('ask for labels that these have', () => {
+    const wrong = named.flatMap(([, name = '', selector = '']) =>
+      listAll(selector, /(\w+)\s*(?:=~|!~|!=|=)\\?"/g)
+        .filter((label) => metrics.get(name)?.has(label) !== true)
+        .map((label) => `${name}: ${label}`),
+    )
+    expect(wrong).toEqual([])
+  })
+})
+
+test('every alert has a page, every page an alert, and the alert leads to it', () => {
+  expect(listAll(pages, /^## (Pawl\w+)$/gm)).toEqual(alerts)
+  expect(listAll(rules, /runbook: docs\/OPERATIONS\.md#(\w+)/g)).toEqual(alerts.map((name) => name.toLowerCase()))
+})
+
+test('every page says how bad it is, as the alert does', () => {
+  const bySeverity = (text: string, pattern: RegExp): string[] =>
+    [...text.matchAll(pattern)].map(([, name, severity]) => `${name} ${severity}`)
+  expect(bySeverity(pages, /^## (Pawl\w+)\n\n`(\w+)`/gm)).toEqual(bySeverity(rules, /alert: (\w+)[^]*?severity: (\w+)/g))
+})
+
+test('every alert is tried with its cause and without', () => {
+  expect(listAll(ruleTests, /- name: (\w+) fires/g)).toEqual(alerts)
+  expect(listAll(ruleTests, /- name: (\w+) is silent/g)).toEqual(alerts)
+})
