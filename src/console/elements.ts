@@ -219,8 +219,11 @@ export const searchForm = (path: string, fields: Value, hidden: Readonly<Record<
 /** A way back. */
 export const backTo = (href: string, label: string): Markup => html`<a href="${href}">← ${label}</a>`
 
-/** A part of a page that asks anew for itself; `everySeconds` undefined: it has come to its end. */
+/**
+ * A part of a page that asks anew for itself; `everySeconds` undefined: it has come to its end. What stays the same stays in the page, and
+ * with it the focus of the keyboard.
+ */
 export const live = (id: string, here: string, everySeconds: number | undefined, body: Value): Markup =>
   everySeconds === undefined
     ? html`<div id="${id}">${body}</div>`
-    : html`<div id="${id}" hx-get="${here}" hx-trigger="every ${everySeconds}s" hx-select="#${id}" hx-target="#${id}" hx-swap="outerHTML">${body}</div>`
+    : html`<div id="${id}" hx-get="${here}" hx-trigger="every ${everySeconds}s" hx-select="#${id}" hx-target="#${id}" hx-swap="outerMorph">${body}</div>`

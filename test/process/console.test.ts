@@ -128,6 +128,13 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     await open('/')
     await page.keyboard.press('Tab')
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content')
+    // What a page fetches anew by itself takes the focus from nobody.
+    await open(`/webhooks/${furnished.webhookId}`)
+    const again = page.getByRole('button', { name: 'Send again' }).first()
+    await again.focus()
+    // The second is asked for when the first is shown.
+    for (let i = 0; i < 2; i += 1) await page.waitForResponse((reply) => reply.request().headers()['hx-request'] === 'true')
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Send again')
     const own = await openPage(browser, { viewport: { width: 390, height: 844 } })
     await signIn(own, server.url, server.admin.user, server.admin.password)
     expect(await own.getByRole('link', { name: 'Webhooks' }).count()).toBe(0)
@@ -185,6 +192,8 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
       const id = page.url().split('/').at(-1)?.split('?')[0]
       await phone.exchange(phone.prepareAuthorize({ id, data: 'A1*A77.70EUR*IDE89370400440532013000' }))
       await page.locator('#status').getByText('Approved').waitFor()
+      // What can be done no more is not offered any longer.
+      expect(await page.getByRole('button', { name: 'Make a QR code' }).isVisible()).toBe(false)
     })
 
     test('approve an operation without a connection, after a wrong password as well', async () => {

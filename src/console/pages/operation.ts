@@ -84,9 +84,9 @@ async function render(call: PageCall, offline: OfflineCode | undefined): Promise
     body: html`${pageHead(answer.template, { lead: html`for <a href="${link(call, '/registrations', { userId: answer.userId })}">${answer.userId}</a>, ${answer.operationType}`, back })}
       <div class="columns"><div>
         ${live('status', link(call, `/operations/${operationId}`), isPending ? 2 : undefined, renderStatus(call, answer))}
-        ${isPending && call.isActing && renderOffline(call, answer, offline)}
+        ${isPending && call.isActing && html`<div class="while-live">${renderOffline(call, answer, offline)}</div>`}
         ${renderParameters(answer)}
-        ${isPending && call.isActing && card('Change', html`<div class="actions">${guardedForm(call, 'cancel', 'Cancel the operation', { question: 'The phone can approve it no more.', fields: field(call, 'statusReason', 'Reason', { hint: 'Up to 32 characters; the phone may show it.' }) })}</div>`)}
+        ${isPending && call.isActing && html`<div class="while-live">${card('Change', html`<div class="actions">${guardedForm(call, 'cancel', 'Cancel the operation', { question: 'The phone can approve it no more.', fields: field(call, 'statusReason', 'Reason', { hint: 'Up to 32 characters; the phone may show it.' }) })}</div>`)}</div>`}
       </div><div>${card('On the phone', await renderPreview(call, operationId))}</div></div>`,
   }
 }
