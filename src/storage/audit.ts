@@ -34,21 +34,6 @@ export const insertAuditEventFrom = (source: string, event: AuditEventOfSource):
     ${insertAuditFrom(sql.ref(source), toColumns(event))}
     returning activation_id`
 
-/** The same for several rows about one change, in their order; they have application, user and time of the first. */
-export const insertAuditEventsFrom = (
-  source: string,
-  events: readonly [AuditEventOfSource, ...AuditEventOfSource[]],
-): RawBuilder<unknown> => {
-  const types = events.map(({ eventType }) => eventType)
-  const data = events.map(({ eventData }) => eventData)
-  const rows = sql`${sql.ref(source)}, unnest(${types}::text[], ${data}::text[]) with ordinality as e (event_type, event_data, position)
-    order by e.position`
-  const columns = { ...toColumns(events[0]), eventType: sql`e.event_type`, eventData: sql`e.event_data` }
-  return sql`
-    ${insertAuditFrom(rows, columns)}
-    returning activation_id`
-}
-
 /** Where the columns of audit rows come from: values, or columns of what they are made from. */
 export type AuditColumns = Readonly<Record<keyof AuditEventOfSource, RawBuilder<unknown>>> & {
   /** Without it, the source has a column `activation_id`. */

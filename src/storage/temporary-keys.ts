@@ -1,5 +1,7 @@
 // The table temporary_key: server keys for a few minutes of encryption (v3 §7).
 import { CompiledQuery, sql } from 'kysely'
+import { joinVersion, toVersion, VERSION_COLUMNS, type VersionColumns, type VersionRow } from './activation/version.ts'
+import { toConstantText } from './constant-text.ts'
 import type { Db } from './database.ts'
 
 export interface TemporaryKeyRow {
@@ -24,6 +26,26 @@ export async function findTemporaryKey(db: Db, temporaryKeyId: string): Promise<
   return rows[0]
 }
 
+/** What a request in application scope names; either may be missing. */
+export interface VersionWithKey {
+  readonly version: VersionRow | undefined
+  readonly temporaryKey: TemporaryKeyRow | undefined
+}
+
+/** Reads an application version and a temporary key, expired or not, in one statement. */
+export async function findVersionWithKey(
+  db: Db,
+  applicationKey: string,
+  temporaryKeyId: string | undefined,
+): Promise<VersionWithKey> {
+  const { rows } = await db.executeQuery<VersionColumns & (TemporaryKeyRow | { readonly temporaryKeyId: null })>(
+    CompiledQuery.raw(FIND_WITH_VERSION, [applicationKey, temporaryKeyId ?? '']),
+  )
+  const [row] = rows
+  if (row === undefined) throw new TypeError('a statement without a row')
+  return { version: toVersion(row), temporaryKey: row.temporaryKeyId === null ? undefined : row }
+}
+
 /** Deletes up to `limit` expired keys. */
 export async function deleteExpiredTemporaryKeys(db: Db, at: Date, limit: number): Promise<number> {
   const { rows } = await sql`
@@ -41,3 +63,10 @@ const FIND = `
   select temporary_key_id as "temporaryKeyId", application_key as "applicationKey", activation_id as "activationId",
     private_key as "privateKey", expires_at as "expiresAt"
   from temporary_key where temporary_key_id = $1`
+
+const FIND_WITH_VERSION = toConstantText(sql`
+  select ${VERSION_COLUMNS}, t.temporary_key_id as "temporaryKeyId", t.application_key as "applicationKey",
+    t.activation_id as "activationId", t.private_key as "privateKey", t.expires_at as "expiresAt"
+  from (select $1::text as application_key, $2::text as temporary_key_id) as i
+  ${joinVersion(sql`i.application_key`)}
+  left join temporary_key t on t.temporary_key_id = i.temporary_key_id`)

@@ -74,7 +74,8 @@ const exchange = {
   algorithm: null,
   isConfirmationPending: false,
   isBiometryEnabled: null,
-  serverKeys: null,
+  serverPublicKey: null,
+  serverPrivateKey: null,
   devicePublicKey: bytes,
   activationFingerprint: '1',
   masterSecret: bytes,
@@ -187,7 +188,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   },
   'activation/find': {
     findActivation: (db) => activationFind.findActivation(db, 'x', at),
-    findActivationByCode: (db) => activationFind.findActivationByCode(db, 'a', bytes, at),
+    findExchangeBasis: (db) => activationFind.findExchangeBasis(db, 'a', bytes, [bytes], at).catch(ignoreNoRow),
     findLatestActivationId: (db) => activationFind.findLatestActivationId(db, 'a', 'u'),
     findRegistration: (db) => activationFind.findRegistration(db, 'a', 'u', at),
   },
@@ -304,10 +305,6 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       audit.listAuditItems(db, { applicationId: 'a', userId: 'u', from: at, to: at, before: null, limit: 1 }),
     insertAuditEventFrom: (db) =>
       sql`with moved as (select '1' as activation_id)${audit.insertAuditEventFrom('moved', auditEvent)}`.execute(db),
-    insertAuditEventsFrom: (db) =>
-      sql`with moved as (select '1' as activation_id)${audit.insertAuditEventsFrom('moved', [auditEvent, auditEvent])}`.execute(
-        db,
-      ),
   },
   auditChain: {
     observeSequences: (db) => auditChain.observeSequences(db, 'audit_event'),
@@ -473,6 +470,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
         expiresAt: at,
       }),
     findTemporaryKey: (db) => temporaryKeys.findTemporaryKey(db, 't'),
+    findVersionWithKey: (db) => temporaryKeys.findVersionWithKey(db, 'k', 't').catch(ignoreNoRow),
     deleteExpiredTemporaryKeys: (db) => temporaryKeys.deleteExpiredTemporaryKeys(db, at, 500),
   },
   tokens: {

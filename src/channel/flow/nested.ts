@@ -2,13 +2,14 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import type { PendingUse } from '../../domain/activation/pending-use.ts'
 import type { VersionRow } from '../../storage/activation/version.ts'
+import { findVersionWithKey } from '../../storage/temporary-keys.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
-import { sealAnswer, sealValue, useUp } from '../stages/answer.ts'
+import { pendingUse, sealAnswer, sealValue } from '../stages/answer.ts'
 import { readAnyAuthorization } from '../stages/authorization.ts'
 import { findContext, parseEnvelope, readEncryption, readEnvelope } from '../stages/envelope.ts'
-import { findParties } from '../stages/find-parties.ts'
 import { openOfApplication } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
 import { receive } from '../stages/receive.ts'
@@ -19,6 +20,8 @@ export interface NestedCall<Request, Inner> {
   readonly request: Request
   /** The inner plaintext, parsed and validated. */
   readonly inner: Inner
+  /** What both envelopes use up. The handler looks whether that was done before, and may do it with what it changes. */
+  readonly pending: PendingUse
   /** The envelope of the inner answer, under the key of the inner request. */
   readonly sealInner: (value: unknown) => Record<string, string | number>
   /** Whose keys opened both. */
@@ -53,6 +56,7 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
 ): Endpoint<Parts> {
   const { inner, encrypt, bytesMax } = declared
   const place = { scope: 'APPLICATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
+  const use = 'LEFT_TO_CALLER'
   return {
     ...declared,
     flow: {
@@ -70,24 +74,33 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
         const header = readAnyAuthorization(received, 'ENCRYPTION_FAILED') ?? readEncryption(received, protocol)
         const context = findContext(header, place, 'ENCRYPTION_FAILED')
         const envelope = readEnvelope(protocol, context, request.body, 'ENCRYPTION_FAILED')
-        const parties = await findParties(parts, context)
-        const opened = await openOfApplication(parts, protocol, { context, envelope, parties }, 'ENCRYPTION_FAILED')
+        const { temporaryKeyId } = envelope
+        const { version, temporaryKey } = await findVersionWithKey(parts.db, context.applicationKey, temporaryKeyId)
+        const read = { parties: { version, activation: undefined }, keyRead: { id: temporaryKeyId, row: temporaryKey } }
+        const opened = await openOfApplication(parts, protocol, { context, envelope, ...read }, 'ENCRYPTION_FAILED', { use })
         const input = parsePlaintext(parse, opened.plaintext, { plaintext: 'ENCRYPTION_FAILED', request: 'REQUEST_INVALID' })
 
         const innerContext = { ...context, sharedInfo1: inner.sharedInfo1 }
         const innerEnvelope = parseEnvelope(protocol, innerContext, inner.pick(input), inner.refusal)
-        if (!inner.isAnyKeyAccepted && innerEnvelope.temporaryKeyId !== envelope.temporaryKeyId)
+        if (!inner.isAnyKeyAccepted && innerEnvelope.temporaryKeyId !== temporaryKeyId)
           throw new PawlError('ENCRYPTION_FAILED', { detail: 'the envelopes are for different temporary keys' })
-        const innerRequest = { context: innerContext, envelope: innerEnvelope, parties }
-        const openedInner = await openOfApplication(parts, protocol, innerRequest, 'ENCRYPTION_FAILED', opened)
+        const innerRequest = { context: innerContext, envelope: innerEnvelope, ...read }
+        const openedInner = await openOfApplication(parts, protocol, innerRequest, 'ENCRYPTION_FAILED', { outer: opened, use })
         const innerCodes = { plaintext: 'ENCRYPTION_FAILED', request: inner.refusal } as const
         const innerInput = parsePlaintext(parseInner, openedInner.plaintext, innerCodes)
 
-        await useUp(parts, [...opened.uniqueValues, ...openedInner.uniqueValues], 'ENCRYPTION_FAILED')
+        const values = [...opened.uniqueValues, ...openedInner.uniqueValues]
+        const pending = pendingUse(parts, context.applicationKey, values, 'ENCRYPTION_FAILED')
         const sealInner = (value: unknown) => sealValue(parts, openedInner, JSON.stringify(value))
         const { version: applicationVersion } = opened
-        const call = { request: input, inner: innerInput, sealInner, applicationVersion, version: context.version }
-        return sealAnswer(parts, opened, serialize(await declared.handle(call, parts)))
+        const call = { request: input, inner: innerInput, pending, sealInner, applicationVersion, version: context.version }
+        const answer = await declared.handle(call, parts).catch(async (error: unknown) => {
+          // A refused request was genuine too, and does not come again.
+          if (error instanceof PawlError) await pending.now()
+          throw error
+        })
+        await pending.now()
+        return sealAnswer(parts, opened, serialize(answer))
       }
     },
   }

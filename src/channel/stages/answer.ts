@@ -2,6 +2,7 @@
 import { utf8 } from '../../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { type UniqueValue, useUniqueValues } from '../../storage/unique-values.ts'
+import type { PendingUse } from '../../domain/activation/pending-use.ts'
 import type { ChannelParts } from '../parts.ts'
 import type { Opened } from './open.ts'
 
@@ -11,6 +12,31 @@ import type { Opened } from './open.ts'
  */
 export async function useUp({ db }: Pick<ChannelParts, 'db'>, values: readonly UniqueValue[], code: ErrorCode): Promise<void> {
   if (!(await useUniqueValues(db, values))) throw new PawlError(code, { detail: 'used meanwhile by another request' })
+}
+
+/** Values that a request under `applicationKey` uses up with what it changes, in the same statement, or by themselves. Refuses as useUp. */
+export function pendingUse(
+  parts: Pick<ChannelParts, 'db' | 'events'>,
+  applicationKey: string,
+  values: readonly UniqueValue[],
+  code: ErrorCode,
+): PendingUse {
+  let left = values
+  return {
+    left: () => left,
+    now: async () => {
+      const all = left
+      left = []
+      await useUp(parts, all, code)
+    },
+    done: () => {
+      left = []
+    },
+    refusal: () => {
+      parts.events.envelopeRefused({ activationId: undefined, applicationKey, reason: 'used before' })
+      return new PawlError(code, { detail: 'used before' })
+    },
+  }
 }
 
 /** The JSON text of the envelope around the JSON text of an answer, under the key of the request. */

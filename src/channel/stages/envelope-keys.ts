@@ -4,7 +4,7 @@ import { findSigningMasterKeys } from '../../domain/application/master-keys.ts'
 import { places } from '../../domain/secrets/secrets.ts'
 import type { ActivationKeys, Envelope, EnvelopeContext, Protocol } from '../../protocol/protocol.ts'
 import type { RequestParties } from '../../storage/activation/parties.ts'
-import { findTemporaryKey } from '../../storage/temporary-keys.ts'
+import { findTemporaryKey, type TemporaryKeyRow } from '../../storage/temporary-keys.ts'
 import type { ChannelParts } from '../parts.ts'
 import { activationKeysOf, serverKeysOf } from '../secrets.ts'
 
@@ -13,6 +13,8 @@ export interface EnvelopeToOpen {
   readonly context: EnvelopeContext
   readonly envelope: Envelope
   readonly parties: RequestParties
+  /** A temporary key that was read with the parties: undefined inside when there is none of the id. */
+  readonly keyRead?: { readonly id: string | undefined; readonly row: TemporaryKeyRow | undefined }
 }
 
 /** Keys are undefined where there are none; `missing` says why, for the log. */
@@ -26,13 +28,13 @@ export interface EnvelopeKeySelection {
 export async function selectEnvelopeKeys(
   parts: ChannelParts,
   protocol: Protocol,
-  { context, envelope, parties }: EnvelopeToOpen,
+  { context, envelope, parties, keyRead }: EnvelopeToOpen,
 ): Promise<EnvelopeKeySelection> {
   const activation = isOwn(parties) ? parties.activation : undefined
   const activationKeys = activationKeysOf(parts.recordKeys, protocol, activation)
   if (envelope.temporaryKeyId !== undefined) {
     return {
-      envelopeKey: await findTemporaryKeyOf(parts, protocol, context, envelope.temporaryKeyId),
+      envelopeKey: await findTemporaryKeyOf(parts, protocol, context, envelope.temporaryKeyId, keyRead),
       activationKeys,
       missing: 'temporary key missing',
     }
@@ -52,8 +54,9 @@ async function findTemporaryKeyOf(
   protocol: Protocol,
   context: EnvelopeContext,
   id: string,
+  keyRead: EnvelopeToOpen['keyRead'],
 ): Promise<KeyObject | undefined> {
-  const row = await findTemporaryKey(parts.db, id)
+  const row = keyRead?.id === id ? keyRead.row : await findTemporaryKey(parts.db, id)
   if (row === undefined || row.expiresAt.getTime() <= parts.platform.now()) return undefined
   if (row.applicationKey !== context.applicationKey || row.activationId !== (context.activationId ?? null)) return undefined
   const place = places.temporaryPrivateKey(row.temporaryKeyId)

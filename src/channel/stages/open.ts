@@ -17,6 +17,9 @@ export interface ActivationTerms {
   readonly isVersionChecked: boolean
 }
 
+/** Who looks whether the value of an envelope was used before: this stage, or the caller with another read. */
+export type UseCheck = 'CHECKED' | 'LEFT_TO_CALLER'
+
 /** An opened request. */
 export interface Opened {
   readonly plaintext: Uint8Array
@@ -45,13 +48,13 @@ export async function openOfApplication(
   protocol: Protocol,
   request: EnvelopeToOpen,
   code: ErrorCode,
-  outer?: OpenedOfApplication,
+  { outer, use = 'CHECKED' }: { readonly outer?: OpenedOfApplication; readonly use?: UseCheck } = {},
 ): Promise<OpenedOfApplication> {
   const { temporaryKeyId } = request.envelope
   const { version } = request.parties
   const isKeyKnown = outer !== undefined && outer.temporaryKeyId === temporaryKeyId
   const keys = isKeyKnown ? outer.keys : await selectEnvelopeKeys(parts, protocol, request)
-  const opened = await open(parts, protocol, request, keys, { isVersionChecked: true, isActivationRight: true })
+  const opened = await open(parts, protocol, request, keys, { isVersionChecked: true, isActivationRight: true, use })
   if (opened === undefined || version === undefined) throw new PawlError(code, { detail: 'the envelope does not open' })
   return { ...opened, version, temporaryKeyId, keys }
 }
@@ -67,7 +70,7 @@ export async function openOfActivation(
   const { version, activation } = request.parties
   const isActivationRight = isOwn(request.parties) && (!isStateChecked || activation?.state === 'ACTIVE')
   const keys = await selectEnvelopeKeys(parts, protocol, request)
-  const opened = await open(parts, protocol, request, keys, { isVersionChecked, isActivationRight })
+  const opened = await open(parts, protocol, request, keys, { isVersionChecked, isActivationRight, use: 'CHECKED' })
   if (opened === undefined || version === undefined || activation === undefined)
     throw new PawlError(code, { detail: 'the envelope does not open' })
   return { ...opened, version, activation }
@@ -79,7 +82,7 @@ async function open(
   protocol: Protocol,
   { context, envelope, parties }: EnvelopeToOpen,
   keys: EnvelopeKeySelection,
-  { isVersionChecked, isActivationRight }: { readonly isVersionChecked: boolean; readonly isActivationRight: boolean },
+  { isVersionChecked, isActivationRight, use }: { isVersionChecked: boolean; isActivationRight: boolean; use: UseCheck },
 ): Promise<Opened | undefined> {
   const refuse = (reason: string): undefined => {
     // The key as stored: what a stranger sends in its place may be a secret.
@@ -103,6 +106,6 @@ async function open(
     return refuse('timestamp outside the window')
   const value = envelopeValue(context, envelope, requestWindowSeconds)
   const uniqueValues = value === undefined ? [] : [value]
-  if (await anyUniqueValueUsed(parts.db, uniqueValues)) return refuse('used before')
+  if (use === 'CHECKED' && (await anyUniqueValueUsed(parts.db, uniqueValues))) return refuse('used before')
   return { plaintext: opened.plaintext, seal: opened.seal, uniqueValues }
 }

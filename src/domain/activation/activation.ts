@@ -8,18 +8,21 @@ import type { Platform } from '../../lib/platform.ts'
 import { changeState } from '../../storage/activation/change.ts'
 import {
   findActivation,
-  findActivationByCode,
+  findExchangeBasis,
   type ActivationRow,
+  type ExchangeBasis,
   type WaitingActivationRow,
 } from '../../storage/activation/find.ts'
 import { storeKeyExchange } from '../../storage/activation/keys.ts'
-import type { Db } from '../../storage/database.ts'
+import { type Db, isUniqueViolation } from '../../storage/database.ts'
 import type { ActivationAlgorithm } from '../../storage/schema.ts'
+import type { UniqueValue } from '../../storage/unique-values.ts'
 import { type ActivationOtps, countWrongOtp, createOtpJudge } from './otp.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 import { parseActivationCode } from './code.ts'
 import type { CreatedActivation } from './created.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
+import type { PendingUse } from './pending-use.ts'
 import { isExpired } from './registration.ts'
 import { hashActivationCode, places } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
@@ -78,6 +81,8 @@ export interface ExchangedKeys<Answer> {
   readonly userId: string
   readonly ctrData: Uint8Array
   readonly answer: Answer
+  /** sealed; what the bank stored about the user, null when that is nothing, undefined where it was not read */
+  readonly storedClaims?: Uint8Array | null
 }
 
 /**
@@ -89,30 +94,36 @@ export async function exchangeKeys<Answer>(
   parts: ActivationParts,
   agreement: KeyAgreement<Answer>,
   applicationId: string,
-  { code, otp }: { readonly code: string; readonly otp: string | null },
+  { code, otp, pending }: { readonly code: string; readonly otp: string | null; readonly pending: PendingUse },
   device: DeviceDescription,
 ): Promise<ExchangedKeys<Answer>> {
   const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_KEY_EXCHANGE', otp)
   // A wrong OTP that is counted changes the row that a right one is about to move, at most as often as attempts are allowed.
   return untilSettled('activation', async () => {
-    const activation = await findWaiting(parts, applicationId, code)
+    const { activation, userClaims: storedClaims } = await findWaiting(parts, applicationId, code, pending)
     const verdict = await judgeOtp(activation)
     if (verdict === 'MISSING' || verdict === 'UNEXPECTED') throw refuseActivation(parts, `the OTP is ${verdict.toLowerCase()}`)
     if (verdict === 'WRONG') {
+      // First of all, so that of several copies of one request only one is counted.
+      await pending.now()
       if (await countWrongOtp(parts, activation)) throw refuseActivation(parts, 'the OTP is wrong')
       return undefined
     }
     const to = activation.commitPhase === 'ON_KEY_EXCHANGE' ? 'ACTIVE' : 'PENDING_COMMIT'
     const agreed = await agreeOnKeys(parts, agreement, activation, device, to)
     if (agreed === 'INVALID_DEVICE_KEY') {
+      await pending.now()
       await remove(parts, activation, agreed)
       throw refuseActivation(parts, 'the device key is not valid')
     }
     if (agreed === 'UNUSABLE') throw refuseActivation(parts, 'the keys of the request are not valid')
-    const bound = await agreed.store(parts.db)
+    const bound = await agreed.store(parts.db, pending.left()).catch((error: unknown) => {
+      throw isUniqueViolation(error) ? pending.refusal() : error
+    })
     if (bound === 'MOVED') return undefined
+    pending.done()
     parts.events.registrationChanged({ activationId: bound.activationId, from: 'CREATED', to, reason: null })
-    return bound
+    return { ...bound, storedClaims }
   })
 }
 
@@ -122,9 +133,12 @@ export function refuseActivation({ events }: Pick<ActivationParts, 'events'>, re
   return new PawlError('ACTIVATION_FAILED', { detail: reason })
 }
 
-/** Keys that a device and its activation agreed on. `store` moves the activation to its next state; MOVED when it is no longer the one read. */
+/**
+ * Keys that a device and its activation agreed on. `store` moves the activation to its next state and uses up values with it; MOVED when it is
+ * no longer the one read, and nothing is used up.
+ */
 export interface KeysToStore<Answer> {
-  readonly store: (db: Db) => Promise<ExchangedKeys<Answer> | 'MOVED'>
+  readonly store: (db: Db, values?: readonly UniqueValue[]) => Promise<ExchangedKeys<Answer> | 'MOVED'>
 }
 
 /** Agrees on keys with a device for a CREATED activation, which moves to `to` when they are stored. */
@@ -155,7 +169,8 @@ export async function agreeOnKeys<Answer>(
     isBiometryEnabled: agreement.isConfirmedByPhone ? false : null,
     devicePublicKey,
     activationFingerprint,
-    serverKeys: serverKeys && { ...serverKeys, privateKey: recordKeys.seal(place, serverKeys.privateKey) },
+    serverPublicKey: serverKeys && serverKeys.publicKey,
+    serverPrivateKey: serverKeys && recordKeys.seal(place, serverKeys.privateKey),
     masterSecret: recordKeys.seal(places.masterSecret(activationId), agreed.activationSecret),
     ctrData: recordKeys.seal(places.ctrData(activationId), ctrData),
     name: device.name,
@@ -170,17 +185,26 @@ export async function agreeOnKeys<Answer>(
   const committed = createAuditEvent(activation, 'registration_committed', {}, at.getTime())
   const audit = to === 'ACTIVE' ? ([exchanged, committed] as const) : ([exchanged] as const)
   return {
-    store: async (db) => ((await storeKeyExchange(db, exchange, audit)) ? { activationId, userId, ctrData, answer } : 'MOVED'),
+    store: async (db, values) =>
+      (await storeKeyExchange(db, exchange, audit, values)) ? { activationId, userId, ctrData, answer } : 'MOVED',
   }
 }
 
-async function findWaiting(parts: ActivationParts, applicationId: string, code: string): Promise<WaitingActivationRow> {
+async function findWaiting(
+  parts: ActivationParts,
+  applicationId: string,
+  code: string,
+  pending: PendingUse,
+): Promise<ExchangeBasis & { readonly activation: WaitingActivationRow }> {
   const codeHash = hashActivationCode(parts.installationKeys.codeLookup, code)
-  const activation = await findActivationByCode(parts.db, applicationId, codeHash, new Date(parts.platform.now()))
+  const hashes = pending.left().map(({ valueHash }) => valueHash)
+  const basis = await findExchangeBasis(parts.db, applicationId, codeHash, hashes, new Date(parts.platform.now()))
+  const { activation, isUsed } = basis
+  if (isUsed) throw pending.refusal()
   if (parseActivationCode(code) === undefined || activation === undefined)
     throw refuseActivation(parts, 'no activation waits for this code')
   if (isExpired(activation, parts.platform.now())) throw refuseActivation(parts, 'the code has expired')
-  return activation
+  return { ...basis, activation }
 }
 
 /** Removes an activation on its phone's request, whatever state it has reached meanwhile. */

@@ -18,6 +18,8 @@ export interface Subject {
   readonly applicationId: string
   readonly userId: string
   readonly activationId: string
+  /** sealed; what the bank stored, null when that is nothing, undefined where it is to be read */
+  readonly storedClaims?: Uint8Array | null | undefined
 }
 
 /** Where claims come from. An empty object when there are none; throws OutboundError when their source does not answer as it should. */
@@ -39,7 +41,10 @@ export interface UserInfoParts {
 
 /** The stored claims; with `ask` also those that a server of the bank answers, which stand above stored ones of the same name. */
 export function createUserInfoProvider(parts: ClaimsParts, ask: HttpProvider | undefined): UserInfoProvider {
-  const readStored = ({ applicationId, userId }: Subject) => readStoredClaims(parts, applicationId, userId)
+  const readStored = async ({ applicationId, userId, storedClaims }: Subject) =>
+    storedClaims === undefined
+      ? readStoredClaims(parts, applicationId, userId)
+      : openClaims(parts, applicationId, userId, storedClaims ?? undefined)
   if (ask === undefined) return { readClaims: async (subject) => (await readStored(subject)) ?? {} }
   return {
     readClaims: async (subject) => {
@@ -56,10 +61,16 @@ export async function readStoredClaims(
   applicationId: string,
   userId: string,
 ): Promise<Claims | undefined> {
-  const sealed = await findUserClaims(db, applicationId, userId)
-  if (sealed === undefined) return undefined
-  return JSON.parse(fromUtf8(recordKeys.open(places.userClaims(applicationId, userId), sealed))) as Claims
+  return openClaims({ recordKeys }, applicationId, userId, await findUserClaims(db, applicationId, userId))
 }
+
+const openClaims = (
+  { recordKeys }: Pick<ClaimsParts, 'recordKeys'>,
+  applicationId: string,
+  userId: string,
+  sealed: Uint8Array | undefined,
+): Claims | undefined =>
+  sealed && (JSON.parse(fromUtf8(recordKeys.open(places.userClaims(applicationId, userId), sealed))) as Claims)
 
 /** Stores claims in place of those there were. Throws REQUEST_INVALID for reserved names, and for more than 16 KiB. */
 export async function writeClaims(parts: ClaimsParts, applicationId: string, userId: string, claims: Claims): Promise<void> {

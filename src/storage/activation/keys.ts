@@ -1,8 +1,10 @@
 // The keys of an activation: its key exchange, and what changes in them afterwards (v3 §8.3, v4 §9.6, §9.12, §9.13).
 import { sql } from 'kysely'
-import { type AuditEvent, insertAuditEventsFrom } from '../audit.ts'
+import { type AuditEvent, insertAuditFrom } from '../audit.ts'
 import type { Db, Tx } from '../database.ts'
+import { defineGivenRows } from '../given-rows.ts'
 import type { ActivationAlgorithm } from '../schema.ts'
+import type { UniqueValue } from '../unique-values.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** What the key exchange stores. */
@@ -16,8 +18,10 @@ export interface KeyExchange {
   readonly algorithm: ActivationAlgorithm | null
   readonly isConfirmationPending: boolean
   readonly isBiometryEnabled: boolean | null
-  /** Keys that were made in the exchange, in place of those of the creation. */
-  readonly serverKeys: { readonly publicKey: Uint8Array /** sealed */; readonly privateKey: Uint8Array } | null
+  /** Of keys that were made in the exchange, in place of those of the creation; null when those stay. */
+  readonly serverPublicKey: Uint8Array | null
+  /** sealed; null with the public one */
+  readonly serverPrivateKey: Uint8Array | null
   readonly devicePublicKey: Uint8Array
   readonly activationFingerprint: string
   /** sealed */
@@ -33,37 +37,35 @@ export interface KeyExchange {
 }
 
 /**
- * CREATED to PENDING_COMMIT or ACTIVE with the device's key, together with history and audit rows. False when the code was used,
- * removed or expired meanwhile, or a wrong OTP counted.
+ * CREATED to PENDING_COMMIT or ACTIVE with the device's key, together with history, one or two audit rows, and up to two values that the
+ * request uses up. False when the code was used, removed or expired meanwhile, or a wrong OTP counted; nothing is used up then. Throws a
+ * unique violation when a value was used meanwhile.
  */
 export async function storeKeyExchange(
   db: Db,
   exchange: KeyExchange,
-  audit: readonly [AuditEvent, ...AuditEvent[]],
+  [audit, secondAudit]: readonly [AuditEvent, AuditEvent?],
+  values: readonly UniqueValue[] = [],
 ): Promise<boolean> {
-  const { serverKeys } = exchange
-  const { rows } = await sql`
-    with moved as (
-      update activation set state = ${exchange.to}, protocol_version = ${exchange.protocolVersion},
-        highest_version = ${exchange.highestVersion}, algorithm = ${exchange.algorithm}, is_confirmation_pending = ${exchange.isConfirmationPending},
-        is_biometry_enabled = ${exchange.isBiometryEnabled}, server_public_key = coalesce(${serverKeys?.publicKey ?? null}, server_public_key),
-        server_private_key = coalesce(${serverKeys?.privateKey ?? null}, server_private_key),
-        device_public_key = ${exchange.devicePublicKey}, activation_fingerprint = ${exchange.activationFingerprint},
-        master_secret = ${exchange.masterSecret}, ctr_data = ${exchange.ctrData}, counter = 0, failed_attempts = 0,
-        name = ${exchange.name}, platform = ${exchange.platform}, device_info = ${exchange.deviceInfo}, extras = ${exchange.extras},
-        external_id = ${exchange.externalId}, activation_qr_code = null, row_version = row_version + 1,
-        otp_hash = case when ${exchange.to}::text = 'PENDING_COMMIT' then otp_hash end
-      where activation_id = ${exchange.activationId} and row_version = ${exchange.rowVersion} and state = 'CREATED'
-        and expires_at > ${exchange.at}
-      returning activation_id
-    ), history as (
-      ${insertHistoryFrom(sql`moved`, {
-        from: sql`'CREATED'`,
-        to: sql`${exchange.to}::text`,
-        at: sql`${exchange.at}::timestamptz`,
-      })}
-    )
-    ${insertAuditEventsFrom('moved', audit)}`.execute(db)
+  const [value, secondValue] = values
+  const { applicationId, userId, eventType, eventData } = audit
+  const { rows } = await db.executeQuery(
+    EXCHANGE([
+      {
+        ...exchange,
+        applicationId,
+        userId,
+        eventType,
+        eventData,
+        secondType: secondAudit?.eventType ?? null,
+        secondData: secondAudit?.eventData ?? null,
+        value: value?.valueHash ?? null,
+        valueExpiresAt: value?.expiresAt ?? null,
+        secondValue: secondValue?.valueHash ?? null,
+        secondValueExpiresAt: secondValue?.expiresAt ?? null,
+      },
+    ]),
+  )
   return rows.length > 0
 }
 
@@ -96,3 +98,83 @@ export async function storeFactorKeys(db: Db, { activationId, from, to, isBiomet
     returning activation_id`.execute(db)
   return rows.length === 1
 }
+
+interface GivenExchange extends KeyExchange, Pick<AuditEvent, 'applicationId' | 'userId' | 'eventType' | 'eventData'> {
+  readonly secondType: string | null
+  readonly secondData: string | null
+  readonly value: Uint8Array | null
+  readonly valueExpiresAt: Date | null
+  readonly secondValue: Uint8Array | null
+  readonly secondValueExpiresAt: Date | null
+}
+
+const EXCHANGES = defineGivenRows<GivenExchange>({
+  activationId: 'text',
+  rowVersion: 'int',
+  to: 'text',
+  protocolVersion: 'int',
+  highestVersion: 'text',
+  algorithm: 'text',
+  isConfirmationPending: 'boolean',
+  isBiometryEnabled: 'boolean',
+  serverPublicKey: 'bytea',
+  serverPrivateKey: 'bytea',
+  devicePublicKey: 'bytea',
+  activationFingerprint: 'text',
+  masterSecret: 'bytea',
+  ctrData: 'bytea',
+  name: 'text',
+  platform: 'text',
+  deviceInfo: 'text',
+  extras: 'text',
+  externalId: 'text',
+  at: 'timestamptz',
+  applicationId: 'text',
+  userId: 'text',
+  eventType: 'text',
+  eventData: 'text',
+  secondType: 'text',
+  secondData: 'text',
+  value: 'bytea',
+  valueExpiresAt: 'timestamptz',
+  secondValue: 'bytea',
+  secondValueExpiresAt: 'timestamptz',
+})
+
+// The values in the order of their bytes, as everywhere: two requests with the same ones would otherwise wait for each other.
+const EXCHANGE = EXCHANGES.define(
+  (exchanges) => sql`
+  with moved as (
+    update activation a set state = i."to", protocol_version = i."protocolVersion", highest_version = i."highestVersion",
+      algorithm = i.algorithm, is_confirmation_pending = i."isConfirmationPending", is_biometry_enabled = i."isBiometryEnabled",
+      server_public_key = coalesce(i."serverPublicKey", a.server_public_key),
+      server_private_key = coalesce(i."serverPrivateKey", a.server_private_key), device_public_key = i."devicePublicKey",
+      activation_fingerprint = i."activationFingerprint", master_secret = i."masterSecret", ctr_data = i."ctrData", counter = 0,
+      failed_attempts = 0, name = i.name, platform = i.platform, device_info = i."deviceInfo", extras = i.extras,
+      external_id = i."externalId", activation_qr_code = null, row_version = a.row_version + 1,
+      otp_hash = case when i."to" = 'PENDING_COMMIT' then a.otp_hash end
+    from ${exchanges} as i
+    where a.activation_id = i."activationId" and a.row_version = i."rowVersion" and a.state = 'CREATED' and a.expires_at > i.at
+    returning a.activation_id, i."to", i.at, i."applicationId", i."userId", i."eventType", i."eventData", i."secondType", i."secondData",
+      i.value, i."valueExpiresAt", i."secondValue", i."secondValueExpiresAt"
+  ), history as (
+    ${insertHistoryFrom(sql`moved`, { from: sql`'CREATED'`, to: sql`"to"`, at: sql`at` })}
+  ), used as (
+    insert into unique_value (value_hash, expires_at)
+    select v.value_hash, v.expires_at
+    from moved cross join lateral (values (value, "valueExpiresAt"), ("secondValue", "secondValueExpiresAt")) as v (value_hash, expires_at)
+    where v.value_hash is not null order by v.value_hash
+  )
+  ${insertAuditFrom(
+    sql`moved cross join lateral (values (1, "eventType", "eventData"), (2, "secondType", "secondData")) as e (position, type, data)
+    where e.type is not null order by e.position`,
+    {
+      applicationId: sql`"applicationId"`,
+      userId: sql`"userId"`,
+      eventType: sql`e.type`,
+      eventData: sql`e.data`,
+      occurredAt: sql`at`,
+    },
+  )}
+  returning activation_id`,
+)

@@ -8,6 +8,7 @@ import {
   type KeyAgreement,
   refuseActivation,
 } from '../../../domain/activation/activation.ts'
+import type { PendingUse } from '../../../domain/activation/pending-use.ts'
 import { activateDirectly, recogniseUser } from '../../../domain/activation/direct.ts'
 import { readUserInfoOfNew } from '../../../domain/user-info/user-info.ts'
 import { OptionalOrNull, AnyMembers, Text } from '../../../http/types.ts'
@@ -62,17 +63,23 @@ export function requireActivatable(
     throw refuseActivation(parts, 'the application does not admit the protocol version')
 }
 
+interface ActivationRequest {
+  readonly layer1: Static<typeof Layer1Request>
+  readonly layer2: Static<typeof Device>
+  readonly pending: PendingUse
+}
+
 /** Binds the device in the way its request names; `sealLayer2` makes the inner answer. */
 export async function activate<Answer>(
   parts: DeviceParts,
   agreement: KeyAgreement<Answer>,
   applicationId: string,
-  request: { readonly layer1: Static<typeof Layer1Request>; readonly layer2: Static<typeof Device> },
+  request: ActivationRequest,
   sealLayer2: (keys: ExchangedKeys<Answer>) => Record<string, string | number>,
 ): Promise<Static<typeof Layer1Response>> {
   const { keys, customAttributes } = await bind(parts, agreement, applicationId, request)
-  const { activationId, userId } = keys
-  const userInfo = await readUserInfoOfNew(parts, { applicationId, userId, activationId })
+  const { activationId, userId, storedClaims } = keys
+  const userInfo = await readUserInfoOfNew(parts, { applicationId, userId, activationId, storedClaims })
   return { activationData: sealLayer2(keys), customAttributes, ...(userInfo && { userInfo }) }
 }
 
@@ -80,15 +87,17 @@ async function bind<Answer>(
   parts: DeviceParts,
   agreement: KeyAgreement<Answer>,
   applicationId: string,
-  { layer1, layer2 }: { readonly layer1: Static<typeof Layer1Request>; readonly layer2: Static<typeof Device> },
+  { layer1, layer2, pending }: ActivationRequest,
 ) {
   const { type, identityAttributes } = layer1
   const customAttributes = layer1.customAttributes ?? {}
   const device = describeDevice(layer2)
   if (type === 'CODE') {
     const secrets = { code: identityAttributes['code'] ?? '', otp: layer2.activationOtp ?? null }
-    return { keys: await exchangeKeys(parts, agreement, applicationId, secrets, device), customAttributes }
+    return { keys: await exchangeKeys(parts, agreement, applicationId, { ...secrets, pending }, device), customAttributes }
   }
+  // Before the provider is asked, which is to hear of a request once.
+  await pending.now()
   const user = await recogniseUser(parts, { applicationId, type, identityAttributes, customAttributes })
   const owner = { applicationId, userId: user.userId }
   const keys = await activateDirectly(parts, agreement, owner, user.isCommitted ? 'ACTIVE' : 'PENDING_COMMIT', device)

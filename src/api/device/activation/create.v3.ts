@@ -3,7 +3,7 @@
 import { Type } from '@sinclair/typebox'
 import { nestedEndpoint } from '../../../channel/flow/nested.ts'
 import { type KeyAgreement, refuseActivation } from '../../../domain/activation/activation.ts'
-import { findAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
+import { listAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
 import { NotBlank } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
 import type { ProtocolV3 } from '../../../protocol/v3/index.ts'
@@ -25,15 +25,19 @@ export const activationCreateV3 = nestedEndpoint({
   },
   request: Layer1Request,
   response: Layer1Response,
-  async handle({ request, inner, sealInner, applicationVersion, version }, parts: DeviceParts) {
+  async handle({ request, inner, pending, sealInner, applicationVersion, version }, parts: DeviceParts) {
     requireActivatable(parts, request, applicationVersion, version)
     const { applicationId } = applicationVersion
-    const allowed = await findAllowedAlgorithms(parts.db, applicationId)
-    if (!allowed.includes('EC_P256')) throw refuseActivation(parts, 'the application does not admit protocol 3')
+    if (!listAllowedAlgorithms(applicationVersion).includes('EC_P256'))
+      throw refuseActivation(parts, 'the application does not admit protocol 3')
     // A text that is not Base64 is refused like one that is not a point.
     const agreement = agreeWith(parts.protocols.v3, version, parseBase64(inner.devicePublicKey) ?? new Uint8Array(0))
-    return activate(parts, agreement, applicationId, { layer1: request, layer2: inner }, ({ activationId, ctrData, answer }) =>
-      sealInner({ activationId, ...answer, ctrData: toBase64(ctrData) }),
+    return activate(
+      parts,
+      agreement,
+      applicationId,
+      { layer1: request, layer2: inner, pending },
+      ({ activationId, ctrData, answer }) => sealInner({ activationId, ...answer, ctrData: toBase64(ctrData) }),
     )
   },
 })

@@ -3,12 +3,13 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { nestedEndpoint } from '../../../channel/flow/nested.ts'
 import { type KeyAgreement, refuseActivation } from '../../../domain/activation/activation.ts'
-import { findAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
+import { listAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
 import { NotBlank } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { exportSigningKeys, joinPublicKeys } from '../../../protocol/v4/key-pairs.ts'
 import type { ExchangedKeys, ProtocolV4, SharedSecretRequest } from '../../../protocol/v4/index.ts'
+import type { VersionRow } from '../../../storage/activation/version.ts'
 import type { DeviceParts } from '../parts.ts'
 import { activate, DeviceMembers, requireActivatable, LAYER_1_BYTES_MAX, Layer1Request, Layer1Response } from './create.ts'
 
@@ -36,28 +37,32 @@ export const activationCreateV4 = nestedEndpoint({
   },
   request: Layer1Request,
   response: Layer1Response,
-  async handle({ request, inner, sealInner, applicationVersion, version }, parts: DeviceParts) {
+  async handle({ request, inner, pending, sealInner, applicationVersion, version }, parts: DeviceParts) {
     requireActivatable(parts, request, applicationVersion, version)
     const { applicationId } = applicationVersion
-    const agreement = await agreeWith(parts, applicationId, version, inner)
-    return activate(parts, agreement, applicationId, { layer1: request, layer2: inner }, ({ activationId, ctrData, answer }) =>
-      sealInner({ ...answer, activationId, ctrData: toBase64(ctrData) }),
+    const agreement = agreeWith(parts, applicationVersion, version, inner)
+    return activate(
+      parts,
+      agreement,
+      applicationId,
+      { layer1: request, layer2: inner, pending },
+      ({ activationId, ctrData, answer }) => sealInner({ ...answer, activationId, ctrData: toBase64(ctrData) }),
     )
   },
 })
 
 /** Throws ACTIVATION_FAILED for a request or an algorithm that the application does not admit, REQUEST_INVALID when a key is missing. */
-async function agreeWith(
+function agreeWith(
   parts: DeviceParts,
-  applicationId: string,
+  applicationVersion: VersionRow,
   version: string,
   nested: { readonly sharedSecretRequest: unknown; readonly devicePublicKeys: Static<typeof DevicePublicKeys> },
-): Promise<KeyAgreement<ExchangedKeys['answer']>> {
+): KeyAgreement<ExchangedKeys['answer']> {
   const { v4 } = parts.protocols
   const request = v4.parseSharedSecretRequest(nested.sharedSecretRequest)
   if (request === undefined) throw refuseActivation(parts, 'the shared secret request is not well-formed')
-  const allowed = await findAllowedAlgorithms(parts.db, applicationId)
-  if (!allowed.includes(request.algorithm)) throw refuseActivation(parts, 'the application does not admit the algorithm')
+  if (!listAllowedAlgorithms(applicationVersion).includes(request.algorithm))
+    throw refuseActivation(parts, 'the application does not admit the algorithm')
   requireHybridKey(request, nested.devicePublicKeys)
   const { activationVersion, ctrDataLength } = v4
   const salt = parts.platform.randomBytes(32)
