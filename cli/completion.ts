@@ -30,7 +30,7 @@ ${renderCases(entries, (words) => `words='${words.join(' ')}'`)}
 complete -o default -F _pawl pawl
 `
 
-/** The same for zsh. */
+/** The same for zsh: to be evaluated, or as a file `_pawl` of a folder in `fpath`, which zsh runs at the first completion. */
 export const renderZsh = (entries: readonly Entry[]): string => `#compdef pawl
 # Completion of pawl for zsh: eval "$(pawl completion zsh)"
 _pawl() {
@@ -40,7 +40,11 @@ ${renderCases(entries, (words) => `candidates=(${words.join(' ')})`)}
   esac
   compadd -a candidates || _files
 }
-compdef _pawl pawl
+if [[ \${funcstack[1]} == _pawl ]]; then
+  _pawl
+else
+  compdef _pawl pawl
+fi
 `
 
 /** Longer lines first: `app list` and what follows it, before `app` alone. */

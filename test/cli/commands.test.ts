@@ -264,20 +264,27 @@ describe('completion', () => {
   })
 
   // CI has one.
-  test.skipIf(!existsSync('/usr/bin/zsh'))('zsh is offered the same, and knows for which command', () => {
-    // Outside of its line editor zsh has no compadd: this one prints what would be offered.
+  describe.skipIf(!existsSync('/usr/bin/zsh')).each([
+    ['evaluated', (file: string) => `autoload -Uz compinit; compinit -u -D; source '${file}'`],
+    ['found in fpath', (file: string) => `fpath=('${join(file, '..')}' $fpath); autoload -Uz compinit; compinit -u -D`],
+  ])('in zsh, %s', (_how, load) => {
     const offered = (...words: string[]): string[] => {
-      const script = `autoload -Uz compinit; compinit -u -d '${join(home, 'zcompdump')}'
-        ${sourced('zsh', renderZsh(ENTRIES))}
+      const file = join(home, '_pawl')
+      writeFileSync(file, renderZsh(ENTRIES))
+      // Outside of its line editor zsh has no compadd: this one prints what would be offered.
+      const script = `${load(file)}
         [[ $_comps[pawl] == _pawl ]] || exit 1
         compadd() { print -rl -- \${(P)2} }
         words=(${words.map((word) => `'${word}'`).join(' ')}); CURRENT=${words.length}; _pawl`
       return execFileSync('/usr/bin/zsh', ['-f', '-c', script], { encoding: 'utf8' }).trim().split('\n')
     }
-    expect(offered('pawl', '')).toEqual([...ENTRIES.map(({ name }) => name), '--help'])
-    expect(offered('pawl', 'user', '')).toEqual(['list', 'show', 'create', 'password', 'remove', '--help'])
-    expect(offered('pawl', 'registration', 'create', 'alice', '--o')).toContain('--otp-phase')
-    expect(offered('pawl', 'login', '')).toContain('--forget')
+
+    test('the same is offered', () => {
+      expect(offered('pawl', '')).toEqual([...ENTRIES.map(({ name }) => name), '--help'])
+      expect(offered('pawl', 'user', '')).toEqual(['list', 'show', 'create', 'password', 'remove', '--help'])
+      expect(offered('pawl', 'registration', 'create', 'alice', '--o')).toContain('--otp-phase')
+      expect(offered('pawl', 'login', '')).toContain('--forget')
+    })
   })
 
   test('another shell is refused', async () => {
