@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { NO_BODY, send } from '../../phone/http.ts'
 import { serverUrl } from '../helpers/app.ts'
-import { openBalancer } from '../helpers/balancer.ts'
+import { type Balancer, openBalancer } from '../helpers/balancer.ts'
+import { type Behind, checkShippedConfiguration, HAPROXY, hasHaproxy, openHaproxy } from '../helpers/haproxy.ts'
 import { basicAuthorization } from '../helpers/bank.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 import type { Environment } from '../helpers/process.ts'
@@ -20,27 +21,54 @@ const title =
 
 describe.skipIf(serverUrl() === undefined)(title, () => {
   test('fails no request of a balancer that looks at readiness each second', async () => {
-    const { env } = await createInstallation('postgresql')
-    const settings: Environment = { ...env, PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD, PAWL_DRAIN_SECONDS: '3' }
-    const ports = [await findQuietPort(), await findQuietPort()].map(String)
-    const start = (port: string) => startPawl(settings, { PAWL_PORT: port })
-    const processes = await Promise.all(ports.map(start))
-    const balancer = await openBalancer(processes.map(({ url }) => url))
-    const load = startLoad(balancer.url)
-    await sleep(1_000)
-    for (const [index, port] of ports.entries()) {
-      const old = processes[index]
-      expect(await old?.end('SIGTERM')).toMatchObject({ code: 0, stderr: '' })
-      expect(balancer.readyCount()).toBe(1)
-      processes[index] = await start(port)
-      await vi.waitFor(() => expect(balancer.readyCount()).toBe(2), { timeout: 30_000 })
-    }
-    const { sent, failed } = await load.stop()
-    await balancer.close()
-    expect(sent).toBeGreaterThan(500)
-    expect(failed).toEqual([])
+    await replaceBoth(async (behind) => openBalancer(behind.map(({ port }) => `http://127.0.0.1:${port}`)))
+  })
+
+  test.skipIf(!hasHaproxy)(`fails no request behind HAProxy as it is shipped (needs ${HAPROXY})`, async () => {
+    checkShippedConfiguration()
+    await replaceBoth(async (behind) => {
+      const haproxy = await openHaproxy(behind)
+      const ask = async (path: string) =>
+        (await send(haproxy.phonesUrl, { method: 'POST', path, headers: JSON_TYPE, body: EMPTY })).status
+      expect(await ask('/pa/v3/status')).toBe(200)
+      expect(await ask('/registration')).toBe(404)
+      expect(await ask('/metrics')).toBe(404)
+      return haproxy
+    }, true)
   })
 })
+
+/** Replaces two processes, one after the other, under load. `hasInternal`: each has a second listener, which is the one that is asked. */
+async function replaceBoth(open: (behind: readonly [Behind, Behind]) => Promise<Balancer>, hasInternal = false): Promise<void> {
+  const { env } = await createInstallation('postgresql')
+  const settings: Environment = { ...env, PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD, PAWL_DRAIN_SECONDS: '3' }
+  const behind: readonly [Behind, Behind] = [await findPorts(), await findPorts()]
+  const start = ({ port, internalPort }: Behind) =>
+    startPawl(settings, { PAWL_PORT: port, ...(hasInternal && { PAWL_INTERNAL_PORT: internalPort }) })
+  const processes = await Promise.all(behind.map(start))
+  const balancer = await open(behind)
+  const load = startLoad(balancer.url)
+  await sleep(1_000)
+  for (const [index, place] of behind.entries()) {
+    const old = processes[index]
+    expect(await old?.end('SIGTERM')).toMatchObject({ code: 0, stderr: '' })
+    expect(balancer.readyCount()).toBe(1)
+    processes[index] = await start(place)
+    await vi.waitFor(() => expect(balancer.readyCount()).toBe(2), { timeout: 30_000 })
+  }
+  const { sent, failed } = await load.stop()
+  await balancer.close()
+  expect(sent).toBeGreaterThan(500)
+  expect(failed).toEqual([])
+}
+
+const findPorts = async (): Promise<Behind> => ({
+  port: String(await findQuietPort()),
+  internalPort: String(await findQuietPort()),
+})
+
+const JSON_TYPE = { 'Content-Type': 'application/json' }
+const EMPTY = Buffer.from('{}')
 
 /** Reads and writes of the bank's, over eight connections, until it is stopped. */
 function startLoad(url: string): { stop: () => Promise<{ sent: number; failed: readonly string[] }> } {

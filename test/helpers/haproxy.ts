@@ -1,0 +1,97 @@
+// HAProxy as deploy/haproxy/haproxy.cfg sets it up, with the addresses of a test in place of those of an operator.
+import { execFileSync, spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { vi } from 'vitest'
+import type { Balancer } from './balancer.ts'
+import { findQuietPort } from './ports.ts'
+
+export const HAPROXY = '/usr/sbin/haproxy'
+export const hasHaproxy = existsSync(HAPROXY)
+
+/** A process of pawl behind it. */
+export interface Behind {
+  readonly port: string
+  readonly internalPort: string
+}
+
+export interface Haproxy extends Balancer {
+  /** What phones reach; `url` is what the bank reaches. */
+  readonly phonesUrl: string
+}
+
+const SHIPPED = readFileSync(fileURLToPath(new URL('../../deploy/haproxy/haproxy.cfg', import.meta.url)), 'utf8')
+const TLS = / ssl crt \S+( alpn \S+)?/g
+
+/** Starts it before two processes, without TLS, and waits until both are up. */
+export async function openHaproxy(behind: readonly [Behind, Behind]): Promise<Haproxy> {
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-haproxy-'))
+  const [phones, bank] = [await findQuietPort(), await findQuietPort()].map((port) => `127.0.0.1:${port}`)
+  const [one, two] = behind
+  const replaced: Readonly<Record<string, string>> = {
+    '0.0.0.0:443': `${phones}`,
+    '10.0.0.1:443': `${bank}`,
+    '127.0.0.1:8101': `127.0.0.1:${one.port}`,
+    '127.0.0.1:8102': `127.0.0.1:${two.port}`,
+    '127.0.0.1:8181': `127.0.0.1:${one.internalPort}`,
+    '127.0.0.1:8182': `127.0.0.1:${two.internalPort}`,
+  }
+  const file = join(folder, 'haproxy.cfg')
+  writeFileSync(file, SHIPPED.replace(/[\d.]+:\d+\b/g, (address) => replaced[address] ?? address).replace(TLS, ''))
+  const child = spawn(HAPROXY, ['-db', '-f', file], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+  const ended = new Promise((resolve) => child.once('close', resolve))
+  const readyCount = (): number => {
+    const states = new Map(['pawl-1', 'pawl-2'].map((name) => [name, 'UP']))
+    for (const [, name = '', state = ''] of output.matchAll(/Server pawl_bank\/(\S+) is (UP|DOWN)/g)) states.set(name, state)
+    return [...states.values()].filter((state) => state === 'UP').length
+  }
+  await vi.waitFor(
+    async () => {
+      const answer = await fetch(`http://${bank}/health/ready`)
+      if (answer.status !== 200) throw new Error(`${answer.status}: ${output}`)
+    },
+    { timeout: 20_000 },
+  )
+  return {
+    url: `http://${bank}`,
+    phonesUrl: `http://${phones}`,
+    readyCount,
+    close: async () => {
+      child.kill('SIGKILL')
+      await ended
+      rmSync(folder, { recursive: true })
+    },
+  }
+}
+
+/** What HAProxy itself says of the shipped file, with a certificate that is made for it. Throws with its complaint. */
+export function checkShippedConfiguration(): void {
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-haproxy-'))
+  try {
+    const pem = join(folder, 'all.pem')
+    const words = [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-nodes',
+      '-days',
+      '2',
+      '-subj',
+      '/CN=localhost',
+    ]
+    execFileSync('openssl', [...words, '-keyout', pem, '-out', join(folder, 'cert.pem')], { stdio: 'pipe' })
+    writeFileSync(pem, readFileSync(pem, 'utf8') + readFileSync(join(folder, 'cert.pem'), 'utf8'))
+    const file = join(folder, 'haproxy.cfg')
+    writeFileSync(file, SHIPPED.replace(/crt \S+/g, `crt ${pem}`))
+    execFileSync(HAPROXY, ['-c', '-f', file], { stdio: 'pipe' })
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
