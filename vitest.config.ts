@@ -11,7 +11,7 @@ const withoutPostgres = [
   'src/**',
   'test/{architecture,citations,deploy,docs}.test.ts',
   'test/{conformance,property}/**',
-  'test/process/{alerts,listeners,prepare,standards,start,statements,templates}.test.ts',
+  'test/process/{alerts,listeners,prepare,readme,standards,start,statements,templates}.test.ts',
 ]
 // Faults have a configuration of their own.
 const exclude = [...configDefaults.exclude, 'test/faults/**', ...(process.env['PAWL_TEST_DATABASE_URL'] ? withoutPostgres : [])]
