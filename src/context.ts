@@ -11,6 +11,7 @@ import { createDecoy } from './channel/secrets.ts'
 import { createActivationOtps } from './domain/activation/otp.ts'
 import { bootstrapApplication } from './domain/application/application.ts'
 import { createCustomObjectMemory } from './domain/application/custom-object.ts'
+import { createApplicationSigners } from './domain/application/signers.ts'
 import { startCertificateWatch } from './domain/pinning/watch.ts'
 import { startAuditSealing } from './domain/audit/seal.ts'
 import { createAuditVerification } from './domain/audit/verification.ts'
@@ -144,6 +145,7 @@ export async function createContext(
       templateTexts,
       mobileReads: createRateLimit(config.mobileReadsPerMinute),
       otpAttempts: createRateLimit(config.otpAttemptsPerMinute),
+      applicationSigners: createApplicationSigners(caches),
       temporaryKeys: createRateLimit(config.temporaryKeysPerMinute),
       pingDatabase: () => pingDatabase(database),
       serviceState: { phase: 'serving' },

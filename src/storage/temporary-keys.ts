@@ -20,6 +20,23 @@ export async function insertTemporaryKey(db: Db, key: TemporaryKeyRow): Promise<
   await db.executeQuery(CompiledQuery.raw(INSERT, [temporaryKeyId, applicationKey, activationId, privateKey, expiresAt]))
 }
 
+/**
+ * Stores a new key of an application, if its version is the one that was read, still supported, and the master keys are there. False when
+ * not: the caller reads and decides again.
+ */
+export async function insertTemporaryKeyOfApplication(
+  db: Db,
+  key: TemporaryKeyRow,
+  { applicationId, applicationSecret, algorithms, isProtocol3Admitted }: VersionRow,
+  masterKeyPairIds: readonly string[],
+): Promise<boolean> {
+  const { temporaryKeyId, applicationKey, activationId, privateKey, expiresAt } = key
+  const values = [temporaryKeyId, applicationKey, activationId, privateKey, expiresAt]
+  const expected = [applicationId, applicationSecret, algorithms.join(','), isProtocol3Admitted, masterKeyPairIds]
+  const { rows } = await db.executeQuery(CompiledQuery.raw(INSERT_OF_APPLICATION, [...values, ...expected]))
+  return rows.length === 1
+}
+
 /** A key by its id, expired or not. */
 export async function findTemporaryKey(db: Db, temporaryKeyId: string): Promise<TemporaryKeyRow | undefined> {
   const { rows } = await db.executeQuery<TemporaryKeyRow>(CompiledQuery.raw(FIND, [temporaryKeyId]))
@@ -59,6 +76,15 @@ export async function deleteExpiredTemporaryKeys(db: Db, at: Date, limit: number
 // Of constant text: composed anew, each takes 15 µs more, and 60 before it is compiled.
 const INSERT = `
   insert into temporary_key (temporary_key_id, application_key, activation_id, private_key, expires_at) values ($1, $2, $3, $4, $5)`
+const INSERT_OF_APPLICATION = `
+  insert into temporary_key (temporary_key_id, application_key, activation_id, private_key, expires_at)
+  select $1::text, v.application_key, $3::text, $4::bytea, $5::timestamptz
+  from application_version v join application p on p.application_id = v.application_id
+  where v.application_key = $2::text and v.is_supported and v.application_id = $6::text and v.application_secret = $7::bytea
+    and p.algorithms = $8::text and p.is_protocol_3_admitted = $9::boolean
+    and (select count(*) from master_key_pair m where m.master_key_pair_id = any($10::text[]) and m.application_id = v.application_id)
+      = cardinality($10::text[])
+  returning temporary_key_id`
 const FIND = `
   select temporary_key_id as "temporaryKeyId", application_key as "applicationKey", activation_id as "activationId",
     private_key as "privateKey", expires_at as "expiresAt"

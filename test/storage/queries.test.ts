@@ -469,6 +469,21 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
         privateKey: bytes,
         expiresAt: at,
       }),
+    insertTemporaryKeyOfApplication: (db) =>
+      temporaryKeys.insertTemporaryKeyOfApplication(
+        db,
+        { temporaryKeyId: 't', applicationKey: 'k', activationId: null, privateKey: bytes, expiresAt: at },
+        {
+          applicationKey: 'k',
+          applicationId: 'a',
+          applicationSecret: Buffer.from(bytes),
+          isSupported: true,
+          minimumVersion: null,
+          algorithms: ['EC_P384'],
+          isProtocol3Admitted: true,
+        },
+        ['m'],
+      ),
     findTemporaryKey: (db) => temporaryKeys.findTemporaryKey(db, 't'),
     findVersionWithKey: (db) => temporaryKeys.findVersionWithKey(db, 'k', 't').catch(ignoreNoRow),
     deleteExpiredTemporaryKeys: (db) => temporaryKeys.deleteExpiredTemporaryKeys(db, at, 500),

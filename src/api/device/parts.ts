@@ -1,5 +1,6 @@
 // What the device API needs from the process.
 import type { DirectActivationParts } from '../../domain/activation/direct.ts'
+import type { ApplicationSigners } from '../../domain/application/signers.ts'
 import type { RateLimit } from '../../domain/limits/rate.ts'
 import type { CustomObjectMemory } from '../../domain/application/custom-object.ts'
 import type { UserInfoParts } from '../../domain/user-info/user-info.ts'
@@ -21,6 +22,7 @@ export interface DeviceParts extends ChannelParts, DirectActivationParts, UserIn
   readonly readStatus: StatusReader
   readonly customObjects: CustomObjectMemory
   readonly settings: DeviceSettings
+  readonly applicationSigners: ApplicationSigners
   /** Temporary keys without an activation, by source. */
   readonly temporaryKeys: RateLimit
   readonly protocols: { readonly v3: ProtocolV3; readonly v4: ProtocolV4 }

@@ -6,8 +6,10 @@ import { listAllowedAlgorithms } from '../../../domain/application/master-keys.t
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
 import type { RequestParties } from '../../../storage/activation/parties.ts'
+import type { VersionRow } from '../../../storage/activation/version.ts'
 import type { DeviceParts } from '../parts.ts'
 import {
+  issueFromMemory,
   issueTemporaryKey,
   KeystoreRequest,
   KeystoreResponse,
@@ -30,16 +32,19 @@ export const keystoreCreateV4 = plainEndpoint({
     if (asked === undefined) throw refuseTemporaryKey(parts, 'the JWT does not parse or lacks a claim')
     limitTemporaryKeys(parts, client, asked)
     const at = new Date(parts.platform.now())
+    // As far as clocks may differ: phones set theirs by the answer.
+    const isOver = asked.expiresAt !== undefined && at.getTime() / 1000 > asked.expiresAt + parts.settings.requestWindowSeconds
+    const isAdmitted = (of: VersionRow): boolean => listAllowedAlgorithms(of).includes(asked.algorithm)
+    const isTaken = (of: VersionRow): boolean => !isOver && of.isSupported && isAdmitted(of)
+    const known = await issueFromMemory(parts, parts.decoys.v4, asked, isTaken)
+    if (known !== undefined) return ok(known)
     // Whether an upgrade was confirmed is what a phone asks when the answer was lost (v4 §10.3).
     const { version, activation } = await findParties(parts, asked, { isUpgradeSeen: true })
     const keys = activationKeysOf(parts.recordKeys, v4, activation)
     const isGenuine = await verifyKeystoreRequest(parts, parts.decoys.v4, asked, version, keys)
-    // As far as clocks may differ: phones set theirs by the answer.
-    const isOver = asked.expiresAt !== undefined && at.getTime() / 1000 > asked.expiresAt + parts.settings.requestWindowSeconds
     const reason = isOver ? 'the request has expired' : refusalOf(asked, { version, activation })
     if (version === undefined || reason !== undefined || !isGenuine) throw refuseTemporaryKey(parts, reason ?? 'wrong MAC')
-    if (!listAllowedAlgorithms(version).includes(asked.algorithm))
-      throw refuseTemporaryKey(parts, 'the application does not admit the algorithm')
+    if (!isAdmitted(version)) throw refuseTemporaryKey(parts, 'the application does not admit the algorithm')
     return ok(await issueTemporaryKey(parts, v4, asked, { version, activation }))
   },
 })

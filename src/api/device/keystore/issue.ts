@@ -8,10 +8,10 @@ import { places } from '../../../domain/secrets/secrets.ts'
 import { NotBlank, ObjectRequest, ObjectResponse } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { sourceOf } from '../../../lib/source.ts'
-import type { ActivationKeys, Protocol, TemporaryKeyRequest } from '../../../protocol/protocol.ts'
+import type { ActivationKeys, Protocol, SigningKeys, TemporaryKeyRequest } from '../../../protocol/protocol.ts'
 import type { ActivationRow } from '../../../storage/activation/find.ts'
 import type { VersionRow } from '../../../storage/activation/version.ts'
-import { insertTemporaryKey } from '../../../storage/temporary-keys.ts'
+import { insertTemporaryKey, insertTemporaryKeyOfApplication, type TemporaryKeyRow } from '../../../storage/temporary-keys.ts'
 import type { DeviceParts } from '../parts.ts'
 
 export const KeystoreRequest = ObjectRequest(Type.Object({ jwt: NotBlank(8192) }))
@@ -43,6 +43,29 @@ export function verifyKeystoreRequest<Keys extends ActivationKeys>(
 }
 
 /**
+ * Answers a request without an activation from what this process remembers of the application, in one statement that confirms it. Undefined
+ * where that does not give an answer, whatever the reason: the caller reads and decides. A MAC is always computed, so that time does not
+ * tell which applications are remembered.
+ */
+export async function issueFromMemory<Keys extends ActivationKeys>(
+  parts: DeviceParts,
+  decoy: Decoy<Keys>,
+  asked: TemporaryKeyRequest<Keys>,
+  isTaken: (version: VersionRow) => boolean,
+): Promise<Static<typeof KeystoreResponse>['responseObject'] | undefined> {
+  if (asked.activationId !== undefined) return undefined
+  const known = parts.applicationSigners.recall(asked.applicationKey, asked.algorithm)
+  const isGenuine = await verifyKeystoreRequest(parts, decoy, asked, known?.version, undefined)
+  if (known === undefined || !isGenuine || !isTaken(known.version)) return undefined
+  const { signingKeys, version } = known
+  const made = await makeTemporaryKey(parts, asked, signingKeys)
+  if (made === undefined) return undefined
+  if (await insertTemporaryKeyOfApplication(parts.db, made.row, version, signingKeys.masterKeyPairIds)) return { jwt: made.jwt }
+  parts.applicationSigners.forget(asked.applicationKey, asked.algorithm)
+  return undefined
+}
+
+/**
  * Makes the key of a genuine request, signed by the application or by the activation the request names. Throws TEMPORARY_KEY_FAILED when
  * the client's own keys are not valid.
  */
@@ -52,26 +75,49 @@ export async function issueTemporaryKey<Keys extends ActivationKeys>(
   asked: TemporaryKeyRequest<Keys>,
   { version, activation }: { readonly version: VersionRow; readonly activation: ActivationRow | undefined },
 ): Promise<Static<typeof KeystoreResponse>['responseObject']> {
-  const { platform, recordKeys, settings } = parts
+  const isOfActivation = asked.activationId !== undefined && activation !== undefined
+  const made = isOfActivation
+    ? await makeTemporaryKey(parts, asked, serverKeysOf(parts.recordKeys, protocol, activation))
+    : await makeAndRemember(parts, asked, version)
+  if (made === undefined) throw refuseTemporaryKey(parts, 'the keys of the request are not valid')
+  await insertTemporaryKey(parts.db, made.row)
+  return { jwt: made.jwt }
+}
+
+async function makeAndRemember<Keys extends ActivationKeys>(
+  parts: DeviceParts,
+  asked: TemporaryKeyRequest<Keys>,
+  version: VersionRow,
+): Promise<MadeKey | undefined> {
+  const signingKeys = await findSigningMasterKeys(parts, version.applicationId, asked.algorithm)
+  parts.applicationSigners.remember(asked.algorithm, { version, signingKeys })
+  return makeTemporaryKey(parts, asked, signingKeys)
+}
+
+interface MadeKey {
+  readonly row: TemporaryKeyRow
+  readonly jwt: string
+}
+
+/** Undefined when the client's own keys are not valid. */
+async function makeTemporaryKey<Keys extends ActivationKeys>(
+  { platform, recordKeys, settings }: DeviceParts,
+  asked: TemporaryKeyRequest<Keys>,
+  signingKeys: SigningKeys,
+): Promise<MadeKey | undefined> {
   const temporaryKeyId = platform.uuid()
   const issuedAt = platform.now()
   const expiresAt = issuedAt + settings.temporaryKeyValiditySeconds * 1000
-  const { applicationKey, activationId } = asked
-  const terms = { temporaryKeyId, issuedAt, expiresAt, salt: platform.randomBytes(32) }
-  const signingKeys =
-    activationId === undefined || activation === undefined
-      ? await findSigningMasterKeys(parts, version.applicationId, asked.algorithm)
-      : serverKeysOf(recordKeys, protocol, activation)
-  const issued = await asked.issue(terms, signingKeys)
-  if (issued === undefined) throw refuseTemporaryKey(parts, 'the keys of the request are not valid')
-  await insertTemporaryKey(parts.db, {
+  const issued = await asked.issue({ temporaryKeyId, issuedAt, expiresAt, salt: platform.randomBytes(32) }, signingKeys)
+  if (issued === undefined) return undefined
+  const row = {
     temporaryKeyId,
-    applicationKey,
-    activationId: activationId ?? null,
+    applicationKey: asked.applicationKey,
+    activationId: asked.activationId ?? null,
     privateKey: recordKeys.seal(places.temporaryPrivateKey(temporaryKeyId), issued.envelopeKey),
     expiresAt: new Date(expiresAt),
-  })
-  return { jwt: issued.jwt }
+  }
+  return { row, jwt: issued.jwt }
 }
 
 /** An error TEMPORARY_KEY_FAILED whose reason the log knows. */
