@@ -30,8 +30,6 @@ const seen = (more: Partial<Look> = {}): Look => ({
   sealLagSeconds: 4,
   brokenChains: 0,
   background: [{ work: 'housekeeping', failures: 0, lastSuccessAt: NOW / 1000 - 4 }],
-  pendingOperations: 3,
-  oldestOperationSeconds: 20,
   ...more,
 })
 const namesOf = (look: Look, isReady = true) => findProblems(look, isReady, NOW).map(({ tone, name }) => `${tone} ${name}`)

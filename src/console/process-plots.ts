@@ -4,8 +4,8 @@ import type { Look } from '../metrics/look.ts'
 import { html, type Markup } from './markup.ts'
 import { type Bar, smallPlot } from './plot.ts'
 
-/** Plots of requests, codes, webhooks, connections, event loop and memory, from the metrics. */
-export function processPlots({ history, pool, database }: Look): Markup {
+/** Plots of requests, codes, webhooks, event loop and memory, and of the connections to a PostgreSQL. */
+export function processPlots({ history, pool }: Look): Markup {
   const groups = groupSamples(history)
   const last = history.slice(-RATE_SAMPLES)
   const sum = (samples: readonly Sample[], ...names: readonly Counted[]): number =>
@@ -24,15 +24,14 @@ export function processPlots({ history, pool, database }: Look): Markup {
     ${smallPlot({ name: 'Codes of phones', value: codes === 0 ? '–' : `${Math.round(((codes - refused) / codes) * 100)} % right`, note: codes === 0 ? 'none in the hour' : `${codes} checked, ${refused} refused`, least: 1, bars: bars((some) => ({ good: sum(some, 'codesAccepted'), bad: sum(some, 'codesRefused') })) })}
     ${smallPlot({ name: 'Webhook messages', value: `${sayRate(rate(last, 'messagesDelivered', 'messagesFailed') * 60)}/min`, note: undelivered === 0 ? 'no attempt failed' : `${undelivered} attempts failed`, least: 1, bars: bars((some) => ({ good: sum(some, 'messagesDelivered'), bad: sum(some, 'messagesFailed') })) })}
     ${
-      pool === undefined
-        ? smallPlot({ name: 'Database', value: database, note: 'in this process, without connections', least: 1, bars: [] })
-        : smallPlot({
-            name: 'Database connections',
-            value: `${pool.busy} busy`,
-            note: `of ${pool.max}, ${pool.waiting} requests wait`,
-            least: pool.max,
-            bars: bars((some) => ({ good: worst(some, 'connections') })),
-          })
+      pool !== undefined &&
+      smallPlot({
+        name: 'Database connections',
+        value: `${pool.busy} busy`,
+        note: `of ${pool.max}, ${pool.waiting} requests wait`,
+        least: pool.max,
+        bars: bars((some) => ({ good: worst(some, 'connections') })),
+      })
     }
     ${smallPlot({ name: 'Event loop is late by', value: `${Math.round((now?.loopDelaySeconds ?? 0) * 1000)} ms`, note: `at the worst ${Math.round(worst(history, 'loopDelaySeconds') * 1000)} ms`, least: 50, bars: bars((some) => barOfDelay(worst(some, 'loopDelaySeconds') * 1000)) })}
     ${smallPlot({ name: 'Memory', value: `${Math.round((now?.memoryBytes ?? 0) / 2 ** 20)} MiB`, note: 'of the whole process', least: 2 ** 28, bars: bars((some) => ({ rest: worst(some, 'memoryBytes') })) })}

@@ -20,29 +20,23 @@ export interface Look {
   readonly brokenChains: number
   /** Since the start. */
   readonly background: readonly { readonly work: string; readonly failures: number; readonly lastSuccessAt: number | undefined }[]
-  /** All applications together. */
-  readonly pendingOperations: number | undefined
-  readonly oldestOperationSeconds: number | undefined
 }
 
 /** Reads the instruments; what comes from the database is as old as its last reading. */
 export async function look(i: Instruments, history: readonly Sample[]): Promise<Look> {
-  const [pool, max, waiting, timeouts, lags, broken, failures, rounds, pending, oldest, reading, started, info] =
-    await Promise.all([
-      values(i.poolConnections),
-      values(i.poolMax),
-      values(i.poolWaiting),
-      values(i.statementTimeouts),
-      values(i.sealLag),
-      values(i.brokenChains),
-      values(i.failedRounds),
-      values(i.lastRound),
-      values(i.pendingOperations),
-      values(i.oldestOperation),
-      values(i.lastReading),
-      values(i.started),
-      values(i.info),
-    ])
+  const [pool, max, waiting, timeouts, lags, broken, failures, rounds, reading, started, info] = await Promise.all([
+    values(i.poolConnections),
+    values(i.poolMax),
+    values(i.poolWaiting),
+    values(i.statementTimeouts),
+    values(i.sealLag),
+    values(i.brokenChains),
+    values(i.failedRounds),
+    values(i.lastRound),
+    values(i.lastReading),
+    values(i.started),
+    values(i.info),
+  ])
   const stateOf = (state: string) => pool.find(({ labels }) => labels['state'] === state)?.value ?? 0
   const readAt = reading[0]?.value
   return {
@@ -60,8 +54,6 @@ export async function look(i: Instruments, history: readonly Sample[]): Promise<
       failures: value,
       lastSuccessAt: rounds.find((round) => round.labels['work'] === labels['work'])?.value,
     })),
-    pendingOperations: pending[0]?.value,
-    oldestOperationSeconds: oldest[0]?.value,
   }
 }
 
