@@ -51,15 +51,15 @@ export function prepareActivation(
 ): PreparedActivation {
   const activationId = platform.uuid()
   const now = platform.now()
-  const { privateKey, publicKey } = createKeyPair()
-  const serverPrivateKey = sealPrivateKey(recordKeys, places.serverPrivateKey(activationId), privateKey)
+  const pair = createKeyPair()
+  const serverPrivateKey = sealPrivateKey(recordKeys, places.serverPrivateKey(activationId), pair)
   const row: NewActivationRow = {
     activationId,
     applicationId,
     userId,
     activationCodeHash: hashActivationCode(installationKeys.codeLookup, code),
     activationQrCode: qrText === null ? null : recordKeys.seal(places.activationQrCode(activationId), utf8(qrText)),
-    serverPublicKey: publicKey,
+    serverPublicKey: pair.publicKey,
     serverPrivateKey,
     maxFailedAttempts: settings.maxFailedAttempts,
     createdAt: new Date(now),
@@ -69,7 +69,14 @@ export function prepareActivation(
   }
   const audit = createAuditEvent({ applicationId, userId, activationId }, 'registration_created', {}, now)
   return {
-    created: { activationId, applicationId, userId, rowVersion: FIRST_ROW_VERSION, serverPublicKey: publicKey, serverPrivateKey },
+    created: {
+      activationId,
+      applicationId,
+      userId,
+      rowVersion: FIRST_ROW_VERSION,
+      serverPublicKey: pair.publicKey,
+      serverPrivateKey,
+    },
     insert: (db) => insertActivation(db, row, audit),
   }
 }

@@ -78,11 +78,11 @@ export const signPinningAnswer = (privateKey: KeyObject, challenge: string, body
 
 /** A row for a fresh key pair of an application. */
 export function createPinningKeyPair({ platform, recordKeys }: Omit<PinningParts, 'db'>, applicationId: string) {
-  const { privateKey, publicKey } = createKeyPair()
+  const pair = createKeyPair()
   return {
     application_id: applicationId,
-    public_key: publicKey,
-    private_key: sealPrivateKey(recordKeys, places.pinningPrivateKey(applicationId), privateKey),
+    public_key: pair.publicKey,
+    private_key: sealPrivateKey(recordKeys, places.pinningPrivateKey(applicationId), pair),
     created_at: new Date(platform.now()),
   }
 }

@@ -1,6 +1,6 @@
 // Every secret column by its place: how it is sealed when written and opened when read.
 import type { KeyObject } from 'node:crypto'
-import { exportPrivateKey, generateKeyPair, importPrivateKey } from '../../crypto/key.ts'
+import { exportKeyPair, generateKeyPair, importPrivateKey, type KeyPair } from '../../crypto/key.ts'
 import { hmac } from '../../crypto/hmac.ts'
 import { fromUtf8, utf8 } from '../../lib/bytes.ts'
 import type { Place, RecordKeys } from './record-keys.ts'
@@ -44,8 +44,9 @@ export const openPrivateKey = (keys: RecordKeys, at: Place, sealed: Uint8Array):
 /** A fresh P-256 key pair. */
 export const createKeyPair = () => generateKeyPair('P-256')
 
-/** Seals a private key for its place, as PKCS#8. */
-export const sealPrivateKey = (keys: RecordKeys, at: Place, key: KeyObject): Uint8Array => keys.seal(at, exportPrivateKey(key))
+/** Seals the private half of a pair of createKeyPair for its place, as PKCS#8. */
+export const sealPrivateKey = (keys: RecordKeys, at: Place, pair: KeyPair): Uint8Array =>
+  keys.seal(at, exportKeyPair('P-256', pair))
 
 /** What an activation code is looked up by: HMAC-SHA-256 of its text, 32 bytes, so that the database holds no usable code. */
 export const hashActivationCode = (codeLookup: KeyObject, code: string): Uint8Array => hmac(codeLookup, utf8(code))

@@ -1,7 +1,7 @@
 // Request and answer of the temporary key exchange, both compact JWS (v3 §7; RFC 7515).
 import type { KeyObject } from 'node:crypto'
 import { SignJWT } from 'jose'
-import { exportPrivateKey, generateKeyPair } from '../../crypto/key.ts'
+import { exportKeyPair, generateKeyPair } from '../../crypto/key.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import type { TemporaryKeyRequest } from '../protocol.ts'
 import { composeTemporaryKeyClaims, parseTemporaryKeyJws, type TemporaryKeyTermsAnswer } from '../wire/jws.ts'
@@ -30,9 +30,9 @@ export function parseTemporaryKeyRequest(jwt: string): TemporaryKeyRequest<Pick<
       return key !== undefined && request.verify(key)
     },
     issue: async (terms, { ecdsa }) => {
-      const { privateKey, publicKey } = generateKeyPair('P-256')
-      const answer = { ...terms, applicationKey, activationId, challenge, publicKey }
-      return { envelopeKey: exportPrivateKey(privateKey), jwt: await createTemporaryKeyAnswer(answer, ecdsa) }
+      const pair = generateKeyPair('P-256')
+      const answer = { ...terms, applicationKey, activationId, challenge, publicKey: pair.publicKey }
+      return { envelopeKey: exportKeyPair('P-256', pair), jwt: await createTemporaryKeyAnswer(answer, ecdsa) }
     },
   }
 }
