@@ -1,6 +1,6 @@
 // The table operation: what a user is asked to approve. Every transition is one update that compares status = 'PENDING' (cloud §6.2).
 import { sql } from 'kysely'
-import { type AuditEventOfSource, insertAuditEventFrom } from './audit.ts'
+import { type AuditEvent, type AuditEventOfSource, insertAuditEventFrom, insertAuditFrom } from './audit.ts'
 import { toList } from './columns.ts'
 import type { Db, Tx } from './database.ts'
 import type { OperationStatus } from './schema.ts'
@@ -71,16 +71,30 @@ export async function findOperation(db: Db, applicationId: string, operationId: 
   return row && toOperation(row)
 }
 
-/** The same, locked until the end of the transaction. */
-export async function lockOperation(tx: Tx, applicationId: string, operationId: string): Promise<OperationRow | undefined> {
+/** An operation that somebody is about to decide. */
+export interface LockedOperation extends OperationRow {
+  /** Of the activation that decides; none when there is no such activation. */
+  readonly approverFlags: readonly string[]
+}
+
+/** The same, locked until the end of the transaction, with the flags of the activation that decides. */
+export async function lockOperation(
+  tx: Tx,
+  applicationId: string,
+  operationId: string,
+  approverId: string,
+): Promise<LockedOperation | undefined> {
   const row = await tx
     .selectFrom('operation')
     .select(operationColumns)
+    .select(({ selectFrom }) =>
+      selectFrom('activation').select('flags').where('activation_id', '=', approverId).as('approverFlags'),
+    )
     .where('operation_id', '=', operationId)
     .where('application_id', '=', applicationId)
     .forUpdate()
     .executeTakeFirst()
-  return row && toOperation(row)
+  return row && { ...toOperation(row), approverFlags: toList(row.approverFlags ?? '') }
 }
 
 /** What waits for a user's approval at a time, newest first. */
@@ -150,27 +164,76 @@ export interface OperationEnd {
   readonly at: Date
 }
 
-/** PENDING to a final status; false when it was not PENDING any more or its time was over. */
-export async function endOperation(db: Db, end: OperationEnd): Promise<boolean> {
+/**
+ * PENDING to a final status, with the audit row of the activation that decided; false when it was not PENDING any more or its time was
+ * over.
+ */
+export async function endOperation(db: Db, end: OperationEnd, audit: AuditEvent): Promise<boolean> {
   const { rows } = await sql`
-    update operation set status = ${end.to}, status_reason = ${end.statusReason}, additional_data = ${end.additionalData},
-      finalized_at = ${end.at}
-    where operation_id = ${end.operationId} and status = 'PENDING' and expires_at > ${end.at}
-    returning operation_id`.execute(db)
+    with ended as (
+      ${endPending(end)} returning ${audit.activationId}::text as activation_id
+    )
+    ${insertAuditEventFrom('ended', audit)}`.execute(db)
   return rows.length === 1
 }
 
 /**
- * Counts a failed approval of a PENDING operation and gives its status after that: FAILED when the maximum is reached. Undefined when it
- * was not PENDING any more.
+ * The same by the bank. The audit row is of the live activation of the operation's user, or else of the one that was made last: an
+ * operation that nobody has claimed is in no user's log.
  */
-export async function countOperationFailure(db: Db, operationId: string, at: Date): Promise<OperationStatus | undefined> {
+export async function cancelPendingOperation(
+  db: Db,
+  applicationId: string,
+  end: OperationEnd & { readonly to: 'CANCELED' },
+  { eventType, eventData, occurredAt }: Pick<AuditEvent, 'eventType' | 'eventData' | 'occurredAt'>,
+): Promise<boolean> {
+  const { rows } = await sql`
+    with ended as (
+      ${endPending(end)} and application_id = ${applicationId} returning operation_id, application_id, user_id
+    ), owner as (
+      select a.application_id, a.user_id, a.activation_id
+      from ended join activation a on a.application_id = ended.application_id and a.user_id = ended.user_id
+      order by a.state = 'REMOVED', a.created_at desc limit 1
+    ), audited as (
+      ${insertAuditFrom(sql`owner`, {
+        applicationId: sql`application_id`,
+        userId: sql`user_id`,
+        eventType: sql`${eventType}::text`,
+        eventData: sql`${eventData}::text`,
+        occurredAt: sql`${occurredAt}::timestamptz`,
+      })}
+    )
+    select operation_id from ended`.execute(db)
+  return rows.length === 1
+}
+
+const endPending = ({ operationId, to, statusReason, additionalData, at }: OperationEnd) => sql`
+      update operation set status = ${to}, status_reason = ${statusReason}, additional_data = ${additionalData}, finalized_at = ${at}
+      where operation_id = ${operationId} and status = 'PENDING' and expires_at > ${at}`
+
+/**
+ * Counts a failed approval of a PENDING operation and gives its status after that: FAILED when the maximum is reached, which has the audit
+ * row. Undefined when it was not PENDING any more.
+ */
+export async function countOperationFailure(
+  db: Db,
+  operationId: string,
+  at: Date,
+  audit: AuditEvent,
+): Promise<OperationStatus | undefined> {
   const { rows } = await sql<{ status: OperationStatus }>`
-    update operation set failure_count = failure_count + 1,
-      status = case when failure_count + 1 >= max_failure_count then 'FAILED' else status end,
-      finalized_at = case when failure_count + 1 >= max_failure_count then ${at}::timestamptz end
-    where operation_id = ${operationId} and status = 'PENDING' and expires_at > ${at}
-    returning status`.execute(db)
+    with counted as (
+      update operation set failure_count = failure_count + 1,
+        status = case when failure_count + 1 >= max_failure_count then 'FAILED' else status end,
+        finalized_at = case when failure_count + 1 >= max_failure_count then ${at}::timestamptz end
+      where operation_id = ${operationId} and status = 'PENDING' and expires_at > ${at}
+      returning status
+    ), failed as (
+      select ${audit.activationId}::text as activation_id from counted where status = 'FAILED'
+    ), audited as (
+      ${insertAuditEventFrom('failed', audit)}
+    )
+    select status from counted`.execute(db)
   return rows[0]?.status
 }
 

@@ -102,16 +102,24 @@ describe.runIf(ON_POSTGRES)('among 1,000,000 operations', () => {
 
   const at = new Date('2026-06-01T00:00:00Z')
   const owner = ['test-app', 'user-7'] as const
+  const AUDIT = { applicationId: 'test-app', userId: 'user-7', activationId: ID, eventType: 't', eventData: '{}', occurredAt: at }
   const STATEMENTS: Record<string, (db: Db, tx: Tx) => Promise<unknown>> = {
     'GET /operations, operation/detail and the QR code': (db) => operations.findOperation(db, 'test-app', ID),
     'operation/list': (db) => operations.listPendingOperations(db, ...owner, at, 100),
     'operation/list of a user with 20,000 operations': (db) => operations.listPendingOperations(db, 'test-app', 'heavy', at, 100),
     'operation/history': (db) => operations.listUserOperations(db, ...owner, 100),
     'operation/history of a user with 20,000 operations': (db) => operations.listUserOperations(db, 'test-app', 'heavy', 100),
-    'the lock of a decision': (_db, tx) => operations.lockOperation(tx, 'test-app', ID),
+    'the lock of a decision': (_db, tx) => operations.lockOperation(tx, 'test-app', ID, ID),
     'the end of an operation': (db) =>
-      operations.endOperation(db, { operationId: ID, to: 'CANCELED', statusReason: null, additionalData: null, at }),
-    'a counted failure': (db) => operations.countOperationFailure(db, ID, at),
+      operations.endOperation(db, { operationId: ID, to: 'APPROVED', statusReason: null, additionalData: null, at }, AUDIT),
+    'a cancellation by the bank': (db) =>
+      operations.cancelPendingOperation(
+        db,
+        'test-app',
+        { operationId: ID, to: 'CANCELED', statusReason: null, additionalData: null, at },
+        AUDIT,
+      ),
+    'a counted failure': (db) => operations.countOperationFailure(db, ID, at, AUDIT),
     'a claim': (db) => operations.claimOperation(db, ID, 'user-7', at),
     'the search of an application': (db) => operations.searchOperations(db, 'test-app', { limit: 100 }),
     'the search, a later page': (db) =>

@@ -7,6 +7,7 @@ import { b64, random } from '../../phone/crypto.ts'
 import { type HttpReply, member, send, sendJson } from '../../phone/http.ts'
 import type { Prepared } from '../../phone/state.ts'
 import { createPhone } from '../../phone/virtual-phone.ts'
+import type { Bank } from '../helpers/bank.ts'
 import { type CountedServer, startCountedServer, type Statements } from '../helpers/statements.ts'
 import { type Bound, expectOk, openWorldOn, type World } from '../helpers/world.ts'
 import { type BoundV4, openPhonesV4, type PhonesV4 } from '../helpers/world-v4.ts'
@@ -14,10 +15,17 @@ import { type BoundV4, openPhonesV4, type PhonesV4 } from '../helpers/world-v4.t
 let counted: CountedServer
 let world: World
 let v4: PhonesV4
+/** What calls the cloud API in production: a credential of one application. */
+let backEnd: Bank
 beforeAll(async () => {
   counted = await startCountedServer()
   world = await openWorldOn(counted.server)
   v4 = await openPhonesV4(world)
+  const credential = { username: 'back-end', role: 'integration', application: world.applicationId }
+  const { json } = expectOk(await world.bank.call('POST', '/admin/users', credential))
+  backEnd = world.bank.as(`back-end:${String(member(json, 'password'))}`)
+  // From its second call on a credential is remembered.
+  expectOk(await backEnd.view(world.newUser()))
 })
 afterAll(() => world.close())
 
@@ -195,38 +203,38 @@ const ofBank = (endpoint: string, call: (bound: { userId: string; operationId: s
 const CLOUD: readonly Row[] = [
   {
     endpoint: '`POST /registration`',
-    right: async () => () => world.bank.register(world.newUser()),
-    wrong: async () => () => world.bank.register(''),
+    right: async () => () => backEnd.register(world.newUser()),
+    wrong: async () => () => backEnd.register(''),
   },
   {
     endpoint: '`POST /registration/commit`',
     right: async () => {
       const { userId } = await world.pendingPhone('3.3')
-      return () => world.bank.commit(userId)
+      return () => backEnd.commit(userId)
     },
-    unknown: async () => () => world.bank.commit(world.newUser()),
+    unknown: async () => () => backEnd.commit(world.newUser()),
   },
-  ofBank('`GET /registration`', ({ userId }) => world.bank.view(userId)),
-  ofBank('`PUT /registration` `BLOCK`', ({ userId }) => world.bank.change(userId, 'BLOCK')),
-  ofBank('`DELETE /registration`', ({ userId }) => world.bank.remove(userId)),
-  ofBank('`POST /operations`', ({ userId }) => world.bank.createOperation({ userId, template: 'login' })),
-  ofBank('`GET /operations`', ({ operationId }) => world.bank.readOperation(operationId)),
-  ofBank('`DELETE /operations`', ({ operationId }) => world.bank.cancelOperation(operationId)),
-  ofBank('`GET /operations/offline/qr`', ({ operationId }) => world.bank.offlineQr(operationId)),
+  ofBank('`GET /registration`', ({ userId }) => backEnd.view(userId)),
+  ofBank('`PUT /registration` `BLOCK`', ({ userId }) => backEnd.change(userId, 'BLOCK')),
+  ofBank('`DELETE /registration`', ({ userId }) => backEnd.remove(userId)),
+  ofBank('`POST /operations`', ({ userId }) => backEnd.createOperation({ userId, template: 'login' })),
+  ofBank('`GET /operations`', ({ operationId }) => backEnd.readOperation(operationId)),
+  ofBank('`DELETE /operations`', ({ operationId }) => backEnd.cancelOperation(operationId)),
+  ofBank('`GET /operations/offline/qr`', ({ operationId }) => backEnd.offlineQr(operationId)),
   {
     endpoint: '`POST /operations/offline/otp`',
     right: () => offline(false),
     wrong: () => offline(true),
   },
-  ofBank('`GET /audit/log`', ({ userId }) => world.bank.call('GET', `/audit/log?userId=${userId}`)),
+  ofBank('`GET /audit/log`', ({ userId }) => backEnd.call('GET', `/audit/log?userId=${userId}`)),
 ]
 
 async function offline(isWrong: boolean): Promise<() => Promise<HttpReply>> {
   const { phone, operation } = await holder()
-  const text = String(member(expectOk(await world.bank.offlineQr(operation.id)).json, 'operationQrCodeData'))
+  const text = String(member(expectOk(await backEnd.offlineQr(operation.id)).json, 'operationQrCodeData'))
   const qr = phone.scanOperation(text)
   const otp = phone.computeOtp(qr, wrongly(isWrong))
-  return () => world.bank.offlineOtp(operation.id, otp, qr.nonce)
+  return () => backEnd.offlineOtp(operation.id, otp, qr.nonce)
 }
 
 const TABLES = [

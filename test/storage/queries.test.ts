@@ -189,7 +189,6 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   'activation/find': {
     findActivation: (db) => activationFind.findActivation(db, 'x', at),
     findExchangeBasis: (db) => activationFind.findExchangeBasis(db, 'a', bytes, [bytes], at).catch(ignoreNoRow),
-    findLatestActivationId: (db) => activationFind.findLatestActivationId(db, 'a', 'u'),
     findRegistration: (db) => activationFind.findRegistration(db, 'a', 'u', at),
   },
   'activation/flags': {
@@ -373,7 +372,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   operations: {
     insertOperation: (db) => operations.insertOperation(db, operation, auditEvent),
     findOperation: (db) => operations.findOperation(db, 'a', 'o'),
-    lockOperation: (_db, tx) => operations.lockOperation(tx, 'a', 'o'),
+    lockOperation: (_db, tx) => operations.lockOperation(tx, 'a', 'o', 'x'),
     listPendingOperations: (db) => operations.listPendingOperations(db, 'a', 'u', at, 100),
     listUserOperations: (db) => operations.listUserOperations(db, 'a', 'u', 100),
     searchOperations: (db) => operations.searchOperations(db, 'a', { limit: 100 }),
@@ -385,8 +384,15 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
         limit: 100,
       }),
     endOperation: (db) =>
-      operations.endOperation(db, { operationId: 'o', to: 'APPROVED', statusReason: null, additionalData: null, at }),
-    countOperationFailure: (db) => operations.countOperationFailure(db, 'o', at),
+      operations.endOperation(db, { operationId: 'o', to: 'APPROVED', statusReason: null, additionalData: null, at }, auditEvent),
+    cancelPendingOperation: (db) =>
+      operations.cancelPendingOperation(
+        db,
+        'a',
+        { operationId: 'o', to: 'CANCELED', statusReason: null, additionalData: null, at },
+        auditEvent,
+      ),
+    countOperationFailure: (db) => operations.countOperationFailure(db, 'o', at, auditEvent),
     claimOperation: (db) => operations.claimOperation(db, 'o', 'u', at),
     expireOperation: (db) => operations.expireOperation(db, 'o', at),
     expireOperations: (db) => operations.expireOperations(db, at, 500),

@@ -26,13 +26,8 @@ export const createAuditEventOf = (
   eventType: string,
   fields: Readonly<Record<string, string | null>>,
   at: number,
-): AuditEventOfSource => {
-  const present = Object.entries(fields).filter(([, value]) => value !== null)
-  return {
-    applicationId,
-    userId,
-    eventType,
-    eventData: JSON.stringify(Object.fromEntries(present)),
-    occurredAt: new Date(at),
-  }
-}
+): AuditEventOfSource => ({ applicationId, userId, eventType, eventData: composeEventData(fields), occurredAt: new Date(at) })
+
+/** What an audit row says of its event: a JSON object without the members that are null. */
+export const composeEventData = (fields: Readonly<Record<string, string | null>>): string =>
+  JSON.stringify(Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null)))

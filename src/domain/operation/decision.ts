@@ -4,10 +4,14 @@
 // neither use up its attempts nor learn its state.
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { Events } from '../../lib/events.ts'
-import { findActivationFlags } from '../../storage/activation/flags.ts'
-import { insertAuditEvent } from '../../storage/audit.ts'
 import type { Db, Tx } from '../../storage/database.ts'
-import { countOperationFailure, endOperation, lockOperation, type OperationRow } from '../../storage/operations.ts'
+import {
+  countOperationFailure,
+  endOperation,
+  type LockedOperation,
+  lockOperation,
+  type OperationRow,
+} from '../../storage/operations.ts'
 import type { OperationStatus } from '../../storage/schema.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 import { refusalOf, statusAt } from './operation.ts'
@@ -43,11 +47,11 @@ export async function decideApproval(
   approval: Approval,
 ): Promise<ErrorCode | undefined> {
   const at = new Date(parts.platform.now())
-  const operation = await lockOperation(tx, approver.applicationId, approval.operationId)
+  const operation = await lockOperation(tx, approver.applicationId, approval.operationId, approver.activationId)
   if (operation === undefined || operation.userId !== approver.userId) return 'OPERATION_NOT_FOUND'
   const refusal = refusalOf(statusAt(operation, at.getTime()))
   if (refusal !== undefined) return refusal
-  const forbidden = await findFlagRefusal(tx, approver, operation)
+  const forbidden = flagRefusalOf(operation)
   if (forbidden !== undefined) return forbidden
   const isAcceptable =
     approval.data === operation.data &&
@@ -65,14 +69,12 @@ export async function decideApproval(
 }
 
 /** How the flags of the approver's activation forbid this approval, however it comes; undefined when they do not. */
-export async function findFlagRefusal(
-  tx: Tx,
-  { activationId }: Pick<Approver, 'activationId'>,
-  { activationFlag }: Pick<OperationRow, 'activationFlag'>,
-): Promise<ErrorCode | undefined> {
-  const flags = await findActivationFlags(tx, activationId)
-  if (UNVERIFIED_FLAGS.some((flag) => flags.includes(flag))) return 'AUTHENTICATION_CODE_INVALID'
-  return activationFlag !== null && !flags.includes(activationFlag) ? 'ACTIVATION_FLAG_MISSING' : undefined
+export function flagRefusalOf({
+  activationFlag,
+  approverFlags,
+}: Pick<LockedOperation, 'activationFlag' | 'approverFlags'>): ErrorCode | undefined {
+  if (UNVERIFIED_FLAGS.some((flag) => approverFlags.includes(flag))) return 'AUTHENTICATION_CODE_INVALID'
+  return activationFlag !== null && !approverFlags.includes(activationFlag) ? 'ACTIVATION_FLAG_MISSING' : undefined
 }
 
 /**
@@ -85,7 +87,8 @@ export async function countWrongCode(
   approver: Approver | undefined,
   operationId: string,
 ): Promise<ErrorCode | undefined> {
-  const operation = await lockOperation(tx, approver?.applicationId ?? NO_APPLICATION, operationId)
+  const { applicationId, activationId } = approver ?? NOBODY
+  const operation = await lockOperation(tx, applicationId, operationId, activationId)
   if (operation === undefined || approver === undefined || operation.userId !== approver.userId) return undefined
   const status = await countFailure(tx, parts, operation, approver, new Date(parts.platform.now()))
   return status === 'FAILED' ? 'OPERATION_FAILED' : undefined
@@ -103,7 +106,7 @@ export async function decideRejection(
   },
 ): Promise<ErrorCode | undefined> {
   const at = new Date(parts.platform.now())
-  const operation = await lockOperation(tx, approver.applicationId, rejection.operationId)
+  const operation = await lockOperation(tx, approver.applicationId, rejection.operationId, approver.activationId)
   if (operation === undefined || operation.userId !== approver.userId) return 'OPERATION_NOT_FOUND'
   const refusal = refusalOf(statusAt(operation, at.getTime()))
   if (refusal !== undefined) return refusal
@@ -122,10 +125,10 @@ export async function countFailure(
   approver: Approver,
   at: Date,
 ): Promise<OperationStatus | undefined> {
-  const status = await countOperationFailure(db, operationId, at)
+  const audit = createAuditEvent(approver, 'operation_failed', { operationId }, at.getTime())
+  const status = await countOperationFailure(db, operationId, at, audit)
   if (status !== undefined) events.operationAttemptFailed({ operationId })
   if (status !== 'FAILED') return status
-  await insertAuditEvent(db, createAuditEvent(approver, 'operation_failed', { operationId }, at.getTime()))
   events.operationEnded({ state: status, ageMs: at.getTime() - createdAt.getTime() })
   return status
 }
@@ -146,14 +149,14 @@ export async function endByDecision(
   const { to, statusReason, at } = decision
   const { activationId, applicationId } = approver
   const additionalData = JSON.stringify({ activationId, applicationId, ...decision.additionalData })
-  await endOperation(tx, { operationId, to, statusReason, additionalData, at })
   const eventType = to === 'APPROVED' ? 'operation_approved' : 'operation_rejected'
-  await insertAuditEvent(tx, createAuditEvent(approver, eventType, { operationId, reason: statusReason }, at.getTime()))
+  const audit = createAuditEvent(approver, eventType, { operationId, reason: statusReason }, at.getTime())
+  await endOperation(tx, { operationId, to, statusReason, additionalData, at }, audit)
   events.operationEnded({ state: to, ageMs: at.getTime() - createdAt.getTime() })
 }
 
 // Activations that wait for the verification of their owner approve nothing.
 const UNVERIFIED_FLAGS = ['VERIFICATION_PENDING', 'VERIFICATION_IN_PROGRESS']
 const STATUS_REASON_MAX = 32
-// No application has this id.
-const NO_APPLICATION = ''
+// No application and no activation has this id.
+const NOBODY = { applicationId: '', activationId: '' }

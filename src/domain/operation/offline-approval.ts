@@ -6,7 +6,7 @@ import { type ActivationRow, findActivation, findRegistration } from '../../stor
 import { inTransaction, type Tx } from '../../storage/database.ts'
 import { hasOperationNonce, insertOperationNonce, lockOperation, type OperationRow } from '../../storage/operations.ts'
 import { type OperationParts, readOperation, refusalOf, refuseUnlessPending, statusAt } from './operation.ts'
-import { countFailure, endByDecision, findFlagRefusal } from './decision.ts'
+import { countFailure, endByDecision, flagRefusalOf } from './decision.ts'
 import { renderQrTexts } from './form.ts'
 import { listProximityOtps } from './proximity.ts'
 import type { RateLimit } from '../limits/rate.ts'
@@ -97,7 +97,7 @@ export async function approveOffline(
   const at = new Date(parts.platform.now())
   parts.otpAttempts.take(activation.activationId, at.getTime())
   if (!(await hasOperationNonce(parts.db, operationId, nonce))) {
-    await inTransaction(parts.db, (tx) => countFailure(tx, parts, operation, activation, at))
+    await countFailure(parts.db, parts, operation, activation, at)
     throw new PawlError('OTP_INVALID', { detail: 'the nonce was not issued for the operation' })
   }
   const attempt = {
@@ -108,8 +108,9 @@ export async function approveOffline(
     isBiometryAllowed: isBiometryAllowed(operation),
     totps: listProximityOtps(parts, operation),
   }
-  const refusal = await untilSettled('activation', async () => {
-    const current = await findActivation(parts.db, activation.activationId, new Date(parts.platform.now()))
+  const refusal = await untilSettled('activation', async (round) => {
+    const current =
+      round === 0 ? activation : await findActivation(parts.db, activation.activationId, new Date(parts.platform.now()))
     if (current?.state !== 'ACTIVE')
       throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the registration is not active any more' })
     const decision = await parts.offline.judgeOtp(current, attempt)
@@ -130,15 +131,16 @@ async function decideOffline(
   { isRight, factors }: OtpDecision,
   at: Date,
 ): Promise<ErrorCode | 'NONE'> {
-  const current = await lockOperation(tx, operation.applicationId, operation.operationId)
-  const refusal = current ? refusalOf(statusAt(current, at.getTime())) : 'OPERATION_NOT_FOUND'
+  const current = await lockOperation(tx, operation.applicationId, operation.operationId, activation.activationId)
+  if (current === undefined) return isRight ? 'OPERATION_NOT_FOUND' : 'OTP_INVALID'
+  const refusal = refusalOf(statusAt(current, at.getTime()))
   if (!isRight) {
     if (refusal === undefined) await countFailure(tx, parts, operation, activation, at)
     return 'OTP_INVALID'
   }
   if (refusal !== undefined) return refusal
   // This API has neither of these codes. Nothing is counted, as online.
-  if ((await findFlagRefusal(tx, activation, operation)) !== undefined) return 'OTP_INVALID'
+  if (flagRefusalOf(current) !== undefined) return 'OTP_INVALID'
   const additionalData = { authFactor: factors, isOffline: true }
   await endByDecision(tx, parts, operation, activation, { to: 'APPROVED', statusReason: null, additionalData, at })
   return 'NONE'

@@ -2,12 +2,10 @@
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { Events } from '../../lib/events.ts'
 import type { Platform } from '../../lib/platform.ts'
-import { findLatestActivationId } from '../../storage/activation/find.ts'
-import { insertAuditEvent } from '../../storage/audit.ts'
-import { inTransaction, type Pool } from '../../storage/database.ts'
-import { endOperation, findOperation, type OperationRow } from '../../storage/operations.ts'
+import type { Pool } from '../../storage/database.ts'
+import { cancelPendingOperation, findOperation, type OperationRow } from '../../storage/operations.ts'
 import type { OperationStatus } from '../../storage/schema.ts'
-import { createAuditEvent } from '../audit/audit.ts'
+import { composeEventData } from '../audit/audit.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
 import type { TemplateReader } from '../template/reader.ts'
 
@@ -36,16 +34,16 @@ export async function cancelOperation(
   const { status, createdAt } = await readOperation(parts, applicationId, operationId)
   refuseUnlessPending(status)
   const at = new Date(parts.platform.now())
-  const isCanceled = await inTransaction(parts.db, async (tx) => {
-    if (!(await endOperation(tx, { operationId, to: 'CANCELED', statusReason, additionalData: null, at }))) return false
-    // The audit log is about users and their devices: an operation that nobody has claimed is in no user's log.
-    const userId = (await findOperation(tx, applicationId, operationId))?.userId ?? undefined
-    const activationId = userId && (await findLatestActivationId(tx, applicationId, userId))
-    if (userId === undefined || activationId === undefined) return true
-    const owner = { applicationId, userId, activationId }
-    await insertAuditEvent(tx, createAuditEvent(owner, 'operation_canceled', { operationId, reason: statusReason }, at.getTime()))
-    return true
-  })
+  const isCanceled = await cancelPendingOperation(
+    parts.db,
+    applicationId,
+    { operationId, to: 'CANCELED', statusReason, additionalData: null, at },
+    {
+      eventType: 'operation_canceled',
+      eventData: composeEventData({ operationId, reason: statusReason }),
+      occurredAt: at,
+    },
+  )
   if (isCanceled) {
     parts.events.operationEnded({ state: 'CANCELED', ageMs: at.getTime() - createdAt.getTime() })
     return

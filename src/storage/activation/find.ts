@@ -118,20 +118,6 @@ export async function findRegistration(
     .executeTakeFirst()
 }
 
-/** The live activation of a user, or else the one that was made last; undefined when there never was one. */
-export async function findLatestActivationId(db: Db, applicationId: string, userId: string): Promise<string | undefined> {
-  const row = await db
-    .selectFrom('activation')
-    .select('activation_id as activationId')
-    .where('application_id', '=', applicationId)
-    .where('user_id', '=', userId)
-    .orderBy(sql`state = 'REMOVED'`)
-    .orderBy('created_at', 'desc')
-    .limit(1)
-    .executeTakeFirst()
-  return row?.activationId
-}
-
 /** What is selected of an activation `a` that is seen at a time. */
 export const selectActivation = (at: SeenAt): RawBuilder<unknown> =>
   sql`a.activation_id as "activationId", a.application_id as "applicationId", a.user_id as "userId",
