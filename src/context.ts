@@ -47,6 +47,7 @@ import { createAuthenticationStore } from './storage/activation/authentication.t
 import { createStatusReader } from './storage/activation/status.ts'
 import { type Database, openDatabase, pingDatabase } from './storage/database.ts'
 import { migrateDatabase, requireMigrated } from './storage/migrate.ts'
+import { createUniqueValueStore } from './storage/unique-values.ts'
 import { readVitalSigns } from './storage/vital-signs.ts'
 
 export interface Context extends DeviceParts, MobileTokenParts, CloudParts, UtilityParts, HealthParts, MetricsParts {
@@ -115,6 +116,7 @@ export async function createContext(
     const channel = {
       ...base,
       authenticationStore: createAuthenticationStore(db, events, caches),
+      useUniqueValues: createUniqueValueStore(db),
       codeFailures: createFailureBudget(config.codeFailuresPerMinute),
       sourceFailures: createFailureBudget(config.sourceFailuresPerMinute),
       decoys: { v3: createDecoy(v3, recordKeys, platform), v4: createDecoy(v4, recordKeys, platform) },

@@ -5,6 +5,7 @@ import type { FailureBudget } from '../domain/limits/failure-budget.ts'
 import type { RecordKeys } from '../domain/secrets/record-keys.ts'
 import type { AuthenticationStore } from '../storage/activation/authentication.ts'
 import type { Pool } from '../storage/database.ts'
+import type { UniqueValue } from '../storage/unique-values.ts'
 import type { Decoys } from './secrets.ts'
 import type { SourceBudgetParts } from './source-budget.ts'
 
@@ -24,6 +25,8 @@ export interface ChannelSettings {
 export interface ChannelParts extends SourceBudgetParts {
   readonly db: Pool
   readonly authenticationStore: AuthenticationStore
+  /** Uses up all values of a request, or none of them when one was used before. */
+  readonly useUniqueValues: (values: readonly UniqueValue[]) => Promise<boolean>
   readonly platform: Platform
   readonly recordKeys: RecordKeys
   readonly events: Events

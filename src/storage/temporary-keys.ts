@@ -1,7 +1,6 @@
 // The table temporary_key: server keys for a few minutes of encryption (v3 §7).
 import { CompiledQuery, sql } from 'kysely'
-import { joinVersion, toVersion, VERSION_COLUMNS, type VersionColumns, type VersionRow } from './activation/version.ts'
-import { toConstantText } from './constant-text.ts'
+import type { VersionRow } from './activation/version.ts'
 import type { Db } from './database.ts'
 
 export interface TemporaryKeyRow {
@@ -37,32 +36,6 @@ export async function insertTemporaryKeyOfApplication(
   return rows.length === 1
 }
 
-/** A key by its id, expired or not. */
-export async function findTemporaryKey(db: Db, temporaryKeyId: string): Promise<TemporaryKeyRow | undefined> {
-  const { rows } = await db.executeQuery<TemporaryKeyRow>(CompiledQuery.raw(FIND, [temporaryKeyId]))
-  return rows[0]
-}
-
-/** What a request in application scope names; either may be missing. */
-export interface VersionWithKey {
-  readonly version: VersionRow | undefined
-  readonly temporaryKey: TemporaryKeyRow | undefined
-}
-
-/** Reads an application version and a temporary key, expired or not, in one statement. */
-export async function findVersionWithKey(
-  db: Db,
-  applicationKey: string,
-  temporaryKeyId: string | undefined,
-): Promise<VersionWithKey> {
-  const { rows } = await db.executeQuery<VersionColumns & (TemporaryKeyRow | { readonly temporaryKeyId: null })>(
-    CompiledQuery.raw(FIND_WITH_VERSION, [applicationKey, temporaryKeyId ?? '']),
-  )
-  const [row] = rows
-  if (row === undefined) throw new TypeError('a statement without a row')
-  return { version: toVersion(row), temporaryKey: row.temporaryKeyId === null ? undefined : row }
-}
-
 /** Deletes up to `limit` expired keys. */
 export async function deleteExpiredTemporaryKeys(db: Db, at: Date, limit: number): Promise<number> {
   const { rows } = await sql`
@@ -85,14 +58,3 @@ const INSERT_OF_APPLICATION = `
     and (select count(*) from master_key_pair m where m.master_key_pair_id = any($10::text[]) and m.application_id = v.application_id)
       = cardinality($10::text[])
   returning temporary_key_id`
-const FIND = `
-  select temporary_key_id as "temporaryKeyId", application_key as "applicationKey", activation_id as "activationId",
-    private_key as "privateKey", expires_at as "expiresAt"
-  from temporary_key where temporary_key_id = $1`
-
-const FIND_WITH_VERSION = toConstantText(sql`
-  select ${VERSION_COLUMNS}, t.temporary_key_id as "temporaryKeyId", t.application_key as "applicationKey",
-    t.activation_id as "activationId", t.private_key as "privateKey", t.expires_at as "expiresAt"
-  from (select $1::text as application_key, $2::text as temporary_key_id) as i
-  ${joinVersion(sql`i.application_key`)}
-  left join temporary_key t on t.temporary_key_id = i.temporary_key_id`)

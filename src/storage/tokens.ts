@@ -3,8 +3,8 @@ import { sql } from 'kysely'
 import { type AuditEvent, insertAuditEventFrom } from './audit.ts'
 import type { Db } from './database.ts'
 import type { ActivationState } from './schema.ts'
-import { stateAt } from './activation/seen-state.ts'
 
+/** A token together with the state of its activation. */
 export interface TokenRow {
   readonly tokenId: string
   readonly activationId: string
@@ -15,24 +15,6 @@ export interface TokenRow {
   /** sealed */
   readonly tokenSecret: Buffer
   readonly state: ActivationState
-}
-
-/** A token together with the state of its activation. */
-export async function findToken(db: Db, tokenId: string, at: Date): Promise<TokenRow | undefined> {
-  return db
-    .selectFrom('token')
-    .innerJoin('activation', 'activation.activation_id', 'token.activation_id')
-    .select([
-      'token.token_id as tokenId',
-      'token.activation_id as activationId',
-      'activation.application_id as applicationId',
-      'activation.user_id as userId',
-      'token.factors',
-      'token.token_secret as tokenSecret',
-      stateAt(at).as('state'),
-    ])
-    .where('token.token_id', '=', tokenId)
-    .executeTakeFirst()
 }
 
 export interface NewToken {

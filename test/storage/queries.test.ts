@@ -182,6 +182,8 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     'createAuthenticationStore for several at once': async (db) => {
       const store = activationAuthentication.createAuthenticationStore(db, { counterWentBack: () => undefined })
       await Promise.all(['x', 'y', 'z'].map((id) => store.find({ applicationKey: 'k', activationId: id, at })))
+      const proofs = { applicationKey: 'k', activationId: 'x', at, temporaryKeyId: 't', tokenId: 'i' }
+      await store.findProofs({ ...proofs, envelopeValue: bytes, tokenValue: null }).catch(ignoreNoRow)
       const outcomes = ['x', 'y', 'z'].map((activationId) => ({ ...outcome, activationId, state: 'ACTIVE' as const }))
       await Promise.all(outcomes.map((one) => store.store(one, auditEvent)))
     },
@@ -490,12 +492,9 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
         },
         ['m'],
       ),
-    findTemporaryKey: (db) => temporaryKeys.findTemporaryKey(db, 't'),
-    findVersionWithKey: (db) => temporaryKeys.findVersionWithKey(db, 'k', 't').catch(ignoreNoRow),
     deleteExpiredTemporaryKeys: (db) => temporaryKeys.deleteExpiredTemporaryKeys(db, at, 500),
   },
   tokens: {
-    findToken: (db) => tokens.findToken(db, 't', at),
     insertToken: (db) =>
       tokens.insertToken(db, { tokenId: 't', activationId: 'x', factors: 'POSSESSION', tokenSecret: bytes }, auditEvent),
     deleteToken: (db) => tokens.deleteToken(db, 'x', 't', auditEvent),
@@ -504,7 +503,10 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     vacuumFullest: (db) => vacuum.vacuumFullest(db),
   },
   uniqueValues: {
-    anyUniqueValueUsed: (db) => uniqueValues.anyUniqueValueUsed(db, [{ valueHash: bytes, expiresAt: at }]),
+    createUniqueValueStore: async (db) => {
+      const use = uniqueValues.createUniqueValueStore(db)
+      await Promise.all([use([{ valueHash: bytes, expiresAt: at }]), use([{ valueHash: bytes, expiresAt: at }])])
+    },
     useUniqueValues: (db) => uniqueValues.useUniqueValues(db, [{ valueHash: bytes, expiresAt: at }]),
     deleteExpiredUniqueValues: (db) => uniqueValues.deleteExpiredUniqueValues(db, at, 500),
   },
@@ -564,6 +566,7 @@ const STORAGE = new URL('../../src/storage/', import.meta.url)
 /** Modules of src/storage without queries of their own. */
 const NO_QUERIES = [
   'activation/parties',
+  'activation/proofs',
   'activation/recent-phones',
   'columns',
   'constant-text',

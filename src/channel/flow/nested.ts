@@ -4,12 +4,12 @@ import { compileParser } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { PendingUse } from '../../domain/activation/pending-use.ts'
 import type { VersionRow } from '../../storage/activation/version.ts'
-import { findVersionWithKey } from '../../storage/temporary-keys.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { pendingUse, sealAnswer, sealValue } from '../stages/answer.ts'
 import { readAnyAuthorization } from '../stages/authorization.ts'
 import { findContext, parseEnvelope, readEncryption, readEnvelope } from '../stages/envelope.ts'
+import { findEnvelope, findEnvelopeOf } from '../stages/find-proofs.ts'
 import { openOfApplication } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
 import { receive } from '../stages/receive.ts'
@@ -56,7 +56,6 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
 ): Endpoint<Parts> {
   const { inner, encrypt, bytesMax } = declared
   const place = { scope: 'APPLICATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
-  const use = 'LEFT_TO_CALLER'
   return {
     ...declared,
     flow: {
@@ -74,18 +73,20 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
         const header = readAnyAuthorization(received, 'ENCRYPTION_FAILED') ?? readEncryption(received, protocol)
         const context = findContext(header, place, 'ENCRYPTION_FAILED')
         const envelope = readEnvelope(protocol, context, request.body, 'ENCRYPTION_FAILED')
-        const { temporaryKeyId } = envelope
-        const { version, temporaryKey } = await findVersionWithKey(parts.db, context.applicationKey, temporaryKeyId)
-        const read = { parties: { version, activation: undefined }, keyRead: { id: temporaryKeyId, row: temporaryKey } }
-        const opened = await openOfApplication(parts, protocol, { context, envelope, ...read }, 'ENCRYPTION_FAILED', { use })
+        const toOpen = await findEnvelope(parts, context, envelope)
+        const opened = await openOfApplication(parts, protocol, toOpen, 'ENCRYPTION_FAILED')
         const input = parsePlaintext(parse, opened.plaintext, { plaintext: 'ENCRYPTION_FAILED', request: 'REQUEST_INVALID' })
 
         const innerContext = { ...context, sharedInfo1: inner.sharedInfo1 }
         const innerEnvelope = parseEnvelope(protocol, innerContext, inner.pick(input), inner.refusal)
-        if (!inner.isAnyKeyAccepted && innerEnvelope.temporaryKeyId !== temporaryKeyId)
+        if (!inner.isAnyKeyAccepted && innerEnvelope.temporaryKeyId !== envelope.temporaryKeyId)
           throw new PawlError('ENCRYPTION_FAILED', { detail: 'the envelopes are for different temporary keys' })
-        const innerRequest = { context: innerContext, envelope: innerEnvelope, ...read }
-        const openedInner = await openOfApplication(parts, protocol, innerRequest, 'ENCRYPTION_FAILED', { outer: opened, use })
+        const isKeyKnown = innerEnvelope.temporaryKeyId === envelope.temporaryKeyId
+        // Whether the inner one was used before is read together with the activation.
+        const innerRequest = isKeyKnown
+          ? { ...toOpen, context: innerContext, envelope: innerEnvelope, isUsed: false }
+          : await findEnvelopeOf(parts, innerContext, innerEnvelope, toOpen.parties)
+        const openedInner = await openOfApplication(parts, protocol, innerRequest, 'ENCRYPTION_FAILED', opened)
         const innerCodes = { plaintext: 'ENCRYPTION_FAILED', request: inner.refusal } as const
         const innerInput = parsePlaintext(parseInner, openedInner.plaintext, innerCodes)
 

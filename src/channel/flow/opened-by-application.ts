@@ -7,7 +7,7 @@ import type { ChannelParts } from '../parts.ts'
 import { sealAnswer, useUp } from '../stages/answer.ts'
 import { readAnyAuthorization } from '../stages/authorization.ts'
 import { findContext, readEncryption, readEnvelope } from '../stages/envelope.ts'
-import { findParties } from '../stages/find-parties.ts'
+import { findEnvelope } from '../stages/find-proofs.ts'
 import { openOfApplication } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
 import { PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
@@ -47,8 +47,8 @@ export function openedByApplicationEndpoint<Q extends TSchema, R extends TSchema
         const header = readAnyAuthorization(received, 'ENCRYPTION_FAILED') ?? readEncryption(received, protocol)
         const context = findContext(header, place, 'ENCRYPTION_FAILED')
         const envelope = readEnvelope(protocol, context, request.body, 'ENCRYPTION_FAILED')
-        const parties = await findParties(parts, context)
-        const opened = await openOfApplication(parts, protocol, { context, envelope, parties }, 'ENCRYPTION_FAILED')
+        const toOpen = await findEnvelope(parts, context, envelope)
+        const opened = await openOfApplication(parts, protocol, toOpen, 'ENCRYPTION_FAILED')
         const input = parsePlaintext(parse, opened.plaintext, { plaintext: 'ENCRYPTION_FAILED', request: 'REQUEST_INVALID' })
         await useUp(parts, opened.uniqueValues, 'ENCRYPTION_FAILED')
         const answer = await declared.handle({ request: input, applicationKey: context.applicationKey }, parts)

@@ -9,7 +9,7 @@ import { sealAnswer, useUp } from '../stages/answer.ts'
 import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { authenticate } from '../stages/code.ts'
 import { findContext, readEnvelope } from '../stages/envelope.ts'
-import { findParties } from '../stages/find-parties.ts'
+import { findEnvelope } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
 import { limitSigned, PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
@@ -60,10 +60,10 @@ export function openedSignedEndpoint<Q extends TSchema, R extends TSchema, Parts
         checkFactors(header, factors, 'AUTHENTICATION_CODE_INVALID')
         const context = findContext(header, place, 'ENCRYPTION_FAILED')
         const envelope = readEnvelope(protocol, context, request.body, 'ENCRYPTION_FAILED')
-        const parties = await findParties(parts, context)
-        const opened = await openOfActivation(parts, protocol, { context, envelope, parties }, openTerms, 'ENCRYPTION_FAILED')
+        const toOpen = await findEnvelope(parts, context, envelope)
+        const opened = await openOfActivation(parts, protocol, toOpen, openTerms, 'ENCRYPTION_FAILED')
         const covered = { bodies: [opened.plaintext], audited: 'LENGTH' } as const
-        const { activation } = await authenticate(parts, received, { header, resourceId, ...covered }, parties)
+        const { activation } = await authenticate(parts, received, { header, resourceId, ...covered }, toOpen.parties)
         const input = parsePlaintext(parse, opened.plaintext, { plaintext: 'ENCRYPTION_FAILED', request: 'REQUEST_INVALID' })
         await useUp(parts, opened.uniqueValues, 'ENCRYPTION_FAILED')
         return sealAnswer(parts, opened, serialize(await declared.handle({ request: input, activation }, parts)))

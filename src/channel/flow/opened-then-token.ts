@@ -9,10 +9,10 @@ import type { ChannelParts } from '../parts.ts'
 import { sealAnswer, useUp } from '../stages/answer.ts'
 import { readAnyAuthorization } from '../stages/authorization.ts'
 import { findContext, readEncryption, readEnvelope } from '../stages/envelope.ts'
-import { findParties } from '../stages/find-parties.ts'
+import { findEnvelopeAndToken } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
-import { acceptToken } from '../stages/token.ts'
+import { acceptToken, readToken } from '../stages/token.ts'
 import { describeEncryption, describeToken } from './facts.ts'
 
 export interface OpenedTokenCall {
@@ -53,9 +53,9 @@ export function openedTokenEndpoint<R extends TSchema, Parts extends ChannelPart
       const header = readAnyAuthorization(received, 'AUTHENTICATION_CODE_INVALID') ?? readEncryption(received, protocol)
       const context = findContext(header, place, 'ENCRYPTION_FAILED')
       const envelope = readEnvelope(protocol, context, request.body, 'ENCRYPTION_FAILED')
-      const parties = await findParties(parts, context)
-      const opened = await openOfActivation(parts, protocol, { context, envelope, parties }, openTerms, 'ENCRYPTION_FAILED')
-      const accepted = await acceptToken(parts, received, tokenTerms, CODES)
+      const { request: toOpen, found } = await findEnvelopeAndToken(parts, context, envelope, readToken(received))
+      const opened = await openOfActivation(parts, protocol, toOpen, openTerms, 'ENCRYPTION_FAILED')
+      const accepted = await acceptToken(parts, received, tokenTerms, CODES, found)
       const { activation } = opened
       if (accepted.bearer.activationId !== activation.activationId)
         throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: 'token and envelope are of different activations' })

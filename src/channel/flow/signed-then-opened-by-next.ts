@@ -12,6 +12,7 @@ import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { coveredBodies } from '../stages/attempt.ts'
 import { authenticate } from '../stages/code.ts'
 import { findContext, readEncryption, readSignedEnvelope } from '../stages/envelope.ts'
+import { findEnvelopeOf } from '../stages/find-proofs.ts'
 import { openOfApplication } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
 import { limitSigned, PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
@@ -64,7 +65,8 @@ export function signedOpenedByNextEndpoint<Q extends TSchema, R extends TSchema,
         const covered = { bodies: coveredBodies(received), audited: 'LENGTH' } as const
         const parties = await authenticate(parts, received, { header, resourceId, ...covered })
         if (envelope instanceof PawlError) throw envelope
-        const opened = await openOfApplication(parts, opening, { context, envelope, parties }, refusal)
+        const toOpen = await findEnvelopeOf(parts, context, envelope, parties)
+        const opened = await openOfApplication(parts, opening, toOpen, refusal)
         const input = parsePlaintext(parse, opened.plaintext, { plaintext: refusal, request: 'REQUEST_INVALID' })
         await useUp(parts, opened.uniqueValues, refusal)
         const { activation } = parties

@@ -11,6 +11,7 @@ import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { coveredBodies } from '../stages/attempt.ts'
 import { authenticate } from '../stages/code.ts'
 import { findContext, readSignedEnvelope } from '../stages/envelope.ts'
+import { findEnvelopeOf } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
 import { limitSigned, PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
@@ -62,7 +63,8 @@ export function signedOpenedEndpoint<Q extends TSchema, R extends TSchema, Parts
         const covered = { bodies: coveredBodies(received), audited: 'LENGTH' } as const
         const parties = await authenticate(parts, received, { header, resourceId, ...covered })
         if (envelope instanceof PawlError) throw envelope
-        const opened = await openOfActivation(parts, protocol, { context, envelope, parties }, OPEN, refusal)
+        const toOpen = await findEnvelopeOf(parts, context, envelope, parties)
+        const opened = await openOfActivation(parts, protocol, toOpen, OPEN, refusal)
         const input = parsePlaintext(parse, opened.plaintext, { plaintext: refusal, request: refusal })
         await useUp(parts, opened.uniqueValues, refusal)
         const { activation } = parties

@@ -13,7 +13,7 @@ import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { coveredBodies } from '../stages/attempt.ts'
 import { authenticate } from '../stages/code.ts'
 import { findContext, readSignedEnvelope } from '../stages/envelope.ts'
-import { findParties } from '../stages/find-parties.ts'
+import { findEnvelope } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
 import { limitSigned, PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
@@ -75,11 +75,11 @@ export function unlockEndpointV3<Q extends TSchema, R extends TSchema, Parts ext
           throw envelope
         }
         // The refused code says what the activation or version may not do, not the envelope (v3 §12, step 3).
-        const parties = await findParties(parts, context)
-        const opened = await openOfActivation(parts, protocol, { context, envelope, parties }, STATE_LEFT_TO_CODE, 'VAULT_FAILED')
+        const toOpen = await findEnvelope(parts, context, envelope)
+        const opened = await openOfActivation(parts, protocol, toOpen, STATE_LEFT_TO_CODE, 'VAULT_FAILED')
         const input = parsePlaintext(parse, opened.plaintext, PLAINTEXT_CODES)
         const audited = utf8(JSON.stringify(code.auditAs(input)))
-        const { activation } = await authenticate(parts, received, { header, resourceId, bodies, audited }, parties)
+        const { activation } = await authenticate(parts, received, { header, resourceId, bodies, audited }, toOpen.parties)
         await useUp(parts, opened.uniqueValues, 'VAULT_FAILED')
         return sealAnswer(parts, opened, serialize(await declared.handle({ request: input, activation }, parts)))
       }

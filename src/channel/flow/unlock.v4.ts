@@ -12,7 +12,7 @@ import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { coveredBodies } from '../stages/attempt.ts'
 import { authenticate } from '../stages/code.ts'
 import { findContext, readEnvelope } from '../stages/envelope.ts'
-import { findParties } from '../stages/find-parties.ts'
+import { findEnvelope } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
 import { limitSigned, PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
@@ -61,13 +61,13 @@ export function unlockEndpointV4<Q extends TSchema, R extends TSchema, Parts ext
         const header = readAuthorization(received, HEADER_CODES)
         const context = findContext(header, place, 'VAULT_FAILED')
         const envelope = readEnvelope(protocol, context, request.body, 'VAULT_FAILED')
-        const parties = await findParties(parts, context)
-        const opened = await openOfActivation(parts, protocol, { context, envelope, parties }, ACTIVE_ONLY, 'VAULT_FAILED')
+        const toOpen = await findEnvelope(parts, context, envelope)
+        const opened = await openOfActivation(parts, protocol, toOpen, ACTIVE_ONLY, 'VAULT_FAILED')
         const input = parsePlaintext(parse, opened.plaintext, { plaintext: 'VAULT_FAILED', request: 'VAULT_FAILED' })
         checkFactors(header, await code.factors(input, header, parts), 'VAULT_FAILED')
         const audited = utf8(JSON.stringify(code.auditAs(input)))
         const covered = { bodies: coveredBodies(received), audited }
-        const { activation } = await authenticate(parts, received, { header, resourceId, ...covered }, parties)
+        const { activation } = await authenticate(parts, received, { header, resourceId, ...covered }, toOpen.parties)
         await useUp(parts, opened.uniqueValues, 'VAULT_FAILED')
         return sealAnswer(parts, opened, serialize(await declared.handle({ request: input, activation }, parts)))
       }

@@ -1,8 +1,8 @@
 // The last stages: what may be used once is used up, and the answer is sealed.
 import { utf8 } from '../../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
-import { type UniqueValue, useUniqueValues } from '../../storage/unique-values.ts'
 import type { PendingUse } from '../../domain/activation/pending-use.ts'
+import type { UniqueValue } from '../../storage/unique-values.ts'
 import type { ChannelParts } from '../parts.ts'
 import type { Opened } from './open.ts'
 
@@ -10,13 +10,18 @@ import type { Opened } from './open.ts'
  * Uses up the values of a request that every stage found genuine: all of them or none, so that a refusal never burns the nonce of a
  * genuine request. Refuses (`code`) when another request has used one since it was looked at.
  */
-export async function useUp({ db }: Pick<ChannelParts, 'db'>, values: readonly UniqueValue[], code: ErrorCode): Promise<void> {
-  if (!(await useUniqueValues(db, values))) throw new PawlError(code, { detail: 'used meanwhile by another request' })
+export async function useUp(
+  { useUniqueValues }: Pick<ChannelParts, 'useUniqueValues'>,
+  values: readonly UniqueValue[],
+  code: ErrorCode,
+): Promise<void> {
+  if (values.length > 0 && !(await useUniqueValues(values)))
+    throw new PawlError(code, { detail: 'used meanwhile by another request' })
 }
 
 /** Values that a request under `applicationKey` uses up with what it changes, in the same statement, or by themselves. Refuses as useUp. */
 export function pendingUse(
-  parts: Pick<ChannelParts, 'db' | 'events'>,
+  parts: Pick<ChannelParts, 'useUniqueValues' | 'events'>,
   applicationKey: string,
   values: readonly UniqueValue[],
   code: ErrorCode,

@@ -4,7 +4,7 @@ import { findSigningMasterKeys } from '../../domain/application/master-keys.ts'
 import { places } from '../../domain/secrets/secrets.ts'
 import type { ActivationKeys, Envelope, EnvelopeContext, Protocol } from '../../protocol/protocol.ts'
 import type { RequestParties } from '../../storage/activation/parties.ts'
-import { findTemporaryKey, type TemporaryKeyRow } from '../../storage/temporary-keys.ts'
+import type { TemporaryKeyRow } from '../../storage/temporary-keys.ts'
 import type { ChannelParts } from '../parts.ts'
 import { activationKeysOf, serverKeysOf } from '../secrets.ts'
 
@@ -13,8 +13,10 @@ export interface EnvelopeToOpen {
   readonly context: EnvelopeContext
   readonly envelope: Envelope
   readonly parties: RequestParties
-  /** A temporary key that was read with the parties: undefined inside when there is none of the id. */
-  readonly keyRead?: { readonly id: string | undefined; readonly row: TemporaryKeyRow | undefined }
+  /** Of this envelope, expired or not. */
+  readonly temporaryKey: TemporaryKeyRow | undefined
+  /** Its value was used before, where that was looked for. */
+  readonly isUsed: boolean
 }
 
 /** Keys are undefined where there are none; `missing` says why, for the log. */
@@ -28,13 +30,13 @@ export interface EnvelopeKeySelection {
 export async function selectEnvelopeKeys(
   parts: ChannelParts,
   protocol: Protocol,
-  { context, envelope, parties, keyRead }: EnvelopeToOpen,
+  { context, envelope, parties, temporaryKey }: EnvelopeToOpen,
 ): Promise<EnvelopeKeySelection> {
   const activation = isOwn(parties) ? parties.activation : undefined
   const activationKeys = activationKeysOf(parts.recordKeys, protocol, activation)
   if (envelope.temporaryKeyId !== undefined) {
     return {
-      envelopeKey: await findTemporaryKeyOf(parts, protocol, context, envelope.temporaryKeyId, keyRead),
+      envelopeKey: temporaryKey && openTemporaryKey(parts, protocol, context, temporaryKey),
       activationKeys,
       missing: 'temporary key missing',
     }
@@ -49,15 +51,13 @@ export async function selectEnvelopeKeys(
 }
 
 /** A temporary key serves the application key and the activation it was made for, until it expires (v3 §7.4). */
-async function findTemporaryKeyOf(
+function openTemporaryKey(
   parts: ChannelParts,
   protocol: Protocol,
   context: EnvelopeContext,
-  id: string,
-  keyRead: EnvelopeToOpen['keyRead'],
-): Promise<KeyObject | undefined> {
-  const row = keyRead?.id === id ? keyRead.row : await findTemporaryKey(parts.db, id)
-  if (row === undefined || row.expiresAt.getTime() <= parts.platform.now()) return undefined
+  row: TemporaryKeyRow,
+): KeyObject | undefined {
+  if (row.expiresAt.getTime() <= parts.platform.now()) return undefined
   if (row.applicationKey !== context.applicationKey || row.activationId !== (context.activationId ?? null)) return undefined
   const place = places.temporaryPrivateKey(row.temporaryKeyId)
   // Keys of both generations are in one table, and a phone may name a key of one in an envelope of the other.

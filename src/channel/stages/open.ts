@@ -3,7 +3,7 @@ import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { OpenedEnvelope, Protocol } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { VersionRow } from '../../storage/activation/version.ts'
-import { anyUniqueValueUsed, type UniqueValue } from '../../storage/unique-values.ts'
+import type { UniqueValue } from '../../storage/unique-values.ts'
 import type { ChannelParts } from '../parts.ts'
 import { envelopeValue, isInWindow } from '../replay.ts'
 import { applicationSecretOf } from '../secrets.ts'
@@ -16,9 +16,6 @@ export interface ActivationTerms {
   /** The version must be supported; otherwise what the endpoint checks next decides that. */
   readonly isVersionChecked: boolean
 }
-
-/** Who looks whether the value of an envelope was used before: this stage, or the caller with another read. */
-export type UseCheck = 'CHECKED' | 'LEFT_TO_CALLER'
 
 /** An opened request. */
 export interface Opened {
@@ -48,13 +45,13 @@ export async function openOfApplication(
   protocol: Protocol,
   request: EnvelopeToOpen,
   code: ErrorCode,
-  { outer, use = 'CHECKED' }: { readonly outer?: OpenedOfApplication; readonly use?: UseCheck } = {},
+  outer?: OpenedOfApplication,
 ): Promise<OpenedOfApplication> {
   const { temporaryKeyId } = request.envelope
   const { version } = request.parties
   const isKeyKnown = outer !== undefined && outer.temporaryKeyId === temporaryKeyId
   const keys = isKeyKnown ? outer.keys : await selectEnvelopeKeys(parts, protocol, request)
-  const opened = await open(parts, protocol, request, keys, { isVersionChecked: true, isActivationRight: true, use })
+  const opened = open(parts, protocol, request, keys, { isVersionChecked: true, isActivationRight: true })
   if (opened === undefined || version === undefined) throw new PawlError(code, { detail: 'the envelope does not open' })
   return { ...opened, version, temporaryKeyId, keys }
 }
@@ -70,20 +67,20 @@ export async function openOfActivation(
   const { version, activation } = request.parties
   const isActivationRight = isOwn(request.parties) && (!isStateChecked || activation?.state === 'ACTIVE')
   const keys = await selectEnvelopeKeys(parts, protocol, request)
-  const opened = await open(parts, protocol, request, keys, { isVersionChecked, isActivationRight, use: 'CHECKED' })
+  const opened = open(parts, protocol, request, keys, { isVersionChecked, isActivationRight })
   if (opened === undefined || version === undefined || activation === undefined)
     throw new PawlError(code, { detail: 'the envelope does not open' })
   return { ...opened, version, activation }
 }
 
 /** Undefined for everything that is wrong with it. */
-async function open(
+function open(
   parts: ChannelParts,
   protocol: Protocol,
-  { context, envelope, parties }: EnvelopeToOpen,
+  { context, envelope, parties, isUsed }: EnvelopeToOpen,
   keys: EnvelopeKeySelection,
-  { isVersionChecked, isActivationRight, use }: { isVersionChecked: boolean; isActivationRight: boolean; use: UseCheck },
-): Promise<Opened | undefined> {
+  { isVersionChecked, isActivationRight }: { readonly isVersionChecked: boolean; readonly isActivationRight: boolean },
+): Opened | undefined {
   const refuse = (reason: string): undefined => {
     // The key as stored: what a stranger sends in its place may be a secret.
     const applicationKey = parties.version?.applicationKey
@@ -105,7 +102,6 @@ async function open(
   if (envelope.timestamp !== undefined && !isInWindow(parts.platform.now(), envelope.timestamp, requestWindowSeconds))
     return refuse('timestamp outside the window')
   const value = envelopeValue(context, envelope, requestWindowSeconds)
-  const uniqueValues = value === undefined ? [] : [value]
-  if (use === 'CHECKED' && (await anyUniqueValueUsed(parts.db, uniqueValues))) return refuse('used before')
-  return { plaintext: opened.plaintext, seal: opened.seal, uniqueValues }
+  if (isUsed) return refuse('used before')
+  return { plaintext: opened.plaintext, seal: opened.seal, uniqueValues: value === undefined ? [] : [value] }
 }

@@ -2,10 +2,11 @@
 import { places } from '../../domain/secrets/secrets.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { Factors, Protocol, TokenHeader } from '../../protocol/protocol.ts'
-import { findToken } from '../../storage/tokens.ts'
-import { anyUniqueValueUsed, type UniqueValue } from '../../storage/unique-values.ts'
+import type { FoundToken } from '../../storage/activation/proofs.ts'
+import type { UniqueValue } from '../../storage/unique-values.ts'
 import type { ChannelParts } from '../parts.ts'
 import { isInWindow, tokenValue } from '../replay.ts'
+import { findToken } from './find-proofs.ts'
 import type { Received } from './receive.ts'
 
 /** The activation that a token names, with its owner. */
@@ -29,27 +30,36 @@ export interface TokenTerms {
   readonly isRepeatable: boolean
 }
 
-/** Checks the token header. Refuses a request without one (`headerMissing`), and everything that is wrong with it (`token`). */
+/** The parsed token header; undefined without one, and for one that cannot be read. */
+export const readToken = ({ headers, protocol }: Received): TokenHeader | undefined =>
+  headers.token === undefined ? undefined : protocol.parseTokenHeader(headers.token, headers.schemes)
+
+/**
+ * Checks the token header. Refuses a request without one (`headerMissing`), and everything that is wrong with it (`token`). `found`: what was
+ * read for it; where nothing was, it is read here.
+ */
 export async function acceptToken(
   parts: ChannelParts,
-  { headers, protocol }: Received,
+  received: Received,
   terms: TokenTerms,
   codes: { readonly headerMissing: ErrorCode; readonly token: ErrorCode },
+  found?: FoundToken,
 ): Promise<AcceptedToken> {
-  if (headers.token === undefined) throw new PawlError(codes.headerMissing, { detail: 'no token header' })
-  const header = protocol.parseTokenHeader(headers.token, headers.schemes)
-  const accepted = header && (await checkToken(parts, protocol, header, terms))
+  if (received.headers.token === undefined) throw new PawlError(codes.headerMissing, { detail: 'no token header' })
+  const header = readToken(received)
+  const accepted = header && checkToken(parts, received.protocol, header, terms, found ?? (await findToken(parts, header)))
   if (accepted === undefined) throw new PawlError(codes.token, { detail: 'the token header is not accepted' })
   return accepted
 }
 
 /** Undefined for everything that is wrong with it. The log knows which. */
-async function checkToken(
+function checkToken(
   parts: ChannelParts,
   protocol: Protocol,
   header: TokenHeader,
   { resourceId, factors, isRepeatable }: TokenTerms,
-): Promise<AcceptedToken | undefined> {
+  { token, isTokenUsed }: FoundToken,
+): AcceptedToken | undefined {
   const note = (result: string): void =>
     parts.events.authenticationChecked({ version: header.version, type: 'token', result: result.replaceAll(' ', '_') })
   const refuse = (reason: string, activationId = ''): undefined => {
@@ -57,7 +67,6 @@ async function checkToken(
     parts.events.authenticationFailed({ activationId, resourceId, reason })
   }
   const { recordKeys, settings, platform } = parts
-  const token = await findToken(parts.db, header.tokenId, new Date(platform.now()))
   // An unknown token is checked against a secret that nobody knows, so that it takes the time of a known one.
   const secret = token
     ? recordKeys.open(places.tokenSecret(token.tokenId), token.tokenSecret)
@@ -67,14 +76,13 @@ async function checkToken(
     ? settings.requestWindowSeconds
     : settings.legacyTokenWindowSeconds
   const uniqueValues = isRepeatable ? [] : [tokenValue(header, windowSeconds)]
-  const isUsed = await anyUniqueValueUsed(parts.db, uniqueValues)
   if (token === undefined) return refuse('token unknown')
   const { activationId, applicationId, userId } = token
   if (!isRight) return refuse('token digest wrong', activationId)
   if (!isInWindow(platform.now(), header.timestamp, windowSeconds))
     return refuse('token timestamp outside the window', activationId)
   if (token.state !== 'ACTIVE') return refuse('activation_invalid_state', activationId)
-  if (isUsed) return refuse('token header used before', activationId)
+  if (isTokenUsed && !isRepeatable) return refuse('token header used before', activationId)
   if (!factors.some((allowed) => allowed === token.factors)) return refuse('token of other factors', activationId)
   note('accepted')
   return { bearer: { activationId, applicationId, userId }, uniqueValues }

@@ -10,6 +10,7 @@ import { insertHistoryFrom } from './history.ts'
 import { type Caches, createCaches } from '../../lib/caches.ts'
 import { createRecentPhones, type PhoneEvents } from './recent-phones.ts'
 import { ASKED, fromAsked, PARTIES, type PartiesRow, type PartyNames, type RequestParties, toParties } from './parties.ts'
+import { FIND_PROOFS, type ProofColumns, type ProofNames, type Proofs, toProofs } from './proofs.ts'
 import { isTaken } from './version.ts'
 
 /** What a checked code changes. */
@@ -45,6 +46,8 @@ export interface AuthenticationStore {
   readonly recall: (names: Omit<PartyNames, 'at'>) => RequestParties
   /** Reads version and activation. The counter is never behind what this process accepted, whatever the database says. */
   readonly find: (names: PartyNames) => Promise<RequestParties>
+  /** The same with what an envelope and a token name; a text is empty, and a hash null, where a request names none. */
+  readonly findProofs: (names: ProofNames) => Promise<Proofs>
   /** As storeAuthentication, shared with what others store. */
   readonly store: (outcome: AuthenticationOutcome, audit: AuditEvent) => Promise<boolean>
   /** Is told of an acceptance that is committed: the parties as it left them. */
@@ -70,6 +73,11 @@ export function createAuthenticationStore(
     isUndone: isRolledBack,
     onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
   })
+  const readProofs = createBatch((names: readonly ProofNames[]) => findAllProofs(db, names), {
+    itemsMax: ITEMS_MAX,
+    isUndone: isRolledBack,
+    onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
+  })
   const move = createBatch((changes: readonly Change[]) => storeAll(db, changes), {
     itemsMax: ITEMS_MAX,
     // Two outcomes for one row version must not meet in one statement: each would be told that it was stored.
@@ -83,6 +91,11 @@ export function createAuthenticationStore(
       // Taken before the read: what is accepted while it is on its way is newer than what it brings.
       const known = phones.latest(names.activationId)
       return phones.renew(known, await read(names))
+    },
+    findProofs: async (names) => {
+      const known = phones.latest(names.activationId)
+      const found = await readProofs(names)
+      return { ...found, parties: phones.renew(known, found.parties) }
     },
     store: (outcome, audit) => move({ outcome, audit }),
     remember: phones.remember,
@@ -107,6 +120,12 @@ async function findAll(db: Db, names: readonly PartyNames[]): Promise<readonly R
   const asked = names.map((name, position) => ({ ...name, position }))
   const { rows } = await db.executeQuery<PartiesRow>(FIND(asked))
   return rows.map(toParties)
+}
+
+async function findAllProofs(db: Db, names: readonly ProofNames[]): Promise<readonly Proofs[]> {
+  const asked = names.map((name, position) => ({ ...name, position }))
+  const { rows } = await db.executeQuery<ProofColumns>(FIND_PROOFS(asked))
+  return rows.map(toProofs)
 }
 
 async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly boolean[]> {
