@@ -7,6 +7,8 @@ export interface BatchOptions<Item> {
   readonly keyOf?: (item: Item) => string
   /** Whether a failed trip has certainly changed nothing, so that its items may be tried alone. */
   readonly isUndone: (error: unknown) => boolean
+  /** Trips do not wait for each other: only what comes in one turn shares one. A statement that waits for a lock holds up nobody else. */
+  readonly isParallel?: boolean
   /** Told of each trip before it is taken. */
   readonly onTrip?: (items: number) => void
 }
@@ -17,7 +19,7 @@ export interface BatchOptions<Item> {
  */
 export function createBatch<Item, Result>(
   run: (items: readonly Item[]) => Promise<readonly Result[]>,
-  { itemsMax, keyOf, isUndone, onTrip }: BatchOptions<Item>,
+  { itemsMax, keyOf, isUndone, isParallel = false, onTrip }: BatchOptions<Item>,
 ): (item: Item) => Promise<Result> {
   let waiting: Waiting<Item, Result>[] = []
   let isRunning = false
@@ -27,10 +29,11 @@ export function createBatch<Item, Result>(
       // The other requests that have arrived are handled in this turn; an idle loop comes round in microseconds.
       await new Promise(setImmediate)
       const trip = takeTrip()
-      await runTrip(trip).catch(async (error: unknown) => {
+      const settled = runTrip(trip).catch(async (error: unknown) => {
         if (trip.length > 1 && isUndone(error)) await Promise.all(trip.map((one) => runTrip([one]).catch(one.reject)))
         else for (const one of trip) one.reject(error)
       })
+      if (!isParallel) await settled
     }
     isRunning = false
   }

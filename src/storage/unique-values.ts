@@ -34,7 +34,7 @@ export function createUniqueValueStore(db: Pool): (values: readonly UniqueValue[
       await insertValues(db, lists.flat())
       return lists.map(() => true)
     },
-    { itemsMax: ITEMS_MAX, isUndone: isRolledBack },
+    { itemsMax: ITEMS_MAX, isUndone: isRolledBack, isParallel: true },
   )
 }
 

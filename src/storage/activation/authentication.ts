@@ -76,6 +76,7 @@ export function createAuthenticationStore(
   const readProofs = createBatch((names: readonly ProofNames[]) => findAllProofs(db, names), {
     itemsMax: ITEMS_MAX,
     isUndone: isRolledBack,
+    isParallel: true,
     onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
   })
   const move = createBatch((changes: readonly Change[]) => storeAll(db, changes), {
