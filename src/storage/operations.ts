@@ -87,9 +87,7 @@ export async function lockOperation(
   const row = await tx
     .selectFrom('operation')
     .select(operationColumns)
-    .select(({ selectFrom }) =>
-      selectFrom('activation').select('flags').where('activation_id', '=', approverId).as('approverFlags'),
-    )
+    .select((query) => query.selectFrom('activation').select('flags').where('activation_id', '=', approverId).as('approverFlags'))
     .where('operation_id', '=', operationId)
     .where('application_id', '=', applicationId)
     .forUpdate()

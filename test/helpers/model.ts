@@ -11,7 +11,7 @@ export const command = <M extends object, R>(name: string, run: (model: M, real:
 })
 
 /**
- * Sixty lives, or as many as there is time for in twelve seconds: each begins as `start` says and goes on with up to `max` of the commands.
+ * Sixty lives, or as many as there is time for, which is more in CI: each begins as `start` says and goes on with up to `max` of the commands.
  * One that fails is made shorter within the same time and printed with its seed, which PAWL_TEST_SEED takes.
  */
 export async function assertModel<S, M extends object, R>(
@@ -29,4 +29,4 @@ export async function assertModel<S, M extends object, R>(
 }
 
 const LIVES = 60
-const TIME_MS = 12_000
+const TIME_MS = process.env['CI'] ? 20_000 : 5_000
