@@ -1,15 +1,13 @@
 // Makes both clients from the description that a server of its own serves, compiles them, and runs their examples against it:
 //   node scripts/ci/clients.ts [typescript] [java]
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { member, sendJson } from '../../phone/http.ts'
 import { createPhone } from '../../phone/virtual-phone.ts'
 import { createBank, readApplication } from '../../test/helpers/bank.ts'
 import { asksForHelp } from '../command-line.ts'
+import { type CheckedServer, project, withServer } from './server.ts'
 
 interface Language {
   /** Commands one after the other, in a copy of the folder of the client that has openapi.json. */
@@ -32,6 +30,12 @@ const LANGUAGES: Readonly<Record<string, Language>> = {
   },
 }
 
+const SETTINGS = {
+  PAWL_FIRST_APPLICATION: 'my-app',
+  PAWL_WEBHOOK_ALLOW_HTTP: 'true',
+  PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
+}
+
 if (asksForHelp(process.argv.slice(2))) {
   process.stdout.write(`Makes both clients from the description of a server, compiles them, and runs their examples against it:
   node scripts/ci/clients.ts [typescript] [java]\n`)
@@ -39,59 +43,20 @@ if (asksForHelp(process.argv.slice(2))) {
 }
 
 const chosen = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(LANGUAGES)
-const project = fileURLToPath(new URL('../..', import.meta.url))
-const folder = mkdtempSync(join(tmpdir(), 'pawl-clients-'))
-const credential = `admin:${randomBytes(12).toString('hex')}`
-const server = spawn(process.execPath, ['bin/pawl.mjs'], {
-  cwd: project,
-  env: {
-    ...process.env,
-    PAWL_PORT: '0',
-    PAWL_DATA_DIR: join(folder, 'data'),
-    PAWL_ADMIN_PASSWORD: credential.slice('admin:'.length),
-    PAWL_LOG_LEVEL: 'error',
-    PAWL_FIRST_APPLICATION: 'my-app',
-    PAWL_WEBHOOK_ALLOW_HTTP: 'true',
-    PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
-  },
-  stdio: ['ignore', 'pipe', 'inherit'],
-})
-const ended = new Promise<number | null>((resolve) => server.once('exit', resolve))
 
-try {
-  const url = await findUrl()
-  const description = (await sendJson(url, 'GET', '/openapi.json')).text
+await withServer('clients', SETTINGS, async (server) => {
+  const description = (await sendJson(server.url, 'GET', '/openapi.json')).text
   for (const name of chosen) {
     const language = LANGUAGES[name]
     if (language === undefined) throw new Error(`no client is called ${name}: ${Object.keys(LANGUAGES).join(', ')}`)
-    await build(name, language, description)
-    await runExample(name, language, url)
+    const place = join(server.folder, name)
+    await build(name, language, place, description)
+    await runExample(name, language, place, server)
     process.stdout.write(`${name}: compiled, and its example ran\n`)
   }
-} catch (error) {
-  console.error(`clients: ${error instanceof Error ? error.message : String(error)}`)
-  process.exitCode = 1
-} finally {
-  server.kill('SIGTERM')
-  await ended
-  rmSync(folder, { recursive: true, force: true })
-}
+})
 
-/** The address that the start text names. */
-function findUrl(): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let text = ''
-    server.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-      text += chunk
-      const [, url] = /^pawl listens on (\S+)$/m.exec(text) ?? []
-      if (url !== undefined && text.includes('Create an application:')) resolve(url)
-    })
-    void ended.then((code) => reject(new Error(`the server ended with ${code}`)))
-  })
-}
-
-async function build(name: string, { build: commands }: Language, description: string): Promise<void> {
-  const place = join(folder, name)
+async function build(name: string, { build: commands }: Language, place: string, description: string): Promise<void> {
   const made = /node_modules|\/dist$|\/target$/
   cpSync(join(project, 'clients', name), place, { recursive: true, filter: (path) => !made.test(path.slice(project.length)) })
   writeFileSync(join(place, 'openapi.json'), description)
@@ -103,12 +68,17 @@ async function build(name: string, { build: commands }: Language, description: s
 }
 
 /** Runs the example, whose lines say when a phone is wanted: `code CODE` and `operation ID`. The phone approves. */
-async function runExample(name: string, { run: [command, ...args] }: Language, url: string): Promise<void> {
+async function runExample(
+  name: string,
+  { run: [command, ...args] }: Language,
+  place: string,
+  { url, credential }: CheckedServer,
+): Promise<void> {
   const bank = createBank(url, credential)
   const app = readApplication(await bank.call('GET', '/admin/application?id=my-app'))
   const phone = createPhone({ url, app, version: '3.3' })
   const child = spawn(command, args, {
-    cwd: join(folder, name),
+    cwd: place,
     env: { ...process.env, PAWL_URL: url, PAWL_ADMIN: credential, PAWL_APP: 'my-app' },
     stdio: ['ignore', 'pipe', 'inherit'],
     timeout: 120_000,

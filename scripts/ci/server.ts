@@ -1,0 +1,56 @@
+// A server of a check's own: on an embedded database in a folder that goes with it, ended by its pid.
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export interface CheckedServer {
+  readonly url: string
+  /** `user:password` of the administrator. */
+  readonly credential: string
+  /** For the files of the check. */
+  readonly folder: string
+}
+
+/** Folder of the project. */
+export const project = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Runs `work` with a server; what the server logs is shown. Sets the exit code 1, and says why, when `work` throws or no server starts. */
+export async function withServer(
+  name: string,
+  settings: Readonly<Record<string, string>>,
+  work: (server: CheckedServer) => Promise<void>,
+): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), `pawl-${name}-`))
+  const password = randomBytes(12).toString('hex')
+  const own = { PAWL_PORT: '0', PAWL_DATA_DIR: join(folder, 'data'), PAWL_ADMIN_PASSWORD: password, PAWL_LOG_LEVEL: 'error' }
+  const server = spawn(process.execPath, ['bin/pawl.mjs'], {
+    cwd: project,
+    env: { ...process.env, ...own, ...settings },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const ended = new Promise<number | null>((resolve) => server.once('exit', resolve))
+  // The address that the start text names.
+  const started = new Promise<string>((resolve, reject) => {
+    let text = ''
+    server.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk
+      const [, url] = /^pawl listens on (\S+)$/m.exec(text) ?? []
+      if (url !== undefined && text.includes('Create an application:')) resolve(url)
+      if (chunk.startsWith('{')) process.stdout.write(chunk)
+    })
+    void ended.then((code) => reject(new Error(`the server ended with ${code}`)))
+  })
+  try {
+    await work({ url: await started, credential: `admin:${password}`, folder })
+  } catch (error) {
+    console.error(`${name}: ${error instanceof Error ? error.message : String(error)}`)
+    process.exitCode = 1
+  } finally {
+    server.kill('SIGTERM')
+    await ended
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
