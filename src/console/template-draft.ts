@@ -1,4 +1,5 @@
 // A template while it is edited: what was typed, as the JSON of the API, sound or not; and changes of its shape.
+import type { ResultTexts } from '../domain/template/template.ts'
 import type { Violation } from '../lib/errors.ts'
 import type { Form } from './page.ts'
 
@@ -15,7 +16,7 @@ export interface LanguageJson {
   readonly summary?: string
   readonly attributes?: readonly AttributeJson[]
   readonly ui?: Readonly<Record<string, unknown>>
-  readonly resultTexts?: Readonly<Record<string, string>>
+  readonly resultTexts?: ResultTexts
 }
 
 export interface TemplateJson {
@@ -79,7 +80,7 @@ function readLanguage(form: Form, language: string, faults: Violation[]): Langua
     ...(summary !== undefined && { summary }),
     attributes: readAttributes(form, `${at}.attributes`),
     ...(ui !== undefined && { ui }),
-    ...(results.length > 0 && { resultTexts: Object.fromEntries(results) as Record<string, string> }),
+    ...(results.length > 0 && { resultTexts: Object.fromEntries(results) as ResultTexts }),
   }
 }
 

@@ -1,6 +1,6 @@
 // The editor of a template: its form, and beside it what phones show of it, or why it is none.
-import { parseTemplate } from '../../domain/template/parser.ts'
-import { chooseTexts, type Template } from '../../domain/template/template.ts'
+import { parseTemplate, renderTemplate } from '../../domain/template/parser.ts'
+import { chooseTexts, PAYMENT_TEMPLATE, type Template } from '../../domain/template/template.ts'
 import { at, Refusal } from '../api.ts'
 import { backTo, badge, card, guardedForm, pageHead } from '../elements.ts'
 import { html, type Markup } from '../markup.ts'
@@ -116,24 +116,5 @@ function languagesOf({ texts }: Template): readonly string[] {
   return [first, ...Object.keys(texts).filter((language) => language !== first)]
 }
 
-const NEW: StoredTemplate = {
-  templateName: '',
-  operationType: 'authorize_payment',
-  dataTemplate: 'A1*A${amount}${currency}*I${iban}',
-  signatureType: ['possession_knowledge', 'possession_biometry'],
-  maxFailureCount: 5,
-  expiration: 300,
-  riskFlags: '',
-  proximityCheckEnabled: false,
-  texts: {
-    en: {
-      title: 'Payment',
-      message: 'Please confirm the payment',
-      attributes: [
-        { id: 'operation.amount', type: 'AMOUNT', text: 'Amount', params: { amount: 'amount', currency: 'currency' } },
-        { id: 'operation.account', type: 'KEY_VALUE', text: 'To account', params: { value: 'iban' } },
-      ],
-    },
-  },
-  source: 'administration',
-}
+/** What the form of a new template begins with. */
+const NEW: StoredTemplate = { ...renderTemplate(PAYMENT_TEMPLATE), templateName: '', source: 'administration' }

@@ -143,6 +143,24 @@ const common = {
   activationFlag: null,
 } as const
 
+export const PAYMENT_TEMPLATE: Template = {
+  ...common,
+  templateName: 'payment',
+  operationType: 'authorize_payment',
+  dataTemplate: 'A1*A${amount}${currency}*I${iban}',
+  signatureTypes: ['possession_knowledge', 'possession_biometry'],
+  texts: {
+    en: {
+      title: 'Payment',
+      message: 'Please confirm the payment',
+      attributes: [
+        { id: 'operation.amount', type: 'AMOUNT', text: 'Amount', params: { amount: 'amount', currency: 'currency' } },
+        { id: 'operation.account', type: 'KEY_VALUE', text: 'To account', params: { value: 'iban' } },
+      ],
+    },
+  },
+}
+
 /** What a new installation begins with, so that operations can be created at once. */
 export const SHIPPED_TEMPLATES: readonly Template[] = [
   {
@@ -153,23 +171,7 @@ export const SHIPPED_TEMPLATES: readonly Template[] = [
     signatureTypes: ['possession_knowledge', 'possession_biometry'],
     texts: { en: { title: 'Login', message: 'Please confirm the login', attributes: [] } },
   },
-  {
-    ...common,
-    templateName: 'payment',
-    operationType: 'authorize_payment',
-    dataTemplate: 'A1*A${amount}${currency}*I${iban}',
-    signatureTypes: ['possession_knowledge', 'possession_biometry'],
-    texts: {
-      en: {
-        title: 'Payment',
-        message: 'Please confirm the payment',
-        attributes: [
-          { id: 'operation.amount', type: 'AMOUNT', text: 'Amount', params: { amount: 'amount', currency: 'currency' } },
-          { id: 'operation.account', type: 'KEY_VALUE', text: 'To account', params: { value: 'iban' } },
-        ],
-      },
-    },
-  },
+  PAYMENT_TEMPLATE,
   {
     ...common,
     templateName: 'account_new',
