@@ -12,7 +12,6 @@ export interface UniqueValue {
 
 /** Uses up all values, or none of them when one was used before: one statement, so a refused request burns nothing. */
 export async function useUniqueValues(db: Pool, values: readonly UniqueValue[]): Promise<boolean> {
-  if (values.length === 0) return true
   try {
     await insertValues(db, values)
     return true
@@ -27,7 +26,7 @@ export async function useUniqueValues(db: Pool, values: readonly UniqueValue[]):
  * alone.
  */
 export function createUniqueValueStore(db: Pool): (values: readonly UniqueValue[]) => Promise<boolean> {
-  return createBatch(
+  const use = createBatch(
     async (lists: readonly (readonly UniqueValue[])[]) => {
       const [first = []] = lists
       if (lists.length === 1) return [await useUniqueValues(db, first)]
@@ -36,6 +35,7 @@ export function createUniqueValueStore(db: Pool): (values: readonly UniqueValue[
     },
     { itemsMax: ITEMS_MAX, isUndone: isRolledBack, isParallel: true },
   )
+  return async (values) => values.length === 0 || use(values)
 }
 
 async function insertValues(db: Db, values: readonly UniqueValue[]): Promise<void> {

@@ -15,8 +15,7 @@ export async function useUp(
   values: readonly UniqueValue[],
   code: ErrorCode,
 ): Promise<void> {
-  if (values.length > 0 && !(await useUniqueValues(values)))
-    throw new PawlError(code, { detail: 'used meanwhile by another request' })
+  if (!(await useUniqueValues(values))) throw new PawlError(code, { detail: 'used meanwhile by another request' })
 }
 
 /** Values that a request under `applicationKey` uses up with what it changes, in the same statement, or by themselves. Refuses as useUp. */
