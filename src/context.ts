@@ -7,6 +7,7 @@ import type { CloudParts } from './api/cloud/parts.ts'
 import type { MobileTokenParts } from './api/mobile-token/parts.ts'
 import { createOfflineChannel } from './channel/authenticate-offline.ts'
 import type { UtilityParts } from './api/utility/parts.ts'
+import { createRecentKeys } from './channel/recent-keys.ts'
 import { createDecoy } from './channel/secrets.ts'
 import { createActivationOtps } from './domain/activation/otp.ts'
 import { bootstrapApplication } from './domain/application/application.ts'
@@ -44,6 +45,7 @@ import { v3 } from './protocol/v3/index.ts'
 import { v4 } from './protocol/v4/index.ts'
 import { composeSdkConfiguration } from './protocol/v4/sdk-configuration.ts'
 import { createAuthenticationStore } from './storage/activation/authentication.ts'
+import { createExchangeBasisReader } from './storage/activation/exchange-basis.ts'
 import { createStatusReader } from './storage/activation/status.ts'
 import { type Database, openDatabase, pingDatabase } from './storage/database.ts'
 import { migrateDatabase, requireMigrated } from './storage/migrate.ts'
@@ -116,6 +118,8 @@ export async function createContext(
     const channel = {
       ...base,
       authenticationStore: createAuthenticationStore(db, events, caches),
+      readExchangeBasis: createExchangeBasisReader(db),
+      recentKeys: createRecentKeys(caches),
       useUniqueValues: createUniqueValueStore(db),
       codeFailures: createFailureBudget(config.codeFailuresPerMinute),
       sourceFailures: createFailureBudget(config.sourceFailuresPerMinute),

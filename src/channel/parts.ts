@@ -4,8 +4,10 @@ import type { Platform } from '../lib/platform.ts'
 import type { FailureBudget } from '../domain/limits/failure-budget.ts'
 import type { RecordKeys } from '../domain/secrets/record-keys.ts'
 import type { AuthenticationStore } from '../storage/activation/authentication.ts'
+import type { ExchangeBasisReader } from '../storage/activation/exchange-basis.ts'
 import type { Pool } from '../storage/database.ts'
 import type { UniqueValue } from '../storage/unique-values.ts'
+import type { RecentKeys } from './recent-keys.ts'
 import type { Decoys } from './secrets.ts'
 import type { SourceBudgetParts } from './source-budget.ts'
 
@@ -25,6 +27,9 @@ export interface ChannelSettings {
 export interface ChannelParts extends SourceBudgetParts {
   readonly db: Pool
   readonly authenticationStore: AuthenticationStore
+  readonly readExchangeBasis: ExchangeBasisReader
+  /** Temporary keys of applications. */
+  readonly recentKeys: RecentKeys
   /** Uses up all values of a request, or none of them when one was used before. */
   readonly useUniqueValues: (values: readonly UniqueValue[]) => Promise<boolean>
   readonly platform: Platform

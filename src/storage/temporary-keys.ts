@@ -1,5 +1,5 @@
 // The table temporary_key: server keys for a few minutes of encryption (v3 §7).
-import { CompiledQuery, sql } from 'kysely'
+import { CompiledQuery, type RawBuilder, sql } from 'kysely'
 import type { VersionRow } from './activation/version.ts'
 import type { Db } from './database.ts'
 
@@ -12,6 +12,36 @@ export interface TemporaryKeyRow {
   readonly privateKey: Uint8Array
   readonly expiresAt: Date
 }
+
+/** TEMPORARY_KEY_COLUMNS, outer joined. */
+export interface TemporaryKeyColumns {
+  readonly keyId: string | null
+  readonly keyApplicationKey: string | null
+  readonly keyActivationId: string | null
+  readonly keyPrivate: Buffer | null
+  readonly keyExpiresAt: Date | null
+}
+
+/** The key of a row, if it has one. */
+export function toTemporaryKey(row: TemporaryKeyColumns): TemporaryKeyRow | undefined {
+  const { keyId, keyApplicationKey, keyActivationId, keyPrivate, keyExpiresAt } = row
+  if (keyId === null || keyApplicationKey === null || keyPrivate === null || keyExpiresAt === null) return undefined
+  return {
+    temporaryKeyId: keyId,
+    applicationKey: keyApplicationKey,
+    activationId: keyActivationId,
+    privateKey: keyPrivate,
+    expiresAt: keyExpiresAt,
+  }
+}
+
+/** What is selected of a key. */
+export const TEMPORARY_KEY_COLUMNS = sql`t.temporary_key_id as "keyId", t.application_key as "keyApplicationKey",
+    t.activation_id as "keyActivationId", t.private_key as "keyPrivate", t.expires_at as "keyExpiresAt"`
+
+/** Where these columns come from: the key of an id, which may be missing. `id`: a column. */
+export const joinTemporaryKey = (id: RawBuilder<unknown>): RawBuilder<unknown> =>
+  sql`left join temporary_key t on t.temporary_key_id = ${id}`
 
 /** Stores a new key. */
 export async function insertTemporaryKey(db: Db, key: TemporaryKeyRow): Promise<void> {

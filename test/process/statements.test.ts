@@ -88,7 +88,14 @@ const wronglyV4 = (isWrong: boolean) => (isWrong ? { wrongKeys: { possession: ra
 const spoiled = (isWrong: boolean) =>
   isWrong ? { alterEnvelope: (envelope: object) => ({ ...envelope, mac: b64(random(32)) }) } : {}
 const spoiledV4 = (isWrong: boolean) =>
-  isWrong ? { alterEnvelope: (envelope: object) => ({ ...envelope, encryptedData: b64(random(64)) }) } : {}
+  isWrong ? { alterEnvelope: (envelope: object) => ({ ...envelope, encryptedData: withOtherTag(envelope) }) } : {}
+
+/** Its encrypted data with another last byte. */
+function withOtherTag(envelope: object): string {
+  const bytes = Buffer.from(String(member(envelope, 'encryptedData')), 'base64')
+  bytes.writeUInt8(bytes.readUInt8(bytes.length - 1) ^ 1, bytes.length - 1)
+  return bytes.toString('base64')
+}
 
 const activate = (endpoint: string, prepare: (code: string, isWrong: boolean) => Promise<Prepared<unknown>>): Row => ({
   endpoint,

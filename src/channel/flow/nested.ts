@@ -3,13 +3,16 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { PendingUse } from '../../domain/activation/pending-use.ts'
+import type { ExchangeBasis } from '../../storage/activation/exchange-basis.ts'
 import type { VersionRow } from '../../storage/activation/version.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { pendingUse, sealAnswer, sealValue } from '../stages/answer.ts'
 import { readAnyAuthorization } from '../stages/authorization.ts'
 import { findContext, parseEnvelope, readEncryption, readEnvelope } from '../stages/envelope.ts'
-import { findEnvelope, findEnvelopeOf } from '../stages/find-proofs.ts'
+import { findNested } from '../stages/find-nested.ts'
+import { findEnvelopeOf } from '../stages/find-proofs.ts'
+import { glimpse, openedOnce, rememberKey } from '../stages/glimpse.ts'
 import { openOfApplication } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
 import { receive } from '../stages/receive.ts'
@@ -22,6 +25,8 @@ export interface NestedCall<Request, Inner> {
   readonly inner: Inner
   /** What both envelopes use up. The handler looks whether that was done before, and may do it with what it changes. */
   readonly pending: PendingUse
+  /** Reads what waits for the code of the request, and whether one of the values left in `pending` was used before. */
+  readonly findBasis: () => Promise<ExchangeBasis>
   /** The envelope of the inner answer, under the key of the inner request. */
   readonly sealInner: (value: unknown) => Record<string, string | number>
   /** Whose keys opened both. */
@@ -45,6 +50,8 @@ interface NestedDeclaration<Q extends TSchema, N extends TSchema, R extends TSch
     /** How a malformed inner envelope, or one whose content does not match its schema, is refused. */
     readonly refusal: ErrorCode
   }
+  /** The code within the outer plaintext, as it is looked up; null where there is none. */
+  readonly codeHashOf: (request: Static<Q>, parts: Parts) => Uint8Array | null
   /** The longest body, in bytes. */
   readonly bytesMax: number
   readonly handle: (call: NestedCall<Static<Q>, Static<N>>, parts: Parts) => Promise<Static<R>>
@@ -72,20 +79,27 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
         const { protocol } = received
         const header = readAnyAuthorization(received, 'ENCRYPTION_FAILED') ?? readEncryption(received, protocol)
         const context = findContext(header, place, 'ENCRYPTION_FAILED')
-        const envelope = readEnvelope(protocol, context, request.body, 'ENCRYPTION_FAILED')
-        const toOpen = await findEnvelope(parts, context, envelope)
-        const opened = await openOfApplication(parts, protocol, toOpen, 'ENCRYPTION_FAILED')
-        const input = parsePlaintext(parse, opened.plaintext, { plaintext: 'ENCRYPTION_FAILED', request: 'REQUEST_INVALID' })
-
+        const outer = { context, envelope: openedOnce(readEnvelope(protocol, context, request.body, 'ENCRYPTION_FAILED')) }
         const innerContext = { ...context, sharedInfo1: inner.sharedInfo1 }
-        const innerEnvelope = parseEnvelope(protocol, innerContext, inner.pick(input), inner.refusal)
-        if (!inner.isAnyKeyAccepted && innerEnvelope.temporaryKeyId !== envelope.temporaryKeyId)
-          throw new PawlError('ENCRYPTION_FAILED', { detail: 'the envelopes are for different temporary keys' })
-        const isKeyKnown = innerEnvelope.temporaryKeyId === envelope.temporaryKeyId
+        const read = (plaintext: Uint8Array) => {
+          const input = parsePlaintext(parse, plaintext, { plaintext: 'ENCRYPTION_FAILED', request: 'REQUEST_INVALID' })
+          const innerEnvelope = parseEnvelope(protocol, innerContext, inner.pick(input), inner.refusal)
+          const isKeyShared = innerEnvelope.temporaryKeyId === outer.envelope.temporaryKeyId
+          if (!inner.isAnyKeyAccepted && !isKeyShared)
+            throw new PawlError('ENCRYPTION_FAILED', { detail: 'the envelopes are for different temporary keys' })
+          const codeHash = declared.codeHashOf(input, parts)
+          return { input, inner: { context: innerContext, envelope: innerEnvelope }, isKeyShared, codeHash }
+        }
+        const seen = await glimpse(parts, protocol, outer, read)
+        const { toOpen, readBasis } = await findNested(parts, outer, seen?.isKeyShared ? seen : undefined)
+        const opened = await openOfApplication(parts, protocol, toOpen, 'ENCRYPTION_FAILED')
+        rememberKey(parts, toOpen)
+
+        const { input, inner: sealed, isKeyShared, codeHash } = read(opened.plaintext)
         // Whether the inner one was used before is read together with the activation.
-        const innerRequest = isKeyKnown
-          ? { ...toOpen, context: innerContext, envelope: innerEnvelope, isUsed: false }
-          : await findEnvelopeOf(parts, innerContext, innerEnvelope, toOpen.parties)
+        const innerRequest = isKeyShared
+          ? { ...toOpen, ...sealed, isUsed: false }
+          : await findEnvelopeOf(parts, sealed.context, sealed.envelope, toOpen.parties)
         const openedInner = await openOfApplication(parts, protocol, innerRequest, 'ENCRYPTION_FAILED', opened)
         const innerCodes = { plaintext: 'ENCRYPTION_FAILED', request: inner.refusal } as const
         const innerInput = parsePlaintext(parseInner, openedInner.plaintext, innerCodes)
@@ -94,7 +108,9 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
         const pending = pendingUse(parts, context.applicationKey, values, 'ENCRYPTION_FAILED')
         const sealInner = (value: unknown) => sealValue(parts, openedInner, JSON.stringify(value))
         const { version: applicationVersion } = opened
-        const call = { request: input, inner: innerInput, pending, sealInner, applicationVersion, version: context.version }
+        const findBasis = () => readBasis(codeHash, pending)
+        const { version } = context
+        const call = { request: input, inner: innerInput, pending, findBasis, sealInner, applicationVersion, version }
         const answer = await declared.handle(call, parts).catch(async (error: unknown) => {
           // A refused request was genuine too, and does not come again.
           if (error instanceof PawlError) await pending.now()

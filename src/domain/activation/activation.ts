@@ -6,13 +6,8 @@ import { untilSettled } from '../../lib/until-settled.ts'
 import type { Events } from '../../lib/events.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { changeState } from '../../storage/activation/change.ts'
-import {
-  findActivation,
-  findExchangeBasis,
-  type ActivationRow,
-  type ExchangeBasis,
-  type WaitingActivationRow,
-} from '../../storage/activation/find.ts'
+import type { ExchangeBasis, WaitingActivationRow } from '../../storage/activation/exchange-basis.ts'
+import { findActivation, type ActivationRow } from '../../storage/activation/find.ts'
 import { storeKeyExchange } from '../../storage/activation/keys.ts'
 import { type Db, isUniqueViolation } from '../../storage/database.ts'
 import type { ActivationAlgorithm } from '../../storage/schema.ts'
@@ -24,7 +19,7 @@ import type { CreatedActivation } from './created.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
 import type { PendingUse } from './pending-use.ts'
 import { isExpired } from './registration.ts'
-import { hashActivationCode, places } from '../secrets/secrets.ts'
+import { places } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
 
 export interface ActivationParts {
@@ -85,6 +80,15 @@ export interface ExchangedKeys<Answer> {
   readonly storedClaims?: Uint8Array | null
 }
 
+/** A request of a device to be bound. */
+export interface ExchangeRequest {
+  readonly code: string
+  readonly otp: string | null
+  readonly pending: PendingUse
+  /** Reads what waits for the code, and whether one of the values left in `pending` was used before. */
+  readonly findBasis: () => Promise<ExchangeBasis>
+}
+
 /**
  * Binds a device to the activation that waits for `code` (v3 §8.4): CREATED to PENDING_COMMIT, or to ACTIVE when it is committed in this
  * phase. Throws ACTIVATION_FAILED for an unknown, used or expired code and for the wrong OTP alike; an invalid device key of protocol 3
@@ -93,14 +97,14 @@ export interface ExchangedKeys<Answer> {
 export async function exchangeKeys<Answer>(
   parts: ActivationParts,
   agreement: KeyAgreement<Answer>,
-  applicationId: string,
-  { code, otp, pending }: { readonly code: string; readonly otp: string | null; readonly pending: PendingUse },
+  request: ExchangeRequest,
   device: DeviceDescription,
 ): Promise<ExchangedKeys<Answer>> {
-  const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_KEY_EXCHANGE', otp)
+  const { pending } = request
+  const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_KEY_EXCHANGE', request.otp)
   // A wrong OTP that is counted changes the row that a right one is about to move, at most as often as attempts are allowed.
   return untilSettled('activation', async () => {
-    const { activation, userClaims: storedClaims } = await findWaiting(parts, applicationId, code, pending)
+    const { activation, userClaims: storedClaims } = await findWaiting(parts, request)
     const verdict = await judgeOtp(activation)
     if (verdict === 'MISSING' || verdict === 'UNEXPECTED') throw refuseActivation(parts, `the OTP is ${verdict.toLowerCase()}`)
     if (verdict === 'WRONG') {
@@ -190,15 +194,8 @@ export async function agreeOnKeys<Answer>(
   }
 }
 
-async function findWaiting(
-  parts: ActivationParts,
-  applicationId: string,
-  code: string,
-  pending: PendingUse,
-): Promise<ExchangeBasis & { readonly activation: WaitingActivationRow }> {
-  const codeHash = hashActivationCode(parts.installationKeys.codeLookup, code)
-  const hashes = pending.left().map(({ valueHash }) => valueHash)
-  const basis = await findExchangeBasis(parts.db, applicationId, codeHash, hashes, new Date(parts.platform.now()))
+async function findWaiting(parts: ActivationParts, { code, pending, findBasis }: ExchangeRequest): Promise<WaitingBasis> {
+  const basis = await findBasis()
   const { activation, isUsed } = basis
   if (isUsed) throw pending.refusal()
   if (parseActivationCode(code) === undefined || activation === undefined)
@@ -206,6 +203,8 @@ async function findWaiting(
   if (isExpired(activation, parts.platform.now())) throw refuseActivation(parts, 'the code has expired')
   return { ...basis, activation }
 }
+
+type WaitingBasis = ExchangeBasis & { readonly activation: WaitingActivationRow }
 
 /** Removes an activation on its phone's request, whatever state it has reached meanwhile. */
 export async function removeActivation(parts: ActivationParts, activationId: string): Promise<void> {

@@ -2,7 +2,7 @@
 import { CompiledQuery, type RawBuilder, sql } from 'kysely'
 import { toConstantText } from '../constant-text.ts'
 import type { Db } from '../database.ts'
-import type { ActivationAlgorithm, ActivationState, CommitPhase } from '../schema.ts'
+import type { ActivationAlgorithm, ActivationState } from '../schema.ts'
 import { type BlockColumns, blockExpiresAt, failedAttemptsAt, isBlockOver, type SeenAt, stateAt } from './seen-state.ts'
 
 /** An activation as a device request needs it. Bytes marked sealed are encrypted records. */
@@ -43,38 +43,6 @@ export interface ActivationRow extends BlockColumns {
 export async function findActivation(db: Db, activationId: string, at: Date): Promise<ActivationRow | undefined> {
   const { rows } = await db.executeQuery<ActivationRow>(CompiledQuery.raw(FIND, [activationId, at]))
   return rows[0]
-}
-
-/** An activation before its key exchange. */
-export interface WaitingActivationRow extends ActivationRow {
-  readonly commitPhase: CommitPhase
-  readonly otpHash: Buffer | null
-}
-
-/** What a key exchange needs to know. */
-export interface ExchangeBasis {
-  /** One of the values that the request may use once was used before. */
-  readonly isUsed: boolean
-  /** The activation that waits for the code in the application. */
-  readonly activation: WaitingActivationRow | undefined
-  /** sealed; what the bank stored about its user, null when that is nothing */
-  readonly userClaims: Buffer | null
-}
-
-/** Reads it in one statement. `valueHashes`: up to two. */
-export async function findExchangeBasis(
-  db: Db,
-  applicationId: string,
-  codeHash: Uint8Array,
-  [value, secondValue]: readonly Uint8Array[],
-  at: Date,
-): Promise<ExchangeBasis> {
-  const { rows } = await db.executeQuery<
-    Pick<ExchangeBasis, 'isUsed' | 'userClaims'> & (WaitingActivationRow | { readonly activationId: null })
-  >(CompiledQuery.raw(FIND_BY_CODE, [applicationId, codeHash, at, value ?? null, secondValue ?? null]))
-  const [row] = rows
-  if (row === undefined) throw new TypeError('a statement without a row')
-  return { isUsed: row.isUsed, userClaims: row.userClaims, activation: row.activationId === null ? undefined : row }
 }
 
 /** A registration as the bank sees it. */
@@ -130,9 +98,3 @@ export const selectActivation = (at: SeenAt): RawBuilder<unknown> =>
 
 const FIND = toConstantText(sql`
   select ${selectActivation(sql`$2`)} from activation a where a.activation_id = $1`)
-const FIND_BY_CODE = toConstantText(sql`
-  select exists (select from unique_value where value_hash in ($4::bytea, $5::bytea)) as "isUsed", c.claims as "userClaims",
-    ${selectActivation(sql`$3`)}, a.commit_phase as "commitPhase", a.otp_hash as "otpHash"
-  from (select $1::text as application_id) as i
-  left join activation a on a.application_id = i.application_id and a.activation_code_hash = $2::bytea and a.state = 'CREATED'
-  left join user_claims c on c.application_id = a.application_id and c.user_id = a.user_id`)

@@ -2,7 +2,13 @@
 // its values were used before. What it does not name is asked for under a name that nobody has.
 import { sql } from 'kysely'
 import { defineGivenRows } from '../given-rows.ts'
-import type { TemporaryKeyRow } from '../temporary-keys.ts'
+import {
+  joinTemporaryKey,
+  TEMPORARY_KEY_COLUMNS,
+  type TemporaryKeyColumns,
+  type TemporaryKeyRow,
+  toTemporaryKey,
+} from '../temporary-keys.ts'
 import type { TokenRow } from '../tokens.ts'
 import { fromAsked, PARTIES, type PartiesRow, type PartyNames, type RequestParties, toParties } from './parties.ts'
 import { stateAt } from './seen-state.ts'
@@ -34,12 +40,7 @@ export interface FoundToken {
 }
 
 /** A row for each of the names. */
-export interface ProofColumns extends PartiesRow, Pick<Proofs, 'isEnvelopeUsed' | 'isTokenUsed'> {
-  readonly keyId: string | null
-  readonly keyApplicationKey: string | null
-  readonly keyActivationId: string | null
-  readonly keyPrivate: Buffer | null
-  readonly keyExpiresAt: Date | null
+export interface ProofColumns extends PartiesRow, TemporaryKeyColumns, Pick<Proofs, 'isEnvelopeUsed' | 'isTokenUsed'> {
   readonly tokenId: string | null
   readonly tokenActivationId: string | null
   readonly tokenApplicationId: string | null
@@ -57,18 +58,6 @@ export const toProofs = (row: ProofColumns): Proofs => ({
   token: toToken(row),
   isTokenUsed: row.isTokenUsed,
 })
-
-function toTemporaryKey(row: ProofColumns): TemporaryKeyRow | undefined {
-  const { keyId, keyApplicationKey, keyActivationId, keyPrivate, keyExpiresAt } = row
-  if (keyId === null || keyApplicationKey === null || keyPrivate === null || keyExpiresAt === null) return undefined
-  return {
-    temporaryKeyId: keyId,
-    applicationKey: keyApplicationKey,
-    activationId: keyActivationId,
-    privateKey: keyPrivate,
-    expiresAt: keyExpiresAt,
-  }
-}
 
 function toToken(row: ProofColumns): TokenRow | undefined {
   const { tokenId, tokenActivationId, tokenApplicationId, tokenUserId, tokenFactors, tokenSecret, tokenState } = row
@@ -97,12 +86,11 @@ export const FIND_PROOFS = defineGivenRows<ProofNames & { readonly position: num
 }).define(
   (asked) => sql`
   select ${PARTIES},
-    t.temporary_key_id as "keyId", t.application_key as "keyApplicationKey", t.activation_id as "keyActivationId",
-    t.private_key as "keyPrivate", t.expires_at as "keyExpiresAt", k.*,
+    ${TEMPORARY_KEY_COLUMNS}, k.*,
     exists (select from unique_value u where u.value_hash = i."envelopeValue") as "isEnvelopeUsed",
     exists (select from unique_value u where u.value_hash = i."tokenValue") as "isTokenUsed"
   ${fromAsked(asked)}
-  left join temporary_key t on t.temporary_key_id = i."temporaryKeyId"
+  ${joinTemporaryKey(sql`i."temporaryKeyId"`)}
   left join lateral (
     select token.token_id as "tokenId", token.activation_id as "tokenActivationId", bearer.application_id as "tokenApplicationId",
       bearer.user_id as "tokenUserId", token.factors as "tokenFactors", token.token_secret as "tokenSecret",

@@ -4,12 +4,13 @@ import { type Static, Type } from '@sinclair/typebox'
 import {
   type DeviceDescription,
   type ExchangedKeys,
+  type ExchangeRequest,
   exchangeKeys,
   type KeyAgreement,
   refuseActivation,
 } from '../../../domain/activation/activation.ts'
-import type { PendingUse } from '../../../domain/activation/pending-use.ts'
 import { activateDirectly, recogniseUser } from '../../../domain/activation/direct.ts'
+import { hashActivationCode } from '../../../domain/secrets/secrets.ts'
 import { readUserInfoOfNew } from '../../../domain/user-info/user-info.ts'
 import { OptionalOrNull, AnyMembers, Text } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
@@ -63,10 +64,16 @@ export function requireActivatable(
     throw refuseActivation(parts, 'the application does not admit the protocol version')
 }
 
-interface ActivationRequest {
+/** How the code of a request is looked up; null where it has none. */
+export const codeHashOf = (
+  { type, identityAttributes }: Static<typeof Layer1Request>,
+  { installationKeys }: DeviceParts,
+): Uint8Array | null =>
+  type === 'CODE' ? hashActivationCode(installationKeys.codeLookup, identityAttributes['code'] ?? '') : null
+
+interface ActivationRequest extends Pick<ExchangeRequest, 'pending' | 'findBasis'> {
   readonly layer1: Static<typeof Layer1Request>
   readonly layer2: Static<typeof Device>
-  readonly pending: PendingUse
 }
 
 /** Binds the device in the way its request names; `sealLayer2` makes the inner answer. */
@@ -87,14 +94,14 @@ async function bind<Answer>(
   parts: DeviceParts,
   agreement: KeyAgreement<Answer>,
   applicationId: string,
-  { layer1, layer2, pending }: ActivationRequest,
+  { layer1, layer2, pending, findBasis }: ActivationRequest,
 ) {
   const { type, identityAttributes } = layer1
   const customAttributes = layer1.customAttributes ?? {}
   const device = describeDevice(layer2)
   if (type === 'CODE') {
     const secrets = { code: identityAttributes['code'] ?? '', otp: layer2.activationOtp ?? null }
-    return { keys: await exchangeKeys(parts, agreement, applicationId, { ...secrets, pending }, device), customAttributes }
+    return { keys: await exchangeKeys(parts, agreement, { ...secrets, pending, findBasis }, device), customAttributes }
   }
   // Before the provider is asked, which is to hear of a request once.
   await pending.now()

@@ -8,13 +8,22 @@ import { NotBlank } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
 import type { ProtocolV3 } from '../../../protocol/v3/index.ts'
 import type { DeviceParts } from '../parts.ts'
-import { activate, DeviceMembers, requireActivatable, LAYER_1_BYTES_MAX, Layer1Request, Layer1Response } from './create.ts'
+import {
+  activate,
+  codeHashOf,
+  DeviceMembers,
+  requireActivatable,
+  LAYER_1_BYTES_MAX,
+  Layer1Request,
+  Layer1Response,
+} from './create.ts'
 
 export const activationCreateV3 = nestedEndpoint({
   path: 'activation/create',
   summary: 'Exchanges keys for an activation code',
   errors: ['ACTIVATION_FAILED', 'USER_INFO_FAILED'],
   bytesMax: LAYER_1_BYTES_MAX,
+  codeHashOf,
   encrypt: { sharedInfo1: '/pa/generic/application' },
   inner: {
     sharedInfo1: '/pa/activation',
@@ -25,7 +34,7 @@ export const activationCreateV3 = nestedEndpoint({
   },
   request: Layer1Request,
   response: Layer1Response,
-  async handle({ request, inner, pending, sealInner, applicationVersion, version }, parts: DeviceParts) {
+  async handle({ request, inner, sealInner, applicationVersion, version, ...exchange }, parts: DeviceParts) {
     requireActivatable(parts, request, applicationVersion, version)
     const { applicationId } = applicationVersion
     if (!listAllowedAlgorithms(applicationVersion).includes('EC_P256'))
@@ -36,7 +45,7 @@ export const activationCreateV3 = nestedEndpoint({
       parts,
       agreement,
       applicationId,
-      { layer1: request, layer2: inner, pending },
+      { layer1: request, layer2: inner, ...exchange },
       ({ activationId, ctrData, answer }) => sealInner({ activationId, ...answer, ctrData: toBase64(ctrData) }),
     )
   },

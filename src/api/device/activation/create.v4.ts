@@ -11,7 +11,15 @@ import { exportSigningKeys, joinPublicKeys } from '../../../protocol/v4/key-pair
 import type { ExchangedKeys, ProtocolV4, SharedSecretRequest } from '../../../protocol/v4/index.ts'
 import type { VersionRow } from '../../../storage/activation/version.ts'
 import type { DeviceParts } from '../parts.ts'
-import { activate, DeviceMembers, requireActivatable, LAYER_1_BYTES_MAX, Layer1Request, Layer1Response } from './create.ts'
+import {
+  activate,
+  codeHashOf,
+  DeviceMembers,
+  requireActivatable,
+  LAYER_1_BYTES_MAX,
+  Layer1Request,
+  Layer1Response,
+} from './create.ts'
 
 const DevicePublicKeys = Type.Object({ ecdsa: NotBlank(LAYER_1_BYTES_MAX), mldsa: Type.Optional(Type.Unknown()) })
 
@@ -20,6 +28,7 @@ export const activationCreateV4 = nestedEndpoint({
   summary: 'Exchanges keys for an activation code',
   errors: ['ACTIVATION_FAILED', 'USER_INFO_FAILED'],
   bytesMax: LAYER_1_BYTES_MAX,
+  codeHashOf,
   encrypt: { sharedInfo1: '/pa/generic/application' },
   inner: {
     sharedInfo1: '/pa/activation',
@@ -37,7 +46,7 @@ export const activationCreateV4 = nestedEndpoint({
   },
   request: Layer1Request,
   response: Layer1Response,
-  async handle({ request, inner, pending, sealInner, applicationVersion, version }, parts: DeviceParts) {
+  async handle({ request, inner, sealInner, applicationVersion, version, ...exchange }, parts: DeviceParts) {
     requireActivatable(parts, request, applicationVersion, version)
     const { applicationId } = applicationVersion
     const agreement = agreeWith(parts, applicationVersion, version, inner)
@@ -45,7 +54,7 @@ export const activationCreateV4 = nestedEndpoint({
       parts,
       agreement,
       applicationId,
-      { layer1: request, layer2: inner, pending },
+      { layer1: request, layer2: inner, ...exchange },
       ({ activationId, ctrData, answer }) => sealInner({ ...answer, activationId, ctrData: toBase64(ctrData) }),
     )
   },

@@ -60,7 +60,10 @@ export async function issueFromMemory<Keys extends ActivationKeys>(
   const { signingKeys, version } = known
   const made = await makeTemporaryKey(parts, asked, signingKeys)
   if (made === undefined) return undefined
-  if (await insertTemporaryKeyOfApplication(parts.db, made.row, version, signingKeys.masterKeyPairIds)) return { jwt: made.jwt }
+  if (await insertTemporaryKeyOfApplication(parts.db, made.row, version, signingKeys.masterKeyPairIds)) {
+    parts.recentKeys.remember({ version, temporaryKey: made.row })
+    return { jwt: made.jwt }
+  }
   parts.applicationSigners.forget(asked.applicationKey, asked.algorithm)
   return undefined
 }
@@ -81,6 +84,7 @@ export async function issueTemporaryKey<Keys extends ActivationKeys>(
     : await makeAndRemember(parts, asked, version)
   if (made === undefined) throw refuseTemporaryKey(parts, 'the keys of the request are not valid')
   await insertTemporaryKey(parts.db, made.row)
+  if (!isOfActivation) parts.recentKeys.remember({ version, temporaryKey: made.row })
   return { jwt: made.jwt }
 }
 

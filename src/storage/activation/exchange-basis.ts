@@ -1,0 +1,93 @@
+// What a key exchange needs to know, in one statement: the activation that waits for a code, and what the envelopes around the code name.
+import { sql } from 'kysely'
+import { createBatch } from '../../lib/batch.ts'
+import { type Db, isRolledBack } from '../database.ts'
+import { defineGivenRows } from '../given-rows.ts'
+import type { CommitPhase } from '../schema.ts'
+import {
+  joinTemporaryKey,
+  TEMPORARY_KEY_COLUMNS,
+  type TemporaryKeyColumns,
+  type TemporaryKeyRow,
+  toTemporaryKey,
+} from '../temporary-keys.ts'
+import { type ActivationRow, selectActivation } from './find.ts'
+import { joinVersion, toVersion, VERSION_COLUMNS, type VersionColumns, type VersionRow } from './version.ts'
+
+/** An activation before its key exchange. */
+export interface WaitingActivationRow extends ActivationRow {
+  readonly commitPhase: CommitPhase
+  readonly otpHash: Buffer | null
+}
+
+/** The names in a request, and the time at which the activation is seen. */
+export interface ExchangeNames {
+  readonly applicationKey: string
+  /** Of both envelopes. Empty where they name none. */
+  readonly temporaryKeyId: string
+  /** 32 bytes; null where the request has no code. */
+  readonly codeHash: Uint8Array | null
+  /** What the envelopes use up; 32 bytes each. */
+  readonly value: Uint8Array | null
+  readonly secondValue: Uint8Array | null
+  readonly at: Date
+}
+
+export interface ExchangeBasis {
+  readonly version: VersionRow | undefined
+  /** Expired or not. */
+  readonly temporaryKey: TemporaryKeyRow | undefined
+  /** One of the values was used before. */
+  readonly isUsed: boolean
+  /** The activation that waits for the code in the application. */
+  readonly activation: WaitingActivationRow | undefined
+  /** sealed; what the bank stored about its user, null when that is nothing */
+  readonly userClaims: Buffer | null
+}
+
+export type ExchangeBasisReader = (names: ExchangeNames) => Promise<ExchangeBasis>
+
+/** A reader of one process: requests of one turn of the event loop share a statement. */
+export const createExchangeBasisReader = (db: Db): ExchangeBasisReader =>
+  createBatch(
+    async (names) => {
+      const { rows } = await db.executeQuery<BasisColumns>(FIND(names.map((name, position) => ({ ...name, position }))))
+      return rows.map(toBasis)
+    },
+    { itemsMax: ITEMS_MAX, isUndone: isRolledBack, isParallel: true },
+  )
+
+type BasisColumns = VersionColumns &
+  TemporaryKeyColumns &
+  Pick<ExchangeBasis, 'isUsed' | 'userClaims'> & { readonly [K in keyof WaitingActivationRow]: WaitingActivationRow[K] | null }
+
+const toBasis = (row: BasisColumns): ExchangeBasis => ({
+  version: toVersion(row),
+  temporaryKey: toTemporaryKey(row),
+  isUsed: row.isUsed,
+  activation: row.activationId === null ? undefined : (row as WaitingActivationRow),
+  userClaims: row.userClaims,
+})
+
+const FIND = defineGivenRows<ExchangeNames & { readonly position: number }>({
+  applicationKey: 'text',
+  temporaryKeyId: 'text',
+  codeHash: 'bytea',
+  value: 'bytea',
+  secondValue: 'bytea',
+  at: 'timestamptz',
+  position: 'int',
+}).define(
+  (asked) => sql`
+  select ${VERSION_COLUMNS}, ${TEMPORARY_KEY_COLUMNS},
+    exists (select from unique_value u where u.value_hash in (i.value, i."secondValue")) as "isUsed", c.claims as "userClaims",
+    ${selectActivation(sql`i.at`)}, a.commit_phase as "commitPhase", a.otp_hash as "otpHash"
+  from ${asked} as i
+  ${joinVersion(sql`i."applicationKey"`)}
+  ${joinTemporaryKey(sql`i."temporaryKeyId"`)}
+  left join activation a on a.application_id = v.application_id and a.activation_code_hash = i."codeHash" and a.state = 'CREATED'
+  left join user_claims c on c.application_id = a.application_id and c.user_id = a.user_id
+  order by i.position`,
+)
+
+const ITEMS_MAX = 64
