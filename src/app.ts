@@ -21,6 +21,7 @@ import { health } from './http/health.ts'
 import { limitLoad } from './http/load-limits.ts'
 import { serverOptions } from './http/server-options.ts'
 import { giveBackConnections } from './http/service-state.ts'
+import type { Log } from './lib/log.ts'
 import { parseRequestId, runInRequest } from './lib/request-id.ts'
 
 /** `public`: what phones call; `internal`: the bank's API, administration and the description; health is part of each. */
@@ -30,10 +31,8 @@ export type Surface = 'everything' | 'public' | 'internal'
 export async function buildApp(context: Context, surface: Surface = 'everything'): Promise<FastifyInstance> {
   const app = Fastify({
     ...serverOptions(context.settings, context.platform),
-    loggerInstance: context.log as FastifyBaseLogger,
+    loggerInstance: withoutChildren(context.log),
     logController: new LogController({ disableRequestLogging: true }),
-    // One log for all requests: a child of each would compile the redaction anew.
-    childLoggerFactory: (log) => log,
     // A caller's own id joins its log lines with ours.
     genReqId: ({ headers }) => parseRequestId(headers['x-request-id']) ?? context.platform.uuid(),
     // What the server refuses before it knows the route, for example a URL that does not decode.
@@ -80,13 +79,19 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
   return app
 }
 
-/** Every answer and every log line of a request has its id. What runs after the body has come is no longer part of the first hook. */
+/** One log for all requests: a child of each would compile the redaction anew. */
+function withoutChildren(log: Log): FastifyBaseLogger {
+  const own = Object.create(log) as FastifyBaseLogger
+  own.child = () => own
+  return own
+}
+
+/** Every answer and every log line of a request has its id. */
 function followRequestIds(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-request-id', request.id)
     runInRequest(request.id, done)
   })
-  app.addHook('preValidation', (request, _reply, done) => runInRequest(request.id, done))
 }
 
 /** The API a path belongs to, for what is refused before it has a route. */

@@ -1,13 +1,24 @@
 // The languages a caller wants: Accept-Language (RFC 9110 §12.5.4), most wanted first.
+import { createMemory } from '../lib/memory.ts'
 
 /**
  * Language tags (BCP 47, without extensions) of an Accept-Language header, most wanted first; refused ones (q=0), `*` and what is not a tag
  * are left out. The texts of an operation decide which of them is served (domain/template/template.ts, chooseTexts). Never throws.
  */
-export function parseAcceptLanguage(header: string | undefined): readonly string[] {
-  const ranges = (header ?? '').split(',', RANGES_MAX).flatMap((range) => {
-    const [, tag = '', quality = '1'] = RANGE.exec(range) ?? []
-    const canonical = toCanonicalTag(tag)
+export function parseAcceptLanguage(header = ''): readonly string[] {
+  let tags = known.get(header)
+  if (tags === undefined) {
+    tags = parse(header)
+    // Phones of a language send one header; what fills the memory is somebody's play.
+    if (header.length <= KNOWN_LENGTH_MAX) known.set(header, tags)
+  }
+  return tags
+}
+
+function parse(header: string): readonly string[] {
+  const ranges = header.split(',', RANGES_MAX).flatMap((range) => {
+    const [, tag, quality = '1'] = RANGE.exec(range) ?? []
+    const canonical = tag === undefined ? undefined : toCanonicalTag(tag)
     return canonical === undefined || Number(quality) === 0 ? [] : [{ tag: canonical, quality: Number(quality) }]
   })
   return [...new Set(ranges.toSorted((a, b) => b.quality - a.quality).map(({ tag }) => tag))]
@@ -23,5 +34,8 @@ function toCanonicalTag(tag: string): string | undefined {
   }
 }
 
+const KNOWN_MAX = 500
+const KNOWN_LENGTH_MAX = 200
+const known = createMemory<readonly string[]>({ max: KNOWN_MAX })
 const RANGES_MAX = 32
 const RANGE = /^\s*([A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,8})\s*(?:;\s*[qQ]\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*)?$/

@@ -17,7 +17,8 @@ export function hideContentTypes(app: FastifyInstance): (request: FastifyRequest
     const { headers } = request.raw
     if (headers['content-type'] !== undefined) {
       contentTypes.set(request, headers['content-type'])
-      delete headers['content-type']
+      // Without the member itself, V8 would look up every other header more slowly.
+      headers['content-type'] = undefined
     }
     done()
   })

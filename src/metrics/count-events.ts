@@ -6,8 +6,8 @@ import type { Instruments } from './instruments.ts'
 export function countEvents(events: Events, instruments: Instruments, now: () => number): Events {
   const i = instruments
   // What every request of a phone tells has its labels looked up once.
-  const verifications = remember((version: string, type: string, result: string) => i.verifications.labels(version, type, result))
-  const trips = { find: i.trips.labels('find'), store: i.trips.labels('store') }
+  const verifications = remember((version, type, result) => i.verifications.seriesOf({ version, type, result }))
+  const trips = { find: i.trips.seriesOf({ trip: 'find' }), store: i.trips.seriesOf({ trip: 'store' }) }
   const failRound = (work: string) => () => i.failedRounds.inc({ work })
   const counts: { readonly [Name in keyof Events]?: (...told: Parameters<Events[Name]>) => void } = {
     authenticationChecked: ({ version, type, result }) => verifications(version, type, result).inc(),
@@ -63,15 +63,15 @@ export function countEvents(events: Events, instruments: Instruments, now: () =>
   }
 }
 
-function remember<Child>(find: (version: string, type: string, result: string) => Child) {
-  const known = new Map<string, Child>()
-  return (version: string, type: string, result: string): Child => {
+function remember<Series>(make: (version: string, type: string, result: string) => Series) {
+  const known = new Map<string, Series>()
+  return (version: string, type: string, result: string): Series => {
     const name = `${version} ${type} ${result}`
-    let child = known.get(name)
-    if (child === undefined) {
-      child = find(version, type, result)
-      known.set(name, child)
+    let series = known.get(name)
+    if (series === undefined) {
+      series = make(version, type, result)
+      known.set(name, series)
     }
-    return child
+    return series
   }
 }

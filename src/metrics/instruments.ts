@@ -3,6 +3,7 @@
 // Labels have few values: routes as they are mounted, names of states and reasons, and what an administrator made (webhooks, pinned
 // domains, at most 200 of each). Never an id of a user, an activation or an operation, and never what a caller sent.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { createSeriesCounter, createSeriesHistogram } from './series.ts'
 
 /** The metrics of one server, in a registry of its own. */
 export function createInstruments() {
@@ -21,19 +22,23 @@ export function createInstruments() {
   const instruments = {
     registry,
 
-    requests: histogram('pawl_http_request_duration_seconds', 'Requests, from their headers to the end of their answer', TIMES, [
-      'method',
-      'route',
-      'status',
-    ]),
+    requests: createSeriesHistogram({
+      name: 'pawl_http_request_duration_seconds',
+      help: 'Requests, from their headers to the end of their answer',
+      buckets: TIMES,
+      labelNames: ['method', 'route', 'status'],
+      registers,
+    }),
     droppedConnections: counter('pawl_http_connections_dropped_total', 'Connections that were not taken: too many at once'),
 
-    verifications: counter(
-      'pawl_verifications_total',
-      'Authentication codes, tokens and offline passwords of phones that were checked. type: the factors, token, or offline. version: of ' +
+    verifications: createSeriesCounter({
+      name: 'pawl_verifications_total',
+      help:
+        'Authentication codes, tokens and offline passwords of phones that were checked. type: the factors, token, or offline. version: of ' +
         'the protocol; of offline passwords its generation. result: accepted, or why not',
-      ['version', 'type', 'result'],
-    ),
+      labelNames: ['version', 'type', 'result'],
+      registers,
+    }),
     refusals: counter('pawl_refusals_total', 'What was refused before or beside a code', ['of']),
     blockedActivations: counter('pawl_activations_blocked_total', 'Activations that wrong codes blocked'),
     changedActivations: counter('pawl_activations_changed_total', 'Changes of the state of activations by this process', [
@@ -72,12 +77,13 @@ export function createInstruments() {
       ['by'],
     ),
     lostConnections: counter('pawl_database_connections_lost_total', 'Connections that broke while idle'),
-    trips: histogram(
-      'pawl_database_trip_items',
-      'Requests that shared one statement of an authentication. trip: find (the read) or store (the write)',
-      ITEMS,
-      ['trip'],
-    ),
+    trips: createSeriesHistogram({
+      name: 'pawl_database_trip_items',
+      help: 'Requests that shared one statement of an authentication. trip: find (the read) or store (the write)',
+      buckets: ITEMS,
+      labelNames: ['trip'],
+      registers,
+    }),
     lastReading: gauge(
       'pawl_database_reading_timestamp_seconds',
       'When the metrics that come from the database were read last; they are left out when that is over a minute ago',

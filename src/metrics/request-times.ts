@@ -1,6 +1,7 @@
 // How long requests take, by route and status.
 import type { FastifyInstance } from 'fastify'
 import type { Instruments } from './instruments.ts'
+import type { ObservedSeries } from './series.ts'
 
 interface Served {
   readonly method: string
@@ -12,17 +13,16 @@ interface Served {
 
 /** What has no route is one, whatever its path and method: nobody makes series by thinking of paths. */
 export function createRequestTimer({ requests }: Pick<Instruments, 'requests'>): (served: Served) => void {
-  // Looking up labels costs more than counting: each combination is looked up once.
-  const known = new Map<string, { readonly observe: (seconds: number) => void }>()
-  return ({ method, route, status, ms }) => {
+  const known = new Map<string, ObservedSeries>()
+  return ({ method: sent, route = 'unknown', status, ms }) => {
+    const method = route === 'unknown' ? 'any' : sent
     const name = `${method} ${route} ${status}`
-    let child = route === undefined ? undefined : known.get(name)
-    if (child === undefined) {
-      child =
-        route === undefined ? requests.labels('any', 'unknown', String(status)) : requests.labels(method, route, String(status))
-      if (route !== undefined) known.set(name, child)
+    let series = known.get(name)
+    if (series === undefined) {
+      series = requests.seriesOf({ method, route, status: String(status) })
+      known.set(name, series)
     }
-    child.observe(ms / 1000)
+    series.observe(ms / 1000)
   }
 }
 

@@ -6,6 +6,7 @@ import { type PinnedApplication, signPinningAnswer } from '../../domain/pinning/
 import { parseAcceptLanguage } from '../../http/language.ts'
 import { compileParser } from '../../http/validation.ts'
 import { toBase64 } from '../../lib/base64.ts'
+import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { MobilePlatform } from '../../storage/schema.ts'
 import { SIGNATURE_HEADER, type Signers } from './error-renderer.ts'
@@ -61,9 +62,12 @@ export function mountInit(app: FastifyInstance, { platform, pinning }: UtilityPa
     signers.set(request, sign)
     const answer = compose(application, platform.now(), request)
     const serialize = reply.compileSerializationSchema(InitAnswer) as (value: unknown) => string
-    // Serialized once: these bytes are signed and these bytes are sent.
-    const body = Buffer.from(serialize(answer))
-    return reply.header(SIGNATURE_HEADER, sign(body)).header('content-type', 'application/json').send(body)
+    // Serialized once: these bytes are signed and these bytes are sent. As text they leave in one write with their headers.
+    const body = serialize(answer)
+    return reply
+      .headers({ [SIGNATURE_HEADER]: sign(utf8(body)), 'content-type': 'application/json' })
+      .serializer(() => body)
+      .send(body)
   })
 }
 
@@ -81,7 +85,6 @@ function readChallenge(request: FastifyRequest): string {
 function compose({ certificates, rules, texts }: PinnedApplication, now: number, request: FastifyRequest) {
   const { appVersion, osVersion, platform } = parseApp(request.query)
   const isVersionAsked = appVersion !== undefined && osVersion !== undefined && platform !== undefined
-  const languages = parseAcceptLanguage(request.headers['accept-language'])
   return {
     timestamp: toSeconds(now),
     fingerprints: certificates
@@ -92,10 +95,12 @@ function compose({ certificates, rules, texts }: PinnedApplication, now: number,
         expires: toSeconds(expiresAt.getTime()),
       })),
     ...(isVersionAsked && {
-      verifyVersionResult: verifyVersion(rules, texts, { appVersion, osVersion, platform }, languages),
+      verifyVersionResult: verifyVersion(rules, texts, { appVersion, osVersion, platform }, languagesOf(request)),
     }),
   }
 }
+
+const languagesOf = ({ headers }: FastifyRequest): readonly string[] => parseAcceptLanguage(headers['accept-language'])
 
 const toSeconds = (milliseconds: number): number => Math.floor(milliseconds / 1000)
 
