@@ -17,6 +17,7 @@ import * as strangerCounts from './0014_stranger-counts.ts'
 import * as consoleSessions from './0015_console-sessions.ts'
 import * as webhookEvents from './0016_webhook-events.ts'
 import * as stateTriggers from './0017_state-triggers.ts'
+import * as inboxAge from './0018_inbox-age.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -36,4 +37,5 @@ export const migrations: Record<string, Migration> = {
   '0015_console-sessions': consoleSessions,
   '0016_webhook-events': webhookEvents,
   '0017_state-triggers': stateTriggers,
+  '0018_inbox-age': inboxAge,
 }

@@ -52,6 +52,9 @@ export interface Config {
   readonly auditRetentionDays: number
   readonly adminAuditRetentionDays: number
   readonly strangerRetentionDays: number
+  readonly operationRetentionDays: number
+  readonly activationRetentionDays: number
+  readonly inboxRetentionDays: number
   readonly connectionsMax: number
   readonly requestsInFlightMax: number
   readonly drainSeconds: number

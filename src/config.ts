@@ -3,6 +3,7 @@
 import packageJson from '../package.json' with { type: 'json' }
 import { addressList, boolean, integer, matching, oneOf, portList, providerUrl, publicUrl } from './config-kinds.ts'
 import type { Setting } from './config-kinds.ts'
+import { RETENTION_SETTINGS } from './config-retention.ts'
 import type { Config } from './config-shape.ts'
 import { LOG_LEVELS } from './lib/log.ts'
 
@@ -289,27 +290,7 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     description:
       'Once a day, compare the certificate that each pinned domain shows with its pins: an error in the log when it is not among them.',
   },
-  auditRetentionDays: {
-    name: 'PAWL_AUDIT_RETENTION_DAYS',
-    kind: integer(1, 36_500),
-    default: '365',
-    unit: 'days',
-    description: 'How long rows of the audit log of devices are kept.',
-  },
-  adminAuditRetentionDays: {
-    name: 'PAWL_ADMIN_AUDIT_RETENTION_DAYS',
-    kind: integer(1, 36_500),
-    default: '365',
-    unit: 'days',
-    description: 'How long the record of what administrators changed is kept.',
-  },
-  strangerRetentionDays: {
-    name: 'PAWL_STRANGER_RETENTION_DAYS',
-    kind: integer(1, 36_500),
-    default: '30',
-    unit: 'days',
-    description: 'How long the counts of codes for activations that do not exist are kept, one row a minute and source network.',
-  },
+  ...RETENTION_SETTINGS,
   connectionsMax: {
     name: 'PAWL_CONNECTIONS_MAX',
     kind: integer(8, 100_000),

@@ -28,7 +28,12 @@ const layers: readonly Layer[] = [
   { path: 'src/config-kinds.ts', pawl: ['src/lib'], packages: [] },
   { path: 'src/config-reader.ts', pawl: ['src/config-kinds.ts'], packages: [] },
   { path: 'src/config-shape.ts', pawl: ['src/lib'], packages: [] },
-  { path: 'src/config.ts', pawl: ['src/lib', 'src/config-kinds.ts', 'src/config-shape.ts', 'package.json'], packages: [] },
+  { path: 'src/config-retention.ts', pawl: ['src/config-kinds.ts', 'src/config-shape.ts'], packages: [] },
+  {
+    path: 'src/config.ts',
+    pawl: ['src/lib', 'src/config-kinds.ts', 'src/config-retention.ts', 'src/config-shape.ts', 'package.json'],
+    packages: [],
+  },
   { path: 'src/config-secrets.ts', pawl: ['src/config-kinds.ts'], packages: [] },
   {
     path: 'src/config-parser.ts',

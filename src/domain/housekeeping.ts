@@ -12,6 +12,7 @@ import { deleteExpiredTemporaryKeys } from '../storage/temporary-keys.ts'
 import { deleteExpiredUniqueValues } from '../storage/unique-values.ts'
 import { vacuumFullest } from '../storage/vacuum.ts'
 import { deleteOldDeliveries } from '../storage/webhook-deliveries.ts'
+import { deleteOutdated, type RetentionSettings } from './retention.ts'
 
 export interface HousekeepingParts {
   readonly db: Db
@@ -19,15 +20,30 @@ export interface HousekeepingParts {
   readonly databaseKind: Database['kind']
   readonly platform: Platform
   readonly events: Events
-  readonly settings: { readonly webhookRetentionDays: number; readonly strangerRetentionDays: number }
+  readonly settings: RetentionSettings & { readonly webhookRetentionDays: number; readonly strangerRetentionDays: number }
 }
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
-export const startHousekeeping = (parts: HousekeepingParts): (() => Promise<void>) =>
-  startRounds(() => runHousekeeping(parts), INTERVAL_MS, {
-    onFailure: (err) => parts.events.housekeepingFailed({ err }),
-    onDone: (ms) => parts.events.roundDone({ work: 'housekeeping', ms }),
-  })
+export function startHousekeeping(parts: HousekeepingParts): () => Promise<void> {
+  const isOutdatedDue = createTurn(OUTDATED_ROUNDS)
+  return startRounds(
+    async (signal) => {
+      await runHousekeeping(parts)
+      if (isOutdatedDue()) await deleteOutdated(parts, signal)
+    },
+    INTERVAL_MS,
+    {
+      onFailure: (err) => parts.events.housekeepingFailed({ err }),
+      onDone: (ms) => parts.events.roundDone({ work: 'housekeeping', ms }),
+    },
+  )
+}
+
+/** True for the first call and then for each `every`th. */
+function createTurn(every: number): () => boolean {
+  let calls = 0
+  return () => calls++ % every === 0
+}
 
 /** One round: batches until nothing is due, so that no statement holds many locks. */
 export async function runHousekeeping({ db, databaseKind, platform, events, settings }: HousekeepingParts): Promise<void> {
@@ -63,5 +79,7 @@ const TASKS = [
 ] as const
 
 const INTERVAL_MS = 5_000
+// Ten minutes: what is due after days is looked for in many rows.
+const OUTDATED_ROUNDS = 120
 const BATCH_ROWS = 500
 const DAY_MS = 86_400_000

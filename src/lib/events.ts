@@ -99,6 +99,8 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
     log.error(fields, 'an audit chain was altered and is sealed no further; verify the audit log'),
   /** A round of background work that went through. */
   roundDone: untold as Untold<{ work: 'housekeeping' | 'audit_sealing' | 'certificate_watch'; ms: number }>,
+  outdatedDeleted: (fields: { operations: number; activations: number; messages: number }) =>
+    log.info(fields, 'deleted what was kept for its days'),
   housekeepingFailed: (fields: { err: unknown }) => failures.tell('error', fields, 'housekeeping failed'),
 })
 

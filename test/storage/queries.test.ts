@@ -29,6 +29,7 @@ import * as idempotencyKeys from '../../src/storage/idempotency-keys.ts'
 import * as inboxMessages from '../../src/storage/inbox-messages.ts'
 import * as operations from '../../src/storage/operations.ts'
 import * as pushRegistrations from '../../src/storage/push-registrations.ts'
+import * as retention from '../../src/storage/retention.ts'
 import * as strangerCounts from '../../src/storage/stranger-counts.ts'
 import * as temporaryKeys from '../../src/storage/temporary-keys.ts'
 import * as tokens from '../../src/storage/tokens.ts'
@@ -471,6 +472,11 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     touchSession: (db) => consoleSessions.touchSession(db, 's', at),
     deleteSession: (db) => consoleSessions.deleteSession(db, 's'),
     deleteEndedSessions: (db) => consoleSessions.deleteEndedSessions(db, at, 500),
+  },
+  retention: {
+    deleteOldOperations: (db) => retention.deleteOldOperations(db, at, 500),
+    deleteOldActivations: (db) => retention.deleteOldActivations(db, at, 500),
+    deleteOldMessages: (db) => retention.deleteOldMessages(db, at, 500),
   },
   strangerCounts: {
     countStranger: (db) => strangerCounts.countStranger(db, '192.0.2.0/24', at),

@@ -1,0 +1,50 @@
+// Settings that say how long rows are kept.
+import { integer, type Setting } from './config-kinds.ts'
+import type { Config } from './config-shape.ts'
+
+/** The rows of SETTINGS about days that rows are kept. */
+export const RETENTION_SETTINGS = {
+  auditRetentionDays: {
+    name: 'PAWL_AUDIT_RETENTION_DAYS',
+    kind: integer(1, 36_500),
+    default: '365',
+    unit: 'days',
+    description: 'How long rows of the audit log of devices are kept.',
+  },
+  adminAuditRetentionDays: {
+    name: 'PAWL_ADMIN_AUDIT_RETENTION_DAYS',
+    kind: integer(1, 36_500),
+    default: '365',
+    unit: 'days',
+    description: 'How long the record of what administrators changed is kept.',
+  },
+  strangerRetentionDays: {
+    name: 'PAWL_STRANGER_RETENTION_DAYS',
+    kind: integer(1, 36_500),
+    default: '30',
+    unit: 'days',
+    description: 'How long the counts of codes for activations that do not exist are kept, one row a minute and source network.',
+  },
+  operationRetentionDays: {
+    name: 'PAWL_OPERATION_RETENTION_DAYS',
+    kind: integer(1, 36_500),
+    default: '400',
+    unit: 'days',
+    description:
+      'How long operations that are over are kept, from their creation. By default longer than the 13 months in which a payment can be disputed.',
+  },
+  activationRetentionDays: {
+    name: 'PAWL_ACTIVATION_RETENTION_DAYS',
+    kind: integer(1, 36_500),
+    default: '400',
+    unit: 'days',
+    description: 'How long removed activations are kept, from their removal, with their history, tokens and configuration.',
+  },
+  inboxRetentionDays: {
+    name: 'PAWL_INBOX_RETENTION_DAYS',
+    kind: integer(1, 36_500),
+    default: '400',
+    unit: 'days',
+    description: 'How long inbox messages are kept, read or not.',
+  },
+} satisfies Partial<{ readonly [M in keyof Config]: Setting<Config[M]> }>

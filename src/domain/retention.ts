@@ -1,0 +1,39 @@
+// What is over is not kept for ever: each kind has its days, and goes in batches.
+import type { Events } from '../lib/events.ts'
+import type { Platform } from '../lib/platform.ts'
+import type { Db } from '../storage/database.ts'
+import { deleteOldActivations, deleteOldMessages, deleteOldOperations } from '../storage/retention.ts'
+
+export interface RetentionSettings {
+  readonly operationRetentionDays: number
+  readonly activationRetentionDays: number
+  readonly inboxRetentionDays: number
+}
+
+export interface RetentionParts {
+  readonly db: Db
+  readonly platform: Platform
+  readonly events: Events
+  readonly settings: RetentionSettings
+}
+
+/** Deletes what is older than its days: batches until nothing is due, or `signal` says that the process wants to end. */
+export async function deleteOutdated({ db, platform, events, settings }: RetentionParts, signal: AbortSignal): Promise<void> {
+  const before = (days: number): Date => new Date(platform.now() - days * DAY_MS)
+  const deleteAll = async (deleteBatch: typeof deleteOldOperations, days: number): Promise<number> => {
+    let deleted = 0
+    let batch = BATCH_ROWS
+    while (batch === BATCH_ROWS && !signal.aborted) {
+      batch = await deleteBatch(db, before(days), BATCH_ROWS)
+      deleted += batch
+    }
+    return deleted
+  }
+  const operations = await deleteAll(deleteOldOperations, settings.operationRetentionDays)
+  const activations = await deleteAll(deleteOldActivations, settings.activationRetentionDays)
+  const messages = await deleteAll(deleteOldMessages, settings.inboxRetentionDays)
+  if (operations + activations + messages > 0) events.outdatedDeleted({ operations, activations, messages })
+}
+
+const BATCH_ROWS = 500
+const DAY_MS = 86_400_000

@@ -1,0 +1,63 @@
+// Deleting what is over and old: operations, removed activations, inbox messages. Each statement takes a batch, so that none holds many locks.
+import { sql } from 'kysely'
+import type { Db } from './database.ts'
+
+/** Deletes up to `limit` operations that are over and were made before `before`, with their nonces. */
+export async function deleteOldOperations(db: Db, before: Date, limit: number): Promise<number> {
+  const { rows } = await sql`
+    with due as materialized (
+      select o.operation_id
+      from application p cross join lateral (
+        select operation_id from operation
+        where application_id = p.application_id and created_at < ${before} and status <> 'PENDING'
+        order by created_at limit ${limit}
+      ) o limit ${limit}
+    ), nonces as (
+      delete from operation_nonce n using due where n.operation_id = due.operation_id
+    )
+    delete from operation o using due where o.operation_id = due.operation_id returning o.operation_id`.execute(db)
+  return rows.length
+}
+
+/**
+ * Deletes up to `limit` activations that were REMOVED before `before`, with all that belongs to them but their audit rows: history, tokens,
+ * temporary keys, items of configuration, a pending upgrade, where pushes went.
+ */
+export async function deleteOldActivations(db: Db, before: Date, limit: number): Promise<number> {
+  // The time of removal stands in the history alone.
+  const { rows } = await sql`
+    with due as materialized (
+      select a.activation_id
+      from application p cross join lateral (
+        select activation_id from activation a
+        where a.application_id = p.application_id and a.state = 'REMOVED' and a.created_at < ${before}
+          and not exists (select from activation_history h where h.activation_id = a.activation_id and h.occurred_at >= ${before})
+        order by a.created_at limit ${limit}
+      ) a limit ${limit}
+    ), ${sql.join(
+      CHILDREN.map(
+        (table) =>
+          sql`${sql.ref(`of_${table}`)} as (delete from ${sql.table(table)} c using due where c.activation_id = due.activation_id)`,
+      ),
+    )}
+    delete from activation a using due where a.activation_id = due.activation_id returning a.activation_id`.execute(db)
+  return rows.length
+}
+
+/** Deletes up to `limit` inbox messages made before `before`, read or not. */
+export async function deleteOldMessages(db: Db, before: Date, limit: number): Promise<number> {
+  const { rows } = await sql`
+    delete from inbox_message where message_id in (
+      select message_id from inbox_message where created_at < ${before} order by created_at limit ${limit}
+    ) returning message_id`.execute(db)
+  return rows.length
+}
+
+const CHILDREN = [
+  'activation_history',
+  'token',
+  'temporary_key',
+  'config_item',
+  'activation_upgrade',
+  'push_registration',
+] as const
