@@ -1,6 +1,7 @@
 // Settings and their kinds: how the text of an environment variable becomes a value, or one line that says what is wrong.
 import { isIP } from 'node:net'
 import { parseBase64 } from './lib/base64.ts'
+import { parseDatabaseUrl } from './lib/database-url.ts'
 import { isWeakPassword } from './lib/weak-password.ts'
 
 /** How the text of a setting becomes its value. */
@@ -131,10 +132,12 @@ export const databaseUrl: Kind<string> = {
   label: 'postgres:// URL',
   // The value holds a password, so the problem does not repeat it.
   parse(value) {
-    const url = URL.canParse(value) && /^postgres(ql)?:\/\//.test(value) ? new URL(value) : undefined
-    if (url === undefined) return { problem: 'not a postgres://user:password@host:port/database URL' }
+    const address = parseDatabaseUrl(value)
+    if (address === undefined)
+      return { problem: 'not a postgres://user:password@host:port,host:port/database URL of a server that takes writes' }
+    const { hash, pathname, search } = new URL(address.urls[0] ?? '')
     // Such a character in the password ends it early: what follows would count as host, database or option, and be shown.
-    return url.hash !== '' || `${url.pathname}${url.search}`.includes('@')
+    return hash !== '' || `${pathname}${search}`.includes('@')
       ? { problem: 'a password with / ? # or @ must have them percent-encoded: %2F %3F %23 %40' }
       : { value }
   },

@@ -18,7 +18,9 @@ export const SECRET_SETTINGS: { readonly [M in keyof Secrets]-?: SecretSetting<N
   databaseUrl: {
     name: 'DATABASE_URL',
     kind: databaseUrl,
-    description: 'PostgreSQL 15 or newer. Without it, the embedded database in PAWL_DATA_DIR.',
+    description:
+      'PostgreSQL 15 or newer. Without it, the embedded database in PAWL_DATA_DIR. It may name several hosts, ' +
+      '`postgres://user:password@h1:5432,h2:5432/pawl?target_session_attrs=read-write`: the one that takes writes is used.',
   },
   masterKey: {
     name: 'PAWL_MASTER_KEY',

@@ -15,6 +15,8 @@ export interface Config {
   readonly metrics?: 'open' | 'basic' | 'off'
   readonly dataDir: string
   readonly databasePoolSize: number
+  /** What stands between pawl and PostgreSQL. */
+  readonly databasePooler: 'none' | 'session' | 'transaction'
   /** never: a start with a schema that lacks a migration is refused. */
   readonly migrate: 'start' | 'never'
   /** Without trailing slash. */

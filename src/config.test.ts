@@ -35,6 +35,7 @@ describe('defaults', () => {
       consoleSessionSeconds: 28_800,
       dataDir: './data',
       databasePoolSize: 8,
+      databasePooler: 'none',
       migrate: 'start',
       adminUser: 'admin',
       adminActsOnDefaultApplication: true,
@@ -327,6 +328,15 @@ describe('secrets', () => {
     (value) => {
       expect(problemsOf({ DATABASE_URL: value, PAWL_MASTER_KEY: KEY })).toEqual([
         'DATABASE_URL: a password with / ? # or @ must have them percent-encoded: %2F %3F %23 %40',
+      ])
+    },
+  )
+
+  test.each(['postgres://pawl@h1,,h2/pawl', 'postgres://pawl@h1/pawl?target_session_attrs=standby'])(
+    'the database URL %s is refused: no server there takes writes',
+    (value) => {
+      expect(problemsOf({ DATABASE_URL: value, PAWL_MASTER_KEY: KEY })).toEqual([
+        'DATABASE_URL: not a postgres://user:password@host:port,host:port/database URL of a server that takes writes',
       ])
     },
   )

@@ -89,6 +89,14 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     unit: 'connections',
     description: 'Connections to PostgreSQL. 8 measured best for one process; more makes slow requests slower.',
   },
+  databasePooler: {
+    name: 'PAWL_DATABASE_POOLER',
+    kind: oneOf(['none', 'session', 'transaction']),
+    default: 'none',
+    description:
+      'Mode of the pooler that DATABASE_URL leads to, PgBouncer 1.18 or newer. With transaction nothing belongs to a session: statements are ' +
+      'not prepared, and the time limits are those of the role. docs/OPERATIONS.md says how to set them.',
+  },
   migrate: {
     name: 'PAWL_MIGRATE',
     kind: oneOf(['start', 'never']),

@@ -89,7 +89,13 @@ export async function createContext(
   const templatesOfFile = config.templatesFile === undefined ? undefined : readTemplateFile(config.templatesFile)
   const database =
     given ??
-    (await openDatabase({ databaseUrl, dataDir: config.dataDir, poolSize: config.databasePoolSize, ...tellOfDatabase(events) }))
+    (await openDatabase({
+      databaseUrl,
+      dataDir: config.dataDir,
+      poolSize: config.databasePoolSize,
+      pooler: config.databasePooler,
+      ...tellOfDatabase(events),
+    }))
   try {
     const { db } = database
     await (config.migrate === 'start' ? migrateDatabase(database) : requireMigrated(db))

@@ -45,7 +45,7 @@ export async function startPostgres(): Promise<Postgres> {
   }
 }
 
-function newestBin(): string {
+export function newestBin(): string {
   const versions = existsSync(ROOT) ? readdirSync(ROOT).toSorted((a, b) => Number(b) - Number(a)) : []
   const [newest] = versions
   if (newest === undefined) throw new Error('PostgreSQL is not installed: apt-get install postgresql, or give DATABASE_URL')
@@ -53,7 +53,7 @@ function newestBin(): string {
 }
 
 /** The server refuses to run as root; Debian's package brings a user for it. */
-function serverIdentity(): { uid: number; gid: number } | undefined {
+export function serverIdentity(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
   const line = readFileSync('/etc/passwd', 'utf8')
     .split('\n')

@@ -5,18 +5,24 @@ import { connect as openSocket } from 'node:net'
 import { StartError } from '../../src/lib/errors.ts'
 import { readPeerCertificate } from '../../src/lib/peer-certificate.ts'
 import { openDatabase } from '../../src/storage/database.ts'
+import { findPooler } from '../../src/storage/pooler.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { examineDatabase } from './database.ts'
 import type { Finding, Instruments } from './finding.ts'
 import { examineNetwork } from './network.ts'
+import { examinePooler } from './pooler.ts'
 import { examineFiles, examineSettings } from './settings.ts'
 
 /** Every finding, in the order in which trouble is best looked for. */
 export async function examine(instruments: Instruments): Promise<readonly Finding[]> {
   const { settings, findings } = examineSettings(instruments)
   if (settings === undefined) return findings
-  const [database, network] = await Promise.all([examineDatabase(settings, instruments), examineNetwork(settings, instruments)])
-  return [...findings, ...examineFiles(settings, instruments), ...database, ...network]
+  const sections = await Promise.all([
+    examinePooler(settings, instruments),
+    examineDatabase(settings, instruments),
+    examineNetwork(settings, instruments),
+  ])
+  return [...findings, ...examineFiles(settings, instruments), ...sections.flat()]
 }
 
 /** What `pawl doctor` says; the exit code is 1 when something is broken. */
@@ -41,10 +47,11 @@ const TIMEOUT_MS = 5_000
 const createInstruments = (env: Terminal['env']): Instruments => ({
   env,
   now: Date.now,
-  open: async ({ config: { dataDir }, secrets: { databaseUrl } }) => {
+  open: async ({ config: { dataDir, databasePooler: pooler }, secrets: { databaseUrl } }) => {
     if (databaseUrl === undefined && !existsSync(dataDir)) throw new StartError(`there is no database in ${dataDir}`)
-    return openDatabase({ databaseUrl, dataDir, poolSize: 1 })
+    return openDatabase({ databaseUrl, dataDir, poolSize: 1, pooler })
   },
+  findPooler,
   freeBytes: (path) => {
     const { bavail, bsize } = statfsSync(path)
     return bavail * bsize

@@ -1,6 +1,7 @@
 // What the doctor finds, and what it looks with.
 import type { Settings } from '../local/database.ts'
 import type { Database } from '../../src/storage/database.ts'
+import type { FoundPooler } from '../../src/storage/pooler.ts'
 
 export interface Finding {
   readonly check: string
@@ -23,6 +24,8 @@ export interface Instruments {
   readonly now: () => number
   /** Opens the configured database. Throws as openDatabase does. */
   readonly open: (settings: Settings) => Promise<Database>
+  /** Looks at what DATABASE_URL leads to. Rejects when nothing answers. */
+  readonly findPooler: (databaseUrl: string) => Promise<FoundPooler>
   /** Bytes that are left where the path lies. */
   readonly freeBytes: (path: string) => number
   /** Rejects when nothing takes the connection in time. */

@@ -52,12 +52,12 @@ export const openInstallationKeys = ({ db, kind }: Database, { config, secrets }
   loadInstallationKeys(db, createRecordKeys(loadMasterKey(secrets.masterKey, kind, config.dataDir, platform), platform), platform)
 
 async function openConfigured({ config, secrets }: Settings, mustExist: boolean): Promise<Database> {
-  const { dataDir, databasePoolSize: poolSize } = config
+  const { dataDir, databasePoolSize: poolSize, databasePooler: pooler } = config
   const { databaseUrl } = secrets
   if (mustExist && databaseUrl === undefined && !existsSync(dataDir))
     throw new Fault('unreachable', `there is no database in ${dataDir}`)
   try {
-    return await openDatabase({ databaseUrl, dataDir, poolSize })
+    return await openDatabase({ databaseUrl, dataDir, poolSize, pooler })
   } catch (error) {
     throw explainDatabase(error)
   }

@@ -2,7 +2,9 @@
 import { createHash } from 'node:crypto'
 import type { PostgresPool } from 'kysely'
 import pg from 'pg'
+import { parseDatabaseUrl } from '../lib/database-url.ts'
 import { codeOf, type WatchedConnection, watchConnection } from './postgres-connection.ts'
+import { createHosts, type Hosts } from './postgres-hosts.ts'
 
 /** Room on the disk of the database. */
 export interface Room {
@@ -25,10 +27,16 @@ export interface Connected {
   readonly location: string
   readonly room: Room
   readonly use: () => PoolUse
+  /** Ends all connections, because the server behind them takes no writes; those that have a statement on its way end with it. */
+  readonly leaveServer: () => void
 }
+
+/** What stands between pawl and PostgreSQL; a pooler gives a server to a client for its session, or for each transaction. */
+export type Pooler = 'none' | 'session' | 'transaction'
 
 export interface PostgresOptions {
   readonly poolSize: number
+  readonly pooler?: Pooler
   readonly onConnectionError?: (error: Error) => void
   /** Told how long somebody waited who found no idle connection, in milliseconds. */
   readonly onConnection?: (ms: number) => void
@@ -42,26 +50,32 @@ export interface PostgresOptions {
  * A pool for `databaseUrl`; connections are made when first needed. `location` leaves out user and password.
  *
  * When one connection does not answer in time, all that have been silent since leave the pool with it: where one end of a connection
- * has disappeared, others have as well, and each would cost a request the whole time.
+ * has disappeared, others have as well, and each would cost a request the whole time. Where the URL names several hosts, a statement that
+ * is late is reason enough to look whether another host has become the primary.
  */
 export function connectPostgres(databaseUrl: string, options: PostgresOptions): Connected {
+  const { isPatient = false, pooler = 'none' } = options
+  const address = parseDatabaseUrl(databaseUrl)
+  if (address === undefined) throw new TypeError('not the URL of a database')
+  const { urls, mustWrite, location } = address
+  const limits = limitsOf(isPatient)
+  const hosts = createHosts({ urls, mustWrite, prepare: pooler === 'session' ? composeSet(limits) : undefined })
   const pool = new pg.Pool({
-    connectionString: databaseUrl,
+    Client: hosts.Client,
     max: options.poolSize,
     connectionTimeoutMillis: 5_000,
-    ...(options.isPatient !== true && { statement_timeout: STATEMENT_MS }),
-    // Locks of a process that has disappeared without a word are free again then.
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+    // A pooler refuses them at the start of a connection; in its transaction mode they would be those of somebody else later.
+    ...(pooler === 'none' && limits),
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     application_name: 'pawl',
   })
   const watched = new Map<pg.PoolClient, WatchedConnection>()
-  const nameOf = createNames()
+  const nameOf = pooler === 'transaction' ? () => undefined : createNames()
   let turn = 0
   let isRoomMissing = false
   const watchOptions = {
-    answerMs: options.isPatient === true ? undefined : ANSWER_MS,
+    answerMs: isPatient ? undefined : ANSWER_MS,
     nextTurn: () => ++turn,
     onSilence: (sentAt: number) => {
       options.onTimeout?.('process')
@@ -83,15 +97,22 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
   pool.on('remove', (client) => watched.delete(client))
   const connect = async () => {
     const askedAt = pool.idleCount > 0 ? undefined : performance.now()
-    const client = await pool.connect()
+    const client = await hosts.connect(() => pool.connect())
     if (askedAt !== undefined) options.onConnection?.(performance.now() - askedAt)
     return watched.get(client) ?? client
   }
-  const url = new URL(databaseUrl)
+  const stopLooking = urls.length > 1 && !isPatient ? lookForPrimary(hosts, watched) : () => undefined
+  const end = () => {
+    stopLooking()
+    return pool.end()
+  }
   return {
-    pool: { connect, end: () => pool.end(), options: pool.options } as PostgresPool,
+    pool: { connect, end, options: pool.options } as PostgresPool,
     use: () => ({ open: pool.totalCount, max: options.poolSize, idle: pool.idleCount, waiting: pool.waitingCount }),
-    location: `${url.protocol}//${url.host}${url.pathname}`,
+    leaveServer: () => {
+      for (const connection of watched.values()) connection.retire('the server takes no writes')
+    },
+    location,
     room: {
       isMissing: () => isRoomMissing,
       found: () => {
@@ -99,6 +120,38 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
       },
     },
   }
+}
+
+/** How long the database lets a statement, and an open transaction without one, last. */
+const limitsOf = (isPatient: boolean) => ({
+  ...(!isPatient && { statement_timeout: STATEMENT_MS }),
+  // Locks of a process that has disappeared without a word are free again then.
+  idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+})
+
+const composeSet = (limits: Readonly<Record<string, number>>): string =>
+  Object.entries(limits)
+    .map(([name, ms]) => `set ${name} = ${ms}`)
+    .join('; ')
+
+/**
+ * Looks for another primary whenever a statement is late, and ends the connections to the host before when there is one: a primary that
+ * stands still keeps its connections open, and what waits for its answer would wait to the end. Returns what ends it.
+ */
+function lookForPrimary(hosts: Hosts, watched: ReadonlyMap<pg.PoolClient, WatchedConnection>): () => void {
+  let isLooking = false
+  const look = async (): Promise<void> => {
+    const longest = Math.max(0, ...[...watched.values()].map((connection) => connection.waitedMs()))
+    if (isLooking || longest < LATE_MS) return
+    isLooking = true
+    const isFound = await hosts.findOther()
+    isLooking = false
+    if (!isFound) return
+    for (const [client, connection] of watched)
+      if (!hosts.isCurrent(client)) connection.end('another host has become the primary')
+  }
+  const timer = setInterval(() => void look(), LOOK_MS).unref()
+  return () => clearInterval(timer)
 }
 
 /**
@@ -117,6 +170,9 @@ function createNames(): (text: string) => string {
   }
 }
 
+const LOOK_MS = 250
+// Few statements take so long, and then nothing but a look at the other hosts follows.
+const LATE_MS = 1_000
 // Together with a new connection and a second for those who were late: under 15 s until all is served again.
 const STATEMENT_MS = 8_000
 // For a network that swallows packets there is a limit of our own, because the answer of the database's limit would not arrive.

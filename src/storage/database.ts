@@ -4,7 +4,7 @@
 // the embedded database has one connection, and a query beside the transaction would wait for its own end.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Transaction, Kysely, PGliteDialect, PostgresDialect, sql } from 'kysely'
-import { connectPostgres, type PoolUse, type PostgresOptions, type Room } from './database-postgres.ts'
+import { connectPostgres, type Pooler, type PoolUse, type PostgresOptions, type Room } from './database-postgres.ts'
 import type { Embedded } from './database-embedded.ts'
 import type { Schema } from './schema.ts'
 
@@ -35,6 +35,8 @@ export interface Database {
   readonly room?: Room
   /** Of PostgreSQL. */
   readonly poolUse?: () => PoolUse
+  /** Of PostgreSQL: gives up all connections, for a server that takes no writes. */
+  readonly leaveServer?: () => void
   /** A connection whose statements take as long as they need; absent where all of them may. */
   readonly openPatient?: () => Pick<Database, 'db' | 'close'>
   readonly close: () => Promise<void>
@@ -44,17 +46,17 @@ export interface Database {
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { databaseUrl } = options
   if (databaseUrl !== undefined) {
-    const { pool, location, room, use } = connectPostgres(databaseUrl, options)
+    const { pool, location, room, use, leaveServer } = connectPostgres(databaseUrl, options)
     const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) }) as Pool
-    const openPatient = () => openPatientPostgres(databaseUrl)
-    return { db, kind: 'postgresql', location, room, poolUse: use, openPatient, close: () => db.destroy() }
+    const openPatient = () => openPatientPostgres(databaseUrl, options.pooler)
+    return { db, kind: 'postgresql', location, room, poolUse: use, leaveServer, openPatient, close: () => db.destroy() }
   }
   const { openEmbedded } = await loadEmbedded()
   return fromEmbedded(await openEmbedded(options.dataDir), options.dataDir)
 }
 
-function openPatientPostgres(databaseUrl: string): Pick<Database, 'db' | 'close'> {
-  const { pool } = connectPostgres(databaseUrl, { poolSize: 2, isPatient: true })
+function openPatientPostgres(databaseUrl: string, pooler: Pooler = 'none'): Pick<Database, 'db' | 'close'> {
+  const { pool } = connectPostgres(databaseUrl, { poolSize: 2, pooler, isPatient: true })
   const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) }) as Pool
   return { db, close: () => db.destroy() }
 }
@@ -120,26 +122,29 @@ export const isRolledBack = (error: unknown): boolean =>
 /**
  * Resolves when the database answers and takes writes. Throws when it does not: a standby, one that is set to read only, one whose disk
  * is full, one whose synchronous standby is away. PostgreSQL is asked for a record in its log that nobody reads and, after a statement
- * that found no room, for room.
+ * that found no room, for room. A server that takes no writes loses its connections, so that the next ones find the one that does.
  */
-export async function pingDatabase({ db, kind, room }: Pick<Database, 'db' | 'kind' | 'room'>): Promise<void> {
-  if (kind === 'embedded') {
-    await sql`select 1`.execute(db)
+export async function pingDatabase(database: Pick<Database, 'db' | 'kind' | 'room' | 'leaveServer'>): Promise<void> {
+  if (database.kind === 'embedded') {
+    await sql`select 1`.execute(database.db)
     return
   }
   const late = sleep(PING_MS, undefined, { ref: false }).then(() => {
     throw new Error(`the database took no write within ${PING_MS} ms`)
   })
-  await Promise.race([write(db, room), late])
+  await Promise.race([write(database), late])
 }
 
-async function write(db: Pool, room: Room | undefined): Promise<void> {
+async function write({ db, room, leaveServer }: Pick<Database, 'db' | 'room' | 'leaveServer'>): Promise<void> {
   const { rows } = await sql<{ isReadOnly: boolean }>`
     select current_setting('transaction_read_only') = 'on' as "isReadOnly",
       case when current_setting('transaction_read_only') = 'off' then pg_logical_emit_message(true, 'pawl', 'ready') end`.execute(
     db,
   )
-  if (rows[0]?.isReadOnly !== false) throw new Error('the database takes no writes')
+  if (rows[0]?.isReadOnly !== false) {
+    leaveServer?.()
+    throw new Error('the database takes no writes')
+  }
   if (room?.isMissing() !== true) return
   await takeRoom(db)
   room.found()

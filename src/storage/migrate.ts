@@ -91,6 +91,8 @@ const countOf = (names: readonly string[]): string =>
 const limitWaits = (migration: Migration): Migration => ({
   up: async (db) => {
     await sql.raw(`set local lock_timeout = '${LOCK_WAIT_MS}ms'`).execute(db)
+    // The limit of the role, behind a pooler, is that of requests.
+    await sql.raw('set local statement_timeout = 0').execute(db)
     await migration.up(db)
   },
 })

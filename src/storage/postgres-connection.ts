@@ -11,6 +11,12 @@ export interface WatchedConnection extends Pick<PostgresPoolClient, 'release'> {
    * just now, and its outcome is unknown once the connection is ended.
    */
   readonly endIfSilentSince: (turn: number) => void
+  /** Ends the connection; what waits for an answer fails. */
+  readonly end: (reason: string) => void
+  /** Ends the connection now, or with the statement that waits for its answer. */
+  readonly retire: (reason: string) => void
+  /** How long the statement under way has waited for its answer, in milliseconds; 0 without one. */
+  readonly waitedMs: () => number
 }
 
 export interface WatchOptions {
@@ -22,8 +28,8 @@ export interface WatchOptions {
   readonly onSilence: (sentAt: number) => void
   /** Told of every statement that failed. */
   readonly onFailure: (error: unknown) => void
-  /** The name under which a text with parameters is prepared. */
-  readonly nameOf: (text: string) => string
+  /** The name under which a text with parameters is prepared; undefined where it is to stay unprepared. */
+  readonly nameOf: (text: string) => string | undefined
 }
 
 /** Watches a connection that has just been made. */
@@ -32,6 +38,7 @@ export function watchConnection(client: PoolClient, options: WatchOptions): Watc
   let answeredAt = nextTurn()
   let isFit = true
   let hasBegun = false
+  let waitsSince: number | undefined
   let deadline: NodeJS.Timeout | undefined
   // Fails what waits for an answer, and the pool lets go of it.
   const end = (reason: string): void => {
@@ -56,6 +63,7 @@ export function watchConnection(client: PoolClient, options: WatchOptions): Watc
     if (BEGINS.test(text)) hasBegun = true
     else if (ENDS.test(text)) hasBegun = false
     const sentAt = nextTurn()
+    waitsSince = performance.now()
     if (answerMs !== undefined) waitFor(answerMs, sentAt)
     try {
       const named = parameters.length > 0 && { name: nameOf(text), values: [...parameters] }
@@ -65,6 +73,8 @@ export function watchConnection(client: PoolClient, options: WatchOptions): Watc
       if (hasBegun || client.getTransactionStatus() === OUTSIDE) return result
     } catch (error) {
       onFailure(error)
+      // A primary that has become a standby, or takes no writes for another reason: the next connection may lead elsewhere.
+      if (codeOf(error) === READ_ONLY) isFit = false
       // 25P02: the transaction has failed before, and those who began it were told.
       if (!isAborted(error)) throw error
       isFit = false
@@ -72,6 +82,7 @@ export function watchConnection(client: PoolClient, options: WatchOptions): Watc
     } finally {
       clearTimeout(deadline)
       deadline = undefined
+      waitsSince = undefined
     }
     end('the connection is in a transaction that nobody began')
     throw connectionLost('the connection was in a transaction that nobody began')
@@ -86,6 +97,12 @@ export function watchConnection(client: PoolClient, options: WatchOptions): Watc
       if (deadline === undefined) end('the connection has fallen silent')
       else waitFor(LAST_SECOND_MS, turn)
     },
+    end,
+    retire: (reason) => {
+      if (waitsSince === undefined) end(reason)
+      else isFit = false
+    },
+    waitedMs: () => (waitsSince === undefined ? 0 : performance.now() - waitsSince),
   }
 }
 
@@ -102,4 +119,6 @@ export const codeOf = (error: unknown): unknown =>
 const OUTSIDE = 'I'
 const BEGINS = /^(begin|start transaction)\b/i
 const ENDS = /^(commit|rollback)$/i
+// SQLSTATE read_only_sql_transaction.
+const READ_ONLY = '25006'
 const LAST_SECOND_MS = 1_000

@@ -55,6 +55,7 @@ beforeAll(async () => {
     env: { PAWL_DATA_DIR: dataDir, PAWL_MASTER_KEY: KEY.toString('base64'), ...atPort(server) },
     now: Date.now,
     open: async () => ({ ...database, close: async () => undefined }),
+    findPooler: async () => ({ pooler: 'none', hasTimeLimit: true }),
     freeBytes: () => 2 ** 40,
     connect: async () => undefined,
     readCertificate: async () => ({ expiresAt: new Date(Date.now() + 90 * DAY_MS), chainProblem: undefined }),
@@ -202,6 +203,23 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
         openDatabase({ databaseUrl, dataDir: path, poolSize: 1 })
       return withEnv({ DATABASE_URL: url }, { open })
     },
+  },
+  'a pooler that pawl is not told of': {
+    check: 'pooler',
+    says: /^PAWL_DATABASE_POOLER is none, and a pooler gives a server to each transaction/,
+    todo: /^set PAWL_DATABASE_POOLER=transaction/,
+    find: () =>
+      withEnv(
+        { DATABASE_URL: 'postgres://pawl@127.0.0.1:1/pawl' },
+        { findPooler: async () => ({ pooler: 'transaction', hasTimeLimit: true }) },
+      ),
+  },
+  'a pooler that is not there': {
+    check: 'pooler',
+    state: 'warning',
+    says: /^PAWL_DATABASE_POOLER is transaction, and nothing pools/,
+    todo: /leave it out/,
+    find: () => withEnv({ DATABASE_URL: 'postgres://pawl@127.0.0.1:1/pawl', PAWL_DATABASE_POOLER: 'transaction' }),
   },
   'a clock that is wrong': {
     check: 'clock',

@@ -1,0 +1,130 @@
+// The hosts of a PostgreSQL, one of which takes writes at a time. node-postgres knows one host, so a connection that cannot be made, or is
+// made to a server that takes no writes, leads to the next host.
+import { callbackify } from 'node:util'
+import pg from 'pg'
+
+export interface HostsOptions {
+  /** One for each host, in the order in which they are tried. */
+  readonly urls: readonly string[]
+  /** Whether a server that takes no writes is refused. */
+  readonly mustWrite: boolean
+  /** Run on each new connection before its first use: what it is to have for its whole life. */
+  readonly prepare?: string | undefined
+}
+
+export interface Hosts {
+  /** For the pool: a client of the host that was last known to take writes. It connects only when the server is fit for use. */
+  readonly Client: new () => pg.Client
+  /** Gets a connection by `connect`, of whichever host takes writes. Rejects after each had two chances, or after 5 s. */
+  readonly connect: <T>(connect: () => Promise<T>) => Promise<T>
+  /** Looks for another host that takes writes, which then is the one to connect to. False when there is none. */
+  readonly findOther: () => Promise<boolean>
+  /** Whether a connection was made to the host that is connected to now. */
+  readonly isCurrent: (client: pg.ClientBase) => boolean
+}
+
+export function createHosts({ urls, mustWrite, prepare }: HostsOptions): Hosts {
+  const hasSeveral = urls.length > 1
+  const hostOf = new WeakMap<pg.ClientBase, number>()
+  let current = 0
+
+  /** Passes what the pool gives on to node-postgres. */
+  class HostClient extends pg.Client {
+    constructor(...[options]: readonly pg.ClientConfig[]) {
+      super({ ...options, connectionString: urls[current], ...(hasSeveral && { connectionTimeoutMillis: HOST_MS }) })
+      const host = current
+      hostOf.set(this, host)
+      // Nobody else listens before the pool has the connection.
+      this.on('error', () => undefined)
+      const connect = this.connect.bind(this) as () => Promise<unknown>
+      const connectFit = async (): Promise<void> => {
+        try {
+          await connect()
+          await makeFit(this)
+        } catch (error) {
+          // The next one is tried from now on, unless somebody has gone on already.
+          if (current === host) current = (host + 1) % urls.length
+          throw error
+        }
+      }
+      // The pool connects with a callback.
+      this.connect = callbackify(connectFit) as typeof this.connect
+    }
+  }
+
+  const makeFit = async (client: pg.Client): Promise<void> => {
+    if (!mustWrite && prepare === undefined) return
+    const { stream } = (client as pg.Client & pg.PoolClient).connection
+    // A server that stands still takes connections, and does not answer.
+    const timer = setTimeout(() => stream.destroy(new Error('the server did not answer')), HOST_MS)
+    try {
+      if (mustWrite && !(await takesWrites(client))) throw new Error('the server takes no writes')
+      if (prepare !== undefined) await client.query(prepare)
+    } catch (error) {
+      stream.destroy()
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  const connect = async <T>(connectOnce: () => Promise<T>): Promise<T> => {
+    const until = performance.now() + CONNECT_MS
+    for (let left = mustWrite ? 2 * urls.length : 1; ; left -= 1) {
+      try {
+        return await connectOnce()
+      } catch (error) {
+        if (left <= 1 || performance.now() > until || isPoolFull(error)) throw explain(error, mustWrite)
+      }
+    }
+  }
+
+  const findOther = async (): Promise<boolean> => {
+    const left = current
+    const found = await Promise.all(urls.map(async (url, host) => host !== left && (await isWriter(url))))
+    const other = found.indexOf(true)
+    if (other === -1 || current !== left) return false
+    current = other
+    return true
+  }
+
+  return { Client: HostClient, connect, findOther, isCurrent: (client) => hostOf.get(client) === current }
+}
+
+async function isWriter(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: HOST_MS, query_timeout: HOST_MS })
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    return await takesWrites(client)
+  } catch {
+    return false
+  } finally {
+    void client.end().catch(() => undefined)
+  }
+}
+
+async function takesWrites(client: pg.ClientBase): Promise<boolean> {
+  const { rows } = await client.query<{ does: boolean }>(
+    `select not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off' as does`,
+  )
+  return rows[0]?.does === true
+}
+
+/** All connections are in use: no host is to blame. */
+const isPoolFull = (error: unknown): boolean =>
+  error instanceof Error && error.message === 'timeout exceeded when trying to connect'
+
+function explain(error: unknown, mustWrite: boolean): unknown {
+  if (!(error instanceof Error) || isPoolFull(error)) return error
+  if (error.message.startsWith('unsupported startup parameter'))
+    return Object.assign(new Error(`${error.message}; behind a pooler, PAWL_DATABASE_POOLER says its mode`), { code: '08001' })
+  // SQLSTATE 08001: what was to be done was not even sent.
+  return mustWrite
+    ? Object.assign(new Error(`no host takes writes: ${error.message}`, { cause: error }), { code: '08001' })
+    : error
+}
+
+// A host that has died without a word costs a request so long, once; then another one is tried.
+const HOST_MS = 1_500
+const CONNECT_MS = 5_000

@@ -1,0 +1,114 @@
+// Behind PgBouncer, in session and in transaction mode: everything is served, and a setting that does not fit is named.
+import { Client } from 'pg'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { serverUrl } from '../helpers/app.ts'
+import { runCli } from '../helpers/cli.ts'
+import { hasPgbouncer, openPgbouncer, PGBOUNCER, type Pgbouncer } from '../helpers/pgbouncer.ts'
+import {
+  ADMIN_PASSWORD,
+  createInstallation,
+  endEverything,
+  type Environment,
+  type Installation,
+  refusePawl,
+  startPawl,
+} from '../helpers/process.ts'
+import { expectOk, openWorld } from '../helpers/world.ts'
+import { openPhonesV4 } from '../helpers/world-v4.ts'
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+let pooler: Pgbouncer | undefined
+afterEach(async () => {
+  await endEverything()
+  await pooler?.close()
+  pooler = undefined
+})
+
+/** The database of an installation through the pooler, and what pawl is told of it. */
+async function open(mode: 'session' | 'transaction', told: string, options?: Parameters<typeof openPgbouncer>[2]) {
+  const installation = await createInstallation('postgresql')
+  pooler = await openPgbouncer(databaseOf(installation), mode, options)
+  const env: Environment = {
+    ...installation.env,
+    DATABASE_URL: pooler.url,
+    PAWL_DATABASE_POOLER: told,
+    PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD,
+  }
+  return { installation, env }
+}
+
+const databaseOf = ({ env }: Installation): string => env['DATABASE_URL'] ?? ''
+const IGNORED = 'statement_timeout,idle_in_transaction_session_timeout'
+
+const title =
+  serverUrl() === undefined
+    ? 'skipped: PAWL_TEST_DATABASE_URL is not set'
+    : `PgBouncer (needs ${PGBOUNCER}: apt-get install pgbouncer)`
+
+describe.skipIf(serverUrl() === undefined || !hasPgbouncer)(title, () => {
+  // A session has its server for itself: there must be one for each connection.
+  test.each([
+    ['session', 40],
+    ['transaction', 3],
+  ] as const)('in %s mode, two processes and both generations of phones', async (mode, poolSize) => {
+    const { env } = await open(mode, mode, { poolSize })
+    const first = await startPawl(env)
+    const second = await startPawl(env)
+    const admin = `admin:${ADMIN_PASSWORD}`
+    const world = await openWorld({
+      urls: [first.url, second.url],
+      admin,
+      advance: () => undefined,
+      close: async () => undefined,
+    })
+    const phones = await Promise.all(Array.from({ length: 8 }, () => world.activePhone('3.3')))
+    const newer = await (await openPhonesV4(world)).activePhone('EC_P384')
+    for (let round = 0; round < 20; round += 1) {
+      const replies = await Promise.all([
+        ...phones.map(({ phone }) => phone.send(phone.prepareValidation({ body: `pay ${round}` }))),
+        newer.phone.send(newer.phone.prepareValidation({ body: `pay ${round}` })),
+        ...Array.from({ length: 4 }, () => world.bank.register(world.newUser())),
+      ])
+      for (const reply of replies) expectOk(reply)
+    }
+    for (const { url } of [first, second]) expect((await fetch(`${url}/health/ready`)).status).toBe(200)
+    // A statement that failed, and a connection that was lost, are told there.
+    for (const server of [first, second]) expect(server.output()).not.toMatch(/"level":"(error|fatal)"|connection/)
+  })
+
+  test('a setting that is missing stops the start, where PgBouncer refuses the time limits', async () => {
+    const { env } = await open('transaction', 'none')
+    const { code, stderr } = await refusePawl(env)
+    expect(code).toBe(1)
+    expect(stderr).toContain('PAWL_DATABASE_POOLER says its mode')
+  })
+
+  test.each([
+    ['transaction', 'none', 'set PAWL_DATABASE_POOLER=transaction'],
+    ['transaction', 'session', 'set PAWL_DATABASE_POOLER=transaction'],
+    ['session', 'none', 'set PAWL_DATABASE_POOLER=session'],
+  ] as const)('in %s mode and told %s, the doctor names the setting', async (mode, told, todo) => {
+    const { env } = await open(mode, told, { ignores: IGNORED })
+    const { code, stdout } = await runCli(['doctor'], env)
+    expect(stdout).toContain(todo)
+    expect(code).toBe(1)
+  })
+
+  test('the doctor asks for the time limits of the role, which hold in transaction mode', async () => {
+    const { env, installation } = await open('transaction', 'transaction')
+    await startPawl(env)
+    const before = await runCli(['doctor'], env)
+    expect(before.stdout).toContain('the role has no statement_timeout')
+    const database = new URL(databaseOf(installation)).pathname.slice(1)
+    const client = new Client(databaseOf(installation))
+    await client.connect()
+    await client.query(`alter role ${client.user} in database ${database} set statement_timeout = '8s'`)
+    await client.end()
+    await pooler?.close()
+    pooler = await openPgbouncer(databaseOf(installation), 'transaction')
+    const after = await runCli(['doctor'], { ...env, DATABASE_URL: pooler.url })
+    expect(after.stdout).toContain('ok       pooler: PAWL_DATABASE_POOLER is transaction')
+    expect(after.stdout).not.toContain('time limits')
+  })
+})
