@@ -28,6 +28,8 @@ beforeAll(async () => {
   backEnd = world.bank.as(`back-end:${String(member(json, 'password'))}`)
   // From its second call on a credential is remembered.
   expectOk(await backEnd.view(world.newUser()))
+  // And custom objects from the first status on.
+  expectOk(await statusOf(randomUUID()))
 })
 afterAll(() => world.close())
 

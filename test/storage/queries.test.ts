@@ -232,6 +232,10 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     storeUpgrade: (db) => activationUpgrade.storeUpgrade(db, 'x', 1, upgrade),
     findUpgradedParties: (db) =>
       activationUpgrade.findUpgradedParties(db, { applicationKey: 'k', activationId: 'x', at }).catch(() => undefined),
+    findStatusProofs: (db) =>
+      activationUpgrade.findStatusProofs(db, [
+        { applicationKey: 'k', activationId: 'x', at, temporaryKeyId: 't', envelopeValue: bytes, tokenId: '', tokenValue: null },
+      ]),
     completeUpgrade: (_db, tx) => activationUpgrade.completeUpgrade(tx, 'x', at),
   },
   'activation/search': {

@@ -2,28 +2,27 @@
 // nothing that exists.
 import type { Envelope, EnvelopeContext, TokenHeader } from '../../protocol/protocol.ts'
 import type { RequestParties } from '../../storage/activation/parties.ts'
-import type { FoundToken, Proofs } from '../../storage/activation/proofs.ts'
-import { findUpgradedParties } from '../../storage/activation/upgrade.ts'
+import type { FoundToken, ProofNames, Proofs } from '../../storage/activation/proofs.ts'
 import type { ChannelParts } from '../parts.ts'
 import { envelopeValue, tokenValue } from '../replay.ts'
 import type { EnvelopeToOpen } from './envelope-keys.ts'
 
-type LookUpParts = Pick<ChannelParts, 'db' | 'authenticationStore' | 'platform' | 'settings'>
+type LookUpParts = Pick<ChannelParts, 'authenticationStore' | 'platform' | 'settings'>
 
-/**
- * Version and activation of an envelope, its key, and whether it was used before. `isUpgradeSeen`: the activation as a pending upgrade makes
- * it (v4 §10.3).
- */
-export async function findEnvelope(
+/** Version and activation of an envelope, its key, and whether it was used before. */
+export async function findEnvelope(parts: LookUpParts, context: EnvelopeContext, envelope: Envelope): Promise<EnvelopeToOpen> {
+  return toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, { parties: context }))
+}
+
+/** The same with the custom object of the application, and the activation as a pending upgrade makes it (v4 §10.3). */
+export async function findStatusEnvelope(
   parts: LookUpParts,
   context: EnvelopeContext,
   envelope: Envelope,
-  { isUpgradeSeen }: { readonly isUpgradeSeen: boolean } = { isUpgradeSeen: false },
-): Promise<EnvelopeToOpen> {
-  if (!isUpgradeSeen) return toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, { parties: context }))
-  const { applicationKey, activationId = '' } = context
-  const parties = await findUpgradedParties(parts.db, { applicationKey, activationId, at: new Date(parts.platform.now()) })
-  return findEnvelopeOf(parts, context, envelope, parties)
+): Promise<{ readonly toOpen: EnvelopeToOpen; readonly customObjectText: string | null }> {
+  const names = nameAll(parts, { context, envelope }, { parties: context })
+  const found = await parts.authenticationStore.findStatusProofs(names)
+  return { toOpen: toRequest({ context, envelope }, found), customObjectText: found.customObjectText }
 }
 
 /** The same where version and activation were read before. */
@@ -59,13 +58,21 @@ const toRequest = (sealed: Sealed, { parties, temporaryKey, isEnvelopeUsed }: Pr
   isUsed: isEnvelopeUsed,
 })
 
-function lookUp(
-  { authenticationStore, platform, settings: { requestWindowSeconds } }: LookUpParts,
+interface Named {
+  readonly parties?: EnvelopeContext
+  readonly token?: TokenHeader | undefined
+}
+
+const lookUp = (parts: LookUpParts, sealed: Sealed | undefined, named: Named): Promise<Proofs> =>
+  parts.authenticationStore.findProofs(nameAll(parts, sealed, named))
+
+function nameAll(
+  { platform, settings: { requestWindowSeconds } }: LookUpParts,
   sealed: Sealed | undefined,
-  { parties, token }: { readonly parties?: EnvelopeContext; readonly token?: TokenHeader | undefined },
-): Promise<Proofs> {
+  { parties, token }: Named,
+): ProofNames {
   const envelopeUse = sealed && envelopeValue(sealed.context, sealed.envelope, requestWindowSeconds)
-  return authenticationStore.findProofs({
+  return {
     applicationKey: parties?.applicationKey ?? '',
     activationId: parties?.activationId ?? '',
     at: new Date(platform.now()),
@@ -73,5 +80,5 @@ function lookUp(
     envelopeValue: envelopeUse?.valueHash ?? null,
     tokenId: token?.tokenId ?? '',
     tokenValue: token === undefined ? null : tokenValue(token, requestWindowSeconds).valueHash,
-  })
+  }
 }

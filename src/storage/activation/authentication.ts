@@ -11,6 +11,7 @@ import { type Caches, createCaches } from '../../lib/caches.ts'
 import { createRecentPhones, type PhoneEvents } from './recent-phones.ts'
 import { ASKED, fromAsked, PARTIES, type PartiesRow, type PartyNames, type RequestParties, toParties } from './parties.ts'
 import { FIND_PROOFS, type ProofColumns, type ProofNames, type Proofs, toProofs } from './proofs.ts'
+import { findStatusProofs, type StatusProofs } from './upgrade.ts'
 import { isTaken } from './version.ts'
 
 /** What a checked code changes. */
@@ -48,6 +49,8 @@ export interface AuthenticationStore {
   readonly find: (names: PartyNames) => Promise<RequestParties>
   /** The same with what an envelope and a token name; a text is empty, and a hash null, where a request names none. */
   readonly findProofs: (names: ProofNames) => Promise<Proofs>
+  /** As findStatusProofs, shared with what others ask. */
+  readonly findStatusProofs: (names: ProofNames) => Promise<StatusProofs>
   /** As storeAuthentication, shared with what others store. */
   readonly store: (outcome: AuthenticationOutcome, audit: AuditEvent) => Promise<boolean>
   /** Is told of an acceptance that is committed: the parties as it left them. */
@@ -79,6 +82,12 @@ export function createAuthenticationStore(
     isParallel: true,
     onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
   })
+  const readStatusProofs = createBatch((names: readonly ProofNames[]) => findStatusProofs(db, names), {
+    itemsMax: ITEMS_MAX,
+    isUndone: isRolledBack,
+    isParallel: true,
+    onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
+  })
   const move = createBatch((changes: readonly Change[]) => storeAll(db, changes), {
     itemsMax: ITEMS_MAX,
     // Two outcomes for one row version must not meet in one statement: each would be told that it was stored.
@@ -98,6 +107,7 @@ export function createAuthenticationStore(
       const found = await readProofs(names)
       return { ...found, parties: phones.renew(known, found.parties) }
     },
+    findStatusProofs: readStatusProofs,
     store: (outcome, audit) => move({ outcome, audit }),
     remember: phones.remember,
   }

@@ -1,6 +1,6 @@
 // What a request with an envelope or a token names, in one statement: its parties, the temporary key of the envelope, the token, and whether
 // its values were used before. What it does not name is asked for under a name that nobody has.
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { defineGivenRows } from '../given-rows.ts'
 import {
   joinTemporaryKey,
@@ -74,7 +74,8 @@ function toToken(row: ProofColumns): TokenRow | undefined {
   }
 }
 
-export const FIND_PROOFS = defineGivenRows<ProofNames & { readonly position: number }>({
+/** What a statement that finds proofs is given; `position`: its place among the answers. */
+export const ASKED_PROOFS = defineGivenRows<ProofNames & { readonly position: number }>({
   applicationKey: 'text',
   activationId: 'text',
   at: 'timestamptz',
@@ -83,13 +84,13 @@ export const FIND_PROOFS = defineGivenRows<ProofNames & { readonly position: num
   envelopeValue: 'bytea',
   tokenId: 'text',
   tokenValue: 'bytea',
-}).define(
-  (asked) => sql`
-  select ${PARTIES},
-    ${TEMPORARY_KEY_COLUMNS}, k.*,
+})
+/** What such a statement selects. */
+export const PROOFS = sql`${PARTIES}, ${TEMPORARY_KEY_COLUMNS}, k.*,
     exists (select from unique_value u where u.value_hash = i."envelopeValue") as "isEnvelopeUsed",
-    exists (select from unique_value u where u.value_hash = i."tokenValue") as "isTokenUsed"
-  ${fromAsked(asked)}
+    exists (select from unique_value u where u.value_hash = i."tokenValue") as "isTokenUsed"`
+/** From where: a row for each that is asked for in the table `asked`. */
+export const fromAskedProofs = (asked: RawBuilder<unknown>): RawBuilder<unknown> => sql`${fromAsked(asked)}
   ${joinTemporaryKey(sql`i."temporaryKeyId"`)}
   left join lateral (
     select token.token_id as "tokenId", token.activation_id as "tokenActivationId", bearer.application_id as "tokenApplicationId",
@@ -97,6 +98,11 @@ export const FIND_PROOFS = defineGivenRows<ProofNames & { readonly position: num
       ${stateAt(sql`i.at`)} as "tokenState"
     from token join activation bearer on bearer.activation_id = token.activation_id
     where token.token_id = i."tokenId"
-  ) as k on true
+  ) as k on true`
+
+export const FIND_PROOFS = ASKED_PROOFS.define(
+  (asked) => sql`
+  select ${PROOFS}
+  ${fromAskedProofs(asked)}
   order by i.position`,
 )

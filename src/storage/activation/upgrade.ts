@@ -5,6 +5,7 @@ import type { ActivationAlgorithm } from '../schema.ts'
 import type { ActivationRow } from './find.ts'
 import { insertHistoryFrom } from './history.ts'
 import { ASKED, fromAsked, PARTIES, type PartiesRow, type PartyNames, type RequestParties, toParties } from './parties.ts'
+import { ASKED_PROOFS, fromAskedProofs, type ProofColumns, type ProofNames, type Proofs, PROOFS, toProofs } from './proofs.ts'
 
 /** What upgrade/start agreed on. Sealed values are sealed for the columns of activation, into which they move. */
 export interface Upgrade {
@@ -56,8 +57,22 @@ export async function findUpgradedParties(db: Db, names: PartyNames): Promise<Re
   const { rows } = await db.executeQuery<PartiesRow & PendingColumns>(FIND_UPGRADED([{ ...names, position: 0 }]))
   const [row] = rows
   if (row === undefined) throw new TypeError('a row for each of the names, and there is none')
-  const { version, activation } = toParties(row)
-  return { version, activation: activation && row.pendingAlgorithm !== null ? toUpgraded(activation, row) : activation }
+  return toUpgradedParties(row)
+}
+
+/** What a request for the status of protocol 4.0 names, the activation as findUpgradedParties gives it. */
+export interface StatusProofs extends Proofs {
+  /** JSON text, of the application of the version; null without one. */
+  readonly customObjectText: string | null
+}
+
+/** Reads it in one statement for all of `names`, which have no tokens. */
+export async function findStatusProofs(db: Db, names: readonly ProofNames[]): Promise<readonly StatusProofs[]> {
+  const asked = names.map((name, position) => ({ ...name, position }))
+  const { rows } = await db.executeQuery<ProofColumns & PendingColumns & Pick<StatusProofs, 'customObjectText'>>(
+    FIND_STATUS_PROOFS(asked),
+  )
+  return rows.map((row) => ({ ...toProofs(row), parties: toUpgradedParties(row), customObjectText: row.customObjectText }))
 }
 
 /** Makes a pending upgrade the activation; counter and its data are what the code of this transaction stored. False when none is pending. */
@@ -96,6 +111,11 @@ interface PendingColumns {
   readonly isPendingBiometryEnabled: boolean
 }
 
+function toUpgradedParties(row: PartiesRow & PendingColumns): RequestParties {
+  const { version, activation } = toParties(row)
+  return { version, activation: activation && row.pendingAlgorithm !== null ? toUpgraded(activation, row) : activation }
+}
+
 const toUpgraded = (activation: ActivationRow, pending: PendingColumns): ActivationRow => ({
   ...activation,
   protocolVersion: 4,
@@ -109,12 +129,21 @@ const toUpgraded = (activation: ActivationRow, pending: PendingColumns): Activat
   isBiometryEnabled: pending.isPendingBiometryEnabled,
 })
 
+const PENDING = sql`u.algorithm as "pendingAlgorithm", u.server_public_key as "pendingServerPublicKey",
+    u.server_private_key as "pendingServerPrivateKey", u.master_secret as "pendingMasterSecret", u.ctr_data as "pendingCtrData",
+    u.counter as "pendingCounter", u.is_biometry_enabled as "isPendingBiometryEnabled"`
+const JOIN_PENDING = sql`left join activation_upgrade u on u.activation_id = a.activation_id`
+
 const FIND_UPGRADED = ASKED.define(
   (asked) => sql`
-  select ${PARTIES},
-    u.algorithm as "pendingAlgorithm", u.server_public_key as "pendingServerPublicKey",
-    u.server_private_key as "pendingServerPrivateKey", u.master_secret as "pendingMasterSecret", u.ctr_data as "pendingCtrData",
-    u.counter as "pendingCounter", u.is_biometry_enabled as "isPendingBiometryEnabled"
+  select ${PARTIES}, ${PENDING}
   ${fromAsked(asked)}
-  left join activation_upgrade u on u.activation_id = a.activation_id`,
+  ${JOIN_PENDING}`,
+)
+const FIND_STATUS_PROOFS = ASKED_PROOFS.define(
+  (asked) => sql`
+  select ${PROOFS}, ${PENDING}, p.custom_object as "customObjectText"
+  ${fromAskedProofs(asked)}
+  ${JOIN_PENDING}
+  order by i.position`,
 )

@@ -8,7 +8,6 @@ import { AnyMembers } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import type { ActivationRow } from '../../../storage/activation/find.ts'
-import { findApplication } from '../../../storage/applications.ts'
 import type { ActivationState } from '../../../storage/schema.ts'
 import type { DeviceParts } from '../parts.ts'
 
@@ -30,16 +29,14 @@ export const activationStatusV4 = openedEndpoint({
       }),
     ),
   }),
-  async handle({ activation, dialect }, parts: DeviceParts) {
-    const application = await findApplication(parts.db, activation.applicationId)
-    const customObject = application?.customObject ?? undefined
-    const allowed = application === undefined ? [] : listAllowedAlgorithms(application)
+  async handle({ activation, version, customObjectText, dialect }, parts: DeviceParts) {
+    const allowed = listAllowedAlgorithms(version)
     const state = isExpired(activation, parts.platform.now()) ? 'REMOVED' : activation.state
     const isSvc = dialect === 'svc'
     const timestampBlockExpire = activation.blockExpiresAt?.getTime() ?? null
     return {
       activationStatus: isSvc ? state : toBase64(composeBlob(parts, activation, state, allowed)),
-      ...(customObject && { customObject }),
+      ...(customObjectText !== null && { customObject: JSON.parse(customObjectText) as Readonly<Record<string, unknown>> }),
       ...((isSvc || timestampBlockExpire !== null) && { timestampBlockExpire }),
     }
   },
