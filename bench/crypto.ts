@@ -51,7 +51,7 @@ const answer = { nonce: randomBytes(16), timestamp: systemPlatform.now() }
 await measure('open an encrypted request', openEnvelope)
 await measure('seal its answer', () => opened.seal(Buffer.from('{}'), answer))
 
-const recordKeys = createRecordKeys(randomBytes(32), { randomBytes: (length) => randomBytes(length) })
+const recordKeys = createRecordKeys([randomBytes(32)], { randomBytes: (length) => randomBytes(length) })
 const place = { table: 'activation', column: 'ctr_data', row: randomUUID() }
 const record = recordKeys.seal(place, ctrData)
 await measure('seal a record', () => recordKeys.seal(place, ctrData))

@@ -1,7 +1,7 @@
 // Settings and their kinds: how the text of an environment variable becomes a value, or one line that says what is wrong.
 import { isIP } from 'node:net'
-import { parseBase64 } from './lib/base64.ts'
 import { parseDatabaseUrl } from './lib/database-url.ts'
+import { type GivenKeys, parseKeyList } from './lib/key-list.ts'
 import { isWeakPassword } from './lib/weak-password.ts'
 
 /** How the text of a setting becomes its value. */
@@ -143,11 +143,11 @@ export const databaseUrl: Kind<string> = {
   },
 }
 
-export const masterKey: Kind<Uint8Array> = {
-  label: '32 bytes in standard Base64',
+export const masterKeys: Kind<GivenKeys> = {
+  label: '32 bytes in standard Base64, or several such',
   parse(value) {
-    const bytes = parseBase64(value, 32)
-    return bytes ? { value: bytes } : { problem: 'not 32 bytes in standard Base64, make one with: openssl rand -base64 32' }
+    const keys = parseKeyList(value)
+    return keys ? { value: keys } : { problem: 'not 32 bytes in standard Base64, make one with: openssl rand -base64 32' }
   },
 }
 

@@ -23,8 +23,10 @@ export function parseConfig(
 ): { config: Config; secrets: Secrets } {
   const tables = { settings: SETTINGS, secretSettings: SECRET_SETTINGS, foreignNames: FOREIGN_NAMES }
   const { config, secrets, problems } = readEnvironment(tables, env, readFile)
-  const hasMasterKey = 'masterKey' in secrets || problems.some((problem) => problem.startsWith(SECRET_SETTINGS.masterKey.name))
-  if ('databaseUrl' in secrets && !hasMasterKey) problems.push(MASTER_KEY_MISSING)
+  const hasMasterKey = 'masterKeys' in secrets || problems.some((problem) => problem.startsWith(SECRET_SETTINGS.masterKeys.name))
+  const hasKeyCommand = 'masterKeyCommand' in config
+  if ('databaseUrl' in secrets && !hasMasterKey && !hasKeyCommand) problems.push(MASTER_KEY_MISSING)
+  if (hasMasterKey && hasKeyCommand) problems.push(MASTER_KEY_TWICE)
   if (isBankExposed(config)) problems.push(BANK_EXPOSED)
   if (problems.length > 0) throw new ConfigError(problems)
   // Every member was parsed by the table row of its name, and the table has a row for every member.
@@ -32,6 +34,7 @@ export function parseConfig(
 }
 
 const MASTER_KEY_MISSING = 'PAWL_MASTER_KEY: needed together with DATABASE_URL, make one with: openssl rand -base64 32'
+const MASTER_KEY_TWICE = 'PAWL_MASTER_KEY_COMMAND: set together with PAWL_MASTER_KEY, keep one of them'
 
 /** What `pawl phone` reads. */
 const PHONE_NAMES = ['PAWL_PHONES', 'PAWL_PHONE_PASSPHRASE', 'PAWL_PHONE_PASSWORD', 'PAWL_PHONE_NEW_PASSWORD']

@@ -1,12 +1,12 @@
 // Every setting that is a secret; each may come from a file instead.
-import { adminPassword, authorization, databaseUrl, masterKey } from './config-kinds.ts'
+import { adminPassword, authorization, databaseUrl, masterKeys } from './config-kinds.ts'
 import type { SecretSetting } from './config-kinds.ts'
+import type { GivenKeys } from './lib/key-list.ts'
 
 /** Never logged: an object of this type prints as [secret]. */
 export interface Secrets {
   readonly databaseUrl?: string
-  /** 32 bytes. */
-  readonly masterKey?: Uint8Array
+  readonly masterKeys?: GivenKeys
   readonly adminPassword?: string
   /** Values of the header Authorization. */
   readonly userInfoAuthorization?: string
@@ -22,12 +22,13 @@ export const SECRET_SETTINGS: { readonly [M in keyof Secrets]-?: SecretSetting<N
       'PostgreSQL 15 or newer. Without it, the embedded database in PAWL_DATA_DIR. It may name several hosts, ' +
       '`postgres://user:password@h1:5432,h2:5432/pawl?target_session_attrs=read-write`: the one that takes writes is used.',
   },
-  masterKey: {
+  masterKeys: {
     name: 'PAWL_MASTER_KEY',
-    kind: masterKey,
+    kind: masterKeys,
     description:
       'Key that encrypts secrets in the database; make one with `openssl rand -base64 32`. Required with DATABASE_URL; ' +
-      'without it, one is generated in PAWL_DATA_DIR. Whoever loses it loses every activation.',
+      'without it, one is generated in PAWL_DATA_DIR. Whoever loses it loses every activation. Of several, with commas or line ends ' +
+      'between them, the first encrypts and all decrypt: docs/OPERATIONS.md, "A new master key".',
   },
   adminPassword: {
     name: 'PAWL_ADMIN_PASSWORD',

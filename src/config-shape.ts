@@ -14,6 +14,8 @@ export interface Config {
   /** Absent: open on an internal listener, else with a credential. */
   readonly metrics?: 'open' | 'basic' | 'off'
   readonly dataDir: string
+  /** Program and its arguments, white space between them. */
+  readonly masterKeyCommand?: string
   readonly databasePoolSize: number
   /** What stands between pawl and PostgreSQL. */
   readonly databasePooler: 'none' | 'session' | 'transaction'

@@ -247,7 +247,7 @@ describe('secrets', () => {
   test('secrets come from the environment', () => {
     const { secrets } = parse({ DATABASE_URL: url, PAWL_MASTER_KEY: KEY, PAWL_ADMIN_PASSWORD: 'a chosen pass word' })
     expect(secrets.databaseUrl).toBe(url)
-    expect(secrets.masterKey).toEqual(Buffer.alloc(32, 7))
+    expect(secrets.masterKeys).toEqual([Buffer.alloc(32, 7)])
     expect(secrets.adminPassword).toBe('a chosen pass word')
   })
 
@@ -257,8 +257,25 @@ describe('secrets', () => {
       { '/url': `${url}\n`, '/key': `${KEY}\r\n`, '/password': ' a chosen pass \n' },
     )
     expect(secrets.databaseUrl).toBe(url)
-    expect(secrets.masterKey).toHaveLength(32)
+    expect(secrets.masterKeys).toEqual([Buffer.alloc(32, 7)])
     expect(secrets.adminPassword).toBe(' a chosen pass ')
+  })
+
+  test('of several master keys the first comes first, however they are divided', () => {
+    const other = Buffer.alloc(32, 9)
+    const keys = [Buffer.alloc(32, 7), other]
+    for (const between of [',', '\n', '\r\n'])
+      expect(parse({ PAWL_MASTER_KEY: `${KEY}${between}${other.toString('base64')}` }).secrets.masterKeys).toEqual(keys)
+    const wrong = problemsOf({ PAWL_MASTER_KEY: `${KEY},${KEY.slice(1)}` })
+    expect(wrong).toEqual(['PAWL_MASTER_KEY: not 32 bytes in standard Base64, make one with: openssl rand -base64 32'])
+  })
+
+  test('a command for the master key stands in for one, not beside it', () => {
+    const command = { DATABASE_URL: url, PAWL_MASTER_KEY_COMMAND: '/usr/bin/secrets get pawl' }
+    expect(parse(command).config.masterKeyCommand).toBe('/usr/bin/secrets get pawl')
+    expect(problemsOf({ ...command, PAWL_MASTER_KEY: KEY })).toEqual([
+      'PAWL_MASTER_KEY_COMMAND: set together with PAWL_MASTER_KEY, keep one of them',
+    ])
   })
 
   test('a secret in the environment and in a file at once is refused', () => {

@@ -82,6 +82,13 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     description:
       'Directory of the embedded database and of its generated master key. Not used with DATABASE_URL. One process at a time.',
   },
+  masterKeyCommand: {
+    name: 'PAWL_MASTER_KEY_COMMAND',
+    kind: matching('program and arguments', /^\P{Cc}{1,1000}$/u, 'a program and its arguments on one line'),
+    description:
+      'Program that prints what PAWL_MASTER_KEY would be, for a secret store with a command line. It is run without a shell at each start, ' +
+      'its arguments are divided by spaces, and it has 10 seconds.',
+  },
   databasePoolSize: {
     name: 'PAWL_DATABASE_POOL_SIZE',
     kind: integer(1, 100),

@@ -24,7 +24,7 @@ import { startHousekeeping } from './domain/housekeeping.ts'
 import { createFailureBudget } from './domain/limits/failure-budget.ts'
 import { createHttpProvider, type HttpProvider } from './domain/user-info/http-provider.ts'
 import { type InstallationKeys, loadInstallationKeys } from './domain/installation-keys.ts'
-import { loadMasterKey } from './domain/secrets/master-key.ts'
+import { loadMasterKeys } from './domain/secrets/master-key.ts'
 import { createPinning } from './domain/pinning/pinning.ts'
 import { createRateLimit } from './domain/limits/rate.ts'
 import { createRecordKeys } from './domain/secrets/record-keys.ts'
@@ -99,11 +99,7 @@ export async function createContext(
   try {
     const { db } = database
     await (config.migrate === 'start' ? migrateDatabase(database) : requireMigrated(db))
-    const recordKeys = createRecordKeys(
-      loadMasterKey(secrets.masterKey, database.kind, config.dataDir, platform),
-      platform,
-      caches,
-    )
+    const recordKeys = createRecordKeys(await loadMasterKeys({ config, secrets }, database.kind, platform), platform, caches)
     const installationKeys = await loadInstallationKeys(db, recordKeys, platform, (credentials) =>
       events.credentialsSealed({ credentials }),
     )

@@ -34,7 +34,7 @@ const layers: readonly Layer[] = [
     pawl: ['src/lib', 'src/config-kinds.ts', 'src/config-retention.ts', 'src/config-shape.ts', 'package.json'],
     packages: [],
   },
-  { path: 'src/config-secrets.ts', pawl: ['src/config-kinds.ts'], packages: [] },
+  { path: 'src/config-secrets.ts', pawl: ['src/lib', 'src/config-kinds.ts'], packages: [] },
   {
     path: 'src/config-parser.ts',
     pawl: ['src/config.ts', 'src/config-shape.ts', 'src/config-secrets.ts', 'src/config-reader.ts'],

@@ -21,8 +21,26 @@ const check = command({
   run: async ({ terminal }) => (await import('../local/keys.ts')).checkKey(terminal),
 })
 
+const list = command({
+  name: 'list',
+  summary: 'Lists the master keys by id, and how many values of the database are sealed under each',
+  more: 'Looks at every sealed value. A key under which there is none may leave the settings. An embedded database only while its server is stopped.',
+  examples: ['key list', 'key list --json'],
+  run: async ({ terminal }) => (await import('../local/key-rotation.ts')).listKeys(terminal),
+})
+
+const rotate = command({
+  name: 'rotate',
+  summary: 'Seals every value of the database anew under the first master key of the settings',
+  more:
+    'Servers go on meanwhile. It may be ended at any moment and be run again: what is done stays done. Every server must have the first ' +
+    'key before: docs/OPERATIONS.md, "A new master key". An embedded database only while its server is stopped.',
+  examples: ['key rotate'],
+  run: async ({ terminal }) => (await import('../local/key-rotation.ts')).rotateKeys(terminal),
+})
+
 export const key: Noun = {
   name: 'key',
   summary: 'The master key, which encrypts the secrets in the database',
-  commands: [create, check],
+  commands: [create, check, list, rotate],
 }

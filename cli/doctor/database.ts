@@ -7,7 +7,7 @@ import { listPinnedCertificates } from '../../src/storage/pinning.ts'
 import { listWebhooks } from '../../src/storage/webhooks.ts'
 import { explainFault } from '../fault.ts'
 import type { Settings } from '../local/database.ts'
-import { findWhetherKeyFits } from '../local/keys.ts'
+import { readKeyFit } from '../local/keys.ts'
 import { judgeApplications, judgeWebhooks } from './content.ts'
 import { type Finding, fault, type Instruments, ok, skipped, warning } from './finding.ts'
 import { examineThroughServer } from './server.ts'
@@ -82,8 +82,14 @@ async function examineMigrations({ db }: Database): Promise<Finding> {
 
 async function examineKeys(database: Database, settings: Settings): Promise<Finding> {
   try {
-    const doesFit = await findWhetherKeyFits(database, settings)
+    const { doesFit, keyIds, isRotated } = await readKeyFit(database, settings)
     if (doesFit === undefined) return skipped('keys', 'no server has started on this database')
+    if (doesFit && !isRotated)
+      return warning('keys', `what was sealed before is not under the first master key, ${keyIds[0]}`, 'pawl key rotate')
+    if (doesFit && keyIds.length > 1) {
+      const says = `there are ${keyIds.length} master keys, and ${keyIds[0]} seals`
+      return warning('keys', says, 'pawl key list says which of the others may leave the settings')
+    }
     if (doesFit) return ok('keys', 'the master key opens the database')
     return fault('keys', 'the master key is not the one this database was written with', 'give the right PAWL_MASTER_KEY')
   } catch (error) {

@@ -22,7 +22,9 @@ export function examineFiles({ config, secrets }: Settings, { freeBytes }: Instr
   const isEmbedded = secrets.databaseUrl === undefined
   return [
     ...(config.templatesFile === undefined ? [] : [examineTemplates(config.templatesFile)]),
-    ...(isEmbedded && existsSync(config.dataDir) ? [examineKeyFile(config.dataDir, secrets.masterKey !== undefined)] : []),
+    ...(isEmbedded && existsSync(config.dataDir)
+      ? [examineKeyFile(config.dataDir, secrets.masterKeys !== undefined || config.masterKeyCommand !== undefined)]
+      : []),
     ...(isEmbedded ? [examineDisk(config.dataDir, freeBytes)] : []),
   ]
 }

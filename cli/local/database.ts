@@ -4,8 +4,8 @@ import { ConfigError, parseConfig } from '../../src/config-parser.ts'
 import type { Secrets } from '../../src/config-secrets.ts'
 import type { Config } from '../../src/config-shape.ts'
 import { type InstallationKeys, loadInstallationKeys } from '../../src/domain/installation-keys.ts'
-import { loadMasterKey } from '../../src/domain/secrets/master-key.ts'
-import { createRecordKeys } from '../../src/domain/secrets/record-keys.ts'
+import { loadMasterKeys } from '../../src/domain/secrets/master-key.ts'
+import { createRecordKeys, type RecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import { StartError } from '../../src/lib/errors.ts'
 import { systemPlatform as platform } from '../../src/lib/platform.ts'
 import { type Database, openDatabase } from '../../src/storage/database.ts'
@@ -47,9 +47,13 @@ export async function withDatabase<T>(
   }
 }
 
-/** The keys of the installation, opened with the master key of the settings. */
-export const openInstallationKeys = ({ db, kind }: Database, { config, secrets }: Settings): Promise<InstallationKeys> =>
-  loadInstallationKeys(db, createRecordKeys(loadMasterKey(secrets.masterKey, kind, config.dataDir, platform), platform), platform)
+/** Record encryption under the master keys of the settings. */
+export const openRecordKeys = async ({ kind }: Pick<Database, 'kind'>, settings: Settings): Promise<RecordKeys> =>
+  createRecordKeys(await loadMasterKeys(settings, kind, platform), platform)
+
+/** The keys of the installation, opened with the master keys of the settings. */
+export const openInstallationKeys = async (database: Database, settings: Settings): Promise<InstallationKeys> =>
+  loadInstallationKeys(database.db, await openRecordKeys(database, settings), platform)
 
 async function openConfigured({ config, secrets }: Settings, mustExist: boolean): Promise<Database> {
   const { dataDir, databasePoolSize: poolSize, databasePooler: pooler } = config

@@ -52,6 +52,7 @@ const SECRET_MEMBERS = [
   'password',
   'adminPassword',
   'masterKey',
+  'masterKeys',
   'databaseUrl',
   'connectionString',
   'applicationSecret',

@@ -1,18 +1,19 @@
-// The master key of an embedded installation: a file in the data directory, Base64, mode 0600. Whoever holds the directory holds
-// the data; on PostgreSQL the key comes from the settings instead.
+// The master keys of an embedded installation: a file in the data directory, a key a line in Base64, mode 0600. Whoever holds the directory
+// holds the data; on PostgreSQL the keys come from the settings instead.
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { parseBase64, toBase64 } from '../lib/base64.ts'
+import { toBase64 } from '../lib/base64.ts'
 import { StartError } from '../lib/errors.ts'
+import { type GivenKeys, parseKeyList } from '../lib/key-list.ts'
 
-/** Reads the key (32 bytes), or writes the one `create` makes. Throws StartError when the file does not hold a key. */
-export function readOrCreateKeyFile(dataDir: string, create: () => Uint8Array): Uint8Array {
+/** Reads the keys, or writes the one `create` makes (32 bytes). Throws StartError when the file does not hold keys. */
+export function readOrCreateKeyFile(dataDir: string, create: () => Uint8Array): GivenKeys {
   const path = join(dataDir, 'master.key')
   const text = readIfPresent(path)
-  if (text === undefined) return write(path, create())
-  const key = parseBase64(text.trim(), 32)
-  if (key === undefined) throw new StartError(`${path} is not a master key (32 bytes in Base64)`)
-  return key
+  if (text === undefined) return [write(path, create())]
+  const keys = parseKeyList(text.trim())
+  if (keys === undefined) throw new StartError(`${path} is not a master key (32 bytes in Base64)`)
+  return keys
 }
 
 function readIfPresent(path: string): string | undefined {

@@ -48,7 +48,7 @@ beforeAll(async () => {
   mkdirSync(dataDir, { mode: 0o700 })
   writeFileSync(join(dataDir, 'master.key'), KEY.toString('base64'), { mode: 0o600 })
   database = await openMigratedInMemory()
-  await loadInstallationKeys(database.db, createRecordKeys(KEY, platform), platform)
+  await loadInstallationKeys(database.db, createRecordKeys([KEY], platform), platform)
   await inTransaction(database.db, async (tx) => void (await insertApplication(tx, 'app', null, new Date())))
   const server = await serve({ ...READY, ...PHONES })
   healthy = {
@@ -249,6 +249,20 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
     says: /not the one this database was written with/,
     todo: /PAWL_MASTER_KEY/,
     find: () => withEnv({ PAWL_MASTER_KEY: Buffer.alloc(32, 8).toString('base64') }),
+  },
+  'a new master key under which nothing was sealed anew': {
+    check: 'keys',
+    state: 'warning',
+    says: /what was sealed before is not under the first master key, [0-9a-f]{8}$/,
+    todo: /pawl key rotate/,
+    find: () => withEnv({ PAWL_MASTER_KEY: [Buffer.alloc(32, 8), KEY].map((key) => key.toString('base64')).join(',') }),
+  },
+  'a master key that may be one too many': {
+    check: 'keys',
+    state: 'warning',
+    says: /there are 2 master keys, and [0-9a-f]{8} seals$/,
+    todo: /pawl key list/,
+    find: () => withEnv({ PAWL_MASTER_KEY: [KEY, Buffer.alloc(32, 8)].map((key) => key.toString('base64')).join(',') }),
   },
   'a pinned certificate that has ended': {
     check: 'certificates',

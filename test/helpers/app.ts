@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import pg from 'pg'
+import type { MasterKeys } from '../../src/domain/secrets/record-keys.ts'
 import { buildApp } from '../../src/app.ts'
 import { parseConfig } from '../../src/config-parser.ts'
 import type { Secrets } from '../../src/config-secrets.ts'
@@ -40,7 +41,9 @@ export interface TestServerOptions {
   readonly env?: Record<string, string>
   /** A PostgreSQL database of the caller, for several servers on one database; it is not dropped. */
   readonly databaseUrl?: string
-  readonly masterKey?: Uint8Array
+  /** A database of the caller, for several servers on one whatever the tests run on; it is not closed. */
+  readonly database?: Database
+  readonly masterKeys?: MasterKeys
   /** Puts something between the server and its database. */
   readonly alterDatabase?: (database: Database) => Database
   /** False leaves housekeeping and webhooks to the test, which calls runHousekeeping and deliverDue. */
@@ -59,14 +62,15 @@ const TEST_ENV = {
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const clock = createClock()
   // One that is generated is checked without the slow hash; only servers that share a database have to know the same one.
-  const adminPassword = options.databaseUrl === undefined ? undefined : 'chosen for the tests'
+  const isShared = options.databaseUrl !== undefined || options.database !== undefined
+  const adminPassword = isShared ? 'chosen for the tests' : undefined
   const { config, secrets: given } = parseConfig({ ...TEST_ENV, ...options.env }, () => '')
   const secrets: Secrets = {
     ...given,
-    masterKey: options.masterKey ?? randomBytes(32),
+    masterKeys: options.masterKeys ?? [randomBytes(32)],
     ...(adminPassword !== undefined && { adminPassword }),
   }
-  const { database, drop } = await openTestDatabase(options.databaseUrl)
+  const { database, drop } = options.database ? lend(options.database) : await openTestDatabase(options.databaseUrl)
   const lines: string[] = []
   const log = createLog(config.logLevel, { write: (line: string) => lines.push(line) })
   const context = await createContext(config, secrets, {
@@ -128,7 +132,13 @@ export const testTemplate = (): string => process.env['PAWL_TEST_TEMPLATE'] ?? '
 /** The PostgreSQL server of this run, if there is one. */
 export const serverUrl = (): string | undefined => process.env['PAWL_TEST_DATABASE_URL'] || undefined
 
-async function openTestDatabase(shared: string | undefined): Promise<{ database: Database; drop: () => Promise<void> }> {
+const lend = (database: Database) => ({
+  database: { ...database, close: async () => undefined },
+  drop: async () => undefined,
+})
+
+/** As the tests run on; `drop` comes after the database was closed. */
+export async function openTestDatabase(shared?: string): Promise<{ database: Database; drop: () => Promise<void> }> {
   if (shared !== undefined) return { database: await openPostgres(shared), drop: async () => undefined }
   if (serverUrl() === undefined) return { database: await openMigratedInMemory(), drop: async () => undefined }
   const { databaseUrl, drop } = await createPostgresDatabase()

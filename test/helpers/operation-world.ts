@@ -1,6 +1,7 @@
 // A world for tests of operations: templates of their own, users whose phone has a token, and a look at what is stored (cloud §4, §6).
 import { sql } from 'kysely'
 import { expect } from 'vitest'
+import type { MasterKeys } from '../../src/domain/secrets/record-keys.ts'
 import type { Context } from '../../src/context.ts'
 import { runHousekeeping } from '../../src/domain/housekeeping.ts'
 import { type Template, toTemplateContent } from '../../src/domain/template/template.ts'
@@ -105,10 +106,10 @@ export async function startOperationWorld(options: OperationWorldOptions = {}): 
   const { servers = 1, env = {}, worksInBackground = true, hasStoppedClock = false } = options
   const own = servers > 1 ? await createPostgresDatabase() : undefined
   const databaseUrl = options.databaseUrl ?? own?.databaseUrl
-  const masterKey = random(32)
+  const masterKeys: MasterKeys = [random(32)]
   const running: TestServer[] = []
   for (let i = 0; i < servers; i++) {
-    running.push(await startTestServer({ env, worksInBackground, ...(databaseUrl && { databaseUrl, masterKey }) }))
+    running.push(await startTestServer({ env, worksInBackground, ...(databaseUrl && { databaseUrl, masterKeys }) }))
   }
   const [first] = running
   if (!first) throw new Error('a world needs a server')

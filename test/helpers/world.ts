@@ -1,4 +1,5 @@
 // What a test of the phone's API starts from: a listening server, one application, its bank, and phones in any state.
+import type { MasterKeys } from '../../src/domain/secrets/record-keys.ts'
 import { createPostgresDatabase, startTestServer, type TestServer, type TestServerOptions } from './app.ts'
 import type { Bank } from './bank.ts'
 import { createBank, readApplication, readQrCode } from './bank.ts'
@@ -67,9 +68,9 @@ export const openWorldOn = (server: TestServer): Promise<World> =>
 /** Starts two servers on one PostgreSQL database, with one master key and clocks that move together. */
 export async function startSharedWorld(): Promise<World> {
   const { databaseUrl, drop } = await createPostgresDatabase()
-  const masterKey = random(32)
-  const first = await startTestServer({ databaseUrl, masterKey })
-  const second = await startTestServer({ databaseUrl, masterKey })
+  const masterKeys: MasterKeys = [random(32)]
+  const first = await startTestServer({ databaseUrl, masterKeys })
+  const second = await startTestServer({ databaseUrl, masterKeys })
   return openWorld({
     urls: [first.url, second.url],
     admin: `${first.admin.user}:${first.admin.password}`,

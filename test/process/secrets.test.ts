@@ -152,7 +152,7 @@ function withDatabasePassword(env: Environment): Environment {
 /** Opens every sealed value with the master key: private keys of the server, application secrets, master secrets, counters, tokens. */
 async function collectStored(installation: Installation, env: Environment, secrets: Secrets): Promise<void> {
   const databaseUrl = env['DATABASE_URL']
-  const recordKeys = createRecordKeys(installation.masterKey(), systemPlatform)
+  const recordKeys = createRecordKeys([installation.masterKey()], systemPlatform)
   const { db, close } = await openDatabase({ databaseUrl, dataDir: installation.dataDir, poolSize: 1 })
   try {
     for (const { table, column, key, sealedFor = table } of SEALED) {

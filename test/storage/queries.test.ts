@@ -30,6 +30,7 @@ import * as inboxMessages from '../../src/storage/inbox-messages.ts'
 import * as operations from '../../src/storage/operations.ts'
 import * as pushRegistrations from '../../src/storage/push-registrations.ts'
 import * as retention from '../../src/storage/retention.ts'
+import * as sealedColumns from '../../src/storage/sealed-columns.ts'
 import * as strangerCounts from '../../src/storage/stranger-counts.ts'
 import * as temporaryKeys from '../../src/storage/temporary-keys.ts'
 import * as tokens from '../../src/storage/tokens.ts'
@@ -43,6 +44,7 @@ import * as pinning from '../../src/storage/pinning.ts'
 import * as versionRules from '../../src/storage/version-rules.ts'
 import * as wrappedKeys from '../../src/storage/wrapped-keys.ts'
 
+const PAIRED = { table: 'user_claims', key: ['application_id', 'user_id'], columns: ['claims'] } as const
 const at = new Date(0)
 const bytes = new Uint8Array(1)
 const auditEvent = { applicationId: 'a', userId: 'u', activationId: 'x', eventType: 't', eventData: 'd', occurredAt: at }
@@ -218,6 +220,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     confirmActivation: (_db, tx) => activationKeys.confirmActivation(tx, 'x', true),
     storeFactorKeys: (db) =>
       activationKeys.storeFactorKeys(db, { activationId: 'x', from: bytes, to: bytes, isBiometryEnabled: true }),
+    findFactorKeys: (db) => activationKeys.findFactorKeys(db, 'x'),
   },
   'activation/insert': {
     findRegistrationBasis: (db) => activationInsert.findRegistrationBasis(db, 'a', 'u'),
@@ -572,6 +575,13 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   },
   vitalSigns: {
     readVitalSigns: (db) => vitalSigns.readVitalSigns(db).catch(ignoreNoRow),
+  },
+  sealedColumns: {
+    readSealedRows: (db) => sealedColumns.readSealedRows(db, PAIRED, undefined, 2),
+    'readSealedRows behind one': (db) => sealedColumns.readSealedRows(db, PAIRED, ['a', 'u'], 2),
+    replaceSealedRows: (db) =>
+      sealedColumns.replaceSealedRows(db, PAIRED, [{ key: ['a', 'u'], values: [Buffer.from(bytes)], next: [bytes] }]),
+    countByKey: (db) => sealedColumns.countByKey(db),
   },
   wrappedKeys: {
     findWrappedKey: (db) => wrappedKeys.findWrappedKey(db, 'p'),

@@ -1,16 +1,46 @@
-// The master key: from the settings, or for the embedded database from a file beside it, made at the first start.
+// The master keys: from the settings, from a command, or for the embedded database from a file beside it, made at the first start.
 import { StartError } from '../../lib/errors.ts'
+import { type GivenKey, type GivenKeys, parseKeyList } from '../../lib/key-list.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { readOrCreateKeyFile } from '../../storage/key-file.ts'
+import { runKeyCommand } from './key-command.ts'
+import type { MasterKeys } from './record-keys.ts'
 
-/** 32 bytes. Throws StartError when PostgreSQL is used without a key, or the key file is damaged. */
-export function loadMasterKey(
-  given: Uint8Array | undefined,
+export interface KeySources {
+  readonly config: { readonly dataDir: string; readonly masterKeyCommand?: string }
+  readonly secrets: { readonly masterKeys?: GivenKeys }
+}
+
+/**
+ * 32 bytes each; the first seals. Throws StartError when PostgreSQL is used without a key, the key file is damaged, or what keeps the keys
+ * does not give them.
+ */
+export async function loadMasterKeys(
+  { config, secrets }: KeySources,
   kind: 'embedded' | 'postgresql',
-  dataDir: string,
-  platform: Platform,
-): Uint8Array {
-  if (given !== undefined) return given
+  platform: Pick<Platform, 'randomBytes'>,
+): Promise<MasterKeys> {
+  const [first, ...others] = await findGivenKeys({ config, secrets }, kind, platform)
+  return [unwrap(first), ...others.map(unwrap)]
+}
+
+async function findGivenKeys(
+  { config, secrets }: KeySources,
+  kind: 'embedded' | 'postgresql',
+  platform: Pick<Platform, 'randomBytes'>,
+): Promise<GivenKeys> {
+  if (secrets.masterKeys !== undefined) return secrets.masterKeys
+  const command = config.masterKeyCommand
+  if (command !== undefined) {
+    const keys = parseKeyList((await runKeyCommand(command)).trim())
+    if (keys === undefined) throw new StartError('PAWL_MASTER_KEY_COMMAND: what it prints is not 32 bytes in standard Base64')
+    return keys
+  }
   if (kind === 'postgresql') throw new StartError('PAWL_MASTER_KEY: needed together with DATABASE_URL')
-  return readOrCreateKeyFile(dataDir, () => platform.randomBytes(32))
+  return readOrCreateKeyFile(config.dataDir, () => platform.randomBytes(32))
+}
+
+function unwrap(key: GivenKey): Uint8Array {
+  if (typeof key === 'string') throw new StartError('PAWL_MASTER_KEY: a wrapped key, and nothing is set that unwraps it')
+  return key
 }

@@ -1,11 +1,12 @@
 // Secrets at rest: what was sealed opens in its own place only.
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { keyIdOf } from '../../lib/sealed-value.ts'
 import { createRecordKeys, type Place, SealedRecordError } from './record-keys.ts'
 
 const platform = { randomBytes: (length: number) => randomBytes(length) }
 const masterKey = randomBytes(32)
-const keys = createRecordKeys(masterKey, platform)
+const keys = createRecordKeys([masterKey], platform)
 const place: Place = { table: 'token', column: 'token_secret', row: 'a' }
 const secret = randomBytes(16)
 
@@ -13,7 +14,7 @@ describe('a sealed record', () => {
   test('opens in its place, also in another process with the same master key', () => {
     const sealed = keys.seal(place, secret)
     expect(keys.open(place, sealed)).toEqual(secret)
-    expect(createRecordKeys(masterKey, platform).open(place, sealed)).toEqual(secret)
+    expect(createRecordKeys([masterKey], platform).open(place, sealed)).toEqual(secret)
   })
 
   test('does not contain the plaintext and differs each time', () => {
@@ -31,7 +32,7 @@ describe('a sealed record', () => {
   })
 
   test('does not open under another master key', () => {
-    expect(() => createRecordKeys(randomBytes(32), platform).open(place, keys.seal(place, secret))).toThrow(SealedRecordError)
+    expect(() => createRecordKeys([randomBytes(32)], platform).open(place, keys.seal(place, secret))).toThrow(SealedRecordError)
   })
 
   test('does not open when any bit was changed', () => {
@@ -48,6 +49,38 @@ describe('a sealed record', () => {
     for (const length of [0, 1, 5, 16, 17, 33, sealed.length - 1]) {
       expect(() => keys.open(place, sealed.subarray(0, length))).toThrow(SealedRecordError)
     }
+  })
+})
+
+describe('of several master keys', () => {
+  const [older, newer] = [randomBytes(32), randomBytes(32)] as const
+
+  test('the first seals and all open; a record names its own', () => {
+    const before = createRecordKeys([older], platform)
+    const prepared = createRecordKeys([older, newer], platform)
+    const activated = createRecordKeys([newer, older], platform)
+    const after = createRecordKeys([newer], platform)
+    expect(prepared.keyIds).toEqual([...before.keyIds, ...after.keyIds])
+    expect(activated.keyIds).toEqual([...after.keyIds, ...before.keyIds])
+    for (const sealer of [before, prepared, activated, after]) {
+      const sealed = sealer.seal(place, secret)
+      expect(keyIdOf(sealed)).toBe(sealer.keyIds[0])
+      expect(prepared.open(place, sealed)).toEqual(secret)
+      expect(activated.open(place, sealed)).toEqual(secret)
+    }
+    expect(() => after.open(place, before.seal(place, secret))).toThrow(SealedRecordError)
+    expect(() => before.open(place, activated.seal(place, secret))).toThrow(SealedRecordError)
+  })
+
+  test('a record does not open under another of them than it names', () => {
+    const both = createRecordKeys([newer, older], platform)
+    const sealed = Buffer.from(both.seal(place, secret))
+    sealed.write(both.keyIds[1] ?? '', 1, 'hex')
+    expect(() => both.open(place, sealed)).toThrow(SealedRecordError)
+  })
+
+  test('one that is given twice is one', () => {
+    expect(createRecordKeys([newer, newer, older, newer], platform).keyIds).toHaveLength(2)
   })
 })
 

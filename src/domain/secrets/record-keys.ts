@@ -5,6 +5,8 @@
 // associated data together with the id of the master key.
 //
 //   sealed = 0x01 ‖ master key id (4) ‖ nonce (12) ‖ ciphertext ‖ tag (16)
+//
+// Of several master keys the first seals, and a record opens under the one that it names.
 import type { KeyObject } from 'node:crypto'
 import { open as openAead, seal as sealAead } from '../../crypto/aead.ts'
 import { hmac, importHmacKey } from '../../crypto/hmac.ts'
@@ -12,6 +14,7 @@ import { concat, equalPublic, utf8 } from '../../lib/bytes.ts'
 import { type Caches, createCaches } from '../../lib/caches.ts'
 import { createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
+import { KEY_ID_BYTES, keyIdOf } from '../../lib/sealed-value.ts'
 
 /** Where a sealed value stands. */
 export interface Place {
@@ -21,10 +24,15 @@ export interface Place {
   readonly row: string
 }
 
+/** One master key or more. The first seals. */
+export type MasterKeys = readonly [Uint8Array, ...Uint8Array[]]
+
 export interface RecordKeys {
+  /** The ids of the master keys in hex, the one that seals first. */
+  readonly keyIds: readonly [string, ...string[]]
   /** Encrypts `plaintext` for its place. */
   readonly seal: (place: Place, plaintext: Uint8Array) => Uint8Array
-  /** Decrypts; throws SealedRecordError when the value was altered, moved, or sealed under another master key. */
+  /** Decrypts; throws SealedRecordError when the value was altered, moved, or sealed under a master key that is not there. */
   readonly open: (place: Place, sealed: Uint8Array) => Uint8Array
   /**
    * What `build` makes of the decrypted value, from memory as long as the sealed bytes in the database are the same; so another
@@ -42,20 +50,20 @@ export interface RecordKeys {
 /** A sealed record could not be opened. Carries the place, never the bytes. */
 export class SealedRecordError extends Error {
   constructor(place: Place) {
-    super(`cannot open the sealed record ${describe(place)}: altered, moved, or sealed under another master key`)
+    super(`cannot open the sealed record ${describe(place)}: altered, moved, or sealed under a master key that is not given`)
     this.name = 'SealedRecordError'
   }
 }
 
-/** Record encryption under a 32-byte master key. */
+/** Record encryption under master keys of 32 bytes each. */
 export function createRecordKeys(
-  masterKey: Uint8Array,
+  masterKeys: MasterKeys,
   platform: Pick<Platform, 'randomBytes'>,
   caches: Caches = createCaches(),
 ): RecordKeys {
-  const root = importHmacKey(masterKey)
-  const keyId = hmac(root, utf8('pawl/master-key-id')).subarray(0, 4)
-  const header = concat(Uint8Array.of(FORMAT), keyId)
+  const [first, ...others] = masterKeys
+  const sealing = toRoot(first)
+  const roots = new Map([...others.map(toRoot), sealing].map((root) => [root.id, root]))
   const keys = caches.watch('record_keys', CACHED_KEYS, createMemory<KeyObject>({ max: CACHED_KEYS }))
   const opened = caches.watch(
     'opened_records',
@@ -63,26 +71,30 @@ export function createRecordKeys(
     createMemory<{ sealed: Uint8Array; value: object }>({ max: CACHED_VALUES }),
   )
 
-  const keyOf = (name: string): KeyObject => {
-    let key = keys.get(name)
+  const keyOf = ({ id, root }: Root, name: string): KeyObject => {
+    const cached = `${id}${name}`
+    let key = keys.get(cached)
     if (key === undefined) {
       key = importHmacKey(hmac(root, utf8(`pawl/record-key\0${name}`)))
-      keys.set(name, key)
+      keys.set(cached, key)
     }
     return key
   }
 
   const seal: RecordKeys['seal'] = (place, plaintext) => {
     const name = nameOf(place)
+    const { header } = sealing
     const nonce = platform.randomBytes(NONCE_BYTES)
-    return concat(header, nonce, sealAead(keyOf(name), nonce, plaintext, concat(header, utf8(name))))
+    return concat(header, nonce, sealAead(keyOf(sealing, name), nonce, plaintext, concat(header, utf8(name))))
   }
 
   const open: RecordKeys['open'] = (place, sealed) => {
-    if (!equalPublic(sealed.subarray(0, HEADER_BYTES), header)) throw new SealedRecordError(place)
+    const root = sealed[0] === FORMAT ? roots.get(keyIdOf(sealed)) : undefined
+    if (root === undefined) throw new SealedRecordError(place)
     const name = nameOf(place)
     const nonce = sealed.subarray(HEADER_BYTES, HEADER_BYTES + NONCE_BYTES)
-    const plaintext = openAead(keyOf(name), nonce, sealed.subarray(HEADER_BYTES + NONCE_BYTES), concat(header, utf8(name)))
+    const associated = concat(root.header, utf8(name))
+    const plaintext = openAead(keyOf(root, name), nonce, sealed.subarray(HEADER_BYTES + NONCE_BYTES), associated)
     if (plaintext === undefined) throw new SealedRecordError(place)
     return plaintext
   }
@@ -96,7 +108,21 @@ export function createRecordKeys(
     return value
   }
 
-  return { seal, open, openCached }
+  return { keyIds: [sealing.id, ...[...roots.keys()].filter((id) => id !== sealing.id)], seal, open, openCached }
+}
+
+/** A master key, ready for use. */
+interface Root {
+  readonly id: string
+  readonly root: KeyObject
+  /** What every record under it begins with. */
+  readonly header: Uint8Array
+}
+
+function toRoot(masterKey: Uint8Array): Root {
+  const root = importHmacKey(masterKey)
+  const id = hmac(root, utf8('pawl/master-key-id')).subarray(0, KEY_ID_BYTES)
+  return { id: Buffer.from(id).toString('hex'), root, header: concat(Uint8Array.of(FORMAT), id) }
 }
 
 // NUL separates: table and column names are ours, and no row key contains it.
@@ -104,7 +130,7 @@ const nameOf = (place: Place): string => `${place.table}\0${place.column}\0${pla
 const describe = (place: Place): string => `${place.table}.${place.column} of ${place.row}`
 
 const FORMAT = 1
-const HEADER_BYTES = 5
+const HEADER_BYTES = 1 + KEY_ID_BYTES
 const NONCE_BYTES = 12
 // About 0.5 kB each.
 const CACHED_KEYS = 50_000

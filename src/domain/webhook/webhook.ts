@@ -1,9 +1,10 @@
 // Webhooks as administrators make them: where they go, what they carry, how they are signed (cloud §9).
 import { isIP } from 'node:net'
-import { fromUtf8, utf8 } from '../../lib/bytes.ts'
+import { equalConstantTime, fromUtf8, utf8 } from '../../lib/bytes.ts'
 import { notFound, PawlError, type Violation } from '../../lib/errors.ts'
 import { isPublicAddress } from '../../lib/outbound.ts'
 import type { Platform } from '../../lib/platform.ts'
+import { untilSettled } from '../../lib/until-settled.ts'
 import { findApplication } from '../../storage/applications.ts'
 import type { Db } from '../../storage/database.ts'
 import type { WebhookKind } from '../../storage/schema.ts'
@@ -93,18 +94,24 @@ export async function changeWebhook(parts: WebhookParts, webhookId: string, targ
 /** A new secret; messages are also signed with the one before for `keepPreviousSeconds`. */
 export async function rotateWebhookSecret(parts: WebhookParts, webhookId: string, keepPreviousSeconds: number): Promise<string> {
   const { db, platform, recordKeys } = parts
-  const { secret: from } = await readWebhook(parts, webhookId)
+  const place = places.webhookSecret(webhookId)
   const next = platform.randomBytes(SECRET_BYTES)
-  const previous = recordKeys.open(places.webhookSecret(webhookId), from)
+  const first = await readWebhook(parts, webhookId)
+  const previous = recordKeys.open(place, first.secret)
   const isKept = keepPreviousSeconds > 0
-  const isReplaced = await replaceWebhookSecret(db, webhookId, {
-    from,
-    to: recordKeys.seal(places.webhookSecret(webhookId), next),
-    previous: isKept ? recordKeys.seal(places.webhookPreviousSecret(webhookId), previous) : null,
-    previousExpiresAt: isKept ? new Date(platform.now() + keepPreviousSeconds * 1000) : null,
+  await untilSettled(`webhook ${webhookId}`, async (round) => {
+    const { secret: from } = round === 0 ? first : await readWebhook(parts, webhookId)
+    // Of two rotations at once one is refused: its secret was never used. A new master key only seals the same secret anew.
+    if (!equalConstantTime(recordKeys.open(place, from), previous))
+      throw refuse(`the secret of webhook ${webhookId} was replaced at the same time`)
+    const isReplaced = await replaceWebhookSecret(db, webhookId, {
+      from,
+      to: recordKeys.seal(place, next),
+      previous: isKept ? recordKeys.seal(places.webhookPreviousSecret(webhookId), previous) : null,
+      previousExpiresAt: isKept ? new Date(platform.now() + keepPreviousSeconds * 1000) : null,
+    })
+    return isReplaced || undefined
   })
-  // Of two rotations at once one is refused: its secret was never used.
-  if (!isReplaced) throw refuse(`the secret of webhook ${webhookId} was replaced at the same time`)
   return formatSecret(next)
 }
 

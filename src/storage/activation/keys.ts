@@ -99,6 +99,14 @@ export async function storeFactorKeys(db: Db, { activationId, from, to, isBiomet
   return rows.length === 1
 }
 
+/** The sealed secret of a bound activation, as it is now. */
+export async function findFactorKeys(db: Db, activationId: string): Promise<Buffer | undefined> {
+  const { rows } = await sql<{ masterSecret: Buffer | null }>`
+    select master_secret as "masterSecret" from activation
+    where activation_id = ${activationId} and state in ('ACTIVE', 'BLOCKED')`.execute(db)
+  return rows[0]?.masterSecret ?? undefined
+}
+
 interface GivenExchange extends KeyExchange, Pick<AuditEvent, 'applicationId' | 'userId' | 'eventType' | 'eventData'> {
   readonly secondType: string | null
   readonly secondData: string | null

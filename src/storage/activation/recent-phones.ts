@@ -4,6 +4,7 @@
 import { LRUCache } from 'lru-cache'
 import { type Caches, createCaches } from '../../lib/caches.ts'
 import { equalPublic } from '../../lib/bytes.ts'
+import { keyIdOf } from '../../lib/sealed-value.ts'
 import type { PartyNames, RequestParties } from './parties.ts'
 
 export interface PhoneEvents {
@@ -56,7 +57,9 @@ function neverBehind(events: PhoneEvents, read: RequestParties, { activation: kn
     (known.counter === activation.counter && !equalPublic(known.ctrData, activation.ctrData))
   if (!isBehind) return read
   const { activationId, counter: stored } = activation
-  events.counterWentBack({ activationId, stored, known: known.counter })
+  // A new master key seals the same data anew. What is known opens as well, and is what it was.
+  const isSealedAnew = known.counter === stored && keyIdOf(known.ctrData) !== keyIdOf(activation.ctrData)
+  if (!isSealedAnew) events.counterWentBack({ activationId, stored, known: known.counter })
   return { ...read, activation: { ...activation, counter: known.counter, ctrData: known.ctrData } }
 }
 

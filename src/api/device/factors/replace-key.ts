@@ -3,8 +3,10 @@
 import type { Static } from '@sinclair/typebox'
 import { Type } from '@sinclair/typebox'
 import { places } from '../../../domain/secrets/secrets.ts'
+import { equalConstantTime } from '../../../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../../../lib/errors.ts'
-import { storeFactorKeys } from '../../../storage/activation/keys.ts'
+import { untilSettled } from '../../../lib/until-settled.ts'
+import { findFactorKeys, storeFactorKeys } from '../../../storage/activation/keys.ts'
 import type { ActivationRow } from '../../../storage/activation/find.ts'
 import type { DeviceParts } from '../parts.ts'
 
@@ -36,19 +38,26 @@ export async function replaceFactorKey(
 
 /**
  * Changes the factor keys of `activation`, which is as the code of this request left it. Other writes since then do not prevent it, not
- * even a block, because the code came before. Throws `refusal` when it was removed, or when its keys have changed, by a later code whose
- * answer must stay true.
+ * even a block, because the code came before; nor does a new master key, under which the same keys are sealed anew. Throws `refusal` when
+ * the activation was removed, or when its keys have changed, by a later code whose answer must stay true.
  */
 export async function changeFactorKeys(
   { db, recordKeys }: DeviceParts,
-  { activationId, masterSecret: from }: ActivationRow,
+  { activationId, masterSecret }: ActivationRow,
   change: (stored: Uint8Array) => Uint8Array,
   { refusal, isBiometryEnabled }: KeyChangeTerms,
 ): Promise<void> {
   const place = places.masterSecret(activationId)
-  const to = from && recordKeys.seal(place, change(recordKeys.open(place, from)))
-  if (!from || !to || !(await storeFactorKeys(db, { activationId, from, to, isBiometryEnabled })))
-    throw new PawlError(refusal, { detail: 'removed, or its keys were changed by a later request' })
+  const refused = () => new PawlError(refusal, { detail: 'removed, or its keys were changed by a later request' })
+  if (masterSecret === null) throw refused()
+  const before = recordKeys.open(place, masterSecret)
+  const after = change(before)
+  await untilSettled(`activation ${activationId}`, async (round) => {
+    const from = round === 0 ? masterSecret : await findFactorKeys(db, activationId)
+    if (from === undefined || !equalConstantTime(recordKeys.open(place, from), before)) throw refused()
+    const isStored = await storeFactorKeys(db, { activationId, from, to: recordKeys.seal(place, after), isBiometryEnabled })
+    return isStored || undefined
+  })
 }
 
 export interface KeyChangeTerms {

@@ -1,0 +1,83 @@
+// The master keys of the configured database: what is sealed under which, and all of it sealed anew under the first.
+import { type Progress, rotateRecords } from '../../src/domain/secrets/rotation.ts'
+import type { RecordKeys } from '../../src/domain/secrets/record-keys.ts'
+import type { Database } from '../../src/storage/database.ts'
+import { requireMigrated } from '../../src/storage/migrate.ts'
+import { countByKey } from '../../src/storage/sealed-columns.ts'
+import type { Answer, Terminal } from '../command.ts'
+import { Fault } from '../fault.ts'
+import { layOutTable } from '../output.ts'
+import { checkFit } from './keys.ts'
+import { openRecordKeys, withDatabase } from './database.ts'
+
+interface KeyUse {
+  readonly keyId: string
+  /** What the settings make of it. */
+  readonly use: 'seals' | 'opens' | 'not given'
+  readonly values: number
+  /** `table.column` with numbers of values. */
+  readonly places: Readonly<Record<string, number>>
+}
+
+/** Every key of the settings, and every key that a value of the database is under. */
+export const listKeys = (terminal: Terminal): Promise<Answer> =>
+  withDatabase(terminal, { mustExist: true }, async (database, settings) => {
+    await requireMigrated(database.db)
+    const keys = await readKeyUse(database, await openRecordKeys(database, settings))
+    const rows = keys.map(({ keyId, use, values }) => ({ id: keyId, use, values }))
+    const free = keys.filter(({ use, values }) => use === 'opens' && values === 0)
+    const advice = free.map(({ keyId }) => `nothing is under ${keyId}: it may leave the settings\n`)
+    return { json: { keys }, text: layOutTable(rows) + advice.join('') }
+  })
+
+/** On a patient connection: each value is looked at. */
+async function readKeyUse(database: Database, recordKeys: RecordKeys): Promise<readonly KeyUse[]> {
+  const counts = await patiently(database, countByKey)
+  const ids = new Set([...recordKeys.keyIds, ...counts.map(({ keyId }) => keyId)])
+  return [...ids].map((keyId) => {
+    const found = counts.filter((count) => count.keyId === keyId)
+    const use = keyId === recordKeys.keyIds[0] ? 'seals' : recordKeys.keyIds.includes(keyId) ? 'opens' : 'not given'
+    const places = Object.fromEntries(found.map(({ place, values }) => [place, values]))
+    return { keyId, use, values: found.reduce((sum, { values }) => sum + values, 0), places }
+  })
+}
+
+async function patiently<T>({ db, openPatient }: Database, work: (db: Database['db']) => Promise<T>): Promise<T> {
+  const patient = openPatient?.()
+  if (patient === undefined) return work(db)
+  try {
+    return await work(patient.db)
+  } finally {
+    await patient.close()
+  }
+}
+
+/** The exit code is 1 when something is not under the first key in the end. */
+export const rotateKeys = (terminal: Terminal): Promise<Answer> =>
+  withDatabase(terminal, { mustExist: true }, async (database, settings) => {
+    const { db } = database
+    await requireMigrated(db)
+    const recordKeys = await openRecordKeys(database, settings)
+    if ((await checkFit(db, recordKeys)) === false)
+      throw new Fault('refused', `none of the master keys is one that ${database.location} was written with`)
+    const [keyId] = recordKeys.keyIds
+    const { replaced, left, unopened } = await rotateRecords({ db, recordKeys }, notePages(terminal.note))
+    const problems = [
+      ...(left === 0 ? [] : [`${left} rows are still under another key: a server seals under it; run this again when none does`]),
+      ...unopened.map((place) => `${place} opens under none of the keys`),
+    ]
+    const text = [`${replaced} rows sealed anew under ${keyId}`, ...problems].map((line) => `${line}\n`).join('')
+    return { json: { keyId, replaced, left, unopened }, text, exitCode: problems.length === 0 ? 0 : 1 }
+  })
+
+/** A line every five seconds. */
+function notePages(note: Terminal['note']): (progress: Progress) => void {
+  let notedAt = performance.now()
+  return ({ table, seen, replaced }) => {
+    if (performance.now() - notedAt < EVERY_MS) return
+    notedAt = performance.now()
+    note(`${table}: ${seen} rows looked at, ${replaced} sealed anew in all`)
+  }
+}
+
+const EVERY_MS = 5_000

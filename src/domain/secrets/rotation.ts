@@ -1,0 +1,104 @@
+// A new master key: every sealed value is opened under the key that it names and sealed under the first one, a page of rows at a time, while
+// servers work on the same rows. It can be ended at any moment: what is done stays, and the next run passes over it.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Db } from '../../storage/database.ts'
+import {
+  readSealedRows,
+  type Replacement,
+  replaceSealedRows,
+  SEALED_TABLES,
+  type SealedRow,
+  type SealedTable,
+} from '../../storage/sealed-columns.ts'
+import { keyIdOf } from '../../lib/sealed-value.ts'
+import { type RecordKeys, SealedRecordError } from './record-keys.ts'
+
+export interface RotationParts {
+  readonly db: Db
+  readonly recordKeys: RecordKeys
+}
+
+export interface Rotation {
+  /** Rows whose values were sealed anew. */
+  readonly replaced: number
+  /** Rows that the last pass found under an older key and could not replace, because others changed them in that moment. */
+  readonly left: number
+  /** Places that open under none of the keys; at most 20 are named. */
+  readonly unopened: readonly string[]
+}
+
+export interface Progress {
+  readonly table: string
+  /** Rows of this table that were looked at in this pass. */
+  readonly seen: number
+  /** Rows sealed anew so far, of all tables and passes. */
+  readonly replaced: number
+}
+
+/**
+ * Seals every value under the first key. Passes over all tables follow each other until one finds nothing more to do, because servers go
+ * on writing; a server that still seals under an older key is what makes an end impossible, and after some passes `left` says so. After a
+ * page with work it rests for as long as the page took.
+ */
+export async function rotateRecords(
+  parts: RotationParts,
+  onPage: (progress: Progress) => void = () => undefined,
+): Promise<Rotation> {
+  let replaced = 0
+  let left = 0
+  const unopened = new Set<string>()
+  for (let pass = 0; pass < PASSES_MAX; pass += 1) {
+    left = 0
+    let foundInPass = 0
+    for (const table of SEALED_TABLES) {
+      let seen = 0
+      for await (const page of readPages(parts.db, table)) {
+        const startedAt = performance.now()
+        const due = page.flatMap((row) => sealAnew(parts.recordKeys, table, row, unopened))
+        const done = due.length === 0 ? 0 : await replaceSealedRows(parts.db, table, due)
+        seen += page.length
+        replaced += done
+        left += due.length - done
+        foundInPass += due.length
+        onPage({ table: table.table, seen, replaced })
+        if (due.length > 0) await sleep(performance.now() - startedAt)
+      }
+    }
+    if (foundInPass === 0) break
+  }
+  return { replaced, left, unopened: [...unopened] }
+}
+
+async function* readPages(db: Db, table: SealedTable): AsyncGenerator<readonly SealedRow[]> {
+  let after: readonly string[] | undefined
+  for (;;) {
+    const rows = await readSealedRows(db, table, after, PAGE_ROWS)
+    if (rows.length > 0) yield rows
+    after = rows.at(-1)?.key
+    if (rows.length < PAGE_ROWS) return
+  }
+}
+
+/** Nothing for a row whose values are all under the first key. What does not open stays as it is. */
+function sealAnew(recordKeys: RecordKeys, table: SealedTable, row: SealedRow, unopened: Set<string>): readonly Replacement[] {
+  const { columns, sealedFor = table.table } = table
+  // As `places` names a row of two columns.
+  const name = row.key.length === 1 ? String(row.key[0]) : JSON.stringify(row.key)
+  const next = columns.map((column, i) => {
+    const value = row.values[i]
+    if (!value || keyIdOf(value) === recordKeys.keyIds[0]) return value ?? null
+    const place = { table: sealedFor, column, row: name }
+    try {
+      return recordKeys.seal(place, recordKeys.open(place, value))
+    } catch (error) {
+      if (!(error instanceof SealedRecordError)) throw error
+      if (unopened.size < UNOPENED_MAX) unopened.add(`${table.table}.${column} of ${name}`)
+      return value
+    }
+  })
+  return next.every((value, i) => value === (row.values[i] ?? null)) ? [] : [{ ...row, next }]
+}
+
+const PAGE_ROWS = 200
+const PASSES_MAX = 5
+const UNOPENED_MAX = 20

@@ -1,0 +1,60 @@
+// pawl key list and rotate on an embedded database whose server is stopped.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { loadInstallationKeys } from '../../src/domain/installation-keys.ts'
+import { createRecordKeys } from '../../src/domain/secrets/record-keys.ts'
+import { systemPlatform as platform } from '../../src/lib/platform.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import { migrateDatabase } from '../../src/storage/migrate.ts'
+import { random } from '../../phone/crypto.ts'
+import { runCli } from '../helpers/cli.ts'
+
+const dataDir = mkdtempSync(join(tmpdir(), 'pawl-rotate-'))
+const env = { PAWL_DATA_DIR: dataDir }
+const [older, newer] = [random(32), random(32)]
+const idOf = (key: Uint8Array): string => createRecordKeys([key], platform).keyIds[0]
+const give = (...keys: readonly Uint8Array[]): void =>
+  writeFileSync(join(dataDir, 'master.key'), keys.map((key) => `${Buffer.from(key).toString('base64')}\n`).join(''), {
+    mode: 0o600,
+  })
+
+beforeAll(async () => {
+  give(older)
+  const database = await openDatabase({ dataDir, poolSize: 1 })
+  await migrateDatabase(database)
+  await loadInstallationKeys(database.db, createRecordKeys([older], platform), platform)
+  await database.close()
+})
+afterAll(() => rmSync(dataDir, { recursive: true, force: true }))
+
+test('the keys of the installation go from one master key to the next', async () => {
+  give(newer, older)
+  const before = await runCli(['key', 'list', '--json'], env)
+  expect(JSON.parse(before.stdout)).toEqual({
+    keys: [
+      { keyId: idOf(newer), use: 'seals', values: 0, places: {} },
+      { keyId: idOf(older), use: 'opens', values: 4, places: { 'wrapped_key.wrapped_key': 4 } },
+    ],
+  })
+  expect(await runCli(['key', 'rotate'], env)).toEqual({
+    code: 0,
+    stdout: `4 rows sealed anew under ${idOf(newer)}\n`,
+    stderr: '',
+  })
+  expect((await runCli(['key', 'list'], env)).stdout).toContain(`nothing is under ${idOf(older)}: it may leave the settings\n`)
+  give(newer)
+  expect((await runCli(['key', 'check'], env)).code).toBe(0)
+  expect(await runCli(['key', 'rotate'], env)).toMatchObject({ code: 0, stdout: `0 rows sealed anew under ${idOf(newer)}\n` })
+})
+
+test('keys that do not open the database rotate nothing, and are told from those that it needs', async () => {
+  give(older)
+  expect(await runCli(['key', 'rotate'], env)).toMatchObject({
+    stdout: '',
+    stderr: expect.stringContaining('none of the master keys'),
+  })
+  expect((await runCli(['key', 'list'], env)).stdout).toMatch(new RegExp(`${idOf(newer)} +not given +4\n`))
+  give(newer)
+})
