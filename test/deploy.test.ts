@@ -3,6 +3,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { listMetrics } from '../scripts/metrics-docs.ts'
+import { SECRET_SETTINGS } from '../src/config-secrets.ts'
+import { SETTINGS } from '../src/config.ts'
 
 const readText = (path: string): string => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
 const rules = readText('deploy/prometheus/pawl.rules.yml')
@@ -61,4 +63,35 @@ test('every page says how bad it is, as the alert does', () => {
 test('every alert is tried with its cause and without', () => {
   expect(listAll(ruleTests, /- name: (\w+) fires/g)).toEqual(alerts)
   expect(listAll(ruleTests, /- name: (\w+) is silent/g)).toEqual(alerts)
+})
+
+describe.each(['deploy/kubernetes/pawl.yaml', 'deploy/systemd/pawl@.service', 'docker-compose.yml'])('%s', (path) => {
+  const text = readText(path)
+
+  test('sets only what there is', () => {
+    const known = new Set([
+      ...Object.values(SETTINGS).map(({ name }) => name),
+      ...Object.values(SECRET_SETTINGS).flatMap(({ name }) => [name, `${name}_FILE`]),
+    ])
+    const set = new Set(listAll(text, /\b(PAWL_[A-Z_]+[A-Z]|DATABASE_URL\w*)/g))
+    expect(set.size).toBeGreaterThan(2)
+    expect([...set].filter((name) => !known.has(name))).toEqual([])
+  })
+
+  test('waits longer for the end than pawl takes', () => {
+    const [, grace] = /(?:terminationGracePeriodSeconds: |TimeoutStopSec=|stop_grace_period: )(\d+)/.exec(text) ?? []
+    // The compose file leaves it to the image.
+    const [, drain] =
+      /PAWL_DRAIN_SECONDS(?:: '|=)(\d+)/.exec(text) ?? /PAWL_DRAIN_SECONDS=(\d+)/.exec(readText('Dockerfile')) ?? []
+    expect(Number(grace)).toBeGreaterThan(Number(drain) + Number(SETTINGS.shutdownTimeoutSeconds.default))
+  })
+})
+
+test('the manifest of Kubernetes uses the ports, the user and the probes of the image', () => {
+  const manifest = readText('deploy/kubernetes/pawl.yaml')
+  const image = readText('Dockerfile')
+  const [, user] = /^USER (\d+):/m.exec(image) ?? []
+  expect(manifest).toContain(`runAsUser: ${user}`)
+  expect(listAll(manifest, /containerPort: (\d+)/g)).toEqual((/^EXPOSE (.*)$/m.exec(image)?.[1] ?? '').split(' '))
+  expect(listAll(manifest, /httpGet: \{ path: ([^,]+)/g)).toEqual(['/health/live', '/health/live', '/health/ready'])
 })
