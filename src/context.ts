@@ -49,6 +49,7 @@ import { createExchangeBasisReader } from './storage/activation/exchange-basis.t
 import { createStatusReader } from './storage/activation/status.ts'
 import { type Database, openDatabase, pingDatabase } from './storage/database.ts'
 import { migrateDatabase, requireMigrated } from './storage/migrate.ts'
+import { createTokenReads } from './storage/token-reads.ts'
 import { createUniqueValueStore } from './storage/unique-values.ts'
 import { readVitalSigns } from './storage/vital-signs.ts'
 
@@ -151,6 +152,7 @@ export async function createContext(
       offline: createOfflineChannel(channel, [v3, v4]),
       templates: createTemplateReader(db, platform, caches),
       templateTexts,
+      tokenReads: createTokenReads(db),
       mobileReads: createRateLimit(config.mobileReadsPerMinute),
       otpAttempts: createRateLimit(config.otpAttemptsPerMinute),
       applicationSigners: createApplicationSigners(caches),

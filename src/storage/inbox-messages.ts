@@ -23,15 +23,6 @@ export async function insertInboxMessage(db: Db, message: Insertable<InboxMessag
   await db.insertInto('inbox_message').values(message).execute()
 }
 
-/** How many messages the user has not read. */
-export async function countUnreadMessages(db: Db, owner: InboxOwner): Promise<number> {
-  const { count } = await ofOwner(db, owner)
-    .select(({ fn }) => fn.countAll<string>().as('count'))
-    .where('is_read', '=', false)
-    .executeTakeFirstOrThrow()
-  return Number(count)
-}
-
 export interface InboxPage {
   /** From 0. */
   readonly page: number

@@ -95,28 +95,6 @@ export async function lockOperation(
   return row && { ...toOperation(row), approverFlags: toList(row.approverFlags ?? '') }
 }
 
-/** What waits for a user's approval at a time, newest first. */
-export async function listPendingOperations(
-  db: Db,
-  applicationId: string,
-  userId: string,
-  at: Date,
-  limit: number,
-): Promise<OperationRow[]> {
-  const rows = await db
-    .selectFrom('operation')
-    .select(operationColumns)
-    .where('application_id', '=', applicationId)
-    .where('user_id', '=', userId)
-    .where('status', '=', sql.lit('PENDING'))
-    .where('expires_at', '>', at)
-    .orderBy('created_at', 'desc')
-    .orderBy('operation_id')
-    .limit(limit)
-    .execute()
-  return rows.map(toOperation)
-}
-
 /** All operations of a user, newest first. */
 export async function listUserOperations(db: Db, applicationId: string, userId: string, limit: number): Promise<OperationRow[]> {
   const rows = await db
@@ -294,13 +272,17 @@ export async function deleteUselessNonces(db: Db, _at: Date, limit: number): Pro
   return rows.length
 }
 
+/** OPERATION_COLUMNS, as they are stored. */
+export type OperationColumns = Omit<OperationRow, keyof StoredOperation> & StoredOperation
+
 /** What is text in the table. */
 interface StoredOperation {
   readonly parameters: string
   readonly signatureTypes: string
 }
 
-const toOperation = <Row extends StoredOperation>(row: Row) => ({
+/** A row as it is used. */
+export const toOperation = <Row extends StoredOperation>(row: Row) => ({
   ...row,
   parameters: JSON.parse(row.parameters) as Readonly<Record<string, string>>,
   signatureTypes: toList(row.signatureTypes),
@@ -327,3 +309,11 @@ const operationColumns = [
   'created_at as createdAt',
   'expires_at as expiresAt',
 ] as const
+
+/** What is selected of an operation `o`, for statements of constant text. */
+export const OPERATION_COLUMNS = sql.join(
+  operationColumns.map((column) => {
+    const [name, member = name] = column.split(' as ')
+    return sql`${sql.ref(`o.${name}`)} as ${sql.ref(`${member}`)}`
+  }),
+)

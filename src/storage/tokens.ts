@@ -1,5 +1,6 @@
 // The table token: static tokens for frequent low-risk calls (v3 §11).
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
+import { stateAt } from './activation/seen-state.ts'
 import { type AuditEvent, insertAuditEventFrom } from './audit.ts'
 import type { Db } from './database.ts'
 import type { ActivationState } from './schema.ts'
@@ -16,6 +17,42 @@ export interface TokenRow {
   readonly tokenSecret: Buffer
   readonly state: ActivationState
 }
+
+/** What joinToken finds, outer joined. */
+export interface TokenColumns {
+  readonly tokenId: string | null
+  readonly tokenActivationId: string | null
+  readonly tokenApplicationId: string | null
+  readonly tokenUserId: string | null
+  readonly tokenFactors: string | null
+  readonly tokenSecret: Buffer | null
+  readonly tokenState: ActivationState | null
+}
+
+/** The token of a row, if it has one. */
+export function toToken(row: TokenColumns): TokenRow | undefined {
+  const { tokenId, tokenActivationId, tokenApplicationId, tokenUserId, tokenFactors, tokenSecret, tokenState } = row
+  if (tokenId === null || tokenActivationId === null || tokenApplicationId === null || tokenUserId === null) return undefined
+  if (tokenFactors === null || tokenSecret === null || tokenState === null) return undefined
+  return {
+    tokenId,
+    activationId: tokenActivationId,
+    applicationId: tokenApplicationId,
+    userId: tokenUserId,
+    factors: tokenFactors,
+    tokenSecret,
+    state: tokenState,
+  }
+}
+
+/** The token of an id with its activation at a time, as the table `k` of TokenColumns; either may be missing. `id`: a column. */
+export const joinToken = (id: RawBuilder<unknown>, at: RawBuilder<unknown>): RawBuilder<unknown> => sql`left join lateral (
+    select token.token_id as "tokenId", token.activation_id as "tokenActivationId", bearer.application_id as "tokenApplicationId",
+      bearer.user_id as "tokenUserId", token.factors as "tokenFactors", token.token_secret as "tokenSecret",
+      ${stateAt(at)} as "tokenState"
+    from token join activation bearer on bearer.activation_id = token.activation_id
+    where token.token_id = ${id}
+  ) as k on true`
 
 export interface NewToken {
   readonly tokenId: string

@@ -4,6 +4,7 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Db, Tx } from '../../src/storage/database.ts'
 import * as operations from '../../src/storage/operations.ts'
+import { createTokenReads } from '../../src/storage/token-reads.ts'
 import type { Schema } from '../../src/storage/schema.ts'
 import { createPostgresDatabase, serverUrl } from '../helpers/app.ts'
 import { member } from '../../phone/http.ts'
@@ -93,6 +94,7 @@ describe.runIf(ON_POSTGRES)('among 1,000,000 operations', () => {
     client = new Client({ connectionString: database.databaseUrl })
     await client.connect()
     await fill(client, id)
+    for (const userId of ['user-7', 'heavy']) await copyPhone(client, userId)
   }, 180_000)
   afterAll(async () => {
     await client.end()
@@ -104,9 +106,11 @@ describe.runIf(ON_POSTGRES)('among 1,000,000 operations', () => {
   const owner = ['test-app', 'user-7'] as const
   const AUDIT = { applicationId: 'test-app', userId: 'user-7', activationId: ID, eventType: 't', eventData: '{}', occurredAt: at }
   const STATEMENTS: Record<string, (db: Db, tx: Tx) => Promise<unknown>> = {
-    'GET /operations, operation/detail and the QR code': (db) => operations.findOperation(db, 'test-app', ID),
-    'operation/list': (db) => operations.listPendingOperations(db, ...owner, at, 100),
-    'operation/list of a user with 20,000 operations': (db) => operations.listPendingOperations(db, 'test-app', 'heavy', at, 100),
+    'GET /operations and the QR code': (db) => operations.findOperation(db, 'test-app', ID),
+    'operation/detail': (db) => createTokenReads(db).operation({ tokenId: tokenOf('user-7'), at, operationId: ID }),
+    'operation/list': (db) => createTokenReads(db).pendingOperations({ tokenId: tokenOf('user-7'), at }),
+    'operation/list of a user with 20,000 operations': (db) =>
+      createTokenReads(db).pendingOperations({ tokenId: tokenOf('heavy'), at }),
     'operation/history': (db) => operations.listUserOperations(db, ...owner, 100),
     'operation/history of a user with 20,000 operations': (db) => operations.listUserOperations(db, 'test-app', 'heavy', 100),
     'the lock of a decision': (_db, tx) => operations.lockOperation(tx, 'test-app', ID, ID),
@@ -184,6 +188,22 @@ async function fill(client: Client, id: string): Promise<void> {
     [id],
   )
   await client.query('analyze operation')
+}
+
+const tokenOf = (userId: string): string => `token of ${userId}`
+
+/** Gives a user a phone with a token; both are copies of those that are there. */
+async function copyPhone(client: Client, userId: string): Promise<void> {
+  const changed = { activation_id: userId, user_id: userId, activation_code_hash: `\\x${Buffer.from(userId).toString('hex')}` }
+  await client.query(
+    `insert into activation select copied.* from (select * from activation limit 1) a,
+     jsonb_populate_record(a::activation, $1::jsonb) copied`,
+    [JSON.stringify(changed)],
+  )
+  await client.query(
+    `insert into token select copied.* from (select * from token limit 1) t, jsonb_populate_record(t::token, $1::jsonb) copied`,
+    [JSON.stringify({ token_id: tokenOf(userId), activation_id: userId })],
+  )
 }
 
 interface Query {

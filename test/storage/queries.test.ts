@@ -33,6 +33,7 @@ import * as retention from '../../src/storage/retention.ts'
 import * as sealedColumns from '../../src/storage/sealed-columns.ts'
 import * as strangerCounts from '../../src/storage/stranger-counts.ts'
 import * as temporaryKeys from '../../src/storage/temporary-keys.ts'
+import * as tokenReads from '../../src/storage/token-reads.ts'
 import * as tokens from '../../src/storage/tokens.ts'
 import * as uniqueValues from '../../src/storage/unique-values.ts'
 import * as vacuum from '../../src/storage/vacuum.ts'
@@ -379,7 +380,6 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
         body: 'b',
         created_at: at,
       }),
-    countUnreadMessages: (db) => inboxMessages.countUnreadMessages(db, owner).catch(ignoreNoRow),
     listInboxMessages: (db) => inboxMessages.listInboxMessages(db, owner, { page: 0, size: 10, onlyUnread: true }),
     findInboxMessage: (db) => inboxMessages.findInboxMessage(db, owner, 'm'),
     findMessageOfApplication: (db) => inboxMessages.findMessageOfApplication(db, 'a', 'm'),
@@ -391,7 +391,6 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     insertOperation: (db) => operations.insertOperation(db, operation, auditEvent),
     findOperation: (db) => operations.findOperation(db, 'a', 'o'),
     lockOperation: (_db, tx) => operations.lockOperation(tx, 'a', 'o', 'x'),
-    listPendingOperations: (db) => operations.listPendingOperations(db, 'a', 'u', at, 100),
     listUserOperations: (db) => operations.listUserOperations(db, 'a', 'u', 100),
     searchOperations: (db) => operations.searchOperations(db, 'a', { limit: 100 }),
     'searchOperations with everything': (db) =>
@@ -515,6 +514,15 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       ),
     deleteExpiredTemporaryKeys: (db) => temporaryKeys.deleteExpiredTemporaryKeys(db, at, 500),
   },
+  tokenReads: {
+    createTokenReads: async (db) => {
+      const { pendingOperations, operation: one, unreadMessages } = tokenReads.createTokenReads(db)
+      await pendingOperations({ tokenId: 't', at })
+      await Promise.all([pendingOperations({ tokenId: 't', at }), pendingOperations({ tokenId: 's', at })])
+      await one({ tokenId: 't', at, operationId: 'o' })
+      await unreadMessages({ tokenId: 't', at })
+    },
+  },
   tokens: {
     insertToken: (db) =>
       tokens.insertToken(db, { tokenId: 't', activationId: 'x', factors: 'POSSESSION', tokenSecret: bytes }, auditEvent),
@@ -635,6 +643,9 @@ const NOT_QUERIES = [
   'sourceOfChain',
   'toTemporaryKey',
   'joinTemporaryKey',
+  'toToken',
+  'joinToken',
+  'toOperation',
 ]
 
 test('every storage function is among them', async () => {

@@ -1,10 +1,10 @@
 // inbox: messages of the bank to its user. Spec: mobile-token §8.
 import { Type } from '@sinclair/typebox'
+import { tokenReadEndpoint } from '../../channel/flow/token-read.ts'
 import { tokenEndpoint } from '../../channel/flow/token.ts'
 import { ObjectRequest, ObjectResponse, Ok, ok } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import {
-  countUnreadMessages,
   findInboxMessage,
   type InboxMessageRow,
   listInboxMessages,
@@ -24,16 +24,16 @@ const Message = Type.Object({
 })
 const OfMessage = ObjectRequest(Type.Object({ id: Type.String({ minLength: 1, maxLength: 255 }) }))
 
-export const inboxCount = tokenEndpoint({
+export const inboxCount = tokenReadEndpoint({
   path: 'inbox/count',
   summary: 'Number of unread messages',
   errors: ['TOO_MANY_REQUESTS'],
-  token: tokenOfRead,
   request: Type.Object({}),
   response: ObjectResponse(Type.Object({ countUnread: Type.Integer() })),
-  async handle({ bearer }, parts: MobileTokenParts) {
+  read: (names, { tokenReads }: MobileTokenParts) => tokenReads.unreadMessages(names),
+  async handle({ bearer, found }, parts: MobileTokenParts) {
     parts.mobileReads.take(bearer.activationId, parts.platform.now())
-    return ok({ countUnread: await countUnreadMessages(parts.db, bearer) })
+    return ok({ countUnread: found })
   },
 })
 

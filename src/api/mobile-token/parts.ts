@@ -4,11 +4,13 @@ import type { ChannelParts } from '../../channel/parts.ts'
 import type { RateLimit } from '../../domain/limits/rate.ts'
 import type { ReadTemplateTexts } from '../../domain/template/texts.ts'
 import { FACTOR_COMBINATIONS, type Protocol } from '../../protocol/protocol.ts'
+import type { TokenReads } from '../../storage/token-reads.ts'
 
 export interface MobileTokenParts extends ChannelParts {
   readonly installationKeys: { readonly codeLookup: KeyObject }
   readonly protocols: Readonly<Record<Protocol['path'], Protocol>>
   readonly templateTexts: ReadTemplateTexts
+  readonly tokenReads: TokenReads
   /** Reads of one activation. */
   readonly mobileReads: RateLimit
 }

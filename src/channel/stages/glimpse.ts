@@ -1,10 +1,10 @@
 // A look into an envelope of an application before anything of the request is read. It finds out what to ask the database for, and decides
 // nothing: the envelope is opened again with what is read, and every refusal is that of the second opening.
-import { PawlError } from '../../lib/errors.ts'
 import type { Envelope, EnvelopeContext, EnvelopeKeys, OpenedEnvelope, Protocol } from '../../protocol/protocol.ts'
 import type { ChannelParts } from '../parts.ts'
 import { applicationSecretOf } from '../secrets.ts'
 import { type EnvelopeToOpen, selectEnvelopeKeys } from './envelope-keys.ts'
+import { unlessRefused } from './parse.ts'
 
 /** The same envelope, whose opening is computed once for the same keys. */
 export function openedOnce(envelope: Envelope): Envelope {
@@ -49,12 +49,3 @@ const areSame = (one: EnvelopeKeys, other: EnvelopeKeys): boolean =>
   one.applicationSecret === other.applicationSecret &&
   one.envelopeKey === other.envelopeKey &&
   one.activationKeys === other.activationKeys
-
-function unlessRefused<T>(work: () => T): T | undefined {
-  try {
-    return work()
-  } catch (error) {
-    if (error instanceof PawlError) return undefined
-    throw error
-  }
-}

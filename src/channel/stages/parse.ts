@@ -20,6 +20,16 @@ export function parsePlaintext<S extends TSchema>(
   return refusing(codes.request, () => parse(refuseUnstorable(json, bytes)))
 }
 
+/** What `work` gives, and undefined where it refuses: for what is looked at early, and refused later. */
+export function unlessRefused<T>(work: () => T): T | undefined {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof PawlError) return undefined
+    throw error
+  }
+}
+
 /** Gives a refused parse the endpoint's code; what was wrong stays for the log and, where the code shows them, the violations. */
 function refusing<T>(code: ErrorCode, parse: () => T): T {
   try {

@@ -9,9 +9,8 @@ import {
   type TemporaryKeyRow,
   toTemporaryKey,
 } from '../temporary-keys.ts'
-import type { TokenRow } from '../tokens.ts'
+import { joinToken, type TokenColumns, type TokenRow, toToken } from '../tokens.ts'
 import { fromAsked, PARTIES, type PartiesRow, type PartyNames, type RequestParties, toParties } from './parties.ts'
-import { stateAt } from './seen-state.ts'
 
 /** The names in a request. A text is empty, and a hash null, where it names none. */
 export interface ProofNames extends PartyNames {
@@ -40,15 +39,7 @@ export interface FoundToken {
 }
 
 /** A row for each of the names. */
-export interface ProofColumns extends PartiesRow, TemporaryKeyColumns, Pick<Proofs, 'isEnvelopeUsed' | 'isTokenUsed'> {
-  readonly tokenId: string | null
-  readonly tokenActivationId: string | null
-  readonly tokenApplicationId: string | null
-  readonly tokenUserId: string | null
-  readonly tokenFactors: string | null
-  readonly tokenSecret: Buffer | null
-  readonly tokenState: TokenRow['state'] | null
-}
+export type ProofColumns = PartiesRow & TemporaryKeyColumns & TokenColumns & Pick<Proofs, 'isEnvelopeUsed' | 'isTokenUsed'>
 
 /** Splits a row into what it tells. */
 export const toProofs = (row: ProofColumns): Proofs => ({
@@ -58,21 +49,6 @@ export const toProofs = (row: ProofColumns): Proofs => ({
   token: toToken(row),
   isTokenUsed: row.isTokenUsed,
 })
-
-function toToken(row: ProofColumns): TokenRow | undefined {
-  const { tokenId, tokenActivationId, tokenApplicationId, tokenUserId, tokenFactors, tokenSecret, tokenState } = row
-  if (tokenId === null || tokenActivationId === null || tokenApplicationId === null || tokenUserId === null) return undefined
-  if (tokenFactors === null || tokenSecret === null || tokenState === null) return undefined
-  return {
-    tokenId,
-    activationId: tokenActivationId,
-    applicationId: tokenApplicationId,
-    userId: tokenUserId,
-    factors: tokenFactors,
-    tokenSecret,
-    state: tokenState,
-  }
-}
 
 /** What a statement that finds proofs is given; `position`: its place among the answers. */
 export const ASKED_PROOFS = defineGivenRows<ProofNames & { readonly position: number }>({
@@ -92,13 +68,7 @@ export const PROOFS = sql`${PARTIES}, ${TEMPORARY_KEY_COLUMNS}, k.*,
 /** From where: a row for each that is asked for in the table `asked`. */
 export const fromAskedProofs = (asked: RawBuilder<unknown>): RawBuilder<unknown> => sql`${fromAsked(asked)}
   ${joinTemporaryKey(sql`i."temporaryKeyId"`)}
-  left join lateral (
-    select token.token_id as "tokenId", token.activation_id as "tokenActivationId", bearer.application_id as "tokenApplicationId",
-      bearer.user_id as "tokenUserId", token.factors as "tokenFactors", token.token_secret as "tokenSecret",
-      ${stateAt(sql`i.at`)} as "tokenState"
-    from token join activation bearer on bearer.activation_id = token.activation_id
-    where token.token_id = i."tokenId"
-  ) as k on true`
+  ${joinToken(sql`i."tokenId"`, sql`i.at`)}`
 
 export const FIND_PROOFS = ASKED_PROOFS.define(
   (asked) => sql`

@@ -1,13 +1,13 @@
 // operation/detail: one PENDING operation, also one that nobody has claimed yet. Spec: mobile-token §4.2.
-import { Type } from '@sinclair/typebox'
-import { tokenEndpoint } from '../../../channel/flow/token.ts'
+import { type Static, Type } from '@sinclair/typebox'
+import { tokenReadEndpoint } from '../../../channel/flow/token-read.ts'
 import type { Client } from '../../../channel/stages/receive.ts'
 import type { TokenBearer } from '../../../channel/stages/token.ts'
 import { refuseUnlessPending, statusAt, STATE_REFUSALS } from '../../../domain/operation/operation.ts'
 import { ObjectRequest } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import { findOperation } from '../../../storage/operations.ts'
-import { type MobileTokenParts, tokenOfRead } from '../parts.ts'
+import type { OperationRow } from '../../../storage/operations.ts'
+import type { MobileTokenParts } from '../parts.ts'
 import { formatTime, OperationObject, toOperationObjects } from './view.ts'
 
 /** `{ "requestObject": { "id": ... } }` */
@@ -19,23 +19,29 @@ export const OperationResponse = Type.Object({
   responseObject: OperationObject,
 })
 
-export const operationDetail = tokenEndpoint({
+export const operationDetail = tokenReadEndpoint({
   path: 'auth/token/app/operation/detail',
   summary: 'One operation that waits',
   errors: ['TOO_MANY_REQUESTS', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS, 'REQUEST_INVALID'],
-  token: tokenOfRead,
   request: OfOperation,
   response: OperationResponse,
-  async handle({ bearer, client, request }, parts: MobileTokenParts) {
+  // No operation has an empty id.
+  read: (names, { tokenReads }: MobileTokenParts, request) =>
+    tokenReads.operation({ ...names, operationId: request?.requestObject.id.toLowerCase() ?? '' }),
+  async handle({ bearer, client, found }, parts: MobileTokenParts) {
     parts.mobileReads.take(bearer.activationId, parts.platform.now())
-    return readDetail(parts, bearer, request.requestObject.id, client)
+    return answerDetail(parts, bearer, found, client)
   },
 })
 
 /** The answer for one operation. Throws OPERATION_NOT_FOUND, also for another user's, or the code of its status. */
-export async function readDetail(parts: MobileTokenParts, bearer: TokenBearer, id: string, client: Client) {
+export async function answerDetail(
+  parts: MobileTokenParts,
+  bearer: TokenBearer,
+  operation: OperationRow | undefined,
+  client: Client,
+): Promise<Static<typeof OperationResponse>> {
   const now = parts.platform.now()
-  const operation = await findOperation(parts.db, bearer.applicationId, id.toLowerCase())
   const isVisible = operation !== undefined && (operation.userId === null || operation.userId === bearer.userId)
   if (!isVisible) throw new PawlError('OPERATION_NOT_FOUND')
   refuseUnlessPending(statusAt(operation, now))
