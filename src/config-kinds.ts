@@ -92,6 +92,15 @@ export const providerUrl: Kind<string> = {
   },
 }
 
+export const vaultKeyUrl: Kind<string> = {
+  label: 'http(s) URL that ends in /keys/NAME',
+  parse(value) {
+    const parsed = providerUrl.parse(value)
+    if ('problem' in parsed || /\/keys\/[\w.-]+$/.test(value)) return parsed
+    return { problem: `${quote(value)} does not end in /keys/NAME` }
+  },
+}
+
 export const authorization: Kind<string> = {
   label: 'value of an HTTP header',
   // The value is a secret, so the problem does not repeat it.

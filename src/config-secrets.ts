@@ -7,6 +7,8 @@ import type { GivenKeys } from './lib/key-list.ts'
 export interface Secrets {
   readonly databaseUrl?: string
   readonly masterKeys?: GivenKeys
+  /** Value of the header X-Vault-Token. */
+  readonly vaultToken?: string
   readonly adminPassword?: string
   /** Values of the header Authorization. */
   readonly userInfoAuthorization?: string
@@ -29,6 +31,12 @@ export const SECRET_SETTINGS: { readonly [M in keyof Secrets]-?: SecretSetting<N
       'Key that encrypts secrets in the database; make one with `openssl rand -base64 32`. Required with DATABASE_URL; ' +
       'without it, one is generated in PAWL_DATA_DIR. Whoever loses it loses every activation. Of several, with commas or line ends ' +
       'between them, the first encrypts and all decrypt: docs/OPERATIONS.md, "A new master key".',
+  },
+  vaultToken: {
+    name: 'PAWL_VAULT_TOKEN',
+    kind: authorization,
+    description:
+      'Token for PAWL_VAULT_KEY_URL. Its policy needs `update` on `transit/decrypt/NAME` alone. Without it, an agent that adds one.',
   },
   adminPassword: {
     name: 'PAWL_ADMIN_PASSWORD',

@@ -16,6 +16,8 @@ export interface Config {
   readonly dataDir: string
   /** Program and its arguments, white space between them. */
   readonly masterKeyCommand?: string
+  /** Where a key service describes the key that wraps the master keys. */
+  readonly vaultKeyUrl?: string
   readonly databasePoolSize: number
   /** What stands between pawl and PostgreSQL. */
   readonly databasePooler: 'none' | 'session' | 'transaction'

@@ -1,7 +1,7 @@
 // Every setting that is not a secret. SETTINGS, and SECRET_SETTINGS beside it, are the only list of settings; docs/CONFIG.md and
 // .env.example are made from them.
 import packageJson from '../package.json' with { type: 'json' }
-import { addressList, boolean, integer, matching, oneOf, portList, providerUrl, publicUrl } from './config-kinds.ts'
+import { addressList, boolean, integer, matching, oneOf, portList, providerUrl, publicUrl, vaultKeyUrl } from './config-kinds.ts'
 import type { Setting } from './config-kinds.ts'
 import { RETENTION_SETTINGS } from './config-retention.ts'
 import type { Config } from './config-shape.ts'
@@ -88,6 +88,13 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     description:
       'Program that prints what PAWL_MASTER_KEY would be, for a secret store with a command line. It is run without a shell at each start, ' +
       'its arguments are divided by spaces, and it has 10 seconds.',
+  },
+  vaultKeyUrl: {
+    name: 'PAWL_VAULT_KEY_URL',
+    kind: vaultKeyUrl,
+    description:
+      'Key of the transit engine of Vault or OpenBao that unwraps master keys given as `vault:v1:...`; `pawl key create --wrapped` makes one. ' +
+      'It is asked at each start.',
   },
   databasePoolSize: {
     name: 'PAWL_DATABASE_POOL_SIZE',

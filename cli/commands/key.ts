@@ -1,14 +1,17 @@
 // pawl key: the master key, which encrypts the secrets in the database.
 import { randomBytes } from 'node:crypto'
-import { command, type Noun } from '../command.ts'
+import { command, flag, type Noun } from '../command.ts'
 
 const create = command({
   name: 'create',
   summary: 'Makes a master key and prints it, for PAWL_MASTER_KEY or the file of PAWL_MASTER_KEY_FILE',
   more: 'Whoever loses it loses every activation: keep it where the database is not.',
-  examples: ['key create >master.key'],
-  run: async () => {
-    const key = randomBytes(32).toString('base64')
+  options: { wrapped: flag('has the key service of PAWL_VAULT_KEY_URL make one, which nobody sees but wrapped') },
+  examples: ['key create >master.key', 'key create --wrapped >master.key'],
+  run: async ({ terminal, values: { wrapped } }) => {
+    const key = wrapped
+      ? await (await import('../local/key-service.ts')).createWrappedKey(terminal)
+      : randomBytes(32).toString('base64')
     return { json: { key }, text: `${key}\n` }
   },
 })

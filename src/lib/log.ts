@@ -53,6 +53,7 @@ const SECRET_MEMBERS = [
   'adminPassword',
   'masterKey',
   'masterKeys',
+  'vaultToken',
   'databaseUrl',
   'connectionString',
   'applicationSecret',

@@ -53,7 +53,7 @@ test('a command that does not end is ended', async () => {
 
 test('the key file of an embedded database is made once, and may have several lines', async () => {
   const dataDir = mkdtempSync(join(directory, 'data-'))
-  const [made] = await load({ dataDir }, 'embedded')
+  const made = Buffer.from((await load({ dataDir }, 'embedded'))[0])
   expect(await load({ dataDir }, 'embedded')).toEqual([made])
   const path = join(dataDir, 'master.key')
   writeFileSync(path, `${base64(one)}\n${readFileSync(path, 'utf8')}\n`)

@@ -4,11 +4,12 @@ import { type GivenKey, type GivenKeys, parseKeyList } from '../../lib/key-list.
 import type { Platform } from '../../lib/platform.ts'
 import { readOrCreateKeyFile } from '../../storage/key-file.ts'
 import { runKeyCommand } from './key-command.ts'
+import { createVaultTransit, type KeyService } from './key-service.ts'
 import type { MasterKeys } from './record-keys.ts'
 
 export interface KeySources {
-  readonly config: { readonly dataDir: string; readonly masterKeyCommand?: string }
-  readonly secrets: { readonly masterKeys?: GivenKeys }
+  readonly config: { readonly dataDir: string; readonly masterKeyCommand?: string; readonly vaultKeyUrl?: string }
+  readonly secrets: { readonly masterKeys?: GivenKeys; readonly vaultToken?: string }
 }
 
 /**
@@ -21,8 +22,13 @@ export async function loadMasterKeys(
   platform: Pick<Platform, 'randomBytes'>,
 ): Promise<MasterKeys> {
   const [first, ...others] = await findGivenKeys({ config, secrets }, kind, platform)
-  return [unwrap(first), ...others.map(unwrap)]
+  const service = findKeyService({ config, secrets })
+  return [await unwrap(service, first), ...(await Promise.all(others.map((key) => unwrap(service, key))))]
 }
+
+/** The key service of the settings, if there is one. */
+export const findKeyService = ({ config: { vaultKeyUrl }, secrets: { vaultToken } }: KeySources): KeyService | undefined =>
+  vaultKeyUrl === undefined ? undefined : createVaultTransit({ keyUrl: vaultKeyUrl, token: vaultToken })
 
 async function findGivenKeys(
   { config, secrets }: KeySources,
@@ -40,7 +46,9 @@ async function findGivenKeys(
   return readOrCreateKeyFile(config.dataDir, () => platform.randomBytes(32))
 }
 
-function unwrap(key: GivenKey): Uint8Array {
-  if (typeof key === 'string') throw new StartError('PAWL_MASTER_KEY: a wrapped key, and nothing is set that unwraps it')
-  return key
+async function unwrap(service: KeyService | undefined, key: GivenKey): Promise<Uint8Array> {
+  if (typeof key !== 'string') return key
+  if (service === undefined)
+    throw new StartError('PAWL_MASTER_KEY: a wrapped key, and PAWL_VAULT_KEY_URL does not say who unwraps it')
+  return service.unwrap(key)
 }

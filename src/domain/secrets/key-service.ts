@@ -1,0 +1,73 @@
+// A key service (KMS) keeps a key that never leaves it, and under which the master keys are wrapped: whoever starts a server needs the wrapped
+// key and the right to have it unwrapped. docs/decisions/0015-key-service.md says why it is the transit engine of Vault.
+import { parseBase64 } from '../../lib/base64.ts'
+import { fromUtf8 } from '../../lib/bytes.ts'
+import { StartError } from '../../lib/errors.ts'
+import { OutboundError, sendOutbound } from '../../lib/outbound.ts'
+
+/** What pawl asks of a key service. Another one is another implementation, and another form of wrapped key in lib/key-list.ts. */
+export interface KeyService {
+  /** The 32 bytes of a master key. Throws StartError when the service does not give them. */
+  readonly unwrap: (wrapped: string) => Promise<Uint8Array>
+  /** A new master key, which leaves the service wrapped. */
+  readonly createWrapped: () => Promise<string>
+}
+
+export interface VaultSettings {
+  /** `https://vault.example:8200/v1/transit/keys/pawl`: where the engine describes the key. */
+  readonly keyUrl: string
+  readonly token: string | undefined
+}
+
+/** The transit engine of HashiCorp Vault and of OpenBao. Nothing that it answers is repeated in an error. */
+export function createVaultTransit({ keyUrl, token }: VaultSettings): KeyService {
+  const ask = async (action: string, question: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>> => {
+    const url = keyUrl.replace(KEY_PATH, `/${action}/$1`)
+    const headers = { 'content-type': 'application/json', 'x-vault-request': 'true', ...(token && { 'x-vault-token': token }) }
+    const { origin } = new URL(url)
+    const answer = await sendOutbound({
+      url,
+      method: 'POST',
+      headers,
+      body: JSON.stringify(question),
+      timeoutMs: TIMEOUT_MS,
+      answerBytesMax: ANSWER_BYTES_MAX,
+      // The operator names the address.
+      arePrivateAllowed: true,
+    }).catch((error: unknown) => {
+      throw error instanceof OutboundError ? new StartError(`PAWL_VAULT_KEY_URL: ${error.message}`, { cause: error }) : error
+    })
+    if (answer.status !== 200)
+      throw new StartError(`PAWL_VAULT_KEY_URL: ${origin} answered ${action} with status ${answer.status}`)
+    const data = readData(answer.body)
+    if (data === undefined) throw new StartError(`PAWL_VAULT_KEY_URL: ${origin} does not answer as a transit engine does`)
+    return data
+  }
+  return {
+    unwrap: async (ciphertext) => {
+      const { plaintext } = await ask('decrypt', { ciphertext })
+      const key = typeof plaintext === 'string' ? parseBase64(plaintext, 32) : undefined
+      if (key === undefined) throw new StartError('PAWL_MASTER_KEY: what is wrapped is not a key of 32 bytes')
+      return key
+    },
+    createWrapped: async () => {
+      const { ciphertext } = await ask('datakey/wrapped', { bits: 256 })
+      if (typeof ciphertext !== 'string') throw new StartError('PAWL_VAULT_KEY_URL: no wrapped key in the answer')
+      return ciphertext
+    },
+  }
+}
+
+function readData(body: Uint8Array): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const answer: unknown = JSON.parse(fromUtf8(body))
+    const data: unknown = typeof answer === 'object' && answer !== null && 'data' in answer ? answer.data : undefined
+    return typeof data === 'object' && data !== null ? (data as Readonly<Record<string, unknown>>) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const KEY_PATH = /\/keys\/([^/]+)$/
+const TIMEOUT_MS = 10_000
+const ANSWER_BYTES_MAX = 65_536
