@@ -13,8 +13,12 @@ const withoutPostgres = [
   'test/{conformance,property}/**',
   'test/process/{alerts,listeners,prepare,readme,standards,start,statements,templates}.test.ts',
 ]
-// Faults have a configuration of their own.
-const exclude = [...configDefaults.exclude, 'test/faults/**', ...(process.env['PAWL_TEST_DATABASE_URL'] ? withoutPostgres : [])]
+// Faults and failovers have configurations of their own.
+const exclude = [
+  ...configDefaults.exclude,
+  'test/{faults,ha}/**',
+  ...(process.env['PAWL_TEST_DATABASE_URL'] ? withoutPostgres : []),
+]
 
 // Of the quick ones those that take longest, which a fresh clone cannot know.
 const LONG =

@@ -1,9 +1,9 @@
 // A database that stands still for longer than a server waits, and one that takes no writes for a while.
-import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { NO_BODY, send } from '../../phone/http.ts'
+import { signalAll } from '../helpers/children.ts'
 import { close, closeAccount, expectNothingLost, kill, meet, openSite, type Site } from './site.ts'
 
 const FROZEN_MS = 16_000
@@ -35,27 +35,9 @@ test('a database that takes no writes is not ready, and is again when it does', 
 /** Every process of the database server, as in a virtual machine that is moved. */
 async function freeze(): Promise<void> {
   const main = Number(process.env['PAWL_TEST_DATABASE_PID'])
-  const all = [main, ...childrenOf(main)]
-  for (const pid of all) process.kill(pid, 'SIGSTOP')
+  signalAll(main, 'SIGSTOP')
   await sleep(FROZEN_MS)
-  for (const pid of all) process.kill(pid, 'SIGCONT')
-}
-
-/** The parent is the second number after the name, which is in brackets. */
-const childrenOf = (parent: number): number[] =>
-  readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => parentOf(pid) === parent)
-    .map(Number)
-
-function parentOf(pid: string): number {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
-  } catch {
-    // It has ended meanwhile.
-    return 0
-  }
+  signalAll(main, 'SIGCONT')
 }
 
 const readiness = async ({ world }: Site): Promise<number> =>

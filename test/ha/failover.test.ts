@@ -1,0 +1,115 @@
+// The primary is lost under load, and a standby takes its place: nothing that was acknowledged is lost or accepted again, and pawl serves
+// again within 5 s of the promotion, without a restart.
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import type { HttpRequest } from '../../phone/http.ts'
+import { createBank } from '../helpers/bank.ts'
+import { hasHaproxy } from '../helpers/haproxy.ts'
+import { ADMIN_PASSWORD, endEverything, type Environment, startPawl } from '../helpers/process.ts'
+import { activatePhones, type LoadPhone, openApplication, replay, runLoad } from '../helpers/recorded-load.ts'
+import { type Cluster, openCluster } from './cluster.ts'
+import { openDatabaseHaproxy } from './haproxy.ts'
+
+const closers: (() => Promise<void>)[] = []
+afterEach(async () => {
+  await endEverything()
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+const FAULTS: Readonly<Record<string, (cluster: Cluster) => Promise<void>>> = {
+  'is killed': async ({ signalPrimary }) => signalPrimary('SIGKILL'),
+  'is killed a second after its replication was cut': async ({ cutReplication, signalPrimary }) => {
+    cutReplication()
+    await sleep(1_000)
+    signalPrimary('SIGKILL')
+  },
+  'stands still': async ({ signalPrimary }) => signalPrimary('SIGSTOP'),
+}
+
+describe.each([
+  ['a URL with all hosts', async ({ urlOf }: Cluster) => urlOf(), Object.keys(FAULTS)],
+  ['HAProxy', throughHaproxy, hasHaproxy ? ['is killed', 'stands still'] : []],
+] as const)('through %s', (way, openWay, faults) => {
+  test.runIf(faults.length > 0).each(faults)('a primary that %s', async (fault) => {
+    const cluster = await openCluster()
+    closers.push(cluster.close)
+    const env: Environment = {
+      DATABASE_URL: await openWay(cluster),
+      PAWL_MASTER_KEY: randomBytes(32).toString('base64'),
+      PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD,
+    }
+    const server = await startPawl(env)
+    const admin = createBank(server.url, ADMIN)
+    const { bank } = await openApplication(server.url, ADMIN, 'load')
+    const phones = await activatePhones(admin, bank, 'load', PHONES)
+
+    const acknowledged: HttpRequest[] = []
+    const times: number[] = []
+    const state = { isOver: false }
+    const load = runLoad(phones, {
+      url: server.url,
+      isOver: () => state.isOver,
+      record: (request) => {
+        acknowledged.push(request)
+        times.push(performance.now())
+      },
+    })
+    await sleep(LOAD_MS)
+    await FAULTS[fault]?.(cluster)
+    await sleep(NOTICED_MS)
+    const before = acknowledged.length
+    await cluster.promote()
+    const promotedAt = performance.now()
+    await vi.waitFor(() => expect(times.some((at) => at > promotedAt)).toBe(true), { timeout: 30_000, interval: 50 })
+    const backMs = (times.find((at) => at > promotedAt) ?? Number.NaN) - promotedAt
+    await sleep(AFTER_MS)
+    // What a frozen machine had under way goes on: nothing of it may count.
+    if (fault === 'stands still') cluster.signalPrimary(way === 'HAProxy' ? 'SIGKILL' : 'SIGCONT')
+    await sleep(AFTER_MS)
+    state.isOver = true
+    const { refused } = await load
+
+    // One that remembers nothing of the phones sees what the database has.
+    await server.end('SIGTERM')
+    const fresh = await startPawl({ ...env, DATABASE_URL: cluster.urlOf(reached(cluster)) })
+    const lost = await countLost(fresh.url, phones)
+    // It sends the newest first, of what it is given.
+    const { accepted, otherwise } = await replay(fresh.url, acknowledged.toReversed())
+    process.stdout.write(
+      `${way}, ${fault}: ${acknowledged.length} acknowledged (${before} before the promotion), ${lost} lost, ` +
+        `${accepted.length} accepted again, back ${(backMs / 1000).toFixed(1)} s after the promotion\n`,
+    )
+    expect(acknowledged.length - before).toBeGreaterThan(PHONES)
+    expect({ lost, accepted, otherwise, refused }).toEqual({ lost: 0, accepted: [], otherwise: [], refused: [] })
+    expect(backMs).toBeLessThan(BACK_MS)
+  })
+})
+
+async function throughHaproxy(cluster: Cluster): Promise<string> {
+  const { host, close } = await openDatabaseHaproxy(cluster.ports)
+  closers.push(close)
+  return cluster.urlOf([host])
+}
+
+/** The two that are left: a primary that was replaced is shut out before pawl starts anew. */
+const reached = ({ ports }: Cluster): string[] => ports.slice(1).map((port) => `localhost:${port}`)
+
+/** How many codes behind the newest that was acknowledged the server is, over all phones. */
+async function countLost(url: string, phones: readonly LoadPhone[]): Promise<number> {
+  let lost = 0
+  for (const { phone, codesMade, codesAccepted } of phones) {
+    const { ctrByte } = await phone.readStatus({ withChallenge: true, url })
+    // A code that nobody answered may have been accepted, so the server may be ahead, up to what was made.
+    const ahead = (ctrByte - codesAccepted) & 0xff
+    if (ahead > codesMade - codesAccepted) lost += 0x100 - ahead
+  }
+  return lost
+}
+
+const ADMIN = `admin:${ADMIN_PASSWORD}`
+const PHONES = 8
+const LOAD_MS = 3_000
+const NOTICED_MS = 1_000
+const AFTER_MS = 1_500
+const BACK_MS = 5_000

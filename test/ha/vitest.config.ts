@@ -1,0 +1,14 @@
+// npm run test:ha: a primary and two standbys with synchronous replication, of which the primary is lost under load. Each test ends with a
+// line that says how many codes were acknowledged, lost and accepted again, and how long after the promotion pawl served again.
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    root: new URL('../..', import.meta.url).pathname,
+    include: ['test/ha/*.test.ts'],
+    pool: 'forks',
+    maxWorkers: 1,
+    testTimeout: 120_000,
+    hookTimeout: 60_000,
+  },
+})
