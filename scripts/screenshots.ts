@@ -12,7 +12,7 @@ const SIZES = [
 ] as const
 
 const usage = `Takes a picture of every page of the console, light and dark, 1440 and 390 pixels wide, into ./${FOLDER}:
-  npx node scripts/screenshots.ts [NAME...]
+  npm run screenshots [-- NAME...]
 It starts a server of its own and fills it. NAME: only these pages. It needs ${CHROMIUM}.`
 
 await runCommand({ usage, wordsMax: 30 }, async ({ words }) => {
