@@ -6,6 +6,7 @@ const KINDS: Readonly<Record<string, () => Promise<unknown>>> = {
   crypto: () => import('./crypto.ts'),
   strangers: () => import('./strangers.ts'),
   metrics: () => import('./metrics.ts'),
+  start: () => import('./start.ts'),
 }
 const USAGE = `What each kind of request costs over real HTTP, in processor time and in time:
   npm run bench                                   PostgreSQL in a temporary folder; DATABASE_URL names another one
@@ -18,6 +19,7 @@ The client shares the machine with the server, so compare processor time, and on
   npm run bench -- strangers                      requests that nobody proved anything for, and what users notice of them
   npm run bench -- strangers --works keystore     only requests whose name holds one of the words
   npm run bench -- metrics                        what counting costs a request, and what a look costs
+  npm run bench -- start                          processor time and memory of a start with a warm compile cache
   npm run bench -- crypto                         the hot paths alone, in one process`
 
 const [kind = ''] = process.argv.slice(2)

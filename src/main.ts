@@ -14,6 +14,7 @@ import { openLineSink } from './lib/line-sink.ts'
 import { createProcessLog } from './lib/log.ts'
 import type { Log } from './lib/log.ts'
 import { systemPlatform } from './lib/platform.ts'
+import { releaseStartMemory } from './lib/start-memory.ts'
 
 /** How long answers say that their connection ends, before it is ended. */
 const FAREWELL_MS = 1_000
@@ -35,6 +36,7 @@ try {
   const context = await createContext(config, secrets, { platform: systemPlatform, log })
   const running = await listen(context)
   output.write(renderStartText(running, context, await context.createFirstAdmin()))
+  releaseStartMemory()
   if (config.publicUrl === undefined) context.events.publicUrlMissing()
   void stopRequested.promise.then((signal) => stop(running, context, signal))
 } catch (error) {

@@ -1,8 +1,6 @@
 // Connections that pawl opens itself, to addresses that people configure: the name is resolved once, what it resolves to is checked, and
 // exactly that address is connected to, so that a name that answers differently a second time leads nowhere.
 import { lookup } from 'node:dns/promises'
-import { request as httpRequest } from 'node:http'
-import { request as httpsRequest } from 'node:https'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
 
 /** The target may not be connected to, or did not answer as it should. The message is for the log and for administrators. */
@@ -66,7 +64,8 @@ export async function sendOutbound(outbound: OutboundRequest): Promise<OutboundA
     if (options.all) done(null, [{ address, family }])
     else done(null, address, family)
   }
-  const send = url.protocol === 'https:' ? httpsRequest : httpRequest
+  // Not imported: an import of node:http reads every member of it and so loads Node's fetch, 15 MB and a tenth of the time of a start.
+  const { request: send } = process.getBuiltinModule(url.protocol === 'https:' ? 'node:https' : 'node:http')
   return new Promise((resolve, reject) => {
     const fail = (cause: unknown) => reject(new OutboundError(`no answer from ${url.origin}`, { cause }))
     const { method, headers, answerBytesMax } = outbound

@@ -1,6 +1,7 @@
 // Metrics that every request counts. A series is found once and then counts without its labels; prom-client, which validates and hashes
 // them at each count, sees the sums when somebody looks, and stays in charge of the format.
-import { Counter, type CounterConfiguration, Histogram, type HistogramConfiguration } from 'prom-client'
+import type { CounterConfiguration, HistogramConfiguration } from 'prom-client'
+import { Counter, Histogram } from './prometheus.ts'
 
 /** One series of a counter. */
 export interface CountedSeries {
