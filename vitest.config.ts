@@ -13,10 +13,10 @@ const withoutPostgres = [
   'test/{conformance,property}/**',
   'test/process/{alerts,listeners,prepare,readme,standards,start,statements,templates}.test.ts',
 ]
-// Faults and failovers have configurations of their own.
+// Faults, failovers and simulations have configurations of their own.
 const exclude = [
   ...configDefaults.exclude,
-  'test/{faults,ha}/**',
+  'test/{faults,ha,sim}/**',
   ...(process.env['PAWL_TEST_DATABASE_URL'] ? withoutPostgres : []),
 ]
 

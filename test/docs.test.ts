@@ -35,6 +35,8 @@ describe('configuration', () => {
       'PAWL_PHONE_PASSPHRASE',
       'PAWL_PHONE_PASSWORD',
       'PAWL_PHONE_NEW_PASSWORD',
+      'PAWL_SIM_SEED',
+      'PAWL_SIM_SEEDS',
       'PAWL_URL',
       'PAWL_VECTORS',
     ])

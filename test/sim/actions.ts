@@ -1,0 +1,374 @@
+// What phones, the bank, administrators and the servers themselves may do in a step, and what an answer of 200 then promises.
+import { type HttpReply, type HttpRequest, member } from '../../phone/http.ts'
+import { runHousekeeping } from '../../src/domain/housekeeping.ts'
+import { deliverDue } from '../../src/domain/webhook/delivery.ts'
+import type { Facts } from './facts.ts'
+import { activationCodeOf, bankRequest, type Code, createSimulatedPhone, FACTORS, type SimulatedPhone } from './phones.ts'
+import { type Prepared, TEMPLATE } from './prepared.ts'
+import type { Running, Site } from './site.ts'
+import type { View } from './view.ts'
+
+/** What a step looks like from both ends. */
+export interface Look {
+  readonly before: View
+  readonly after: View
+  /** No statement of an earlier step came in this one. */
+  readonly isCertain: boolean
+  /** The activations whose state was to be changed in this step, once for each request for it. */
+  readonly changed: readonly string[]
+}
+
+/** What an answer promises about its step; a text when that is not so. */
+export type Check = (look: Look) => string | undefined
+
+export interface Job {
+  readonly name: string
+  readonly request: HttpRequest
+  readonly code?: Code
+  /** The activation whose state it changes beside its code. */
+  readonly changes?: string | undefined
+  /** Is told of an answer of 200. */
+  readonly told: (reply: HttpReply) => Check | undefined
+}
+
+/** Work of a server. */
+export interface Chore {
+  readonly name: string
+  readonly work: (running: Running) => Promise<unknown>
+}
+
+export interface Life {
+  readonly site: Site
+  readonly prepared: Prepared
+  readonly facts: Facts
+  /** With an activation. */
+  readonly phones: SimulatedPhone[]
+  /** On their way to one. */
+  readonly newcomers: Newcomer[]
+  readonly operations: KnownOperation[]
+  /** Counts what gets a name. */
+  named: number
+}
+
+interface Newcomer {
+  readonly userId: string
+  readonly activationCode: string
+}
+
+interface KnownOperation {
+  readonly id: string
+  readonly data: string
+  readonly userId: string
+}
+
+interface Action {
+  readonly weight: number
+  /** Computes nothing in the thread pool, so that it may run beside others. */
+  readonly isLight: boolean
+  /** Undefined when there is nothing to do it with. */
+  readonly make: (life: Life) => Promise<Job | Chore | undefined> | Job | Chore | undefined
+}
+
+const PHONE_VERSIONS = ['3.0', '3.1', '3.2', '3.3', '4.0'] as const
+
+const somePhone = ({ site, phones }: Life): SimulatedPhone => site.chance.pick(phones)
+const nextName = (life: Life, kind: string): string => {
+  life.named += 1
+  return `${kind}-${life.named}`
+}
+
+/** Any request with a code. `told`: what it promises beside the move of the counter. */
+export function codeJob(life: Life, code: Code, told: () => Check | undefined = () => undefined, changes?: string): Job {
+  const { phone, counter } = code
+  const id = phone.activationId()
+  return {
+    name: `${phone.name} ${code.what} at ${counter}`,
+    request: code.request,
+    code,
+    changes,
+    told: () => {
+      if (!code.isRight) return () => `a wrong code of ${phone.name} was accepted`
+      code.accepted += 1
+      if (code.accepted > 1) return () => `${phone.name}: the code at ${counter} was accepted twice`
+      life.facts.counters.set(id, Math.max(life.facts.counters.get(id) ?? 0, counter + 1))
+      const further = told()
+      return (look) => {
+        const was = look.before.activations.get(id)
+        if (was !== undefined && was.counter > counter)
+          return `${phone.name}: the code at ${counter} was accepted when the counter was ${was.counter}`
+        if (was?.state === 'REMOVED') return `the removed activation of ${phone.name} has verified a code`
+        if (was?.state === 'BLOCKED' && look.isCertain && !look.changed.includes(id))
+          return `the blocked activation of ${phone.name} has verified a code`
+        return further?.(look)
+      }
+    },
+  }
+}
+
+function bankJob(
+  life: Life,
+  name: string,
+  [method, path, json, more]: readonly [string, string, unknown?, Record<string, string>?],
+  told: (reply: HttpReply) => Check | undefined,
+  changes?: string,
+): Job {
+  return { name, request: bankRequest(life.prepared.admin, method, path, json, more), told, changes }
+}
+
+const ended =
+  (life: Life, id: string, status: string): (() => undefined) =>
+  () => {
+    life.facts.ended.set(id, status)
+    return undefined
+  }
+
+const changeState = (life: Life, change: 'BLOCK' | 'UNBLOCK'): Job => {
+  const phone = somePhone(life)
+  const id = phone.activationId()
+  const to = change === 'BLOCK' ? 'BLOCKED' : 'ACTIVE'
+  return bankJob(
+    life,
+    `bank: ${change} ${phone.userId}`,
+    ['PUT', '/registration', { userId: phone.userId, change }],
+    () => (look) => {
+      const state = look.after.activations.get(id)?.state
+      // Somebody else may have changed it again in the same step.
+      const isAlone = look.isCertain && look.changed.length === 1
+      return isAlone && state !== to && state !== 'REMOVED' ? `${change} of ${id} was answered, and it is ${state}` : undefined
+    },
+    id,
+  )
+}
+
+const pickOperation = ({ site, operations }: Life): KnownOperation | undefined =>
+  operations.length === 0 ? undefined : site.chance.pick(operations.slice(-4))
+
+const phoneOf = ({ phones }: Life, userId: string): SimulatedPhone | undefined => phones.find((phone) => phone.userId === userId)
+
+/** The phone of an operation, or sometimes that of somebody else. */
+const approverOf = (life: Life, { userId }: KnownOperation): SimulatedPhone =>
+  (life.site.chance.happens(0.9) && phoneOf(life, userId)) || somePhone(life)
+
+export const ACTIONS: readonly Action[] = [
+  {
+    weight: 14,
+    isLight: true,
+    make: (life) => codeJob(life, somePhone(life).validate(life.site.chance.pick(FACTORS), true)),
+  },
+  {
+    weight: 8,
+    isLight: true,
+    make: (life) => codeJob(life, somePhone(life).validate(life.site.chance.pick(FACTORS), false)),
+  },
+  {
+    weight: 8,
+    isLight: true,
+    make: (life) => {
+      const { codes } = somePhone(life)
+      const { chance } = life.site
+      return codes.length === 0 ? undefined : codeJob(life, chance.pick(chance.happens(0.5) ? codes.slice(-2) : codes))
+    },
+  },
+  {
+    weight: 8,
+    isLight: true,
+    make: (life) => {
+      const { userId } = somePhone(life)
+      const body = { userId, template: TEMPLATE, parameters: {} }
+      const key = nextName(life, 'key')
+      let id: string | undefined
+      return bankJob(
+        life,
+        `bank: an operation for ${userId}`,
+        ['POST', '/operations', body, { 'Idempotency-Key': key }],
+        (reply) => {
+          const created = String(member(reply.json, 'operationId'))
+          if (id !== undefined && id !== created) return () => 'one request of the bank made two operations'
+          if (id === undefined) life.operations.push({ id: created, data: 'A2', userId })
+          id = created
+          life.facts.operations.add(created)
+          return undefined
+        },
+      )
+    },
+  },
+  {
+    weight: 9,
+    isLight: true,
+    make: (life) => {
+      const operation = pickOperation(life)
+      if (operation === undefined) return undefined
+      const code = approverOf(life, operation).approve(operation, life.site.chance.happens(0.7))
+      return codeJob(life, code, ended(life, operation.id, 'APPROVED'))
+    },
+  },
+  {
+    weight: 4,
+    isLight: true,
+    make: (life) => {
+      const operation = pickOperation(life)
+      if (operation === undefined) return undefined
+      return codeJob(life, approverOf(life, operation).reject(operation.id), ended(life, operation.id, 'REJECTED'))
+    },
+  },
+  {
+    weight: 4,
+    isLight: true,
+    make: (life) => {
+      const operation = pickOperation(life)
+      if (operation === undefined) return undefined
+      const path = `/operations?operationId=${operation.id}`
+      return bankJob(life, `bank: cancels ${operation.id}`, ['DELETE', path], ended(life, operation.id, 'CANCELED'))
+    },
+  },
+  { weight: 3, isLight: true, make: (life) => changeState(life, 'BLOCK') },
+  { weight: 6, isLight: true, make: (life) => changeState(life, 'UNBLOCK') },
+  {
+    weight: 1,
+    isLight: true,
+    make: (life) => {
+      const phone = somePhone(life)
+      const id = phone.activationId()
+      // A user who was bound anew has another activation, which it is then about.
+      const isOnly = life.phones.filter(({ userId }) => userId === phone.userId).length === 1
+      return bankJob(
+        life,
+        `bank: removes ${phone.userId}`,
+        ['DELETE', `/registration?userId=${phone.userId}`],
+        () => {
+          if (isOnly) life.facts.removed.add(id)
+          return undefined
+        },
+        id,
+      )
+    },
+  },
+  {
+    weight: 1,
+    isLight: true,
+    make: (life) => {
+      const phone = somePhone(life)
+      const id = phone.activationId()
+      const told = (): undefined => void life.facts.removed.add(id)
+      return codeJob(life, phone.remove(), told, id)
+    },
+  },
+  { weight: 2, isLight: true, make: (life) => skip(somePhone(life), 1 + life.site.chance.below(6)) },
+  {
+    weight: 2,
+    isLight: false,
+    make: async (life) => {
+      const code = await somePhone(life).createToken()
+      const job = codeJob(life, code)
+      return {
+        ...job,
+        told: (reply) => {
+          const check = job.told(reply)
+          const { id } = code.request.open(reply) as { id: string }
+          life.facts.tokens.add(id)
+          return check
+        },
+      }
+    },
+  },
+  {
+    weight: 3,
+    isLight: true,
+    make: (life) => {
+      const userId = nextName(life, 'user')
+      return bankJob(life, `bank: registers ${userId}`, ['POST', '/registration', { userId }], (reply) => {
+        life.facts.registered.add(userId)
+        life.newcomers.push({ userId, activationCode: activationCodeOf(reply) })
+        return undefined
+      })
+    },
+  },
+  {
+    weight: 3,
+    isLight: false,
+    make: async (life) => {
+      const newcomer = life.newcomers.shift()
+      if (newcomer === undefined) return undefined
+      const { userId, activationCode } = newcomer
+      const version = life.site.chance.pick(PHONE_VERSIONS)
+      const phone = createSimulatedPhone(life.prepared, nextName(life, 'phone'), { userId, version }, life.site.chance)
+      const request = await phone.prepareActivation(activationCode)
+      let isBound = false
+      return {
+        name: `${phone.name} exchanges keys`,
+        request,
+        told: (reply) => {
+          if (isBound) return () => `an activation code of ${userId} was good twice`
+          isBound = true
+          request.open(reply)
+          life.phones.push(phone)
+          return ({ after }) => {
+            const state = after.activations.get(phone.activationId())?.state
+            return state === undefined ? `the activation of ${phone.name} was answered, and is not there` : undefined
+          }
+        },
+      }
+    },
+  },
+  {
+    weight: 4,
+    isLight: true,
+    make: (life) => {
+      const phone = life.phones.slice(life.prepared.phones.length).at(-1)
+      if (phone === undefined) return undefined
+      const id = phone.activationId()
+      return bankJob(
+        life,
+        `bank: commits ${phone.userId}`,
+        ['POST', '/registration/commit', { userId: phone.userId }],
+        () => (look) => {
+          const state = look.after.activations.get(id)?.state
+          return state === 'PENDING_COMMIT' ? `the commit of ${id} was answered, and it is ${state}` : undefined
+        },
+        id,
+      )
+    },
+  },
+  {
+    weight: 3,
+    isLight: true,
+    make: (life) => {
+      const phone = life.phones.findLast(({ confirm }) => confirm !== undefined)
+      const code = phone?.confirm?.()
+      return code && codeJob(life, code)
+    },
+  },
+  {
+    weight: 2,
+    isLight: false,
+    make: (life) => {
+      const username = nextName(life, 'clerk')
+      const body = { username, role: 'read-only' }
+      return bankJob(life, `administrator: creates ${username}`, ['POST', '/admin/users', body], () => {
+        life.facts.credentials.add(username)
+        return undefined
+      })
+    },
+  },
+  {
+    weight: 6,
+    isLight: false,
+    make: () => ({ name: 'delivers webhooks', work: ({ context }) => deliverDue(context) }),
+  },
+  {
+    weight: 3,
+    isLight: false,
+    make: () => ({ name: 'keeps house', work: ({ context }) => runHousekeeping(context) }),
+  },
+  {
+    weight: 6,
+    isLight: false,
+    make: () => ({ name: 'seals the audit log', work: ({ seal }) => seal() }),
+  },
+]
+
+/** A phone whose requests never left it. */
+const skip = (phone: SimulatedPhone, steps: number): Chore => ({
+  name: `${phone.name} loses ${steps} codes`,
+  work: async () => phone.skip(steps),
+})

@@ -1,0 +1,101 @@
+// What was answered with 200, and what must therefore be so for ever; and what must hold whatever was answered.
+import type { AuditReport } from '../../src/domain/audit/verification.ts'
+import type { Received } from './site.ts'
+import type { View } from './view.ts'
+
+/** What the servers have promised by an answer. */
+export interface Facts {
+  /** By activation: its counter is at least this. */
+  readonly counters: Map<string, number>
+  readonly removed: Set<string>
+  /** By operation: the end that was told. */
+  readonly ended: Map<string, string>
+  readonly operations: Set<string>
+  /** Users with a registration. */
+  readonly registered: Set<string>
+  readonly tokens: Set<string>
+  readonly credentials: Set<string>
+  /** By chain of the audit log. */
+  readonly heads: Map<string, number>
+}
+
+export const createFacts = (): Facts => ({
+  counters: new Map(),
+  removed: new Set(),
+  ended: new Map(),
+  operations: new Set(),
+  registered: new Set(),
+  tokens: new Set(),
+  credentials: new Set(),
+  heads: new Map(),
+})
+
+/** The first thing that is not as it was promised; undefined when there is none. */
+export function findBrokenPromise(facts: Facts, view: View): string | undefined {
+  for (const [id, counter] of facts.counters) {
+    const found = view.activations.get(id)?.counter ?? -1
+    if (found < counter) return `a code was accepted at counter ${counter - 1} of ${id}, and the counter is ${found}`
+  }
+  for (const id of facts.removed) {
+    const state = view.activations.get(id)?.state
+    if (state !== 'REMOVED') return `the removal of ${id} was answered, and it is ${state}`
+  }
+  for (const [id, status] of facts.ended) {
+    const found = view.operations.get(id)?.status
+    if (found !== status) return `operation ${id} was told to be ${status}, and is ${found}`
+  }
+  for (const id of facts.operations)
+    if (!view.operations.has(id)) return `the creation of operation ${id} was answered, and it is gone`
+  for (const id of facts.tokens) if (!view.tokens.has(id)) return `token ${id} was handed out, and is gone`
+  for (const id of facts.credentials) if (!view.credentials.has(id)) return `credential ${id} was created, and is gone`
+  const users = new Set([...view.activations.values()].map(({ userId }) => userId))
+  for (const id of facts.registered) if (!users.has(id)) return `the registration of ${id} was answered, and is gone`
+  return undefined
+}
+
+/** The first thing that went back from one view to the next. */
+export function findStepBack(before: View, after: View): string | undefined {
+  for (const [id, was] of before.activations) {
+    const is = after.activations.get(id)
+    if (is === undefined) return `activation ${id} is gone`
+    if (is.counter < was.counter) return `the counter of ${id} went back from ${was.counter} to ${is.counter}`
+    if (was.state === 'REMOVED' && is.state !== 'REMOVED') return `the removed activation ${id} is ${is.state} again`
+    // Each accepted code moves the counter by one at least.
+    if (is.accepted > is.counter) return `${id} has accepted ${is.accepted} codes, and its counter is ${is.counter}`
+  }
+  for (const [id, { status }] of before.operations) {
+    const now = after.operations.get(id)?.status
+    if (now === undefined) return `operation ${id} is gone`
+    if (status !== 'PENDING' && now !== status) return `the final operation ${id} went from ${status} to ${now}`
+  }
+  return undefined
+}
+
+/** What webhooks have promised: everything at least once, and in the order of the changes of one object. */
+export function findWrongDelivery(view: View, received: readonly Received[]): string | undefined {
+  const first = new Map<string, number>()
+  for (const [place, { deliveryId }] of received.entries()) if (!first.has(deliveryId)) first.set(deliveryId, place)
+  const last = new Map<string, { place: number; id: string }>()
+  for (const { id, lane, status } of view.deliveries) {
+    const place = first.get(id)
+    if (status === 'DELIVERED' && place === undefined) return `message ${id} counts as delivered, and was not received`
+    if (status === 'DEAD') continue
+    const before = last.get(lane)
+    if (before !== undefined && (place ?? Infinity) < before.place)
+      return `message ${id} came before ${before.id}, an earlier one of its object`
+    last.set(lane, { place: place ?? Infinity, id })
+  }
+  const known = new Set(view.deliveries.map(({ id }) => id))
+  const stranger = received.find(({ deliveryId }) => !known.has(deliveryId))
+  return stranger && `message ${stranger.deliveryId} was received, and tells of a change that is not stored`
+}
+
+/** What the audit log has promised. Heads only move on. */
+export function findWrongChain(facts: Facts, report: AuditReport): string | undefined {
+  for (const { chain, fault, headPosition } of report.chains) {
+    if (fault !== undefined) return `the audit chain ${chain} does not verify: ${fault.problem}`
+    if (headPosition < (facts.heads.get(chain) ?? 0)) return `the audit chain ${chain} became shorter`
+    facts.heads.set(chain, headPosition)
+  }
+  return undefined
+}

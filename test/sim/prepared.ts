@@ -1,0 +1,95 @@
+// What every run begins with: a database with an application, its webhooks, a template, and phones of all versions that are bound. It is
+// made once, as every run would take longer to make it than to use it.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { PGlite, types } from '@electric-sql/pglite'
+import { Kysely, PGliteDialect } from 'kysely'
+import { PHONE_VERSIONS, type PhoneVersion, random } from '../../phone/crypto.ts'
+import { fromJson, toJson } from '../../phone/snapshot.ts'
+import type { AppConfiguration, PhoneState } from '../../phone/state.ts'
+import type { V4AppConfiguration, V4PhoneState } from '../../phone/v4-state.ts'
+import type { Database, Pool } from '../../src/storage/database.ts'
+import type { Schema } from '../../src/storage/schema.ts'
+import { expectOk, openWorld } from '../helpers/world.ts'
+import { openPhonesV4 } from '../helpers/world-v4.ts'
+import { createChance } from './chance.ts'
+import { createIds, startServer } from './server.ts'
+
+/** A phone that is bound, with its user. */
+export type PreparedPhone = { readonly userId: string } & (
+  | { readonly version: PhoneVersion; readonly state: PhoneState }
+  | { readonly version: '4.0'; readonly state: V4PhoneState }
+)
+
+export interface Prepared {
+  readonly masterKey: Uint8Array
+  /** `user:password` */
+  readonly admin: string
+  readonly app: AppConfiguration
+  readonly appV4: V4AppConfiguration
+  readonly phones: readonly PreparedPhone[]
+  /** The clock of its last moment, in milliseconds. */
+  readonly at: number
+}
+
+export const TEMPLATE = 'simulated-payment'
+
+/** Makes it in `folder`. Needs the template of the tests (test/helpers/global-setup.ts). */
+export async function prepare(folder: string, template: Blob): Promise<void> {
+  const parsers = { [types.INT8]: (value: string) => value, [types.BYTEA]: (value: string) => Buffer.from(value.slice(2), 'hex') }
+  const pglite = await PGlite.create({ loadDataDir: template, parsers, postgresqlconf: ['shared_buffers=16MB'] })
+  const db = new Kysely<Schema>({ dialect: new PGliteDialect({ pglite }) }) as Pool
+  const database: Database = { db, kind: 'embedded', location: 'memory', close: async () => undefined }
+  const masterKey = random(32)
+  const at = Date.now()
+  // The ids of the server are the same each time: they decide the order in which some statements do their work.
+  const platform = { now: () => at, ...createIds(createChance(PREPARED_SEED)) }
+  const { app, context } = await startServer(database, { masterKey, platform })
+  const url = await app.listen({ host: '127.0.0.1', port: 0 })
+  const admin = `admin:${String(await context.createFirstAdmin())}`
+  const world = await openWorld({ urls: [url], admin, advance: () => undefined, close: () => app.close() })
+  const phonesV4 = await openPhonesV4(world)
+  for (const kind of ['OPERATION', 'ACTIVATION']) {
+    const webhook = {
+      application: world.applicationId,
+      name: kind,
+      kind,
+      url: `https://bank.example/${kind}`,
+      attributes: ['status'],
+    }
+    expectOk(await world.bank.call('POST', '/admin/webhooks', kind === 'OPERATION' ? webhook : { ...webhook, attributes: [] }))
+  }
+  expectOk(await world.bank.call('POST', '/admin/templates', PAYMENT_TEMPLATE))
+  const phones: PreparedPhone[] = []
+  for (const version of [...PHONE_VERSIONS, '4.0', '4.0'] as const) {
+    const { userId, code } = await world.register(`user-${phones.length}`)
+    const phone = version === '4.0' ? phonesV4.newPhone('EC_P384') : world.newPhone(version)
+    await phone.activate(code)
+    expectOk(await world.bank.commit(userId))
+    if ('prepareConfirm' in phone) await phone.exchange(phone.prepareConfirm(true))
+    phones.push({ userId, version, state: phone.state } as PreparedPhone)
+  }
+  const prepared: Prepared = { masterKey, admin, app: world.app, appV4: phonesV4.app, phones, at }
+  await pglite.query('checkpoint')
+  const dump = await pglite.dumpDataDir('none')
+  writeFileSync(join(folder, 'simulated.tar'), Buffer.from(await dump.arrayBuffer()))
+  writeFileSync(join(folder, 'simulated.json'), JSON.stringify(toJson(prepared)))
+  await world.close()
+  await context.close()
+  await pglite.close()
+}
+
+/** What `prepare` has made; the phones are new objects each time. */
+export const readPrepared = (folder: string): Prepared =>
+  fromJson(JSON.parse(readFileSync(join(folder, 'simulated.json'), 'utf8'))) as Prepared
+
+const PREPARED_SEED = 1
+const PAYMENT_TEMPLATE = {
+  templateName: TEMPLATE,
+  operationType: 'authorize_payment',
+  dataTemplate: 'A2',
+  signatureType: ['possession_knowledge', 'possession_biometry'],
+  maxFailureCount: 3,
+  expiration: 300,
+  texts: { en: { title: 'Payment', message: 'Please confirm the payment', attributes: [] } },
+}

@@ -1,0 +1,51 @@
+// One server of a simulation: all of it that is not the process, over a database that the simulation holds.
+import type { FastifyInstance } from 'fastify'
+import { buildApp } from '../../src/app.ts'
+import { parseConfig } from '../../src/config-parser.ts'
+import { type Context, createContext } from '../../src/context.ts'
+import { createLog } from '../../src/lib/log.ts'
+import type { Platform } from '../../src/lib/platform.ts'
+import type { Database } from '../../src/storage/database.ts'
+import type { Chance } from './chance.ts'
+
+export interface Server {
+  readonly app: FastifyInstance
+  readonly context: Context
+}
+
+/** Nothing runs in its background: the schedule calls what does. Limits that a simulation would meet by its speed alone are out of reach. */
+export async function startServer(
+  database: Database,
+  { masterKey, platform }: { readonly masterKey: Uint8Array; readonly platform: Platform },
+): Promise<Server> {
+  const { config, secrets } = parseConfig(SETTINGS, () => '')
+  const context = await createContext(
+    config,
+    { ...secrets, masterKeys: [masterKey] },
+    { platform, log: createLog('silent', { write: () => undefined }), database, worksInBackground: false },
+  )
+  return { app: await buildApp(context), context }
+}
+
+/** Ids and random bytes out of a chance: what a server makes of them is the same in each replay. */
+export const createIds = (chance: Chance): Pick<Platform, 'randomBytes' | 'uuid'> => ({
+  randomBytes: (length) => Buffer.from(chance.bytes(length)),
+  uuid: () => {
+    const bytes = chance.bytes(16)
+    bytes[6] = (Number(bytes[6]) & 0x0f) | 0x40
+    bytes[8] = (Number(bytes[8]) & 0x3f) | 0x80
+    const hex = Buffer.from(bytes).toString('hex')
+    return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
+  },
+})
+
+const SETTINGS = {
+  PAWL_PORT: '0',
+  PAWL_CONSOLE: 'false',
+  PAWL_METRICS: 'off',
+  PAWL_SOURCE_FAILURES_PER_MINUTE: '1000000',
+  PAWL_CODE_FAILURES_PER_MINUTE: '100000',
+  PAWL_CREDENTIAL_FAILURES_PER_MINUTE: '100000',
+  PAWL_TEMPORARY_KEYS_PER_MINUTE: '1000000',
+  PAWL_MOBILE_READS_PER_MINUTE: '100000',
+}

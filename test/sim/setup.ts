@@ -1,0 +1,23 @@
+// Puts the network of the simulation in the place of two modules: what phones and the bank send with, and what webhooks are sent with.
+import { vi } from 'vitest'
+import type * as PhoneHttp from '../../phone/http.ts'
+import type * as Outbound from '../../src/lib/outbound.ts'
+import { theNetwork } from './network.ts'
+
+vi.mock('../../phone/http.ts', async (importOriginal) => {
+  const original = await importOriginal<typeof PhoneHttp>()
+  return {
+    ...original,
+    send: (...args: Parameters<typeof original.send>) => theNetwork().send(...args),
+    sendJson: (url: string, method: string, path: string, json?: unknown, headers: Record<string, string> = {}) => {
+      const body = json === undefined ? original.NO_BODY : Buffer.from(JSON.stringify(json))
+      const type = json === undefined ? {} : { 'Content-Type': 'application/json' }
+      return theNetwork().send(url, { method, path, headers: { ...type, ...headers }, body })
+    },
+  }
+})
+
+vi.mock('../../src/lib/outbound.ts', async (importOriginal) => ({
+  ...(await importOriginal<typeof Outbound>()),
+  sendOutbound: (...args: Parameters<ReturnType<typeof theNetwork>['sendOutbound']>) => theNetwork().sendOutbound(...args),
+}))

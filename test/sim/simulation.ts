@@ -1,0 +1,272 @@
+// One life out of one seed: steps of one to three things at once, faults of network, database, clock and processes, and after each step
+// the promises. A life ends with everything well again: what waits is delivered and sealed, and phones go on.
+import type { HttpReply } from '../../phone/http.ts'
+import { deliverDue } from '../../src/domain/webhook/delivery.ts'
+import { verifyAudit } from '../../src/domain/audit/verification.ts'
+import { ACTIONS, type Check, type Chore, codeJob, type Job, type Life, type Look } from './actions.ts'
+import { type Breakage, type BreakageName, BREAKAGES } from './breakage.ts'
+import { createFacts, findBrokenPromise, findStepBack, findWrongChain, findWrongDelivery } from './facts.ts'
+import { createSimulatedPhone } from './phones.ts'
+import type { Prepared } from './prepared.ts'
+import { CALM, type Faults, type Lost, openSite, type ServerName, SERVERS, type Site } from './site.ts'
+import { type DeliveryView, look, type View } from './view.ts'
+
+export interface Told {
+  readonly seed: number
+  /** What happened, a line each; the last one says what is wrong, if anything is. */
+  readonly trace: readonly string[]
+  /** The first thing that is wrong. */
+  readonly violation: string | undefined
+  readonly steps: number
+}
+
+export interface SimulationOptions {
+  readonly seed: number
+  readonly template: Blob
+  readonly readPrepared: () => Prepared
+  readonly breakage?: BreakageName
+}
+
+/** Lives the life of a seed. */
+export async function simulate({ seed, template, readPrepared, breakage = 'none' }: SimulationOptions): Promise<Told> {
+  const prepared = readPrepared()
+  const wrong: Breakage = BREAKAGES[breakage]()
+  const site = await openSite({ prepared, template, seed, breakage: wrong })
+  const { chance } = site
+  const phones = prepared.phones.map((one, i) => createSimulatedPhone(prepared, `phone ${i}`, one, chance))
+  const life: Life = { site, prepared, facts: createFacts(), phones, newcomers: [], operations: [], named: 0 }
+  const storm = chance.pick(STORMS)
+  const length = STEPS_MIN + chance.below(STEPS_MAX - STEPS_MIN)
+  const mailbox: Job[] = []
+  let steps = 0
+  let violation: string | undefined
+  try {
+    let before = await look(site.database.direct)
+    for (; steps < length && violation === undefined; steps += 1) {
+      ;({ after: before, violation } = await takeStep(life, { before, mailbox, storm, number: steps }))
+    }
+    violation ??= await endWell(life, before)
+  } catch (error) {
+    violation = `the simulation stopped: ${error instanceof Error ? error.stack : String(error)}`
+  } finally {
+    await site.close()
+  }
+  if (violation !== undefined) site.trace.push(`WRONG: ${violation}`)
+  return { seed, trace: site.trace, violation, steps }
+}
+
+interface Step {
+  readonly before: View
+  /** Requests that were sent and have not arrived. */
+  readonly mailbox: Job[]
+  readonly storm: Faults
+  readonly number: number
+}
+
+async function takeStep(
+  life: Life,
+  { before, mailbox, storm, number }: Step,
+): Promise<{ after: View; violation: string | undefined }> {
+  const { site } = life
+  const { chance, trace } = site
+  moveClocks(site)
+  const made = await makeAll(life)
+  const sendings: Sending[] = made.flatMap((one) => send(one, mailbox, chance.happens(FAULTY_REQUESTS), site))
+  if (mailbox.length > 0 && chance.happens(ARRIVALS)) {
+    const [late] = mailbox.splice(chance.below(mailbox.length), 1)
+    if (late !== undefined) sendings.push({ job: late, to: chance.pick(SERVERS), fault: ', which arrives late' })
+  }
+  trace.push(`step ${number + 1}: ${sendings.map(describe).join(' | ') || 'nothing'}`)
+  const late = site.lateStatements()
+  const checks: Check[] = []
+  const outcomes = await site.settle(
+    sendings.map((one) => run(one, life)),
+    storm,
+  )
+  const after = await look(site.database.direct)
+  const isCertain = site.lateStatements() === late
+  for (const [i, { job, fault }] of sendings.entries()) {
+    if (job === undefined) continue
+    const reply = outcomes[i] as HttpReply | Lost
+    trace.push(`  ${reply === 'lost' ? 'no answer' : reply.status}: ${job.name}${fault}`)
+    if (reply === 'lost' || fault === ANSWER_LOST) continue
+    if (reply.status >= 500 && reply.status !== 503) checks.push(() => `${job.name} was answered ${reply.status} ${reply.text}`)
+    if (reply.status !== 200) continue
+    const check = job.told(reply)
+    if (check !== undefined) checks.push(check)
+  }
+  const changed = sendings.flatMap(({ job }) => job?.changes ?? [])
+  const seen: Look = { before, after, isCertain, changed }
+  const violation =
+    checks.map((check) => check(seen)).find((found) => found !== undefined) ??
+    findUncounted(seen, sendings, outcomes) ??
+    findStepBack(before, after) ??
+    (await findWrong(life, before, after))
+  return { after, violation }
+}
+
+async function findWrong({ site, facts }: Life, before: Pick<View, 'sealed'>, view: View): Promise<string | undefined> {
+  const [first = 's1'] = SERVERS
+  const { installationKeys } = site.server(first).context
+  return (
+    findBrokenPromise(facts, view) ??
+    findWrongDelivery(view, site.received) ??
+    // What is sealed changes by the sealer alone.
+    (view.sealed === before.sealed
+      ? undefined
+      : findWrongChain(facts, await verifyAudit({ db: site.database.direct, installationKeys })))
+  )
+}
+
+/** Each wrong code that was refused is a failed attempt, unless a right one came or the count was set back. */
+function findUncounted(
+  { before, after, isCertain, changed }: Look,
+  sendings: readonly Sending[],
+  outcomes: readonly unknown[],
+): string | undefined {
+  if (!isCertain) return undefined
+  const refused = new Map<string, number>()
+  for (const [i, { job }] of sendings.entries()) {
+    const { code } = job ?? {}
+    if (code === undefined || code.isRight || !code.isCounted || (outcomes[i] as HttpReply | Lost) === 'lost') continue
+    const { status } = outcomes[i] as HttpReply
+    const id = code.phone.activationId()
+    if (status < 500 && status !== 200) refused.set(id, (refused.get(id) ?? 0) + 1)
+  }
+  for (const [id, count] of refused) {
+    const [was, is] = [before.activations.get(id), after.activations.get(id)]
+    if (was?.state !== 'ACTIVE' || is?.state !== 'ACTIVE' || is.counter !== was.counter || changed.includes(id)) continue
+    if (is.failedAttempts < was.failedAttempts + count)
+      return `${count} wrong codes of ${id} were refused, and its failed attempts went from ${was.failedAttempts} to ${is.failedAttempts}`
+  }
+  return undefined
+}
+
+/** What one sending is: a request to a server, or its own work. */
+interface Sending {
+  readonly job?: Job
+  readonly chore?: Chore
+  readonly to: ServerName
+  readonly fault: string
+}
+
+/** One to three things; what computes in the thread pool is done alone, because how long that takes is nobody's decision. */
+async function makeAll(life: Life): Promise<readonly (Job | Chore)[]> {
+  const { chance, settle } = life.site
+  const made: (Job | Chore)[] = []
+  const count = chance.pick([1, 1, 1, 2, 2, 3])
+  for (let i = 0; i < count; i += 1) {
+    const action = chance.pick(WEIGHED)
+    if (!action.isLight && made.length > 0) continue
+    const [one] = await settle([Promise.resolve(action.make(life))], CALM)
+    if (one !== undefined) made.push(one)
+    if (!action.isLight) break
+  }
+  return made
+}
+
+/** What becomes of a request on its way: sent once as a rule, never, twice, later, or with an answer that nobody gets. */
+function send(one: Job | Chore, mailbox: Job[], isFaulty: boolean, { chance }: Site): readonly Sending[] {
+  const to = chance.pick(SERVERS)
+  if ('work' in one) return [{ chore: one, to, fault: '' }]
+  if (!isFaulty) return [{ job: one, to, fault: '' }]
+  const fault = chance.pick(['dropped', 'repeated', 'repeated', 'delayed', 'answer lost'] as const)
+  if (fault === 'delayed') mailbox.push(one)
+  if (fault === 'dropped' || fault === 'delayed') return []
+  if (fault === 'answer lost') return [{ job: one, to, fault: ANSWER_LOST }]
+  const isBodyPooled = one.code === undefined && one.request.path.startsWith('/pa/')
+  // Key agreements compute in the thread pool, and two of them at once would be no replay.
+  return isBodyPooled
+    ? [{ job: one, to, fault: '' }]
+    : [to, chance.pick(SERVERS)].map((server) => ({ job: one, to: server, fault: ', sent twice' }))
+}
+
+async function run({ job, chore, to }: Sending, { site }: Life): Promise<HttpReply | Lost | undefined> {
+  if (job !== undefined) return site.send(to, job.request)
+  const done = await site.work(to, async (running) => chore?.work(running)).catch((error: unknown) => error)
+  site.trace.push(`  ${to} ${chore?.name ?? ''}${done instanceof Error ? `: ${done.message}` : ''}`)
+  return undefined
+}
+
+const describe = ({ job, chore, to }: Sending): string => `${job?.name ?? chore?.name ?? ''} on ${to}`
+
+function moveClocks({ chance, advance, skew, trace }: Site): void {
+  advance(1 + chance.below(3_000))
+  if (chance.happens(0.08)) {
+    const ms = chance.pick([10_000, 60_000, 200_000, 400_000])
+    advance(ms)
+    trace.push(`${ms / 1000} s pass`)
+  }
+  if (chance.happens(0.05)) {
+    const [name, ms] = [chance.pick(SERVERS), chance.below(60_000) - 30_000]
+    skew(name, ms)
+    trace.push(`the clock of ${name} is ${ms} ms off`)
+  }
+}
+
+/** Nothing goes wrong any more: webhooks are delivered, the log is sealed, and each active phone within reach is accepted. */
+async function endWell(life: Life, last: View): Promise<string | undefined> {
+  const { site } = life
+  site.trace.push('everything is well again')
+  await site.settle([], CALM)
+  let before = last
+  for (let round = 0; round < DELIVERY_ROUNDS && (round === 0 || before.deliveries.some(isWaiting)); round += 1) {
+    // Longer than the longest wait for another attempt.
+    site.advance(DAY_MS)
+    for (const name of SERVERS) await site.settle([site.work(name, ({ context }) => deliverDue(context))], CALM)
+    before = await look(site.database.direct)
+  }
+  for (let round = 0; round < 3; round += 1)
+    for (const name of SERVERS) await site.settle([site.work(name, ({ seal }) => seal())], CALM)
+  before = await look(site.database.direct)
+  const waiting = before.deliveries.find(isWaiting)
+  if (waiting !== undefined) return `message ${waiting.id} is never delivered`
+  const stepped = findStepBack(last, before) ?? (await findWrong(life, NOTHING_SEALED, before)) ?? findUntold(before)
+  if (stepped !== undefined) return stepped
+  for (const phone of life.phones) {
+    const was = before.activations.get(phone.activationId())
+    const ahead = phone.counter() - (was?.counter ?? 0)
+    const job = codeJob(life, phone.validate('possession', true))
+    const [reply] = await site.settle([site.send(site.chance.pick(SERVERS), job.request)], CALM)
+    if (reply === undefined || reply === 'lost') throw new Error('there is no answer, and nothing is wrong')
+    const after = await look(site.database.direct)
+    const check = reply.status === 200 ? job.told(reply) : undefined
+    const wrong = check?.({ before, after, isCertain: true, changed: [] }) ?? findStepBack(before, after)
+    if (wrong !== undefined) return wrong
+    if (reply.status >= 500) return `${phone.name} was answered ${reply.status} when nothing was wrong`
+    if (was?.state === 'ACTIVE' && ahead < LOOK_AHEAD && reply.status !== 200)
+      return `${phone.name} is active and ${ahead} codes ahead, and was refused with ${reply.status} ${reply.text}`
+    before = after
+  }
+  return findWrong(life, NOTHING_SEALED, before)
+}
+
+const isWaiting = ({ status }: DeliveryView): boolean => status === 'WAITING'
+
+/** The last message of each operation tells how it is. */
+function findUntold({ operations, deliveries }: View): string | undefined {
+  const told = new Map(deliveries.map(({ objectId, payload }) => [objectId, payload]))
+  for (const { id, status } of operations.values()) {
+    const payload = told.get(id)
+    if (payload === undefined) return `no message tells of operation ${id}`
+    if (!payload.includes(`"${status}"`)) return `operation ${id} is ${status}, and the last message of it says ${payload}`
+  }
+  return undefined
+}
+
+const NOTHING_SEALED = { sealed: -1 }
+const WEIGHED = ACTIONS.flatMap((action) => Array.from({ length: action.weight }, () => action))
+const STORMS: readonly Faults[] = [
+  { statement: 0.02, message: 0.1, kill: 0.005 },
+  { statement: 0.08, message: 0.3, kill: 0.02 },
+  { statement: 0.2, message: 0.1, kill: 0.01 },
+  CALM,
+]
+const FAULTY_REQUESTS = 0.3
+const ARRIVALS = 0.25
+const ANSWER_LOST = ', whose answer is lost'
+const STEPS_MIN = 30
+const STEPS_MAX = 60
+const LOOK_AHEAD = 20
+const DELIVERY_ROUNDS = 9
+const DAY_MS = 86_400_000

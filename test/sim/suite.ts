@@ -1,0 +1,37 @@
+// What the test files of the simulation share.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { testTemplate } from '../helpers/app.ts'
+import type { BreakageName } from './breakage.ts'
+import { readPrepared } from './prepared.ts'
+import { simulate, type Told } from './simulation.ts'
+
+/** New seeds of a run, and within how many a wrong server must be found. */
+export const SEEDS_MAX = Number(process.env['PAWL_SIM_SEEDS'] ?? 200)
+const PARTS = 10
+
+let template: Blob | undefined
+
+/** Lives the life of one seed on the database that global-setup.ts has made. */
+export function live(seed: number, breakage: BreakageName = 'none'): Promise<Told> {
+  template ??= new Blob([readFileSync(join(testTemplate(), 'simulated.tar'))])
+  return simulate({ seed, template, breakage, readPrepared: () => readPrepared(testTemplate()) })
+}
+
+/** How to live it again, and all that happened. */
+export const report = ({ seed, trace }: Told): string => `PAWL_SIM_SEED=${seed} npm run test:sim\n${trace.join('\n')}`
+
+/** Tests of the first (0) or second (1) half of the seeds of this run, so that two workers share them. */
+export function liveHalf(half: 0 | 1): void {
+  const size = Math.ceil(SEEDS_MAX / 2 / PARTS)
+  for (let part = 0; part < PARTS; part += 1) {
+    const first = Number(process.env['PAWL_SIM_FIRST']) + (half * PARTS + part) * size
+    test(`${size} lives from seed ${first}`, async () => {
+      for (let seed = first; seed < first + size; seed += 1) {
+        const told = await live(seed)
+        expect(told.violation, report(told)).toBeUndefined()
+      }
+    })
+  }
+}

@@ -1,0 +1,72 @@
+// What the database holds between two steps, as far as the invariants speak of it.
+import { sql } from 'kysely'
+import type { Db } from '../../src/storage/database.ts'
+
+export interface ActivationView {
+  readonly id: string
+  readonly userId: string
+  readonly state: 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
+  readonly counter: number
+  readonly failedAttempts: number
+  /** Audit rows of codes that were accepted. */
+  readonly accepted: number
+}
+
+export interface OperationView {
+  readonly id: string
+  readonly status: string
+}
+
+export interface DeliveryView {
+  readonly id: string
+  /** Webhook and object: messages of the same have an order. */
+  readonly lane: string
+  readonly objectId: string
+  readonly status: 'WAITING' | 'DELIVERED' | 'DEAD'
+  readonly payload: string
+}
+
+export interface View {
+  readonly activations: ReadonlyMap<string, ActivationView>
+  readonly operations: ReadonlyMap<string, OperationView>
+  readonly tokens: ReadonlySet<string>
+  readonly credentials: ReadonlySet<string>
+  /** In the order of the changes they tell of. */
+  readonly deliveries: readonly DeliveryView[]
+  /** Rows of the audit log in its chains. */
+  readonly sealed: number
+}
+
+/** Looks at everything, in one statement: it is the most frequent one of a simulation. */
+export async function look(db: Db): Promise<View> {
+  const { rows } = await sql<{ seen: Seen }>`select json_build_object(
+    'activations', (select coalesce(json_agg(x), '[]') from (
+      select activation_id as id, user_id as "userId", state, counter, failed_attempts as "failedAttempts",
+        (select count(*) from audit_event e where e.activation_id = a.activation_id and event_type = 'signature_ok') as accepted
+      from activation a order by activation_id) x),
+    'operations', (select coalesce(json_agg(x), '[]') from (select operation_id as id, status from operation) x),
+    'tokens', (select coalesce(json_agg(token_id), '[]') from token),
+    'credentials', (select coalesce(json_agg(username), '[]') from credential),
+    'sealed', (select coalesce(sum(head_position), 0) from audit_chain),
+    'deliveries', (select coalesce(json_agg(x), '[]') from (
+      select delivery_id as id, webhook_id || ' ' || object_id as lane, object_id as "objectId", status, payload::text as payload
+      from webhook_delivery order by sequence) x)) as seen`.execute(db)
+  const seen = rows[0]?.seen
+  if (seen === undefined) throw new Error('the database shows nothing')
+  const byId = <T extends { readonly id: string }>(list: readonly T[]) => new Map(list.map((one) => [one.id, one]))
+  return {
+    activations: byId(seen.activations),
+    operations: byId(seen.operations),
+    tokens: new Set(seen.tokens),
+    credentials: new Set(seen.credentials),
+    deliveries: seen.deliveries,
+    sealed: seen.sealed,
+  }
+}
+
+interface Seen extends Pick<View, 'deliveries' | 'sealed'> {
+  readonly activations: readonly ActivationView[]
+  readonly operations: readonly OperationView[]
+  readonly tokens: readonly string[]
+  readonly credentials: readonly string[]
+}
