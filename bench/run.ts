@@ -7,6 +7,7 @@ const KINDS: Readonly<Record<string, () => Promise<unknown>>> = {
   strangers: () => import('./strangers.ts'),
   metrics: () => import('./metrics.ts'),
   start: () => import('./start.ts'),
+  sealing: () => import('./sealing.ts'),
 }
 const USAGE = `What each kind of request costs over real HTTP, in processor time and in time:
   npm run bench                                   PostgreSQL in a temporary folder; DATABASE_URL names another one
@@ -20,6 +21,7 @@ The client shares the machine with the server, so compare processor time, and on
   npm run bench -- strangers --works keystore     only requests whose name holds one of the words
   npm run bench -- metrics                        what counting costs a request, and what a look costs
   npm run bench -- start                          processor time and memory of a start with a warm compile cache
+  npm run bench -- sealing                        whether audit rows are sealed as fast as they are written (--rate, --seconds, --heap)
   npm run bench -- crypto                         the hot paths alone, in one process`
 
 const [kind = ''] = process.argv.slice(2)

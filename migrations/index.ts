@@ -18,6 +18,8 @@ import * as consoleSessions from './0015_console-sessions.ts'
 import * as webhookEvents from './0016_webhook-events.ts'
 import * as stateTriggers from './0017_state-triggers.ts'
 import * as inboxAge from './0018_inbox-age.ts'
+import * as auditLog from './0019_audit-log.ts'
+import * as auditKeys from './0020_audit-keys.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -38,4 +40,6 @@ export const migrations: Record<string, Migration> = {
   '0016_webhook-events': webhookEvents,
   '0017_state-triggers': stateTriggers,
   '0018_inbox-age': inboxAge,
+  '0019_audit-log': auditLog,
+  '0020_audit-keys': auditKeys,
 }

@@ -9,7 +9,15 @@ export const RETENTION_SETTINGS = {
     kind: integer(1, 36_500),
     default: '365',
     unit: 'days',
-    description: 'How long rows of the audit log of devices are kept.',
+    description:
+      'How long rows of the audit log of devices are kept. They go by whole partitions, so up to `PAWL_AUDIT_PARTITION_DAYS` later.',
+  },
+  auditPartitionDays: {
+    name: 'PAWL_AUDIT_PARTITION_DAYS',
+    kind: integer(1, 366),
+    default: '30',
+    unit: 'days',
+    description: 'How much time a partition of the audit log of devices takes; for those that are made from then on.',
   },
   adminAuditRetentionDays: {
     name: 'PAWL_ADMIN_AUDIT_RETENTION_DAYS',

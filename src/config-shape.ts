@@ -56,6 +56,7 @@ export interface Config {
   readonly certificateFetchPorts: readonly number[]
   readonly certificateWatch: boolean
   readonly auditRetentionDays: number
+  readonly auditPartitionDays: number
   readonly adminAuditRetentionDays: number
   readonly strangerRetentionDays: number
   readonly operationRetentionDays: number

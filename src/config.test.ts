@@ -62,6 +62,7 @@ describe('defaults', () => {
       webhookRetryBaseSeconds: 5,
       webhookRetentionDays: 30,
       auditRetentionDays: 365,
+      auditPartitionDays: 30,
       adminAuditRetentionDays: 365,
       strangerRetentionDays: 30,
       operationRetentionDays: 400,

@@ -54,9 +54,7 @@ function show(instruments: Instruments, { operations, webhooks, audit, certifica
     webhookFailures.set({ webhook }, failuresInRow)
     webhookEnabled.set({ webhook }, isEnabled ? 1 : 0)
   }
-  for (const { source, oldest } of audit ?? []) {
-    instruments.sealLag.set({ log: source === 'audit_event' ? 'devices' : 'administrators' }, ageOf(oldest))
-  }
+  for (const { log, oldest } of audit ?? []) instruments.sealLag.set({ log }, ageOf(oldest))
   for (const { applicationId: application, domain, pinned, live } of certificates ?? []) {
     const labels = { application, domain }
     if (pinned !== null) instruments.certificateExpiry.set({ ...labels, certificate: 'pinned' }, pinned)

@@ -18,14 +18,13 @@ export async function lockAdministration(tx: Tx): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended('pawl.admin_event', 0))`.execute(tx)
 }
 
-/** Writes one row. The transaction gets its id before the row gets its sequence number; see audit.ts. */
+/** Writes one row. */
 export async function insertAdminEvent(tx: Tx, event: AdminEvent): Promise<void> {
-  await sql`
-    with started as materialized (select pg_current_xact_id())
-    insert into admin_event (username, action, target, before, after, occurred_at)
-    select ${event.username}::text, ${event.action}::text, ${event.target}::text, ${event.before}::text, ${event.after}::text,
-      ${event.occurredAt}::timestamptz
-    from started`.execute(tx)
+  const { occurredAt, ...columns } = event
+  await tx
+    .insertInto('admin_event')
+    .values({ ...columns, occurred_at: occurredAt })
+    .execute()
 }
 
 export interface AdminEventRow extends Omit<AdminEvent, 'before' | 'after'> {

@@ -112,6 +112,10 @@ export function isUniqueViolation(error: unknown, constraint?: string): boolean 
   return constraint === undefined || ('constraint' in error && error.constraint === constraint)
 }
 
+/** True when a lock was not given in time (SQLSTATE 55P03). */
+export const isLockTimeout = (error: unknown): boolean =>
+  typeof error === 'object' && error !== null && 'code' in error && error.code === '55P03'
+
 /**
  * The database answered with an error, so the statement was rolled back. A lost connection tells nothing: what may have been stored is
  * not stored a second time, or a code that was accepted would be counted as a wrong one.

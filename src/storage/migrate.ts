@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import { migrations } from '../../migrations/index.ts'
 import { StartError } from '../lib/errors.ts'
-import type { Database, Db } from './database.ts'
+import { type Database, type Db, isLockTimeout } from './database.ts'
 
 export interface MigrateOptions {
   /** For tests: the migrations that this version knows; all of them without it. */
@@ -96,10 +96,6 @@ const limitWaits = (migration: Migration): Migration => ({
     await migration.up(db)
   },
 })
-
-/** SQLSTATE 55P03. */
-const isLockTimeout = (error: unknown): boolean =>
-  typeof error === 'object' && error !== null && 'code' in error && error.code === '55P03'
 
 function explain(error: unknown): StartError {
   const reason = error instanceof Error ? error.message : String(error)

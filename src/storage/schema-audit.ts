@@ -1,15 +1,21 @@
 // Row types of the audit log, of what administrators change, and of the chains over both.
 import type { Generated } from 'kysely'
-import type { Bytes, OptionalText, Position, Sequence } from './columns.ts'
+import type { Bytes, OptionalText, OptionalTime, Position, Sequence } from './columns.ts'
 
-export interface AuditEventTable {
+export interface AuditPendingTable {
   sequence: Sequence
+  occurred_at: Date
+  activation_id: string
   application_id: OptionalText
   user_id: OptionalText
-  activation_id: string
   event_type: string
   event_data: string
-  occurred_at: Date
+}
+
+/** A view: all rows of devices, sealed or not. */
+export interface AuditTrailView extends AuditPendingTable {
+  /** 'infinity' until then. */
+  sealed_at: Date | number
 }
 
 export interface AdminEventTable {
@@ -41,14 +47,8 @@ export interface AuditChainTable {
   authentication: Bytes
 }
 
-export interface AuditSealTable {
-  chain_id: number
-  position: Position
-  sequence: Position
-  seal: Bytes
-}
-
-export interface AuditSourceTable {
-  source: string
-  settled_sequence: Position
+/** One row a log. */
+export interface AuditSealerTable {
+  log: string
+  sealed_at: OptionalTime
 }

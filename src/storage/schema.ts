@@ -4,9 +4,9 @@ import type { Bytes, OptionalBytes, OptionalText, OptionalTime, Sequence } from 
 import type {
   AdminEventTable,
   AuditChainTable,
-  AuditEventTable,
-  AuditSealTable,
-  AuditSourceTable,
+  AuditPendingTable,
+  AuditSealerTable,
+  AuditTrailView,
   StrangerCountTable,
 } from './schema-audit.ts'
 import type {
@@ -252,11 +252,11 @@ export interface Schema {
   credential: CredentialTable
   credential_password: CredentialPasswordTable
   console_session: ConsoleSessionTable
-  audit_event: AuditEventTable
+  audit_pending: AuditPendingTable
+  audit_trail: AuditTrailView
   admin_event: AdminEventTable
   audit_chain: AuditChainTable
-  audit_seal: AuditSealTable
-  audit_source: AuditSourceTable
+  audit_sealer: AuditSealerTable
   stranger_count: StrangerCountTable
   template_revision: TemplateRevisionTable
   template: TemplateTable

@@ -14,8 +14,8 @@ export interface VitalSigns {
     readonly waiting: number
     readonly oldest: number | null
   }[]
-  /** The first row of each audited table that is not known to be sealed. */
-  readonly audit: readonly { readonly source: string; readonly oldest: number | null }[]
+  /** The oldest row of each audit log that waits for its seal; of devices among 10,000 of them. */
+  readonly audit: readonly { readonly log: string; readonly oldest: number | null }[]
   /** The first 200 pinned domains. */
   readonly certificates: readonly {
     readonly applicationId: string
@@ -45,10 +45,11 @@ export async function readVitalSigns(db: Db): Promise<VitalSigns> {
             order by next_attempt_at, sequence limit ${WAITING_MAX}
           ) m
         ) d) as webhooks,
-      (select json_agg(json_build_object('source', s.source, 'oldest', extract(epoch from case s.source
-          when 'audit_event' then (select occurred_at from audit_event where sequence > s.settled_sequence order by sequence limit 1)
-          else (select occurred_at from admin_event where sequence > s.settled_sequence order by sequence limit 1) end)))
-        from audit_source s) as audit,
+      json_build_array(
+        json_build_object('log', 'devices', 'oldest', (select extract(epoch from min(occurred_at))
+          from (select occurred_at from audit_pending limit ${WAITING_MAX}) u)),
+        json_build_object('log', 'administrators', 'oldest', (select extract(epoch from occurred_at)
+          from admin_event where position is null order by sequence limit 1))) as audit,
       (select coalesce(json_agg(json_build_object('applicationId', d.application_id, 'domain', d.domain,
           'pinned', extract(epoch from (select max(expires_at) from pinned_certificate c
             where c.application_id = d.application_id and c.domain = d.domain)),

@@ -362,7 +362,7 @@ describe('flags of an activation', () => {
     expectOk(await phone.send(phone.prepareValidation()))
     expect(expectOk(await set(activationId, [])).json).toEqual({ flags: [] })
     expect(await detailOf(activationId)).toMatchObject({ flags: [] })
-    const rows = server.context.db.selectFrom('audit_event').select('event_data').where('activation_id', '=', activationId)
+    const rows = server.context.db.selectFrom('audit_trail').select('event_data').where('activation_id', '=', activationId)
     const events = await rows.where('event_type', '=', 'registration_flags_changed').orderBy('sequence').execute()
     expect(events.map(({ event_data }) => event_data)).toEqual([`{"flags":"${flags.join(',')}"}`, '{"flags":""}'])
   })

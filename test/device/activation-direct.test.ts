@@ -44,7 +44,7 @@ const sendFrom = async (phone: VirtualPhone, options = direct()): Promise<HttpRe
 const detailOf = async (activationId: string): Promise<unknown> =>
   expectOk(await world.bank.call('GET', `/admin/applications/${world.applicationId}/registrations/${activationId}`)).json
 const auditOf = async (activationId: string): Promise<string[]> => {
-  const events = server.context.db.selectFrom('audit_event').select('event_type').where('activation_id', '=', activationId)
+  const events = server.context.db.selectFrom('audit_trail').select('event_type').where('activation_id', '=', activationId)
   return (await events.orderBy('sequence').execute()).map((event) => event.event_type)
 }
 

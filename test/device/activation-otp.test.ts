@@ -103,7 +103,7 @@ describe('a wrong OTP at the key exchange', () => {
     expect(await detailOf(registration)).toMatchObject({ state: 'REMOVED', failedAttempts: 5, isOtpDemanded: false })
     expect((await reasonsOf(registration))[0]).toBe('OTP_MAX_FAILED_ATTEMPTS')
     const { db } = server.context
-    const events = db.selectFrom('audit_event').select('event_type').where('activation_id', '=', registration.activationId)
+    const events = db.selectFrom('audit_trail').select('event_type').where('activation_id', '=', registration.activationId)
     expect((await events.orderBy('sequence').execute()).map((event) => event.event_type)).toEqual([
       'registration_created',
       ...Array.from({ length: 4 }, () => 'activation_otp_invalid'),

@@ -24,7 +24,7 @@ const from = <R extends HttpRequest>(ip: string, request: R): R => ({
 })
 const countAuditRows = async (activationId: string): Promise<number> => {
   const { db } = server.context
-  const rows = await db.selectFrom('audit_event').select('event_type').where('activation_id', '=', activationId).execute()
+  const rows = await db.selectFrom('audit_trail').select('event_type').where('activation_id', '=', activationId).execute()
   return rows.length
 }
 

@@ -44,7 +44,7 @@ const expectTooMany = (reply: HttpReply): void => {
   expect(Number(reply.headers['retry-after'])).toBeGreaterThan(0)
 }
 const countAuditRows = async (): Promise<number> =>
-  (await server.context.db.selectFrom('audit_event').select('event_type').execute()).length
+  (await server.context.db.selectFrom('audit_trail').select('event_type').execute()).length
 
 test('a source that failed too often is told so, unread, while others pass and until the minute is over', async () => {
   for (let i = 0; i < FAILURES; i += 1) expectRefused(await post(guess()), 'signature')

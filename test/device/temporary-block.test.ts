@@ -97,7 +97,7 @@ const movesOf = async ({ activationId }: Pick<Subject, 'activationId'>): Promise
 
 const auditOf = async ({ activationId }: Pick<Subject, 'activationId'>): Promise<string[]> => {
   const { rows } = await sql<{ type: string; data: string }>`
-    select event_type as type, event_data as data from audit_event
+    select event_type as type, event_data as data from audit_trail
     where activation_id = ${activationId} and event_type like 'registration_%' order by sequence`.execute(world.db)
   return rows.map(({ type, data }) => `${type} ${data}`)
 }

@@ -1,9 +1,9 @@
 // What tests of the audit log share: rows, a sealer that is known to be done, and a database that forgets what was done to it.
-import { sql } from 'kysely'
 import type { Context } from '../../src/context.ts'
 import { createAuditSealer } from '../../src/domain/audit/seal.ts'
 import { insertAuditEvent } from '../../src/storage/audit.ts'
-import { AUDIT_SOURCES, findUnsealed } from '../../src/storage/audit-chain.ts'
+import { AUDIT_LOGS } from '../../src/storage/audit-chain.ts'
+import { findUnsealed } from '../../src/storage/audit-rows.ts'
 import { type Db, inTransaction, type Pool, type Tx } from '../../src/storage/database.ts'
 
 /** Writes one audit row. */
@@ -23,17 +23,6 @@ export async function sealAll(context: Context, seal = createAuditSealer(context
   while (await isUnsealed(context.db))
 }
 
-/**
- * What the sealer does when all transactions that were open have ended. On a shared PostgreSQL those of other databases count, so a test
- * might have to wait long.
- */
-export async function settleAll(db: Db): Promise<void> {
-  await sql`
-    update audit_source set settled_sequence = case source
-      when 'audit_event' then (select coalesce(max(sequence), 0) from audit_event)
-      else (select coalesce(max(sequence), 0) from admin_event) end`.execute(db)
-}
-
 /** Does something to the database, looks at it, and undoes it. */
 export async function lookAndUndo<T>(db: Pool, act: (tx: Tx) => Promise<void>, look: (tx: Tx) => Promise<T>): Promise<T> {
   const undone = new Error('undone')
@@ -50,6 +39,6 @@ export async function lookAndUndo<T>(db: Pool, act: (tx: Tx) => Promise<void>, l
 }
 
 async function isUnsealed(db: Db): Promise<boolean> {
-  const rows = await Promise.all(AUDIT_SOURCES.map((source) => findUnsealed(db, source, 0, Number.MAX_SAFE_INTEGER)))
+  const rows = await Promise.all(AUDIT_LOGS.map((log) => findUnsealed(db, log, 1, [])))
   return rows.flat().length > 0
 }

@@ -196,7 +196,7 @@ async function createTools(world: World, contexts: readonly Context[], { db }: C
     },
     audit: async (operationId: string) => {
       const { rows } = await sql<{ type: string }>`
-        select event_type as type from audit_event
+        select event_type as type from audit_trail
         where (event_type like 'operation%' or event_type like 'offline%') and event_type <> 'operation_created' and event_data like ${`%${operationId}%`} order by sequence`.execute(
         db,
       )

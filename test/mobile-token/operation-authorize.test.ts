@@ -149,7 +149,7 @@ describe('an approval', () => {
     const { holder, phone, operation } = await begin()
     const right = phone.prepareAuthorize(operation)
     const wrong = phone.prepareAuthorize(operation, { wrongKeys: WRONG_KEYS })
-    const { rows } = await sql<{ count: string }>`select count(*) as count from audit_event`.execute(world.db)
+    const { rows } = await sql<{ count: string }>`select count(*) as count from audit_trail`.execute(world.db)
     await sql`create function fail_operation() returns trigger language plpgsql as 'begin raise exception ''no''; end'`.execute(
       world.db,
     )
@@ -164,7 +164,7 @@ describe('an approval', () => {
           expect(reply.text).not.toContain('no"')
         }
       })
-      const after = await sql<{ count: string }>`select count(*) as count from audit_event`.execute(world.db)
+      const after = await sql<{ count: string }>`select count(*) as count from audit_trail`.execute(world.db)
       expect(after.rows).toEqual(rows)
     } finally {
       await sql`drop trigger fail_operation on operation`.execute(world.db)
@@ -669,7 +669,7 @@ describe('a proximity check', () => {
     const otp = await shownOtp(operation)
     expectError(await authorize({ data: 'A2', proximityCheck: { otp, type: 'QR_CODE' } }), 401, 'OPERATION_FAILED')
     expectOk(await authorize({ proximityCheck: { otp, type: 'QR_CODE' } }))
-    const { rows } = await sql<{ data: string }>`select event_data as data from audit_event where user_id = ${userId}`.execute(
+    const { rows } = await sql<{ data: string }>`select event_data as data from audit_trail where user_id = ${userId}`.execute(
       world.db,
     )
     expect(rows.filter(({ data }) => data.includes('/operation/authorize'))).toHaveLength(2)

@@ -53,11 +53,11 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
   })
 
   test('an altered log ends with 1 and names the row', async () => {
-    await change((db) => sql`update audit_event set user_id = 'bob'`.execute(db))
+    await change((db) => sql`update audit_log set user_id = 'bob'`.execute(db))
     const altered = await verify()
     expect(altered.code).toBe(1)
     expect(altered.stdout).toContain('BROKEN: the row was changed or moved (position 1, sequence 1)')
-    await change((db) => sql`update audit_event set user_id = 'alice'`.execute(db))
+    await change((db) => sql`update audit_log set user_id = 'alice'`.execute(db))
     expect((await verify()).code).toBe(0)
   })
 

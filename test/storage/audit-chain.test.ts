@@ -3,14 +3,17 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createAuditSealer } from '../../src/domain/audit/seal.ts'
 import { type AuditReport, type NotedHead, verifyAudit } from '../../src/domain/audit/verification.ts'
-import { findUnsealed, lockSource } from '../../src/storage/audit-chain.ts'
+import { lockLog } from '../../src/storage/audit-chain.ts'
+import { findPartitions } from '../../src/storage/audit-partitions.ts'
+import { findUnsealed } from '../../src/storage/audit-rows.ts'
 import { type Db, inTransaction, type Tx } from '../../src/storage/database.ts'
 import { serverUrl, startTestServer, type TestServer } from '../helpers/app.ts'
-import { lookAndUndo, sealAll, settleAll, writeRow } from '../helpers/audit.ts'
+import { lookAndUndo, sealAll, writeRow } from '../helpers/audit.ts'
 import { createBank } from '../helpers/bank.ts'
 import { expectOk, openWorld } from '../helpers/world.ts'
 
 const DAY = 86_400_000
+const PARTITION_DAYS = 30
 const isPostgres = serverUrl() !== undefined
 
 let server: TestServer
@@ -24,7 +27,6 @@ beforeAll(async () => {
     await writeRow(server.context, server.context.db, null, `row ${i} of nobody`)
   }
   await sealAll(server.context)
-  await settleAll(server.context.db)
 })
 afterAll(() => server.close())
 
@@ -47,7 +49,7 @@ const faultsAfter = (act: (tx: Tx) => Promise<unknown>, noted: readonly NotedHea
 /** The sequence of the nth row of an application. */
 async function sequenceOf(application: string | null, n: number, db: Db = server.context.db): Promise<number> {
   const { rows } = await sql<{ sequence: string }>`
-    select sequence from audit_event where event_data = ${`row ${n} of ${application ?? 'nobody'}`}`.execute(db)
+    select sequence from audit_trail where event_data = ${`row ${n} of ${application ?? 'nobody'}`}`.execute(db)
   return Number(rows[0]?.sequence)
 }
 
@@ -78,7 +80,7 @@ describe('verification names the row', () => {
     ['occurred_at', "'infinity'"],
   ])('whose %s was set to %s', async (column, value) => {
     const sequence = await sequenceOf('one', 3)
-    const faults = await faultsAfter((tx) => run(tx, `update audit_event set ${column} = ${value} where sequence = ${sequence}`))
+    const faults = await faultsAfter((tx) => run(tx, `update audit_log set ${column} = ${value} where sequence = ${sequence}`))
     expect(faults['application:one']).toEqual({ problem: 'the row was changed or moved', position: 3, sequence })
   })
 
@@ -90,37 +92,26 @@ describe('verification names the row', () => {
   test('where text moved from one column to the next', async () => {
     const sequence = await sequenceOf('one', 2)
     const faults = await faultsAfter((tx) =>
-      run(tx, `update audit_event set activation_id = 'a-1t', event_type = 'est_row' where sequence = ${sequence}`),
+      run(tx, `update audit_log set activation_id = 'a-1t', event_type = 'est_row' where sequence = ${sequence}`),
     )
     expect(faults['application:one']).toMatchObject({ position: 2, sequence })
   })
 
-  test('that was deleted, alone or with its seal', async () => {
+  test('that was deleted', async () => {
     const sequence = await sequenceOf('one', 4)
-    const alone = await faultsAfter((tx) => run(tx, `delete from audit_event where sequence = ${sequence}`))
-    expect(alone).toEqual({ 'application:one': { problem: 'the row is missing', position: 4, sequence } })
-    const both = await faultsAfter(async (tx) => {
-      await run(tx, `delete from audit_event where sequence = ${sequence}`)
-      await run(tx, `delete from audit_seal where sequence = ${sequence} and ${chainIs('application:one')}`)
-    })
-    expect(both).toEqual({ 'application:one': { problem: 'the row or its seal is missing', position: 4 } })
+    const faults = await faultsAfter((tx) => run(tx, `delete from audit_log where sequence = ${sequence}`))
+    expect(faults).toEqual({ 'application:one': { problem: 'the row or its seal is missing', position: 4 } })
   })
 
-  test('that lost its seal', async () => {
-    const sequence = await sequenceOf('one', 4)
-    const faults = await faultsAfter((tx) =>
-      run(tx, `delete from audit_seal where sequence = ${sequence} and ${chainIs('application:one')}`),
-    )
-    expect(faults).toEqual({ 'application:one': { problem: 'the row or its seal is missing', position: 4 } })
+  test('of an administrator that lost its seal', async () => {
+    const faults = await faultsAfter((tx) => run(tx, 'update admin_event set position = null, seal = null where sequence = 1'))
+    expect(faults).toEqual({ administration: { problem: 'the row or its seal is missing', position: 1 } })
   })
 
   test('whose seal was changed', async () => {
     const sequence = await sequenceOf('two', 1)
     const faults = await faultsAfter((tx) =>
-      run(
-        tx,
-        `update audit_seal set seal = decode(repeat('00', 32), 'hex') where sequence = ${sequence} and ${chainIs('application:two')}`,
-      ),
+      run(tx, `update audit_log set seal = decode(repeat('00', 32), 'hex') where sequence = ${sequence}`),
     )
     expect(faults).toEqual({ 'application:two': { problem: 'the row was changed or moved', position: 1, sequence } })
   })
@@ -130,7 +121,7 @@ describe('verification names the row', () => {
     const contents = await faultsAfter((tx) =>
       run(
         tx,
-        `update audit_event a set event_data = b.event_data, occurred_at = b.occurred_at from audit_event b
+        `update audit_log a set event_data = b.event_data, occurred_at = b.occurred_at from audit_log b
          where (a.sequence, b.sequence) in ((${second}, ${third}), (${third}, ${second}))`,
       ),
     )
@@ -141,44 +132,52 @@ describe('verification names the row', () => {
         [3, 2],
         [99, 3],
       ])
-        await run(tx, `update audit_seal set position = ${to} where position = ${from} and ${chainIs('application:one')}`)
+        await run(tx, `update audit_log set position = ${to} where position = ${from} and ${chainIs('application:one')}`)
     })
     expect(seals).toEqual({ 'application:one': { problem: 'the row was changed or moved', position: 2, sequence: third } })
   })
 
   test('that was moved to another application', async () => {
     const sequence = await sequenceOf('one', 5)
-    const faults = await faultsAfter((tx) =>
-      run(tx, `update audit_event set application_id = 'two' where sequence = ${sequence}`),
+    const faults = await faultsAfter((tx) => run(tx, `update audit_log set application_id = 'two' where sequence = ${sequence}`))
+    expect(faults).toEqual({ 'application:one': { problem: 'the row was changed or moved', position: 5, sequence } })
+    const moved = await faultsAfter((tx) =>
+      run(
+        tx,
+        `update audit_log set application_id = 'two', position = 6, chain_id = (select chain_id from audit_chain where name = 'application:two')
+         where sequence = ${sequence}`,
+      ),
     )
-    expect(faults['application:one']).toEqual({ problem: 'the row was changed or moved', position: 5, sequence })
-    expect(faults['application:two']).toMatchObject({ problem: expect.stringContaining('moved here'), sequence })
+    expect(moved).toEqual({
+      'application:one': { problem: 'the end of the chain is missing', position: 5 },
+      'application:two': { problem: 'rows are sealed beyond the head of the chain', position: 6 },
+    })
   })
 
-  test('that was added among sealed ones', async () => {
-    const sequence = await sequenceOf('one', 3)
-    const faults = await faultsAfter(async (tx) => {
-      await run(tx, `delete from audit_event where sequence = ${sequence}`)
-      await run(
-        tx,
-        `insert into audit_event (sequence, application_id, activation_id, event_type, event_data, occurred_at)
-         overriding system value values (${sequence}, 'three', 'x', 'forged', '', now())`,
-      )
-    })
-    expect(faults['application:three']).toMatchObject({ problem: expect.stringContaining('was added'), sequence })
+  test.each([
+    ['at a place that is taken', 3, 'a row was added at a place that is taken'],
+    ['before the first one', 0, 'the row was added to rows that are sealed'],
+  ])('that was added %s', async (_, position, problem) => {
+    const faults = await faultsAfter((tx) => run(tx, forge(`chain_id`, position)))
+    expect(faults).toEqual({ 'application:one': { problem, ...(position > 0 && { position }), sequence: 9_999 } })
+  })
+
+  test('that was added to a chain that there is not', async () => {
+    const faults = await faultsAfter((tx) => run(tx, forge('77', 1)))
+    expect(faults).toEqual({ 'application:one': { problem: 'the row was added to rows that are sealed', sequence: 9_999 } })
   })
 })
 
 describe('verification notices', () => {
   test('that the end of a chain was cut', async () => {
-    const cut = (tx: Tx) => run(tx, `delete from audit_seal where position > 3 and ${chainIs('application:one')}`)
+    const cut = (tx: Tx) => run(tx, `delete from audit_log where position > 3 and ${chainIs('application:one')}`)
     expect(await faultsAfter(cut)).toEqual({ 'application:one': { problem: 'the end of the chain is missing', position: 4 } })
   })
 
   test.each([
     "head_seal = decode(repeat('11', 32), 'hex')",
     'head_position = head_position - 1',
-    'start_position = 1, start_seal = (select seal from audit_seal s where s.chain_id = audit_chain.chain_id and position = 1)',
+    'start_position = 1, start_seal = (select seal from audit_log l where l.chain_id = audit_chain.chain_id and position = 1)',
     "authentication = decode(repeat('22', 32), 'hex')",
   ])('that the state of a chain was set to %s', async (change) => {
     const faults = await faultsAfter((tx) => run(tx, `update audit_chain set ${change} where name = 'application:one'`))
@@ -202,8 +201,7 @@ describe('verification notices', () => {
     expect((await verify(db, [...before, ...after])).isIntact).toBe(true)
     const sequence = await sequenceOf('one', 6)
     const cut = async (tx: Tx) => {
-      await run(tx, `delete from audit_event where sequence = ${sequence}`)
-      await run(tx, `delete from audit_seal where position > 5 and ${chainIs('application:one')}`)
+      await run(tx, `delete from audit_log where sequence = ${sequence}`)
       await sql`update audit_chain set head_position = ${older.position}, head_seal = ${older.seal}, authentication = ${older.authentication}
         where name = 'application:one'`.execute(tx)
     }
@@ -246,7 +244,7 @@ describe('the sealer', () => {
     const { context } = server
     await run(
       context.db,
-      `insert into audit_event (application_id, activation_id, event_type, event_data, occurred_at)
+      `insert into audit_pending (application_id, activation_id, event_type, event_data, occurred_at)
        select 'bulk', 'x', 'bulk', i::text, now() from generate_series(1, 1203) i`,
     )
     await createAuditSealer(context)()
@@ -267,17 +265,15 @@ describe('the sealer', () => {
     await writeRow(context, context.db, 'late', 'row 2 of late')
     const seal = createAuditSealer(context)
     const sealedOf = async () => (await verify()).chains.find(({ chain }) => chain === 'application:late')?.sealed
-    // However often it looks, the settled number must not pass the number that is not visible yet.
     while ((await sealedOf()) !== 1) await seal()
     for (let i = 0; i < 4; i++) await seal()
     committed.resolve()
     await late
-    // It is looked for when everything is decided that was open when the sealer looked before.
     while ((await sealedOf()) !== 2) await seal()
     expect(await verify()).toMatchObject({ isIntact: true })
     expect(await sealedOf()).toBe(2)
     const { rows } = await sql<{ sequence: string }>`
-      select sequence from audit_seal where ${sql.raw(chainIs('application:late'))} order by position`.execute(context.db)
+      select sequence from audit_log where ${sql.raw(chainIs('application:late'))} order by position`.execute(context.db)
     expect(rows.map(({ sequence }) => Number(sequence))).toEqual([await sequenceOf('late', 2), await sequenceOf('late', 1)])
   })
 
@@ -293,7 +289,7 @@ describe('the sealer', () => {
     const seal = createAuditSealer(parts)
     await writeRow(server.context, db, 'one', 'row of the lost cluster')
     await seal()
-    // Its rows and transactions have lower numbers than what the sealer has seen.
+    // Its rows have lower numbers than those that the sealer has seen.
     db = other.context.db
     await writeRow(server.context, db, 'restored', 'row 1 of restored')
     await seal()
@@ -309,12 +305,12 @@ describe('the sealer', () => {
     const { phone } = await world.activePhone('3.3')
     await sealAll(context)
     await inTransaction(context.db, async (tx) => {
-      while ((await lockSource(tx, 'audit_event')) === undefined);
+      while ((await lockLog(tx, 'devices')) === undefined);
       await run(tx, 'select 1 from audit_chain for update')
       expectOk(await phone.send(phone.prepareValidation()))
       await createAuditSealer(context)()
       // While the lock is held: the server's own sealer waits for it as well.
-      const unsealed = await findUnsealed(context.db, 'audit_event', 0, Number.MAX_SAFE_INTEGER)
+      const unsealed = await findUnsealed(context.db, 'devices', 1_000, [])
       expect(unsealed.map(({ fields }) => fields[3])).toContain('signature_ok')
     })
     await sealAll(context)
@@ -345,9 +341,26 @@ describe('the sealer', () => {
       ]),
     )
     // First the row: the server's own sealer would seal it as soon as the chain is whole.
-    await run(context.db, `delete from audit_event where event_data = 'after' and application_id = 'one'`)
+    await run(context.db, `delete from audit_pending where event_data = 'after' and application_id = 'one'`)
     await run(context.db, `update audit_chain set head_position = ${state.position} where name = 'application:one'`)
     expect((await verify()).isIntact).toBe(true)
+  })
+})
+
+describe('partitions', () => {
+  test('are made ahead, one at a time by however many processes, and a row finds one after a long pause', async () => {
+    const { context, clock } = server
+    const before = await findPartitions(context.db)
+    clock.advance(5 * PARTITION_DAYS * DAY)
+    await writeRow(context, context.db, 'one', 'after a pause')
+    await Promise.all(Array.from({ length: 4 }, () => createAuditSealer(context)()))
+    await sealAll(context)
+    const after = await findPartitions(context.db)
+    expect(after.slice(0, -1)).toEqual(before)
+    expect(after.at(-1)?.endsAt.getTime()).toBeGreaterThan(context.platform.now() + DAY)
+    expect((await verify()).isIntact).toBe(true)
+    await createAuditSealer(context)()
+    expect(await findPartitions(context.db)).toEqual(after)
   })
 })
 
@@ -360,7 +373,7 @@ describe('retention', () => {
       position: headPosition,
       seal: headSeal,
     }))
-    clock.advance(366 * DAY)
+    clock.advance((365 + 2 * PARTITION_DAYS) * DAY)
     await writeRow(context, context.db, 'one', 'kept')
     await sealAll(context)
     const seal = createAuditSealer(context)
@@ -372,7 +385,7 @@ describe('retention', () => {
     expect(report.isIntact).toBe(true)
     const one = report.chains.find(({ chain }) => chain === 'application:one')
     expect(one).toMatchObject({ sealed: 1, startPosition: (one?.headPosition ?? 0) - 1 })
-    const { rows } = await sql<{ data: string }>`select event_data as data from audit_event`.execute(context.db)
+    const { rows } = await sql<{ data: string }>`select event_data as data from audit_trail`.execute(context.db)
     expect(rows).toEqual([{ data: 'kept' }])
     expect((await sql`select from admin_event`.execute(context.db)).rows).toEqual([])
     const moved = await faultsAfter((tx) =>
@@ -381,12 +394,13 @@ describe('retention', () => {
     expect(moved['application:one']).toMatchObject({ problem: expect.any(String) })
   })
 
-  test('does not remove a row that was given an older time', async () => {
-    const { context } = server
+  test('keeps a partition in which a row was changed, and what comes after it', async () => {
+    const { context, clock } = server
     await writeRow(context, context.db, 'dated', 'row 1 of dated')
     await sealAll(context)
     const sequence = await sequenceOf('dated', 1)
-    await run(context.db, `update audit_event set occurred_at = '2001-01-01' where sequence = ${sequence}`)
+    await run(context.db, `update audit_log set occurred_at = '2001-01-01' where sequence = ${sequence}`)
+    clock.advance((365 + 2 * PARTITION_DAYS) * DAY)
     await createAuditSealer(context)()
     expect((await verify()).chains.find(({ chain }) => chain === 'application:dated')).toMatchObject({
       isIntact: false,
@@ -394,6 +408,12 @@ describe('retention', () => {
     })
   })
 })
+
+/** A row that stands where no sealer put it. */
+const forge = (chainId: string, position: number): string =>
+  `insert into audit_log (position, sequence, sealed_at, occurred_at, chain_id, activation_id, application_id, event_type, event_data, seal)
+   select ${position}, 9999, sealed_at, occurred_at, ${chainId}, activation_id, application_id, event_type, event_data, seal
+   from audit_log l where event_data = 'row 3 of one'`
 
 const chainIs = (name: string): string => `chain_id = (select chain_id from audit_chain where name = '${name}')`
 

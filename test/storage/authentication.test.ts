@@ -52,7 +52,7 @@ const auditFor = (activationId: string, eventData: string) => ({
 })
 const auditsOf = async (activationId: string): Promise<string[]> => {
   const { rows } = await sql<{ data: string }>`
-    select event_data as data from audit_event
+    select event_data as data from audit_trail
     where activation_id = ${activationId} and event_type = 'test_of_store' order by sequence`.execute(server.context.db)
   return rows.map(({ data }) => data)
 }

@@ -19,6 +19,9 @@ import * as applications from '../../src/storage/applications.ts'
 import * as adminEvents from '../../src/storage/admin-events.ts'
 import * as audit from '../../src/storage/audit.ts'
 import * as auditChain from '../../src/storage/audit-chain.ts'
+import * as auditPartitions from '../../src/storage/audit-partitions.ts'
+import * as auditRows from '../../src/storage/audit-rows.ts'
+import * as auditTakeover from '../../src/storage/audit-takeover.ts'
 import * as configItems from '../../src/storage/config-items.ts'
 import * as consoleSessions from '../../src/storage/console-sessions.ts'
 import * as credentials from '../../src/storage/credentials.ts'
@@ -70,6 +73,7 @@ const adminEvent = { username: 'n', action: 'a', target: 't', before: null, afte
 const NO_FILTER = { username: undefined, action: undefined, from: undefined, to: undefined, beforeSequence: undefined }
 const place = { position: 1, seal: bytes }
 const chain = { name: 'c', start: place, head: place, authentication: bytes }
+const placed = { position: 1, seal: bytes, chainId: 1, row: { sequence: 1, activationId: 'x', chain: 'c', fields: [] } }
 const change = { activationId: 'x', rowVersion: 1, from: 'ACTIVE', to: 'BLOCKED', reason: 'r', externalUserId: null, at } as const
 const exchange = {
   activationId: 'x',
@@ -325,21 +329,33 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       sql`with moved as (select '1' as activation_id)${audit.insertAuditEventFrom('moved', auditEvent)}`.execute(db),
   },
   auditChain: {
-    observeSequences: (db) => auditChain.observeSequences(db, 'audit_event'),
-    lockSource: (_db, tx) => auditChain.lockSource(tx, 'audit_event'),
-    settleSource: (_db, tx) => auditChain.settleSource(tx, 'audit_event', 1),
-    findStretchEnd: (db) => auditChain.findStretchEnd(db, 'audit_event', 0, 500),
-    findUnsealed: (db) => auditChain.findUnsealed(db, 'audit_event', 0, 1),
-    'findUnsealed of administrators': (db) => auditChain.findUnsealed(db, 'admin_event', 0, 1),
+    lockLog: (_db, tx) => auditChain.lockLog(tx, 'devices'),
+    noteSealing: (_db, tx) => auditChain.noteSealing(tx, 'devices', at),
     findChains: (db) => auditChain.findChains(db),
     insertChain: (_db, tx) => auditChain.insertChain(tx, chain).catch(() => undefined),
     updateChain: (_db, tx) => auditChain.updateChain(tx, 1, chain),
-    insertSeals: (_db, tx) => auditChain.insertSeals(tx, [{ chainId: 1, position: 1, sequence: 1, seal: bytes }]),
-    findSealed: (db) => auditChain.findSealed(db, 'audit_event', 1, 0, 1000),
-    findSeal: (db) => auditChain.findSeal(db, 1, 1),
-    findChainsToShorten: (db) => auditChain.findChainsToShorten(db, 'audit_event', at),
-    deleteSealed: (_db, tx) => auditChain.deleteSealed(tx, 'audit_event', 1, [1]),
-    countUnsealed: (db) => auditChain.countUnsealed(db, 'audit_event', 0, 1000),
+  },
+  auditRows: {
+    findUnsealed: (db) => auditRows.findUnsealed(db, 'devices', 500, ['application:a']),
+    'findUnsealed of administrators': (db) => auditRows.findUnsealed(db, 'administrators', 500, []),
+    countUnsealed: (db) => auditRows.countUnsealed(db, 'devices'),
+    placeRows: (_db, tx) => auditRows.placeRows(tx, 'devices', [placed], at).catch(ignoreNoRow),
+    'placeRows of administrators': (_db, tx) => auditRows.placeRows(tx, 'administrators', [placed], at).catch(ignoreNoRow),
+    findSealed: (db) => auditRows.findSealed(db, { log: 'devices', chainId: 1, after: 0, limit: 1000, sealedBefore: at }),
+    'findSealed of administrators': (db) =>
+      auditRows.findSealed(db, { log: 'administrators', chainId: 1, after: 0, limit: 1000 }),
+    findSeal: (db) => auditRows.findSeal(db, 'devices', 1, 1),
+    findBeforeStart: (db) => auditRows.findBeforeStart(db, 'devices', 1, 1),
+    findStrays: (db) => auditRows.findStrays(db),
+    deleteAdminEvents: (_db, tx) => auditRows.deleteAdminEvents(tx, [1]),
+  },
+  auditPartitions: {
+    findPartitions: (db) => auditPartitions.findPartitions(db),
+    addPartition: (_db, tx) => auditPartitions.addPartition(tx, at, new Date(at.getTime() + 1)),
+    dropPartition: (_db, tx) => auditPartitions.dropPartition(tx, 'audit_log_until_1'),
+  },
+  auditTakeover: {
+    takeOverEvents: (db) => auditTakeover.takeOverEvents(db, 500),
   },
   credentials: {
     findCredential: (db) => credentials.findCredential(db, 'n'),
@@ -642,7 +658,7 @@ const NOT_QUERIES = [
   'selectActivation',
   'insertHistoryFrom',
   'insertAuditFrom',
-  'sourceOfChain',
+  'logOfChain',
   'toTemporaryKey',
   'joinTemporaryKey',
   'toToken',
@@ -671,8 +687,10 @@ const listModules = (): string[] =>
     .filter((file) => /(?<!\.test)\.ts$/.test(file))
     .map((file) => file.slice(0, -'.ts'.length))
 
-test.each(['audit_event', 'activation_history'])('one place inserts into %s', (table) => {
-  const texts = listModules().map((name) => readFileSync(new URL(`${name}.ts`, STORAGE), 'utf8'))
+test.each(['audit_pending', 'activation_history'])('one place writes new rows of %s', (table) => {
+  const texts = listModules()
+    .filter((name) => name !== 'audit-takeover')
+    .map((name) => readFileSync(new URL(`${name}.ts`, STORAGE), 'utf8'))
   const inserts = texts.flatMap((text) => text.match(new RegExp(`into ${table}\\b|insertInto\\('${table}'`, 'g')) ?? [])
   expect(inserts).toHaveLength(1)
 })

@@ -2,7 +2,8 @@
 import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hmac.ts'
 import { equalConstantTime } from '../../lib/bytes.ts'
-import type { ChainPlace, ChainState, SealableRow } from '../../storage/audit-chain.ts'
+import type { ChainPlace, ChainRow, ChainState } from '../../storage/audit-chain.ts'
+import type { SealableRow } from '../../storage/audit-rows.ts'
 import { encodeTexts } from '../secrets/row-mac.ts'
 
 /** The place before the first row of a chain. */
@@ -22,6 +23,10 @@ export function authenticateChain(key: KeyObject, state: Omit<ChainState, 'authe
 /** Whether a chain's state is as it was stored. */
 export const isChainAuthentic = (key: KeyObject, chain: ChainState): boolean =>
   equalConstantTime(hmac(key, encodeState(chain)), chain.authentication)
+
+/** Nobody altered the chain's state, cut its end, or set its head back. */
+export const isExtensible = (key: KeyObject, chain: ChainRow): boolean =>
+  isChainAuthentic(key, chain) && chain.lastPosition === chain.head.position
 
 const encodeState = ({ name, start, head }: Omit<ChainState, 'authentication'>): Uint8Array =>
   encodeTexts(CHAIN_BEGINNING.seal, ['chain', name, ...encodePlace(start), ...encodePlace(head)])

@@ -1,17 +1,8 @@
 // Verification of the audit log (cloud §7): recomputes every seal and names the first row of each chain that is not as it was sealed.
 import type { KeyObject } from 'node:crypto'
 import { equalConstantTime } from '../../lib/bytes.ts'
-import {
-  AUDIT_SOURCES,
-  type ChainPlace,
-  type ChainRow,
-  countUnsealed,
-  findChains,
-  findSeal,
-  findSealed,
-  type SealedRow,
-  sourceOfChain,
-} from '../../storage/audit-chain.ts'
+import { AUDIT_LOGS, type ChainPlace, type ChainRow, findChains, logOfChain } from '../../storage/audit-chain.ts'
+import { countUnsealed, findBeforeStart, findSeal, findSealed, findStrays, type SealedRow } from '../../storage/audit-rows.ts'
 import type { Db } from '../../storage/database.ts'
 import { CHAIN_BEGINNING, isChainAuthentic, sealRow } from './mac.ts'
 
@@ -72,19 +63,20 @@ export function createAuditVerification(parts: AuditVerificationParts): () => Pr
 export async function verifyAudit(parts: AuditVerificationParts, noted: readonly NotedHead[] = []): Promise<AuditReport> {
   const walks = new Map<string, Walk>()
   for (const chain of await findChains(parts.db)) walks.set(chain.name, await walkChain(parts, chain))
-  const unsealed = await countAllUnsealed(parts.db)
+  const unsealed = new Map((await Promise.all(AUDIT_LOGS.map((log) => countUnsealed(parts.db, log)))).flatMap((map) => [...map]))
+  const strays = new Map((await findStrays(parts.db)).map(({ chain, sequence }) => [chain, sequence]))
   const heads = Map.groupBy(noted, ({ chain }) => chain)
   const chains: ChainReport[] = []
-  for (const name of [...new Set([...walks.keys(), ...unsealed.keys(), ...heads.keys()])].toSorted()) {
+  for (const name of [...new Set([...walks.keys(), ...unsealed.keys(), ...strays.keys(), ...heads.keys()])].toSorted()) {
     const walk = walks.get(name)
-    const { count = 0, first } = unsealed.get(name) ?? {}
-    const fault = walk?.fault ?? (await compareHeads(parts.db, walk?.chain, heads.get(name) ?? [])) ?? describeAdded(first)
+    const fault =
+      walk?.fault ?? (await compareHeads(parts.db, walk?.chain, heads.get(name) ?? [])) ?? describeAdded(strays.get(name))
     const { position, seal } = walk?.chain.head ?? CHAIN_BEGINNING
     chains.push({
       chain: name,
       isIntact: fault === undefined,
       sealed: walk?.sealed ?? 0,
-      unsealed: count,
+      unsealed: unsealed.get(name) ?? 0,
       startPosition: walk?.chain.start.position ?? 0,
       headPosition: position,
       headSeal: toHex(seal),
@@ -103,11 +95,11 @@ interface Walk {
 
 async function walkChain(parts: AuditVerificationParts, found: ChainRow): Promise<Walk> {
   const { db, installationKeys } = parts
-  const source = sourceOfChain(found.name)
+  const log = logOfChain(found.name)
   let chain = found
   let at = chain.start
   for (;;) {
-    const rows = await findSealed(db, source, chain.chainId, at.position, BATCH_ROWS)
+    const rows = await findSealed(db, { log, chainId: chain.chainId, after: at.position, limit: BATCH_ROWS })
     const step = followSeals(installationKeys.auditSeal, chain, at, rows)
     at = step.at
     if (step.fault === undefined && rows.length > 0 && at.position < chain.head.position) continue
@@ -119,7 +111,10 @@ async function walkChain(parts: AuditVerificationParts, found: ChainRow): Promis
     else {
       const isCut = rows.length === 0 && at.position < chain.head.position
       const isEnd = isCut || now.head.position <= at.position
-      const fault = step.fault ?? (isAuthentic ? undefined : STATE_CHANGED) ?? (isEnd ? compareEnd(now, at) : undefined)
+      const fault =
+        step.fault ??
+        (isAuthentic ? undefined : STATE_CHANGED) ??
+        (isEnd ? (compareEnd(now, at) ?? (await findAddedBefore(db, now))) : undefined)
       if (isEnd || fault) return { chain: now, sealed: Math.max(0, at.position - now.start.position), fault }
     }
     chain = now
@@ -134,13 +129,14 @@ function followSeals(
   rows: readonly SealedRow[],
 ): { at: ChainPlace; fault: ChainFault | undefined } {
   let at = start
-  for (const { position, sequence, seal, row } of rows) {
+  for (const row of rows) {
+    const { position, sequence } = row
     if (at.position === chain.head.position) break
     const next = at.position + 1
-    if (position !== next) return { at, fault: { problem: 'the row or its seal is missing', position: next } }
-    if (row === undefined) return { at, fault: { problem: 'the row is missing', position, sequence } }
+    if (position < next) return { at, fault: { problem: 'a row was added at a place that is taken', position, sequence } }
+    if (position > next) return { at, fault: { problem: 'the row or its seal is missing', position: next } }
     const place = sealRow(key, chain.name, at, row)
-    if (!equalConstantTime(place.seal, seal))
+    if (!equalConstantTime(place.seal, row.seal))
       return { at, fault: { problem: 'the row was changed or moved', position, sequence } }
     at = place
   }
@@ -154,33 +150,20 @@ function compareEnd({ head, lastPosition }: ChainRow, at: ChainPlace): ChainFaul
   return equalConstantTime(head.seal, at.seal) ? undefined : STATE_CHANGED
 }
 
-/** By chain: how many rows have no seal, and the first of them that should have one. */
-async function countAllUnsealed(db: Db): Promise<Map<string, { count: number; first: number | undefined }>> {
-  const unsealed = new Map<string, { count: number; first: number | undefined }>()
-  for (const source of AUDIT_SOURCES) {
-    let after = 0
-    for (;;) {
-      const { last, counts } = await countUnsealed(db, source, after, BATCH_ROWS)
-      for (const { chain, count, firstSettled } of counts) {
-        const before = unsealed.get(chain)
-        if (count > 0) unsealed.set(chain, { count: count + (before?.count ?? 0), first: before?.first ?? firstSettled })
-      }
-      if (last === undefined) break
-      after = last
-    }
-  }
-  return unsealed
-}
+/** Rows up to the start are gone for good: they leave together with the move of the start. */
+const findAddedBefore = async (db: Db, { name, chainId, start }: ChainRow): Promise<ChainFault | undefined> =>
+  describeAdded(await findBeforeStart(db, logOfChain(name), chainId, start.position))
 
 const describeAdded = (sequence: number | undefined): ChainFault | undefined =>
-  sequence === undefined ? undefined : { problem: 'the row was added, or moved here, behind rows that are sealed', sequence }
+  sequence === undefined ? undefined : { problem: 'the row was added to rows that are sealed', sequence }
 
 async function compareHeads(db: Db, chain: ChainRow | undefined, noted: readonly NotedHead[]): Promise<ChainFault | undefined> {
   for (const { position, seal } of noted) {
     if (position > (chain?.head.position ?? 0)) return { problem: 'the chain ends before the noted head', position }
     // What retention has removed cannot be compared any more.
     if (chain === undefined || position < chain.start.position) continue
-    const kept = position === chain.start.position ? chain.start.seal : await findSeal(db, chain.chainId, position)
+    const kept =
+      position === chain.start.position ? chain.start.seal : await findSeal(db, logOfChain(chain.name), chain.chainId, position)
     if (kept === undefined || toHex(kept) !== seal) return { problem: 'the chain is not the one of the noted head', position }
   }
   return undefined

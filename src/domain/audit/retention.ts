@@ -1,0 +1,142 @@
+// The end of audit rows (cloud §7). Those of devices go by whole partitions, those of administrators row by row: from the front of their
+// chains, each only when its seal is right, and the authenticated start moves behind them.
+import type { KeyObject } from 'node:crypto'
+import { equalConstantTime } from '../../lib/bytes.ts'
+import type { Platform } from '../../lib/platform.ts'
+import { ADMINISTRATION, type ChainPlace, type ChainRow, findChains, lockLog, updateChain } from '../../storage/audit-chain.ts'
+import { type AuditPartition, dropPartition, findPartitions } from '../../storage/audit-partitions.ts'
+import { deleteAdminEvents, findSealed } from '../../storage/audit-rows.ts'
+import { inTransaction, isLockTimeout, type Pool, type Tx } from '../../storage/database.ts'
+import { authenticateChain, isExtensible, sealRow } from './mac.ts'
+
+export interface RetentionParts {
+  readonly db: Pool
+  readonly platform: Platform
+  readonly installationKeys: { readonly auditSeal: KeyObject }
+  readonly settings: { readonly auditRetentionDays: number; readonly adminAuditRetentionDays: number }
+}
+
+/** Tells of a chain that somebody altered. */
+export type ReportChain = (chain: string) => void
+
+/** The retention of one process; each call does a bounded part of what is due. */
+export function createRetention(parts: RetentionParts, report: ReportChain): () => Promise<void> {
+  const check = createCheck(parts, report)
+  return async () => {
+    const { auditRetentionDays, adminAuditRetentionDays } = parts.settings
+    const cutoffAfter = (days: number): Date => new Date(parts.platform.now() - days * DAY_MS)
+    const cutoff = cutoffAfter(auditRetentionDays)
+    for (const partition of await findPartitions(parts.db)) {
+      const ended = partition.endsAt <= cutoff ? await check(partition) : undefined
+      if (ended === undefined || !(await endPartition(parts, partition, ended))) break
+    }
+    while (await shortenAdministration(parts, cutoffAfter(adminAuditRetentionDays), report));
+  }
+}
+
+/** The last place of each chain in a partition that ends. */
+type Ends = ReadonlyMap<string, ChainPlace>
+
+/**
+ * Follows all chains through the oldest partition, a bounded number of rows a call. Returns their last places there when all of them are
+ * right. What was altered stays where it is, for whoever looks into it, and so does its partition.
+ */
+function createCheck(
+  { db, installationKeys: { auditSeal } }: RetentionParts,
+  report: ReportChain,
+): (partition: AuditPartition) => Promise<Ends | undefined> {
+  let followed: { readonly name: string; readonly ends: Map<string, ChainPlace> } | undefined
+  return async (partition) => {
+    if (followed?.name !== partition.name) followed = { name: partition.name, ends: new Map() }
+    const { ends } = followed
+    let batches = 0
+    for (const chain of await findChains(db)) {
+      if (chain.name === ADMINISTRATION) continue
+      if (!isExtensible(auditSeal, chain)) {
+        report(chain.name)
+        return undefined
+      }
+      let at = ends.get(chain.name) ?? chain.start
+      // Another process may have moved the start since.
+      if (at.position < chain.start.position) at = chain.start
+      for (let isMore = true; isMore; ) {
+        if (++batches > CHECKED_BATCHES) return undefined
+        const query = { log: 'devices', chainId: chain.chainId, after: at.position, limit: BATCH_ROWS } as const
+        const rows = await findSealed(db, { ...query, sealedBefore: partition.endsAt })
+        for (const row of rows) {
+          const place = sealRow(auditSeal, chain.name, at, row)
+          if (place.position !== row.position || !equalConstantTime(place.seal, row.seal)) {
+            report(chain.name)
+            return undefined
+          }
+          at = place
+        }
+        ends.set(chain.name, at)
+        isMore = rows.length === BATCH_ROWS
+      }
+    }
+    return ends
+  }
+}
+
+/** Drops a partition and moves the starts behind it; false when somebody reads the log or seals just now. */
+async function endPartition(parts: RetentionParts, { name, endsAt }: AuditPartition, ends: Ends): Promise<boolean> {
+  return inTransaction(parts.db, async (tx) => {
+    if ((await lockLog(tx, 'devices')) === undefined) return false
+    const [oldest, ...younger] = await findPartitions(tx)
+    // Another process was faster, or there is nowhere else to put rows.
+    if (oldest?.name !== name || oldest.endsAt.getTime() !== endsAt.getTime() || younger.length === 0) return false
+    await dropPartition(tx, name)
+    for (const chain of await findChains(tx, [...ends.keys()])) {
+      const end = ends.get(chain.name)
+      if (end && end.position > chain.start.position) await moveStart(parts, tx, chain, end)
+    }
+    return true
+  }).catch((error: unknown) => {
+    if (isLockTimeout(error)) return false
+    throw error
+  })
+}
+
+/** Removes rows older than `cutoff` from the front of the chain of administrators; true when there may be more. */
+async function shortenAdministration(parts: RetentionParts, cutoff: Date, report: ReportChain): Promise<boolean> {
+  const { auditSeal } = parts.installationKeys
+  return inTransaction(parts.db, async (tx) => {
+    if ((await lockLog(tx, 'administrators')) === undefined) return false
+    const [chain] = await findChains(tx, [ADMINISTRATION])
+    if (chain === undefined) return false
+    const { chainId, name, start } = chain
+    const [first] = await findSealed(tx, { log: 'administrators', chainId, after: start.position, limit: 1 })
+    if (first === undefined || !(first.occurredAt < cutoff)) return false
+    let at = start
+    let isIntact = isExtensible(auditSeal, chain)
+    const ended: number[] = []
+    const query = { log: 'administrators', chainId, after: start.position, limit: BATCH_ROWS } as const
+    for (const row of isIntact ? await findSealed(tx, query) : []) {
+      if (!(row.occurredAt < cutoff)) break
+      const place = sealRow(auditSeal, name, at, row)
+      // What was altered stays where it is: a row that was given an older time must not vanish as if its time had come.
+      isIntact = place.position === row.position && equalConstantTime(place.seal, row.seal)
+      if (!isIntact) break
+      at = place
+      ended.push(row.sequence)
+    }
+    if (!isIntact) report(name)
+    if (ended.length === 0) return false
+    await deleteAdminEvents(tx, ended)
+    await moveStart(parts, tx, chain, at)
+    return ended.length === BATCH_ROWS
+  })
+}
+
+const moveStart = (
+  { installationKeys: { auditSeal } }: RetentionParts,
+  tx: Tx,
+  { chainId, name, head }: ChainRow,
+  start: ChainPlace,
+): Promise<void> => updateChain(tx, chainId, authenticateChain(auditSeal, { name, start, head }))
+
+const DAY_MS = 86_400_000
+const BATCH_ROWS = 500
+// Some 50,000 rows: a second of reading, then sealing goes on.
+const CHECKED_BATCHES = 100
