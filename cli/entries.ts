@@ -6,6 +6,7 @@ import { certificate } from './commands/certificate.ts'
 import { completion } from './commands/completion.ts'
 import { demo } from './commands/demo.ts'
 import { doctor } from './commands/doctor.ts'
+import { importFrom } from './commands/import.ts'
 import { key } from './commands/key.ts'
 import { login } from './commands/login.ts'
 import { migrate } from './commands/migrate.ts'
@@ -21,6 +22,7 @@ import type { Entry } from './program.ts'
 export const ENTRIES: readonly Entry[] = [
   serve,
   migrate,
+  importFrom,
   doctor,
   login,
   app,

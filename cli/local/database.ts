@@ -67,7 +67,8 @@ async function openConfigured({ config, secrets }: Settings, mustExist: boolean)
   }
 }
 
-function explainDatabase(error: unknown): unknown {
+/** A fault for a database that cannot be reached; every other error as it is. */
+export function explainDatabase(error: unknown): unknown {
   if (error instanceof Fault) return error
   if (error instanceof StartError) return new Fault('unreachable', error.message)
   const isOfNode = error instanceof Error && 'syscall' in error

@@ -1,5 +1,6 @@
 // EC key pairs and points (SEC 1 §2.3, RFC 5480, RFC 5208). One table row a curve.
 import {
+  createECDH,
   createPrivateKey,
   createPublicKey,
   ECDH,
@@ -46,6 +47,18 @@ export const exportKeyPair = (curve: Curve, { privateKey, publicKey }: KeyPair):
 /** The key of a PKCS#8 DER text; throws when the bytes are not one, because they come from our own storage only. */
 export const importPrivateKey = (pkcs8: Uint8Array): KeyObject =>
   createPrivateKey({ key: asBuffer(pkcs8), format: 'der', type: 'pkcs8' })
+
+/** The key of a bare private number, big-endian and as long as the field; undefined unless it is from 1 to the order of the curve less 1. */
+export function privateKeyFromScalar(curve: Curve, scalar: Uint8Array): KeyObject | undefined {
+  const { opensslName } = CURVES[curve]
+  try {
+    // The import below takes numbers out of range; this does not.
+    createECDH(opensslName).setPrivateKey(scalar)
+    return createPrivateKey({ key: asBuffer(scalar), format: 'raw-private', asymmetricKeyType: 'ec', namedCurve: opensslName })
+  } catch {
+    return undefined
+  }
+}
 
 /** The public half of a private key: uncompressed point, 65 bytes on P-256, 97 on P-384. */
 export const publicKeyOf = (privateKey: KeyObject): Uint8Array => exportPoint(createPublicKey(privateKey))

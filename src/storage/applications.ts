@@ -176,6 +176,14 @@ export async function listApplicationVersions(db: Db, applicationId: string): Pr
     .execute()
 }
 
+/** The application of each of these keys that is there. */
+export async function findVersionOwners(db: Db, applicationKeys: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const { rows } = await sql<{ key: string; applicationId: string }>`
+    select application_key as key, application_id as "applicationId" from application_version
+    where application_key = any(${[...applicationKeys]}::text[])`.execute(db)
+  return new Map(rows.map(({ key, applicationId }) => [key, applicationId]))
+}
+
 /** Inserts a version; false when the application has one of that name. */
 export async function insertApplicationVersion(db: Db, version: Insertable<ApplicationVersionTable>): Promise<boolean> {
   const inserted = await db

@@ -7,6 +7,7 @@ import * as activationAuthentication from '../../src/storage/activation/authenti
 import * as activationChange from '../../src/storage/activation/change.ts'
 import * as activationKeys from '../../src/storage/activation/keys.ts'
 import * as activationInsert from '../../src/storage/activation/insert.ts'
+import * as activationImport from '../../src/storage/activation/import.ts'
 import * as activationFlags from '../../src/storage/activation/flags.ts'
 import * as activationExpiry from '../../src/storage/activation/expiry.ts'
 import * as activationUpgrade from '../../src/storage/activation/upgrade.ts'
@@ -96,6 +97,26 @@ const exchange = {
   externalId: null,
   at,
 }
+const imported = {
+  ...exchange,
+  applicationId: 'a',
+  userId: 'u',
+  state: 'ACTIVE',
+  activationCodeHash: bytes,
+  serverPublicKey: bytes,
+  serverPrivateKey: bytes,
+  counter: 1,
+  failedAttempts: 0,
+  maxFailedAttempts: 5,
+  blockedReason: null,
+  createdAt: at,
+  expiresAt: at,
+  lastUsedAt: null,
+  flags: '',
+  commitPhase: 'ON_COMMIT',
+  eventType: 't',
+  eventData: 'd',
+} as const
 const upgrade = {
   algorithm: 'EC_P384',
   devicePublicKey: bytes,
@@ -231,6 +252,19 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     findRegistrationBasis: (db) => activationInsert.findRegistrationBasis(db, 'a', 'u'),
     insertActivation: (db) => activationInsert.insertActivation(db, activation, auditEvent),
   },
+  'activation/import': {
+    findExistingActivations: (db) => activationImport.findExistingActivations(db, ['x']),
+    listLiveActivations: (db) => activationImport.listLiveActivations(db, ['u']),
+    insertImportedActivations: (_db, tx) => activationImport.insertImportedActivations(tx, [imported]),
+    insertImportedHistory: (_db, tx) =>
+      activationImport.insertImportedHistory(tx, [
+        { activationId: 'x', fromState: null, toState: 'CREATED', reason: null, externalUserId: null, occurredAt: at },
+      ]),
+    insertImportedTokens: (_db, tx) =>
+      activationImport.insertImportedTokens(tx, [
+        { tokenId: 't', activationId: 'x', factors: 'POSSESSION', tokenSecret: bytes, createdAt: at },
+      ]),
+  },
   'activation/expiry': {
     removeExpiredActivations: (db) => activationExpiry.removeExpiredActivations(db, at, 500),
     endTemporaryBlocks: (db) => activationExpiry.endTemporaryBlocks(db, at, 500),
@@ -300,6 +334,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       }),
     findApplicationOfVersion: (db) => applications.findApplicationOfVersion(db, 'k'),
     findVaultFactors: (db) => applications.findVaultFactors(db, 'k'),
+    findVersionOwners: (db) => applications.findVersionOwners(db, ['k']),
     listApplicationVersions: (db) => applications.listApplicationVersions(db, 'a'),
     insertApplicationVersion: (db) =>
       applications.insertApplicationVersion(db, {

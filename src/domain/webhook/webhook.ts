@@ -44,14 +44,21 @@ export interface WebhookTarget {
   readonly isEnabled: boolean
 }
 
-/** Creates a webhook. Throws REQUEST_INVALID for its URL or attributes, ADMINISTRATION_REFUSED when there is no such application. */
+/**
+ * Creates a webhook, with an id of its own unless one is given. Throws REQUEST_INVALID for its URL or attributes, ADMINISTRATION_REFUSED when
+ * there is no such application.
+ */
 export async function createWebhook(
   parts: WebhookParts,
-  { applicationId, kind, ...target }: WebhookTarget & { applicationId: string; kind: WebhookKind },
+  {
+    applicationId,
+    kind,
+    webhookId = parts.platform.uuid(),
+    ...target
+  }: WebhookTarget & { applicationId: string; kind: WebhookKind; webhookId?: string },
 ): Promise<{ webhookId: string; secret: string }> {
-  checkTarget(parts, kind, target)
+  checkWebhook(parts, kind, target)
   if ((await findApplication(parts.db, applicationId)) === undefined) throw notFound(`application ${applicationId}`)
-  const webhookId = parts.platform.uuid()
   const secret = parts.platform.randomBytes(SECRET_BYTES)
   await insertWebhook(parts.db, {
     webhookId,
@@ -74,7 +81,7 @@ export async function createWebhook(
  */
 export async function changeWebhook(parts: WebhookParts, webhookId: string, target: WebhookTarget): Promise<void> {
   const { kind, url, basicCredentials } = await readWebhook(parts, webhookId)
-  checkTarget(parts, kind, target)
+  checkWebhook(parts, kind, target)
   if (target.basic === undefined && basicCredentials !== null && new URL(url).origin !== new URL(target.url).origin) {
     // Nobody can read the password back, so a caller who may change the address must not have it sent there.
     const violations = [{ fieldName: 'basic', hint: 'must be given again, or be null, for another server' }]
@@ -163,7 +170,12 @@ export const openBasic = (
 const sealBasic = ({ recordKeys }: WebhookParts, webhookId: string, basic: BasicCredentials | null): Uint8Array | null =>
   basic && recordKeys.seal(places.webhookBasicCredentials(webhookId), utf8(`${basic.username}:${basic.password}`))
 
-function checkTarget({ settings }: WebhookParts, kind: WebhookKind, { url, attributes }: WebhookTarget): void {
+/** Throws REQUEST_INVALID for a URL or attributes that a webhook of this kind cannot have. */
+export function checkWebhook(
+  { settings }: Pick<WebhookParts, 'settings'>,
+  kind: WebhookKind,
+  { url, attributes }: Pick<WebhookTarget, 'url' | 'attributes'>,
+): void {
   const violations: Violation[] = []
   const hint = findUrlProblem(url, settings)
   // What may hold a password is not repeated.

@@ -1,0 +1,78 @@
+// Callbacks become webhooks. They are switched off: the operator switches them on when phones and bank have moved.
+import { PawlError } from '../../../src/lib/errors.ts'
+import { parseBase64 } from '../../../src/lib/base64.ts'
+import { fromUtf8, utf8 } from '../../../src/lib/bytes.ts'
+import { isIdentifier } from '../../../src/lib/identifier.ts'
+import { type BasicCredentials, checkWebhook, createWebhook } from '../../../src/domain/webhook/webhook.ts'
+import { findWebhook } from '../../../src/storage/webhooks.ts'
+import { type ImportParts, parseJson, parseTexts } from './parts.ts'
+import type { SourceCallback } from './source.ts'
+
+/** Takes the callbacks of the applications that were taken. */
+export async function importCallbacks(parts: ImportParts, applications: ReadonlySet<string>): Promise<void> {
+  const { source, record } = parts
+  const callbacks = await source.callbacks()
+  record.found('webhook', callbacks.length)
+  for (const callback of callbacks) {
+    const { callbackId } = callback
+    if ((await findWebhook(parts.db, callbackId)) !== undefined) {
+      record.alreadyThere('webhook', 1)
+      continue
+    }
+    const refusal = applications.has(callback.applicationId) ? await take(parts, callback) : 'its application is left out'
+    if (refusal === undefined) record.imported('webhook', 1)
+    else record.leaveOut('webhook', callbackId, refusal)
+  }
+}
+
+/** Undefined, or why it is left out. */
+async function take(parts: ImportParts, callback: SourceCallback): Promise<string | undefined> {
+  const { callbackId, applicationId, name, url } = callback
+  const kind = KINDS[callback.type]
+  const attributes = parseTexts(callback.attributes)
+  const basic = readBasic(parts, callback)
+  if (kind === undefined) return `its type is ${callback.type}`
+  if (attributes === undefined) return 'its attributes are not a JSON list of names'
+  if (typeof basic === 'string') return basic
+  const target = {
+    name: name !== null && isIdentifier(name) ? name : kind.toLowerCase(),
+    url: url ?? '',
+    attributes,
+    basic,
+    isEnabled: false,
+  }
+  try {
+    checkWebhook(parts, kind, target)
+    if (!parts.isDryRun) await createWebhook(parts, { ...target, applicationId, kind, webhookId: callbackId })
+    return undefined
+  } catch (error) {
+    if (error instanceof PawlError) return explain(error)
+    throw error
+  }
+}
+
+/** The credentials it sends, null for none, or why it cannot be taken. */
+function readBasic({ openRecord }: ImportParts, callback: SourceCallback): BasicCredentials | null | string {
+  const { authentication, applicationId, encryption } = callback
+  if (authentication === null || authentication === '') return null
+  const stored = encryption === 'AES_HMAC' ? parseBase64(authentication) : utf8(authentication)
+  const opened = stored && openRecord(encryption, stored, [applicationId])
+  const json = opened && parseJson(fromUtf8(opened))
+  if (typeof json !== 'object' || json === null) return 'its credentials cannot be opened'
+  const { httpBasic, certificate, oAuth2 } = json as Partial<Record<string, Partial<Record<string, unknown>> | null>>
+  if (certificate?.['enabled'] === true) return 'it shows a client certificate'
+  if (oAuth2?.['enabled'] === true) return 'it gets a token of OAuth 2 first'
+  if (httpBasic?.['enabled'] !== true) return null
+  const { username, password } = httpBasic
+  if (typeof username !== 'string' || typeof password !== 'string' || username.includes(':'))
+    return 'its user name or password cannot be sent'
+  return { username, password }
+}
+
+const explain = ({ violations, message }: PawlError): string =>
+  violations.length === 0 ? message : violations.map(({ fieldName, hint }) => `its ${fieldName} ${hint}`).join(', ')
+
+const KINDS: Readonly<Partial<Record<string, 'ACTIVATION' | 'OPERATION'>>> = {
+  ACTIVATION_STATUS_CHANGE: 'ACTIVATION',
+  OPERATION_STATUS_CHANGE: 'OPERATION',
+}
