@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { type Postgres, startPostgres } from './http/postgres.ts'
 import { startTarget, type Target } from './http/target.ts'
-import { type Figures, median, runWindow } from './http/window.ts'
-import { openWorks, type Work } from './http/works.ts'
+import { compare, header, type Measured, measureInTurns, row } from './http/turns.ts'
+import { openWorks } from './http/works.ts'
 
 const { values } = parseArgs({
   options: {
@@ -32,13 +32,6 @@ const phones = Math.max(clients, readCount('phones', values.phones, 100_000))
 const words = values.works.split(',').filter(Boolean)
 const closing: (() => Promise<void> | void)[] = []
 
-interface Measured {
-  readonly work: string
-  readonly target: string
-  readonly units: number
-  readonly windows: readonly Figures[]
-}
-
 async function main(): Promise<void> {
   const targets = await startTargets()
   const opened = await Promise.all(targets.map(async (target) => ({ target, works: await openWorks(target, phones, isWanted) })))
@@ -47,11 +40,12 @@ async function main(): Promise<void> {
   print(header())
   for (const { name } of first?.works ?? []) {
     const pairs = opened.map(({ target, works }) => ({ target, work: works.find((work) => work.name === name) }))
-    const measured = await measure(
+    const measured = await measureInTurns(
       name,
       pairs.flatMap(({ target, work }) => (work ? [{ target, work }] : [])),
+      { clients, windows, seconds },
     )
-    for (const one of measured) print(row(one))
+    for (const one of measured) print(row(values.pair === undefined ? name : `${name} (${one.target})`, one))
     const [own, other] = measured
     if (own && other) print(compare(own, other))
     all.push(...measured)
@@ -100,46 +94,8 @@ function checkOut(revision: string): string {
   return folder
 }
 
-/** Windows of all targets in turns. The first one of each is not counted: it says how many units fill the time, and warms up. */
-async function measure(name: string, pairs: readonly { target: Target; work: Work }[]): Promise<Measured[]> {
-  const running = []
-  for (const { target, work } of pairs) {
-    const trial = await runWindow(await work.prepare(clients * TRIAL_UNITS, clients), target.usage)
-    const units = Math.max(clients, Math.min(UNITS_MAX, Math.round(trial.rate * seconds)))
-    await runWindow(await work.prepare(units, clients), target.usage)
-    running.push({ target, work, units, figures: [] as Figures[] })
-  }
-  // As many units for each, or a slower one would be measured colder.
-  const units = Math.min(...running.map((one) => one.units))
-  for (let i = 0; i < windows; i += 1) {
-    for (const { target, work, figures } of i % 2 === 0 ? running : running.toReversed())
-      figures.push(await runWindow(await work.prepare(units, clients), target.usage))
-  }
-  return running.map(({ target, figures }) => ({ work: name, target: target.name, units, windows: figures }))
-}
-
 function isWanted(name: string): boolean {
   return words.length === 0 || words.some((word) => name.includes(word))
-}
-
-const header = (): string => ['work'.padEnd(32), ...COLUMNS.map(([title]) => title.padStart(9)), '  spread of Node'].join(' ')
-
-function row({ work, target, windows: figures }: Measured): string {
-  const shown = values.pair === undefined ? work : `${work} (${target})`
-  const cells = COLUMNS.map(([, pick, digits]) => {
-    const found = figures.map(pick).filter((value) => value !== undefined)
-    return (found.length === 0 ? '-' : median(found).toFixed(digits)).padStart(9)
-  })
-  const cpu = figures.map(({ nodeCpu }) => nodeCpu)
-  return [shown.padEnd(32), ...cells, `  ${Math.min(...cpu).toFixed(0)} to ${Math.max(...cpu).toFixed(0)}`].join(' ')
-}
-
-/** Median of the ratios of neighbouring windows: what slows the machine for a while slows both. */
-function compare(own: Measured, other: Measured): string {
-  const ratio = (pick: (figures: Figures) => number): string =>
-    median(own.windows.map((figures, i) => pick(figures) / pick(other.windows[i] ?? figures))).toFixed(2)
-  const both = ({ nodeCpu, databaseCpu = 0 }: Figures): number => nodeCpu + databaseCpu
-  return `${''.padEnd(32)} ratio of processor time ${ratio(both)} (Node ${ratio(({ nodeCpu }) => nodeCpu)}), of p50 ${ratio(({ p50 }) => p50)}`
 }
 
 function readCount(name: string, text: string, max: number): number {
@@ -151,18 +107,6 @@ function readCount(name: string, text: string, max: number): number {
 function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
-
-const COLUMNS: readonly [string, (figures: Figures) => number | undefined, number][] = [
-  ['/s', ({ rate }) => rate, 0],
-  ['p50 ms', ({ p50 }) => p50, 2],
-  ['p95 ms', ({ p95 }) => p95, 2],
-  ['p99 ms', ({ p99 }) => p99, 2],
-  ['Node µs', ({ nodeCpu }) => nodeCpu, 0],
-  ['DB µs', ({ databaseCpu }) => databaseCpu, 0],
-  ['RSS MiB', ({ resident }) => resident, 0],
-]
-const TRIAL_UNITS = 4
-const UNITS_MAX = 50_000
 
 try {
   await main()

@@ -1,0 +1,127 @@
+// What a request costs in a large database in proportion to a small one: npm run bench -- growth. Two servers, each on a database of its own
+// with as many phones that take part; one database is filled with other people's activations, operations and audit rows first.
+import { parseArgs } from 'node:util'
+import { sql } from 'kysely'
+import { type Db, openDatabase } from '../src/storage/database.ts'
+import { startPostgres } from './http/postgres.ts'
+import { startTarget } from './http/target.ts'
+import { compare, header, measureInTurns, row } from './http/turns.ts'
+import { openWorks } from './http/works.ts'
+
+const { values } = parseArgs({
+  options: {
+    activations: { type: 'string', default: '1000000' },
+    operations: { type: 'string', default: '2000000' },
+    audit: { type: 'string', default: '5000000' },
+    phones: { type: 'string', default: '1000' },
+    clients: { type: 'string', default: '16' },
+    windows: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '2' },
+  },
+})
+const count = (name: keyof typeof values): number => Number(values[name])
+const WORKS = ['3.3 validate', '3.3 status', '3.3 detail', '3.3 operation list', '3.3 operation create']
+
+async function main(): Promise<void> {
+  const postgres = await startPostgres()
+  const closing: (() => Promise<void>)[] = [() => postgres.close()]
+  try {
+    const opened = []
+    for (const name of ['large', 'small']) {
+      const databaseUrl = postgres.createDatabase(`bench_${name}`)
+      const env = { PAWL_TEMPORARY_KEYS_PER_MINUTE: '1000000' }
+      const checkout = new URL('..', import.meta.url).pathname
+      const target = await startTarget({ name, checkout, databaseUrl, databasePid: postgres.pid, env })
+      closing.push(() => target.close())
+      const works = await openWorks(target, count('phones'), (work) => WORKS.includes(work))
+      // An operation of each phone is what those of others are copied from.
+      const [create] = works.filter((work) => work.name === '3.3 operation create')
+      for (const units of (await create?.prepare(count('phones'), 1)) ?? []) for (const unit of units) await unit()
+      await prepareDatabase(databaseUrl, name === 'large')
+      opened.push({ target, works })
+    }
+    print(header())
+    for (const name of WORKS) {
+      const pairs = opened.flatMap(({ target, works }) =>
+        works.filter((work) => work.name === name).map((work) => ({ target, work })),
+      )
+      const turns = { clients: count('clients'), windows: count('windows'), seconds: count('seconds') }
+      const measured = await measureInTurns(name, pairs, turns)
+      for (const one of measured) print(row(`${name} (${one.target})`, one))
+      const [large, small] = measured
+      if (large && small) print(compare(large, small))
+    }
+  } finally {
+    for (const close of closing.reverse()) await close()
+  }
+}
+
+async function prepareDatabase(databaseUrl: string, isLarge: boolean): Promise<void> {
+  const { db, openPatient, close } = await openDatabase({ databaseUrl, dataDir: '', poolSize: 1 })
+  const patient = openPatient?.()
+  // One connection: what is set for its session holds for all that follows.
+  await (patient?.db ?? db).connection().execute((session) => fill(session as Db, isLarge))
+  await patient?.close()
+  await close()
+}
+
+/** Fills a database and says what it holds. Those who take part have as many operations and audit rows as the others. */
+async function fill(db: Db, isLarge: boolean): Promise<void> {
+  if (isLarge) {
+    // Triggers would compose messages for webhooks that there are not.
+    await sql`set session_replication_role = replica`.execute(db)
+    await sql`create temporary table person as select user_id, activation_id from activation`.execute(db)
+    await copy(db, 'activation', count('activations') - count('phones'), {
+      activation_id: `md5(i::text)::uuid::text`,
+      user_id: `'other-' || i`,
+      activation_code_hash: `decode(md5('code ' || i), 'hex')`,
+      created_at: `now() - i * interval '20 seconds'`,
+    })
+    await sql`truncate person`.execute(db)
+    await sql`insert into person select user_id, activation_id from activation order by md5(activation_id)`.execute(db)
+    await sql`alter table person add column i bigint generated always as identity`.execute(db)
+    await sql`create index person_i on person (i)`.execute(db)
+    await sql`analyze person`.execute(db)
+    const someone = `(select user_id from person where person.i = 1 + s.i % ${count('activations')})`
+    await copy(db, 'operation', count('operations'), {
+      operation_id: `md5('operation ' || i)::uuid::text`,
+      user_id: someone,
+      status: `'EXPIRED'`,
+      created_at: `now() - i * interval '10 seconds'`,
+    })
+    await sql`
+      insert into audit_log (position, sequence, sealed_at, occurred_at, chain_id, activation_id, application_id, user_id, event_type,
+        event_data, seal)
+      select s.i, -s.i, now(), now() - s.i * interval '1 second', -1, p.activation_id, 'bench', p.user_id, 'signature_ok',
+        'POST' || chr(10) || '/pa/signature/validate' || chr(10) || repeat('x', 100), decode(repeat(md5(s.i::text), 2), 'hex')
+      from generate_series(1, ${count('audit')}::bigint) as s (i) join person p on p.i = 1 + s.i % ${count('activations')}`.execute(
+      db,
+    )
+  }
+  await sql`vacuum analyze`.execute(db)
+  await sql`checkpoint`.execute(db)
+  const { rows } = await sql<Record<'activations' | 'operations' | 'audit' | 'size', string>>`
+    select (select count(*) from activation) as activations, (select count(*) from operation) as operations,
+      (select count(*) from audit_trail) as audit, pg_size_pretty(pg_database_size(current_database())) as size`.execute(db)
+  for (const { activations, operations, audit, size } of rows)
+    print(`${isLarge ? 'large' : 'small'}: ${activations} activations, ${operations} operations, ${audit} audit rows, ${size}`)
+}
+
+/** Inserts rows like one that is there, but for some columns, which are SQL over a number `i` from 1. */
+async function copy(db: Db, table: string, rows: number, columns: Readonly<Record<string, string>>): Promise<void> {
+  const found = await sql<{ name: string }>`
+    select column_name as name from information_schema.columns
+    where table_schema = 'public' and table_name = ${table} and is_generated = 'NEVER' and is_identity = 'NO'
+    order by ordinal_position`.execute(db)
+  const names = found.rows.map(({ name }) => name)
+  const values = names.map((name) => columns[name] ?? `t.${name}`)
+  await sql
+    .raw(`
+    insert into ${table} (${names.join(', ')})
+    select ${values.join(', ')} from generate_series(1, ${rows}) as s (i) cross join (select * from ${table} limit 1) as t`)
+    .execute(db)
+}
+
+const print = (line: string): void => void process.stdout.write(`${line}\n`)
+
+await main()

@@ -1,0 +1,74 @@
+// Windows of several targets in turns, and how their figures are shown: what slows the machine for a while slows them all.
+import type { Target } from './target.ts'
+import { type Figures, median, runWindow } from './window.ts'
+import type { Work } from './works.ts'
+
+export interface Measured {
+  readonly work: string
+  readonly target: string
+  readonly units: number
+  readonly windows: readonly Figures[]
+}
+
+export interface Turns {
+  readonly clients: number
+  readonly windows: number
+  /** About, of a window. */
+  readonly seconds: number
+}
+
+/** Windows of all targets in turns. The first one of each is not counted: it says how many units fill the time, and warms up. */
+export async function measureInTurns(
+  name: string,
+  pairs: readonly { target: Target; work: Work }[],
+  { clients, windows, seconds }: Turns,
+): Promise<Measured[]> {
+  const running = []
+  for (const { target, work } of pairs) {
+    const trial = await runWindow(await work.prepare(clients * TRIAL_UNITS, clients), target.usage)
+    const units = Math.max(clients, Math.min(UNITS_MAX, Math.round(trial.rate * seconds)))
+    await runWindow(await work.prepare(units, clients), target.usage)
+    running.push({ target, work, units, figures: [] as Figures[] })
+  }
+  // As many units for each, or a slower one would be measured colder.
+  const units = Math.min(...running.map((one) => one.units))
+  for (let i = 0; i < windows; i += 1) {
+    for (const { target, work, figures } of i % 2 === 0 ? running : running.toReversed())
+      figures.push(await runWindow(await work.prepare(units, clients), target.usage))
+  }
+  return running.map(({ target, figures }) => ({ work: name, target: target.name, units, windows: figures }))
+}
+
+/** The titles above the rows. */
+export const header = (): string =>
+  ['work'.padEnd(32), ...COLUMNS.map(([title]) => title.padStart(9)), '  spread of Node'].join(' ')
+
+/** One line of medians. `shown`: what the line is of. */
+export function row(shown: string, { windows: figures }: Measured): string {
+  const cells = COLUMNS.map(([, pick, digits]) => {
+    const found = figures.map(pick).filter((value) => value !== undefined)
+    return (found.length === 0 ? '-' : median(found).toFixed(digits)).padStart(9)
+  })
+  const cpu = figures.map(({ nodeCpu }) => nodeCpu)
+  return [shown.padEnd(32), ...cells, `  ${Math.min(...cpu).toFixed(0)} to ${Math.max(...cpu).toFixed(0)}`].join(' ')
+}
+
+/** Median of the ratios of neighbouring windows: what slows the machine for a while slows both. */
+export function compare(own: Measured, other: Measured): string {
+  const ratio = (pick: (figures: Figures) => number): string =>
+    median(own.windows.map((figures, i) => pick(figures) / pick(other.windows[i] ?? figures))).toFixed(2)
+  const both = ({ nodeCpu, databaseCpu = 0 }: Figures): number => nodeCpu + databaseCpu
+  return `${''.padEnd(32)} ratio of processor time ${ratio(both)} (Node ${ratio(({ nodeCpu }) => nodeCpu)}), of p50 ${ratio(({ p50 }) => p50)}, of p99 ${ratio(({ p99 }) => p99)}`
+}
+
+const COLUMNS: readonly [string, (figures: Figures) => number | undefined, number][] = [
+  ['/s', ({ rate }) => rate, 0],
+  ['p50 ms', ({ p50 }) => p50, 2],
+  ['p95 ms', ({ p95 }) => p95, 2],
+  ['p99 ms', ({ p99 }) => p99, 2],
+  ['Node µs', ({ nodeCpu }) => nodeCpu, 0],
+  ['DB µs', ({ databaseCpu }) => databaseCpu, 0],
+  ['RSS MiB', ({ resident }) => resident, 0],
+]
+const TRIAL_UNITS = 4
+const UNITS_MAX = 50_000
