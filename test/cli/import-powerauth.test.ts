@@ -3,6 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { importAll } from '../../cli/local/powerauth/import.ts'
 import { createRecordOpener, openKeyPair } from '../../cli/local/powerauth/records.ts'
@@ -489,6 +491,21 @@ describe('the command', () => {
     })
     expect(await run([...from, '--master-db-key-file', join(home, 'nothing')])).toMatchObject({ code: 2 })
     expect(await run(from)).toMatchObject({ code: 3, stderr: expect.stringContaining('ECONNREFUSED') as unknown })
+  })
+
+  test.skipIf(serverUrl() === undefined)('keeps its transaction on the source while batches are written for long', async () => {
+    const made = await openOrigin()
+    await createReferenceDatabase(made.database.db, MASTER_DB_KEY)
+    await made.database.close()
+    // One connection, which would be ended after a tenth of a second in which its transaction is idle.
+    const single = await openDatabase({ databaseUrl: made.databaseUrl, dataDir: '', poolSize: 1 })
+    await sql`set idle_in_transaction_session_timeout = 100`.execute(single.db)
+    const count = await readSource(single.db, 'UTC', async (source) => {
+      await sleep(400)
+      return source.countActivations()
+    })
+    expect(count).toBe(0)
+    await single.close()
   })
 
   test.skipIf(serverUrl() === undefined)('imports from PostgreSQL into PostgreSQL', async () => {

@@ -147,6 +147,8 @@ export const readSource = <T>(db: Pool, timeZone: string, work: (source: Source)
     .setIsolationLevel('repeatable read')
     .setAccessMode('read only')
     .execute(async (tx) => {
+      // It is idle while a batch is written elsewhere; a connection of pawl is ended after some seconds of that.
+      await sql`set local idle_in_transaction_session_timeout = 0`.execute(tx)
       await checkTimeZone(tx, timeZone)
       await checkTables(tx)
       return work(createSource(tx, timeZone))
