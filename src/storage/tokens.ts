@@ -3,6 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { stateAt } from './activation/seen-state.ts'
 import { type AuditEvent, insertAuditEventFrom } from './audit.ts'
 import type { Db } from './database.ts'
+import { insertValuesFrom, type UniqueValue } from './unique-values.ts'
 import type { ActivationState } from './schema.ts'
 
 /** A token together with the state of its activation. */
@@ -62,13 +63,15 @@ export interface NewToken {
   readonly tokenSecret: Uint8Array
 }
 
-/** Stores a token together with its audit row. */
-export async function insertToken(db: Db, token: NewToken, audit: AuditEvent): Promise<void> {
+/** Stores a token together with its audit row, and uses up a value. Throws a unique violation when that was used before. */
+export async function insertToken(db: Db, token: NewToken, audit: AuditEvent, use: UniqueValue | undefined): Promise<void> {
   await sql`
     with created as (
       insert into token (token_id, activation_id, factors, token_secret, created_at)
       values (${token.tokenId}, ${token.activationId}, ${token.factors}, ${token.tokenSecret}, ${audit.occurredAt})
-      returning activation_id
+      returning activation_id, ${use?.valueHash ?? null}::bytea as value, ${use?.expiresAt ?? null}::timestamptz as "valueExpiresAt"
+    ), used as (
+      ${insertValuesFrom(sql`created`)}
     )
     ${insertAuditEventFrom('created', audit)}`.execute(db)
 }

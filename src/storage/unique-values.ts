@@ -1,5 +1,5 @@
 // The table unique_value: nonces that may be used once (v3 §14).
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { createBatch } from '../lib/batch.ts'
 import { type Db, isRolledBack, isUniqueViolation, type Pool } from './database.ts'
 import { defineGivenRows } from './given-rows.ts'
@@ -42,6 +42,15 @@ async function insertValues(db: Db, values: readonly UniqueValue[]): Promise<voi
   // In one order: two requests with the same values would otherwise wait for each other, each for the one it lacks.
   await db.executeQuery(INSERT(values.toSorted((one, other) => Buffer.compare(one.valueHash, other.valueHash))))
 }
+
+/**
+ * The part of a statement that uses up a value for each row of `rows` that has one; columns `value` and "valueExpiresAt". In the order of
+ * their bytes, as everywhere.
+ */
+export const insertValuesFrom = (
+  rows: RawBuilder<unknown>,
+): RawBuilder<unknown> => sql`insert into unique_value (value_hash, expires_at)
+    select value, "valueExpiresAt" from ${rows} where value is not null order by value`
 
 /** Deletes up to `limit` values whose window has passed. */
 export async function deleteExpiredUniqueValues(db: Db, at: Date, limit: number): Promise<number> {

@@ -115,6 +115,22 @@ test('an outcome that blocks and one that settles a factor key are stored among 
   expect(histories.map((reason) => reason === 'MAX_FAILED_ATTEMPTS')).toEqual([true, false, false])
 })
 
+test('an acceptance whose value was used before is not stored, and those beside it are', async () => {
+  const store = createStore(server.context.db)
+  const ids = await createActivations(3)
+  const use = { valueHash: Buffer.from(randomUUID()), expiresAt: AT }
+  const fresh = { valueHash: Buffer.from(randomUUID()), expiresAt: AT }
+  await useUniqueValues(server.context.db, [use])
+  const rows = await Promise.all(ids.map(async (id) => (await store.find(named(world.app.applicationKey, id))).activation))
+  const uses = [use, fresh, undefined]
+  const stored = await Promise.allSettled(
+    ids.map((id, i) => store.store({ ...outcomeFor(id, rows[i]?.rowVersion ?? 0, 1), use: uses[i] }, auditFor(id, 'once'))),
+  )
+  expect(stored.map((one) => (one.status === 'fulfilled' ? one.value : 'refused'))).toEqual(['refused', true, true])
+  expect(await Promise.all(ids.map(auditsOf))).toEqual([[], ['once'], ['once']])
+  expect(await useUniqueValues(server.context.db, [fresh])).toBe(false)
+})
+
 test('of many outcomes for one row version exactly one is stored', async () => {
   const store = createStore(server.context.db)
   const [id = '', other = ''] = await createActivations(2)

@@ -576,7 +576,10 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   },
   tokens: {
     insertToken: (db) =>
-      tokens.insertToken(db, { tokenId: 't', activationId: 'x', factors: 'POSSESSION', tokenSecret: bytes }, auditEvent),
+      tokens.insertToken(db, { tokenId: 't', activationId: 'x', factors: 'POSSESSION', tokenSecret: bytes }, auditEvent, {
+        valueHash: bytes,
+        expiresAt: at,
+      }),
     deleteToken: (db) => tokens.deleteToken(db, 'x', 't', auditEvent),
   },
   vacuum: {
@@ -697,6 +700,7 @@ const NOT_QUERIES = [
   'toTemporaryKey',
   'joinTemporaryKey',
   'toToken',
+  'insertValuesFrom',
   'joinToken',
   'toOperation',
 ]

@@ -5,8 +5,9 @@ import type { Factors } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
-import { sealAnswer, useUp } from '../stages/answer.ts'
+import { sealAnswer } from '../stages/answer.ts'
 import { checkFactors, readAuthorization } from '../stages/authorization.ts'
+import { useOf } from '../stages/attempt.ts'
 import { authenticate } from '../stages/code.ts'
 import { findContext, readEnvelope } from '../stages/envelope.ts'
 import { findEnvelope } from '../stages/find-proofs.ts'
@@ -62,10 +63,9 @@ export function openedSignedEndpoint<Q extends TSchema, R extends TSchema, Parts
         const envelope = readEnvelope(protocol, context, request.body, 'ENCRYPTION_FAILED')
         const toOpen = await findEnvelope(parts, context, envelope)
         const opened = await openOfActivation(parts, protocol, toOpen, openTerms, 'ENCRYPTION_FAILED')
-        const covered = { bodies: [opened.plaintext], audited: 'LENGTH' } as const
+        const covered = { bodies: [opened.plaintext], audited: 'LENGTH', use: useOf(opened, 'ENCRYPTION_FAILED') } as const
         const { activation } = await authenticate(parts, received, { header, resourceId, ...covered }, toOpen.parties)
         const input = parsePlaintext(parse, opened.plaintext, { plaintext: 'ENCRYPTION_FAILED', request: 'REQUEST_INVALID' })
-        await useUp(parts, opened.uniqueValues, 'ENCRYPTION_FAILED')
         return sealAnswer(parts, opened, serialize(await declared.handle({ request: input, activation }, parts)))
       }
     },

@@ -2,11 +2,12 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import type { PendingUse } from '../../domain/activation/pending-use.ts'
 import type { AuthorizationHeader, Factors, Protocol } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
-import { sealAnswer, useUp } from '../stages/answer.ts'
+import { pendingUse, sealAnswer } from '../stages/answer.ts'
 import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { coveredBodies } from '../stages/attempt.ts'
 import { authenticate } from '../stages/code.ts'
@@ -24,6 +25,8 @@ export interface SignedOpenedCall<Request> {
   readonly activation: ActivationRow
   readonly authorization: AuthorizationHeader
   readonly protocol: Protocol
+  /** What the envelope uses up; nothing is left unless `isUseLeftToHandler`. */
+  readonly pending: PendingUse
 }
 
 interface SignedOpenedDeclaration<Q extends TSchema, R extends TSchema, Parts> extends Declaration<R> {
@@ -33,6 +36,8 @@ interface SignedOpenedDeclaration<Q extends TSchema, R extends TSchema, Parts> e
   readonly refusal: ErrorCode
   /** Schema of the plaintext. */
   readonly request: Q
+  /** The handler uses up what the envelope does, with what it stores. */
+  readonly isUseLeftToHandler?: boolean
   readonly handle: (call: SignedOpenedCall<Static<Q>>, parts: Parts) => Promise<Static<R>>
 }
 
@@ -40,7 +45,7 @@ interface SignedOpenedDeclaration<Q extends TSchema, R extends TSchema, Parts> e
 export function signedOpenedEndpoint<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: SignedOpenedDeclaration<Q, R, Parts>,
 ): Endpoint<Parts> {
-  const { authenticate: code, encrypt, refusal } = declared
+  const { authenticate: code, encrypt, refusal, isUseLeftToHandler = false } = declared
   const { resourceId, factors } = code
   const place = { scope: 'ACTIVATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
   return {
@@ -66,9 +71,11 @@ export function signedOpenedEndpoint<Q extends TSchema, R extends TSchema, Parts
         const toOpen = await findEnvelopeOf(parts, context, envelope, parties)
         const opened = await openOfActivation(parts, protocol, toOpen, OPEN, refusal)
         const input = parsePlaintext(parse, opened.plaintext, { plaintext: refusal, request: refusal })
-        await useUp(parts, opened.uniqueValues, refusal)
+        const pending = pendingUse(parts, context.applicationKey, opened.uniqueValues, refusal)
+        if (!isUseLeftToHandler) await pending.now()
         const { activation } = parties
-        const answer = await declared.handle({ request: input, activation, authorization: header, protocol }, parts)
+        const answer = await declared.handle({ request: input, activation, authorization: header, protocol, pending }, parts)
+        await pending.now()
         return sealAnswer(parts, opened, serialize(answer))
       }
     },

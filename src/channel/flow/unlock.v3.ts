@@ -8,9 +8,9 @@ import type { AuthorizationHeader, Factors } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
-import { sealAnswer, useUp } from '../stages/answer.ts'
+import { sealAnswer } from '../stages/answer.ts'
 import { checkFactors, readAuthorization } from '../stages/authorization.ts'
-import { coveredBodies } from '../stages/attempt.ts'
+import { coveredBodies, useOf } from '../stages/attempt.ts'
 import { authenticate } from '../stages/code.ts'
 import { findContext, readSignedEnvelope } from '../stages/envelope.ts'
 import { findEnvelope } from '../stages/find-proofs.ts'
@@ -79,8 +79,8 @@ export function unlockEndpointV3<Q extends TSchema, R extends TSchema, Parts ext
         const opened = await openOfActivation(parts, protocol, toOpen, STATE_LEFT_TO_CODE, 'VAULT_FAILED')
         const input = parsePlaintext(parse, opened.plaintext, PLAINTEXT_CODES)
         const audited = utf8(JSON.stringify(code.auditAs(input)))
-        const { activation } = await authenticate(parts, received, { header, resourceId, bodies, audited }, toOpen.parties)
-        await useUp(parts, opened.uniqueValues, 'VAULT_FAILED')
+        const attempt = { header, resourceId, bodies, audited, use: useOf(opened, 'VAULT_FAILED') }
+        const { activation } = await authenticate(parts, received, attempt, toOpen.parties)
         return sealAnswer(parts, opened, serialize(await declared.handle({ request: input, activation }, parts)))
       }
     },

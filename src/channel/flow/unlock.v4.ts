@@ -7,9 +7,9 @@ import type { AuthorizationHeader, Factors } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
-import { sealAnswer, useUp } from '../stages/answer.ts'
+import { sealAnswer } from '../stages/answer.ts'
 import { checkFactors, readAuthorization } from '../stages/authorization.ts'
-import { coveredBodies } from '../stages/attempt.ts'
+import { coveredBodies, useOf } from '../stages/attempt.ts'
 import { authenticate } from '../stages/code.ts'
 import { findContext, readEnvelope } from '../stages/envelope.ts'
 import { findEnvelope } from '../stages/find-proofs.ts'
@@ -66,9 +66,8 @@ export function unlockEndpointV4<Q extends TSchema, R extends TSchema, Parts ext
         const input = parsePlaintext(parse, opened.plaintext, { plaintext: 'VAULT_FAILED', request: 'VAULT_FAILED' })
         checkFactors(header, await code.factors(input, header, parts), 'VAULT_FAILED')
         const audited = utf8(JSON.stringify(code.auditAs(input)))
-        const covered = { bodies: coveredBodies(received), audited }
+        const covered = { bodies: coveredBodies(received), audited, use: useOf(opened, 'VAULT_FAILED') }
         const { activation } = await authenticate(parts, received, { header, resourceId, ...covered }, toOpen.parties)
-        await useUp(parts, opened.uniqueValues, 'VAULT_FAILED')
         return sealAnswer(parts, opened, serialize(await declared.handle({ request: input, activation }, parts)))
       }
     },

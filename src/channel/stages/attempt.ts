@@ -1,6 +1,9 @@
 // One code of a request: what it stands for, and what it may be good for.
 import type { AuthorizationHeader } from '../../protocol/protocol.ts'
+import type { ErrorCode } from '../../lib/errors.ts'
+import type { UniqueValue } from '../../storage/unique-values.ts'
 import type { AuditedBody } from './audited-body.ts'
+import type { Opened } from './open.ts'
 import type { Received } from './receive.ts'
 
 /** One code of a request, and what it stands for. */
@@ -10,6 +13,8 @@ export interface CodeAttempt {
   /** What the code may cover: raw body, decrypted body, or the readings of the query. However many, they are one attempt. */
   readonly bodies: readonly Uint8Array[]
   readonly audited: AuditedBody
+  /** What is used up with the acceptance, and how a request is refused whose right code comes with what was used meanwhile. */
+  readonly use?: { readonly value: UniqueValue; readonly refusal: ErrorCode } | undefined
 }
 
 /** Which activations a code is good for, beside ACTIVE ones. */
@@ -18,6 +23,11 @@ export interface CodeTerms {
   readonly isPendingAccepted: boolean
   /** The activation is seen as a pending upgrade makes it; a wrong code changes nothing then (v4 §10.3). */
   readonly isUpgradeSeen: boolean
+}
+
+/** What an opened envelope uses up with the code of its request. */
+export function useOf({ uniqueValues: [value] }: Pick<Opened, 'uniqueValues'>, refusal: ErrorCode): CodeAttempt['use'] {
+  return value && { value, refusal }
 }
 
 /** What a code may cover, in the order to try: the body, or the readings of the query (v3 §10.4, v4 §7.1). */

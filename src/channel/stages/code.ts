@@ -45,7 +45,7 @@ interface DecidedCode extends CodeDecision {
 
 /**
  * Checks a code and makes the outcome durable before it returns. Refuses a wrong code with AUTHENTICATION_CODE_INVALID after its count is
- * stored. `read`: version and activation where they were read for the same request, and its first round needs no read of its own.
+ * stored, and a right one with `use.refusal` when its value was used meanwhile. `read`: version and activation where they were read for the same request, and its first round needs no read of its own.
  */
 export async function authenticate(
   parts: ChannelParts,
@@ -53,15 +53,18 @@ export async function authenticate(
   attempt: CodeAttempt,
   read?: RequestParties,
 ): Promise<Authenticated> {
-  const { verdict, parties } = await withinFailureBudget(parts, received, attempt, async () => {
+  const { verdict, parties, stored } = await withinFailureBudget(parts, received, attempt, async () => {
     const decided = await untilSettled('activation', async (round) => {
       const decision = await decideCode(parts, received, { ...attempt, ...ACTIVE_ONLY }, { read, round })
-      return decision && (await storeDecisionAlone(parts, decision)) && decision
+      const stored = decision && (await storeDecisionAlone(parts, decision))
+      return stored && { ...decision, stored }
     })
     noteDecision(parts, decided)
     return decided
   })
   if (!verdict.isRight) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
+  if (attempt.use && stored === 'USED_MEANWHILE')
+    throw new PawlError(attempt.use.refusal, { detail: 'used meanwhile by another request' })
   // A code is judged right under a version only.
   if (parties.version === undefined) throw new TypeError('a right code under no version')
   return { version: parties.version, activation: verdict.activation }
@@ -116,6 +119,7 @@ async function decideCode(
   const decision = await composeDecision(parts, activation, judged, audit, {
     madeUnder: header,
     strangersNetwork: activation === undefined ? networkOf(received.client.ip) : undefined,
+    use: attempt.use?.value,
   })
   return decision && { ...decision, attempt, parties }
 }

@@ -6,8 +6,9 @@ import type { CounterMove } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import { type AuthenticationOutcome, storeAuthentication } from '../../storage/activation/authentication.ts'
 import { type AuditEvent, insertAuditEvent } from '../../storage/audit.ts'
-import type { Db, Tx } from '../../storage/database.ts'
+import { type Db, isUniqueViolation, type Tx } from '../../storage/database.ts'
 import { countStranger } from '../../storage/stranger-counts.ts'
+import type { UniqueValue } from '../../storage/unique-values.ts'
 import type { ChannelParts } from '../parts.ts'
 
 /** Why a code was not accepted, as the audit log names it (cloud §7). */
@@ -54,14 +55,22 @@ export interface CodeDecision {
 /**
  * Composes what is to be stored of a judged attempt. Undefined when the activation is no longer the one that was read, because its temporary
  * block was over and its end had to be stored first: the caller reads and judges again. `madeUnder`: null for an offline password;
- * `strangersNetwork`: as in CodeDecision.
+ * `strangersNetwork`: as in CodeDecision; `use`: what an acceptance uses up.
  */
 export async function composeDecision(
   parts: ChannelParts,
   activation: ActivationRow | undefined,
   judged: Judged,
   audit: AuditEvent,
-  { madeUnder, strangersNetwork }: { readonly madeUnder: MadeUnder | null; readonly strangersNetwork: string | undefined },
+  {
+    madeUnder,
+    strangersNetwork,
+    use,
+  }: {
+    readonly madeUnder: MadeUnder | null
+    readonly strangersNetwork: string | undefined
+    readonly use?: UniqueValue | undefined
+  },
 ): Promise<CodeDecision | undefined> {
   if (!activation?.ctrData || !judged.outcome || !changesAnything(activation, judged.outcome))
     return { verdict: verdictOf(judged, activation), write: undefined, audit, strangersNetwork }
@@ -86,6 +95,7 @@ export async function composeDecision(
       blockedReason,
       acceptedFor: accepted?.applicationKey ?? null,
       highestVersion: accepted?.version ?? null,
+      use: judged.isRight ? use : undefined,
       at,
     },
     audit,
@@ -100,14 +110,26 @@ export async function storeDecision(tx: Tx, decision: CodeDecision): Promise<Cod
   return recordUnchanged(tx, decision)
 }
 
-/** The same outside of a transaction, where requests that come at the same time share a statement. */
+/**
+ * The same outside of a transaction, where requests that come at the same time share a statement. USED_MEANWHILE: it is stored, but another
+ * request has used the value of this one since it was looked at.
+ */
 export async function storeDecisionAlone(
   { db, authenticationStore }: ChannelParts,
   decision: CodeDecision,
-): Promise<CodeVerdict | undefined> {
-  const { verdict, write, audit } = decision
-  if (write !== undefined) return (await authenticationStore.store(write, audit)) ? verdict : undefined
-  return recordUnchanged(db, decision)
+): Promise<'STORED' | 'USED_MEANWHILE' | undefined> {
+  const { write, audit } = decision
+  if (write === undefined) {
+    await recordUnchanged(db, decision)
+    return 'STORED'
+  }
+  try {
+    return (await authenticationStore.store(write, audit)) ? 'STORED' : undefined
+  } catch (error) {
+    if (write.use === undefined || !isUniqueViolation(error)) throw error
+    // The code was right all the same, and is not good again.
+    return (await authenticationStore.store({ ...write, use: undefined }, audit)) ? 'USED_MEANWHILE' : undefined
+  }
 }
 
 async function recordUnchanged(db: Db, { verdict, audit, strangersNetwork }: CodeDecision): Promise<CodeVerdict> {

@@ -206,10 +206,10 @@ async function findWaiting(parts: ActivationParts, { code, pending, findBasis }:
 
 type WaitingBasis = ExchangeBasis & { readonly activation: WaitingActivationRow }
 
-/** Removes an activation on its phone's request, whatever state it has reached meanwhile. */
-export async function removeActivation(parts: ActivationParts, activationId: string): Promise<void> {
-  await untilSettled('activation', async () => {
-    const activation = await findActivation(parts.db, activationId, new Date(parts.platform.now()))
+/** Removes an activation on its phone's request, whatever state it has reached since it was `read`. */
+export async function removeActivation(parts: ActivationParts, read: ActivationRow): Promise<void> {
+  await untilSettled('activation', async (round) => {
+    const activation = round === 0 ? read : await findActivation(parts.db, read.activationId, new Date(parts.platform.now()))
     const isGone = activation === undefined || activation.state === 'REMOVED' || (await remove(parts, activation, null))
     return isGone ? 'REMOVED' : undefined
   })

@@ -12,6 +12,7 @@ import { createRecentPhones, type PhoneEvents } from './recent-phones.ts'
 import { ASKED, fromAsked, PARTIES, type PartiesRow, type PartyNames, type RequestParties, toParties } from './parties.ts'
 import { FIND_PROOFS, type ProofColumns, type ProofNames, type Proofs, toProofs } from './proofs.ts'
 import { findStatusProofs, type StatusProofs } from './upgrade.ts'
+import { insertValuesFrom, type UniqueValue } from '../unique-values.ts'
 import { isTaken } from './version.ts'
 
 /** What a checked code changes. */
@@ -36,6 +37,8 @@ export interface AuthenticationOutcome {
    * Null when that stays.
    */
   readonly highestVersion: string | null
+  /** What an acceptance uses up: a value that was used before makes the statement a unique violation, and nothing is stored. */
+  readonly use?: UniqueValue | undefined
   readonly at: Date
 }
 
@@ -140,7 +143,13 @@ async function findAllProofs(db: Db, names: readonly ProofNames[]): Promise<read
 }
 
 async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly boolean[]> {
-  const moves = changes.map(({ outcome, audit: { eventType, eventData } }) => ({ ...outcome, eventType, eventData }))
+  const moves = changes.map(({ outcome, audit: { eventType, eventData } }) => ({
+    ...outcome,
+    eventType,
+    eventData,
+    value: outcome.use?.valueHash ?? null,
+    valueExpiresAt: outcome.use?.expiresAt ?? null,
+  }))
   // In one order: two processes that move the same activations would otherwise wait for each other, and all others with them.
   const ordered = moves.toSorted((one, other) => (one.activationId < other.activationId ? -1 : 1))
   const statement = ordered.every(isUsual) ? STORE_USUAL(ordered) : STORE(ordered)
@@ -149,9 +158,9 @@ async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly bo
   return changes.map(({ outcome }) => stored.has(outcome.activationId))
 }
 
-/** Whether an outcome leaves the state and the keys as they are; the row version is the one they were read under. */
-const isUsual = ({ blockedReason, masterSecret }: AuthenticationOutcome): boolean =>
-  blockedReason === null && masterSecret === null
+/** Whether an outcome leaves the state and the keys as they are, and uses nothing; the row version is the one they were read under. */
+const isUsual = ({ blockedReason, masterSecret, use }: AuthenticationOutcome): boolean =>
+  blockedReason === null && masterSecret === null && use === undefined
 
 const ITEMS_MAX = 64
 
@@ -206,20 +215,28 @@ const STORE_USUAL = defineGivenRows<UsualMove>(USUAL_COLUMNS).define((moves) =>
 )
 
 const STORE = defineGivenRows<
-  UsualMove & Pick<AuthenticationOutcome, 'masterSecret' | 'state' | 'blockedReason' | 'blockExpiresAt'>
+  UsualMove &
+    Pick<AuthenticationOutcome, 'masterSecret' | 'state' | 'blockedReason' | 'blockExpiresAt'> & {
+      readonly value: Uint8Array | null
+      readonly valueExpiresAt: Date | null
+    }
 >({
   ...USUAL_COLUMNS,
   masterSecret: 'bytea',
   state: 'text',
   blockedReason: 'text',
   blockExpiresAt: 'timestamptz',
+  value: 'bytea',
+  valueExpiresAt: 'timestamptz',
 }).define((moves) =>
   composeStore(moves, {
     set: sql`, master_secret = coalesce(i."masterSecret", a.master_secret), state = i.state, blocked_reason = i."blockedReason",
       block_expires_at = i."blockExpiresAt"`,
-    returned: sql`, i.state, i."blockedReason"`,
+    returned: sql`, i.state, i."blockedReason", i.value, i."valueExpiresAt"`,
     history: sql`, history as (
     ${insertHistoryFrom(sql`moved where "blockedReason" is not null`, { from: sql`'ACTIVE'`, to: sql`state`, reason: sql`"blockedReason"`, at: sql`at` })}
+  ), used as (
+    ${insertValuesFrom(sql`moved`)}
   )`,
   }),
 )

@@ -19,7 +19,7 @@ export const activationRemove = signedEndpoint({
   headerMissing: 'AUTHENTICATION_HEADER_MISSING',
   response: ObjectResponse(Type.Object({ activationId: Type.String() })),
   async handle({ activation }, parts) {
-    await removeActivation(parts, activation.activationId)
+    await removeActivation(parts, activation)
     return ok({ activationId: activation.activationId })
   },
 })

@@ -4,6 +4,7 @@ import { signedOpenedEndpoint } from '../../../channel/flow/signed-then-opened.t
 import { createAuditEvent } from '../../../domain/audit/audit.ts'
 import { places } from '../../../domain/secrets/secrets.ts'
 import { toBase64 } from '../../../lib/base64.ts'
+import { isUniqueViolation } from '../../../storage/database.ts'
 import { insertToken } from '../../../storage/tokens.ts'
 import type { DeviceParts } from '../parts.ts'
 
@@ -19,13 +20,18 @@ export const tokenCreate = signedOpenedEndpoint({
   refusal: 'TOKEN_FAILED',
   request: Type.Object({}),
   response: Type.Object({ tokenId: Type.String(), tokenSecret: Type.String() }),
-  async handle({ activation, authorization, protocol }, { db, platform, recordKeys }: DeviceParts) {
+  isUseLeftToHandler: true,
+  async handle({ activation, authorization, protocol, pending }, { db, platform, recordKeys }: DeviceParts) {
     const tokenId = platform.uuid()
     const secret = platform.randomBytes(protocol.tokenSecretLength)
     const tokenSecret = recordKeys.seal(places.tokenSecret(tokenId), secret)
     const { factors } = authorization
     const audit = createAuditEvent(activation, 'token_created', { tokenId, factors }, platform.now())
-    await insertToken(db, { tokenId, activationId: activation.activationId, factors, tokenSecret }, audit)
+    const token = { tokenId, activationId: activation.activationId, factors, tokenSecret }
+    await insertToken(db, token, audit, pending.left()[0]).catch((error: unknown) => {
+      throw isUniqueViolation(error) ? pending.refusal() : error
+    })
+    pending.done()
     return { tokenId, tokenSecret: toBase64(secret) }
   },
 })
