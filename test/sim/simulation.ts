@@ -152,18 +152,27 @@ interface Sending {
 
 /** One to three things; what computes in the thread pool is done alone, because how long that takes is nobody's decision. */
 async function makeAll(life: Life): Promise<readonly (Job | Chore)[]> {
-  const { chance, settle } = life.site
+  const { chance, settle, trace } = life.site
   const made: (Job | Chore)[] = []
   const count = chance.pick([1, 1, 1, 2, 2, 3])
   for (let i = 0; i < count; i += 1) {
     const action = chance.pick(WEIGHED)
     if (!action.isLight && made.length > 0) continue
-    const [one] = await settle([Promise.resolve(action.make(life))], CALM)
+    // A phone that is not active gets no keys, for instance.
+    const [one] = await settle([Promise.resolve(action.make(life)).catch(noteRefusal(trace))], CALM)
     if (one !== undefined) made.push(one)
     if (!action.isLight) break
   }
   return made
 }
+
+/** What a phone asks for before its request may be refused by its server; anything else that goes wrong is a mistake of the simulation. */
+const noteRefusal =
+  (trace: string[]) =>
+  (error: unknown): undefined => {
+    if (!(error instanceof Error) || !/^HTTP 4\d\d /.test(error.message)) throw error
+    trace.push(`  refused beforehand: ${error.message}`)
+  }
 
 /** What becomes of a request on its way: sent once as a rule, never, twice, later, or with an answer that nobody gets. */
 function send(one: Job | Chore, mailbox: Job[], isFaulty: boolean, { chance }: Site): readonly Sending[] {
