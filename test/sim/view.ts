@@ -42,7 +42,7 @@ export async function look(db: Db): Promise<View> {
   const { rows } = await sql<{ seen: Seen }>`select json_build_object(
     'activations', (select coalesce(json_agg(x), '[]') from (
       select activation_id as id, user_id as "userId", state, counter, failed_attempts as "failedAttempts",
-        (select count(*) from audit_event e where e.activation_id = a.activation_id and event_type = 'signature_ok') as accepted
+        (select count(*) from audit_trail e where e.activation_id = a.activation_id and event_type = 'signature_ok') as accepted
       from activation a order by activation_id) x),
     'operations', (select coalesce(json_agg(x), '[]') from (select operation_id as id, status from operation) x),
     'tokens', (select coalesce(json_agg(token_id), '[]') from token),
