@@ -38,7 +38,7 @@ export interface SharedDatabase {
   readonly ready: () => readonly Statement[]
   /** Counts what happens, so that a schedule sees when nothing does. */
   readonly activity: () => number
-  /** Ends a transaction in which nobody sends anything, as PostgreSQL does in time; false when there is none. */
+  /** Ends a transaction that others wait for and in which nobody sends anything, as PostgreSQL does in time; false when there is none. */
   readonly endIdleTransaction: () => Promise<boolean>
   /** How many statements came after their sender had given up. */
   readonly lateStatements: () => number
@@ -188,7 +188,7 @@ export function shareDatabase(pglite: Physical, breakage: Breakage): SharedDatab
     activity: () => activity,
     lateStatements: () => late,
     endIdleTransaction: async () => {
-      if (owner === undefined) return false
+      if (owner === undefined || waiting.length === 0) return false
       owner.isDead = true
       await rollBack()
       return true

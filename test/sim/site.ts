@@ -279,5 +279,6 @@ const MESSAGE_TEXTS = {
 
 // Promises and callbacks that follow each other without a decision take two or three.
 const QUIET_TURNS = 8
-const IDLE_MS = 50
+// Longer than a computation takes within a transaction.
+const IDLE_MS = 500
 const STALLED_MS = 20_000
