@@ -497,11 +497,11 @@ describe('the command', () => {
     const made = await openOrigin()
     await createReferenceDatabase(made.database.db, MASTER_DB_KEY)
     await made.database.close()
-    // One connection, which would be ended after a tenth of a second in which its transaction is idle.
+    // One connection, which would be ended after a second and a half in which its transaction is idle.
     const single = await openDatabase({ databaseUrl: made.databaseUrl, dataDir: '', poolSize: 1 })
-    await sql`set idle_in_transaction_session_timeout = 100`.execute(single.db)
+    await sql`set idle_in_transaction_session_timeout = 1500`.execute(single.db)
     const count = await readSource(single.db, 'UTC', async (source) => {
-      await sleep(400)
+      await sleep(2_500)
       return source.countActivations()
     })
     expect(count).toBe(0)
