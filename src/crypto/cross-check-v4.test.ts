@@ -17,7 +17,7 @@ import { hmacSha384 } from './hmac.ts'
 import { encapDhkem, exportSecret } from './hpke.ts'
 import { hkdfExpand, hkdfExtract } from './kdf.ts'
 import { encapsulate, importEncapsulationKey } from './kem.ts'
-import { generateKeyPairInPool, publicKeyFromPoint } from './key.ts'
+import { generateKeyPairInPool, publicKeyFromPoint, readPoint } from './key.ts'
 import { createKmac, kmac256 } from './kmac.ts'
 import {
   exportMlDsaSeed,
@@ -144,8 +144,10 @@ describe('P-384', () => {
 
   test('DHKEM and its export are those of RFC 9180, written a second time', async () => {
     const [recipient, ephemeral] = [randomPair(), await generateKeyPairInPool('P-384')]
-    const encapsulated = await encapDhkem(recipient.point, ephemeral)
-    expect(encapsulated?.enc).toEqual(ephemeral.publicKey)
+    const point = readPoint('P-384', recipient.point)
+    if (point === undefined) throw new Error('a valid point was refused')
+    const encapsulated = await encapDhkem(point, ephemeral)
+    expect(encapsulated.enc).toEqual(ephemeral.publicKey)
     const dh = p384.getSharedSecret(recipient.scalar, ephemeral.publicKey, true).subarray(1)
     const kem = Buffer.concat([Buffer.from('HPKE-v1KEM'), hex('0011')])
     const hpke = Buffer.concat([Buffer.from('HPKE-v1HPKE'), hex('00110002ffff')])
@@ -165,10 +167,13 @@ describe('P-384', () => {
     expect(exportSecret(shared, Buffer.from('info'), Buffer.from('context'))).toEqual(Buffer.from(expected))
   })
 
-  test('DHKEM refuses a recipient that is not on the curve', async () => {
-    const point = Buffer.from(randomPair().point)
-    point.writeUInt8(point.readUInt8(96) ^ 1, 96)
-    expect(await encapDhkem(point, await generateKeyPairInPool('P-384'))).toBeUndefined()
+  test('a recipient of DHKEM is read from either form of its point, and refused when it is not on the curve', () => {
+    const { point } = randomPair()
+    const compressed = p384.Point.fromBytes(point).toBytes(true)
+    for (const form of [point, compressed]) expect(readPoint('P-384', form)?.bytes).toEqual(Buffer.from(point))
+    const wrong = Buffer.from(point)
+    wrong.writeUInt8(wrong.readUInt8(96) ^ 1, 96)
+    expect(readPoint('P-384', wrong)).toBeUndefined()
   })
 })
 

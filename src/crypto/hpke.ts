@@ -2,7 +2,7 @@
 import { concat, utf8 } from '../lib/bytes.ts'
 import { ecdhInPool } from './ecdh.ts'
 import { hkdfExpand, hkdfExtract } from './kdf.ts'
-import { type KeyPair, publicKeyFromPoint } from './key.ts'
+import type { KeyPair, Point } from './key.ts'
 
 /** What Encap gives (RFC 9180 §4.1). */
 export interface DhEncapsulated {
@@ -12,16 +12,11 @@ export interface DhEncapsulated {
   readonly sharedSecret: Uint8Array
 }
 
-/**
- * Encap with the ephemeral key given, which must be used once (RFC 9180 §4.1). `recipient`: uncompressed point, 97 bytes.
- * Undefined when it is not on the curve.
- */
-export async function encapDhkem(recipient: Uint8Array, ephemeral: KeyPair): Promise<DhEncapsulated | undefined> {
-  const publicKey = publicKeyFromPoint('P-384', recipient)
-  if (!publicKey) return undefined
+/** Encap with the ephemeral key given, which must be used once (RFC 9180 §4.1). `recipient`: on P-384. */
+export async function encapDhkem(recipient: Point, ephemeral: KeyPair): Promise<DhEncapsulated> {
   const enc = ephemeral.publicKey
-  const dh = await ecdhInPool(ephemeral.privateKey, publicKey)
-  return { enc, sharedSecret: extractAndExpand(dh, concat(enc, recipient)) }
+  const dh = await ecdhInPool(ephemeral.privateKey, recipient.key)
+  return { enc, sharedSecret: extractAndExpand(dh, concat(enc, recipient.bytes)) }
 }
 
 /** SetupBaseS or SetupBaseR and one Export of 48 bytes (RFC 9180 §5.1, §5.3). */

@@ -89,6 +89,18 @@ export function publicKeyFromPoint(curve: Curve, point: Uint8Array): KeyObject |
   }
 }
 
+export interface Point {
+  readonly key: KeyObject
+  /** Uncompressed: 65 bytes on P-256, 97 on P-384. */
+  readonly bytes: Uint8Array
+}
+
+/** Both what publicKeyFromPoint and what decodePoint give, for one check of the curve equation; undefined where they are. */
+export function readPoint(curve: Curve, point: Uint8Array): Point | undefined {
+  const key = publicKeyFromPoint(curve, point)
+  return key && { key, bytes: exportPoint(key) }
+}
+
 /** Length and first byte of a compressed or uncompressed point; says nothing about the curve equation. */
 export function hasPointForm(curve: Curve, point: Uint8Array): boolean {
   const { coordinateLength } = CURVES[curve]

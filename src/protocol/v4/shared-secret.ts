@@ -1,7 +1,7 @@
 // Key agreement: the client's encapsulation keys in, a shared secret and what the client needs to find it out (v4 §2).
 import { encapDhkem, exportSecret } from '../../crypto/hpke.ts'
 import { encapsulate, importEncapsulationKey, type MlKem } from '../../crypto/kem.ts'
-import { decodePoint, generateKeyPairInPool, hasPointForm, type KeyPair } from '../../crypto/key.ts'
+import { generateKeyPairInPool, hasPointForm, type KeyPair, readPoint } from '../../crypto/key.ts'
 import { kmac256 } from '../../crypto/kmac.ts'
 import type { MlDsa } from '../../crypto/mldsa.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
@@ -74,11 +74,10 @@ export async function encapsulateSharedSecret(
   const [point = new Uint8Array(0), spki = new Uint8Array(0)] = encapsulationKeys
   const postQuantum = ALGORITHMS.get(algorithm)
   // Both keys are checked before anything is computed with one of them.
-  const recipient = decodePoint('P-384', point)
+  const recipient = readPoint('P-384', point)
   const encapsulationKey = postQuantum && importEncapsulationKey(postQuantum.kem, spki)
   if (!recipient || (postQuantum && !encapsulationKey)) return undefined
   const ec = await encapDhkem(recipient, ephemeral ?? (await generateKeyPairInPool('P-384')))
-  if (!ec) return undefined
   const secrets = [deriveDhkemSecret(ec.sharedSecret)]
   const encapsulated = [ec.enc]
   if (encapsulationKey) {

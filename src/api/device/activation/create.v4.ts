@@ -99,7 +99,7 @@ async function agree(v4: ProtocolV4, request: SharedSecretRequest, json: unknown
   if (exchanged === undefined) return 'UNUSABLE'
   const { activationSecret, activationFingerprint, serverKeys, answer } = exchanged
   const publicKey = joinPublicKeys(serverKeys.publicKeys)
-  const privateKey = exportSigningKeys(serverKeys.privateKeys)
+  const privateKey = exportSigningKeys(serverKeys)
   const devicePublicKey = joinPublicKeys(deviceKeys)
   return { algorithm, activationSecret, activationFingerprint, devicePublicKey, serverKeys: { publicKey, privateKey }, answer }
 }

@@ -43,7 +43,7 @@ export const upgradeStart = signedOpenedByNextEndpoint({
       algorithm,
       devicePublicKey: joinPublicKeys(deviceKeys),
       serverPublicKey: joinPublicKeys(serverKeys.publicKeys),
-      serverPrivateKey: recordKeys.seal(places.serverPrivateKey(activationId), exportSigningKeys(serverKeys.privateKeys)),
+      serverPrivateKey: recordKeys.seal(places.serverPrivateKey(activationId), exportSigningKeys(serverKeys)),
       masterSecret: recordKeys.seal(places.masterSecret(activationId), activationSecret),
       ctrData: recordKeys.seal(places.ctrData(activationId), ctrData),
       activationFingerprint,
