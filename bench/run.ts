@@ -9,6 +9,7 @@ const KINDS: Readonly<Record<string, () => Promise<unknown>>> = {
   start: () => import('./start.ts'),
   sealing: () => import('./sealing.ts'),
   growth: () => import('./growth.ts'),
+  limit: () => import('./limit.ts'),
 }
 const USAGE = `What each kind of request costs over real HTTP, in processor time and in time:
   npm run bench                                   PostgreSQL in a temporary folder; DATABASE_URL names another one
@@ -21,6 +22,7 @@ The client shares the machine with the server, so compare processor time, and on
   npm run bench -- strangers                      requests that nobody proved anything for, and what users notice of them
   npm run bench -- strangers --works keystore     only requests whose name holds one of the words
   npm run bench -- metrics                        what counting costs a request, and what a look costs
+  npm run bench -- limit                          beside what PostgreSQL (pgbench) and OpenSSL alone take
   npm run bench -- start                          processor time and memory of a start with a warm compile cache
   npm run bench -- sealing                        whether audit rows are sealed as fast as they are written (--rate, --seconds, --heap)
   npm run bench -- growth                         a large database in proportion to a small one

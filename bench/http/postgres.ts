@@ -11,11 +11,13 @@ export interface Postgres {
   readonly createDatabase: (name: string) => string
   /** Of the server process, whose children are the connections. */
   readonly pid: number
+  /** Where it keeps its data, and its log if it is told to. */
+  readonly folder: string
   readonly close: () => Promise<void>
 }
 
-/** Starts the newest installed server with its usual settings. Throws when there is none. */
-export async function startPostgres(): Promise<Postgres> {
+/** Starts the newest installed server with its usual settings and those that are given (`name=value`). Throws when there is none. */
+export async function startPostgres(settings: readonly string[] = []): Promise<Postgres> {
   const bin = newestBin()
   const folder = mkdtempSync(join(tmpdir(), 'pawl-bench-postgres-'))
   const identity = serverIdentity()
@@ -27,6 +29,7 @@ export async function startPostgres(): Promise<Postgres> {
   })
   const port = await findQuietPort()
   const options = ['-D', data, '-p', String(port), '-c', 'listen_addresses=127.0.0.1', '-c', `unix_socket_directories=${folder}`]
+  for (const setting of settings) options.push('-c', setting)
   const server = spawn(join(bin, 'postgres'), options, { stdio: 'ignore', ...identity })
   const address = ['--host=127.0.0.1', `--port=${port}`]
   await waitUntilReady(server, () => execFileSync(join(bin, 'pg_isready'), ['--quiet', ...address], { stdio: 'ignore' }))
@@ -36,6 +39,7 @@ export async function startPostgres(): Promise<Postgres> {
       return `postgres://pawl@127.0.0.1:${port}/${name}`
     },
     pid: server.pid ?? 0,
+    folder: data,
     close: async () => {
       const ended = new Promise((resolve) => server.once('exit', resolve))
       server.kill('SIGINT')

@@ -1,0 +1,61 @@
+// What a request costs beside what PostgreSQL and OpenSSL alone take for it: npm run bench -- limit.
+//
+// PostgreSQL: the statements of one window are taken from the server's log and run again by pgbench, prepared, in one session, on a copy of
+// the database as it was before the window. OpenSSL: the operations on P-384 that protocol 4.0 cannot do without, in a loop.
+import { openSslMicroseconds } from './limit/openssl.ts'
+import { replayByPgbench, recordStatements, startLoggingPostgres } from './limit/statements.ts'
+import { startTarget } from './http/target.ts'
+import { median, runWindow } from './http/window.ts'
+import { openWorks } from './http/works.ts'
+
+const CLIENTS = 16
+const PHONES = 64
+const UNITS = 800
+const WINDOWS = 3
+const WORKS = ['3.3 validate', 'EC_P384 validate', '3.3 status', '3.3 detail', '3.3 temporary key', '3.3 activation']
+const P384_WORKS = ['EC_P384 temporary key', 'EC_P384 activation']
+
+const postgres = await startLoggingPostgres()
+const databaseUrl = postgres.createDatabase('bench_limit')
+const target = await startTarget({
+  name: 'this',
+  checkout: new URL('..', import.meta.url).pathname,
+  databaseUrl,
+  databasePid: postgres.pid,
+  env: { PAWL_TEMPORARY_KEYS_PER_MINUTE: '1000000' },
+})
+try {
+  const works = await openWorks(target, PHONES, (name) => [...WORKS, ...P384_WORKS].includes(name))
+  print('work'.padEnd(24), 'Node µs', 'DB µs', 'statements', 'pgbench: DB µs')
+  for (const { name, prepare } of works.filter((work) => WORKS.includes(work.name))) {
+    const count = name.endsWith('activation') ? UNITS / 4 : UNITS
+    await runWindow(await prepare(count, CLIENTS), target.usage)
+    const units = await prepare(count, CLIENTS)
+    const { figures, statements, copyUrl } = await recordStatements(postgres, databaseUrl, () => runWindow(units, target.usage))
+    const alone = await replayByPgbench(postgres, copyUrl, statements)
+    const cells = [figures.nodeCpu, figures.databaseCpu ?? 0].map((value) => value.toFixed(0).padStart(7))
+    print(name.padEnd(24), ...cells, (statements.length / count).toFixed(2).padStart(9), (alone / count).toFixed(0).padStart(12))
+  }
+  print('')
+  print('work'.padEnd(24), 'Node µs', 'OpenSSL alone µs', 'share')
+  for (const { name, prepare } of works.filter((work) => P384_WORKS.includes(work.name))) {
+    const nodeCpu: number[] = []
+    const alone: number[] = []
+    for (let i = 0; i <= WINDOWS; i += 1) {
+      const { nodeCpu: spent } = await runWindow(await prepare(UNITS / 4, CLIENTS), target.usage)
+      const operations = openSslMicroseconds(name)
+      // The first one warms up.
+      if (i > 0) nodeCpu.push(spent)
+      if (i > 0) alone.push(operations)
+    }
+    const [spent, least] = [median(nodeCpu), median(alone)]
+    print(name.padEnd(24), spent.toFixed(0).padStart(7), least.toFixed(0).padStart(16), (least / spent).toFixed(2).padStart(5))
+  }
+} finally {
+  await target.close()
+  await postgres.close()
+}
+
+function print(...cells: readonly string[]): void {
+  process.stdout.write(`${cells.join('  ')}\n`)
+}
