@@ -118,6 +118,32 @@ export const addressList: Kind<readonly string[]> = {
   },
 }
 
+/** Where keys come from that decide who is let in: nobody on the way may change them. */
+export const jwksUrl: Kind<string> = {
+  label: 'https URL',
+  parse(value) {
+    const parsed = providerUrl.parse(value)
+    if ('problem' in parsed) return parsed
+    const { protocol, hostname } = new URL(value)
+    const isHere = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)$/.test(hostname)
+    return protocol === 'https:' || isHere ? parsed : { problem: `${quote(value)} is not https` }
+  },
+}
+
+/** Signatures of JWTs with a public key (RFC 7518 §3.1, RFC 8037). */
+const SIGNATURES = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
+
+export const algorithmList: Kind<readonly string[]> = {
+  label: 'algorithms, separated by commas',
+  parse(value) {
+    const entries = value.split(',').map((entry) => entry.trim())
+    const wrong = entries.find((entry) => !SIGNATURES.includes(entry))
+    return wrong === undefined
+      ? { value: Object.freeze(entries) }
+      : { problem: `${quote(wrong)} is not one of ${SIGNATURES.join(', ')}` }
+  },
+}
+
 export const portList: Kind<readonly number[]> = {
   label: 'ports, separated by commas',
   parse(value) {

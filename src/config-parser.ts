@@ -27,6 +27,7 @@ export function parseConfig(
   const hasKeyCommand = 'masterKeyCommand' in config
   if ('databaseUrl' in secrets && !hasMasterKey && !hasKeyCommand) problems.push(MASTER_KEY_MISSING)
   if (hasMasterKey && hasKeyCommand) problems.push(MASTER_KEY_TWICE)
+  problems.push(...findMissingOfTokens(config))
   if (isBankExposed(config)) problems.push(BANK_EXPOSED)
   if (problems.length > 0) throw new ConfigError(problems)
   // Every member was parsed by the table row of its name, and the table has a row for every member.
@@ -35,6 +36,15 @@ export function parseConfig(
 
 const MASTER_KEY_MISSING = 'PAWL_MASTER_KEY: needed together with DATABASE_URL, make one with: openssl rand -base64 32'
 const MASTER_KEY_TWICE = 'PAWL_MASTER_KEY_COMMAND: set together with PAWL_MASTER_KEY, keep one of them'
+
+/** Of issuer, audience and keys of access tokens either all are given or none. */
+function findMissingOfTokens(config: Record<string, unknown>): readonly string[] {
+  const members = ['jwtJwksUrl', 'jwtIssuer', 'jwtAudience'] as const
+  const missing = members.filter((member) => !(member in config))
+  if (missing.length === members.length) return []
+  const given = members.filter((member) => member in config).map((member) => SETTINGS[member].name)
+  return missing.map((member) => `${SETTINGS[member].name}: needed together with ${given.join(' and ')}`)
+}
 
 /** What `pawl phone` reads. */
 const PHONE_NAMES = ['PAWL_PHONES', 'PAWL_PHONE_PASSPHRASE', 'PAWL_PHONE_PASSWORD', 'PAWL_PHONE_NEW_PASSWORD']

@@ -13,6 +13,13 @@ export interface Config {
   readonly consoleSessionSeconds: number
   /** Absent: open on an internal listener, else with a credential. */
   readonly metrics?: 'open' | 'basic' | 'off'
+  readonly jwtJwksUrl?: string
+  readonly jwtIssuer?: string
+  readonly jwtAudience?: string
+  readonly jwtAlgorithms: readonly string[]
+  readonly jwtClockToleranceSeconds: number
+  readonly jwtRoleClaim: string
+  readonly jwtApplicationClaim: string
   readonly dataDir: string
   /** Program and its arguments, white space between them. */
   readonly masterKeyCommand?: string

@@ -36,6 +36,10 @@ describe('defaults', () => {
       dataDir: './data',
       databasePoolSize: 8,
       databasePooler: 'none',
+      jwtAlgorithms: ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA'],
+      jwtClockToleranceSeconds: 30,
+      jwtRoleClaim: 'scope',
+      jwtApplicationClaim: 'pawl_application',
       migrate: 'start',
       adminUser: 'admin',
       adminActsOnDefaultApplication: true,
@@ -364,5 +368,35 @@ describe('secrets', () => {
     expect(JSON.stringify({ secrets })).toBe('{"secrets":"[secret]"}')
     expect(inspect({ secrets }, { showHidden: true, depth: 5 })).toBe('{ secrets: [secret] }')
     expect(secrets.toString()).toBe('[secret]')
+  })
+})
+
+describe('access tokens', () => {
+  const tokens = {
+    PAWL_JWT_ISSUER: 'https://login.bank.example',
+    PAWL_JWT_AUDIENCE: 'pawl',
+    PAWL_JWT_JWKS_URL: 'https://login.bank.example/jwks',
+  }
+
+  test('need issuer, audience and keys together', () => {
+    expect(parse(tokens).config.jwtJwksUrl).toBe('https://login.bank.example/jwks')
+    expect(problemsOf({ ...tokens, PAWL_JWT_AUDIENCE: '' })).toEqual([
+      'PAWL_JWT_AUDIENCE: needed together with PAWL_JWT_JWKS_URL and PAWL_JWT_ISSUER',
+    ])
+  })
+
+  test.each([
+    ['PAWL_JWT_JWKS_URL', 'http://login.bank.example/jwks', /is not https$/],
+    ['PAWL_JWT_JWKS_URL', 'https://user:marked@login.bank.example/jwks', /is not an http or https URL/],
+    ['PAWL_JWT_ALGORITHMS', 'RS256,HS256', /^PAWL_JWT_ALGORITHMS: "HS256" is not one of RS256/],
+    ['PAWL_JWT_ALGORITHMS', 'none', /^PAWL_JWT_ALGORITHMS: "none" is not one of RS256/],
+  ])('%s is not %s', (name, value, problem) => {
+    expect(problemsOf({ ...tokens, [name]: value })).toEqual([expect.stringMatching(problem)])
+  })
+
+  test('keys may come from this machine without TLS', () => {
+    expect(parse({ ...tokens, PAWL_JWT_JWKS_URL: 'http://127.0.0.1:9000/jwks' }).config.jwtJwksUrl).toBe(
+      'http://127.0.0.1:9000/jwks',
+    )
   })
 })

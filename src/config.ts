@@ -4,6 +4,7 @@ import packageJson from '../package.json' with { type: 'json' }
 import { addressList, boolean, integer, matching, oneOf, portList, providerUrl, publicUrl, vaultKeyUrl } from './config-kinds.ts'
 import type { Setting } from './config-kinds.ts'
 import { RETENTION_SETTINGS } from './config-retention.ts'
+import { TOKEN_SETTINGS } from './config-tokens.ts'
 import type { Config } from './config-shape.ts'
 import { LOG_LEVELS } from './lib/log.ts'
 
@@ -145,6 +146,7 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
       'twice as long each time, up to 16 minutes. Nothing is checked meanwhile. Ten times as many of one address, whatever the names, make it wait for ' +
       'all names but those it logged in with within the last hour. An address of IPv6 counts with its /64.',
   },
+  ...TOKEN_SETTINGS,
   activationValiditySeconds: {
     name: 'PAWL_ACTIVATION_VALIDITY_SECONDS',
     kind: integer(60, 86_400),

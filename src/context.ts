@@ -17,6 +17,7 @@ import { startCertificateWatch } from './domain/pinning/watch.ts'
 import { startAuditSealing } from './domain/audit/seal.ts'
 import { createAuditVerification } from './domain/audit/verification.ts'
 import { applyAdminPassword, createFirstAdmin } from './domain/credential/administrator.ts'
+import { createAccessTokens } from './domain/credential/access-token.ts'
 import { createCredentials } from './domain/credential/credential.ts'
 import { createTickets } from './domain/credential/tickets.ts'
 import { createActivationProvider } from './domain/activation/direct.ts'
@@ -140,6 +141,7 @@ export async function createContext(
       log,
       metrics,
       credentials,
+      verifyAccessToken: createAccessTokens(base),
       tickets: createTickets(platform),
       activationOtps: createActivationOtps(installationKeys.credentialHash, platform),
       ...createProviders(base, config, secrets),

@@ -1,4 +1,4 @@
-// HTTP Basic before every route of a part of the server.
+// HTTP Basic, or an access token, before every route of a part of the server.
 import basicAuth from '@fastify/basic-auth'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { toPawlError } from './errors.ts'
@@ -10,14 +10,22 @@ export interface BasicLogin {
   readonly onGone: (callback: () => void) => () => void
 }
 
+/** Callers who show no password. */
+export interface OtherCallers<Caller> {
+  /** Knows the caller by something else. */
+  readonly recognise?: (request: FastifyRequest) => Caller | undefined
+  /** Checks an access token; refuses by throwing. Absent where none is taken. */
+  readonly verifyToken?: ((token: string, source: string) => Promise<Caller>) | undefined
+}
+
 /**
- * Lets nobody reach the routes of `app` whom `verify` refuses by throwing, unless `recognise` knows the caller without a password. Returns who the caller of a request is, which is known from
- * the hook onRequest on.
+ * Lets nobody reach the routes of `app` whom `verify` refuses by throwing, unless `others` know the caller. Returns who the caller of a
+ * request is, which is known from the hook onRequest on.
  */
-export async function requireBasic<Caller extends object>(
+export async function requireCredentials<Caller extends object>(
   app: FastifyInstance,
   verify: (login: BasicLogin, password: string) => Promise<Caller>,
-  recognise: (request: FastifyRequest) => Caller | undefined = () => undefined,
+  { recognise = () => undefined, verifyToken }: OtherCallers<Caller> = {},
 ): Promise<(request: FastifyRequest) => Caller> {
   const callers = new WeakMap<FastifyRequest, Caller>()
   await app.register(basicAuth, {
@@ -37,9 +45,19 @@ export async function requireBasic<Caller extends object>(
   })
   app.addHook('onRequest', (request, reply, done) => {
     const caller = recognise(request)
-    if (caller === undefined) return app.basicAuth(request, reply, done)
-    callers.set(request, caller)
-    done()
+    const token = verifyToken && BEARER.exec(request.headers.authorization ?? '')?.[1]
+    if (caller !== undefined) {
+      callers.set(request, caller)
+      done()
+    } else if (verifyToken === undefined || token === undefined) app.basicAuth(request, reply, done)
+    else
+      verifyToken(token, request.ip).then(
+        (known) => {
+          callers.set(request, known)
+          done()
+        },
+        (error: unknown) => done(toPawlError(error)),
+      )
   })
   return (request) => {
     const caller = callers.get(request)
@@ -47,3 +65,6 @@ export async function requireBasic<Caller extends object>(
     return caller
   }
 }
+
+/** RFC 6750 §2.1. */
+const BEARER = /^Bearer ([\w.~+/-]+=*)$/i

@@ -1,7 +1,7 @@
-// The cloud API: registrations, operations and administration, called by the bank's back ends with HTTP Basic credentials.
+// The cloud API: registrations, operations and administration, called by the bank's back ends with HTTP Basic or access tokens.
 import type { FastifyInstance } from 'fastify'
 import { TICKET_HEADER } from '../../domain/credential/tickets.ts'
-import { requireBasic } from '../../http/basic-credentials.ts'
+import { requireCredentials } from '../../http/basic-credentials.ts'
 import { refuseCrossSiteWrite } from '../../http/cross-site.ts'
 import { renderErrorsWith } from '../../http/errors.ts'
 import { keepJsonBodies } from '../../http/raw-body.ts'
@@ -15,9 +15,12 @@ export const cloudApi = (parts: CloudParts) => async (app: FastifyInstance) => {
   keepJsonBodies(app)
   useStrictValidation(app)
   renderErrorsWith(app, parts.events, renderCloudError)
-  const callerOf = await requireBasic(app, parts.credentials.verify, ({ headers }) => {
-    const ticket = headers[TICKET_HEADER]
-    return typeof ticket === 'string' ? parts.tickets.redeem(ticket) : undefined
+  const callerOf = await requireCredentials(app, parts.credentials.verify, {
+    recognise: ({ headers }) => {
+      const ticket = headers[TICKET_HEADER]
+      return typeof ticket === 'string' ? parts.tickets.redeem(ticket) : undefined
+    },
+    verifyToken: parts.verifyAccessToken,
   })
   app.addHook('onRequest', async (request) => refuseCrossSiteWrite(request, parts.settings.publicUrl))
   for (const endpoint of cloudEndpoints) mountCloudEndpoint(app, parts, endpoint, callerOf)

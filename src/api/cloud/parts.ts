@@ -1,6 +1,7 @@
 // What the cloud API needs from the process; context.ts satisfies it.
 import type { AuditReport } from '../../domain/audit/verification.ts'
 import type { SdkConfigurationParts } from '../../domain/application/application.ts'
+import type { VerifyAccessToken } from '../../domain/credential/access-token.ts'
 import type { Credentials } from '../../domain/credential/credential.ts'
 import type { Tickets } from '../../domain/credential/tickets.ts'
 import type { OfflineParts } from '../../domain/operation/offline-approval.ts'
@@ -14,6 +15,8 @@ import type { PublicListener } from '../../http/listener-url.ts'
 export interface CloudParts extends RegistrationParts, SdkConfigurationParts, OfflineParts, AttemptParts, CertificateParts {
   readonly db: Pool
   readonly credentials: Credentials
+  /** Absent where no authorization server is configured. */
+  readonly verifyAccessToken: VerifyAccessToken | undefined
   /** For calls from inside the process. */
   readonly tickets: Tickets
   readonly pinning: Pinning

@@ -1,7 +1,8 @@
 // GET /metrics: what Prometheus reads (docs/METRICS.md). Only where the bank's API is, never on the listener for phones.
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { VerifyAccessToken } from '../../domain/credential/access-token.ts'
 import type { Caller, Credentials } from '../../domain/credential/credential.ts'
-import { requireBasic } from '../../http/basic-credentials.ts'
+import { requireCredentials } from '../../http/basic-credentials.ts'
 import { type Answer, ErrorResponse, type Operation } from '../../http/operation.ts'
 import { PawlError } from '../../lib/errors.ts'
 
@@ -16,6 +17,7 @@ export interface MetricsSettings {
 export interface MetricsParts {
   readonly settings: MetricsSettings
   readonly credentials: Credentials
+  readonly verifyAccessToken: VerifyAccessToken | undefined
   readonly metrics: { readonly render: () => Promise<{ readonly contentType: string; readonly text: string }> }
 }
 
@@ -29,7 +31,7 @@ export const metricsApi =
     const access = metricsAccess(parts.settings)
     if (access === 'off') return
     if (access === 'basic') {
-      const callerOf = await requireBasic(app, parts.credentials.verify)
+      const callerOf = await requireCredentials(app, parts.credentials.verify, { verifyToken: parts.verifyAccessToken })
       app.addHook('onRequest', async (request) => refuseUnlessReader(callerOf(request)))
     }
     app.get('/metrics', async (_request, reply) => {

@@ -1,0 +1,196 @@
+// Access tokens of an authorization server on the cloud API (cloud §2.1): keys and signatures are node:crypto's.
+import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { member, sendJson, type HttpReply } from '../../phone/http.ts'
+import type { TestServer } from '../helpers/app.ts'
+import { expectOk, startServerWithWorld, type World } from '../helpers/world.ts'
+
+const ISSUER = 'https://login.bank.example/realm'
+const AUDIENCE = 'pawl-cloud'
+const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+const foreign = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const jwk = (key: KeyObject, kid: string) => ({ ...key.export({ format: 'jwk' }), kid, use: 'sig' })
+
+let keyServer: Server
+let keyRequests = 0
+let keySet: { readonly status: number; readonly body: string }
+const usual = { status: 200, body: JSON.stringify({ keys: [jwk(rsa.publicKey, 'rsa'), jwk(ec.publicKey, 'ec')] }) }
+let server: TestServer
+let world: World
+
+beforeAll(async () => {
+  keySet = usual
+  keyServer = createServer((_request, response) => {
+    keyRequests += 1
+    response.writeHead(keySet.status).end(keySet.body)
+  })
+  await new Promise<void>((resolve) => keyServer.listen(0, '127.0.0.1', resolve))
+  ;({ server, world } = await startServerWithWorld({ env: settings('jwks') }))
+  await world.activePhone('3.3')
+})
+afterAll(async () => {
+  await world.close()
+  keyServer.close()
+})
+beforeEach(() => {
+  keySet = usual
+})
+
+const settings = (path: string) => ({
+  PAWL_JWT_JWKS_URL: `http://127.0.0.1:${(keyServer.address() as AddressInfo).port}/${path}`,
+  PAWL_JWT_ISSUER: ISSUER,
+  PAWL_JWT_AUDIENCE: AUDIENCE,
+})
+
+const part = (json: unknown): string => Buffer.from(JSON.stringify(json)).toString('base64url')
+const inSeconds = (seconds: number): number => Math.floor(Date.now() / 1000) + seconds
+const claims = (more: Readonly<Record<string, unknown>> = {}) => ({
+  iss: ISSUER,
+  aud: AUDIENCE,
+  sub: 'back-end',
+  iat: inSeconds(0),
+  exp: inSeconds(120),
+  scope: 'openid pawl:integration',
+  pawl_application: world.applicationId,
+  ...more,
+})
+
+function token(
+  payload: Readonly<Record<string, unknown>>,
+  header: Readonly<Record<string, unknown>> = {},
+  key = rsa.privateKey,
+): string {
+  const input = `${part({ alg: 'RS256', kid: 'rsa', typ: 'at+jwt', ...header })}.${part(payload)}`
+  return `${input}.${sign('sha256', Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`
+}
+
+const call = (bearer: string, path = '/registration?userId=nobody', url = world.url): Promise<HttpReply> =>
+  sendJson(url, 'GET', path, undefined, { Authorization: `Bearer ${bearer}` })
+
+const UNAUTHORIZED = { status: 'ERROR', responseObject: { code: 'HTTP_401', message: 'Unauthorized' } }
+
+test.each([
+  ['RSA', () => token(claims())],
+  ['an elliptic curve', () => token(claims(), { alg: 'ES256', kid: 'ec' }, ec.privateKey)],
+  ['several audiences', () => token(claims({ aud: ['other', AUDIENCE] }))],
+  ['roles as a list', () => token(claims({ scope: ['other', 'pawl:integration'] }))],
+  ['a clock that is a little ahead', () => token(claims({ nbf: inSeconds(20), exp: inSeconds(-20) }))],
+])('a token with %s is taken', async (_, make) => {
+  expect(expectOk(await call(make())).json).toEqual({ registration: 'NONE' })
+})
+
+test('the role of a token is the role of a credential, and its application the only one', async () => {
+  const admin = token(claims({ scope: 'pawl:admin', pawl_application: undefined }))
+  expectOk(await call(admin, '/admin/users'))
+  expect((await call(token(claims()), '/admin/users')).status).toBe(403)
+  const reader = token(claims({ scope: 'pawl:read-only', pawl_application: undefined }))
+  expectOk(await call(reader, '/admin/applications'))
+  expect(
+    (await sendJson(world.url, 'POST', '/registration', { userId: 'x' }, { Authorization: `Bearer ${reader}` })).status,
+  ).toBe(403)
+  const elsewhere = await call(
+    token(claims({ pawl_application: 'another-app' })),
+    '/operations?operationId=00000000-0000-4000-8000-000000000000',
+  )
+  expect(elsewhere.status).toBe(400)
+})
+
+test('changes of an administrator with a token are recorded under its subject', async () => {
+  const authorization = {
+    Authorization: `Bearer ${token(claims({ sub: 'deployer', scope: 'pawl:admin', pawl_application: undefined }))}`,
+  }
+  expectOk(
+    await sendJson(world.url, 'POST', '/admin/applications', { id: 'by-token' }, authorization).then((reply) =>
+      reply.status === 404 ? sendJson(world.url, 'POST', '/admin/application', { id: 'by-token' }, authorization) : reply,
+    ),
+  )
+  const { rows } = {
+    rows: await server.context.db.selectFrom('admin_event').select('username').where('username', 'like', 'oauth:%').execute(),
+  }
+  expect(rows.map(({ username }) => username)).toContain('oauth:deployer')
+})
+
+describe('a token is refused, each in the same words', () => {
+  const hmacToken = (): string => {
+    // With the public key as the secret, as the known attack has it.
+    const input = `${part({ alg: 'HS256', kid: 'rsa' })}.${part(claims())}`
+    const secret = rsa.publicKey.export({ format: 'pem', type: 'spki' })
+    return `${input}.${createHmac('sha256', secret).update(input).digest('base64url')}`
+  }
+  test.each<[string, () => string]>([
+    ['of another issuer', () => token(claims({ iss: 'https://other.example' }))],
+    ['without issuer', () => token(claims({ iss: undefined }))],
+    ['for another audience', () => token(claims({ aud: 'other' }))],
+    ['that has ended', () => token(claims({ exp: inSeconds(-40) }))],
+    ['without end', () => token(claims({ exp: undefined }))],
+    ['that begins later', () => token(claims({ nbf: inSeconds(60) }))],
+    ['without subject', () => token(claims({ sub: undefined }))],
+    ['with a subject of control characters', () => token(claims({ sub: 'a\nb' }))],
+    ['without a role', () => token(claims({ scope: 'openid admin' }))],
+    ['with two roles', () => token(claims({ scope: 'pawl:admin pawl:integration' }))],
+    ['with a role that nobody knows', () => token(claims({ scope: 'pawl:root' }))],
+    ['with an application that is no text', () => token(claims({ pawl_application: 7 }))],
+    ['signed by somebody else', () => token(claims(), {}, foreign.privateKey)],
+    ['of an unknown key', () => token(claims(), { kid: 'unknown' })],
+    ['with the algorithm of another key', () => token(claims(), { alg: 'ES256' })],
+    ['with an algorithm that is not allowed', () => token(claims(), { alg: 'RS512' })],
+    ['with a shared secret', hmacToken],
+    ['without signature', () => `${part({ alg: 'none' })}.${part(claims())}.`],
+    ['that was altered', () => token(claims()).replace(/\.[^.]+\./, `.${part(claims({ scope: 'pawl:admin' }))}.`)],
+    ['with a critical extension', () => token(claims(), { crit: ['x'], x: 1 })],
+    ['that is no JWT', () => 'abc'],
+    ['of three empty parts', () => '..'],
+  ])('%s', async (_, make) => {
+    const reply = await call(make())
+    expect({ status: reply.status, json: reply.json }).toEqual({ status: 401, json: UNAUTHORIZED })
+    expect(reply.headers['www-authenticate']).toContain('Basic')
+  })
+
+  test('and neither tokens nor claims are in the log', () => {
+    expect(server.log()).toContain('access token: ')
+    expect(server.log()).not.toMatch(/eyJ|login\.bank\.example|back-end/)
+  })
+})
+
+test('passwords go on beside tokens, and bad words behind Bearer are no password', async () => {
+  expectOk(await world.bank.view('nobody'))
+  for (const value of ['Bearer', 'Bearer ', 'Bearer a b', 'Bearer é'])
+    expect(
+      (
+        await sendJson(world.url, 'GET', '/admin/users', undefined, {
+          Authorization: Buffer.from(value, 'utf8').toString('latin1'),
+        })
+      ).status,
+    ).toBe(401)
+})
+
+test('keys are asked for once, and unknown ones do not make pawl ask more often', async () => {
+  const before = keyRequests
+  for (let i = 0; i < 20; i += 1) await call(token(claims(), { kid: `unknown-${i}` }))
+  await Promise.all(Array.from({ length: 20 }, () => call(token(claims()))))
+  expect(keyRequests - before).toBeLessThanOrEqual(1)
+})
+
+test.each([
+  ['an error', { status: 500, body: '' }],
+  ['something else', { status: 200, body: '<html>marked</html>' }],
+  ['no set of keys', { status: 200, body: '{"marked":[]}' }],
+  ['a redirect', { status: 302, body: '' }],
+])('a key server that answers with %s lets nobody in, and is not asked by every request', async (_, body) => {
+  keySet = body
+  const other = await startServerWithWorld({ env: settings('other') })
+  try {
+    const before = keyRequests
+    const replies = await Promise.all(Array.from({ length: 8 }, () => call(token(claims()), undefined, other.world.url)))
+    replies.push(await call(token(claims()), undefined, other.world.url))
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([503]))
+    expect(member(replies[0]?.json, 'responseObject', 'code')).toBe('HTTP_503')
+    expect(keyRequests - before).toBe(1)
+    expect(other.server.log()).not.toContain('marked')
+  } finally {
+    await other.world.close()
+  }
+})
