@@ -20,6 +20,7 @@ import * as stateTriggers from './0017_state-triggers.ts'
 import * as inboxAge from './0018_inbox-age.ts'
 import * as auditLog from './0019_audit-log.ts'
 import * as auditKeys from './0020_audit-keys.ts'
+import * as allowedAddresses from './0021_allowed-addresses.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -42,4 +43,5 @@ export const migrations: Record<string, Migration> = {
   '0018_inbox-age': inboxAge,
   '0019_audit-log': auditLog,
   '0020_audit-keys': auditKeys,
+  '0021_allowed-addresses': allowedAddresses,
 }

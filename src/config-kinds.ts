@@ -1,6 +1,6 @@
 // Settings and their kinds: how the text of an environment variable becomes a value, or one line that says what is wrong.
-import { isIP } from 'node:net'
 import { parseDatabaseUrl } from './lib/database-url.ts'
+import { isAddressOrRange } from './lib/address-ranges.ts'
 import { type GivenKeys, parseKeyList } from './lib/key-list.ts'
 import { isWeakPassword } from './lib/weak-password.ts'
 
@@ -153,14 +153,6 @@ export const portList: Kind<readonly number[]> = {
       ? { value: Object.freeze(entries.flatMap(({ parsed }) => ('value' in parsed ? [parsed.value] : []))) }
       : { problem: `${quote(wrong.entry)} is not a port from 1 to 65535` }
   },
-}
-
-/** A range of /0 would trust everyone, which is never what is meant. */
-function isAddressOrRange(entry: string): boolean {
-  const [address = '', prefix, ...rest] = entry.split('/')
-  const family = isIP(address)
-  if (family === 0 || address.includes('%') || rest.length > 0) return false
-  return prefix === undefined || 'value' in integer(1, family === 4 ? 32 : 128).parse(prefix)
 }
 
 export const databaseUrl: Kind<string> = {

@@ -1,6 +1,6 @@
 // pawl user: credentials of back ends and of people who call the bank's API.
 import { BANK_OPTIONS, openBank } from '../bank.ts'
-import { command, flag, type Noun, text } from '../command.ts'
+import { command, flag, many, type Noun, text } from '../command.ts'
 import { Fault, usageFault } from '../fault.ts'
 import { answerList } from '../output.ts'
 import { compact, toPath } from '../query.ts'
@@ -35,19 +35,34 @@ const create = command({
   options: {
     ...BANK_OPTIONS,
     app: text('ID', 'the application of an integration'),
+    from: many('ADDRESS', 'an address or CIDR range it may be used from; by default from anywhere'),
     expires: text('TIME', 'when it ends: milliseconds since 1970, or a date'),
     passwordStdin: flag('reads the password from stdin instead of having one made'),
   },
   examples: ['user create bank integration --app my-app', 'user create auditor read-only --expires 2027-12-31'],
-  run: async ({ words: [username, role], values: { app, expires, passwordStdin, ...values }, terminal }) => {
+  run: async ({ words: [username, role], values: { app, from, expires, passwordStdin, ...values }, terminal }) => {
     const body = compact({
       username,
       role,
       application: app,
+      allowedAddresses: from.length === 0 ? undefined : from,
       expiresAt: expires === undefined ? undefined : parseMilliseconds(expires),
       password: passwordStdin ? (await terminal.readInput()).replace(/\r?\n$/, '') : undefined,
     })
     return { json: await openBank(values, terminal).call('POST', '/admin/users', body) }
+  },
+})
+
+const allow = command({
+  name: 'allow',
+  summary: 'Says which addresses a credential may be used from, in place of those there were',
+  more: 'Without --from it may be used from anywhere.',
+  words: { '<name>': 'the user name' },
+  options: { ...BANK_OPTIONS, from: many('ADDRESS', 'an address or CIDR range; may be given several times') },
+  examples: ['user allow bank --from 10.20.0.0/16 --from 10.30.1.7'],
+  run: async ({ words: [name], values: { from, ...values }, terminal }) => {
+    const path = toPath`/admin/users/${name}/allowed-addresses`
+    return { json: await openBank(values, terminal).call('PUT', path, { allowedAddresses: from }) }
   },
 })
 
@@ -85,5 +100,5 @@ const remove = command({
 export const user: Noun = {
   name: 'user',
   summary: "Users of the bank's API: back ends and people",
-  commands: [list, show, create, password, remove],
+  commands: [list, show, create, allow, password, remove],
 }

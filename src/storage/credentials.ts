@@ -1,5 +1,6 @@
 // The tables credential and credential_password: who may call the cloud API.
 import { sql } from 'kysely'
+import { toList } from './columns.ts'
 import type { Db, Tx } from './database.ts'
 import type { Role } from './schema.ts'
 
@@ -9,6 +10,8 @@ export interface CredentialRow {
   readonly applicationId: string | null
   readonly isDisabled: boolean
   readonly expiresAt: Date | null
+  /** Addresses and ranges it may be used from; empty: any. */
+  readonly allowedAddresses: readonly string[]
 }
 
 export interface PasswordRow {
@@ -51,12 +54,14 @@ export async function findCredential(db: Db, username: string): Promise<Credenti
       : [{ passwordId, scheme, passwordHash, expiresAt: passwordExpiresAt }],
   )
   const { username: name, role, applicationId, isDisabled, expiresAt, salt, mac } = first
-  return { username: name, role, applicationId, isDisabled, expiresAt, salt, mac, passwords }
+  const allowedAddresses = toList(first.allowedAddresses)
+  return { username: name, role, applicationId, isDisabled, expiresAt, allowedAddresses, salt, mac, passwords }
 }
 
 /** All credentials by name. */
 export async function listCredentials(db: Db): Promise<CredentialRow[]> {
-  return db.selectFrom('credential').select(credentialColumns).orderBy('credential.username').execute()
+  const rows = await db.selectFrom('credential').select(credentialColumns).orderBy('credential.username').execute()
+  return rows.map((row) => ({ ...row, allowedAddresses: toList(row.allowedAddresses) }))
 }
 
 /** True when there is an administrator. */
@@ -72,6 +77,7 @@ export interface NewCredential {
   /** 16 bytes. */
   readonly salt: Uint8Array
   readonly expiresAt: Date | null
+  readonly allowedAddresses?: readonly string[]
   readonly createdAt: Date
 }
 
@@ -85,6 +91,7 @@ export async function insertCredential(tx: Tx, credential: NewCredential): Promi
       application_id: credential.applicationId,
       salt: credential.salt,
       expires_at: credential.expiresAt,
+      allowed_addresses: (credential.allowedAddresses ?? []).join(','),
       created_at: credential.createdAt,
     })
     .onConflict((conflict) => conflict.column('username').doNothing())
@@ -148,6 +155,17 @@ export async function lockCredential(tx: Tx, username: string): Promise<void> {
   await tx.selectFrom('credential').select('username').where('username', '=', username).forUpdate().execute()
 }
 
+/** Replaces the addresses that a credential may be used from; false when there is none of that name. */
+export async function updateAllowedAddresses(tx: Tx, username: string, allowedAddresses: readonly string[]): Promise<boolean> {
+  const row = await tx
+    .updateTable('credential')
+    .set({ allowed_addresses: allowedAddresses.join(',') })
+    .where('username', '=', username)
+    .returning('username')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 /** Writes the MAC over a credential and its passwords, in the transaction that changed them. */
 export async function storeCredentialMac(tx: Tx, username: string, mac: Uint8Array): Promise<void> {
   await tx.updateTable('credential').set({ mac }).where('username', '=', username).execute()
@@ -165,4 +183,5 @@ const credentialColumns = [
   'credential.application_id as applicationId',
   'credential.is_disabled as isDisabled',
   'credential.expires_at as expiresAt',
+  'credential.allowed_addresses as allowedAddresses',
 ] as const

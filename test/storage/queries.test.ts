@@ -400,6 +400,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     replacePassword: (_db, tx) => credentials.replacePassword(tx, 'n', password, null),
     'replacePassword that keeps the previous': (_db, tx) => credentials.replacePassword(tx, 'n', password, at),
     lockCredential: (_db, tx) => credentials.lockCredential(tx, 'n'),
+    updateAllowedAddresses: (_db, tx) => credentials.updateAllowedAddresses(tx, 'n', ['10.0.0.0/8']),
     storeCredentialMac: (_db, tx) => credentials.storeCredentialMac(tx, 'n', bytes),
     deleteCredential: (db) => credentials.deleteCredential(db, 'n'),
   },

@@ -41,6 +41,7 @@ import { textRemove } from './admin/texts/remove.ts'
 import { textStore } from './admin/texts/store.ts'
 import { userCreate } from './admin/users/create.ts'
 import { usersList } from './admin/users/list.ts'
+import { userAllowedAddresses } from './admin/users/allowed-addresses.ts'
 import { userPassword } from './admin/users/password.ts'
 import { userRemove } from './admin/users/remove.ts'
 import { ruleCreate } from './admin/version-rules/create.ts'
@@ -102,6 +103,7 @@ export const cloudEndpoints = [
   userCreate,
   userRemove,
   userPassword,
+  userAllowedAddresses,
   templatesList,
   templateRead,
   templateCreate,

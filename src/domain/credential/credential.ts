@@ -1,6 +1,7 @@
 // Credentials of the cloud API (cloud §2): HTTP Basic users with a role and, for the bank's systems, one application.
 import type { KeyObject } from 'node:crypto'
 import { hmac, importHmacKey } from '../../crypto/hmac.ts'
+import { isInRanges } from '../../lib/address-ranges.ts'
 import { toBase64, toBase64Url } from '../../lib/base64.ts'
 import { concat, equalPublic, u32, utf8 } from '../../lib/bytes.ts'
 import { notFound, PawlError } from '../../lib/errors.ts'
@@ -16,6 +17,7 @@ import {
   type NewPassword,
   type PasswordRow,
   replacePassword,
+  updateAllowedAddresses,
 } from '../../storage/credentials.ts'
 import type { Pool, Tx } from '../../storage/database.ts'
 import type { Role } from '../../storage/schema.ts'
@@ -41,6 +43,8 @@ export interface Caller {
 /** A caller, and the password that was shown. */
 export interface VerifiedCaller extends Caller {
   readonly passwordId: string
+  /** Empty: any. */
+  readonly allowedAddresses: readonly string[]
 }
 
 export interface Credentials {
@@ -60,6 +64,8 @@ export interface Credentials {
   readonly create: (tx: Tx, user: NewUser, prepared: PreparedPassword) => Promise<void>
   /** Replaces the password, which stays valid for `keepPreviousSeconds` more. Throws ADMINISTRATION_REFUSED when there is no such user. */
   readonly reset: (tx: Tx, username: string, prepared: PreparedPassword, keepPreviousSeconds: number) => Promise<void>
+  /** Says where a user may come from; nothing: from anywhere. Throws ADMINISTRATION_REFUSED when there is no such user. */
+  readonly restrict: (tx: Tx, username: string, allowedAddresses: readonly string[]) => Promise<void>
   /** Makes this process forget what it has verified; others follow within 5 s. */
   readonly forget: () => void
 }
@@ -69,6 +75,7 @@ export interface NewUser {
   readonly role: Role
   readonly applicationId: string | null
   readonly expiresAt: Date | null
+  readonly allowedAddresses?: readonly string[]
 }
 
 /** A password and what is stored of it. */
@@ -101,20 +108,22 @@ export function createCredentials(parts: CredentialParts): Credentials {
     gate.enter(login, now)
     const key = toBase64(hmac(cacheKey, concat(u32(username.length), utf8(username), utf8(password))))
     const known = verified.get(key)
-    if (known) {
+    if (known && isAdmitted(known, login)) {
       gate.pass(login)
       return known
     }
     const generationRead = generation
     const credential = await findAuthentic(username)
     // A password that was right stays right as long as its row is there, so scrypt is not computed again.
-    const right = rightRows.get(key)
+    // From an address that is not admitted a right password takes the steps of a wrong one, the hash among them.
+    const isHere = credential !== undefined && isAdmitted(credential, login)
+    const right = isHere ? rightRows.get(key) : undefined
     const remembered = right && usablePasswords(credential, now).find((row) => equalPublic(row.passwordHash, right.passwordHash))
     const row = remembered ?? (await gate.check(login, key, now, (lane) => passwords.findMatch(credential, password, now, lane)))
-    if (credential === undefined || row === undefined) throw gate.fail(login, platform.now(), credential !== undefined)
+    if (credential === undefined || row === undefined || !isHere) throw gate.fail(login, platform.now(), credential !== undefined)
     gate.pass(login)
-    const { role, applicationId, expiresAt } = credential
-    const caller = { username, role, applicationId, passwordId: row.passwordId }
+    const { role, applicationId, expiresAt, allowedAddresses } = credential
+    const caller = { username, role, applicationId, passwordId: row.passwordId, allowedAddresses }
     const ends = [expiresAt, row.expiresAt].map((end) => end?.getTime() ?? Number.POSITIVE_INFINITY)
     // A credential that was read before the memory was cleared may be out of date.
     if (generationRead === generation) {
@@ -141,12 +150,22 @@ export function createCredentials(parts: CredentialParts): Credentials {
     await sealCredential(tx, installationKeys.credentialMac, user.username)
   }
 
-  const reset: Credentials['reset'] = async (tx, username, { row }, keepPreviousSeconds) => {
-    const previousExpiresAt = keepPreviousSeconds > 0 ? new Date(platform.now() + keepPreviousSeconds * 1000) : null
+  /** The MAC that follows would also cover what somebody else wrote into the row. */
+  const lockAuthentic = async (tx: Tx, username: string): Promise<void> => {
     await lockCredential(tx, username)
     const before = await findCredential(tx, username)
-    // The MAC of the new password would also cover what somebody else wrote into the row.
     if (before !== undefined && !isCredentialAuthentic(installationKeys.credentialMac, before)) throw altered(username)
+  }
+
+  const restrict: Credentials['restrict'] = async (tx, username, allowedAddresses) => {
+    await lockAuthentic(tx, username)
+    if (!(await updateAllowedAddresses(tx, username, allowedAddresses))) throw notFound(`user ${username}`)
+    await sealCredential(tx, installationKeys.credentialMac, username)
+  }
+
+  const reset: Credentials['reset'] = async (tx, username, { row }, keepPreviousSeconds) => {
+    const previousExpiresAt = keepPreviousSeconds > 0 ? new Date(platform.now() + keepPreviousSeconds * 1000) : null
+    await lockAuthentic(tx, username)
     if (!(await replacePassword(tx, username, row, previousExpiresAt))) throw notFound(`user ${username}`)
     await sealCredential(tx, installationKeys.credentialMac, username)
   }
@@ -160,8 +179,12 @@ export function createCredentials(parts: CredentialParts): Credentials {
     rightRows.clear()
   }
 
-  return { verify, isPassword, prepare, create, reset, forget }
+  return { verify, isPassword, prepare, create, reset, restrict, forget }
 }
+
+/** Whether a credential may be used from where the caller is. */
+const isAdmitted = ({ allowedAddresses }: Pick<VerifiedCaller, 'allowedAddresses'>, { source }: Login): boolean =>
+  allowedAddresses.length === 0 || isInRanges(allowedAddresses, source)
 
 const altered = (username: string): PawlError =>
   new PawlError('ADMINISTRATION_REFUSED', {

@@ -36,6 +36,7 @@ function decidingRow({
   applicationId,
   isDisabled,
   expiresAt,
+  allowedAddresses,
   salt,
   passwords,
 }: CredentialWithPasswords): DecidingRow {
@@ -48,7 +49,9 @@ function decidingRow({
       password.passwordHash.toString('hex'),
       timeOf(password.expiresAt),
     ])
-  return { table: 'credential', fields: [...row, ...rows] }
+  // A credential without them has the MAC that it had before there were any. No other row has as many fields: six, and four for a password.
+  const addresses = allowedAddresses.length === 0 ? [] : ['allowed addresses', allowedAddresses.join(',')]
+  return { table: 'credential', fields: [...row, ...rows, ...addresses] }
 }
 
 const timeOf = (time: Date | null): string | null => (time === null ? null : String(time.getTime()))

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../../domain/application/application.ts'
 import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { ChosenPassword, Identifier, OptionalTime, Username } from '../../fields.ts'
-import { RoleName, viewUser } from './user.ts'
+import { AllowedAddresses, requireRanges, RoleName, viewUser } from './user.ts'
 
 export const userCreate = auditedEndpoint({
   method: 'POST',
@@ -20,6 +20,7 @@ export const userCreate = auditedEndpoint({
     application: Type.Optional(Identifier),
     password: Type.Optional(ChosenPassword),
     expiresAt: OptionalTime,
+    allowedAddresses: Type.Optional(AllowedAddresses),
   }),
   response: Type.Object({
     username: Type.String(),
@@ -29,10 +30,12 @@ export const userCreate = auditedEndpoint({
     password: Type.String(),
   }),
   prepare: ({ body: { password }, parts }) => parts.credentials.prepare(password),
-  async handle({ body: { username, role, application, expiresAt }, tx, parts }, prepared) {
+  async handle({ body: { username, role, application, expiresAt, allowedAddresses = [] }, tx, parts }, prepared) {
+    requireRanges(allowedAddresses)
     if (application !== undefined) await requireApplication(tx, application)
     const ends = expiresAt === undefined ? null : new Date(expiresAt)
-    await parts.credentials.create(tx, { username, role, applicationId: application ?? null, expiresAt: ends }, prepared)
+    const user = { username, role, applicationId: application ?? null, expiresAt: ends, allowedAddresses }
+    await parts.credentials.create(tx, user, prepared)
     return { username, role, ...(application !== undefined && { application }), password: prepared.password }
   },
   audited: {

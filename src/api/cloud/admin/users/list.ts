@@ -20,18 +20,20 @@ export const usersList = cloudEndpoint({
         application: Type.Optional(Type.String()),
         isDisabled: Type.Boolean(),
         expiresAt: OptionalTime,
+        allowedAddresses: Type.Optional(Type.Array(Type.String())),
       }),
     ),
   }),
   async handle({ parts }) {
     const users = await listCredentials(parts.db)
     return {
-      users: users.map(({ username, role, applicationId, isDisabled, expiresAt }) => ({
+      users: users.map(({ username, role, applicationId, isDisabled, expiresAt, allowedAddresses }) => ({
         username,
         role,
         ...(applicationId !== null && { application: applicationId }),
         isDisabled,
         ...(expiresAt !== null && { expiresAt: expiresAt.getTime() }),
+        ...(allowedAddresses.length > 0 && { allowedAddresses: [...allowedAddresses] }),
       })),
     }
   },

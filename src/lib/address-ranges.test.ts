@@ -1,0 +1,43 @@
+// Addresses and ranges, of both families.
+import { expect, test } from 'vitest'
+import { isAddressOrRange, isInRanges } from './address-ranges.ts'
+
+test.each(['10.0.0.1', '10.0.0.0/8', '0.0.0.0/1', '::1', 'fd00::/8', '2001:db8::/128', '::ffff:10.0.0.1'])(
+  '%s is one',
+  (text) => {
+    expect(isAddressOrRange(text)).toBe(true)
+  },
+)
+
+test.each([
+  '',
+  '10.0.0',
+  '10.0.0.0/0',
+  '::/0',
+  '10.0.0.0/33',
+  '::/129',
+  '10.0.0.0/8/8',
+  '10.0.0.0/08',
+  'fe80::1%eth0',
+  'bank.example',
+  '10.0.0.0/',
+])('%s is none', (text) => {
+  expect(isAddressOrRange(text)).toBe(false)
+})
+
+test.each([
+  ['10.1.2.3', ['10.0.0.0/8'], true],
+  ['11.1.2.3', ['10.0.0.0/8'], false],
+  ['::ffff:10.1.2.3', ['10.0.0.0/8'], true],
+  ['10.1.2.3', ['192.168.1.1', '10.1.2.3'], true],
+  ['10.1.2.4', ['192.168.1.1', '10.1.2.3'], false],
+  ['fd00::1', ['fd00::/8'], true],
+  ['fe80::1%eth0', ['fe80::/10'], true],
+  ['fe80::1', ['fd00::/8', '10.0.0.0/8'], false],
+  // The form inside IPv6 of every IPv4 address.
+  ['10.1.2.3', ['::ffff:0:0/96'], false],
+  ['10.1.2.3', [], false],
+  ['unknown', ['10.0.0.0/8'], false],
+])('%s among %s: %s', (ip, ranges, is) => {
+  expect(isInRanges(ranges, ip)).toBe(is)
+})
