@@ -9,8 +9,9 @@ const TIMEOUT_MS = 5_000
 /** Every check that asks over HTTP. */
 export async function examineNetwork({ config }: Settings, instruments: Instruments): Promise<readonly Finding[]> {
   const { env } = instruments
-  const inside = await Promise.all([...new Set([phonesUrl(env), bankUrl(env)])].map((url) => examineInside(url)))
-  const { publicUrl } = config
+  const listeners = await Promise.all([...new Set([phonesUrl(env), bankUrl(env)])].map((url) => examineInside(url)))
+  const { publicUrl, jwtJwksUrl } = config
+  const inside = jwtJwksUrl === undefined ? listeners : [...listeners, await examineTokenKeys(jwtJwksUrl)]
   if (publicUrl === undefined)
     return [
       ...inside,
@@ -42,6 +43,21 @@ async function examineInside(url: string): Promise<Finding> {
         )
   } catch (error) {
     return warning('server', `nothing answers at ${url} (${reasonOf(error)})`, 'pawl serve starts it')
+  }
+}
+
+/** The key set that access tokens are checked with. */
+async function examineTokenKeys(url: string): Promise<Finding> {
+  const todo = 'check PAWL_JWT_JWKS_URL, and that this machine may reach it: until then access tokens are answered 503'
+  try {
+    const reply = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) })
+    const set: unknown = reply.status === 200 ? await reply.json() : undefined
+    const keys: unknown = typeof set === 'object' && set !== null && 'keys' in set ? set.keys : undefined
+    return Array.isArray(keys) && keys.length > 0
+      ? ok('token keys', `${new URL(url).origin} gives ${keys.length} keys for access tokens`)
+      : fault('token keys', `${new URL(url).origin} gives no key set (HTTP ${reply.status})`, todo)
+  } catch (error) {
+    return fault('token keys', `${new URL(url).origin} gives no key set (${reasonOf(error)})`, todo)
   }
 }
 

@@ -264,6 +264,15 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
     todo: /pawl key list/,
     find: () => withEnv({ PAWL_MASTER_KEY: [KEY, Buffer.alloc(32, 8)].map((key) => key.toString('base64')).join(',') }),
   },
+  'an authorization server that gives no keys': {
+    check: 'token keys',
+    says: /gives no key set \(HTTP 404\)$/,
+    todo: /PAWL_JWT_JWKS_URL/,
+    find: async () => {
+      const tokens = { PAWL_JWT_ISSUER: 'https://login.bank.example', PAWL_JWT_AUDIENCE: 'pawl' }
+      return withEnv({ ...tokens, PAWL_JWT_JWKS_URL: `${await serve({})}/jwks` })
+    },
+  },
   'a pinned certificate that has ended': {
     check: 'certificates',
     says: /api\.bank\.example \(app\) ends 2001-/,

@@ -105,4 +105,5 @@ const fail = (): never => {
 }
 
 const PAUSE_MS = 20
-const LOOK_MS = 25
+// A look reads every row.
+const LOOK_MS = 25 + ROWS / 50
