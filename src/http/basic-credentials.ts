@@ -43,21 +43,14 @@ export async function requireCredentials<Caller extends object>(
     },
     utf8: true,
   })
-  app.addHook('onRequest', (request, reply, done) => {
-    const caller = recognise(request)
+  app.addHook('onRequest', async (request) => {
     const token = verifyToken && BEARER.exec(request.headers.authorization ?? '')?.[1]
-    if (caller !== undefined) {
-      callers.set(request, caller)
-      done()
-    } else if (verifyToken === undefined || token === undefined) app.basicAuth(request, reply, done)
-    else
-      verifyToken(token, request.ip).then(
-        (known) => {
-          callers.set(request, known)
-          done()
-        },
-        (error: unknown) => done(toPawlError(error)),
-      )
+    const caller = recognise(request) ?? (verifyToken && token !== undefined ? await verifyToken(token, request.ip) : undefined)
+    if (caller !== undefined) callers.set(request, caller)
+  })
+  app.addHook('onRequest', (request, reply, done) => {
+    if (callers.has(request)) done()
+    else app.basicAuth(request, reply, done)
   })
   return (request) => {
     const caller = callers.get(request)

@@ -66,10 +66,10 @@ describe.skipIf(serverUrl() === undefined)('a rotation beside servers', () => {
     await servers.shift()?.close()
 
     const calls = { sent: 0, failed: [] as string[] }
-    let isOver = false
+    const state = { isOver: false }
     const load = Promise.all(
       phones.map(async (phone, index) => {
-        for (let turn = index; !isOver; turn += 1) {
+        for (let turn = index; !state.isOver; turn += 1) {
           calls.sent += 1
           const reply = await phone.send(phone.prepareValidation({ body: `pay ${turn}` }), urls[turn % 2])
           if (reply.status !== 200) calls.failed.push(`${reply.status} ${reply.text}`)
@@ -84,7 +84,7 @@ describe.skipIf(serverUrl() === undefined)('a rotation beside servers', () => {
     const killed = await rotate(isHalf)
     const left = await countOld()
     const ended = await rotate()
-    isOver = true
+    state.isOver = true
     await load
 
     expect(killed).toMatchObject({ code: null, stdout: '' })
