@@ -2,6 +2,7 @@
 import { admin } from './commands/admin.ts'
 import { app } from './commands/app.ts'
 import { audit } from './commands/audit.ts'
+import { backup, restore } from './commands/backup.ts'
 import { certificate } from './commands/certificate.ts'
 import { completion } from './commands/completion.ts'
 import { demo } from './commands/demo.ts'
@@ -34,6 +35,8 @@ export const ENTRIES: readonly Entry[] = [
   webhook,
   certificate,
   key,
+  backup,
+  restore,
   admin,
   phone,
   demo,

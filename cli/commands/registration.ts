@@ -7,6 +7,7 @@ import { readJsonArgument } from '../json-argument.ts'
 import { answerList, layOut } from '../output.ts'
 import { drawQrCode } from '../qr-code.ts'
 import { compact, toPath, toQuery } from '../query.ts'
+import { parseMilliseconds } from '../time.ts'
 
 const QR = { withoutQr: flag('draws no QR code') } as const
 
@@ -150,6 +151,32 @@ const claims = command({
   },
 })
 
+const fence = command({
+  name: 'fence',
+  summary:
+    'After a restore: blocks every registration whose codes the configured database may have forgotten, and moves its counter on',
+  more:
+    'Before phones reach the restored database. It may be ended at any moment and be run again with the same time: what is done stays done. ' +
+    'docs/OPERATIONS.md, "After a restore", tells how users come back. The embedded database only while its server is stopped.',
+  options: {
+    since: text(
+      'TIME',
+      'the moment to which the database went back, in doubt a later one: milliseconds since 1970, or a date like 2027-01-31T12:00:00Z',
+    ),
+    keepActive: flag(
+      'blocks nobody: right where no phone can have made more codes in the forgotten time than counters are moved by',
+    ),
+  },
+  examples: [
+    'registration fence --since 2027-01-31T12:00:00Z',
+    'registration fence --since 2027-01-31T12:00:00Z --keep-active --json',
+  ],
+  run: async ({ values: { since, keepActive }, terminal }) => {
+    if (since === undefined) throw usageFault('--since is needed: the moment to which the database went back')
+    return (await import('../local/fence.ts')).fenceLocal(terminal, parseMilliseconds(since), keepActive)
+  },
+})
+
 export const registration: Noun = {
   name: 'registration',
   summary: 'Registrations: which phone is bound to which user',
@@ -164,5 +191,6 @@ export const registration: Noun = {
     history,
     flags,
     claims,
+    fence,
   ],
 }

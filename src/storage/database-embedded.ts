@@ -1,17 +1,22 @@
 // The embedded database (PGlite) with what keeps it safe and the server responsive: a lock on the directory, a turn of the
 // event loop before each query, the parsers of node-postgres, small buffers.
-import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { gunzip as gunzipWithCallback, gzip as gzipWithCallback } from 'node:zlib'
 import { PGlite, types } from '@electric-sql/pglite'
 import type { PGliteDialectConfig } from 'kysely'
 import { StartError } from '../lib/errors.ts'
 import { lockDirectory } from './directory-lock.ts'
+import { serveBackup } from './embedded-backup.ts'
 
 type PGliteForKysely = Exclude<PGliteDialectConfig['pglite'], (...args: never[]) => unknown>
 
 export interface Embedded {
   readonly pglite: PGliteForKysely
+  /** A backup of all that is committed. */
+  readonly copy: () => Promise<Uint8Array>
   /** Gives the directory back; after the instance is closed. */
   readonly release: () => Promise<void>
 }
@@ -21,19 +26,62 @@ export interface Embedded {
  * StartError when other users have rights on the directory, or another process has it.
  */
 export async function openEmbedded(dataDir: string): Promise<Embedded> {
-  process.umask(0o077)
-  makeDirectory(dataDir)
-  refuseOpenDirectory(dataDir)
-  const release = await lockDirectory(dataDir)
+  let opened: PGlite | undefined
+  const release = await enterDirectory(dataDir, (socket) => serveBackup(socket, async () => opened && copyDatabase(opened)))
   try {
-    const path = join(dataDir, 'database')
+    const path = join(dataDir, FOLDER)
     const pglite = await PGlite.create(path, embeddedOptions)
+    opened = pglite
     closeFiles(path)
-    return { pglite: yieldBefore(pglite), release }
+    return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), release }
   } catch (error) {
     await release()
     throw error
   }
+}
+
+/**
+ * Makes the database of a backup, the bytes that `copy` gave, below `dataDir`. Throws StartError when there is a database, and what PGlite
+ * throws for bytes that are no backup; then nothing is left of it.
+ */
+export async function restoreEmbedded(dataDir: string, backup: Uint8Array): Promise<void> {
+  const release = await enterDirectory(dataDir)
+  const path = join(dataDir, FOLDER)
+  try {
+    if (existsSync(path)) throw new StartError(`there is a database in ${dataDir} already; choose another PAWL_DATA_DIR`)
+    await unpack(path, backup)
+  } finally {
+    await release()
+  }
+}
+
+async function unpack(path: string, backup: Uint8Array): Promise<void> {
+  try {
+    const loadDataDir = new Blob([new Uint8Array(await gunzip(backup))], { type: 'application/x-tar' })
+    const pglite = await PGlite.create(path, { ...embeddedOptions, loadDataDir })
+    await pglite.close()
+    closeFiles(path)
+  } catch (error) {
+    rmSync(path, { recursive: true, force: true })
+    throw error
+  }
+}
+
+/**
+ * All files of the database, packed. They are read in one turn of the event loop, between two messages to the database, so they are what a
+ * process leaves behind that is killed at that moment: all that was committed, and nothing that was not.
+ */
+async function copyDatabase(pglite: PGlite): Promise<Uint8Array> {
+  const packed = await pglite.dumpDataDir('none')
+  return gzip(new Uint8Array(await packed.arrayBuffer()))
+}
+
+/** Makes the directory when it is missing, and takes its lock. What the process writes from now on is for its user alone. */
+function enterDirectory(dataDir: string, onVisit?: Parameters<typeof lockDirectory>[1]): Promise<() => Promise<void>> {
+  process.umask(0o077)
+  makeDirectory(dataDir)
+  refuseOpenDirectory(dataDir)
+  return lockDirectory(dataDir, onVisit)
 }
 
 /** Makes the directory and its missing parents, for this user only. One level at a time: mkdir -p of Node never ends below /proc. */
@@ -68,7 +116,7 @@ function refuseOpenDirectory(path: string): void {
 /** A database in memory, with the same guards; made from `template`, the dump of an empty one, when there is one. */
 export async function createInMemory(template?: Blob): Promise<Embedded> {
   const pglite = await PGlite.create({ ...embeddedOptions, ...(template && { loadDataDir: template }) })
-  return { pglite: yieldBefore(pglite), release: async () => undefined }
+  return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), release: async () => undefined }
 }
 
 const embeddedOptions = {
@@ -107,3 +155,7 @@ function yieldBefore(pglite: PGlite): PGliteForKysely {
     },
   }
 }
+
+const FOLDER = 'database'
+const gzip = promisify<Uint8Array, Uint8Array>(gzipWithCallback)
+const gunzip = promisify<Uint8Array, Uint8Array>(gunzipWithCallback)

@@ -9,6 +9,7 @@ import * as activationKeys from '../../src/storage/activation/keys.ts'
 import * as activationInsert from '../../src/storage/activation/insert.ts'
 import * as activationImport from '../../src/storage/activation/import.ts'
 import * as activationFlags from '../../src/storage/activation/flags.ts'
+import * as activationFence from '../../src/storage/activation/fence.ts'
 import * as activationExpiry from '../../src/storage/activation/expiry.ts'
 import * as activationUpgrade from '../../src/storage/activation/upgrade.ts'
 import * as activationSearch from '../../src/storage/activation/search.ts'
@@ -263,6 +264,13 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     insertImportedTokens: (_db, tx) =>
       activationImport.insertImportedTokens(tx, [
         { tokenId: 't', activationId: 'x', factors: 'POSSESSION', tokenSecret: bytes, createdAt: at },
+      ]),
+  },
+  'activation/fence': {
+    findUnfenced: (db) => activationFence.findUnfenced(db, at, 'x', 200),
+    storeFenced: (db) =>
+      activationFence.storeFenced(db, [
+        { activationId: 'x', rowVersion: 1, counter: 20, ctrData: bytes, blocks: true, eventData: '{}', at },
       ]),
   },
   'activation/expiry': {
@@ -656,6 +664,7 @@ const STORAGE = new URL('../../src/storage/', import.meta.url)
 
 /** Modules of src/storage without queries of their own. */
 const NO_QUERIES = [
+  'embedded-backup',
   'activation/parties',
   'activation/proofs',
   'activation/recent-phones',

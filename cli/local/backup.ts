@@ -1,0 +1,62 @@
+// The embedded database as a file, out of the server that has it or out of its directory, and back.
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { StartError } from '../../src/lib/errors.ts'
+import { openEmbedded, restoreEmbedded } from '../../src/storage/database-embedded.ts'
+import { fetchBackup } from '../../src/storage/embedded-backup.ts'
+import type { Answer, Terminal } from '../command.ts'
+import { explainFault, Fault, usageFault } from '../fault.ts'
+import { withProgress } from '../progress.ts'
+import { readSettings } from './database.ts'
+
+/** Writes `file`, for this user only, and returns when it is durable. */
+export async function backUpLocal(terminal: Terminal, file = ''): Promise<Answer> {
+  const dataDir = readDataDir(terminal)
+  if (!existsSync(join(dataDir, 'database'))) throw new Fault('unreachable', `there is no database in ${dataDir}`)
+  const copy = async (): Promise<Uint8Array> => (await fetchBackup(dataDir)) ?? copyStopped(dataDir)
+  const bytes = await explained(() => withProgress(terminal.note, `at work on ${dataDir}`, copy))
+  writeNew(file, bytes)
+  const text = `${file}: ${bytes.length} bytes\nthe master key is not in it: keep ${join(dataDir, 'master.key')} elsewhere\n`
+  return { json: { file, bytes: bytes.length }, text }
+}
+
+/** Makes the database of `file`. */
+export async function restoreLocal(terminal: Terminal, file = ''): Promise<Answer> {
+  const dataDir = readDataDir(terminal)
+  const bytes = readFileSync(file)
+  await explained(() => withProgress(terminal.note, `at work on ${dataDir}`, () => restoreEmbedded(dataDir, bytes)))
+  const hasKey = existsSync(join(dataDir, 'master.key'))
+  const advice = hasKey ? '' : `put its master key into ${join(dataDir, 'master.key')} before a server starts\n`
+  return { json: { dataDir, hasKey }, text: `${dataDir} holds the database of ${file}\n${advice}` }
+}
+
+function readDataDir(terminal: Terminal): string {
+  const { config, secrets } = readSettings(terminal)
+  if (secrets.databaseUrl === undefined) return config.dataDir
+  throw usageFault('DATABASE_URL is set: PostgreSQL is backed up by pg_basebackup or pg_dump, docs/OPERATIONS.md, "Backup"')
+}
+
+async function copyStopped(dataDir: string): Promise<Uint8Array> {
+  const { pglite, copy, release } = await openEmbedded(dataDir)
+  try {
+    return await copy()
+  } finally {
+    await pglite.close()
+    await release()
+  }
+}
+
+async function explained<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw error instanceof StartError ? new Fault('unreachable', error.message) : new Fault('refused', explainFault(error))
+  }
+}
+
+function writeNew(path: string, bytes: Uint8Array): void {
+  const file = openSync(path, 'wx', 0o600)
+  writeSync(file, bytes)
+  fsyncSync(file)
+  closeSync(file)
+}

@@ -1,0 +1,43 @@
+// pawl registration fence, on the database itself.
+import { fenceActivations } from '../../src/domain/activation/fence.ts'
+import { systemPlatform as platform } from '../../src/lib/platform.ts'
+import { v3 } from '../../src/protocol/v3/index.ts'
+import { v4 } from '../../src/protocol/v4/index.ts'
+import { requireMigrated } from '../../src/storage/migrate.ts'
+import type { Answer, Terminal } from '../command.ts'
+import { Fault, usageFault } from '../fault.ts'
+import { openRecordKeys, withDatabase } from './database.ts'
+import { checkFit } from './keys.ts'
+
+/** Fences the configured database; `since` is in milliseconds since 1970. */
+export const fenceLocal = (terminal: Terminal, since: number, keepsActive: boolean): Promise<Answer> => {
+  if (since > platform.now()) throw usageFault('--since is in the future: it is the moment to which the database went back')
+  return withDatabase(terminal, { mustExist: true }, async (database, settings) => {
+    const { db } = database
+    await requireMigrated(db)
+    const recordKeys = await openRecordKeys(database, settings)
+    if ((await checkFit(db, recordKeys)) === false)
+      throw new Fault('refused', `none of the master keys is one that ${database.location} was written with`)
+    // A phone finds the server by its status when it is one step less ahead than the look-ahead.
+    const steps = settings.config.counterLookAhead - 1
+    const parts = { db, recordKeys, platform, advanceCounter }
+    const fence = { since: new Date(since), steps, blocks: !keepsActive }
+    let notedAt = performance.now()
+    const { fenced, blocked } = await fenceActivations(parts, fence, (soFar) => {
+      if (performance.now() - notedAt < EVERY_MS) return
+      notedAt = performance.now()
+      terminal.note(`${soFar.fenced} registrations so far`)
+    })
+    const text = `${fenced} registrations moved on by ${steps} codes, ${blocked} of them blocked\n`
+    return { json: { fenced, blocked, steps }, text }
+  })
+}
+
+/** The version that an activation records says which generation moves its counter. */
+function advanceCounter(protocolVersion: number, ctrData: Uint8Array): Uint8Array {
+  const protocol = [v3, v4].find(({ activationVersion }) => activationVersion === protocolVersion)
+  if (protocol === undefined) throw new TypeError(`no protocol has version ${protocolVersion}`)
+  return protocol.advanceCounter(ctrData)
+}
+
+const EVERY_MS = 5_000

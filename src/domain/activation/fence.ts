@@ -1,0 +1,76 @@
+// After a restore: no code that the database has forgotten is accepted (docs/decisions/0016-fence-after-a-restore.md). It can be ended at any
+// moment and be run again: an activation is fenced once for one restore.
+import type { Platform } from '../../lib/platform.ts'
+import { type FencedActivation, findUnfenced, storeFenced, type UnfencedActivation } from '../../storage/activation/fence.ts'
+import type { Db } from '../../storage/database.ts'
+import type { RecordKeys } from '../secrets/record-keys.ts'
+import { places } from '../secrets/secrets.ts'
+
+export interface FenceParts {
+  readonly db: Db
+  readonly recordKeys: RecordKeys
+  readonly platform: Platform
+  /** The counter value after one, by the version that an activation records (v3 §9.1, v4 §7.2). */
+  readonly advanceCounter: (protocolVersion: number, ctrData: Uint8Array) => Uint8Array
+}
+
+export interface Fence {
+  /** The moment to which the database went back. */
+  readonly since: Date
+  /** How many counter values are given up. */
+  readonly steps: number
+  /** Whether activations are blocked until the bank unblocks them. */
+  readonly blocks: boolean
+}
+
+export interface Fenced {
+  /** Activations whose counter was moved. */
+  readonly fenced: number
+  /** Of these, those that are blocked now. */
+  readonly blocked: number
+}
+
+/** Fences every activation that is due, a page at a time; `onPage` is told how many so far. Servers may run meanwhile. */
+export async function fenceActivations(
+  parts: FenceParts,
+  fence: Fence,
+  onPage: (soFar: Fenced) => void = () => undefined,
+  pageRows = PAGE_ROWS,
+): Promise<Fenced> {
+  const soFar = { fenced: 0, blocked: 0 }
+  // One that somebody else moved meanwhile is found again from the beginning.
+  for (let wasLost = true; wasLost; ) {
+    wasLost = false
+    for (let after = ''; ; ) {
+      const page = await findUnfenced(parts.db, fence.since, after, pageRows)
+      const last = page.at(-1)
+      if (last === undefined) break
+      after = last.activationId
+      const at = new Date(parts.platform.now())
+      const moved = await storeFenced(
+        parts.db,
+        page.map((row) => moveOn(parts, row, fence, at)),
+      )
+      wasLost ||= moved.length < page.length
+      soFar.fenced += moved.length
+      soFar.blocked += moved.filter(({ state }) => state === 'BLOCKED').length
+      onPage(soFar)
+    }
+  }
+  return soFar
+}
+
+function moveOn(
+  { recordKeys, advanceCounter }: FenceParts,
+  { activationId, rowVersion, protocolVersion, counter, ctrData }: UnfencedActivation,
+  { steps, blocks }: Fence,
+  at: Date,
+): FencedActivation {
+  const place = places.ctrData(activationId)
+  let value = recordKeys.open(place, ctrData)
+  for (let step = 0; step < steps; step += 1) value = advanceCounter(protocolVersion, value)
+  const eventData = JSON.stringify({ steps, blocks })
+  return { activationId, rowVersion, counter: counter + steps, ctrData: recordKeys.seal(place, value), blocks, eventData, at }
+}
+
+const PAGE_ROWS = 200
