@@ -12,7 +12,7 @@ import { authenticate } from '../stages/code.ts'
 import { findContext, readEnvelope } from '../stages/envelope.ts'
 import { findEnvelope } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
-import { parsePlaintext } from '../stages/parse.ts'
+import { parsePlaintext, unlessRefused } from '../stages/parse.ts'
 import { limitSigned, PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
 import { describeCode, describeEncryption } from './facts.ts'
 
@@ -63,10 +63,13 @@ export function openedSignedEndpoint<Q extends TSchema, R extends TSchema, Parts
         const envelope = readEnvelope(protocol, context, request.body, 'ENCRYPTION_FAILED')
         const toOpen = await findEnvelope(parts, context, envelope)
         const opened = await openOfActivation(parts, protocol, toOpen, openTerms, 'ENCRYPTION_FAILED')
-        const covered = { bodies: [opened.plaintext], audited: 'LENGTH', use: useOf(opened, 'ENCRYPTION_FAILED') } as const
+        const read = () => parsePlaintext(parse, opened.plaintext, { plaintext: 'ENCRYPTION_FAILED', request: 'REQUEST_INVALID' })
+        // Refused after the code, but known before: a request that is refused for its content uses up no more than its code.
+        const input = unlessRefused(read)
+        const use = input === undefined ? undefined : useOf(opened, 'ENCRYPTION_FAILED')
+        const covered = { bodies: [opened.plaintext], audited: 'LENGTH', use } as const
         const { activation } = await authenticate(parts, received, { header, resourceId, ...covered }, toOpen.parties)
-        const input = parsePlaintext(parse, opened.plaintext, { plaintext: 'ENCRYPTION_FAILED', request: 'REQUEST_INVALID' })
-        return sealAnswer(parts, opened, serialize(await declared.handle({ request: input, activation }, parts)))
+        return sealAnswer(parts, opened, serialize(await declared.handle({ request: input ?? read(), activation }, parts)))
       }
     },
   }
