@@ -21,8 +21,7 @@ const exclude = [
 ]
 
 // Of the quick ones those that take longest, which a fresh clone cannot know.
-const LONG =
-  /\/test\/(cloud\/credential|description|device\/(token|faults|activation-create-refusals)|device-v4|model)/
+const LONG = /\/test\/(cloud\/credential|description|device\/(token|faults|activation-create-refusals)|device-v4|model)/
 
 /** Whole processes first, then long files: what takes a minute must not start when everything else is done. */
 class LongestFirst extends BaseSequencer {
