@@ -49,7 +49,7 @@ const OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 await runCommand(
   {
     usage: `Writes pawl.cdx.json (CycloneDX) and licences.md into a folder, sbom if none is named:
-  npx node scripts/bill-of-materials.ts [FOLDER]`,
+  node scripts/bill-of-materials.ts [FOLDER]`,
     wordsMax: 1,
   },
   ({ words: [folder = 'sbom'] }) => writeBill(folder),
