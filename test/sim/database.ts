@@ -32,7 +32,7 @@ export interface Statement {
 export interface SharedDatabase {
   /** Connections of a server; they end with `cut`. */
   readonly connect: (server: string) => Database
-  /** Everything of a server breaks; what it has sent is lost or, where `isDone` says so, done. */
+  /** A server is killed: what it has sent is lost or, where `isDone` says so, done, and it sends nothing more. */
   readonly cut: (server: string, isDone: (statement: Statement) => boolean) => Promise<void>
   /** What may run now, in the order it was sent. */
   readonly ready: () => readonly Statement[]
@@ -48,6 +48,11 @@ export interface SharedDatabase {
 
 type Physical = Embedded['pglite']
 
+/** From the start of a server to its kill. */
+interface Life {
+  isOver: boolean
+}
+
 interface Connection extends DatabaseConnection {
   readonly server: string
   isDead: boolean
@@ -61,6 +66,7 @@ export function shareDatabase(pglite: Physical, breakage: Breakage): SharedDatab
   let owner: Connection | undefined
   let activity = 0
   let late = 0
+  const lives = new Map<string, Life>()
 
   const execute = async (text: string, parameters: readonly unknown[]): Promise<QueryResult<never>> => {
     const { rows, affectedRows } = await pglite.query<never>(text, [...parameters])
@@ -120,6 +126,8 @@ export function shareDatabase(pglite: Physical, breakage: Breakage): SharedDatab
 
   const connect = (server: string): Database => {
     const idle: Connection[] = []
+    const life: Life = { isOver: false }
+    lives.set(server, life)
     const open = (): Connection => {
       const connection: Connection = {
         server,
@@ -128,6 +136,8 @@ export function shareDatabase(pglite: Physical, breakage: Breakage): SharedDatab
         executeQuery: <R>({ sql: text, parameters }: CompiledQuery) =>
           new Promise<QueryResult<R>>((resolve, reject) => {
             activity += 1
+            // A process that was killed sends nothing, though what it would have done next still runs here.
+            if (life.isOver) return
             if (connection.isDead) reject(connectionLost())
             else waiting.push({ connection, text, parameters, resolve: resolve as Waiting['resolve'], reject })
           }),
@@ -174,6 +184,8 @@ export function shareDatabase(pglite: Physical, breakage: Breakage): SharedDatab
   return {
     connect,
     cut: async (server, isDone) => {
+      const life = lives.get(server)
+      if (life) life.isOver = true
       const sent = waiting.filter(({ connection }) => connection.server === server)
       for (const one of sent) {
         const isFree = owner === undefined || owner === one.connection

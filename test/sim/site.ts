@@ -96,7 +96,7 @@ export async function openSite({
   let time = prepared.at
   let activity = 0
   /** Whose work it is that sends a message. */
-  const working = new AsyncLocalStorage<ServerName>()
+  const working = new AsyncLocalStorage<Running>()
 
   const start = async (name: ServerName): Promise<void> => {
     drawn += 1
@@ -204,10 +204,11 @@ export async function openSite({
     },
     sendOutbound: ({ headers, body, ...outbound }: OutboundRequest) => {
       const deliveryId = String(headers['webhook-id'])
+      const sender = working.getStore()
       return new Promise((resolve, reject) => {
         const take = (): void => void received.push({ deliveryId, body: String(body) })
         const message = {
-          server: String(working.getStore()),
+          server: String(sender?.name),
           label: `sends a message to ${outbound.url}`,
           take,
           perform: async (chance: Chance, faults: Faults) => {
@@ -221,6 +222,8 @@ export async function openSite({
             return MESSAGE_TEXTS[fault]
           },
         }
+        // What a process would have sent after its kill.
+        if (sender !== undefined && running.get(sender.name) !== sender) return
         messages.push(message)
         activity += 1
       })
@@ -237,7 +240,7 @@ export async function openSite({
     send,
     work: (name, work) => {
       const one = server(name)
-      return Promise.race([working.run(name, () => work(one)), one.killed])
+      return Promise.race([working.run(one, () => work(one)), one.killed])
     },
     settle,
     kill,
