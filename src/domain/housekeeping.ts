@@ -1,4 +1,5 @@
 // Background work every process does beside the others: make expiry durable, delete what has run out (v3 §7.3, §8.7, §14; cloud §9).
+import { takeBatches } from '../lib/batches.ts'
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import { startRounds } from '../lib/rounds.ts'
@@ -48,23 +49,21 @@ function createTurn(every: number): () => boolean {
 /** One round: batches until nothing is due, so that no statement holds many locks. */
 export async function runHousekeeping({ db, databaseKind, platform, events, settings }: HousekeepingParts): Promise<void> {
   const at = new Date(platform.now())
-  for (const removeDue of TASKS) {
-    while ((await removeDue(db, at, BATCH_ROWS)) === BATCH_ROWS);
-  }
-  for (let isMore = true; isMore; ) {
-    const expired = await expireOperations(db, at, BATCH_ROWS)
+  for (const removeDue of TASKS) await takeBatches((limit) => removeDue(db, at, limit))
+  await takeBatches(async (limit) => {
+    const expired = await expireOperations(db, at, limit)
     if (expired > 0) events.operationsExpired({ count: expired })
-    isMore = expired === BATCH_ROWS
-  }
+    return expired
+  })
   const strangersBefore = new Date(at.getTime() - settings.strangerRetentionDays * DAY_MS)
-  while ((await deleteOldStrangerCounts(db, strangersBefore, BATCH_ROWS)) === BATCH_ROWS);
+  await takeBatches((limit) => deleteOldStrangerCounts(db, strangersBefore, limit))
   const before = new Date(at.getTime() - settings.webhookRetentionDays * DAY_MS)
-  for (let isMore = true; isMore; ) {
-    const { deleted, waiting } = await deleteOldDeliveries(db, before, BATCH_ROWS)
+  await takeBatches(async (limit) => {
+    const { deleted, waiting } = await deleteOldDeliveries(db, before, limit)
     // A receiver that was away for the whole retention is not told any more.
     if (waiting > 0) events.webhookDeliveriesLost({ count: waiting })
-    isMore = deleted === BATCH_ROWS
-  }
+    return deleted
+  })
   if (databaseKind === 'embedded') await vacuumFullest(db)
 }
 
@@ -81,5 +80,4 @@ const TASKS = [
 const INTERVAL_MS = 5_000
 // Ten minutes: what is due after days is looked for in many rows.
 const OUTDATED_ROUNDS = 120
-const BATCH_ROWS = 500
 const DAY_MS = 86_400_000

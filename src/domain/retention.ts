@@ -1,4 +1,5 @@
 // What is over is not kept for ever: each kind has its days, and goes in batches.
+import { takeBatches } from '../lib/batches.ts'
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import type { Db } from '../storage/database.ts'
@@ -20,20 +21,12 @@ export interface RetentionParts {
 /** Deletes what is older than its days: batches until nothing is due, or `signal` says that the process wants to end. */
 export async function deleteOutdated({ db, platform, events, settings }: RetentionParts, signal: AbortSignal): Promise<void> {
   const before = (days: number): Date => new Date(platform.now() - days * DAY_MS)
-  const deleteAll = async (deleteBatch: typeof deleteOldOperations, days: number): Promise<number> => {
-    let deleted = 0
-    let batch = BATCH_ROWS
-    while (batch === BATCH_ROWS && !signal.aborted) {
-      batch = await deleteBatch(db, before(days), BATCH_ROWS)
-      deleted += batch
-    }
-    return deleted
-  }
+  const deleteAll = (deleteBatch: typeof deleteOldOperations, days: number): Promise<number> =>
+    takeBatches((limit) => deleteBatch(db, before(days), limit), signal)
   const operations = await deleteAll(deleteOldOperations, settings.operationRetentionDays)
   const activations = await deleteAll(deleteOldActivations, settings.activationRetentionDays)
   const messages = await deleteAll(deleteOldMessages, settings.inboxRetentionDays)
   if (operations + activations + messages > 0) events.outdatedDeleted({ operations, activations, messages })
 }
 
-const BATCH_ROWS = 500
 const DAY_MS = 86_400_000
