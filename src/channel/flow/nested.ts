@@ -88,14 +88,16 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
           if (!inner.isAnyKeyAccepted && !isKeyShared)
             throw new PawlError('ENCRYPTION_FAILED', { detail: 'the envelopes are for different temporary keys' })
           const codeHash = declared.codeHashOf(input, parts)
-          return { input, inner: { context: innerContext, envelope: innerEnvelope }, isKeyShared, codeHash }
+          return { plaintext, input, inner: { context: innerContext, envelope: innerEnvelope }, isKeyShared, codeHash }
         }
         const seen = await glimpse(parts, protocol, outer, read)
         const { toOpen, readBasis } = await findNested(parts, outer, seen?.isKeyShared ? seen : undefined)
         const opened = await openOfApplication(parts, protocol, toOpen, 'ENCRYPTION_FAILED')
         rememberKey(parts, toOpen)
 
-        const { input, inner: sealed, isKeyShared, codeHash } = read(opened.plaintext)
+        // The same keys opened it in the look: then it is the same plaintext, and was read.
+        const content = seen?.plaintext === opened.plaintext ? seen : read(opened.plaintext)
+        const { input, inner: sealed, isKeyShared, codeHash } = content
         // Whether the inner one was used before is read together with the activation.
         const innerRequest = isKeyShared
           ? { ...toOpen, ...sealed, isUsed: false }
