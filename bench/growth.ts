@@ -45,7 +45,7 @@ async function main(): Promise<void> {
       const pairs = opened.flatMap(({ target, works }) =>
         works.filter((work) => work.name === name).map((work) => ({ target, work })),
       )
-      const turns = { clients: count('clients'), windows: count('windows'), seconds: count('seconds') }
+      const turns = { clients: count('clients'), windows: count('windows'), seconds: count('seconds'), warmUp: 1 }
       const measured = await measureInTurns(name, pairs, turns)
       for (const one of measured) print(row(`${name} (${one.target})`, one))
       const [large, small] = measured

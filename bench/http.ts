@@ -21,6 +21,7 @@ const { values } = parseArgs({
     clients: { type: 'string', default: '16' },
     windows: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '2' },
+    'warm-up': { type: 'string', default: '1' },
     json: { type: 'string' },
   },
 })
@@ -28,6 +29,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const clients = readCount('clients', values.clients, 256)
 const windows = readCount('windows', values.windows, 101)
 const seconds = readCount('seconds', values.seconds, 60)
+const warmUp = readCount('warm-up', values['warm-up'], 101)
 const phones = Math.max(clients, readCount('phones', values.phones, 100_000))
 const words = values.works.split(',').filter(Boolean)
 const closing: (() => Promise<void> | void)[] = []
@@ -43,7 +45,7 @@ async function main(): Promise<void> {
     const measured = await measureInTurns(
       name,
       pairs.flatMap(({ target, work }) => (work ? [{ target, work }] : [])),
-      { clients, windows, seconds },
+      { clients, windows, seconds, warmUp },
     )
     for (const one of measured) print(row(values.pair === undefined ? name : `${name} (${one.target})`, one))
     const [own, other] = measured

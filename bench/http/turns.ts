@@ -15,19 +15,21 @@ export interface Turns {
   readonly windows: number
   /** About, of a window. */
   readonly seconds: number
+  /** Windows of each target that are not counted: a process that has just started finds the size of its heap first. */
+  readonly warmUp: number
 }
 
-/** Windows of all targets in turns. The first one of each is not counted: it says how many units fill the time, and warms up. */
+/** Windows of all targets in turns. A short trial says how many units fill the time. */
 export async function measureInTurns(
   name: string,
   pairs: readonly { target: Target; work: Work }[],
-  { clients, windows, seconds }: Turns,
+  { clients, windows, seconds, warmUp }: Turns,
 ): Promise<Measured[]> {
   const running = []
   for (const { target, work } of pairs) {
     const trial = await runWindow(await work.prepare(clients * TRIAL_UNITS, clients), target.usage)
     const units = Math.max(clients, Math.min(UNITS_MAX, Math.round(trial.rate * seconds)))
-    await runWindow(await work.prepare(units, clients), target.usage)
+    for (let i = 0; i < warmUp; i += 1) await runWindow(await work.prepare(units, clients), target.usage)
     running.push({ target, work, units, figures: [] as Figures[] })
   }
   // As many units for each, or a slower one would be measured colder.
