@@ -5,7 +5,15 @@ import { fileURLToPath } from 'node:url'
 
 module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/pawl', import.meta.url)))
 // Beside src/main.ts, which would start a server, these are all that it imports.
-for (const name of ['app', 'context', 'config-parser', 'http/connections', 'lib/log', 'lib/line-sink', 'lib/platform']) {
+for (const name of [
+  'server',
+  'cluster/primary',
+  'cluster/worker',
+  'config-parser',
+  'lib/log',
+  'lib/line-sink',
+  'lib/start-memory',
+]) {
   await import(`../src/${name}.ts`)
 }
 module.flushCompileCache()

@@ -20,7 +20,8 @@ scrape_configs:
     # basic_auth: { username: prometheus, password_file: /etc/prometheus/pawl.password }
 \`\`\`
 
-Each process counts what it does itself; sums are over the processes. The gauges of operations, webhooks, audit log and certificates come from the
+Each process counts what it does itself; sums are over the processes. With \`PAWL_PROCESSES\` one answer has what all of them count, told apart
+by the label \`worker\`. The gauges of operations, webhooks, audit log and certificates come from the
 database and are the same in every process: take \`max\`. They are read by one statement, at most every five seconds and only while somebody
 scrapes. A database that hangs holds up no scrape for more than half a second; after a minute without a reading these gauges are left
 out, and \`pawl_database_reading_timestamp_seconds\` stands still.

@@ -24,6 +24,7 @@ export interface Setting<T = unknown> {
     | 'seconds'
     | 'milliseconds'
     | 'connections'
+    | 'processes'
     | 'requests'
     | 'attempts'
     | 'steps'

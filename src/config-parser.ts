@@ -27,6 +27,9 @@ export function parseConfig(
   const hasKeyCommand = 'masterKeyCommand' in config
   if ('databaseUrl' in secrets && !hasMasterKey && !hasKeyCommand) problems.push(MASTER_KEY_MISSING)
   if (hasMasterKey && hasKeyCommand) problems.push(MASTER_KEY_TWICE)
+  const hasDatabase = 'databaseUrl' in secrets || problems.some((problem) => problem.startsWith(SECRET_SETTINGS.databaseUrl.name))
+  if (typeof config['processes'] === 'number' && config['processes'] > 1 && !hasDatabase)
+    problems.push(PROCESSES_WITHOUT_DATABASE)
   problems.push(...findMissingOfTokens(config))
   if (isBankExposed(config)) problems.push(BANK_EXPOSED)
   if (problems.length > 0) throw new ConfigError(problems)
@@ -36,6 +39,8 @@ export function parseConfig(
 
 const MASTER_KEY_MISSING = 'PAWL_MASTER_KEY: needed together with DATABASE_URL, make one with: openssl rand -base64 32'
 const MASTER_KEY_TWICE = 'PAWL_MASTER_KEY_COMMAND: set together with PAWL_MASTER_KEY, keep one of them'
+
+const PROCESSES_WITHOUT_DATABASE = 'PAWL_PROCESSES: more than one needs DATABASE_URL, the embedded database takes one process'
 
 /** Of issuer, audience and keys of access tokens either all are given or none. */
 function findMissingOfTokens(config: Record<string, unknown>): readonly string[] {

@@ -25,6 +25,8 @@ export interface Config {
   readonly masterKeyCommand?: string
   /** Where a key service describes the key that wraps the master keys. */
   readonly vaultKeyUrl?: string
+  /** Behind one port; 1 with the embedded database. */
+  readonly processes: number
   readonly databasePoolSize: number
   /** What stands between pawl and PostgreSQL. */
   readonly databasePooler: 'none' | 'session' | 'transaction'

@@ -28,6 +28,7 @@ describe('defaults', () => {
     expect(config).toEqual({
       host: '127.0.0.1',
       port: 8080,
+      processes: 1,
       internalHost: '127.0.0.1',
       trustedProxies: [],
       console: true,

@@ -4,6 +4,7 @@ import packageJson from '../package.json' with { type: 'json' }
 import { addressList, boolean, integer, matching, oneOf, portList, providerUrl, publicUrl, vaultKeyUrl } from './config-kinds.ts'
 import type { Setting } from './config-kinds.ts'
 import { RETENTION_SETTINGS } from './config-retention.ts'
+import { SERVING_SETTINGS } from './config-serving.ts'
 import { TOKEN_SETTINGS } from './config-tokens.ts'
 import type { Config } from './config-shape.ts'
 import { LOG_LEVELS } from './lib/log.ts'
@@ -102,7 +103,7 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     kind: integer(1, 100),
     default: '8',
     unit: 'connections',
-    description: 'Connections to PostgreSQL. 8 measured best for one process; more makes slow requests slower.',
+    description: 'Connections to PostgreSQL of each process. 8 measured best for one; more makes slow requests slower.',
   },
   databasePooler: {
     name: 'PAWL_DATABASE_POOLER',
@@ -315,38 +316,7 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
       'Once a day, compare the certificate that each pinned domain shows with its pins: an error in the log when it is not among them.',
   },
   ...RETENTION_SETTINGS,
-  connectionsMax: {
-    name: 'PAWL_CONNECTIONS_MAX',
-    kind: integer(8, 100_000),
-    default: '2000',
-    unit: 'connections',
-    description: 'Of each listener. Over it requests are answered 503; a quarter more are not taken. Health is always served.',
-  },
-  requestsInFlightMax: {
-    name: 'PAWL_REQUESTS_IN_FLIGHT_MAX',
-    kind: integer(8, 100_000),
-    default: '500',
-    unit: 'requests',
-    description: 'Of each listener at once, those still arriving too. More are answered 503. Health is always served.',
-  },
-  drainSeconds: {
-    name: 'PAWL_DRAIN_SECONDS',
-    kind: integer(0, 600),
-    default: '0',
-    unit: 'seconds',
-    description:
-      'How long a server that is told to stop goes on serving while `/health/ready` answers 503, so that balancers send their requests ' +
-      'elsewhere: longer than they take to notice. The image has 5.',
-  },
-  shutdownTimeoutSeconds: {
-    name: 'PAWL_SHUTDOWN_TIMEOUT_SECONDS',
-    kind: integer(1, 600),
-    default: '7',
-    unit: 'seconds',
-    description:
-      'How long a stopping server then waits for requests in progress before it cuts their connections. Up to 2.5 seconds more go by for ' +
-      'connections to be given back and the database to be closed.',
-  },
+  ...SERVING_SETTINGS,
   statusName: {
     name: 'PAWL_STATUS_NAME',
     kind: matching('text', /^\P{Cc}{1,64}$/u, '1 to 64 characters without control characters'),

@@ -42,6 +42,7 @@ import { createEvents, type Events } from './lib/events.ts'
 import type { Log } from './lib/log.ts'
 import type { Platform } from './lib/platform.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
+import type { Peers } from './metrics/peers.ts'
 import { v3 } from './protocol/v3/index.ts'
 import { v4 } from './protocol/v4/index.ts'
 import { composeSdkConfiguration } from './protocol/v4/sdk-configuration.ts'
@@ -74,6 +75,8 @@ export interface Surroundings {
   readonly platform: Platform
   readonly log: Log
   readonly database?: Database
+  /** The other processes behind the same port. */
+  readonly peers?: Peers | undefined
   /** False for a process that leaves all work beside requests to others. */
   readonly worksInBackground?: boolean
 }
@@ -82,9 +85,9 @@ export interface Surroundings {
 export async function createContext(
   config: Config,
   secrets: Secrets,
-  { platform, log, database: given, worksInBackground = true }: Surroundings,
+  { platform, log, database: given, peers, worksInBackground = true }: Surroundings,
 ): Promise<Context> {
-  const metrics = createMetrics(createEvents(log), () => platform.now())
+  const metrics = createMetrics(createEvents(log), () => platform.now(), peers)
   const { events } = metrics
   const caches = createCaches()
   const { databaseUrl } = secrets

@@ -1,25 +1,20 @@
 // The process: environment, start, signals, exit code. The only file that reads process.env or sets an exit code.
+import cluster from 'node:cluster'
 import { readFileSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FastifyInstance } from 'fastify'
-import { buildApp, type Surface } from './app.ts'
 import { ConfigError, parseConfig } from './config-parser.ts'
-import { createContext } from './context.ts'
-import type { Context } from './context.ts'
-import { followConnections } from './http/connections.ts'
-import { formatListenerUrl } from './http/listener-url.ts'
+import type { Config } from './config-shape.ts'
+import type { Secrets } from './config-secrets.ts'
 import { StartError } from './lib/errors.ts'
 import { openLineSink } from './lib/line-sink.ts'
 import { createProcessLog } from './lib/log.ts'
 import type { Log } from './lib/log.ts'
-import { systemPlatform } from './lib/platform.ts'
 import { releaseStartMemory } from './lib/start-memory.ts'
+import type { Server } from './server.ts'
 
-/** How long answers say that their connection ends, before it is ended. */
-const FAREWELL_MS = 1_000
-const DATABASE_CLOSE_MS = 1_000
 const OUTPUT_CLOSE_MS = 500
+/** In the environment of a worker. */
+const WORKER_NUMBER = 'WORKER_NUMBER'
 
 // Installed before anything is opened. A signal during the start takes effect when the start is done; a second one changes nothing.
 const stopRequested = Promise.withResolvers<NodeJS.Signals>()
@@ -31,74 +26,59 @@ const output = openLineSink(1)
 
 try {
   const { config, secrets } = parseConfig(process.env, (path) => readFileSync(path, 'utf8'))
-  const log = createProcessLog(config.logLevel, output)
-  process.on('uncaughtException', (error) => die(log, error))
-  const context = await createContext(config, secrets, { platform: systemPlatform, log })
-  const running = await listen(context)
-  output.write(renderStartText(running, context, await context.createFirstAdmin()))
-  releaseStartMemory()
-  if (config.publicUrl === undefined) context.events.publicUrlMissing()
-  void stopRequested.promise.then((signal) => stop(running, context, signal))
+  if (config.processes === 1) await serveAlone(config, secrets)
+  else if (cluster.isWorker) await serveAsWorker(config, secrets)
+  else await superviseWorkers(config)
 } catch (error) {
   refuseStart(error)
 }
 
-interface Listener {
-  readonly app: FastifyInstance
-  readonly connections: ReturnType<typeof followConnections>
+/** The log on stdout, which also says what an exception was that nobody caught. */
+function openLog({ logLevel }: Config, fields?: Readonly<Record<string, unknown>>): Log {
+  const log = createProcessLog(logLevel, output, fields)
+  process.on('uncaughtException', (error) => die(log, error))
+  return log
 }
 
-/** What phones call comes first; the second is there when the bank's API has a listener of its own. */
-type Running = readonly [Listener, Listener?]
-
-/** Serves, or closes what is open already and throws. */
-async function listen(context: Context): Promise<Running> {
-  const { host, port, internalHost, internalPort } = context.settings
-  try {
-    if (internalPort === undefined) return [await openListener(context, 'everything', host, port)]
-    const internal = await openListener(context, 'internal', internalHost, internalPort)
-    return [await openListener(context, 'public', host, port), internal]
-  } catch (error) {
-    await context.close()
-    throw error
-  }
+async function serveAlone(config: Config, secrets: Secrets): Promise<void> {
+  const { startServer } = await import('./server.ts')
+  const server = await startServer(config, secrets, openLog(config))
+  output.write(server.startText)
+  void stopWhenAsked(server)
 }
 
-async function openListener(context: Context, surface: Surface, host: string, port: number): Promise<Listener> {
-  const app = await buildApp(context, surface)
-  const connections = followConnections(app.server)
-  await app.listen({ host, port })
-  return { app, connections }
+async function stopWhenAsked(server: Server): Promise<void> {
+  releaseStartMemory()
+  await server.stop(await stopRequested.promise)
+  await end(0)
 }
 
-/**
- * Tells balancers for as long as they need to notice, gives connections back, takes no new ones, lets running requests finish until the time
- * limit, closes the database, ends the process.
- */
-async function stop(running: Running, context: Context, signal: NodeJS.Signals): Promise<void> {
-  const { settings, log } = context
-  const listeners = running.filter((listener) => listener !== undefined)
-  const { drainSeconds } = settings
-  log.info({ signal, drainSeconds }, 'stopping')
-  if (drainSeconds > 0) {
-    context.serviceState.phase = 'draining'
-    await sleep(drainSeconds * 1000)
-    context.serviceState.phase = 'closing'
-    await sleep(FAREWELL_MS)
-  }
-  const closed = Promise.all(listeners.map(({ app }) => app.close())).then(() => true)
-  const isClosedWithin = (seconds: number) => Promise.race([closed, sleep(seconds * 1000, false, { ref: false })])
-  // A request on its way has a second to arrive; what has not run by then may be sent again elsewhere.
-  if (!(await isClosedWithin(1))) for (const { connections } of listeners) connections.cutWaiting()
-  if (!(await isClosedWithin(settings.shutdownTimeoutSeconds - 1))) {
-    log.warn('requests were still running at the time limit, their connections are cut')
-    for (const { app } of listeners) app.server.closeAllConnections()
-    await closed
-  }
-  // A database that no longer answers would never be closed; to it, this end is a lost connection.
-  await Promise.race([context.close(), sleep(DATABASE_CLOSE_MS)])
+/** One of the processes that superviseWorkers starts; its number is on its log lines and metrics. */
+async function serveAsWorker(config: Config, secrets: Secrets): Promise<void> {
+  const [{ startServer }, { joinPrimary }] = await Promise.all([import('./server.ts'), import('./cluster/worker.ts')])
+  const number = process.env[WORKER_NUMBER] ?? ''
+  const log = openLog(config, { worker: number })
+  const primary = joinPrimary()
+  const server = await startServer(config, secrets, log, { worker: number, collect: primary.collect, onAsked: primary.onAsked })
+  primary.tellReady(server.startText)
+  void stopWhenAsked(server)
+}
+
+/** The process that serves nothing itself: it hands connections to its workers, and starts those again that end. */
+async function superviseWorkers(config: Config): Promise<void> {
+  const { startPrimary } = await import('./cluster/primary.ts')
+  const log = openLog(config)
+  const primary = startPrimary({ processes: config.processes, nameOfNumber: WORKER_NUMBER, log, output })
+  void stopRequested.promise.then(primary.stop)
+  releaseStartMemory()
+  const haveEndedWell = await primary.ended
+  await end(haveEndedWell ? 0 : 1)
+}
+
+/** Ends the process when the log has been taken, or nobody takes it. */
+async function end(code: 0 | 1): Promise<void> {
   await Promise.race([output.flushed(), sleep(OUTPUT_CLOSE_MS)])
-  process.exit(0)
+  process.exit(code)
 }
 
 /** State after an exception that nobody caught is unknown: say so and end. An unhandled rejection arrives here as well. */
@@ -128,23 +108,4 @@ function explain(error: unknown): readonly string[] {
   if (syscall !== undefined) return [error.message]
   // Not foreseen: the stack is worth more than brevity.
   return [error.stack ?? error.message]
-}
-
-/** `password`: of the administrator that this start made. */
-function renderStartText([first, internal]: Running, { settings, dataLocation }: Context, password: string | undefined): string {
-  const address = formatUrl(first.app)
-  const internalAddress = internal && formatUrl(internal.app)
-  const bankUrl = internalAddress ?? settings.publicUrl ?? address
-  const user = settings.adminUser
-  const credential = password === undefined ? user : `${user}:${password}`
-  return `pawl listens on ${address}
-${internalAddress ? `Cloud API and administration, never for phones: ${internalAddress}\n` : ''}API description: ${bankUrl}/swagger-ui.html
-${settings.console ? `Console: ${bankUrl}/console/\n` : ''}Data: ${dataLocation}
-Administrator: ${user}${password === undefined ? '' : `, password: ${password} (shown only now)`}
-Create an application: curl -w '\\n' -u '${credential}' -H 'Content-Type: application/json' -d '{"id":"my-app"}' ${bankUrl}/admin/application
-`
-}
-
-function formatUrl({ server }: FastifyInstance): string {
-  return formatListenerUrl(server.address() as AddressInfo)
 }

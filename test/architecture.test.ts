@@ -30,12 +30,14 @@ const layers: readonly Layer[] = [
   { path: 'src/config-shape.ts', pawl: ['src/lib'], packages: [] },
   { path: 'src/config-tokens.ts', pawl: ['src/config-kinds.ts', 'src/config-shape.ts'], packages: [] },
   { path: 'src/config-retention.ts', pawl: ['src/config-kinds.ts', 'src/config-shape.ts'], packages: [] },
+  { path: 'src/config-serving.ts', pawl: ['src/config-kinds.ts', 'src/config-shape.ts'], packages: [] },
   {
     path: 'src/config.ts',
     pawl: [
       'src/lib',
       'src/config-kinds.ts',
       'src/config-retention.ts',
+      'src/config-serving.ts',
       'src/config-shape.ts',
       'src/config-tokens.ts',
       'package.json',
@@ -112,7 +114,9 @@ const layers: readonly Layer[] = [
   { path: 'src/description.ts', pawl: ['src', 'package.json'], packages: [] },
   { path: 'src/context.ts', pawl: ['src', 'package.json'], packages: [] },
   { path: 'src/app.ts', pawl: ['src'], packages: ['fastify'] },
-  { path: 'src/main.ts', pawl: ['src'], packages: ['fastify'] },
+  { path: 'src/cluster', pawl: ['src/lib'], packages: [] },
+  { path: 'src/server.ts', pawl: ['src'], packages: ['fastify'] },
+  { path: 'src/main.ts', pawl: ['src'], packages: [] },
   // The command line: a client of the bank's API, but for what works on the database of the settings.
   { path: 'cli', pawl: [], packages: ['commander', 'uqr'] },
   { path: 'cli/local', pawl: ['cli', 'src'], packages: ['kysely'] },
@@ -124,7 +128,7 @@ const layers: readonly Layer[] = [
 ]
 
 // The process is built from these; each API names the parts it needs as an interface instead of importing them.
-const roots = ['src/main.ts', 'src/app.ts', 'src/context.ts', 'src/description.ts']
+const roots = ['src/main.ts', 'src/server.ts', 'src/app.ts', 'src/context.ts', 'src/description.ts']
 
 interface Ban {
   readonly pattern: RegExp

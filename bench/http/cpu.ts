@@ -12,14 +12,19 @@ export function cpuMicroseconds(pid: number): number {
 
 /** The same of a process and everything below it, whether it still runs or was waited for. */
 export function treeCpuMicroseconds(pid: number): number {
-  const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
-    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean),
-  )
-  return cpuMicroseconds(pid) + children.reduce((sum, child) => sum + cpuMicrosecondsIfAlive(Number(child)), 0)
+  return cpuMicroseconds(pid) + childrenOf(pid).reduce((sum, child) => sum + cpuMicrosecondsIfAlive(child), 0)
 }
 
-/** Resident memory of a process in MiB. */
-export function residentMebibytes(pid: number): number {
+/** Resident memory of a process and its children in MiB; pages that they share count for each. */
+export const treeResidentMebibytes = (pid: number): number =>
+  residentMebibytes(pid) + childrenOf(pid).reduce((sum, child) => sum + residentMebibytes(child), 0)
+
+const childrenOf = (pid: number): number[] =>
+  readdirSync(`/proc/${pid}/task`)
+    .flatMap((thread) => readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean))
+    .map(Number)
+
+function residentMebibytes(pid: number): number {
   const [, kibibytes = '0'] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
   return Number(kibibytes) / 1024
 }

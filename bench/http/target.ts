@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { cpuMicroseconds, residentMebibytes, treeCpuMicroseconds } from './cpu.ts'
+import { treeCpuMicroseconds, treeResidentMebibytes } from './cpu.ts'
 
 export interface Target {
   readonly name: string
@@ -17,11 +17,11 @@ export interface Target {
 }
 
 export interface Usage {
-  /** Microseconds of processor time so far. */
+  /** Microseconds of processor time so far, of all processes of the server. */
   readonly node: number
   /** Undefined where the database is not a process of this machine that was started here. */
   readonly database: number | undefined
-  /** Resident MiB of Node. */
+  /** Resident MiB of Node, the same. */
   readonly resident: number
 }
 
@@ -50,8 +50,8 @@ export async function startTarget({ name, checkout, databaseUrl, databasePid, en
     PAWL_ADMIN_PASSWORD: password,
     PAWL_LOG_LEVEL: 'error',
     PAWL_MOBILE_READS_PER_MINUTE: '100000',
-    ...settingsKnownBy(checkout, settings),
     ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl, PAWL_MASTER_KEY: randomBytes(32).toString('base64') }),
+    ...settingsKnownBy(checkout, settings),
   }
   const server = spawn(join(checkout, 'node_modules/.bin/node'), ['bin/pawl.mjs'], {
     cwd: checkout,
@@ -83,9 +83,9 @@ export async function startTarget({ name, checkout, databaseUrl, databasePid, en
       url,
       admin: `admin:${password}`,
       usage: () => ({
-        node: cpuMicroseconds(pid),
+        node: treeCpuMicroseconds(pid),
         database: databasePid === undefined ? undefined : treeCpuMicroseconds(databasePid),
-        resident: residentMebibytes(pid),
+        resident: treeResidentMebibytes(pid),
       }),
       close: async () => {
         server.kill('SIGTERM')

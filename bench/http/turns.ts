@@ -11,6 +11,7 @@ export interface Measured {
 }
 
 export interface Turns {
+  /** Of each target that has no number of its own. */
   readonly clients: number
   readonly windows: number
   /** About, of a window. */
@@ -22,20 +23,20 @@ export interface Turns {
 /** Windows of all targets in turns. A short trial says how many units fill the time. */
 export async function measureInTurns(
   name: string,
-  pairs: readonly { target: Target; work: Work }[],
-  { clients, windows, seconds, warmUp }: Turns,
+  pairs: readonly { target: Target; work: Work; clients?: number }[],
+  { clients: usual, windows, seconds, warmUp }: Turns,
 ): Promise<Measured[]> {
   const running = []
-  for (const { target, work } of pairs) {
+  for (const { target, work, clients = usual } of pairs) {
     const trial = await runWindow(await work.prepare(clients * TRIAL_UNITS, clients), target.usage)
     const units = Math.max(clients, Math.min(UNITS_MAX, Math.round(trial.rate * seconds)))
     for (let i = 0; i < warmUp; i += 1) await runWindow(await work.prepare(units, clients), target.usage)
-    running.push({ target, work, units, figures: [] as Figures[] })
+    running.push({ target, work, clients, units, figures: [] as Figures[] })
   }
   // As many units for each, or a slower one would be measured colder.
   const units = Math.min(...running.map((one) => one.units))
   for (let i = 0; i < windows; i += 1) {
-    for (const { target, work, figures } of i % 2 === 0 ? running : running.toReversed())
+    for (const { target, work, clients, figures } of i % 2 === 0 ? running : running.toReversed())
       figures.push(await runWindow(await work.prepare(units, clients), target.usage))
   }
   return running.map(({ target, figures }) => ({ work: name, target: target.name, units, windows: figures }))

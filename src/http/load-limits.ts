@@ -18,6 +18,8 @@ export function limitLoad(app: FastifyInstance, { connectionsMax, requestsInFlig
   const surplus = new WeakSet<Socket>()
   // Those that wait to be refused need room as well, and health needs a place among them.
   app.server.maxConnections = connectionsMax + Math.max(Math.ceil(connectionsMax / 4), 8)
+  // One of several processes would else give it to another, which would give it back, over and over. Not among the types of Node.
+  Object.assign(app.server, { dropMaxConnection: true })
   app.server.on('drop', () => events.connectionDropped())
   app.server.on('connection', (socket: Socket) => {
     connections += 1

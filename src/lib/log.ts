@@ -9,19 +9,19 @@ export type Log = Logger
 export const LOG_LEVELS = ['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
-/** A log that writes `level` and above to a sink, and says how many lines the sink had to drop once it takes lines again. */
-export function createProcessLog(level: LogLevel, sink: LineSink): Log {
-  const log = createLog(level, sink)
+/** A log that writes `level` and above to a sink, with `fields` in every line, and says how many lines the sink had to drop once it takes lines again. */
+export function createProcessLog(level: LogLevel, sink: LineSink, fields?: Readonly<Record<string, unknown>>): Log {
+  const log = createLog(level, sink, fields)
   sink.onRecovered((dropped) => log.error({ dropped }, 'log lines were dropped, because nobody took them'))
   return log
 }
 
 /** A log that writes `level` and above to `destination`, with the id of the request that a line is written for. */
-export function createLog(level: LogLevel, destination: DestinationStream): Log {
+export function createLog(level: LogLevel, destination: DestinationStream, fields?: Readonly<Record<string, unknown>>): Log {
   return pino(
     {
       level,
-      base: null,
+      base: fields ?? null,
       formatters: { level: (label) => ({ level: label }) },
       mixin: () => {
         const requestId = currentRequestId()

@@ -7,6 +7,7 @@ import { countEvents } from './count-events.ts'
 import { type History, keepHistory } from './history.ts'
 import { createInstruments, type Instruments } from './instruments.ts'
 import { look, type Look } from './look.ts'
+import { mergeExpositions, type Peers } from './peers.ts'
 import { watchProcess } from './process.ts'
 import { createRequestTimer, timeRequests } from './request-times.ts'
 import { createReading, type ReadingParts } from './reading.ts'
@@ -33,14 +34,20 @@ export interface MetricSources extends Pick<ReadingParts, 'read'> {
   readonly listCaches: () => readonly CacheUse[]
 }
 
-/** Metrics with a registry of their own. `now`: milliseconds. */
-export function createMetrics(events: Events, now: () => number): Metrics {
+/** Metrics with a registry of their own. `now`: milliseconds. `peers`: the answer has what all of them count, told apart by the label worker. */
+export function createMetrics(events: Events, now: () => number, peers?: Peers): Metrics {
   const instruments = createInstruments()
   const processWatch = watchProcess(instruments)
   const time = createRequestTimer(instruments)
   const { registry } = instruments
   let update = async (): Promise<void> => undefined
   let history: History | undefined
+  const renderOwn = async (): Promise<string> => {
+    await Promise.all([update(), processWatch.update()])
+    return registry.metrics()
+  }
+  if (peers) registry.setDefaultLabels({ worker: peers.worker })
+  peers?.onAsked(renderOwn)
   return {
     events: countEvents(events, instruments, now),
     watch: ({ version, databaseKind, poolUse, listCaches, read }) => {
@@ -55,10 +62,10 @@ export function createMetrics(events: Events, now: () => number): Metrics {
       }
     },
     timeRequests: (app) => timeRequests(app, time),
-    render: async () => {
-      await Promise.all([update(), processWatch.update()])
-      return { contentType: registry.contentType, text: await registry.metrics() }
-    },
+    render: async () => ({
+      contentType: registry.contentType,
+      text: peers ? mergeExpositions(await peers.collect()) : await renderOwn(),
+    }),
     // The watch of the process stays as it is: its values are those since Prometheus asked last.
     look: async () => {
       await update()

@@ -1,0 +1,85 @@
+// What a second process behind the same port brings: npm run bench -- processes. Windows of one process, of two (PAWL_PROCESSES), and of
+// two behind HAProxy, in turns, each on a database of its own.
+//
+// Each process has as many clients, so that as many requests share a statement in each.
+// Client and PostgreSQL run on the same machine, so on two processors the rate cannot double. Processor time a request can: what two
+// processes answer where they have the processors for themselves is twice what one does, divided by what a request costs more.
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { standBefore } from './http/haproxy.ts'
+import { startPostgres } from './http/postgres.ts'
+import { startTarget, type Target } from './http/target.ts'
+import { header, type Measured, measureInTurns, row } from './http/turns.ts'
+import { median } from './http/window.ts'
+import { openWorks } from './http/works.ts'
+
+const { values } = parseArgs({
+  options: {
+    works: { type: 'string', default: '3.3 validate,3.3 status,3.3 detail,EC_P384 validate,EC_P384 temporary key' },
+    phones: { type: 'string', default: '64' },
+    clients: { type: 'string', default: '16' },
+    windows: { type: 'string', default: '7' },
+    seconds: { type: 'string', default: '2' },
+  },
+})
+const checkout = fileURLToPath(new URL('..', import.meta.url))
+const postgres = await startPostgres()
+const closing: (() => Promise<void>)[] = [() => postgres.close()]
+
+async function open(name: string, databaseUrl: string, settings: Readonly<Record<string, string>>): Promise<Target> {
+  const env = { PAWL_TEMPORARY_KEYS_PER_MINUTE: '1000000', ...settings }
+  const target = await startTarget({ name, checkout, databaseUrl, databasePid: postgres.pid, env })
+  closing.push(() => target.close())
+  return target
+}
+
+async function openBehindHaproxy(): Promise<Target> {
+  const databaseUrl = postgres.createDatabase('bench_haproxy')
+  const shared = {
+    PAWL_MASTER_KEY: randomBytes(32).toString('base64'),
+    PAWL_ADMIN_PASSWORD: randomBytes(18).toString('base64url'),
+    PAWL_TRUSTED_PROXIES: '127.0.0.1',
+  }
+  const [first, second] = [await open('first', databaseUrl, shared), await open('second', databaseUrl, shared)]
+  const target = await standBefore('two behind HAProxy', [{ ...first, admin: `admin:${shared.PAWL_ADMIN_PASSWORD}` }, second])
+  closing.push(() => target.close())
+  return target
+}
+
+/** How many times as much two processes answer as one, where each has a processor for itself. */
+function gain(one: Measured, two: Measured): string {
+  const cost = ({ windows }: Measured): number => median(windows.map(({ nodeCpu }) => nodeCpu))
+  return `${''.padEnd(32)} ${((2 * cost(one)) / cost(two)).toFixed(2)} times as much as one process, by what a request costs`
+}
+
+try {
+  const targets = [
+    await open('one process', postgres.createDatabase('bench_one'), {}),
+    await open('PAWL_PROCESSES=2', postgres.createDatabase('bench_two'), { PAWL_PROCESSES: '2' }),
+    ...(existsSync('/usr/sbin/haproxy') ? [await openBehindHaproxy()] : []),
+  ]
+  const clients = Number(values.clients)
+  const wanted = values.works.split(',')
+  const opened = []
+  for (const target of targets)
+    opened.push({
+      target,
+      clients: target === targets[0] ? clients : 2 * clients,
+      works: await openWorks(target, Number(values.phones), (name) => wanted.includes(name)),
+    })
+  process.stdout.write(`${header()}\n`)
+  for (const name of wanted) {
+    const pairs = opened.flatMap(({ target, works, clients }) =>
+      works.filter((work) => work.name === name).map((work) => ({ target, work, clients })),
+    )
+    const turns = { clients, windows: Number(values.windows), seconds: Number(values.seconds), warmUp: 2 }
+    const [one, ...others] = await measureInTurns(name, pairs, turns)
+    for (const measured of [one, ...others])
+      if (measured) process.stdout.write(`${row(`${name} (${measured.target})`.slice(0, 44), measured)}\n`)
+    for (const other of others) if (one) process.stdout.write(`${gain(one, other)}: ${other.target}\n`)
+  }
+} finally {
+  for (const close of closing.reverse()) await close()
+}

@@ -1,0 +1,102 @@
+// Several processes behind one port: this one accepts connections and hands each to a worker in turn, starts a worker again that ended,
+// and ends when all have ended (docs/decisions/0017-processes.md). It opens no database and knows no secret but its environment.
+import cluster, { type Worker } from 'node:cluster'
+import type { LineSink } from '../lib/line-sink.ts'
+import type { Log } from '../lib/log.ts'
+import { createCollection } from './collection.ts'
+import type { WorkerMessage } from './messages.ts'
+
+export interface PrimaryOptions {
+  readonly processes: number
+  /** Variable in the environment of a worker that has its number, from 1. */
+  readonly nameOfNumber: string
+  readonly log: Log
+  /** Takes the lines of all workers whole: a pipe that several processes write to would mix them. */
+  readonly output: Pick<LineSink, 'write'>
+}
+
+export interface Workers {
+  readonly stop: (signal: NodeJS.Signals) => void
+  /** True when the last worker has ended as it was told; false when the first one could not start, which it has said itself. */
+  readonly ended: Promise<boolean>
+}
+
+/**
+ * Starts one worker, and the others when it listens: it alone migrates the database and makes the first administrator. A worker that ends
+ * without being told is started again after a second, and later each time it ends soon again.
+ */
+export function startPrimary({ processes, nameOfNumber, log, output }: PrimaryOptions): Workers {
+  const { promise: ended, resolve } = Promise.withResolvers<boolean>()
+  const collection = createCollection()
+  const running = new Set<Worker>()
+  const waits = new Map<number, number>()
+  let isStopping = false
+  let hasStarted = false
+  let hasEndedWell = true
+
+  cluster.setupPrimary({ stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
+
+  const start = (number: number): void => {
+    if (isStopping) return
+    const begin = performance.now()
+    const worker = cluster.fork({ [nameOfNumber]: String(number) })
+    running.add(worker)
+    passLinesOn(worker, output)
+    worker.on('message', (message: WorkerMessage) => {
+      if (message.kind !== 'ready') return collection.take(worker, message)
+      collection.add(worker)
+      if (!hasStarted) {
+        hasStarted = true
+        output.write(message.startText)
+        for (let other = 2; other <= processes; other += 1) start(other)
+      }
+    })
+    // A channel that breaks while something is sent is the end of the worker, which `exit` tells.
+    worker.on('error', () => undefined)
+    worker.on('exit', (code: number | null, signal: string | null) => {
+      running.delete(worker)
+      collection.remove(worker)
+      if (!isStopping && hasStarted) startAgain(number, performance.now() - begin, { code, signal })
+      else hasEndedWell &&= code === 0 || (isStopping && signal !== null)
+      if (running.size === 0 && (isStopping || !hasStarted)) resolve(hasEndedWell)
+    })
+  }
+
+  const startAgain = (number: number, livedMs: number, how: { code: number | null; signal: string | null }): void => {
+    const wait = livedMs > LONG_LIFE_MS ? WAIT_MS : Math.min((waits.get(number) ?? WAIT_MS / 2) * 2, WAIT_MAX_MS)
+    waits.set(number, wait)
+    log.error({ worker: String(number), ...how, afterSeconds: wait / 1000 }, 'a worker ended, it is started again')
+    setTimeout(() => start(number), wait)
+  }
+
+  start(1)
+  return {
+    ended,
+    stop: (signal) => {
+      isStopping = true
+      for (const worker of running) worker.process.kill(signal)
+      if (running.size === 0) resolve(hasEndedWell)
+    },
+  }
+}
+
+/** Hands what a worker prints on in whole lines; what it did not finish gets an end when it ends. */
+function passLinesOn({ process: { stdout } }: Worker, output: Pick<LineSink, 'write'>): void {
+  let unfinished = ''
+  stdout?.setEncoding('utf8').on('data', (text: string) => {
+    const end = text.lastIndexOf('\n') + 1
+    if (end === 0) {
+      unfinished += text
+      return
+    }
+    output.write(unfinished + text.slice(0, end))
+    unfinished = text.slice(end)
+  })
+  stdout?.once('end', () => {
+    if (unfinished !== '') output.write(`${unfinished}\n`)
+  })
+}
+
+const WAIT_MS = 1_000
+const WAIT_MAX_MS = 30_000
+const LONG_LIFE_MS = 60_000

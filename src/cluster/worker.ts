@@ -1,0 +1,42 @@
+// The side of a worker: what it tells the process that started it, and asks of the others through it.
+import type { PrimaryMessage, WorkerMessage } from './messages.ts'
+
+export interface Primary {
+  readonly tellReady: (startText: string) => void
+  /** A text of every worker, its own included; those that do not answer in time are missing. */
+  readonly collect: () => Promise<readonly string[]>
+  /** What this worker answers when a text is collected; before that it is not asked. */
+  readonly onAsked: (tell: () => Promise<string>) => void
+}
+
+/** Only in a worker of node:cluster. When the primary is gone, Node ends the worker: nobody hands it connections any more. */
+export function joinPrimary(): Primary {
+  const waiting = new Map<number, (texts: readonly string[]) => void>()
+  let next = 0
+  let tell = async (): Promise<string> => ''
+
+  process.on('message', (message: PrimaryMessage) => {
+    if (message.kind === 'collected') {
+      waiting.get(message.id)?.(message.texts)
+      waiting.delete(message.id)
+      return
+    }
+    const { round } = message
+    void tell().then((text) => send({ kind: 'text', round, text }))
+  })
+  return {
+    tellReady: (startText) => send({ kind: 'ready', startText }),
+    collect: () =>
+      new Promise((resolve) => {
+        next += 1
+        waiting.set(next, resolve)
+        send({ kind: 'collect', id: next })
+      }),
+    onAsked: (given) => {
+      tell = given
+    },
+  }
+}
+
+// A channel that was just closed is the end of this process, not a failure of what is told.
+const send = (message: WorkerMessage): void => void process.send?.(message, undefined, undefined, () => undefined)

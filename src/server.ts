@@ -1,0 +1,108 @@
+// One server: its context and its listeners, from the start to the end of a stop.
+import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
+import { buildApp, type Surface } from './app.ts'
+import type { Secrets } from './config-secrets.ts'
+import type { Config } from './config-shape.ts'
+import { type Context, createContext } from './context.ts'
+import { followConnections } from './http/connections.ts'
+import { formatListenerUrl } from './http/listener-url.ts'
+import type { Log } from './lib/log.ts'
+import { systemPlatform } from './lib/platform.ts'
+import type { Peers } from './metrics/peers.ts'
+
+/** How long answers say that their connection ends, before it is ended. */
+const FAREWELL_MS = 1_000
+const DATABASE_CLOSE_MS = 1_000
+
+export interface Server {
+  /** For the operator: where it listens and who may call it. */
+  readonly startText: string
+  /** Drains, closes the listeners and the database. Resolves when the process may end. */
+  readonly stop: (signal: NodeJS.Signals) => Promise<void>
+}
+
+/** Opens the database, makes what a first start makes, and listens. `peers`: the other processes behind the same port. Throws StartError. */
+export async function startServer(config: Config, secrets: Secrets, log: Log, peers?: Peers): Promise<Server> {
+  const context = await createContext(config, secrets, { platform: systemPlatform, log, peers })
+  const running = await listen(context)
+  const startText = renderStartText(running, context, await context.createFirstAdmin())
+  if (config.publicUrl === undefined) context.events.publicUrlMissing()
+  return { startText, stop: (signal) => stop(running, context, signal) }
+}
+
+interface Listener {
+  readonly app: FastifyInstance
+  readonly connections: ReturnType<typeof followConnections>
+}
+
+/** What phones call comes first; the second is there when the bank's API has a listener of its own. */
+type Running = readonly [Listener, Listener?]
+
+/** Serves, or closes what is open already and throws. */
+async function listen(context: Context): Promise<Running> {
+  const { host, port, internalHost, internalPort } = context.settings
+  try {
+    if (internalPort === undefined) return [await openListener(context, 'everything', host, port)]
+    const internal = await openListener(context, 'internal', internalHost, internalPort)
+    return [await openListener(context, 'public', host, port), internal]
+  } catch (error) {
+    await context.close()
+    throw error
+  }
+}
+
+async function openListener(context: Context, surface: Surface, host: string, port: number): Promise<Listener> {
+  const app = await buildApp(context, surface)
+  const connections = followConnections(app.server)
+  await app.listen({ host, port })
+  return { app, connections }
+}
+
+/**
+ * Tells balancers for as long as they need to notice, gives connections back, takes no new ones, lets running requests finish until the time
+ * limit, closes the database.
+ */
+async function stop(running: Running, context: Context, signal: NodeJS.Signals): Promise<void> {
+  const { settings, log } = context
+  const listeners = running.filter((listener) => listener !== undefined)
+  const { drainSeconds } = settings
+  log.info({ signal, drainSeconds }, 'stopping')
+  if (drainSeconds > 0) {
+    context.serviceState.phase = 'draining'
+    await sleep(drainSeconds * 1000)
+    context.serviceState.phase = 'closing'
+    await sleep(FAREWELL_MS)
+  }
+  const closed = Promise.all(listeners.map(({ app }) => app.close())).then(() => true)
+  const isClosedWithin = (seconds: number) => Promise.race([closed, sleep(seconds * 1000, false, { ref: false })])
+  // A request on its way has a second to arrive; what has not run by then may be sent again elsewhere.
+  if (!(await isClosedWithin(1))) for (const { connections } of listeners) connections.cutWaiting()
+  if (!(await isClosedWithin(settings.shutdownTimeoutSeconds - 1))) {
+    log.warn('requests were still running at the time limit, their connections are cut')
+    for (const { app } of listeners) app.server.closeAllConnections()
+    await closed
+  }
+  // A database that no longer answers would never be closed; to it, this end is a lost connection.
+  await Promise.race([context.close(), sleep(DATABASE_CLOSE_MS)])
+}
+
+/** `password`: of the administrator that this start made. */
+function renderStartText([first, internal]: Running, { settings, dataLocation }: Context, password: string | undefined): string {
+  const address = formatUrl(first.app)
+  const internalAddress = internal && formatUrl(internal.app)
+  const bankUrl = internalAddress ?? settings.publicUrl ?? address
+  const user = settings.adminUser
+  const credential = password === undefined ? user : `${user}:${password}`
+  return `pawl listens on ${address}
+${internalAddress ? `Cloud API and administration, never for phones: ${internalAddress}\n` : ''}API description: ${bankUrl}/swagger-ui.html
+${settings.console ? `Console: ${bankUrl}/console/\n` : ''}Data: ${dataLocation}
+Administrator: ${user}${password === undefined ? '' : `, password: ${password} (shown only now)`}
+Create an application: curl -w '\\n' -u '${credential}' -H 'Content-Type: application/json' -d '{"id":"my-app"}' ${bankUrl}/admin/application
+`
+}
+
+function formatUrl({ server }: FastifyInstance): string {
+  return formatListenerUrl(server.address() as AddressInfo)
+}

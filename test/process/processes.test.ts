@@ -1,0 +1,101 @@
+// Several processes behind one port (PAWL_PROCESSES), from outside: one that is killed, what is counted, and how all of them end.
+import { readFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { serverUrl } from '../helpers/app.ts'
+import { ADMIN_PASSWORD, createInstallation, endEverything, type PawlProcess, startNode, startPawl } from '../helpers/process.ts'
+
+const TWO = { PAWL_PROCESSES: '2', PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
+
+test('the embedded database takes one process', async () => {
+  const { env } = await createInstallation('embedded', { isEmpty: true })
+  const { code, stderr } = await startNode(['bin/pawl.mjs'], { ...env, ...TWO }).ended
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: 'pawl cannot start: PAWL_PROCESSES: more than one needs DATABASE_URL, the embedded database takes one process\n',
+  })
+})
+
+test.skipIf(serverUrl() === undefined)('what keeps the first process from starting is said once', async () => {
+  const { env } = await createInstallation('postgresql')
+  const env2 = { ...env, ...TWO, PAWL_HOST: '192.0.2.1', PAWL_SINGLE_LISTENER: 'true' }
+  const { code, stderr } = await startNode(['bin/pawl.mjs'], env2).ended
+  expect(code).toBe(1)
+  expect(stderr.trimEnd().split('\n')).toEqual([expect.stringContaining('is not an address of this machine')])
+})
+
+describe.skipIf(serverUrl() === undefined)('two processes', () => {
+  let pawl: PawlProcess
+  beforeAll(async () => {
+    const { env } = await createInstallation('postgresql')
+    pawl = await startPawl(env, TWO, { PAWL_DRAIN_SECONDS: '1' })
+  })
+  afterAll(endEverything)
+
+  const isKnown = (pid: number): boolean => {
+    try {
+      return process.kill(pid, 0)
+    } catch {
+      return false
+    }
+  }
+  const workersOf = (pid: number): number[] =>
+    readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number)
+  const readMetrics = async (): Promise<string> => {
+    const authorization = `Basic ${Buffer.from(`admin:${ADMIN_PASSWORD}`).toString('base64')}`
+    const answer = await fetch(`${pawl.url}/metrics`, { headers: { authorization } })
+    expect(answer.status).toBe(200)
+    return answer.text()
+  }
+
+  const countStarted = async (): Promise<number> => (await readMetrics()).match(/^process_start_time_seconds\{/gm)?.length ?? 0
+
+  test('both serve, and an answer of either tells what both count', async () => {
+    await expect.poll(countStarted, PATIENT).toBe(2)
+    for (let i = 0; i < 8; i += 1) expect(await ask(pawl.url, '/health/live')).toBe(200)
+    const lines = (await readMetrics()).split('\n')
+    const served = lines.filter((line) => /^pawl_http_request_duration_seconds_count\{.*\/health\/live/.test(line))
+    const counts = served.map((line) => Number(/worker="[12]".*\} (\d+)$/.exec(line)?.[1]))
+    expect(counts).toHaveLength(2)
+    expect(counts.reduce((sum, count) => sum + count)).toBe(8)
+    const described = lines.filter((line) => line.startsWith('# HELP '))
+    expect(new Set(described).size).toBe(described.length)
+  })
+
+  test('one that is killed is started again, and the other serves meanwhile', async () => {
+    const [killed = 0, other = 0] = workersOf(pawl.pid)
+    process.kill(killed, 'SIGKILL')
+    await pawl.printed('a worker ended, it is started again')
+    for (let i = 0; i < 8; i += 1) expect(await ask(pawl.url, '/health/ready')).toBe(200)
+    await expect.poll(countStarted, PATIENT).toBe(2)
+    expect(workersOf(pawl.pid)).toContain(other)
+    expect(workersOf(pawl.pid)).toHaveLength(2)
+    const starts = pawl.output().split('Create an application:').length - 1
+    expect(starts).toBe(1)
+  })
+
+  test('SIGTERM drains both, and nothing is left', async () => {
+    const workers = workersOf(pawl.pid)
+    const ended = pawl.end('SIGTERM')
+    await expect.poll(() => ask(pawl.url, '/health/ready'), { interval: 10 }).toBe(503)
+    const statuses = await Promise.all([0, 1, 2, 3].map(async (i) => ask(pawl.url, i % 2 ? '/health/live' : '/pa/v3/status')))
+    expect(statuses).toEqual([200, 200, 200, 200])
+    const { code, signal, stdout, stderr } = await ended
+    expect({ code, signal, stderr }).toEqual({ code: 0, signal: null, stderr: '' })
+    const stopping = stdout.split('\n').filter((line) => line.includes('"stopping"'))
+    expect(stopping.map((line) => (JSON.parse(line) as { worker: string }).worker).toSorted()).toEqual(['1', '2'])
+    expect(workers.filter(isKnown)).toEqual([])
+  })
+})
+
+const PATIENT = { timeout: 20_000, interval: 100 }
+
+/** The status of a request on a connection of its own, so that connections go to the processes in turn. */
+const ask = (url: string, path: string): Promise<number | undefined> =>
+  new Promise((resolve, reject) => {
+    const method = path.startsWith('/pa/') ? 'POST' : 'GET'
+    const outgoing = request(`${url}${path}`, { method, agent: false }, (incoming) => {
+      incoming.resume().once('end', () => resolve(incoming.statusCode))
+    })
+    outgoing.once('error', reject).end()
+  })
