@@ -21,6 +21,7 @@ import * as inboxAge from './0018_inbox-age.ts'
 import * as auditLog from './0019_audit-log.ts'
 import * as auditKeys from './0020_audit-keys.ts'
 import * as allowedAddresses from './0021_allowed-addresses.ts'
+import * as indexes from './0022_indexes.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -44,4 +45,5 @@ export const migrations: Record<string, Migration> = {
   '0019_audit-log': auditLog,
   '0020_audit-keys': auditKeys,
   '0021_allowed-addresses': allowedAddresses,
+  '0022_indexes': indexes,
 }

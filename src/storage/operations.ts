@@ -122,7 +122,8 @@ export async function searchOperations(db: Db, applicationId: string, search: Op
   const { userId, status, after, limit } = search
   let query = db.selectFrom('operation').select(operationColumns).where('application_id', '=', applicationId)
   if (userId !== undefined) query = query.where('user_id', '=', userId)
-  if (status !== undefined) query = query.where('status', '=', status)
+  // In the text: as a value it would not show which index has it.
+  if (status !== undefined) query = query.where('status', '=', sql.lit(status))
   if (after !== undefined) {
     query = query.where(sql<boolean>`(created_at, operation_id) < (${after.createdAt}, ${after.operationId})`)
   }

@@ -1,13 +1,13 @@
 // What is polled writes nothing, and finds its rows by an index however many operations there are (cloud §11, mobile-token §4.1).
-import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from 'kysely'
+import { sql } from 'kysely'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Db, Tx } from '../../src/storage/database.ts'
 import * as operations from '../../src/storage/operations.ts'
 import { createTokenReads } from '../../src/storage/token-reads.ts'
-import type { Schema } from '../../src/storage/schema.ts'
 import { createPostgresDatabase, serverUrl } from '../helpers/app.ts'
 import { member } from '../../phone/http.ts'
+import { recordQueries } from '../helpers/recorded-queries.ts'
 import { expectError } from '../helpers/expectations.ts'
 import { type Holder, type OperationWorld, PAYMENT_DATA, startOperationWorld } from '../helpers/operation-world.ts'
 import { expectOk } from '../helpers/world.ts'
@@ -204,29 +204,6 @@ async function copyPhone(client: Client, userId: string): Promise<void> {
     `insert into token select copied.* from (select * from token limit 1) t, jsonb_populate_record(t::token, $1::jsonb) copied`,
     [JSON.stringify({ token_id: tokenOf(userId), activation_id: userId })],
   )
-}
-
-interface Query {
-  readonly text: string
-  readonly values: readonly unknown[]
-}
-
-/** What a storage function asks the database, without a database. */
-async function recordQueries(call: (db: Db, tx: Tx) => Promise<unknown>): Promise<Query[]> {
-  const queries: Query[] = []
-  const db = new Kysely<Schema>({
-    dialect: {
-      createAdapter: () => new PostgresAdapter(),
-      createDriver: () => new DummyDriver(),
-      createIntrospector: (database) => new PostgresIntrospector(database),
-      createQueryCompiler: () => new PostgresQueryCompiler(),
-    },
-    log: ({ query }) => {
-      queries.push({ text: query.sql, values: query.parameters })
-    },
-  })
-  await call(db, db as Tx)
-  return queries
 }
 
 type Plan = Readonly<Record<string, unknown>>

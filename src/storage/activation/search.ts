@@ -104,11 +104,11 @@ export async function findRegistrationDetail(
   return row && { ...row, flags: toList(row.flags) }
 }
 
-// What may be seen as a state, written so that PostgreSQL can use the index of states.
+// What may be seen as a state, written so that PostgreSQL can use the indexes of those that are over and of those that wait.
 const STORED_AS: Record<ActivationState, string> = {
   CREATED: `state = 'CREATED'`,
   PENDING_COMMIT: `state = 'PENDING_COMMIT'`,
   ACTIVE: `state in ('ACTIVE', 'BLOCKED')`,
   BLOCKED: `state = 'BLOCKED'`,
-  REMOVED: `state in ('REMOVED', 'CREATED', 'PENDING_COMMIT')`,
+  REMOVED: `(state = 'REMOVED' or state in ('CREATED', 'PENDING_COMMIT'))`,
 }

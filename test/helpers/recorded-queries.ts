@@ -1,0 +1,27 @@
+// The statements of a storage function, to be explained by a real database.
+import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'kysely'
+import type { Db, Tx } from '../../src/storage/database.ts'
+import type { Schema } from '../../src/storage/schema.ts'
+
+export interface Query {
+  readonly text: string
+  readonly values: readonly unknown[]
+}
+
+/** What a storage function asks the database, without a database. */
+export async function recordQueries(call: (db: Db, tx: Tx) => Promise<unknown>): Promise<Query[]> {
+  const queries: Query[] = []
+  const db = new Kysely<Schema>({
+    dialect: {
+      createAdapter: () => new PostgresAdapter(),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: (database) => new PostgresIntrospector(database),
+      createQueryCompiler: () => new PostgresQueryCompiler(),
+    },
+    log: ({ query }) => {
+      queries.push({ text: query.sql, values: query.parameters })
+    },
+  })
+  await call(db, db as Tx)
+  return queries
+}
