@@ -3,6 +3,7 @@ import { CompiledQuery, sql } from 'kysely'
 import { type AuditEvent, insertAuditEventFrom } from '../audit.ts'
 import type { Db } from '../database.ts'
 import type { ActivationState, CommitPhase } from '../schema.ts'
+import { IS_NAMED_OR_DEFAULT, JOIN_LIVE } from './find.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** A live activation as its commit needs it. */
@@ -78,5 +79,5 @@ const FIND_TO_COMMIT = `
     a.row_version as "rowVersion", a.expires_at as "expiresAt", a.failed_attempts as "failedAttempts",
     a.max_failed_attempts as "maxFailedAttempts", a.commit_phase as "commitPhase", a.otp_hash as "otpHash"
   from application p
-  left join activation a on a.application_id = p.application_id and a.user_id = $2::text and a.state <> 'REMOVED'
-  where p.application_id = coalesce($1::text, (select application_id from application where is_default))`
+  ${JOIN_LIVE}
+  where ${IS_NAMED_OR_DEFAULT}`

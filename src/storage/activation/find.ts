@@ -98,3 +98,11 @@ export const selectActivation = (at: SeenAt): RawBuilder<unknown> =>
 
 const FIND = toConstantText(sql`
   select ${selectActivation(sql`$2`)} from activation a where a.activation_id = $1`)
+
+/** The live activation `a` of the user $2 in the application `p`. */
+export const JOIN_LIVE =
+  "left join activation a on a.application_id = p.application_id and a.user_id = $2::text and a.state <> 'REMOVED'"
+
+/** The application `p` is the one that $1 names, or the default one where $1 is null. */
+export const IS_NAMED_OR_DEFAULT =
+  'p.application_id = coalesce($1::text, (select application_id from application where is_default))'

@@ -2,10 +2,10 @@
 import { CompiledQuery, sql } from 'kysely'
 import type { MasterKeyPairRow } from '../applications.ts'
 import { type AuditEvent, insertAuditFrom } from '../audit.ts'
-import { toConstantText } from '../constant-text.ts'
 import type { Db } from '../database.ts'
 import { defineGivenRows } from '../given-rows.ts'
 import type { ActivationState, CommitPhase } from '../schema.ts'
+import { IS_NAMED_OR_DEFAULT, JOIN_LIVE } from './find.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** What a registration is made from. */
@@ -73,15 +73,15 @@ type BasisRow = Pick<RegistrationBasis, 'applicationId' | 'isProtocol3Admitted'>
   ({ readonly activationId: null } | LiveActivation) &
   ({ readonly masterKeyPairId: null } | MasterKeyPairRow)
 
-const FIND_BASIS = toConstantText(sql`
+const FIND_BASIS = `
   select p.application_id as "applicationId", p.is_protocol_3_admitted as "isProtocol3Admitted",
     m.master_key_pair_id as "masterKeyPairId", m.algorithm, m.public_key as "publicKey", m.private_key as "privateKey",
     a.activation_id as "activationId", a.state, a.row_version as "rowVersion", a.expires_at as "expiresAt"
   from application p
   left join master_key_pair m on m.application_id = p.application_id
     and m.algorithm = case when p.is_protocol_3_admitted then 'EC_P256' else 'EC_P384' end
-  left join activation a on a.application_id = p.application_id and a.user_id = $2::text and a.state <> 'REMOVED'
-  where p.application_id = coalesce($1::text, (select application_id from application where is_default))`)
+  ${JOIN_LIVE}
+  where ${IS_NAMED_OR_DEFAULT}`
 
 const NEW = defineGivenRows<NewActivationRow & Pick<AuditEvent, 'eventType' | 'eventData'>>({
   activationId: 'text',
