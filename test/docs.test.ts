@@ -1,6 +1,6 @@
 // Documents that are made from code match the code.
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { renderCliDocument } from '../scripts/cli-docs.ts'
@@ -116,6 +116,21 @@ describe('paths', () => {
   ])('every file that %s names exists', (path) => {
     const named = [...readText(path).matchAll(/(?<![\w./{}-])[a-z][\w./-]*\.ts\b/g)].map(([name]) => name)
     expect(named.filter((name) => !exists(name))).toEqual([])
+  })
+
+  test('each file of a trace of ARCHITECTURE, "From URL to SQL", is imported by one before it', () => {
+    const section = /^## From URL to SQL$([^]*?)^## /m.exec(readText('docs/ARCHITECTURE.md'))?.[1] ?? ''
+    const traces = section
+      .split(/^\*\*`/m)
+      .slice(1)
+      .map((trace) => [...trace.matchAll(/^\d+\. `([\w/.-]+\.ts)`/gm)].map(([, path = '']) => path))
+    expect(traces.map((trace) => trace.length)).toEqual([8, 5, 5, 5, 4])
+    const importsOf = (path: string): readonly string[] =>
+      [...readText(`src/${path}`).matchAll(/from '(\.[^']+)'/g)].map(([, target = '']) => posix.join(dirname(path), target))
+    const lost = traces.flatMap((trace) =>
+      trace.slice(1).filter((path, index) => !trace.slice(0, index + 1).some((before) => importsOf(before).includes(path))),
+    )
+    expect(lost).toEqual([])
   })
 
   test('ARCHITECTURE names files at all', () => {
