@@ -1,6 +1,6 @@
 // The embedded database as a file, out of the server that has it or out of its directory, and back.
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
-import { join } from 'node:path'
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { StartError } from '../../src/lib/errors.ts'
 import { openEmbedded, restoreEmbedded } from '../../src/storage/database-embedded.ts'
 import { fetchBackup } from '../../src/storage/embedded-backup.ts'
@@ -15,7 +15,7 @@ export async function backUpLocal(terminal: Terminal, file = ''): Promise<Answer
   if (!existsSync(join(dataDir, 'database'))) throw new Fault('unreachable', `there is no database in ${dataDir}`)
   const copy = async (): Promise<Uint8Array> => (await fetchBackup(dataDir)) ?? copyStopped(dataDir)
   const bytes = await explained(() => withProgress(terminal.note, `at work on ${dataDir}`, copy))
-  writeNew(file, bytes)
+  await explained(async () => writeNew(file, bytes))
   const text = `${file}: ${bytes.length} bytes\nthe master key is not in it: keep ${join(dataDir, 'master.key')} elsewhere\n`
   return { json: { file, bytes: bytes.length }, text }
 }
@@ -54,9 +54,20 @@ async function explained<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
+/** Throws, and leaves no file, when not all of it can be written. */
 function writeNew(path: string, bytes: Uint8Array): void {
   const file = openSync(path, 'wx', 0o600)
-  writeSync(file, bytes)
-  fsyncSync(file)
-  closeSync(file)
+  try {
+    // The disk takes less than all of it in one call when it gets full.
+    writeFileSync(file, bytes)
+    fsyncSync(file)
+  } catch (error) {
+    rmSync(path)
+    throw error
+  } finally {
+    closeSync(file)
+  }
+  const directory = openSync(dirname(path), 'r')
+  fsyncSync(directory)
+  closeSync(directory)
 }

@@ -1,6 +1,6 @@
 // The embedded database (PGlite) with what keeps it safe and the server responsive: a lock on the directory, a turn of the
 // event loop before each query, the parsers of node-postgres, small buffers.
-import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -42,14 +42,16 @@ export async function openEmbedded(dataDir: string): Promise<Embedded> {
 
 /**
  * Makes the database of a backup, the bytes that `copy` gave, below `dataDir`. Throws StartError when there is a database, and what PGlite
- * throws for bytes that are no backup; then nothing is left of it.
+ * throws for bytes that are no backup; then nothing is left of it. A process that is killed meanwhile leaves no database, and the next call
+ * begins anew.
  */
 export async function restoreEmbedded(dataDir: string, backup: Uint8Array): Promise<void> {
   const release = await enterDirectory(dataDir)
   const path = join(dataDir, FOLDER)
   try {
     if (existsSync(path)) throw new StartError(`there is a database in ${dataDir} already; choose another PAWL_DATA_DIR`)
-    await unpack(path, backup)
+    await unpack(join(dataDir, UNPACKED), backup)
+    renameSync(join(dataDir, UNPACKED), path)
   } finally {
     await release()
   }
@@ -57,6 +59,7 @@ export async function restoreEmbedded(dataDir: string, backup: Uint8Array): Prom
 
 async function unpack(path: string, backup: Uint8Array): Promise<void> {
   try {
+    rmSync(path, { recursive: true, force: true })
     const loadDataDir = new Blob([new Uint8Array(await gunzip(backup))], { type: 'application/x-tar' })
     const pglite = await PGlite.create(path, { ...embeddedOptions, loadDataDir })
     await pglite.close()
@@ -157,5 +160,7 @@ function yieldBefore(pglite: PGlite): PGliteForKysely {
 }
 
 const FOLDER = 'database'
+// Where a backup is unpacked: no server opens half of a database.
+const UNPACKED = 'database.unpacked'
 const gzip = promisify<Uint8Array, Uint8Array>(gzipWithCallback)
 const gunzip = promisify<Uint8Array, Uint8Array>(gunzipWithCallback)

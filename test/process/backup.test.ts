@@ -1,5 +1,7 @@
 // pawl backup and pawl restore: the embedded database out of a server under load, or out of its directory, and into another one.
-import { copyFileSync, mkdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
 import type { HttpRequest } from '../../phone/http.ts'
@@ -11,6 +13,7 @@ import {
   endEverything,
   type Installation,
   refusePawl,
+  startNode,
   startPawl,
 } from '../helpers/process.ts'
 import { activatePhones, openApplication, replay, runLoad } from '../helpers/recorded-load.ts'
@@ -105,6 +108,31 @@ test('nothing is written over, and what is no backup leaves nothing behind', asy
   expect((await runCli(['restore', half], restored)).code).not.toBe(0)
   expect(await runCli(['restore', file], restored)).toMatchObject({ code: 0 })
   expect((await runCli(['restore', join(dataDir, 'none')], restored)).stderr).toContain('ENOENT')
+})
+
+test('a disk that has no room for all of it is told, and no half backup stays', async () => {
+  const { env, file } = await openPlace()
+  await startPawl(env, ENV)
+  // The kernel takes the first 500 kB, as a disk does that gets full meanwhile. What is larger than that is the backup alone.
+  const limited = spawn('sh', ['-c', `ulimit -f 1000; exec '${process.execPath}' bin/pawl.mjs backup '${file}'`], {
+    env: { PATH: process.env['PATH'], NODE_DISABLE_COMPILE_CACHE: '1', ...env },
+    stdio: 'ignore',
+  })
+  expect(await once(limited, 'exit')).not.toEqual([0, null])
+  expect(existsSync(file)).toBe(false)
+})
+
+test('a restore that is killed leaves no database, and is begun anew', async () => {
+  const { env, file, dataDir, restored, putKey } = await openPlace()
+  await (await startPawl(env, ENV)).end('SIGTERM')
+  expect(await runCli(['backup', file], env)).toMatchObject({ code: 0 })
+  const killed = startNode(['bin/pawl.mjs', 'restore', file], restored)
+  const files = () => (existsSync(dataDir) ? readdirSync(dataDir, { recursive: true }).length : 0)
+  await vi.waitFor(() => expect(files()).toBeGreaterThan(100), { timeout: 30_000, interval: 5 })
+  expect(await killed.end('SIGKILL')).toMatchObject({ signal: 'SIGKILL' })
+  expect(await runCli(['restore', file], restored)).toMatchObject({ code: 0 })
+  putKey()
+  await (await startPawl(restored, ENV)).end('SIGTERM')
 })
 
 test('where there is no embedded database, it says so', async () => {
