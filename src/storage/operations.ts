@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { type AuditEvent, type AuditEventOfSource, insertAuditEventFrom, insertAuditFrom } from './audit.ts'
 import { toList } from './columns.ts'
 import type { Db, Tx } from './database.ts'
+import { defineGivenRows } from './given-rows.ts'
 import type { OperationStatus } from './schema.ts'
 import { isActiveAt } from './activation/seen-state.ts'
 
@@ -32,32 +33,25 @@ export interface OperationRow {
 }
 
 /** A PENDING operation of a user, as it is created. */
-export interface NewOperation extends OperationRow {
+export interface NewOperation extends Omit<OperationRow, 'applicationId' | 'status' | 'statusReason' | 'failureCount'> {
+  /** Null for the default application. */
+  readonly applicationId: string | null
   readonly userId: string
   readonly externalId: string | null
 }
 
-/** Inserts an operation and its audit row if its user has an ACTIVE registration in the application; false when not. */
-export async function insertOperation(db: Db, operation: NewOperation, audit: AuditEventOfSource): Promise<boolean> {
-  const o = operation
-  const { rows } = await sql`
-    with owner as (
-      select activation_id, application_id, user_id from activation
-      where application_id = ${o.applicationId} and user_id = ${o.userId} and ${isActiveAt(o.createdAt)}
-    ), created as (
-      insert into operation (operation_id, application_id, user_id, external_id, template_revision_id, template_name, operation_type,
-        language, parameters, data, status, signature_types, max_failure_count, risk_flags, activation_flag, proximity_seed, created_at,
-        expires_at)
-      select ${o.operationId}::text, application_id, user_id, ${o.externalId}::text, ${o.templateRevisionId}::text,
-        ${o.templateName}::text, ${o.operationType}::text, ${o.language}::text, ${JSON.stringify(o.parameters)}::text, ${o.data}::text, 'PENDING',
-        ${o.signatureTypes.join(',')}::text, ${o.maxFailureCount}::integer, ${o.riskFlags}::text, ${o.activationFlag}::text,
-        ${o.proximitySeed}::bytea, ${o.createdAt}::timestamptz, ${o.expiresAt}::timestamptz
-      from owner returning operation_id
-    ), moved as (
-      select owner.activation_id from created, owner
-    )
-    ${insertAuditEventFrom('moved', audit)}`.execute(db)
-  return rows.length === 1
+/**
+ * Inserts a PENDING operation and its audit row if its user has an ACTIVE registration in the application, and returns the id of the
+ * application; undefined when not.
+ */
+export async function insertOperation(
+  db: Db,
+  { parameters, signatureTypes, ...operation }: NewOperation,
+  { eventType, eventData }: Pick<AuditEventOfSource, 'eventType' | 'eventData'>,
+): Promise<string | undefined> {
+  const texts = { parameters: JSON.stringify(parameters), signatureTypes: signatureTypes.join(',') }
+  const { rows } = await db.executeQuery<{ applicationId: string }>(INSERT([{ ...operation, ...texts, eventType, eventData }]))
+  return rows[0]?.applicationId
 }
 
 /** One operation of an application. */
@@ -317,4 +311,54 @@ export const OPERATION_COLUMNS = sql.join(
     const [name, member = name] = column.split(' as ')
     return sql`${sql.ref(`o.${name}`)} as ${sql.ref(`${member}`)}`
   }),
+)
+
+const NEW = defineGivenRows<
+  Omit<NewOperation, 'parameters' | 'signatureTypes'> &
+    Pick<AuditEventOfSource, 'eventType' | 'eventData'> & { readonly parameters: string; readonly signatureTypes: string }
+>({
+  operationId: 'text',
+  applicationId: 'text',
+  userId: 'text',
+  externalId: 'text',
+  templateRevisionId: 'text',
+  templateName: 'text',
+  operationType: 'text',
+  language: 'text',
+  parameters: 'text',
+  data: 'text',
+  signatureTypes: 'text',
+  maxFailureCount: 'int',
+  riskFlags: 'text',
+  activationFlag: 'text',
+  proximitySeed: 'bytea',
+  createdAt: 'timestamptz',
+  expiresAt: 'timestamptz',
+  eventType: 'text',
+  eventData: 'text',
+})
+
+const INSERT = NEW.define(
+  (given) => sql`
+  with owned as (
+    select i.*, a.activation_id, a.application_id from ${given} as i
+    join activation a on a.user_id = i."userId" and ${isActiveAt(sql`i."createdAt"`)}
+      and a.application_id = coalesce(i."applicationId", (select application_id from application where is_default))
+  ), created as (
+    insert into operation (operation_id, application_id, user_id, external_id, template_revision_id, template_name, operation_type,
+      language, parameters, data, status, signature_types, max_failure_count, risk_flags, activation_flag, proximity_seed, created_at,
+      expires_at)
+    select "operationId", application_id, "userId", "externalId", "templateRevisionId", "templateName", "operationType",
+      language, parameters, data, 'PENDING', "signatureTypes", "maxFailureCount", "riskFlags", "activationFlag", "proximitySeed", "createdAt",
+      "expiresAt"
+    from owned
+  )
+  ${insertAuditFrom(sql`owned`, {
+    applicationId: sql`application_id`,
+    userId: sql`"userId"`,
+    eventType: sql`"eventType"`,
+    eventData: sql`"eventData"`,
+    occurredAt: sql`"createdAt"`,
+  })}
+  returning application_id as "applicationId"`,
 )

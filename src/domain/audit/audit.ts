@@ -1,7 +1,7 @@
 // The audit log of devices (cloud §7): rows of what happens to an activation beside the checking of codes, and reading all of them.
 import { PawlError } from '../../lib/errors.ts'
 import { hasActivation } from '../../storage/activation/search.ts'
-import { type AuditEvent, type AuditEventOfSource, type AuditItem, type AuditQuery, listAuditItems } from '../../storage/audit.ts'
+import { type AuditEvent, type AuditItem, type AuditQuery, listAuditItems } from '../../storage/audit.ts'
 import type { Db } from '../../storage/database.ts'
 
 /** The rows of a user within a range, newest first. Throws AUDIT_REFUSED when the user never had a registration in the application. */
@@ -14,19 +14,14 @@ export async function readAuditLog({ db }: { readonly db: Db }, query: AuditQuer
 
 /** An audit row; `fields` become its data as compact JSON, those that are null are left out. */
 export const createAuditEvent = (
-  { activationId, ...owner }: { applicationId: string; userId: string; activationId: string },
+  { applicationId, userId, activationId }: { applicationId: string; userId: string; activationId: string },
   eventType: string,
   fields: Readonly<Record<string, string | null>>,
   at: number,
-): AuditEvent => ({ ...createAuditEventOf(owner, eventType, fields, at), activationId })
-
-/** The same for a user whose activation the statement finds. */
-export const createAuditEventOf = (
-  { applicationId, userId }: { applicationId: string; userId: string },
-  eventType: string,
-  fields: Readonly<Record<string, string | null>>,
-  at: number,
-): AuditEventOfSource => ({ applicationId, userId, eventType, eventData: composeEventData(fields), occurredAt: new Date(at) })
+): AuditEvent => {
+  const eventData = composeEventData(fields)
+  return { applicationId, userId, activationId, eventType, eventData, occurredAt: new Date(at) }
+}
 
 /** What an audit row says of its event: a JSON object without the members that are null. */
 export const composeEventData = (fields: Readonly<Record<string, string | null>>): string =>

@@ -3,12 +3,13 @@ import { sha256 } from '../../crypto/hash.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { findRegistration } from '../../storage/activation/find.ts'
+import { findDefaultApplicationId } from '../../storage/applications.ts'
 import { type Db, inTransaction } from '../../storage/database.ts'
 import { type KnownKey, takeIdempotencyKey } from '../../storage/idempotency-keys.ts'
 import { findOperation, insertOperation, type NewOperation, type OperationRow } from '../../storage/operations.ts'
 import type { TemplateRow } from '../../storage/templates.ts'
-import type { Owner } from '../activation/registration.ts'
-import { createAuditEventOf } from '../audit/audit.ts'
+import type { NamedOwner, Owner } from '../activation/registration.ts'
+import { composeEventData } from '../audit/audit.ts'
 import { composeOperationData } from '../template/operation-data.ts'
 import { chooseTexts, fillText, type TemplateTexts } from '../template/template.ts'
 import { renderOperationForm } from './form.ts'
@@ -26,17 +27,23 @@ export interface OperationRequest {
 }
 
 /**
- * Creates a PENDING operation. Throws REGISTRATION_NOT_FOUND when the user has no ACTIVE registration, REQUEST_INVALID for an unknown
- * template, for parameters that do not fit it, and for an idempotency key that was used with another request.
+ * Creates a PENDING operation. Undefined when there is no such application. Throws REGISTRATION_NOT_FOUND when the user has no ACTIVE
+ * registration, REQUEST_INVALID for an unknown template, for parameters that do not fit it, and for an idempotency key that was used with
+ * another request.
  */
-export async function createOperation(parts: OperationParts, owner: Owner, request: OperationRequest): Promise<OperationRow> {
-  const filled = await fillTemplate(parts, owner, request)
-  const operation = buildOperation(parts, owner, request, filled)
-  const first = await storeOnce(parts, owner, request, operation)
-  if (first !== undefined) return first
+export async function createOperation(
+  parts: OperationParts,
+  named: NamedOwner,
+  request: OperationRequest,
+): Promise<OperationRow | undefined> {
+  const filled = await fillTemplate(parts, request)
+  if (filled instanceof PawlError) return refuse(parts, named, filled)
+  const operation = buildOperation(parts, named, request, filled)
+  const stored = await storeOnce(parts, named, request, operation)
+  if (stored === undefined || stored.operationId !== operation.operationId) return stored
   parts.events.operationCreated({ operationId: operation.operationId })
   warnOfGaps(parts, filled.template, operation)
-  return operation
+  return stored
 }
 
 interface FilledTemplate {
@@ -45,23 +52,32 @@ interface FilledTemplate {
   readonly data: string
 }
 
-async function fillTemplate(parts: OperationParts, owner: Owner, request: OperationRequest): Promise<FilledTemplate> {
+/** The error says why the request does not fit. */
+async function fillTemplate(parts: OperationParts, request: OperationRequest): Promise<FilledTemplate | PawlError> {
   const template = await parts.templates.find(request.template)
   const composed = template && composeOperationData(template.dataTemplate, request.parameters)
   if (template !== undefined && composed !== undefined && 'data' in composed) return { template, data: composed.data }
-  // A user without registration is refused first, whatever templates there are.
-  const registration = await findRegistration(parts.db, owner.applicationId, owner.userId, new Date(parts.platform.now()))
-  if (registration?.state !== 'ACTIVE') throw noRegistration()
   const unknown = { fieldName: 'template', invalidValue: request.template.slice(0, 128), hint: 'is no template' }
-  throw new PawlError('REQUEST_INVALID', {
+  return new PawlError('REQUEST_INVALID', {
     detail: 'the operation does not fit its template',
     violations: composed && 'violations' in composed ? composed.violations : [unknown],
   })
 }
 
+/** A user without registration is refused first, whatever templates there are. */
+async function refuse({ db, platform }: OperationParts, named: NamedOwner, refusal: PawlError): Promise<undefined> {
+  const applicationId = await findApplicationId(db, named)
+  if (applicationId === undefined) return undefined
+  const registration = await findRegistration(db, applicationId, named.userId, new Date(platform.now()))
+  throw registration?.state === 'ACTIVE' ? refusal : noRegistration()
+}
+
+const findApplicationId = async (db: Db, { applicationId }: NamedOwner): Promise<string | undefined> =>
+  applicationId ?? findDefaultApplicationId(db)
+
 function buildOperation(
   parts: OperationParts,
-  owner: Owner,
+  named: NamedOwner,
   { externalId, language, parameters }: OperationRequest,
   { template, data }: FilledTemplate,
 ): NewOperation {
@@ -69,7 +85,7 @@ function buildOperation(
   const createdAt = new Date(parts.platform.now())
   return {
     operationId,
-    ...owner,
+    ...named,
     externalId,
     templateRevisionId: template.templateRevisionId,
     templateName: template.templateName,
@@ -77,10 +93,7 @@ function buildOperation(
     language,
     parameters,
     data,
-    status: 'PENDING',
-    statusReason: null,
     signatureTypes: template.signatureTypes.split(','),
-    failureCount: 0,
     maxFailureCount: template.maxFailureCount,
     riskFlags: template.riskFlags,
     activationFlag: template.activationFlag,
@@ -90,31 +103,44 @@ function buildOperation(
   }
 }
 
-/** Stores the operation; gives the one of the first time instead, when the request has an idempotency key that was used before. */
+/**
+ * Stores the operation; gives the one of the first time instead, when the request has an idempotency key that was used before. Undefined
+ * when there is no such application.
+ */
 async function storeOnce(
   { db }: OperationParts,
-  owner: Owner,
+  named: NamedOwner,
   request: OperationRequest,
   operation: NewOperation,
 ): Promise<OperationRow | undefined> {
   if (request.idempotency === undefined) {
-    await store(db, operation)
-    return undefined
+    const stored = await store(db, operation)
+    if (stored === undefined && (await findApplicationId(db, named)) !== undefined) throw noRegistration()
+    return stored
   }
+  const applicationId = await findApplicationId(db, named)
+  if (applicationId === undefined) return undefined
+  const owner = { ...named, applicationId }
   const key = { ...request.idempotency, bodyHash: hashRequest(owner, request) }
   const { operationId, createdAt } = operation
-  const known = await inTransaction(db, async (tx) => {
-    const keepUntil = new Date(createdAt.getTime() + IDEMPOTENCY_MS)
-    const taken = await takeIdempotencyKey(tx, key, operationId, createdAt, keepUntil)
-    // A throw gives the key back.
-    if (taken === undefined) await store(tx, operation)
-    return taken
+  const keepUntil = new Date(createdAt.getTime() + IDEMPOTENCY_MS)
+  const outcome = await inTransaction(db, async (tx) => {
+    const known = await takeIdempotencyKey(tx, key, operationId, createdAt, keepUntil)
+    if (known !== undefined) return { known }
+    const stored = await store(tx, { ...operation, applicationId })
+    // The throw gives the key back.
+    if (stored === undefined) throw noRegistration()
+    return { stored }
   })
-  return known && readFirst(db, owner, known, key.bodyHash)
+  return outcome.stored ?? readFirst(db, owner, outcome.known, key.bodyHash)
 }
 
-async function store(db: Db, operation: NewOperation): Promise<void> {
-  if (!(await insertOperation(db, operation, createdEventOf(operation)))) throw noRegistration()
+/** Undefined when the user has no ACTIVE registration. */
+async function store(db: Db, operation: NewOperation): Promise<OperationRow | undefined> {
+  const applicationId = await insertOperation(db, operation, createdEventOf(operation))
+  return applicationId === undefined
+    ? undefined
+    : { ...operation, applicationId, status: 'PENDING', statusReason: null, failureCount: 0 }
 }
 
 /** The first answer, whatever has happened since. */
@@ -127,8 +153,10 @@ async function readFirst(db: Db, { applicationId }: Owner, known: KnownKey, body
   return { ...first, status: 'PENDING', failureCount: 0 }
 }
 
-const createdEventOf = ({ operationId, templateName: template, operationType, createdAt, ...owner }: NewOperation) =>
-  createAuditEventOf(owner, 'operation_created', { operationId, template, operationType }, createdAt.getTime())
+const createdEventOf = ({ operationId, templateName: template, operationType }: NewOperation) => ({
+  eventType: 'operation_created',
+  eventData: composeEventData({ operationId, template, operationType }),
+})
 
 /**
  * A text shows nothing for a placeholder without parameter, and a phone gets no screen that it would refuse. The log tells those who wrote

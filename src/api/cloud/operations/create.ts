@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { createOperation } from '../../../domain/operation/create.ts'
 import { withExample } from '../../../http/types.ts'
-import { ownerOf } from '../application-of.ts'
+import { namedOwnerOf, refuseWithoutApplication } from '../application-of.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, OptionalText, UserId } from '../fields.ts'
 import { Operation, PAYMENT, toOperation } from './operation.ts'
@@ -56,15 +56,16 @@ export const operationCreate = cloudEndpoint({
   response: Operation,
   async handle(call) {
     const { userId, template, language, externalId, parameters } = call.body
-    const owner = await ownerOf(call, userId)
+    const named = await namedOwnerOf(call, userId)
     const key = call.headers['idempotency-key']
-    const operation = await createOperation(call.parts, owner, {
+    const operation = await createOperation(call.parts, named, {
       template,
       language: (language ?? 'en').toLowerCase(),
       externalId: externalId ?? null,
       parameters: parameters ?? {},
       idempotency: key === undefined ? undefined : { username: call.caller.username, key },
     })
+    if (operation === undefined) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
     return toOperation(call.parts, operation)
   },
 })
