@@ -22,6 +22,7 @@ import * as auditLog from './0019_audit-log.ts'
 import * as auditKeys from './0020_audit-keys.ts'
 import * as allowedAddresses from './0021_allowed-addresses.ts'
 import * as indexes from './0022_indexes.ts'
+import * as auditUserKeys from './0023_audit-user-keys.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -46,4 +47,5 @@ export const migrations: Record<string, Migration> = {
   '0020_audit-keys': auditKeys,
   '0021_allowed-addresses': allowedAddresses,
   '0022_indexes': indexes,
+  '0023_audit-user-keys': auditUserKeys,
 }

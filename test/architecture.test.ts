@@ -76,6 +76,7 @@ const layers: readonly Layer[] = [
     packages: ['jose'],
   },
   noun('user-info', ['secrets']),
+  noun('user-data', ['user-info', 'audit', 'secrets']),
   noun('pinning', ['secrets']),
   noun('application', ['pinning', 'secrets']),
   noun('webhook', ['template', 'secrets']),

@@ -1,4 +1,4 @@
-// pawl user: credentials of back ends and of people who call the bank's API.
+// pawl user: credentials of back ends and of people who call the bank's API; and what is stored on a user of the bank.
 import { BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'
 import { Fault, usageFault } from '../fault.ts'
@@ -97,8 +97,33 @@ const remove = command({
   },
 })
 
+const exportData = command({
+  name: 'export',
+  summary: 'Prints as JSON everything that the configured database stores on a user of the bank, without what is secret',
+  more: 'In all applications. The embedded database only while its server is stopped.',
+  words: { '<user>': 'the user, as the bank names it: no credential' },
+  options: {},
+  examples: ['user export alice', 'user export alice --json'],
+  run: async ({ words: [userId = ''], terminal }) => (await import('../local/user-data.ts')).exportLocal(terminal, userId),
+})
+
+const erase = command({
+  name: 'erase',
+  summary: 'Erases a user of the bank from the configured database; a phone that is bound to the user verifies nothing any more',
+  more:
+    'In all applications, and there is no way back. In the audit log a pseudonym takes the place of the user, and the log still verifies. ' +
+    'docs/OPERATIONS.md, "A user asks for their data, or to be forgotten", names what it does not reach. The embedded database only while its server is stopped.',
+  words: { '<user>': 'the user, as the bank names it: no credential' },
+  options: { yes: flag('erases: without it nothing is done') },
+  examples: ['user erase alice --yes'],
+  run: async ({ words: [userId = ''], values: { yes }, terminal }) => {
+    if (!yes) throw usageFault('there is no way back: add --yes to erase the user')
+    return (await import('../local/user-data.ts')).eraseLocal(terminal, userId)
+  },
+})
+
 export const user: Noun = {
   name: 'user',
-  summary: "Users of the bank's API: back ends and people",
-  commands: [list, show, create, allow, password, remove],
+  summary: "Users of the bank's API, back ends and people; and what is stored on a user of the bank",
+  commands: [list, show, create, allow, password, remove, exportData, erase],
 }

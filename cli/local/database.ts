@@ -8,7 +8,7 @@ import { loadMasterKeys } from '../../src/domain/secrets/master-key.ts'
 import { createRecordKeys, type RecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import { StartError } from '../../src/lib/errors.ts'
 import { systemPlatform as platform } from '../../src/lib/platform.ts'
-import { type Database, openDatabase } from '../../src/storage/database.ts'
+import { type Database, openDatabase, type Pool } from '../../src/storage/database.ts'
 import type { Terminal } from '../command.ts'
 import { explainFault, Fault } from '../fault.ts'
 import { withProgress } from '../progress.ts'
@@ -54,6 +54,17 @@ export const openRecordKeys = async ({ kind }: Pick<Database, 'kind'>, settings:
 /** The keys of the installation, opened with the master keys of the settings. */
 export const openInstallationKeys = async (database: Database, settings: Settings): Promise<InstallationKeys> =>
   loadInstallationKeys(database.db, await openRecordKeys(database, settings), platform)
+
+/** Runs `work` where its statements take as long as they need. */
+export async function patiently<T>({ db, openPatient }: Database, work: (db: Pool) => Promise<T>): Promise<T> {
+  const patient = openPatient?.()
+  if (patient === undefined) return work(db)
+  try {
+    return await work(patient.db)
+  } finally {
+    await patient.close()
+  }
+}
 
 async function openConfigured({ config, secrets }: Settings, mustExist: boolean): Promise<Database> {
   const { dataDir, databasePoolSize: poolSize, databasePooler: pooler } = config

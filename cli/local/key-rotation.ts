@@ -8,7 +8,7 @@ import type { Answer, Terminal } from '../command.ts'
 import { Fault } from '../fault.ts'
 import { layOutTable } from '../output.ts'
 import { checkFit } from './keys.ts'
-import { openRecordKeys, withDatabase } from './database.ts'
+import { openRecordKeys, patiently, withDatabase } from './database.ts'
 
 interface KeyUse {
   readonly keyId: string
@@ -40,16 +40,6 @@ async function readKeyUse(database: Database, recordKeys: RecordKeys): Promise<r
     const places = Object.fromEntries(found.map(({ place, values }) => [place, values]))
     return { keyId, use, values: found.reduce((sum, { values }) => sum + values, 0), places }
   })
-}
-
-async function patiently<T>({ db, openPatient }: Database, work: (db: Database['db']) => Promise<T>): Promise<T> {
-  const patient = openPatient?.()
-  if (patient === undefined) return work(db)
-  try {
-    return await work(patient.db)
-  } finally {
-    await patient.close()
-  }
 }
 
 /** The exit code is 1 when something is not under the first key in the end. */

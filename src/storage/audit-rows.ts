@@ -12,8 +12,15 @@ import type { Db, Tx } from './database.ts'
 export interface SealableRow {
   readonly sequence: number
   /** Every column but the sequence, as text; the time as the bytes that PostgreSQL would send. */
-  readonly fields: readonly (string | null)[]
+  readonly fields: RowFields
+  /** 32 bytes that stand for the user in the seal; null for rows of nobody, and for rows that were sealed before there were keys. */
+  readonly userKey: Uint8Array | null
 }
+
+/**
+ * Of devices: application, user, activation, type of the event, its data, time. Of administrators: name, action, target, before, after, time.
+ */
+export type RowFields = readonly [string | null, string | null, string | null, string | null, string | null, string | null]
 
 export interface UnsealedRow extends SealableRow {
   /** Name of the chain it belongs to. */
@@ -25,11 +32,11 @@ export interface UnsealedRow extends SealableRow {
 /** Up to `limit` rows that wait for their seal, but for those of some chains; in the order of their numbers. */
 export async function findUnsealed(db: Db, log: AuditLogName, limit: number, except: readonly string[]): Promise<UnsealedRow[]> {
   // Ordered afterwards: what waits is found first in, first out, without an index that each request would pay for.
-  const { rows } = await sql<FieldColumns & { chain: string; sequence: string; activationId: string }>`
+  const { rows } = await sql<Omit<FieldColumns, 'userKey'> & { chain: string; activationId: string }>`
     select ${CHAIN_OF[log]} as chain, e.sequence, ${ACTIVATION_OF[log]} as "activationId", ${fieldsOf(log)}
     from (select * from ${UNSEALED[log]} and ${CHAIN_OF[log]} <> all(${except}::text[]) limit ${sql.lit(limit)}) e
     order by e.sequence`.execute(db)
-  return rows.map((row) => ({ ...toSealable(row), chain: row.chain, activationId: row.activationId }))
+  return rows.map((row) => ({ ...toSealable({ ...row, userKey: null }), chain: row.chain, activationId: row.activationId }))
 }
 
 /** By name of the chain: how many rows wait for their seal. */
@@ -96,8 +103,8 @@ export interface SealedQuery {
 export async function findSealed(db: Db, { log, chainId, after, limit, sealedBefore }: SealedQuery): Promise<SealedRow[]> {
   const isBefore = sealedBefore ? sql`e.sealed_at < ${sealedBefore}` : sql`true`
   // The limit is part of the text: the planner must know that few rows are wanted, and reads them by their key.
-  const { rows } = await sql<FieldColumns & { position: string; sequence: string; seal: Buffer; occurredAt: Date }>`
-    select e.position, e.sequence, e.seal, e.occurred_at as "occurredAt", ${fieldsOf(log)}
+  const { rows } = await sql<FieldColumns & { position: string; seal: Buffer; occurredAt: Date }>`
+    select e.position, e.sequence, e.seal, e.occurred_at as "occurredAt", ${fieldsOf(log)}, ${USER_KEY_OF[log]} as "userKey"
     from ${sealedOf(log, chainId)} and e.position > ${after} and ${isBefore}
     order by e.position limit ${sql.lit(limit)}`.execute(db)
   return rows.map((row) => ({ ...toSealable(row), position: Number(row.position), seal: row.seal, occurredAt: row.occurredAt }))
@@ -137,11 +144,17 @@ export async function deleteAdminEvents(tx: Tx, sequences: readonly number[]): P
   await sql`delete from admin_event where sequence = any(${sequences}::bigint[])`.execute(tx)
 }
 
-type FieldColumns = Record<`f${0 | 1 | 2 | 3 | 4 | 5}`, string | null>
+/** A row as a statement gives it. */
+export type FieldColumns = Record<`f${0 | 1 | 2 | 3 | 4 | 5}`, string | null> & {
+  readonly sequence: string
+  readonly userKey: Buffer | null
+}
 
-const toSealable = ({ sequence, f0, f1, f2, f3, f4, f5 }: FieldColumns & { readonly sequence: string }): SealableRow => ({
+/** What a seal covers of a row that a statement gave. */
+export const toSealable = ({ sequence, userKey, f0, f1, f2, f3, f4, f5 }: FieldColumns): SealableRow => ({
   sequence: Number(sequence),
   fields: [f0, f1, f2, f3, f4, f5],
+  userKey,
 })
 
 const toHex = (seal: Uint8Array): string => Buffer.from(seal).toString('hex')
@@ -162,12 +175,18 @@ const CHAIN_OF: Record<AuditLogName, RawBuilder<string>> = {
 
 const ACTIVATION_OF: Record<AuditLogName, RawBuilder<string>> = { devices: sql`e.activation_id`, administrators: sql`''` }
 
+// Read for the rows that are given back alone, after the limit.
+export const USER_KEY_OF: Record<AuditLogName, RawBuilder<unknown>> = {
+  devices: sql`(select k.user_key from audit_user_key k where k.user_id = e.user_id)`,
+  administrators: sql`null::bytea`,
+}
+
 const TEXT_COLUMNS: Record<AuditLogName, readonly string[]> = {
   devices: ['application_id', 'user_id', 'activation_id', 'event_type', 'event_data'],
   administrators: ['username', 'action', 'target', 'before', 'after'],
 }
 
 // The bytes of a time are exact to the microsecond and the same whatever the session's settings.
-const fieldsOf = (log: AuditLogName): RawBuilder<unknown> =>
+export const fieldsOf = (log: AuditLogName): RawBuilder<unknown> =>
   sql`${sql.join(TEXT_COLUMNS[log].map((column, i) => sql`${sql.ref(`e.${column}`)} as ${sql.ref(`f${i}`)}`))},
       encode(timestamptz_send(e.occurred_at), 'hex') as f5`

@@ -53,7 +53,8 @@ export async function deleteOldMessages(db: Db, before: Date, limit: number): Pr
   return rows.length
 }
 
-const CHILDREN = [
+/** What refers to activations and goes with them. */
+export const CHILDREN = [
   'activation_history',
   'token',
   'temporary_key',

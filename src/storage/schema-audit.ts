@@ -52,3 +52,9 @@ export interface AuditSealerTable {
   log: string
   sealed_at: OptionalTime
 }
+
+/** Of each user with sealed rows, until the user is erased. */
+export interface AuditUserKeyTable {
+  user_id: string
+  user_key: Bytes
+}

@@ -7,6 +7,7 @@ import type {
   AuditPendingTable,
   AuditSealerTable,
   AuditTrailView,
+  AuditUserKeyTable,
   StrangerCountTable,
 } from './schema-audit.ts'
 import type {
@@ -256,6 +257,7 @@ export interface Schema {
   console_session: ConsoleSessionTable
   audit_pending: AuditPendingTable
   audit_trail: AuditTrailView
+  audit_user_key: AuditUserKeyTable
   admin_event: AdminEventTable
   audit_chain: AuditChainTable
   audit_sealer: AuditSealerTable

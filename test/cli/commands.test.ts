@@ -281,7 +281,17 @@ describe('completion', () => {
 
     test('the same is offered', () => {
       expect(offered('pawl', '')).toEqual([...ENTRIES.map(({ name }) => name), '--help'])
-      expect(offered('pawl', 'user', '')).toEqual(['list', 'show', 'create', 'allow', 'password', 'remove', '--help'])
+      expect(offered('pawl', 'user', '')).toEqual([
+        'list',
+        'show',
+        'create',
+        'allow',
+        'password',
+        'remove',
+        'export',
+        'erase',
+        '--help',
+      ])
       expect(offered('pawl', 'registration', 'create', 'alice', '--o')).toContain('--otp-phase')
       expect(offered('pawl', 'login', '')).toContain('--forget')
     })

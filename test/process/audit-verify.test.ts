@@ -68,6 +68,23 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
       stderr: expect.stringContaining(head) as unknown,
     })
   })
+
+  test('a user is given out and erased, and the log verifies with the heads of before', async () => {
+    const run = (...args: string[]): Promise<Ended> => runNode(['bin/pawl.mjs', 'user', ...args], installation.env)
+    const [, head = ''] = /^ {2}head (application:\S+)$/m.exec((await verify()).stdout) ?? []
+    const given = await run('export', 'alice')
+    expect(given).toMatchObject({ code: 0, stderr: '' })
+    expect(JSON.parse(given.stdout)).toMatchObject({ userId: 'alice', registrations: [{ state: 'CREATED' }], audit: [{}] })
+    expect(await run('erase', 'alice')).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining('--yes') as unknown,
+    })
+    const erased = await run('erase', 'alice', '--yes', '--json')
+    expect(JSON.parse(erased.stdout)).toMatchObject({ registrations: 1, auditRows: 1 })
+    expect(JSON.parse((await run('export', 'alice')).stdout)).toMatchObject({ registrations: [], audit: [], administration: [] })
+    expect(await verify('--expect-head', head)).toMatchObject({ code: 0, stderr: '' })
+  })
 })
 
 test('no database, or a wrong key, is said in one line', async () => {

@@ -24,6 +24,8 @@ import * as auditChain from '../../src/storage/audit-chain.ts'
 import * as auditPartitions from '../../src/storage/audit-partitions.ts'
 import * as auditRows from '../../src/storage/audit-rows.ts'
 import * as auditTakeover from '../../src/storage/audit-takeover.ts'
+import * as auditErasure from '../../src/storage/audit-erasure.ts'
+import * as auditUserKeys from '../../src/storage/audit-user-keys.ts'
 import * as configItems from '../../src/storage/config-items.ts'
 import * as consoleSessions from '../../src/storage/console-sessions.ts'
 import * as credentials from '../../src/storage/credentials.ts'
@@ -45,6 +47,8 @@ import * as vacuum from '../../src/storage/vacuum.ts'
 import * as webhookDeliveries from '../../src/storage/webhook-deliveries.ts'
 import * as webhooks from '../../src/storage/webhooks.ts'
 import * as vitalSigns from '../../src/storage/vital-signs.ts'
+import * as userData from '../../src/storage/user-data.ts'
+import * as userErasure from '../../src/storage/user-erasure.ts'
 import * as userClaims from '../../src/storage/user-claims.ts'
 import * as pinning from '../../src/storage/pinning.ts'
 import * as versionRules from '../../src/storage/version-rules.ts'
@@ -75,7 +79,13 @@ const adminEvent = { username: 'n', action: 'a', target: 't', before: null, afte
 const NO_FILTER = { username: undefined, action: undefined, from: undefined, to: undefined, beforeSequence: undefined }
 const place = { position: 1, seal: bytes }
 const chain = { name: 'c', start: place, head: place, authentication: bytes }
-const placed = { position: 1, seal: bytes, chainId: 1, row: { sequence: 1, activationId: 'x', chain: 'c', fields: [] } }
+const placed = {
+  position: 1,
+  seal: bytes,
+  chainId: 1,
+  row: { sequence: 1, activationId: 'x', chain: 'c', fields: ['a', 'u', 'x', 't', 'd', '00'], userKey: bytes },
+} as const
+const person = { userId: 'u', phones: ['x'], actedFor: ['y'] }
 const change = { activationId: 'x', rowVersion: 1, from: 'ACTIVE', to: 'BLOCKED', reason: 'r', externalUserId: null, at } as const
 const exchange = {
   activationId: 'x',
@@ -389,6 +399,28 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     findStrays: (db) => auditRows.findStrays(db),
     deleteAdminEvents: (_db, tx) => auditRows.deleteAdminEvents(tx, [1]),
   },
+  auditUserKeys: {
+    provideUserKeys: (_db, tx) => auditUserKeys.provideUserKeys(tx, new Map([['u', bytes]])),
+    deleteUserKey: (_db, tx) => auditUserKeys.deleteUserKey(tx, 'u'),
+  },
+  auditErasure: {
+    findTold: (_db, tx) => auditErasure.findTold(tx, 'devices', person, 500),
+    'findTold of administrators': (_db, tx) => auditErasure.findTold(tx, 'administrators', person, 500),
+    replaceFields: (_db, tx) =>
+      auditErasure.replaceFields(tx, 'devices', [{ chainId: 1, position: 1, fields: placed.row.fields }]),
+    'replaceFields of administrators': (_db, tx) =>
+      auditErasure.replaceFields(tx, 'administrators', [{ chainId: 0, position: 1, fields: placed.row.fields }]),
+    replacePending: (_db, tx) => auditErasure.replacePending(tx, person, 'erased-1'),
+  },
+  userErasure: {
+    deleteUserRows: (_db, tx) => userErasure.deleteUserRows(tx, 'u', 'erased-1').catch(() => undefined),
+    findActedFor: (_db, tx) => userErasure.findActedFor(tx, 'u'),
+    findPhones: (db) => userErasure.findPhones(db, 'u'),
+  },
+  userData: {
+    readUserRows: (db) => userData.readUserRows(db, 'u'),
+    findAllUserClaims: (db) => userData.findAllUserClaims(db, 'u'),
+  },
   auditPartitions: {
     findPartitions: (db) => auditPartitions.findPartitions(db),
     addPartition: (_db, tx) => auditPartitions.addPartition(tx, at, new Date(at.getTime() + 1)),
@@ -700,6 +732,9 @@ test.each(Object.entries(calls))('the SQL of %s is the committed one', async (na
 const ignoreNoRow = (): undefined => undefined
 
 const NOT_QUERIES = [
+  'fieldsOf',
+  'isTold',
+  'toSealable',
   'selectActivation',
   'insertHistoryFrom',
   'insertAuditFrom',

@@ -3,17 +3,76 @@ import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hmac.ts'
 import { equalConstantTime } from '../../lib/bytes.ts'
 import type { ChainPlace, ChainRow, ChainState } from '../../storage/audit-chain.ts'
-import type { SealableRow } from '../../storage/audit-rows.ts'
+import type { RowFields, SealableRow, SealedRow } from '../../storage/audit-rows.ts'
 import { encodeTexts } from '../secrets/row-mac.ts'
 
 /** The place before the first row of a chain. */
 export const CHAIN_BEGINNING: ChainPlace = { position: 0, seal: new Uint8Array(32) }
 
-/** The place of a row that follows `previous`: its seal covers the previous seal, the chain, the position and every column of the row. */
-export function sealRow(key: KeyObject, chain: string, previous: ChainPlace, { sequence, fields }: SealableRow): ChainPlace {
+/**
+ * The place of a row that follows `previous`: its seal covers the previous seal, the chain, the position and every column of the row. Of a row
+ * with a user's key it covers the user and the data of the event through that key alone: without it, nobody can tell whose row it was.
+ */
+export function sealRow(key: KeyObject, chain: string, previous: ChainPlace, row: SealableRow): ChainPlace {
   const position = previous.position + 1
-  return { position, seal: hmac(key, encodeTexts(previous.seal, ['row', chain, String(position), String(sequence), ...fields])) }
+  const { sequence, userKey, fields } = row
+  if (userKey === null)
+    return { position, seal: sealFields(key, previous, ['row', chain, String(position), String(sequence), ...fields]) }
+  const [application, user, activation, type, data, time] = fields
+  const person = toHex(hmac(key, encodeTexts(userKey, ['person', user, data])))
+  const covered = ['row of a user', chain, String(position), String(sequence), application, activation, type, time, person]
+  return { position, seal: sealFields(key, previous, covered) }
 }
+
+/** Whether a row follows `previous` and is as it was sealed, or was erased by somebody with the key (erasure.ts). */
+export function isSealed(key: KeyObject, chain: string, previous: ChainPlace, row: SealedRow): boolean {
+  if (row.position !== previous.position + 1) return false
+  const isAs = (sealed: SealableRow): boolean => equalConstantTime(sealRow(key, chain, previous, sealed).seal, row.seal)
+  // Rows of a user may be older than the user's key.
+  return isAs(row) || (row.userKey !== null && isAs({ ...row, userKey: null })) || isErased(key, chain, previous, row)
+}
+
+/**
+ * The columns of a sealed row after parts of it were erased. Its seal stays, so that the chain goes on, and cannot be computed from the columns any
+ * more; instead, the data of the row holds a MAC over the seal, the row's place, and what is left of it.
+ */
+export function certifyErasure(key: KeyObject, chain: string, previous: ChainPlace, row: SealedRow): RowFields {
+  const left = Object.fromEntries(Object.entries(parseData(dataOf(row.fields))).filter(([name]) => name !== 'erased'))
+  const covered = coveredByErasure(chain, row, withData(row.fields, JSON.stringify(left)))
+  return withData(row.fields, JSON.stringify({ ...left, erased: toHex(sealFields(key, previous, covered)) }))
+}
+
+function isErased(key: KeyObject, chain: string, previous: ChainPlace, row: SealedRow): boolean {
+  const data = dataOf(row.fields)
+  if (!/"erased":"[0-9a-f]{64}"\}$/.test(data)) return false
+  return equalConstantTime(Buffer.from(data), Buffer.from(dataOf(certifyErasure(key, chain, previous, row))))
+}
+
+const coveredByErasure = (
+  chain: string,
+  { position, sequence, seal }: SealedRow,
+  left: RowFields,
+): readonly (string | null)[] => ['erased row', chain, String(position), String(sequence), toHex(seal), ...left]
+
+const dataOf = ([, , , , data]: RowFields): string => data ?? ''
+
+/** The fields of a row with other data: that of the event, or what an administrator left behind. */
+export const withData = ([f0, f1, f2, f3, , f5]: RowFields, data: string): RowFields => [f0, f1, f2, f3, data, f5]
+
+/** The members of a row's data; none where it is no JSON object. */
+export function parseData(data: string): Readonly<Record<string, unknown>> {
+  try {
+    const parsed: unknown = JSON.parse(data)
+    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)
+      ? (parsed as Readonly<Record<string, unknown>>)
+      : {}
+  } catch {
+    return {}
+  }
+}
+
+const sealFields = (key: KeyObject, previous: ChainPlace, texts: readonly (string | null)[]): Uint8Array =>
+  hmac(key, encodeTexts(previous.seal, texts))
 
 /** A chain's state with its MAC, so that nobody without the key sets its head back or its start forward. */
 export function authenticateChain(key: KeyObject, state: Omit<ChainState, 'authentication'>): ChainState {
@@ -31,4 +90,6 @@ export const isExtensible = (key: KeyObject, chain: ChainRow): boolean =>
 const encodeState = ({ name, start, head }: Omit<ChainState, 'authentication'>): Uint8Array =>
   encodeTexts(CHAIN_BEGINNING.seal, ['chain', name, ...encodePlace(start), ...encodePlace(head)])
 
-const encodePlace = ({ position, seal }: ChainPlace): string[] => [String(position), Buffer.from(seal).toString('hex')]
+const encodePlace = ({ position, seal }: ChainPlace): string[] => [String(position), toHex(seal)]
+
+const toHex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')

@@ -1,13 +1,12 @@
 // The end of audit rows (cloud §7). Those of devices go by whole partitions, those of administrators row by row: from the front of their
 // chains, each only when its seal is right, and the authenticated start moves behind them.
 import type { KeyObject } from 'node:crypto'
-import { equalConstantTime } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { ADMINISTRATION, type ChainPlace, type ChainRow, findChains, lockLog, updateChain } from '../../storage/audit-chain.ts'
 import { type AuditPartition, dropPartition, findPartitions } from '../../storage/audit-partitions.ts'
 import { deleteAdminEvents, findSealed } from '../../storage/audit-rows.ts'
 import { inTransaction, isLockTimeout, type Pool, type Tx } from '../../storage/database.ts'
-import { authenticateChain, isExtensible, sealRow } from './mac.ts'
+import { authenticateChain, isExtensible, isSealed } from './mac.ts'
 
 export interface RetentionParts {
   readonly db: Pool
@@ -64,12 +63,11 @@ function createCheck(
         const query = { log: 'devices', chainId: chain.chainId, after: at.position, limit: BATCH_ROWS } as const
         const rows = await findSealed(db, { ...query, sealedBefore: partition.endsAt })
         for (const row of rows) {
-          const place = sealRow(auditSeal, chain.name, at, row)
-          if (place.position !== row.position || !equalConstantTime(place.seal, row.seal)) {
+          if (!isSealed(auditSeal, chain.name, at, row)) {
             report(chain.name)
             return undefined
           }
-          at = place
+          at = row
         }
         ends.set(chain.name, at)
         isMore = rows.length === BATCH_ROWS
@@ -114,11 +112,10 @@ async function shortenAdministration(parts: RetentionParts, cutoff: Date, report
     const query = { log: 'administrators', chainId, after: start.position, limit: BATCH_ROWS } as const
     for (const row of isIntact ? await findSealed(tx, query) : []) {
       if (!(row.occurredAt < cutoff)) break
-      const place = sealRow(auditSeal, name, at, row)
       // What was altered stays where it is: a row that was given an older time must not vanish as if its time had come.
-      isIntact = place.position === row.position && equalConstantTime(place.seal, row.seal)
+      isIntact = isSealed(auditSeal, name, at, row)
       if (!isIntact) break
-      at = place
+      at = row
       ended.push(row.sequence)
     }
     if (!isIntact) report(name)

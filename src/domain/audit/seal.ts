@@ -15,6 +15,7 @@ import {
 } from '../../storage/audit-chain.ts'
 import { findUnsealed, type PlacedRow, placeRows, type UnsealedRow } from '../../storage/audit-rows.ts'
 import { takeOverEvents } from '../../storage/audit-takeover.ts'
+import { provideUserKeys } from '../../storage/audit-user-keys.ts'
 import { type Database, inTransaction, type Pool, type Tx } from '../../storage/database.ts'
 import { authenticateChain, CHAIN_BEGINNING, isExtensible, sealRow } from './mac.ts'
 import { providePartition } from './partitions.ts'
@@ -81,7 +82,8 @@ async function sealBatch(parts: AuditSealParts, tx: Tx, { log, limit, broken }: 
   const lock = await lockLog(tx, log)
   if (lock === undefined) return undefined
   const rows = await findUnsealed(tx, log, limit, [...broken])
-  const placed = await extendChains(tx, parts.installationKeys.auditSeal, rows, broken)
+  const keyed = await giveUserKeys(tx, parts.platform, log, rows)
+  const placed = await extendChains(tx, parts.installationKeys.auditSeal, keyed, broken)
   if (placed.length > 0) {
     // Never before the batch before, whatever the clock of the process that sealed it: partitions cut each chain in one place.
     const at = new Date(Math.max(parts.platform.now(), lock.sealedAt?.getTime() ?? 0))
@@ -90,6 +92,24 @@ async function sealBatch(parts: AuditSealParts, tx: Tx, { log, limit, broken }: 
   }
   return rows.length
 }
+
+/** Rows with the keys of their users, which are read here each time: a user may have been erased since the batch before. */
+async function giveUserKeys(
+  tx: Tx,
+  platform: Pick<Platform, 'randomBytes'>,
+  log: AuditLogName,
+  rows: readonly UnsealedRow[],
+): Promise<readonly UnsealedRow[]> {
+  if (log !== 'devices') return rows
+  const users = new Set(rows.map(userOf).filter((user) => user !== null))
+  const keys = await provideUserKeys(tx, new Map([...users].map((user) => [user, platform.randomBytes(USER_KEY_BYTES)])))
+  return rows.map((row) => {
+    const user = userOf(row)
+    return { ...row, userKey: user === null ? null : (keys.get(user) ?? null) }
+  })
+}
+
+const userOf = ({ fields: [, user] }: UnsealedRow): string | null => user
 
 async function extendChains(
   tx: Tx,
@@ -122,6 +142,7 @@ async function extendChains(
 }
 
 const INTERVAL_MS = 5_000
+const USER_KEY_BYTES = 32
 // What was copied to the log is deleted in the background; the rows of processes of the version before come first.
 const TAKEN_OVER_BATCHES = 10
 // The embedded database answers nobody else while a batch is sealed, which takes some 20 ms.

@@ -4,7 +4,7 @@ import { equalConstantTime } from '../../lib/bytes.ts'
 import { AUDIT_LOGS, type ChainPlace, type ChainRow, findChains, logOfChain } from '../../storage/audit-chain.ts'
 import { countUnsealed, findBeforeStart, findSeal, findSealed, findStrays, type SealedRow } from '../../storage/audit-rows.ts'
 import type { Db } from '../../storage/database.ts'
-import { CHAIN_BEGINNING, isChainAuthentic, sealRow } from './mac.ts'
+import { CHAIN_BEGINNING, isChainAuthentic, isSealed } from './mac.ts'
 
 export interface AuditVerificationParts {
   readonly db: Db
@@ -135,10 +135,8 @@ function followSeals(
     const next = at.position + 1
     if (position < next) return { at, fault: { problem: 'a row was added at a place that is taken', position, sequence } }
     if (position > next) return { at, fault: { problem: 'the row or its seal is missing', position: next } }
-    const place = sealRow(key, chain.name, at, row)
-    if (!equalConstantTime(place.seal, row.seal))
-      return { at, fault: { problem: 'the row was changed or moved', position, sequence } }
-    at = place
+    if (!isSealed(key, chain.name, at, row)) return { at, fault: { problem: 'the row was changed or moved', position, sequence } }
+    at = row
   }
   return { at, fault: undefined }
 }

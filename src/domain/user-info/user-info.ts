@@ -64,7 +64,8 @@ export async function readStoredClaims(
   return openClaims({ recordKeys }, applicationId, userId, await findUserClaims(db, applicationId, userId))
 }
 
-const openClaims = (
+/** Claims as the bank stored them; undefined where there are none. */
+export const openClaims = (
   { recordKeys }: Pick<ClaimsParts, 'recordKeys'>,
   applicationId: string,
   userId: string,

@@ -1,0 +1,39 @@
+// pawl user export and pawl user erase, on the database itself: what is stored on a user of the bank.
+import { AlteredLogError, eraseUser } from '../../src/domain/user-data/erasure.ts'
+import { exportUser } from '../../src/domain/user-data/export.ts'
+import { loadInstallationKeys } from '../../src/domain/installation-keys.ts'
+import type { RecordKeys } from '../../src/domain/secrets/record-keys.ts'
+import { systemPlatform as platform } from '../../src/lib/platform.ts'
+import type { Pool } from '../../src/storage/database.ts'
+import { requireMigrated } from '../../src/storage/migrate.ts'
+import type { Answer, Terminal } from '../command.ts'
+import { Fault } from '../fault.ts'
+import { openRecordKeys, patiently, withDatabase } from './database.ts'
+import { checkFit } from './keys.ts'
+
+/** Everything on the user as JSON. */
+export const exportLocal = (terminal: Terminal, userId: string): Promise<Answer> =>
+  withKeys(terminal, async (db, recordKeys) => {
+    const json = await exportUser({ db, platform, recordKeys }, userId)
+    return { json, text: `${JSON.stringify(json, null, 2)}\n` }
+  })
+
+/** Erases the user and says what stands in the audit logs from now on. */
+export const eraseLocal = (terminal: Terminal, userId: string): Promise<Answer> =>
+  withKeys(terminal, async (db, recordKeys) => {
+    const installationKeys = await loadInstallationKeys(db, recordKeys, platform)
+    const json = await eraseUser({ db, platform, installationKeys }, userId).catch((error: unknown) => {
+      throw error instanceof AlteredLogError ? new Fault('refused', error.message) : error
+    })
+    return { json }
+  })
+
+/** On a patient connection: tables without an index by user are read as a whole. */
+const withKeys = (terminal: Terminal, work: (db: Pool, recordKeys: RecordKeys) => Promise<Answer>): Promise<Answer> =>
+  withDatabase(terminal, { mustExist: true }, async (database, settings) => {
+    await requireMigrated(database.db)
+    const recordKeys = await openRecordKeys(database, settings)
+    if ((await checkFit(database.db, recordKeys)) !== true)
+      throw new Fault('refused', `none of the master keys is one that ${database.location} was written with`)
+    return patiently(database, (db) => work(db, recordKeys))
+  })

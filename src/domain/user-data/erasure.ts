@@ -1,0 +1,124 @@
+// The erasure of a user of the bank (docs/decisions/0019-erasure.md): rows go, and in the audit logs a pseudonym takes the place of the user while
+// the chains of seals stay whole.
+import type { KeyObject } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Platform } from '../../lib/platform.ts'
+import { insertAdminEvent, lockAdministration } from '../../storage/admin-events.ts'
+import { ADMINISTRATION, AUDIT_LOGS, type AuditLogName, type ChainRow, findChains, lockLog } from '../../storage/audit-chain.ts'
+import { findTold, type Person, replaceFields, replacePending, type ToldRow } from '../../storage/audit-erasure.ts'
+import type { RowFields } from '../../storage/audit-rows.ts'
+import { takeOverEvents } from '../../storage/audit-takeover.ts'
+import { deleteUserKey } from '../../storage/audit-user-keys.ts'
+import { inTransaction, type Pool, type Tx } from '../../storage/database.ts'
+import { deleteUserRows, type ErasedRows, findActedFor, findPhones } from '../../storage/user-erasure.ts'
+import { certifyErasure, isChainAuthentic, isSealed, parseData, withData } from '../audit/mac.ts'
+
+export interface ErasureParts {
+  readonly db: Pool
+  readonly platform: Platform
+  readonly installationKeys: { readonly auditSeal: KeyObject }
+}
+
+export interface Erasure extends ErasedRows {
+  /** `erased-` and random: what stands in the audit logs from now on. Nothing leads from it to the user. */
+  readonly pseudonym: string
+  readonly auditRows: number
+}
+
+/** The audit log is not as it was sealed: nothing was erased, and its verification says where. */
+export class AlteredLogError extends Error {}
+
+/**
+ * Erases a user from every table, in one transaction. Live registrations go too: their phones verify nothing any more, and webhooks are not
+ * told. The change is recorded under the pseudonym. Throws AlteredLogError, and Error when the sealer does not give its lock.
+ */
+export async function eraseUser(parts: ErasureParts, userId: string): Promise<Erasure> {
+  const pseudonym = `erased-${Buffer.from(parts.platform.randomBytes(PSEUDONYM_BYTES)).toString('hex')}`
+  // Rows of the version before, which no other statement looks for.
+  while ((await takeOverEvents(parts.db, BATCH_ROWS)) === BATCH_ROWS);
+  for (let tries = LOCK_TRIES; tries > 0; tries -= 1) {
+    const erasure = await inTransaction(parts.db, (tx) => eraseWithin(tx, parts, userId, pseudonym))
+    if (erasure) return erasure
+    await sleep(LOCK_WAIT_MS)
+  }
+  throw new Error('the audit log is being sealed all the time; try again')
+}
+
+/** Undefined while another process seals: nothing was done. */
+async function eraseWithin(tx: Tx, parts: ErasureParts, userId: string, pseudonym: string): Promise<Erasure | undefined> {
+  for (const log of AUDIT_LOGS) if ((await lockLog(tx, log)) === undefined) return undefined
+  await lockAdministration(tx)
+  const person = { userId, phones: await findPhones(tx, userId), actedFor: await findActedFor(tx, userId) }
+  const rows = await deleteUserRows(tx, userId, pseudonym)
+  let auditRows = await replacePending(tx, person, pseudonym)
+  for (const log of AUDIT_LOGS) auditRows += await eraseSealed(tx, parts, log, person, pseudonym)
+  await deleteUserKey(tx, userId)
+  const erasure = { pseudonym, ...rows, auditRows }
+  await insertAdminEvent(tx, {
+    username: 'command line',
+    action: 'user erase',
+    target: pseudonym,
+    before: null,
+    after: JSON.stringify(erasure),
+    occurredAt: new Date(parts.platform.now()),
+  })
+  return erasure
+}
+
+async function eraseSealed(
+  tx: Tx,
+  { installationKeys: { auditSeal } }: ErasureParts,
+  log: AuditLogName,
+  person: Person,
+  pseudonym: string,
+): Promise<number> {
+  const chains = (await findChains(tx)).filter(({ name }) => (name === ADMINISTRATION) === (log === 'administrators'))
+  for (const chain of chains) if (!isChainAuthentic(auditSeal, chain)) throw alteredAt(chain.name)
+  let count = 0
+  for (;;) {
+    const told = await findTold(tx, log, person, BATCH_ROWS)
+    const erased = told.map((row) => {
+      const chain = log === 'devices' ? chains.find(({ chainId }) => chainId === row.chainId) : chains[0]
+      const previous = chain && placeBefore(chain, row)
+      // To certify what somebody altered would make the alteration authentic.
+      if (!chain || !previous || !isSealed(auditSeal, chain.name, previous, row)) throw alteredAt(chain?.name, row.position)
+      const fields = PSEUDONYMISED[log](row.fields, person, pseudonym)
+      return {
+        chainId: row.chainId,
+        position: row.position,
+        fields: certifyErasure(auditSeal, chain.name, previous, { ...row, fields }),
+      }
+    })
+    if (erased.length > 0) await replaceFields(tx, log, erased)
+    count += erased.length
+    if (told.length < BATCH_ROWS) return count
+  }
+}
+
+/** The place before a row; undefined where a row is missing. */
+function placeBefore({ start }: ChainRow, { position, previousSeal }: ToldRow) {
+  if (position - 1 === start.position) return start
+  return previousSeal === null || position <= start.position ? undefined : { position: position - 1, seal: previousSeal }
+}
+
+const alteredAt = (chain = 'a chain that there is not', position?: number): AlteredLogError =>
+  new AlteredLogError(
+    `the audit log was altered: ${chain}${position === undefined ? '' : `, position ${position}`}; nothing was erased, and pawl audit verify says more`,
+  )
+
+type Pseudonymise = (fields: RowFields, person: Person, pseudonym: string) => RowFields
+
+const PSEUDONYMISED: Record<AuditLogName, Pseudonymise> = {
+  devices: (fields, { userId }, pseudonym) => {
+    const [application, user, activation, type, data, time] = fields
+    // Of another user, for whom the erased one acted.
+    if (user !== userId) return withData(fields, JSON.stringify({ ...parseData(data ?? ''), externalUserId: pseudonym }))
+    return [application, pseudonym, activation, type, '{}', time]
+  },
+  administrators: ([username, action, , , , time], _, pseudonym) => [username, action, pseudonym, null, '{}', time],
+}
+
+const PSEUDONYM_BYTES = 16
+const BATCH_ROWS = 500
+const LOCK_TRIES = 100
+const LOCK_WAIT_MS = 100
