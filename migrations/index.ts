@@ -23,6 +23,7 @@ import * as auditKeys from './0020_audit-keys.ts'
 import * as allowedAddresses from './0021_allowed-addresses.ts'
 import * as indexes from './0022_indexes.ts'
 import * as auditUserKeys from './0023_audit-user-keys.ts'
+import * as failureCounts from './0024_failure-counts.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -48,4 +49,5 @@ export const migrations: Record<string, Migration> = {
   '0021_allowed-addresses': allowedAddresses,
   '0022_indexes': indexes,
   '0023_audit-user-keys': auditUserKeys,
+  '0024_failure-counts': failureCounts,
 }

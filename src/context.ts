@@ -27,6 +27,7 @@ import { createHttpProvider, type HttpProvider } from './domain/user-info/http-p
 import { type InstallationKeys, loadInstallationKeys } from './domain/installation-keys.ts'
 import { loadMasterKeys } from './domain/secrets/master-key.ts'
 import { createPinning } from './domain/pinning/pinning.ts'
+import { createSharedFailures } from './domain/limits/shared-failures.ts'
 import { createRateLimit } from './domain/limits/rate.ts'
 import { createRecordKeys } from './domain/secrets/record-keys.ts'
 import { readTemplateFile } from './domain/template/file.ts'
@@ -108,7 +109,19 @@ export async function createContext(
     const installationKeys = await loadInstallationKeys(db, recordKeys, platform, (credentials) =>
       events.credentialsSealed({ credentials }),
     )
-    const base = { db, databaseKind: database.kind, platform, recordKeys, events, installationKeys, settings: config }
+    // The embedded database has one process.
+    const sharedFailures = database.kind === 'embedded' ? undefined : createSharedFailures(db, installationKeys.codeLookup)
+    const shareAs = (of: string) => sharedFailures && { shared: sharedFailures, of }
+    const base = {
+      db,
+      databaseKind: database.kind,
+      platform,
+      recordKeys,
+      events,
+      installationKeys,
+      sharedFailures,
+      settings: config,
+    }
     const credentials = createCredentials(base)
     await installTemplates(base, templatesOfFile)
     await applyAdminPassword(base, credentials, config.adminUser, secrets.adminPassword)
@@ -128,8 +141,8 @@ export async function createContext(
       readExchangeBasis: createExchangeBasisReader(db),
       recentKeys: createRecentKeys(caches),
       useUniqueValues: createUniqueValueStore(db),
-      codeFailures: createFailureBudget(config.codeFailuresPerMinute),
-      sourceFailures: createFailureBudget(config.sourceFailuresPerMinute),
+      codeFailures: createFailureBudget(config.codeFailuresPerMinute, shareAs('code')),
+      sourceFailures: createFailureBudget(config.sourceFailuresPerMinute, shareAs('source')),
       decoys: { v3: createDecoy(v3, recordKeys, platform), v4: createDecoy(v4, recordKeys, platform) },
     }
     metrics.watch({

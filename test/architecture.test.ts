@@ -69,7 +69,7 @@ const layers: readonly Layer[] = [
   noun('template', []),
   { path: 'src/domain/template/ui.ts', pawl: [], packages: ['@sinclair/typebox'] },
   noun('audit', ['secrets']),
-  noun('credential', ['secrets']),
+  noun('credential', ['limits', 'secrets']),
   {
     path: 'src/domain/credential/access-token.ts',
     pawl: ['src/domain/credential', 'src/storage', 'src/lib'],

@@ -34,7 +34,8 @@ export async function serveWithinBudget<T>(
     isFailure = error instanceof PawlError && STRANGERS_FAILURES.has(error.code)
     throw error
   } finally {
-    if (!isFailure) place.giveBack()
+    if (isFailure) place.keep()
+    else place.giveBack()
   }
 }
 

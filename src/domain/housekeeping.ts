@@ -6,6 +6,7 @@ import { startRounds } from '../lib/rounds.ts'
 import { endTemporaryBlocks, removeExpiredActivations } from '../storage/activation/expiry.ts'
 import { deleteEndedSessions } from '../storage/console-sessions.ts'
 import type { Database, Db } from '../storage/database.ts'
+import { deleteOldFailureCounts } from '../storage/failure-counts.ts'
 import { deleteExpiredIdempotencyKeys } from '../storage/idempotency-keys.ts'
 import { deleteUselessNonces, expireOperations } from '../storage/operations.ts'
 import { deleteOldStrangerCounts } from '../storage/stranger-counts.ts'
@@ -75,6 +76,7 @@ const TASKS = [
   deleteExpiredTemporaryKeys,
   deleteExpiredUniqueValues,
   deleteEndedSessions,
+  deleteOldFailureCounts,
 ] as const
 
 const INTERVAL_MS = 5_000

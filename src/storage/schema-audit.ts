@@ -31,6 +31,14 @@ export interface AdminEventTable {
 }
 
 /** Codes for activations that do not exist. */
+export interface FailureCountTable {
+  failure_key: Bytes
+  failures: number
+  ends_at: Date
+  waits: number
+  wait_ends_at: Date
+}
+
 export interface StrangerCountTable {
   minute: Date
   network: string

@@ -8,6 +8,7 @@ import type {
   AuditSealerTable,
   AuditTrailView,
   AuditUserKeyTable,
+  FailureCountTable,
   StrangerCountTable,
 } from './schema-audit.ts'
 import type {
@@ -262,6 +263,7 @@ export interface Schema {
   audit_chain: AuditChainTable
   audit_sealer: AuditSealerTable
   stranger_count: StrangerCountTable
+  failure_count: FailureCountTable
   template_revision: TemplateRevisionTable
   template: TemplateTable
   operation: OperationTable

@@ -38,6 +38,7 @@ import * as operations from '../../src/storage/operations.ts'
 import * as pushRegistrations from '../../src/storage/push-registrations.ts'
 import * as retention from '../../src/storage/retention.ts'
 import * as sealedColumns from '../../src/storage/sealed-columns.ts'
+import * as failureCounts from '../../src/storage/failure-counts.ts'
 import * as strangerCounts from '../../src/storage/stranger-counts.ts'
 import * as temporaryKeys from '../../src/storage/temporary-keys.ts'
 import * as tokenReads from '../../src/storage/token-reads.ts'
@@ -572,6 +573,12 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     deleteOldOperations: (db) => retention.deleteOldOperations(db, at, 500),
     deleteOldActivations: (db) => retention.deleteOldActivations(db, at, 500),
     deleteOldMessages: (db) => retention.deleteOldMessages(db, at, 500),
+  },
+  failureCounts: {
+    addFailures: (db) =>
+      failureCounts.addFailures(db, [{ failureKey: bytes, failures: 1, endsAt: at, waits: 0, waitEndsAt: at }]),
+    findFailures: (db) => failureCounts.findFailures(db, [bytes]),
+    deleteOldFailureCounts: (db) => failureCounts.deleteOldFailureCounts(db, at, 500),
   },
   strangerCounts: {
     countStranger: (db) => strangerCounts.countStranger(db, '192.0.2.0/24', at),

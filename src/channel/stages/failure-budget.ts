@@ -29,6 +29,7 @@ export async function withinFailureBudget<T extends { readonly verdict: CodeVerd
     return checked
   } finally {
     // A failure of our own tells nothing about the code.
-    if (!isWrong) place.giveBack()
+    if (isWrong) place.keep()
+    else place.giveBack()
   }
 }

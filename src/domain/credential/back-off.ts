@@ -1,6 +1,8 @@
-// Longer and longer waits for a key that fails too often, counted in the memory of this process.
+// Longer and longer waits for a key that fails too often, counted in the memory of this process, and with others where they are.
 import { PawlError } from '../../lib/errors.ts'
 import { createMemory } from '../../lib/memory.ts'
+import type { Others } from '../limits/failure-budget.ts'
+import type { Standing } from '../limits/shared-failures.ts'
 
 export interface BackOff {
   /** What to throw while `key` has to wait, at `now` (ms). */
@@ -13,13 +15,15 @@ export interface BackOff {
   readonly end: (key: string) => void
   /** Counts a failure; returns the seconds to wait when it is one too many. */
   readonly fail: (key: string, now: number) => number | undefined
+  /** Takes over what other processes have counted for `key`; no statement where there are none. */
+  readonly hear: (key: string, now: number) => Promise<void>
 }
 
 /**
  * After `failures` in a minute a wait of a minute. For an hour after a wait a quarter of the failures is enough for the next, which lasts
  * twice as long, up to sixteen minutes. Success changes nothing: others may share the key.
  */
-export function createBackOff(failures: number): BackOff {
+export function createBackOff(failures: number, others?: Others): BackOff {
   const keys = createMemory<State>({ max: KEYS_MAX })
 
   const stateAt = (key: string, now: number): State => {
@@ -37,8 +41,31 @@ export function createBackOff(failures: number): BackOff {
     return state === undefined || now >= state.waitEnds ? undefined : refuse(state.waitEnds - now)
   }
 
+  const adopt = (key: string, standing: Standing, now: number): void => {
+    const state = stateAt(key, now)
+    if (standing.waitEndsAt > state.waitEnds) {
+      state.waits = Math.max(state.waits, standing.waits)
+      state.waitEnds = standing.waitEndsAt
+      state.failures = 0
+    }
+    if (standing.endsAt > now && standing.failures > state.failures) {
+      state.failures = standing.failures
+      state.minuteEnds = standing.endsAt
+    }
+  }
+  const tell = (key: string, { minuteEnds: endsAt, waits, waitEnds: waitEndsAt }: State, now: number): void =>
+    others?.shared.tell(`${others.of}\0${key}`, { failures: 1, endsAt, waits, waitEndsAt }, (standing) =>
+      adopt(key, standing, now),
+    )
+
   return {
     refusal,
+    hear: async (key, now) => {
+      if (others === undefined) return
+      const name = `${others.of}\0${key}`
+      const standing = (await others.shared.ask([name])).get(name)
+      if (standing) adopt(key, standing, now)
+    },
     begin: (key, now) => {
       const refused = refusal(key, now)
       if (refused) return refused
@@ -56,11 +83,15 @@ export function createBackOff(failures: number): BackOff {
       if (now < state.waitEnds) return undefined
       if (state.failures === 0) state.minuteEnds = now + MINUTE_MS
       state.failures += 1
-      if (state.failures < allowed(state)) return undefined
+      if (state.failures < allowed(state)) {
+        tell(key, { ...state, waits: 0, waitEnds: 0 }, now)
+        return undefined
+      }
       const wait = MINUTE_MS * 2 ** Math.min(state.waits, DOUBLINGS_MAX)
       state.waits += 1
       state.waitEnds = now + wait
       state.failures = 0
+      tell(key, state, now)
       return wait / SECOND_MS
     },
   }

@@ -23,6 +23,7 @@ import type { Pool, Tx } from '../../storage/database.ts'
 import type { Role } from '../../storage/schema.ts'
 import { createPasswords, usablePasswords } from './password.ts'
 import { isCredentialAuthentic, sealCredential } from './mac.ts'
+import type { SharedFailures } from '../limits/shared-failures.ts'
 import { createLoginGate, type Login } from './login-gate.ts'
 
 export interface CredentialParts {
@@ -31,6 +32,8 @@ export interface CredentialParts {
   readonly events: Events
   readonly installationKeys: { readonly credentialHash: KeyObject; readonly credentialMac: KeyObject }
   readonly settings: { readonly credentialFailuresPerMinute: number }
+  /** Of all processes on the database, where there may be several. */
+  readonly sharedFailures?: SharedFailures | undefined
 }
 
 /** A caller whose password was right. */
@@ -88,7 +91,12 @@ export interface PreparedPassword {
 export function createCredentials(parts: CredentialParts): Credentials {
   const { db, platform, installationKeys } = parts
   const passwords = createPasswords(installationKeys.credentialHash)
-  const gate = createLoginGate(parts.events, () => platform.now(), parts.settings.credentialFailuresPerMinute)
+  const gate = createLoginGate(
+    parts.events,
+    () => platform.now(),
+    parts.settings.credentialFailuresPerMinute,
+    parts.sharedFailures,
+  )
   const cacheKey = importHmacKey(platform.randomBytes(32))
   const verified = createMemory<VerifiedCaller>({ max: VERIFIED_MAX, ttl: CACHE_MS, clock: () => platform.now() })
   const rightRows = createMemory<PasswordRow>({ max: VERIFIED_MAX })

@@ -1,6 +1,6 @@
 // Who may have a password checked, and when: waits after failures come before the slow hash, and hashes run in two lanes.
 //
-// Failures count for a user name and its source together, and for the source alone; so nobody can lock out a credential that is used from
+// Failures, also those that other processes have counted, count for a user name and its source together, and for the source alone; so nobody can lock out a credential that is used from
 // elsewhere. While a pair waits, even the right password is refused: otherwise the wait would not stop guessing. Callers whose user name
 // and source had a right password within the last hour have a lane of their own, and the wait of their source does not touch them.
 import type { Events } from '../../lib/events.ts'
@@ -8,6 +8,7 @@ import { PawlError } from '../../lib/errors.ts'
 import { createFairQueue } from '../../lib/fair-queue.ts'
 import { createMemory } from '../../lib/memory.ts'
 import { sourceOf } from '../../lib/source.ts'
+import type { SharedFailures } from '../limits/shared-failures.ts'
 import { createBackOff } from './back-off.ts'
 import type { Lane } from './password.ts'
 
@@ -38,9 +39,14 @@ export interface LoginGate {
 }
 
 /** `failuresPerMinute`: of one user name from one source, before it has to wait; of all of one source ten times as many. */
-export function createLoginGate(events: Events, clock: () => number, failuresPerMinute: number): LoginGate {
-  const pairs = createBackOff(failuresPerMinute)
-  const sources = createBackOff(failuresPerMinute * 10)
+export function createLoginGate(
+  events: Events,
+  clock: () => number,
+  failuresPerMinute: number,
+  shared?: SharedFailures,
+): LoginGate {
+  const pairs = createBackOff(failuresPerMinute, shared && { shared, of: 'login' })
+  const sources = createBackOff(failuresPerMinute * 10, shared && { shared, of: 'logins of a source' })
   const knownPairs = createMemory<object>({ max: KNOWN_MAX, ttl: KNOWN_MS, clock })
   // One hash at a time in each lane: of the four threads of the pool two stay free for everything else.
   const known = createFairQueue({ atOnce: 1, waitingPerKeyMax: 50, waitingMax: 200 })
@@ -87,7 +93,10 @@ export function createLoginGate(events: Events, clock: () => number, failuresPer
       if (refused) throw refused
     },
     check: async <T>(login: Login, shown: string, now: number, check: (lane: Lane) => Promise<T>): Promise<T> => {
-      const key = `${keysOf(login).source}\0${shown}`
+      const { pair, source } = keysOf(login)
+      const key = `${source}\0${shown}`
+      // A hash takes a thousand times as long as this read.
+      await Promise.all([pairs.hear(pair, now), sources.hear(source, now)])
       const shared = checks.get(key) ?? start(login, key, now, check)
       shared.askers += 1
       const stopListening = login.onGone(() => {

@@ -1,0 +1,108 @@
+// Failures that every process on a database knows of, without a statement for what does not fail. Each process counts in its own memory and
+// decides by it; what fails it also tells the database, which answers with what all have counted (docs/decisions/0001-work-for-strangers.md).
+import type { KeyObject } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { hmac } from '../../crypto/hmac.ts'
+import { utf8 } from '../../lib/bytes.ts'
+import type { Db } from '../../storage/database.ts'
+import { addFailures, type FailureCountRow, findFailures } from '../../storage/failure-counts.ts'
+
+/** What all processes have counted for a key. Times in milliseconds. */
+export interface Standing {
+  /** In the window of a minute that ends at `endsAt`. */
+  readonly failures: number
+  readonly endsAt: number
+  /** Waits in a row, and the end of the last; 0 without one. */
+  readonly waits: number
+  readonly waitEndsAt: number
+}
+
+export interface SharedFailures {
+  /** Tells the others within some milliseconds, together with what else fails meanwhile; `adopt` is told what all have, this failure included. */
+  readonly tell: (key: string, failure: Standing, adopt: (standing: Standing) => void) => void
+  /** Asks the database what all have counted; keys that have not failed are missing. */
+  readonly ask: (keys: readonly string[]) => Promise<ReadonlyMap<string, Standing>>
+}
+
+interface Waiting {
+  failure: Standing
+  readonly adopt: ((standing: Standing) => void)[]
+}
+
+/** `lookup`: keys are stored as keyed hashes, because what somebody types as a user name may be a password. */
+export function createSharedFailures(db: Db, lookup: KeyObject): SharedFailures {
+  const hashOf = (key: string): Uint8Array => hmac(lookup, utf8(`failure\0${key}`))
+  let waiting = new Map<string, Waiting>()
+  let isTelling = false
+
+  const tellAll = async (): Promise<void> => {
+    const told = waiting
+    waiting = new Map()
+    const rows = [...told].map(([key, { failure }]) => toRow(hashOf(key), failure))
+    const standings = await readByHash(addFailures(db, rows))
+    for (const [key, { adopt }] of told) {
+      const standing = standings.get(nameOf(hashOf(key)))
+      if (standing) for (const each of adopt) each(standing)
+    }
+  }
+
+  const keepTelling = async (): Promise<void> => {
+    isTelling = true
+    while (waiting.size > 0) {
+      // While the database is away each process goes on by what it has counted itself.
+      await tellAll().catch(() => undefined)
+      await sleep(PAUSE_MS, undefined, { ref: false })
+    }
+    isTelling = false
+  }
+
+  return {
+    tell: (key, failure, adopt) => {
+      const known = waiting.get(key)
+      if (known !== undefined) {
+        known.failure = merge(known.failure, failure)
+        known.adopt.push(adopt)
+      } else if (waiting.size < KEYS_MAX) waiting.set(key, { failure, adopt: [adopt] })
+      if (!isTelling) void keepTelling()
+    },
+    ask: async (keys) => {
+      const standings = await readByHash(findFailures(db, keys.map(hashOf)))
+      return new Map(
+        keys.flatMap((key) => {
+          const standing = standings.get(nameOf(hashOf(key)))
+          return standing === undefined ? [] : [[key, standing] as const]
+        }),
+      )
+    },
+  }
+}
+
+const merge = (one: Standing, other: Standing): Standing => ({
+  failures: one.failures + other.failures,
+  endsAt: Math.max(one.endsAt, other.endsAt),
+  waits: Math.max(one.waits, other.waits),
+  waitEndsAt: Math.max(one.waitEndsAt, other.waitEndsAt),
+})
+
+const toRow = (failureKey: Uint8Array, { failures, endsAt, waits, waitEndsAt }: Standing): FailureCountRow => ({
+  failureKey,
+  failures,
+  endsAt: new Date(endsAt),
+  waits,
+  waitEndsAt: new Date(waitEndsAt),
+})
+
+async function readByHash(read: Promise<readonly FailureCountRow[]>): Promise<ReadonlyMap<string, Standing>> {
+  return new Map(
+    (await read).map(({ failureKey, failures, endsAt, waits, waitEndsAt }) => [
+      nameOf(failureKey),
+      { failures, endsAt: endsAt.getTime(), waits, waitEndsAt: waitEndsAt.getTime() },
+    ]),
+  )
+}
+
+const nameOf = (hash: Uint8Array): string => Buffer.from(hash).toString('hex')
+
+/** Between two statements of a process: strangers who fail all the time cost at most 50 of them a second. */
+const PAUSE_MS = 20
+const KEYS_MAX = 1_000
