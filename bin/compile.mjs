@@ -13,6 +13,7 @@ for (const name of [
   'lib/log',
   'lib/line-sink',
   'lib/start-memory',
+  'tracing/otlp',
 ]) {
   await import(`../src/${name}.ts`)
 }

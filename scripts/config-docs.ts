@@ -15,6 +15,8 @@ Made from the tables in \`src/config.ts\` and \`src/config-secrets.ts\` by \`nod
 pawl is configured by environment variables alone, and needs none of them. A start with a wrong value, or with an unknown name
 that begins with \`PAWL_\`, prints every problem, one a line, and ends with exit status 1. An empty value counts as not set.
 
+Traces have the settings of OpenTelemetry (\`OTEL_*\`): [OPERATIONS.md](OPERATIONS.md#traces).
+
 ## Settings
 
 | name | value | default | what it does |

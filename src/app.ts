@@ -19,10 +19,11 @@ import { keepRawBodies } from './http/raw-body.ts'
 import { ANSWER_HEADERS, guardRequests } from './http/request-guards.ts'
 import { health } from './http/health.ts'
 import { limitLoad } from './http/load-limits.ts'
+import { followRequests } from './http/request-scope.ts'
 import { serverOptions } from './http/server-options.ts'
 import { giveBackConnections } from './http/service-state.ts'
 import type { Log } from './lib/log.ts'
-import { parseRequestId, runInRequest } from './lib/request-id.ts'
+import { parseRequestId } from './lib/request-id.ts'
 
 /** `public`: what phones call; `internal`: the bank's API, administration and the description; health is part of each. */
 export type Surface = 'everything' | 'public' | 'internal'
@@ -42,7 +43,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
       rendererOf(request.url, context)(toPawlError(error), request as never, reply as never)
     },
   })
-  followRequestIds(app)
+  followRequests(app, context.tracer)
   guardRequests(app)
   limitLoad(app, context.settings, context.events)
   giveBackConnections(app, context.serviceState)
@@ -84,14 +85,6 @@ function withoutChildren(log: Log): FastifyBaseLogger {
   const own = Object.create(log) as FastifyBaseLogger
   own.child = () => own
   return own
-}
-
-/** Every answer and every log line of a request has its id. */
-function followRequestIds(app: FastifyInstance): void {
-  app.addHook('onRequest', (request, reply, done) => {
-    void reply.header('x-request-id', request.id)
-    runInRequest(request.id, done)
-  })
 }
 
 /** The API a path belongs to, for what is refused before it has a route. */

@@ -42,6 +42,7 @@ import { createCaches } from './lib/caches.ts'
 import { createEvents, type Events } from './lib/events.ts'
 import type { Log } from './lib/log.ts'
 import type { Platform } from './lib/platform.ts'
+import type { Tracer } from './lib/span.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import type { Peers } from './metrics/peers.ts'
 import { v3 } from './protocol/v3/index.ts'
@@ -59,6 +60,7 @@ import { readVitalSigns } from './storage/vital-signs.ts'
 export interface Context extends DeviceParts, MobileTokenParts, CloudParts, UtilityParts, HealthParts, MetricsParts {
   readonly log: Log
   readonly metrics: Metrics
+  readonly tracer: Tracer | undefined
   readonly settings: Config
   readonly installationKeys: InstallationKeys
   readonly protocols: DeviceParts['protocols']
@@ -78,6 +80,8 @@ export interface Surroundings {
   readonly database?: Database
   /** The other processes behind the same port. */
   readonly peers?: Peers | undefined
+  /** Where requests have traces. */
+  readonly tracer?: Tracer | undefined
   /** False for a process that leaves all work beside requests to others. */
   readonly worksInBackground?: boolean
 }
@@ -86,7 +90,7 @@ export interface Surroundings {
 export async function createContext(
   config: Config,
   secrets: Secrets,
-  { platform, log, database: given, peers, worksInBackground = true }: Surroundings,
+  { platform, log, tracer, database: given, peers, worksInBackground = true }: Surroundings,
 ): Promise<Context> {
   const metrics = createMetrics(createEvents(log), () => platform.now(), peers)
   const { events } = metrics
@@ -100,6 +104,7 @@ export async function createContext(
       dataDir: config.dataDir,
       poolSize: config.databasePoolSize,
       pooler: config.databasePooler,
+      isTraced: tracer !== undefined,
       ...tellOfDatabase(events),
     }))
   try {
@@ -156,6 +161,7 @@ export async function createContext(
       ...channel,
       log,
       metrics,
+      tracer,
       credentials,
       verifyAccessToken: createAccessTokens(base),
       tickets: createTickets(platform),

@@ -9,8 +9,11 @@ import { StartError } from './lib/errors.ts'
 import { openLineSink } from './lib/line-sink.ts'
 import { createProcessLog } from './lib/log.ts'
 import type { Log } from './lib/log.ts'
+import { systemPlatform } from './lib/platform.ts'
+import type { Tracer } from './lib/span.ts'
 import { releaseStartMemory } from './lib/start-memory.ts'
 import type { Server } from './server.ts'
+import { areTracesWanted } from './tracing/settings.ts'
 
 const OUTPUT_CLOSE_MS = 500
 /** In the environment of a worker. */
@@ -40,9 +43,17 @@ function openLog({ logLevel }: Config, fields?: Readonly<Record<string, unknown>
   return log
 }
 
+/** Where the environment asks for traces; the SDK of OpenTelemetry is code that a server without them never runs. */
+async function loadTracer(log: Log): Promise<Tracer | undefined> {
+  if (!areTracesWanted(process.env)) return undefined
+  const { startTracing } = await import('./tracing/otlp.ts')
+  return startTracing(process.env, systemPlatform, log)
+}
+
 async function serveAlone(config: Config, secrets: Secrets): Promise<void> {
   const { startServer } = await import('./server.ts')
-  const server = await startServer(config, secrets, openLog(config))
+  const log = openLog(config)
+  const server = await startServer(config, secrets, { log, tracer: await loadTracer(log) })
   output.write(server.startText)
   void stopWhenAsked(server)
 }
@@ -59,7 +70,8 @@ async function serveAsWorker(config: Config, secrets: Secrets): Promise<void> {
   const number = process.env[WORKER_NUMBER] ?? ''
   const log = openLog(config, { worker: number })
   const primary = joinPrimary()
-  const server = await startServer(config, secrets, log, { worker: number, collect: primary.collect, onAsked: primary.onAsked })
+  const peers = { worker: number, collect: primary.collect, onAsked: primary.onAsked }
+  const server = await startServer(config, secrets, { log, tracer: await loadTracer(log), peers })
   primary.tellReady(server.startText)
   void stopWhenAsked(server)
 }

@@ -10,11 +10,14 @@ import { followConnections } from './http/connections.ts'
 import { formatListenerUrl } from './http/listener-url.ts'
 import type { Log } from './lib/log.ts'
 import { systemPlatform } from './lib/platform.ts'
+import type { Tracer } from './lib/span.ts'
 import type { Peers } from './metrics/peers.ts'
 
 /** How long answers say that their connection ends, before it is ended. */
 const FAREWELL_MS = 1_000
 const DATABASE_CLOSE_MS = 1_000
+/** How long the last spans may take to their collector. */
+const TRACES_CLOSE_MS = 1_000
 
 export interface Server {
   /** For the operator: where it listens and who may call it. */
@@ -23,9 +26,18 @@ export interface Server {
   readonly stop: (signal: NodeJS.Signals) => Promise<void>
 }
 
-/** Opens the database, makes what a first start makes, and listens. `peers`: the other processes behind the same port. Throws StartError. */
-export async function startServer(config: Config, secrets: Secrets, log: Log, peers?: Peers): Promise<Server> {
-  const context = await createContext(config, secrets, { platform: systemPlatform, log, peers })
+/** What the process brings. */
+interface Brought {
+  readonly log: Log
+  /** Where requests have traces. */
+  readonly tracer: Tracer | undefined
+  /** The other processes behind the same port. */
+  readonly peers?: Peers
+}
+
+/** Opens the database, makes what a first start makes, and listens. Throws StartError. */
+export async function startServer(config: Config, secrets: Secrets, brought: Brought): Promise<Server> {
+  const context = await createContext(config, secrets, { platform: systemPlatform, ...brought })
   const running = await listen(context)
   const startText = renderStartText(running, context, await context.createFirstAdmin())
   if (config.publicUrl === undefined) context.events.publicUrlMissing()
@@ -85,7 +97,8 @@ async function stop(running: Running, context: Context, signal: NodeJS.Signals):
     await closed
   }
   // A database that no longer answers would never be closed; to it, this end is a lost connection.
-  await Promise.race([context.close(), sleep(DATABASE_CLOSE_MS)])
+  const isDatabaseClosed = Promise.race([context.close(), sleep(DATABASE_CLOSE_MS)])
+  await Promise.all([isDatabaseClosed, Promise.race([context.tracer?.close(), sleep(TRACES_CLOSE_MS)])])
 }
 
 /** `password`: of the administrator that this start made. */

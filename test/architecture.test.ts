@@ -84,6 +84,19 @@ const layers: readonly Layer[] = [
   noun('operation', ['activation', 'template', 'audit', 'limits', 'secrets']),
   { path: 'src/http', pawl: ['src/lib'], packages: [...http, '@fastify/basic-auth', 'ajv', 'secure-json-parse'] },
   { path: 'src/metrics', pawl: ['src/storage', 'src/lib'], packages: ['fastify', 'prom-client'] },
+  { path: 'src/tracing/settings.ts', pawl: [], packages: [] },
+  {
+    path: 'src/tracing/otlp.ts',
+    pawl: ['src/tracing/settings.ts', 'src/lib', 'package.json'],
+    packages: [
+      '@opentelemetry/api',
+      '@opentelemetry/core',
+      '@opentelemetry/exporter-trace-otlp-http',
+      '@opentelemetry/exporter-trace-otlp-proto',
+      '@opentelemetry/resources',
+      '@opentelemetry/sdk-trace',
+    ],
+  },
   {
     path: 'src/channel',
     pawl: ['src/http', 'src/protocol', 'src/domain', 'src/storage', 'src/lib'],

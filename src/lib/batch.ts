@@ -1,5 +1,7 @@
 // Joins what is asked for at the same time: requests of one turn of the event loop share a trip, and so do those that come while it is
 // on its way.
+import { currentScope, type RequestScope } from './request-scope.ts'
+import { runForAll } from './trace.ts'
 
 export interface BatchOptions<Item> {
   readonly itemsMax: number
@@ -55,13 +57,14 @@ export function createBatch<Item, Result>(
 
   const runTrip = async (trip: readonly Waiting<Item, Result>[]): Promise<void> => {
     onTrip?.(trip.length)
-    const results = await run(trip.map(({ item }) => item))
+    const scopes = trip.map(({ scope }) => scope)
+    const results = await runForAll(scopes, () => run(trip.map(({ item }) => item)))
     trip.forEach((one, i) => one.resolve(results[i] as Result))
   }
 
   return (item) =>
     new Promise((resolve, reject) => {
-      waiting.push({ item, resolve, reject })
+      waiting.push({ item, scope: currentScope(), resolve, reject })
       if (isRunning) return
       isRunning = true
       void runAll()
@@ -70,6 +73,7 @@ export function createBatch<Item, Result>(
 
 interface Waiting<Item, Result> {
   readonly item: Item
+  readonly scope: RequestScope | undefined
   readonly resolve: (result: Result) => void
   readonly reject: (error: unknown) => void
 }

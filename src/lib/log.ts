@@ -2,7 +2,7 @@
 import { pino, stdTimeFunctions } from 'pino'
 import type { DestinationStream, Logger } from 'pino'
 import type { LineSink } from './line-sink.ts'
-import { currentRequestId } from './request-id.ts'
+import { currentScope } from './request-scope.ts'
 
 export type Log = Logger
 
@@ -16,7 +16,7 @@ export function createProcessLog(level: LogLevel, sink: LineSink, fields?: Reado
   return log
 }
 
-/** A log that writes `level` and above to `destination`, with the id of the request that a line is written for. */
+/** A log that writes `level` and above to `destination`, with the ids of the request and of the trace that a line is written for. */
 export function createLog(level: LogLevel, destination: DestinationStream, fields?: Readonly<Record<string, unknown>>): Log {
   return pino(
     {
@@ -24,8 +24,10 @@ export function createLog(level: LogLevel, destination: DestinationStream, field
       base: fields ?? null,
       formatters: { level: (label) => ({ level: label }) },
       mixin: () => {
-        const requestId = currentRequestId()
-        return requestId === undefined ? {} : { requestId }
+        const scope = currentScope()
+        if (scope === undefined) return {}
+        const { id: requestId, span } = scope
+        return span === undefined ? { requestId } : { requestId, traceId: span.traceId }
       },
       timestamp: stdTimeFunctions.isoTime,
       redact: { paths: REDACTED_PATHS, censor: '[secret]' },

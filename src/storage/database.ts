@@ -3,10 +3,11 @@
 // Locks are taken in the order application, activation, operation. Inside inTransaction only the given Tx may be used:
 // the embedded database has one connection, and a query beside the transaction would wait for its own end.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Transaction, Kysely, PGliteDialect, PostgresDialect, sql } from 'kysely'
+import { type KyselyConfig, type Transaction, Kysely, PGliteDialect, PostgresDialect, sql } from 'kysely'
 import { connectPostgres, type Pooler, type PoolUse, type PostgresOptions, type Room } from './database-postgres.ts'
 import type { Embedded } from './database-embedded.ts'
 import type { Schema } from './schema.ts'
+import { traceStatement } from './statement-span.ts'
 
 declare const kind: unique symbol
 
@@ -24,6 +25,8 @@ export interface DatabaseOptions extends Omit<PostgresOptions, 'isPatient'> {
   /** PostgreSQL connection URL; without it the embedded database in `dataDir` is opened. */
   readonly databaseUrl?: string | undefined
   readonly dataDir: string
+  /** True where requests have traces: each has the statements that it causes. */
+  readonly isTraced?: boolean
 }
 
 export interface Database {
@@ -44,15 +47,16 @@ export interface Database {
 
 /** Opens the database; nothing is migrated yet. Throws StartError when the directory is in use by another process. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  const { databaseUrl } = options
+  const { databaseUrl, isTraced = false } = options
+  const log = isTraced ? { log: traceStatement } : {}
   if (databaseUrl !== undefined) {
     const { pool, location, room, use, leaveServer } = connectPostgres(databaseUrl, options)
-    const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) }) as Pool
+    const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }), ...log }) as Pool
     const openPatient = () => openPatientPostgres(databaseUrl, options.pooler)
     return { db, kind: 'postgresql', location, room, poolUse: use, leaveServer, openPatient, close: () => db.destroy() }
   }
   const { openEmbedded } = await loadEmbedded()
-  return fromEmbedded(await openEmbedded(options.dataDir), options.dataDir)
+  return fromEmbedded(await openEmbedded(options.dataDir), options.dataDir, log)
 }
 
 function openPatientPostgres(databaseUrl: string, pooler: Pooler = 'none'): Pick<Database, 'db' | 'close'> {
@@ -70,8 +74,8 @@ export async function openInMemory(template?: Blob): Promise<Database> {
 /** PGlite is half a megabyte of code that a server on PostgreSQL never runs. */
 const loadEmbedded = () => import('./database-embedded.ts')
 
-function fromEmbedded({ pglite, release }: Embedded, location: string): Database {
-  const db = new Kysely<Schema>({ dialect: new PGliteDialect({ pglite }) }) as Pool
+function fromEmbedded({ pglite, release }: Embedded, location: string, log: Pick<KyselyConfig, 'log'> = {}): Database {
+  const db = new Kysely<Schema>({ dialect: new PGliteDialect({ pglite }), ...log }) as Pool
   const close = async () => {
     // Kysely closes an instance only when a query has run on it.
     await db.destroy()

@@ -723,6 +723,7 @@ const NO_QUERIES = [
   'schema-webhooks',
   'activation/seen-state',
   'activation/version',
+  'statement-span',
 ]
 
 test.each(Object.entries(calls))('the SQL of %s is the committed one', async (name, functions) => {

@@ -5,6 +5,7 @@ import { requireCredentials } from '../../http/basic-credentials.ts'
 import { refuseCrossSiteWrite } from '../../http/cross-site.ts'
 import { renderErrorsWith } from '../../http/errors.ts'
 import { keepJsonBodies } from '../../http/raw-body.ts'
+import { staged } from '../../lib/trace.ts'
 import { useStrictValidation } from '../../http/validation.ts'
 import { mountCloudEndpoint } from './mount.ts'
 import { cloudEndpoints } from './endpoints.ts'
@@ -15,12 +16,12 @@ export const cloudApi = (parts: CloudParts) => async (app: FastifyInstance) => {
   keepJsonBodies(app)
   useStrictValidation(app)
   renderErrorsWith(app, parts.events, renderCloudError)
-  const callerOf = await requireCredentials(app, parts.credentials.verify, {
+  const callerOf = await requireCredentials(app, staged('check credentials', parts.credentials.verify), {
     recognise: ({ headers }) => {
       const ticket = headers[TICKET_HEADER]
       return typeof ticket === 'string' ? parts.tickets.redeem(ticket) : undefined
     },
-    verifyToken: parts.verifyAccessToken,
+    verifyToken: parts.verifyAccessToken && staged('check credentials', parts.verifyAccessToken),
   })
   app.addHook('onRequest', async (request) => refuseCrossSiteWrite(request, parts.settings.publicUrl))
   for (const endpoint of cloudEndpoints) mountCloudEndpoint(app, parts, endpoint, callerOf)

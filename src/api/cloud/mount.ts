@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../../domain/credential/credential.ts'
 import { refuseMalformedQuery } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import { staged } from '../../lib/trace.ts'
 import type { AnyCloudEndpoint } from './endpoint.ts'
 import type { CloudParts } from './parts.ts'
 
@@ -14,6 +15,7 @@ export function mountCloudEndpoint(
   callerOf: (request: FastifyRequest) => Caller,
 ): void {
   const { body, query: querystring, params, headers, response, invalidAs } = endpoint
+  const handle = staged('handle', endpoint.serve)
   app.route({
     method: endpoint.method,
     url: endpoint.path,
@@ -33,7 +35,7 @@ export function mountCloudEndpoint(
     handler: async (request) => {
       refuseMalformedQuery(request.raw.url ?? '')
       if (request.validationError) throw refuseStructure(request.validationError, invalidAs)
-      return endpoint.serve({
+      return handle({
         body: request.body ?? {},
         query: request.query,
         params: request.params,

@@ -2,6 +2,7 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Type } from '@sinclair/typebox'
 import { PawlError } from '../../lib/errors.ts'
+import { staged } from '../../lib/trace.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
@@ -35,6 +36,7 @@ interface OpenedTokenDeclaration<R extends TSchema, Parts> extends Declaration<R
 export function openedTokenEndpoint<R extends TSchema, Parts extends ChannelParts>(
   declared: OpenedTokenDeclaration<R, Parts>,
 ): Endpoint<Parts> {
+  const handle = staged('handle', declared.handle)
   const { encrypt, path, token } = declared
   const place = { scope: 'ACTIVATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
   const openTerms = { isStateChecked: !encrypt.isStateLeftToToken, isVersionChecked: true }
@@ -60,7 +62,7 @@ export function openedTokenEndpoint<R extends TSchema, Parts extends ChannelPart
       if (accepted.bearer.activationId !== activation.activationId)
         throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: 'token and envelope are of different activations' })
       await useUp(parts, [...opened.uniqueValues, ...accepted.uniqueValues], 'AUTHENTICATION_CODE_INVALID')
-      return sealAnswer(parts, opened, serialize(await declared.handle({ activation }, parts)))
+      return sealAnswer(parts, opened, serialize(await handle({ activation }, parts)))
     },
   }
 }

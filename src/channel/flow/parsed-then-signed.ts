@@ -5,6 +5,7 @@ import { compileParser } from '../../http/validation.ts'
 import { Ok } from '../../http/types.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import { staged } from '../../lib/trace.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import type { Tx } from '../../storage/database.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
@@ -54,6 +55,7 @@ interface ParsedSignedDeclaration<Q extends TSchema, Parts> extends Omit<Declara
 export function parsedSignedEndpoint<Q extends TSchema, Parts extends ChannelParts>(
   declared: ParsedSignedDeclaration<Q, Parts>,
 ): Endpoint<Parts> {
+  const handle = staged('handle', declared.handle)
   const { requestInvalid, auditAs, bytesMax = PARSED_BYTES_MAX, authenticate: code } = declared
   const { resourceId, factors, isPendingAccepted = false } = code
   return {
@@ -79,7 +81,7 @@ export function parsedSignedEndpoint<Q extends TSchema, Parts extends ChannelPar
         const attempt = { header, resourceId, bodies, audited, isPendingAccepted, isUpgradeSeen: false } as const
         const { client } = received
         const { verdict, result: refusal } = await authenticateWithin(parts, received, attempt, (tx, judged) =>
-          declared.handle({ tx, verdict: judged, request: input, factors: header.factors, client }, parts),
+          handle({ tx, verdict: judged, request: input, factors: header.factors, client }, parts),
         )
         if (!verdict.isRight) throw new PawlError(refusal ?? 'AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
         if (refusal !== undefined) throw new PawlError(refusal, { detail: 'the code was right, what it asks for was refused' })

@@ -2,6 +2,7 @@
 // decides is stored in one transaction with the code.
 import { Ok } from '../../http/types.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import { staged } from '../../lib/trace.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Tx } from '../../storage/database.ts'
@@ -32,6 +33,7 @@ interface SignedByUpgradeDeclaration<Parts> extends Omit<Declaration, 'response'
 export function signedByUpgradeEndpoint<Parts extends ChannelParts>(
   declared: SignedByUpgradeDeclaration<Parts>,
 ): Endpoint<Parts> {
+  const handle = staged('handle', declared.handle)
   const { refusal: headerRefusal, authenticate: code } = declared
   const { resourceId, factors } = code
   const codes = { headerMissing: headerRefusal, headerMalformed: headerRefusal }
@@ -52,7 +54,7 @@ export function signedByUpgradeEndpoint<Parts extends ChannelParts>(
       const bodies = coveredBodies(received)
       const attempt = { header, resourceId, bodies, audited: 'AS_SENT', isPendingAccepted: false, isUpgradeSeen: true } as const
       const { verdict, result: refusal } = await authenticateWithin(parts, received, attempt, async (tx, judged) =>
-        judged.isRight ? declared.handle({ tx, activation: judged.activation }, parts) : undefined,
+        judged.isRight ? handle({ tx, activation: judged.activation }, parts) : undefined,
       )
       if (!verdict.isRight) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
       if (refusal !== undefined) throw new PawlError(refusal, { detail: 'the code was right, what it asks for was refused' })

@@ -2,6 +2,7 @@
 // again within its window, nothing is written.
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
+import { staged } from '../../lib/trace.ts'
 import { FACTOR_COMBINATIONS } from '../../protocol/protocol.ts'
 import type { TokenNames, TokenRead } from '../../storage/token-reads.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
@@ -32,6 +33,7 @@ interface TokenReadDeclaration<Q extends TSchema, R extends TSchema, Found, Part
 export function tokenReadEndpoint<R extends TSchema, Found, Parts extends ChannelParts, Q extends TSchema = TSchema>(
   declared: TokenReadDeclaration<Q, R, Found, Parts>,
 ): Endpoint<Parts> {
+  const handle = staged('handle', declared.handle)
   const terms = { resourceId: `/${declared.path}`, factors: FACTOR_COMBINATIONS, isRepeatable: true }
   const { request: schema } = declared
   const received = { isJson: schema !== undefined, bytesMax: Number.POSITIVE_INFINITY, contradiction: CODES.token }
@@ -55,7 +57,7 @@ export function tokenReadEndpoint<R extends TSchema, Found, Parts extends Channe
         const { bearer } = await acceptToken(parts, call, terms, CODES, token)
         if (read === undefined) throw new TypeError('a token was accepted that was not read')
         const { client } = call
-        return serialize(await declared.handle({ request: readBody(), bearer, client, found: read.found }, parts))
+        return serialize(await handle({ request: readBody(), bearer, client, found: read.found }, parts))
       }
     },
   }

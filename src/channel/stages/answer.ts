@@ -1,6 +1,7 @@
 // The last stages: what may be used once is used up, and the answer is sealed.
 import { utf8 } from '../../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import { staged } from '../../lib/trace.ts'
 import type { PendingUse } from '../../domain/activation/pending-use.ts'
 import type { UniqueValue } from '../../storage/unique-values.ts'
 import type { ChannelParts } from '../parts.ts'
@@ -10,13 +11,16 @@ import type { Opened } from './open.ts'
  * Uses up the values of a request that every stage found genuine: all of them or none, so that a refusal never burns the nonce of a
  * genuine request. Refuses (`code`) when another request has used one since it was looked at.
  */
-export async function useUp(
-  { useUniqueValues }: Pick<ChannelParts, 'useUniqueValues'>,
-  values: readonly UniqueValue[],
-  code: ErrorCode,
-): Promise<void> {
-  if (!(await useUniqueValues(values))) throw new PawlError(code, { detail: 'used meanwhile by another request' })
-}
+export const useUp = staged(
+  'use up',
+  async (
+    { useUniqueValues }: Pick<ChannelParts, 'useUniqueValues'>,
+    values: readonly UniqueValue[],
+    code: ErrorCode,
+  ): Promise<void> => {
+    if (!(await useUniqueValues(values))) throw new PawlError(code, { detail: 'used meanwhile by another request' })
+  },
+)
 
 /** Values that a request under `applicationKey` uses up with what it changes, in the same statement, or by themselves. Refuses as useUp. */
 export function pendingUse(
@@ -44,8 +48,9 @@ export function pendingUse(
 }
 
 /** The JSON text of the envelope around the JSON text of an answer, under the key of the request. */
-export const sealAnswer = ({ platform }: Pick<ChannelParts, 'platform'>, { seal }: Opened, text: string): string =>
-  JSON.stringify(sealValue({ platform }, { seal }, text))
+export const sealAnswer = staged('seal', ({ platform }: Pick<ChannelParts, 'platform'>, { seal }: Opened, text: string): string =>
+  JSON.stringify(sealValue({ platform }, { seal }, text)),
+)
 
 /** The same as a value, for an envelope within another. */
 export const sealValue = (

@@ -1,5 +1,6 @@
 // What the envelope and the token of a request name, as it is stored: one read for all of it, and one where the request names less or
 // nothing that exists.
+import { staged } from '../../lib/trace.ts'
 import type { Envelope, EnvelopeContext, TokenHeader } from '../../protocol/protocol.ts'
 import type { RequestParties } from '../../storage/activation/parties.ts'
 import type { FoundToken, ProofNames, Proofs } from '../../storage/activation/proofs.ts'
@@ -10,41 +11,48 @@ import type { EnvelopeToOpen } from './envelope-keys.ts'
 type LookUpParts = Pick<ChannelParts, 'authenticationStore' | 'platform' | 'settings'>
 
 /** Version and activation of an envelope, its key, and whether it was used before. */
-export async function findEnvelope(parts: LookUpParts, context: EnvelopeContext, envelope: Envelope): Promise<EnvelopeToOpen> {
-  return toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, { parties: context }))
-}
+export const findEnvelope = staged(
+  'find parties',
+  async (parts: LookUpParts, context: EnvelopeContext, envelope: Envelope): Promise<EnvelopeToOpen> => {
+    return toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, { parties: context }))
+  },
+)
 
 /** The same with the custom object of the application, and the activation as a pending upgrade makes it (v4 §10.3). */
-export async function findStatusEnvelope(
-  parts: LookUpParts,
-  context: EnvelopeContext,
-  envelope: Envelope,
-): Promise<{ readonly toOpen: EnvelopeToOpen; readonly customObjectText: string | null }> {
-  const names = nameAll(parts, { context, envelope }, { parties: context })
-  const found = await parts.authenticationStore.findStatusProofs(names)
-  return { toOpen: toRequest({ context, envelope }, found), customObjectText: found.customObjectText }
-}
+export const findStatusEnvelope = staged(
+  'find parties',
+  async (
+    parts: LookUpParts,
+    context: EnvelopeContext,
+    envelope: Envelope,
+  ): Promise<{ readonly toOpen: EnvelopeToOpen; readonly customObjectText: string | null }> => {
+    const names = nameAll(parts, { context, envelope }, { parties: context })
+    const found = await parts.authenticationStore.findStatusProofs(names)
+    return { toOpen: toRequest({ context, envelope }, found), customObjectText: found.customObjectText }
+  },
+)
 
 /** The same where version and activation were read before. */
-export async function findEnvelopeOf(
-  parts: LookUpParts,
-  context: EnvelopeContext,
-  envelope: Envelope,
-  parties: RequestParties,
-): Promise<EnvelopeToOpen> {
-  return { ...toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, {})), parties }
-}
+export const findEnvelopeOf = staged(
+  'find parties',
+  async (parts: LookUpParts, context: EnvelopeContext, envelope: Envelope, parties: RequestParties): Promise<EnvelopeToOpen> => {
+    return { ...toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, {})), parties }
+  },
+)
 
 /** The same together with the token of a header; undefined where the request has none that can be read. */
-export async function findEnvelopeAndToken(
-  parts: LookUpParts,
-  context: EnvelopeContext,
-  envelope: Envelope,
-  token: TokenHeader | undefined,
-): Promise<{ readonly request: EnvelopeToOpen; readonly found: FoundToken }> {
-  const found = await lookUp(parts, { context, envelope }, { parties: context, token })
-  return { request: toRequest({ context, envelope }, found), found }
-}
+export const findEnvelopeAndToken = staged(
+  'find parties',
+  async (
+    parts: LookUpParts,
+    context: EnvelopeContext,
+    envelope: Envelope,
+    token: TokenHeader | undefined,
+  ): Promise<{ readonly request: EnvelopeToOpen; readonly found: FoundToken }> => {
+    const found = await lookUp(parts, { context, envelope }, { parties: context, token })
+    return { request: toRequest({ context, envelope }, found), found }
+  },
+)
 
 /** The token of a header alone. */
 export const findToken = (parts: LookUpParts, token: TokenHeader): Promise<FoundToken> => lookUp(parts, undefined, { token })

@@ -1,5 +1,6 @@
 // Opening an encrypted request (v3 §6.6, §7.4): version and scope, keys, window, MAC, decryption. Nothing is used up here.
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import { staged } from '../../lib/trace.ts'
 import type { OpenedEnvelope, Protocol } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { VersionRow } from '../../storage/activation/version.ts'
@@ -40,38 +41,44 @@ export interface OpenedOfActivation extends Opened {
  * Opens an envelope in application scope. Refuses (`code`) everything that is wrong with it alike; the log knows which it was. `outer`: the
  * envelope of the same application key that it was found in; the key of that one is not read again.
  */
-export async function openOfApplication(
-  parts: ChannelParts,
-  protocol: Protocol,
-  request: EnvelopeToOpen,
-  code: ErrorCode,
-  outer?: OpenedOfApplication,
-): Promise<OpenedOfApplication> {
-  const { temporaryKeyId } = request.envelope
-  const { version } = request.parties
-  const isKeyKnown = outer !== undefined && outer.temporaryKeyId === temporaryKeyId
-  const keys = isKeyKnown ? outer.keys : await selectEnvelopeKeys(parts, protocol, request)
-  const opened = open(parts, protocol, request, keys, { isVersionChecked: true, isActivationRight: true })
-  if (opened === undefined || version === undefined) throw new PawlError(code, { detail: 'the envelope does not open' })
-  return { ...opened, version, temporaryKeyId, keys }
-}
+export const openOfApplication = staged(
+  'open envelope',
+  async (
+    parts: ChannelParts,
+    protocol: Protocol,
+    request: EnvelopeToOpen,
+    code: ErrorCode,
+    outer?: OpenedOfApplication,
+  ): Promise<OpenedOfApplication> => {
+    const { temporaryKeyId } = request.envelope
+    const { version } = request.parties
+    const isKeyKnown = outer !== undefined && outer.temporaryKeyId === temporaryKeyId
+    const keys = isKeyKnown ? outer.keys : await selectEnvelopeKeys(parts, protocol, request)
+    const opened = open(parts, protocol, request, keys, { isVersionChecked: true, isActivationRight: true })
+    if (opened === undefined || version === undefined) throw new PawlError(code, { detail: 'the envelope does not open' })
+    return { ...opened, version, temporaryKeyId, keys }
+  },
+)
 
 /** Opens an envelope in activation scope. Refuses (`code`) everything that is wrong with it alike; the log knows which it was. */
-export async function openOfActivation(
-  parts: ChannelParts,
-  protocol: Protocol,
-  request: EnvelopeToOpen,
-  { isStateChecked, isVersionChecked }: ActivationTerms,
-  code: ErrorCode,
-): Promise<OpenedOfActivation> {
-  const { version, activation } = request.parties
-  const isActivationRight = isOwn(request.parties) && (!isStateChecked || activation?.state === 'ACTIVE')
-  const keys = await selectEnvelopeKeys(parts, protocol, request)
-  const opened = open(parts, protocol, request, keys, { isVersionChecked, isActivationRight })
-  if (opened === undefined || version === undefined || activation === undefined)
-    throw new PawlError(code, { detail: 'the envelope does not open' })
-  return { ...opened, version, activation }
-}
+export const openOfActivation = staged(
+  'open envelope',
+  async (
+    parts: ChannelParts,
+    protocol: Protocol,
+    request: EnvelopeToOpen,
+    { isStateChecked, isVersionChecked }: ActivationTerms,
+    code: ErrorCode,
+  ): Promise<OpenedOfActivation> => {
+    const { version, activation } = request.parties
+    const isActivationRight = isOwn(request.parties) && (!isStateChecked || activation?.state === 'ACTIVE')
+    const keys = await selectEnvelopeKeys(parts, protocol, request)
+    const opened = open(parts, protocol, request, keys, { isVersionChecked, isActivationRight })
+    if (opened === undefined || version === undefined || activation === undefined)
+      throw new PawlError(code, { detail: 'the envelope does not open' })
+    return { ...opened, version, activation }
+  },
+)
 
 /** Undefined for everything that is wrong with it. */
 function open(

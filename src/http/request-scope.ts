@@ -1,0 +1,30 @@
+// What a request has from its first hook to its last: its id and, where there are traces, its span.
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { runInScope } from '../lib/request-scope.ts'
+import type { Span, Tracer } from '../lib/span.ts'
+
+/** Every answer and every log line of a request has its id, and its trace has both. */
+export function followRequests(app: FastifyInstance, tracer: Tracer | undefined): void {
+  const spans = new WeakMap<FastifyRequest, Span>()
+  app.addHook('onRequest', (request, reply, done) => {
+    void reply.header('x-request-id', request.id)
+    const span = tracer && startSpan(tracer, request)
+    if (span) spans.set(request, span)
+    runInScope({ id: request.id, span }, done)
+  })
+  if (tracer === undefined) return
+  app.addHook('onResponse', (request, { statusCode }, done) => {
+    const failure = statusCode >= 500 ? String(statusCode) : undefined
+    spans.get(request)?.end({ failure, attributes: { 'http.response.status_code': statusCode } })
+    done()
+  })
+}
+
+/** Named after the route: a path may hold ids, and whoever thinks of paths would make names. Probes have no span. */
+function startSpan(tracer: Tracer, { id, method, headers, routeOptions: { url: route } }: FastifyRequest): Span | undefined {
+  if (route !== undefined && PROBES.test(route)) return undefined
+  const attributes = { 'http.request.method': method, 'pawl.request_id': id, ...(route && { 'http.route': route }) }
+  return tracer.startRequest(route ? `${method} ${route}` : method, headers, attributes)
+}
+
+const PROBES = /^\/(health|metrics)\b/
