@@ -49,6 +49,17 @@ describe.each([
   })
 })
 
+test('security.txt has what RFC 9116 asks for, and the balancer a line that serves it', () => {
+  const lines = readText('deploy/haproxy/security.txt').split('\n')
+  const fields = lines.filter((line) => line !== '' && !line.startsWith('#')).map((line) => line.split(': ')[0])
+  expect(fields).toEqual(expect.arrayContaining(['Contact', 'Expires']))
+  expect(fields.filter((name) => name === 'Expires')).toHaveLength(1)
+  expect(lines.find((line) => line.startsWith('Expires: '))).toMatch(/^Expires: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/)
+  expect(readText('deploy/haproxy/haproxy.cfg')).toMatch(
+    /http-request return .* file \S+security\.txt if \{ path \/\.well-known\/security\.txt \}/,
+  )
+})
+
 test('every alert has a page, every page an alert, and the alert leads to it', () => {
   expect(listAll(pages, /^## (Pawl\w+)$/gm)).toEqual(alerts)
   expect(listAll(rules, /runbook: docs\/OPERATIONS\.md#(\w+)/g)).toEqual(alerts.map((name) => name.toLowerCase()))
