@@ -22,14 +22,16 @@ export async function findPartitions(db: Db): Promise<AuditPartition[]> {
 }
 
 /**
- * Adds a partition from the end of the newest one to a later time. It is made apart and attached: that waits neither for readers of the log
- * nor lets them wait.
+ * Adds a partition from the end of the newest one to a later time; the first one, without `from`, is for whatever is older. It is made
+ * apart and attached: that waits neither for readers of the log nor lets them wait.
  */
-export async function addPartition(tx: Tx, from: Date, to: Date): Promise<void> {
+export async function addPartition(tx: Tx, from: Date | undefined, to: Date): Promise<void> {
   const name = `audit_log_until_${to.toISOString().replaceAll(/\D/g, '').slice(0, 17)}`
   await sql`create table ${sql.table(name)} (like audit_log including all)`.execute(tx)
   await sql`alter table audit_log attach partition ${sql.table(name)}
-    for values from (${sql.lit(from.toISOString())}) to (${sql.lit(to.toISOString())})`.execute(tx)
+    for values from (${from === undefined ? sql`minvalue` : sql.lit(from.toISOString())}) to (${sql.lit(to.toISOString())})`.execute(
+    tx,
+  )
 }
 
 /** Drops a partition with its rows. Gives up soon (SQLSTATE 55P03) while somebody reads the log: others would wait behind. */

@@ -409,6 +409,47 @@ describe('retention', () => {
   })
 })
 
+describe('retention with many chains, and a clock that is set back', () => {
+  // A server of its own in memory: what is done to the clock here stays.
+  const open = () => startTestServer({ worksInBackground: false })
+
+  test('ends partitions of more chains than one round follows', async () => {
+    const own = await open()
+    const { context, clock } = own
+    await run(
+      context.db,
+      `insert into audit_pending (application_id, activation_id, event_type, event_data, occurred_at)
+       select 'app-' || i, 'x', 'many', i::text, now() from generate_series(1, 120) i`,
+    )
+    await sealAll(context)
+    clock.advance((365 + 2 * PARTITION_DAYS) * DAY)
+    const seal = createAuditSealer(context)
+    for (let round = 0; round < 4; round += 1) await seal()
+    const { rows } = await sql<{ count: number }>`select count(*)::int as count from audit_log`.execute(context.db)
+    expect(rows).toEqual([{ count: 0 }])
+    expect((await verifyAudit(context)).isIntact).toBe(true)
+    await own.close()
+  })
+
+  test.each([
+    ['before the first row', (_: TestServer) => Promise.resolve()],
+    ['after rows were sealed', (own: TestServer) => writeRow(own.context, own.context.db, 'one', 'before')],
+  ])('seals what comes after the clock was ahead for a moment, %s', async (_, begin) => {
+    const own = await open()
+    const { context, clock } = own
+    await begin(own)
+    await sealAll(context)
+    clock.advance(500 * DAY)
+    await createAuditSealer(context)()
+    clock.advance(-500 * DAY)
+    await writeRow(context, context.db, 'one', 'after')
+    await createAuditSealer(context)()
+    const { rows } = await sql`select from audit_log where event_data = 'after'`.execute(context.db)
+    expect(rows).toHaveLength(1)
+    await own.close()
+  })
+})
+
 /** A row that stands where no sealer put it. */
 const forge = (chainId: string, position: number): string =>
   `insert into audit_log (position, sequence, sealed_at, occurred_at, chain_id, activation_id, application_id, event_type, event_data, seal)

@@ -18,9 +18,9 @@ export async function providePartition(tx: Tx, { platform, settings }: Partition
   if (lock === undefined) return
   const sealing = Math.max(platform.now(), lock.sealedAt?.getTime() ?? 0)
   const newest = (await findPartitions(tx)).at(-1)
-  const end = newest?.endsAt ?? new Date(sealing - DAY_MS)
-  if (end.getTime() - sealing > DAY_MS) return
-  await addPartition(tx, end, new Date(Math.max(end.getTime(), sealing + DAY_MS) + settings.auditPartitionDays * DAY_MS))
+  const end = newest?.endsAt.getTime() ?? Number.NEGATIVE_INFINITY
+  if (end - sealing > DAY_MS) return
+  await addPartition(tx, newest?.endsAt, new Date(Math.max(end, sealing + DAY_MS) + settings.auditPartitionDays * DAY_MS))
 }
 
 const DAY_MS = 86_400_000
