@@ -42,7 +42,7 @@ export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance
   const serve = async (page: Page, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const isUse = request.headers['hx-request'] === undefined
     const token = readToken(request)
-    const session = token === undefined ? undefined : await readSession(parts, token, isUse)
+    const session = token === undefined ? undefined : await readSession(parts, { token, source: request.ip, isUse })
     if (session === undefined) return sendToSignIn(request, reply)
     const isPost = request.method === 'POST'
     const form = isPost ? ((request.body as Form | undefined) ?? NO_FORM) : NO_FORM

@@ -43,7 +43,7 @@ export function serveSignIn(app: FastifyInstance, parts: ConsoleParts, assets: A
 
   app.post('/sign-out', async (request, reply) => {
     const token = readToken(request)
-    const session = token === undefined ? undefined : await readSession(parts, token, false)
+    const session = token === undefined ? undefined : await readSession(parts, { token, source: request.ip, isUse: false })
     if (session !== undefined) {
       const form = (request.body as Form | undefined) ?? readForm('')
       if (!isFormTokenOf(session, form.text('csrf')))

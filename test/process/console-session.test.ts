@@ -87,6 +87,18 @@ describe('signing in', () => {
     expect((await createBank(server.url, `guessed:${password}`).call('GET', '/admin/users')).status).toBe(429)
   })
 
+  test('gives a session that is good from the addresses of the credential alone', async () => {
+    const password = await newCredential('bound', 'admin')
+    const session = await startSession(server.url, 'bound', password)
+    const from = async (address: string, own = session): Promise<number> =>
+      (await own.get('/', { 'X-Forwarded-For': address })).status
+    expect([await from('10.1.2.3'), await from('192.0.2.1')]).toEqual([200, 200])
+    const allowedAddresses = ['10.0.0.0/8', '127.0.0.1']
+    expectOk(await bank.call('PUT', '/admin/users/bound/allowed-addresses', { allowedAddresses }))
+    const bound = await startSession(server.url, 'bound', password)
+    expect([await from('10.1.2.3'), await from('10.1.2.3', bound), await from('192.0.2.1', bound)]).toEqual([303, 200, 303])
+  })
+
   test('stands in the audit log of administrators', async () => {
     await signIn()
     const { json } = expectOk(await bank.call('GET', '/admin/audit?action=console%20sign-in&limit=1'))

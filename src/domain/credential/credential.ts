@@ -191,8 +191,10 @@ export function createCredentials(parts: CredentialParts): Credentials {
 }
 
 /** Whether a credential may be used from where the caller is. */
-const isAdmitted = ({ allowedAddresses }: Pick<VerifiedCaller, 'allowedAddresses'>, { source }: Login): boolean =>
-  allowedAddresses.length === 0 || isInRanges(allowedAddresses, source)
+export const isAdmitted = (
+  { allowedAddresses }: Pick<VerifiedCaller, 'allowedAddresses'>,
+  { source }: Pick<Login, 'source'>,
+): boolean => allowedAddresses.length === 0 || isInRanges(allowedAddresses, source)
 
 const altered = (username: string): PawlError =>
   new PawlError('ADMINISTRATION_REFUSED', {

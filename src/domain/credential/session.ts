@@ -18,7 +18,7 @@ import {
 import { findCredential } from '../../storage/credentials.ts'
 import { inTransaction, type Pool, type Tx } from '../../storage/database.ts'
 import { authenticateRow, type DecidingRow, isRowAuthentic } from '../secrets/row-mac.ts'
-import type { Caller, Credentials } from './credential.ts'
+import { type Caller, type Credentials, isAdmitted } from './credential.ts'
 import type { Login } from './login-gate.ts'
 import { isCredentialAuthentic } from './mac.ts'
 import { usablePasswords } from './password.ts'
@@ -85,10 +85,13 @@ export async function beginSession(parts: SessionParts, login: Login, password: 
 }
 
 /**
- * The session of a token; undefined when there is none, it was idle for too long, its time is over, or its credential is no longer what it
- * was at the beginning. `isUse`: a person did something, which begins the idle time anew.
+ * The session of a token; undefined when there is none, it was idle for too long, its time is over, its credential is no longer what it
+ * was at the beginning, or may not be used from `source`. `isUse`: a person did something, which begins the idle time anew.
  */
-export async function readSession(parts: SessionParts, token: string, isUse: boolean): Promise<Session | undefined> {
+export async function readSession(
+  parts: SessionParts,
+  { token, source, isUse }: { readonly token: string; readonly source: string; readonly isUse: boolean },
+): Promise<Session | undefined> {
   const { db, platform, settings, installationKeys } = parts
   const bytes = Buffer.from(token, 'base64url')
   const row = await findSession(db, sha256(bytes))
@@ -100,6 +103,7 @@ export async function readSession(parts: SessionParts, token: string, isUse: boo
   if (credential?.mac === undefined || credential.mac === null || !equalConstantTime(credential.mac, row.credentialMac))
     return undefined
   if (!isCredentialAuthentic(installationKeys.credentialMac, credential) || credential.isDisabled) return undefined
+  if (!isAdmitted(credential, { source })) return undefined
   if (credential.expiresAt !== null && credential.expiresAt.getTime() <= now) return undefined
   if (isUse && now - row.lastSeenAt.getTime() >= TOUCH_MS) await touchSession(db, row.sessionId, new Date(now))
   const { username, role, applicationId } = credential
