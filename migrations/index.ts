@@ -24,6 +24,7 @@ import * as allowedAddresses from './0021_allowed-addresses.ts'
 import * as indexes from './0022_indexes.ts'
 import * as auditUserKeys from './0023_audit-user-keys.ts'
 import * as failureCounts from './0024_failure-counts.ts'
+import * as auditDelivery from './0025_audit-delivery.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -50,4 +51,5 @@ export const migrations: Record<string, Migration> = {
   '0022_indexes': indexes,
   '0023_audit-user-keys': auditUserKeys,
   '0024_failure-counts': failureCounts,
+  '0025_audit-delivery': auditDelivery,
 }

@@ -93,6 +93,16 @@ export const providerUrl: Kind<string> = {
   },
 }
 
+export const auditSinkUrl: Kind<string> = {
+  label: 'http(s), syslog+tls or syslog+tcp URL',
+  parse(value) {
+    if (!value.startsWith('syslog')) return providerUrl.parse(value)
+    return /^syslog\+(?:tls|tcp):\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i.test(value) && URL.canParse(value)
+      ? { value }
+      : { problem: `${quote(value)} is not syslog+tls://host:port or syslog+tcp://host:port` }
+  },
+}
+
 export const vaultKeyUrl: Kind<string> = {
   label: 'http(s) URL that ends in /keys/NAME',
   parse(value) {

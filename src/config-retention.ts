@@ -1,8 +1,8 @@
-// Settings that say how long rows are kept.
-import { integer, type Setting } from './config-kinds.ts'
+// Settings that say how long rows are kept, and where the audit log is delivered to.
+import { auditSinkUrl, integer, type Setting } from './config-kinds.ts'
 import type { Config } from './config-shape.ts'
 
-/** The rows of SETTINGS about days that rows are kept. */
+/** The rows of SETTINGS about days that rows are kept, and about the audit log. */
 export const RETENTION_SETTINGS = {
   auditRetentionDays: {
     name: 'PAWL_AUDIT_RETENTION_DAYS',
@@ -25,6 +25,13 @@ export const RETENTION_SETTINGS = {
     default: '365',
     unit: 'days',
     description: 'How long the record of what administrators changed is kept.',
+  },
+  auditSinkUrl: {
+    name: 'PAWL_AUDIT_SINK_URL',
+    kind: auditSinkUrl,
+    description:
+      'Store outside (SIEM) that the audit logs are delivered to: `https://host/path` takes lines of JSON by POST, `syslog+tls://host:6514` and ' +
+      '`syslog+tcp://host:601` RFC 5424. docs/OPERATIONS.md, "The audit log elsewhere".',
   },
   strangerRetentionDays: {
     name: 'PAWL_STRANGER_RETENTION_DAYS',

@@ -13,6 +13,7 @@ export interface Secrets {
   /** Values of the header Authorization. */
   readonly userInfoAuthorization?: string
   readonly activationProviderAuthorization?: string
+  readonly auditSinkAuthorization?: string
 }
 
 /** Every secret; each may come from a file instead. */
@@ -53,5 +54,10 @@ export const SECRET_SETTINGS: { readonly [M in keyof Secrets]-?: SecretSetting<N
     name: 'PAWL_ACTIVATION_PROVIDER_AUTHORIZATION',
     kind: authorization,
     description: 'The same for PAWL_ACTIVATION_PROVIDER_URL.',
+  },
+  auditSinkAuthorization: {
+    name: 'PAWL_AUDIT_SINK_AUTHORIZATION',
+    kind: authorization,
+    description: 'The same for PAWL_AUDIT_SINK_URL over HTTP.',
   },
 }

@@ -67,6 +67,7 @@ export interface Config {
   readonly auditRetentionDays: number
   readonly auditPartitionDays: number
   readonly adminAuditRetentionDays: number
+  readonly auditSinkUrl?: string
   readonly strangerRetentionDays: number
   readonly operationRetentionDays: number
   readonly activationRetentionDays: number

@@ -14,6 +14,7 @@ import { bootstrapApplication } from './domain/application/application.ts'
 import { createCustomObjectMemory } from './domain/application/custom-object.ts'
 import { createApplicationSigners } from './domain/application/signers.ts'
 import { startCertificateWatch } from './domain/pinning/watch.ts'
+import { startAuditDelivery } from './domain/audit/deliver.ts'
 import { startAuditSealing } from './domain/audit/seal.ts'
 import { createAuditVerification } from './domain/audit/verification.ts'
 import { applyAdminPassword, createFirstAdmin } from './domain/credential/administrator.ts'
@@ -136,6 +137,9 @@ export async function createContext(
       ? [
           startHousekeeping(base),
           startAuditSealing(base),
+          ...(config.auditSinkUrl === undefined
+            ? []
+            : [startAuditDelivery(base, config.auditSinkUrl, secrets.auditSinkAuthorization)]),
           startWebhookDelivery({ ...base, templateTexts }),
           ...(config.certificateWatch ? [startCertificateWatch(base)] : []),
         ]

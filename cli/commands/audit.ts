@@ -63,13 +63,29 @@ const verify = command({
       return { json: report, text: layOut(report), exitCode: report.isIntact === false ? 1 : 0 }
     }
     const { parseHead, verifyLocal } = await import('../local/audit-verification.ts')
-    const heads = values.expectHead.map(parseHead)
+    const heads = values.expectHead.map((head) => parseHead(head, '--expect-head'))
     return verifyLocal(terminal, heads)
+  },
+})
+
+const exportLog = command({
+  name: 'export',
+  summary:
+    'Prints the sealed rows of both audit logs of the configured database as lines of JSON, each with its place and its seal',
+  more: 'Rows are verified on the way: behind one that was altered nothing of its chain is printed, and the exit code is 1. The last line says where each chain ended, in the form that --after takes. The embedded database only while its server is stopped.',
+  options: { after: many('CHAIN=POSITION:SEAL', 'where an earlier export of this chain ended; may be given several times') },
+  examples: ['audit export', 'audit export --after application:my-app=41:5f0c…'],
+  run: async ({ values, terminal }) => {
+    const { exportLocal, parseHead } = await import('../local/audit-verification.ts')
+    return exportLocal(
+      terminal,
+      values.after.map((head) => parseHead(head, '--after')),
+    )
   },
 })
 
 export const audit: Noun = {
   name: 'audit',
   summary: 'What happened to phones, what administrators changed, and whether the log is as it was written',
-  commands: [log, changes, verify],
+  commands: [log, changes, verify, exportLog],
 }

@@ -1,13 +1,14 @@
 // The verification of the audit log on the database itself, and the heads that are kept elsewhere.
+import { exportAudit } from '../../src/domain/audit/export.ts'
 import { type AuditReport, type ChainReport, type NotedHead, verifyAudit } from '../../src/domain/audit/verification.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { usageFault } from '../fault.ts'
-import { openInstallationKeys, withDatabase } from './database.ts'
+import { openInstallationKeys, patiently, withDatabase } from './database.ts'
 
 /** Throws a Fault when the text is no head. */
-export function parseHead(text: string): NotedHead {
+export function parseHead(text: string, option: string): NotedHead {
   const [, chain = '', position, seal = ''] = /^(.+)=(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? []
-  if (position === undefined) throw usageFault(`--expect-head ${text}: not of the form CHAIN=POSITION:SEAL`)
+  if (position === undefined) throw usageFault(`${option} ${text}: not of the form CHAIN=POSITION:SEAL`)
   return { chain, position: Number(position), seal }
 }
 
@@ -18,6 +19,20 @@ export const verifyLocal = (terminal: Terminal, heads: readonly NotedHead[]): Pr
     const report = await verifyAudit({ db: database.db, installationKeys }, heads)
     return { json: report, text: renderReport(report), exitCode: report.isIntact ? 0 : 1 }
   })
+
+/** Prints the log as lines, and last of all where each chain ended. */
+export const exportLocal = (terminal: Terminal, after: readonly NotedHead[]): Promise<Answer> =>
+  withDatabase(terminal, { mustExist: true }, (database, settings) =>
+    patiently(database, async (db) => {
+      const installationKeys = await openInstallationKeys(database, settings)
+      const chains = await exportAudit({ db, installationKeys }, after, (line) => terminal.write(`${line}\n`))
+      const json = {
+        next: chains.map(({ chain, position, seal }) => `${chain}=${position}:${seal}`),
+        problems: chains.flatMap(({ chain, problem }) => (problem === undefined ? [] : [`${chain}: ${problem}`])),
+      }
+      return { json, text: `${JSON.stringify(json)}\n`, exitCode: json.problems.length === 0 ? 0 : 1 }
+    }),
+  )
 
 const renderReport = ({ isIntact, chains }: AuditReport): string =>
   chains.map(render).join('') + (isIntact ? 'the audit log is intact\n' : 'THE AUDIT LOG WAS ALTERED\n')

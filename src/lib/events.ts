@@ -95,10 +95,12 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
     failures.tell('error', fields, 'webhook cannot be sent', true),
   webhookRoundFailed: (fields: { err: unknown }) => failures.tell('error', fields, 'delivering webhooks failed'),
   auditSealingFailed: (fields: { err: unknown }) => failures.tell('error', fields, 'the audit log could not be sealed'),
+  auditDeliveryFailed: (fields: { err: unknown }) =>
+    failures.tell('error', fields, 'the audit log could not be delivered; what waits is sent again'),
   auditChainBroken: (fields: { chain: string }) =>
     log.error(fields, 'an audit chain was altered and is sealed no further; verify the audit log'),
   /** A round of background work that went through. */
-  roundDone: untold as Untold<{ work: 'housekeeping' | 'audit_sealing' | 'certificate_watch'; ms: number }>,
+  roundDone: untold as Untold<{ work: 'housekeeping' | 'audit_sealing' | 'audit_delivery' | 'certificate_watch'; ms: number }>,
   outdatedDeleted: (fields: { operations: number; activations: number; messages: number }) =>
     log.info(fields, 'deleted what was kept for its days'),
   housekeepingFailed: (fields: { err: unknown }) => failures.tell('error', fields, 'housekeeping failed'),

@@ -44,6 +44,7 @@ export function countEvents(events: Events, instruments: Instruments, now: () =>
     },
     housekeepingFailed: failRound('housekeeping'),
     auditSealingFailed: failRound('audit_sealing'),
+    auditDeliveryFailed: failRound('audit_delivery'),
     certificateWatchFailed: failRound('certificate_watch'),
     webhookRoundFailed: failRound('webhooks'),
   }

@@ -144,7 +144,8 @@ export function createInstruments() {
   for (const altered of ['counter', 'credential']) instruments.alterations.inc({ of: altered }, 0)
   for (const fault of ['internal', 'unavailable']) instruments.failedRequests.inc({ of: fault }, 0)
   for (const what of ['envelope', 'temporary_key', 'activation', 'credential']) instruments.refusals.inc({ of: what }, 0)
-  for (const work of ['housekeeping', 'audit_sealing', 'certificate_watch', 'webhooks']) instruments.failedRounds.inc({ work }, 0)
+  for (const work of ['housekeeping', 'audit_sealing', 'audit_delivery', 'certificate_watch', 'webhooks'])
+    instruments.failedRounds.inc({ work }, 0)
   return instruments
 }
 

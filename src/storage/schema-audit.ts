@@ -66,3 +66,10 @@ export interface AuditUserKeyTable {
   user_id: string
   user_key: Bytes
 }
+
+/** How far each chain was delivered to a store outside. */
+export interface AuditDeliveryTable {
+  chain_id: number
+  position: Position
+  seal: Bytes
+}

@@ -4,6 +4,7 @@ import type { Bytes, OptionalBytes, OptionalText, OptionalTime, Sequence } from 
 import type {
   AdminEventTable,
   AuditChainTable,
+  AuditDeliveryTable,
   AuditPendingTable,
   AuditSealerTable,
   AuditTrailView,
@@ -261,6 +262,7 @@ export interface Schema {
   audit_user_key: AuditUserKeyTable
   admin_event: AdminEventTable
   audit_chain: AuditChainTable
+  audit_delivery: AuditDeliveryTable
   audit_sealer: AuditSealerTable
   stranger_count: StrangerCountTable
   failure_count: FailureCountTable

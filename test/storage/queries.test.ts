@@ -24,6 +24,7 @@ import * as auditChain from '../../src/storage/audit-chain.ts'
 import * as auditPartitions from '../../src/storage/audit-partitions.ts'
 import * as auditRows from '../../src/storage/audit-rows.ts'
 import * as auditTakeover from '../../src/storage/audit-takeover.ts'
+import * as auditDelivery from '../../src/storage/audit-delivery.ts'
 import * as auditErasure from '../../src/storage/audit-erasure.ts'
 import * as auditUserKeys from '../../src/storage/audit-user-keys.ts'
 import * as configItems from '../../src/storage/config-items.ts'
@@ -399,6 +400,12 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     findBeforeStart: (db) => auditRows.findBeforeStart(db, 'devices', 1, 1),
     findStrays: (db) => auditRows.findStrays(db),
     deleteAdminEvents: (_db, tx) => auditRows.deleteAdminEvents(tx, [1]),
+  },
+  auditDelivery: {
+    leaseDelivery: (db) => auditDelivery.leaseDelivery(db, lease),
+    endDeliveryLease: (db) => auditDelivery.endDeliveryLease(db, 'l'),
+    findDelivered: (db) => auditDelivery.findDelivered(db),
+    noteDelivered: (db) => auditDelivery.noteDelivered(db, 'l', 1, place),
   },
   auditUserKeys: {
     provideUserKeys: (_db, tx) => auditUserKeys.provideUserKeys(tx, new Map([['u', bytes]])),

@@ -1,0 +1,56 @@
+// The audit logs as lines, from the beginning or from where an earlier export ended.
+import { findChains, logOfChain } from '../../storage/audit-chain.ts'
+import { findSeal } from '../../storage/audit-rows.ts'
+import { readVerified, toHeadLine, toLine } from './lines.ts'
+import type { AuditVerificationParts, NotedHead } from './verification.ts'
+
+export interface ExportedChain {
+  readonly chain: string
+  /** Of the last row that was given out; what the next export goes on from. */
+  readonly position: number
+  /** Hex. */
+  readonly seal: string
+  readonly rows: number
+  /** Why the export of this chain ended before its head. */
+  readonly problem?: string
+}
+
+/**
+ * Gives every sealed row to `write`, chain by chain in the order of their positions, and at the end of each chain its head. `after`: where an
+ * earlier export ended; its seal shows that the chain is still the same. Rows are verified; behind an altered one nothing of its chain
+ * is given out.
+ */
+export async function exportAudit(
+  parts: AuditVerificationParts,
+  after: readonly NotedHead[],
+  write: (line: string) => void,
+): Promise<readonly ExportedChain[]> {
+  const exported: ExportedChain[] = []
+  const chains = await findChains(parts.db)
+  for (const { chain } of after.filter((head) => !chains.some(({ name }) => name === head.chain)))
+    exported.push({ chain, position: 0, seal: '', rows: 0, problem: 'there is no such chain' })
+  for (const chain of chains) {
+    const noted = after.find((head) => head.chain === chain.name)
+    let at = chain.start
+    let problem: string | undefined
+    if (noted && noted.position > chain.start.position) {
+      const seal = await findSeal(parts.db, logOfChain(chain.name), chain.chainId, noted.position)
+      if (seal && Buffer.from(seal).toString('hex') === noted.seal) at = { position: noted.position, seal }
+      else problem = 'the chain is not the one that was exported before'
+    }
+    let rows = 0
+    while (problem === undefined && at.position < chain.head.position) {
+      const next = await readVerified(parts, chain, at, BATCH_ROWS)
+      for (const row of next.rows) write(toLine(chain.name, row))
+      rows += next.rows.length
+      at = next.rows.at(-1) ?? at
+      if (next.isAltered) problem = 'what follows is not as it was sealed'
+    }
+    if (problem === undefined) write(toHeadLine(chain))
+    const place = { position: at.position, seal: Buffer.from(at.seal).toString('hex') }
+    exported.push({ chain: chain.name, ...place, rows, ...(problem !== undefined && { problem }) })
+  }
+  return exported
+}
+
+const BATCH_ROWS = 1_000
