@@ -1,7 +1,10 @@
 // Every command line of the project as people type it: --help does nothing but help, and no fault shows a stack.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, globSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { ENTRIES } from '../../cli/entries.ts'
 import { isNoun } from '../../cli/program.ts'
@@ -23,6 +26,13 @@ const PARTS = ['scripts/command-line.ts', 'scripts/ci/server.ts']
 const list = (pattern: string): string[] => globSync(pattern).filter((path) => !PARTS.includes(path))
 const WRITTEN = ['.env.example', 'docs/CLI.md', 'docs/CONFIG.md', 'docs/ENDPOINTS.md', 'docs/ERRORS.md']
 const commands = [...list('scripts/*.ts'), 'bench/run.ts'].toSorted()
+
+test('a reader that goes away early is no fault', async () => {
+  const child = spawn(process.execPath, ['bin/pawl.mjs', '--help'], { stdio: ['ignore', 'pipe', 'pipe'] })
+  child.stdout.destroy()
+  const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+})
 
 test.each([...commands, ...list('scripts/ci/*.ts').toSorted()])(
   '%s prints how it is called, and does nothing else',
