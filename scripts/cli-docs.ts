@@ -24,6 +24,18 @@ ${Object.values(EXIT_CODES)
 Commands that call a running server find it and the credential in this order: \`--url\` and \`--admin\` or \`--admin-file\`; \`PAWL_URL\` and
 \`PAWL_ADMIN\`; what \`pawl login\` stored, which is shown to that server alone; for the URL the settings of a server on this machine.
 
+Commands that open the database read the settings of the server ([CONFIG](CONFIG.md)): \`admin\`, \`audit verify\`, \`backup\`, \`import\`,
+\`key\`, \`migrate\`, \`registration fence\`, \`restore\`, \`template import\`, \`user export\`, \`user erase\`, and whatever has \`--local\`. The
+embedded database they open only while its server is stopped, but for \`backup\`.
+
+| environment | what commands take from it |
+|---|---|
+| \`PAWL_URL\`, \`PAWL_ADMIN\` | the server, and the credential as \`USER:PASSWORD\` |
+| \`PAWL_PHONES\` | the file of \`pawl phone\` |
+| \`PAWL_PHONE_PASSPHRASE\`, \`PAWL_PHONE_PASSWORD\`, \`PAWL_PHONE_NEW_PASSWORD\` | what \`pawl phone\` would ask for |
+| \`POWERAUTH_DATABASE_URL\`, \`POWERAUTH_SERVER_DB_MASTER_ENCRYPTION_KEY\` | what \`pawl import powerauth\` reads from |
+| \`XDG_CONFIG_HOME\`, \`XDG_DATA_HOME\` | the directories below which \`pawl login\` and \`pawl phone\` keep what they keep; without them \`~/.config\` and \`~/.local/share\` |
+
 ${ENTRIES.map((entry) =>
   isNoun(entry)
     ? `## pawl ${entry.name}\n\n${entry.summary}.\n\n${entry.commands.map((one) => renderCommand(`${entry.name} ${one.name}`, one, '###')).join('\n')}`

@@ -1,4 +1,5 @@
-// Writes docs/CONFIG.md and .env.example from the tables of settings in src/config.ts and src/config-secrets.ts: node scripts/config-docs.ts
+// Writes docs/CONFIG.md and .env.example from the tables of settings in src/config.ts, which has those of its neighbours, and
+// src/config-secrets.ts: node scripts/config-docs.ts
 import { writeFileSync } from 'node:fs'
 import { SECRET_SETTINGS } from '../src/config-secrets.ts'
 import { SETTINGS } from '../src/config.ts'
@@ -10,7 +11,7 @@ const root = new URL('..', import.meta.url)
 /** Text of docs/CONFIG.md. */
 export const renderConfigMarkdown = (): string => `# Configuration
 
-Made from the tables in \`src/config.ts\` and \`src/config-secrets.ts\` by \`node scripts/config-docs.ts\`; \`test/docs.test.ts\` fails when it is out of date.
+Made from the tables in \`src/config*.ts\` by \`node scripts/config-docs.ts\`; \`test/docs.test.ts\` fails when it is out of date.
 
 pawl is configured by environment variables alone, and needs none of them. A start with a wrong value, or with an unknown name
 that begins with \`PAWL_\`, prints every problem, one a line, and ends with exit status 1. An empty value counts as not set.
