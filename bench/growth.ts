@@ -68,7 +68,7 @@ async function prepareDatabase(databaseUrl: string, isLarge: boolean): Promise<v
 /** Fills a database and says what it holds. Those who take part have as many operations and audit rows as the others. */
 async function fill(db: Db, isLarge: boolean): Promise<void> {
   if (isLarge) {
-    // Triggers would compose messages for webhooks that there are not.
+    // The triggers would compose messages, and no webhook would get one.
     await sql`set session_replication_role = replica`.execute(db)
     await sql`create temporary table person as select user_id, activation_id from activation`.execute(db)
     await copy(db, 'activation', count('activations') - count('phones'), {

@@ -12,7 +12,7 @@ const PURPOSE = 'credential-hash'
 
 /** How the master keys of the settings and the database go together. */
 export interface KeyFit {
-  /** Undefined where no server has started on the database, so that nothing is under any key. */
+  /** Undefined where no server has ever started on the database: then nothing is sealed. */
   readonly doesFit: boolean | undefined
   /** The ids of the keys in hex, the one that seals first. */
   readonly keyIds: readonly string[]

@@ -12,5 +12,5 @@ export type WorkerMessage =
 /** To a worker. */
 export type PrimaryMessage =
   | { readonly kind: 'tell'; readonly round: number }
-  /** Answers `collect` with the texts of those that told theirs in time. */
+  /** Answers `collect` with the texts of the workers that sent theirs in time. */
   | { readonly kind: 'collected'; readonly id: number; readonly texts: readonly string[] }

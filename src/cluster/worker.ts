@@ -3,7 +3,7 @@ import type { PrimaryMessage, WorkerMessage } from './messages.ts'
 
 export interface Primary {
   readonly tellReady: (startText: string) => void
-  /** A text of every worker, its own included; those that do not answer in time are missing. */
+  /** The texts of all workers, its own included. A worker that does not answer in time is missing. */
   readonly collect: () => Promise<readonly string[]>
   /** What this worker answers when a text is collected; before that it is not asked. */
   readonly onAsked: (tell: () => Promise<string>) => void
@@ -38,5 +38,5 @@ export function joinPrimary(): Primary {
   }
 }
 
-// A channel that was just closed is the end of this process, not a failure of what is told.
+// A closed channel means that the first process has ended, and so will this one. It is no failure of the message.
 const send = (message: WorkerMessage): void => void process.send?.(message, undefined, undefined, () => undefined)

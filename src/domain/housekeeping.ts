@@ -41,7 +41,7 @@ export function startHousekeeping(parts: HousekeepingParts): () => Promise<void>
   )
 }
 
-/** True for the first call and then for each `every`th. */
+/** A function that is true at its first call, and from then on once in `every` calls. */
 function createTurn(every: number): () => boolean {
   let calls = 0
   return () => calls++ % every === 0

@@ -12,7 +12,7 @@ export interface BasicLogin {
 
 /** Callers who show no password. */
 export interface OtherCallers<Caller> {
-  /** Knows the caller by something else. */
+  /** Recognises a caller who shows no password; undefined when it does not know the caller. */
   readonly recognise?: (request: FastifyRequest) => Caller | undefined
   /** Checks an access token; refuses by throwing. Absent where none is taken. */
   readonly verifyToken?: ((token: string, source: string) => Promise<Caller>) | undefined

@@ -9,7 +9,7 @@ export function parseAcceptLanguage(header = ''): readonly string[] {
   let tags = known.get(header)
   if (tags === undefined) {
     tags = parse(header)
-    // Phones of a language send one header; what fills the memory is somebody's play.
+    // Phones of one language send the same header, so few texts are remembered. Only somebody who makes headers up fills the memory.
     if (header.length <= KNOWN_LENGTH_MAX) known.set(header, tags)
   }
   return tags

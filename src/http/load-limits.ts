@@ -18,7 +18,8 @@ export function limitLoad(app: FastifyInstance, { connectionsMax, requestsInFlig
   const surplus = new WeakSet<Socket>()
   // Those that wait to be refused need room as well, and health needs a place among them.
   app.server.maxConnections = connectionsMax + Math.max(Math.ceil(connectionsMax / 4), 8)
-  // One of several processes would else give it to another, which would give it back, over and over. Not among the types of Node.
+  // Without this, Node hands a connection that one process drops to another process, which drops it too, over and over. The types of Node
+  // lack the member.
   Object.assign(app.server, { dropMaxConnection: true })
   app.server.on('drop', () => events.connectionDropped())
   app.server.on('connection', (socket: Socket) => {

@@ -40,7 +40,7 @@ export function createSeriesCounter<L extends string>(configuration: CounterConf
 
 interface Observed<L extends string> {
   readonly labels: Labels<L>
-  /** Values in each bucket alone; the last place is for what is over every bound. */
+  /** How many values fell into each bucket, without the buckets below it; the last place counts values over every bound. */
   readonly counts: Float64Array
   sum: number
 }

@@ -176,7 +176,7 @@ export async function listApplicationVersions(db: Db, applicationId: string): Pr
     .execute()
 }
 
-/** The application of each of these keys that is there. */
+/** The application of each of these keys; a key that is not stored is missing. */
 export async function findVersionOwners(db: Db, applicationKeys: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const { rows } = await sql<{ key: string; applicationId: string }>`
     select application_key as key, application_id as "applicationId" from application_version

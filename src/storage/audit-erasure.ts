@@ -5,7 +5,7 @@ import type { AuditLogName } from './audit-chain.ts'
 import { type FieldColumns, fieldsOf, type SealedRow, toSealable, USER_KEY_OF } from './audit-rows.ts'
 import type { Tx } from './database.ts'
 
-/** Who is meant. */
+/** The user whose rows are meant. */
 export interface Person {
   readonly userId: string
   /** Activations of the user. */

@@ -6,7 +6,7 @@ import type { Pooler } from './database-postgres.ts'
 
 export interface FoundPooler {
   readonly pooler: Pooler
-  /** Whether a session has a limit for its statements without asking for one. */
+  /** Whether the role gives a session a limit for its statements. */
   readonly hasTimeLimit: boolean
 }
 
@@ -45,7 +45,7 @@ async function areServersShared(one: pg.Client, other: pg.Client): Promise<boole
   const servers = new Set<number | undefined>()
   for (let round = 0; round < ROUNDS; round += 1) {
     servers.add(await readServer(one))
-    // Where each session has a server for itself, there may be none left.
+    // In session mode each session keeps its server, so the pooler may have no server left for the second session.
     const second = await readServer(other).catch(() => undefined)
     if (second === undefined) return false
     if (servers.has(second)) return true
@@ -59,5 +59,5 @@ async function readServer(session: pg.Client): Promise<number | undefined> {
 }
 
 const ANSWER_MS = 2_000
-// Among many servers chance decides who gets which.
+// The pooler may have many servers and give each session another one by chance, so the question is asked several times.
 const ROUNDS = 50

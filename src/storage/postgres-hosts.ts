@@ -34,7 +34,7 @@ export function createHosts({ urls, mustWrite, prepare }: HostsOptions): Hosts {
       super({ ...options, connectionString: urls[current], ...(hasSeveral && { connectionTimeoutMillis: HOST_MS }) })
       const host = current
       hostOf.set(this, host)
-      // Nobody else listens before the pool has the connection.
+      // Until the pool has the connection, an error event without this listener would end the process.
       this.on('error', () => undefined)
       const connect = this.connect.bind(this) as () => Promise<unknown>
       const connectFit = async (): Promise<void> => {
@@ -42,7 +42,7 @@ export function createHosts({ urls, mustWrite, prepare }: HostsOptions): Hosts {
           await connect()
           await makeFit(this)
         } catch (error) {
-          // The next one is tried from now on, unless somebody has gone on already.
+          // From now on the next host is tried, unless another connection has moved on to it already.
           if (current === host) current = (host + 1) % urls.length
           throw error
         }
@@ -111,7 +111,7 @@ async function takesWrites(client: pg.ClientBase): Promise<boolean> {
   return rows[0]?.does === true
 }
 
-/** All connections are in use: no host is to blame. */
+/** Whether the failure says that all connections of the pool are in use, so that no host is to blame. */
 const isPoolFull = (error: unknown): boolean =>
   error instanceof Error && error.message === 'timeout exceeded when trying to connect'
 

@@ -53,7 +53,7 @@ export async function deleteOldMessages(db: Db, before: Date, limit: number): Pr
   return rows.length
 }
 
-/** What refers to activations and goes with them. */
+/** Tables whose rows refer to activations and are deleted with them. */
 export const CHILDREN = [
   'activation_history',
   'token',

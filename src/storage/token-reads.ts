@@ -22,7 +22,7 @@ export interface TokenRead<Found> {
 export interface TokenReads {
   /** What waits for the user's approval, newest first. */
   readonly pendingOperations: (names: TokenNames) => Promise<TokenRead<readonly OperationRow[]>>
-  /** One operation of the application, whoever's it is. */
+  /** One operation of the application, also when it belongs to another user. */
   readonly operation: (names: TokenNames & { readonly operationId: string }) => Promise<TokenRead<OperationRow | undefined>>
   /** How many messages of the inbox are unread. */
   readonly unreadMessages: (names: TokenNames) => Promise<TokenRead<number>>
@@ -54,7 +54,7 @@ const place = <Names>(names: readonly Names[]) => names.map((name, position) => 
 const execute = async <Columns>(db: Db, query: Parameters<Db['executeQuery']>[0]): Promise<readonly Row<Columns>[]> =>
   (await db.executeQuery<Row<Columns>>(query)).rows
 
-/** One answer for each of those that asked, out of the rows with its position. */
+/** One answer for each request, made from the rows that have the position of the request. */
 function toReads<Columns, Found>(
   rows: readonly Row<Columns>[],
   asked: number,

@@ -47,7 +47,7 @@ test.each([
   const { received } = await collect(env, (tracer) => {
     const span = tracer.startRequest('GET /', { traceparent: `${PARENT}-${flags}`, tracestate: 'bank=1' }, {})
     expect(span).toMatchObject({ traceId: PARENT.slice(3, 35), isRecorded })
-    // What is left out is left out by whom it is sent to as well.
+    // The header to the next server says that the trace is not sampled, so that server leaves it out too.
     expect(span.headers()['traceparent']).toMatch(isRecorded ? /-01$/ : /-00$/)
     expect(span.headers()['tracestate']).toBe('bank=1')
     span.end()

@@ -20,7 +20,7 @@ afterEach(() => {
 })
 afterAll(() => world.close())
 
-/** From now on whatever is looked at is used by somebody else right after. */
+/** From now on, whenever the server has looked whether a value was used, somebody else uses that value right afterwards. */
 function useWhatIsSeen(): void {
   const findProofs: typeof look = async (names) => {
     const found = await look(names)

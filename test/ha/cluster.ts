@@ -67,7 +67,7 @@ export async function openCluster(): Promise<Cluster> {
   const primary = start(primaryName, primaryPort)
   const nodes = [primary]
   await vi.waitFor(() => ask(primary, 'select 1'), WAIT)
-  // The first commits wait for nobody, because nobody is there yet.
+  // No standby is there yet, so the first commits must not wait for one.
   await ask(primary, 'set synchronous_commit = local; create role haproxy login')
   await ask(primary, 'set synchronous_commit = local', 'create database pawl')
   const relay = await openRelay(primary.port)
@@ -153,7 +153,7 @@ async function ask({ port }: Pick<Node, 'port'>, ...statements: readonly string[
   }
 }
 
-/** How far in the log a standby is, `HIGH/LOW` in hexadecimal digits. */
+/** The position in the log that a standby has received, `HIGH/LOW` in hexadecimal digits. */
 async function readReceived(node: Node): Promise<string> {
   const { rows } = await ask(node, 'select pg_last_wal_receive_lsn()::text as received')
   return String(rows[0]?.['received'])

@@ -74,7 +74,7 @@ describe.each([
     await server.end('SIGTERM')
     const fresh = await startPawl({ ...env, DATABASE_URL: cluster.urlOf(reached(cluster)) })
     const lost = await countLost(fresh.url, phones)
-    // It sends the newest first, of what it is given.
+    // `replay` sends the last of the requests that it is given first.
     const { accepted, otherwise } = await replay(fresh.url, acknowledged.toReversed())
     process.stdout.write(
       `${way}, ${fault}: ${acknowledged.length} acknowledged (${before} before the promotion), ${lost} lost, ` +

@@ -1,4 +1,4 @@
-// Takes over what a PowerAuth server has, in the order in which it hangs together (docs/IMPORT.md).
+// Takes over what a PowerAuth server has (docs/IMPORT.md). What others refer to comes first.
 import { Fault } from '../../fault.ts'
 import { importActivations, openServerKeyPair } from './activations.ts'
 import { importApplications } from './applications.ts'
@@ -32,7 +32,7 @@ export async function importAll(from: SourceParts, withTarget: WithTarget): Prom
   })
 }
 
-/** One spoiled record says nothing about the key; none that opens says that it is wrong. */
+/** A single record that does not open may be spoiled. When none of several opens, the key is wrong. */
 async function checkMasterDbKey(from: SourceParts): Promise<void> {
   const samples = await from.source.encryptedActivations(SAMPLES)
   if (samples.length === 0 || samples.some((row) => openServerKeyPair(from, row) !== undefined)) return

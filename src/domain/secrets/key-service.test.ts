@@ -12,7 +12,7 @@ const TOKEN = 'hvs.marked-token'
 const serviceKey = randomBytes(32)
 let server: Server
 let url = ''
-/** In place of an answer. */
+/** What the server answers instead of a key. */
 let spoiled: { readonly status: number; readonly body: string } | undefined
 const asked: string[] = []
 

@@ -32,7 +32,7 @@ export function createVaultTransit({ keyUrl, token }: VaultSettings): KeyService
       body: JSON.stringify(question),
       timeoutMs: TIMEOUT_MS,
       answerBytesMax: ANSWER_BYTES_MAX,
-      // The operator names the address.
+      // The address is a setting of the operator, so an inner address is allowed.
       arePrivateAllowed: true,
     }).catch((error: unknown) => {
       throw error instanceof OutboundError ? new StartError(`PAWL_VAULT_KEY_URL: ${error.message}`, { cause: error }) : error

@@ -111,7 +111,7 @@ type Pseudonymise = (fields: RowFields, person: Person, pseudonym: string) => Ro
 const PSEUDONYMISED: Record<AuditLogName, Pseudonymise> = {
   devices: (fields, { userId }, pseudonym) => {
     const [application, user, activation, type, data, time] = fields
-    // Of another user, for whom the erased one acted.
+    // The row belongs to another user, for whom the erased one acted.
     if (user !== userId) return withData(fields, JSON.stringify({ ...parseData(data ?? ''), externalUserId: pseudonym }))
     return [application, pseudonym, activation, type, '{}', time]
   },

@@ -23,7 +23,7 @@ export interface WaitingActivationRow extends ActivationRow {
 /** The names in a request, and the time at which the activation is seen. */
 export interface ExchangeNames {
   readonly applicationKey: string
-  /** Of both envelopes. Empty where they name none. */
+  /** Id of the temporary key of both envelopes; empty where they name none. */
   readonly temporaryKeyId: string
   /** 32 bytes; null where the request has no code. */
   readonly codeHash: Uint8Array | null

@@ -62,7 +62,7 @@ export interface ImportedToken {
   readonly createdAt: Date
 }
 
-/** Those of these activations that are there already. */
+/** Which of these activations are stored already. */
 export async function findExistingActivations(db: Db, activationIds: readonly string[]): Promise<ReadonlySet<string>> {
   const { rows } = await sql<{ id: string }>`
     select activation_id as id from activation where activation_id = any(${[...activationIds]}::text[])`.execute(db)

@@ -104,7 +104,7 @@ export async function findRegistrationDetail(
   return row && { ...row, flags: toList(row.flags) }
 }
 
-// What may be seen as a state, written so that PostgreSQL can use the indexes of those that are over and of those that wait.
+// Conditions on the state that a row is seen in. They are written so that PostgreSQL can use the indexes of ended and of waiting rows.
 const STORED_AS: Record<ActivationState, string> = {
   CREATED: `state = 'CREATED'`,
   PENDING_COMMIT: `state = 'PENDING_COMMIT'`,
