@@ -1,7 +1,9 @@
 // A phone whose last code was accepted a moment ago is remembered; nothing it may no longer do is accepted because of that (v3 §10.5).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from 'kysely'
-import { serverUrl } from '../helpers/app.ts'
+import { fenceActivations } from '../../src/domain/activation/fence.ts'
+import { v3 } from '../../src/protocol/v3/index.ts'
+import { serverUrl, type TestServer } from '../helpers/app.ts'
 import { expectRefused, readCounters, STATE } from '../helpers/expectations.ts'
 import { PHONE_VERSIONS } from '../../phone/crypto.ts'
 import { expectOk, startServerWithWorld, startSharedWorld, startWorld, type World } from '../helpers/world.ts'
@@ -97,6 +99,38 @@ describe('a row that is put back in the database by hand', () => {
       expectOk(await phone.send(phone.prepareValidation()))
       for (const request of used) expectRefused(await phone.send(request), 'signature')
       expectOk(await phone.send(phone.prepareValidation()))
+    } finally {
+      await own.close()
+    }
+  })
+})
+
+describe('a failover that lost the last code, under a process that remembers it', () => {
+  // The row is changed once since, and so has the row version again that the process remembers.
+  test.each([
+    ['the bank blocks the phone', (_: TestServer, own: World, userId: string) => own.bank.change(userId, 'BLOCK').then(expectOk)],
+    [
+      'the counters are fenced',
+      ({ context }: TestServer) => {
+        const fence = { since: new Date(context.platform.now()), steps: 19, blocks: false }
+        return fenceActivations({ ...context, advanceCounter: (_version, ctrData) => v3.advanceCounter(ctrData) }, fence)
+      },
+    ],
+  ])('lets nobody pass when %s', async (_, change) => {
+    const { server, world: own } = await startServerWithWorld({})
+    try {
+      const { db } = server.context
+      const { phone, userId } = await own.activePhone('3.3')
+      await phone.exchange(phone.prepareValidation())
+      await sql`create table put_back as select * from activation`.execute(db)
+      await phone.exchange(phone.prepareValidation())
+      await sql`update activation a set ctr_data = p.ctr_data, counter = p.counter, row_version = p.row_version
+        from put_back p where p.activation_id = a.activation_id`.execute(db)
+      await change(server, own, userId)
+      const read = () => db.selectFrom('activation').select(['state', 'counter']).executeTakeFirstOrThrow()
+      const before = await read()
+      expectRefused(await phone.send(phone.prepareValidation()), 'signature')
+      expect(await read()).toEqual(before)
     } finally {
       await own.close()
     }

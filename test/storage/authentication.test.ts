@@ -30,6 +30,7 @@ const createActivations = (count: number): Promise<string[]> =>
 const outcomeFor = (activationId: string, rowVersion: number, counter: number): AuthenticationOutcome => ({
   activationId,
   rowVersion,
+  from: 'ACTIVE',
   counter,
   ctrData: Buffer.from([counter, 0, 255]),
   masterSecret: null,

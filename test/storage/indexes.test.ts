@@ -106,7 +106,14 @@ describe.runIf(serverUrl() !== undefined)('on PostgreSQL', () => {
       if (activation?.ctrData == null) throw new TypeError('no such activation')
       const { rowVersion, counter, ctrData, blocksInRow } = activation
       const outcome = { activationId, rowVersion, counter: counter + 1, ctrData, masterSecret: null, failedAttempts: 0 }
-      const rest = { state: 'ACTIVE', blockedReason: null, blockExpiresAt: null, blocksInRow, acceptedFor: null } as const
+      const rest = {
+        from: 'ACTIVE',
+        state: 'ACTIVE',
+        blockedReason: null,
+        blockExpiresAt: null,
+        blocksInRow,
+        acceptedFor: null,
+      } as const
       expect(await storeAuthentication(tx, { ...outcome, ...rest, highestVersion: '3.3', at }, auditOf(activationId))).toBe(true)
     })
     expect(moved.updated).toBe(300)

@@ -63,6 +63,7 @@ const auditEvent = { applicationId: 'a', userId: 'u', activationId: 'x', eventTy
 const outcome = {
   activationId: 'x',
   rowVersion: 1,
+  from: 'ACTIVE' as const,
   counter: 1,
   ctrData: bytes,
   masterSecret: null,

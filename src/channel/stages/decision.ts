@@ -92,6 +92,7 @@ export async function composeDecision(
       ...next,
       activationId,
       rowVersion,
+      from: activation.state,
       blockedReason,
       acceptedFor: accepted?.applicationKey ?? null,
       highestVersion: accepted?.version ?? null,

@@ -19,6 +19,11 @@ import { isTaken } from './version.ts'
 export interface AuthenticationOutcome {
   readonly activationId: string
   readonly rowVersion: number
+  /**
+   * The state that was read. A database that went back in time counts row versions again, and may come to the one that a process remembers
+   * by another way.
+   */
+  readonly from: ActivationState
   readonly counter: number
   /** sealed */
   readonly ctrData: Uint8Array
@@ -174,6 +179,7 @@ const FIND = ASKED.define(
 const USUAL_COLUMNS = {
   activationId: 'text',
   rowVersion: 'int',
+  from: 'text',
   counter: 'int',
   ctrData: 'bytea',
   failedAttempts: 'int',
@@ -196,7 +202,7 @@ const composeStore = (
       blocks_in_row = i."blocksInRow", highest_version = coalesce(i."highestVersion", a.highest_version), last_used_at = i.at,
       row_version = a.row_version + 1${set}
     from ${moves} as i
-    where a.activation_id = i."activationId" and a.row_version = i."rowVersion"
+    where a.activation_id = i."activationId" and a.row_version = i."rowVersion" and a.state = i."from"
       and (i."acceptedFor" is null or ${isTaken(sql`i."acceptedFor"`, sql`i."highestVersion"`)})
     returning a.activation_id, a.application_id, a.user_id, i."eventType", i."eventData", i.at${returned}
   )${history}

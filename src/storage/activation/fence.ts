@@ -60,6 +60,9 @@ export async function storeFenced(db: Db, rows: readonly FencedActivation[]): Pr
   return result.rows
 }
 
+// A process that ran on while the database went back remembers row versions that are counted again: what it remembers must fit no more.
+const FORGOTTEN_VERSIONS = 1_000_000
+
 const FENCE = defineGivenRows<FencedActivation>({
   activationId: 'text',
   rowVersion: 'int',
@@ -77,7 +80,7 @@ const FENCE = defineGivenRows<FencedActivation>({
     order by a.activation_id
     for update of a
   ), moved as (
-    update activation a set counter = due.counter, ctr_data = due."ctrData", row_version = a.row_version + 1,
+    update activation a set counter = due.counter, ctr_data = due."ctrData", row_version = a.row_version + ${sql.lit(FORGOTTEN_VERSIONS)},
       state = case when due.blocks and a.state = 'ACTIVE' then 'BLOCKED' else a.state end,
       blocked_reason = case when due.blocks and a.state in ('ACTIVE', 'BLOCKED') then ${sql.lit(FENCED)} else a.blocked_reason end,
       block_expires_at = case when due.blocks then null else a.block_expires_at end
