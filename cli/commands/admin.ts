@@ -33,6 +33,6 @@ const dump = command({
 
 export const admin: Noun = {
   name: 'admin',
-  summary: 'What only who has the database may do: a new password for the administrator, and all that is stored',
+  summary: 'For those who have the database: a new password of the administrator, and a print of every row',
   commands: [reset, dump],
 }

@@ -78,7 +78,7 @@ const remove = command({
 
 const removeExpired = command({
   name: 'remove-expired',
-  summary: 'Removes certificates of all applications that have ended',
+  summary: 'Removes the certificates of all applications whose time is over',
   options: BANK_OPTIONS,
   examples: ['certificate remove-expired'],
   run: async ({ values, terminal }) => ({ json: await openBank(values, terminal).call('DELETE', '/admin/certificates/expired') }),

@@ -25,6 +25,6 @@ const powerauth = command({
 
 export const importFrom: Noun = {
   name: 'import',
-  summary: 'Takes over what another server has',
+  summary: 'Takes over applications and phones from another server',
   commands: [powerauth],
 }

@@ -118,7 +118,7 @@ const sign = command({
 
 const status = command({
   name: 'status',
-  summary: 'What the server says of the activation: state, failed attempts, the version that it may move to',
+  summary: 'Asks the server for the state of the activation, its failed attempts, and the version that it may move to',
   options: OPTIONS,
   examples: ['phone status', 'phone status --phone alice --json'],
   run: async ({ values, terminal }) => (await work()).status(values, terminal),

@@ -55,7 +55,7 @@ const create = command({
 
 const allow = command({
   name: 'allow',
-  summary: 'Says which addresses a credential may be used from, in place of those there were',
+  summary: 'Sets the addresses that a credential may be used from; those set before are gone',
   more: 'Without --from it may be used from anywhere.',
   words: { '<name>': 'the user name' },
   options: { ...BANK_OPTIONS, from: many('ADDRESS', 'an address or CIDR range; may be given several times') },
