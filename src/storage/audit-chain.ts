@@ -1,4 +1,5 @@
 // The tables audit_chain and audit_sealer: the chains of seals over the rows of the audit logs, and the right to extend them (cloud §7).
+import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { Db, Tx } from './database.ts'
 
@@ -53,28 +54,78 @@ export interface ChainRow extends ChainState {
   readonly lastPosition: number
 }
 
-/** The chains of these names, or all of them, by name. */
+/**
+ * The chains of these names, or all of them, by name. Chains and rows may stand on different nodes, so they are read apart, and again while
+ * they do not fit: one statement would see both at one moment only where they stand together (docs/decisions/0020-spreading.md).
+ */
 export async function findChains(db: Db, names?: readonly string[]): Promise<ChainRow[]> {
-  const { rows } = await sql<Record<'start' | 'head' | 'last', string> & ChainColumns>`
+  const found: ChainRow[] = []
+  for (const chain of await readChains(db, names)) {
+    const settled = await settle(db, chain)
+    if (settled !== undefined) found.push(settled)
+  }
+  return found
+}
+
+/** A chain with the last position that stood in its log while the chain did not move; undefined when the chain is gone. */
+async function settle(db: Db, first: ChainColumns): Promise<ChainRow | undefined> {
+  let chain = first
+  for (let looks = 1; ; ) {
+    const last = await findLastPosition(db, chain)
+    const [now] = await readChains(db, [chain.name])
+    if (now === undefined) return undefined
+    const hasMoved = now.head !== chain.head || now.start !== chain.start
+    chain = now
+    if (hasMoved) continue
+    const lastPosition = last ?? Number(chain.start)
+    if (lastPosition === Number(chain.head) || looks === LOOKS) return { ...toChainState(chain), lastPosition }
+    // Another node commits its rows a moment after the head.
+    looks += 1
+    await sleep(PAUSE_MS)
+  }
+}
+
+async function readChains(db: Db, names?: readonly string[]): Promise<ChainColumns[]> {
+  const { rows } = await sql<ChainColumns>`
     select c.chain_id as "chainId", c.name, c.start_position as start, c.start_seal as "startSeal", c.head_position as head,
-      c.head_seal as "headSeal", c.authentication,
-      coalesce(case c.name when ${sql.lit(ADMINISTRATION)} then (select max(position) from admin_event)
-        else (select max(l.position) from audit_log l where l.chain_id = c.chain_id) end, c.start_position) as last
+      c.head_seal as "headSeal", c.authentication
     from audit_chain c where ${names ?? null}::text[] is null or c.name = any(${names ?? null}::text[])
     order by c.name`.execute(db)
-  return rows.map(({ chainId, name, start, startSeal, head, headSeal, authentication, last }) => ({
-    chainId,
-    name,
-    start: { position: Number(start), seal: startSeal },
-    head: { position: Number(head), seal: headSeal },
-    authentication,
-    lastPosition: Number(last),
-  }))
+  return rows
 }
+
+/** Position of the last sealed row of a chain; undefined when it has none. */
+export async function findLastPosition(
+  db: Db,
+  { name, chainId }: Pick<ChainRow, 'name' | 'chainId'>,
+): Promise<number | undefined> {
+  const { rows } = await (logOfChain(name) === 'administrators'
+    ? sql<LastColumns>`select max(position) as last from admin_event`
+    : sql<LastColumns>`select max(position) as last from audit_log where chain_id = ${chainId}`
+  ).execute(db)
+  return rows[0]?.last == null ? undefined : Number(rows[0].last)
+}
+
+const toChainState = ({ chainId, name, start, startSeal, head, headSeal, authentication }: ChainColumns) => ({
+  chainId,
+  name,
+  start: { position: Number(start), seal: startSeal },
+  head: { position: Number(head), seal: headSeal },
+  authentication,
+})
+
+interface LastColumns {
+  readonly last: string | null
+}
+
+const LOOKS = 3
+const PAUSE_MS = 20
 
 interface ChainColumns {
   readonly chainId: number
   readonly name: string
+  readonly start: string
+  readonly head: string
   readonly startSeal: Buffer
   readonly headSeal: Buffer
   readonly authentication: Buffer

@@ -24,32 +24,30 @@ export interface ToldRow extends SealedRow {
 
 /** Up to `limit` sealed rows that tell of a user; those whose fields were replaced are not found again. */
 export async function findTold(tx: Tx, log: AuditLogName, person: Person, limit: number): Promise<readonly ToldRow[]> {
-  const { table, previous } = SEALED[log]
-  const { rows } = await sql<
-    FieldColumns & { chainId: number; position: string; seal: Buffer; previousSeal: Buffer | null; occurredAt: Date }
-  >`
-    select ${log === 'devices' ? sql`e.chain_id` : sql`0`} as "chainId", e.sequence, e.position, e.seal, e.occurred_at as "occurredAt",
-      ${previous} as "previousSeal", ${fieldsOf(log)}, ${USER_KEY_OF[log]} as "userKey"
+  const { table, chainId } = SEALED[log]
+  const { rows } = await sql<FieldColumns & { chainId: number; position: string; seal: Buffer; occurredAt: Date }>`
+    select ${chainId} as "chainId", e.sequence, e.position, e.seal, e.occurred_at as "occurredAt", ${fieldsOf(log)},
+      ${USER_KEY_OF[log]} as "userKey"
     from ${table} e where e.position is not null and ${isTold(log, person)} limit ${sql.lit(limit)}`.execute(tx)
+  // Apart: the row before may stand on another node (docs/decisions/0020-spreading.md).
+  const previous = await sql<{ chainId: number; position: string; seal: Buffer }>`
+    select ${chainId} as "chainId", e.position, e.seal
+    from unnest(${rows.map((row) => row.chainId)}::int[], ${rows.map(({ position }) => Number(position) - 1)}::bigint[]) as g (chain_id, position)
+      join ${table} e on e.position = g.position and ${chainId} = g.chain_id`.execute(tx)
+  const seals = new Map(previous.rows.map((row) => [`${row.chainId} ${row.position}`, row.seal]))
   return rows.map((row) => ({
     ...toSealable(row),
     chainId: row.chainId,
     position: Number(row.position),
     seal: row.seal,
-    previousSeal: row.previousSeal,
+    previousSeal: seals.get(`${row.chainId} ${Number(row.position) - 1}`) ?? null,
     occurredAt: row.occurredAt,
   }))
 }
 
-const SEALED: Record<AuditLogName, { readonly table: RawBuilder<unknown>; readonly previous: RawBuilder<unknown> }> = {
-  devices: {
-    table: sql`audit_log`,
-    previous: sql`(select p.seal from audit_log p where p.chain_id = e.chain_id and p.position = e.position - 1 limit 1)`,
-  },
-  administrators: {
-    table: sql`admin_event`,
-    previous: sql`(select p.seal from admin_event p where p.position = e.position - 1 limit 1)`,
-  },
+const SEALED: Record<AuditLogName, { readonly table: RawBuilder<unknown>; readonly chainId: RawBuilder<number> }> = {
+  devices: { table: sql`audit_log`, chainId: sql`e.chain_id` },
+  administrators: { table: sql`admin_event`, chainId: sql`0` },
 }
 
 /**

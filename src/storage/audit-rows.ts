@@ -126,18 +126,24 @@ export async function findBeforeStart(db: Db, log: AuditLogName, chainId: number
 
 /** One row of each chain that there is not, with the name that the row would have it. */
 export async function findStrays(db: Db): Promise<{ chain: string; sequence: number }[]> {
+  const firsts = new Map<number, { chain: string; sequence: number }>()
   // From one chain to the next over the index, whatever stands between.
-  const { rows } = await sql<{ chain: string; sequence: string }>`
-    with recursive present as (
-      select min(chain_id) as chain_id from audit_log
-      union all
-      select (select min(l.chain_id) from audit_log l where l.chain_id > present.chain_id) from present where present.chain_id is not null
-    )
-    select ${CHAIN_OF.devices} as chain, e.sequence
-    from present cross join lateral (select * from audit_log l where l.chain_id = present.chain_id order by l.position limit 1) as e
-    where not exists (select from audit_chain c where c.chain_id = present.chain_id)`.execute(db)
-  return rows.map(({ chain, sequence }) => ({ chain, sequence: Number(sequence) }))
+  for (let after = BELOW_ALL; ; ) {
+    const { rows } = await sql<{ chainId: number; chain: string; sequence: string }>`
+      select e.chain_id as "chainId", ${CHAIN_OF.devices} as chain, e.sequence
+      from audit_log e where e.chain_id > ${after}::bigint order by e.chain_id, e.position limit 1`.execute(db)
+    const [row] = rows
+    if (row === undefined) break
+    firsts.set(row.chainId, { chain: row.chain, sequence: Number(row.sequence) })
+    after = row.chainId
+  }
+  // Read afterwards, so that a chain that begins meanwhile is among them.
+  for (const { chain_id: known } of await db.selectFrom('audit_chain').select('chain_id').execute()) firsts.delete(known)
+  return [...firsts.values()]
 }
+
+// Of what the column holds.
+const BELOW_ALL = -2_147_483_649
 
 /** Deletes rows of administrators. */
 export async function deleteAdminEvents(tx: Tx, sequences: readonly number[]): Promise<void> {

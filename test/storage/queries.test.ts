@@ -385,6 +385,8 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     lockLog: (_db, tx) => auditChain.lockLog(tx, 'devices'),
     noteSealing: (_db, tx) => auditChain.noteSealing(tx, 'devices', at),
     findChains: (db) => auditChain.findChains(db),
+    findLastPosition: (db) => auditChain.findLastPosition(db, { name: 'application:a', chainId: 1 }),
+    'findLastPosition of administrators': (db) => auditChain.findLastPosition(db, { name: 'administration', chainId: 1 }),
     insertChain: (_db, tx) => auditChain.insertChain(tx, chain).catch(() => undefined),
     updateChain: (_db, tx) => auditChain.updateChain(tx, 1, chain),
   },
