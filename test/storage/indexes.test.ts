@@ -101,7 +101,7 @@ describe.runIf(serverUrl() !== undefined)('on PostgreSQL', () => {
   test('a code moves its activation without an entry in any index', async () => {
     const moved = await countHot(db, 'activation', 300, async (tx, i) => {
       // In pages of their own: whether the room of an older version is free again depends on what other databases of the server do.
-      const activationId = `a-${7 + i * 19}`
+      const activationId = `a-${7 + i * 20}`
       const activation = await findActivation(tx, activationId, at)
       if (activation?.ctrData == null) throw new TypeError('no such activation')
       const { rowVersion, counter, ctrData, blocksInRow } = activation

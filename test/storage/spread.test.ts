@@ -1,9 +1,9 @@
 // What deploy/citus.sql spreads can be spread, and no statement joins what stands on different nodes but those that are named here
 // (docs/decisions/0020-spreading.md).
 import { readFileSync } from 'node:fs'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createInMemory, type Embedded } from '../../src/storage/database-embedded.ts'
-import { readTemplate } from '../helpers/app.ts'
+import { readTemplate, serverUrl } from '../helpers/app.ts'
 import { findStatementTables, type StatementTables } from '../helpers/statement-tables.ts'
 
 /** Statements that read what is spread together with what stays on the coordinator. */
@@ -54,59 +54,63 @@ const planned = new Map(
   ),
 )
 
-let embedded: Embedded
-let statements: StatementTables[]
-beforeAll(async () => {
-  embedded = await createInMemory(readTemplate())
-  statements = await findStatementTables(embedded)
-})
-afterAll(() => embedded.pglite.close())
+// The statements are the same on both databases, and the parser is PostgreSQL's on both.
+describe.runIf(serverUrl() === undefined)('statements and keys', () => {
+  let embedded: Embedded
+  let statements: StatementTables[]
+  beforeAll(async () => {
+    embedded = await createInMemory(readTemplate())
+    statements = await findStatementTables(embedded)
+  })
+  afterAll(() => embedded.pglite.close())
 
-/** Titles of statements whose tables are in more than one place. */
-const findAcross = (placeOf: (table: string) => string): string[] => {
-  const isAcross = (tables: readonly string[]) => new Set(tables.map(placeOf).filter((place) => place !== 'everywhere')).size > 1
-  return [...new Set(statements.filter(({ tables }) => isAcross(tables)).map(({ title }) => title))].toSorted()
-}
+  /** Titles of statements whose tables are in more than one place. */
+  const findAcross = (placeOf: (table: string) => string): string[] => {
+    const isAcross = (tables: readonly string[]) =>
+      new Set(tables.map(placeOf).filter((place) => place !== 'everywhere')).size > 1
+    return [...new Set(statements.filter(({ tables }) => isAcross(tables)).map(({ title }) => title))].toSorted()
+  }
 
-test('every table has one place', async () => {
-  const { rows } = await embedded.pglite.query<{ name: string }>(
-    `select relname as name from pg_class where relkind in ('r', 'p') and not relispartition and relnamespace = 'public'::regnamespace
-      and relname not like 'kysely%' order by 1`,
-  )
-  expect([...spread.keys(), ...planned.keys()].toSorted()).toEqual(rows.map(({ name }) => name))
-})
+  test('every table has one place', async () => {
+    const { rows } = await embedded.pglite.query<{ name: string }>(
+      `select relname as name from pg_class where relkind in ('r', 'p') and not relispartition and relnamespace = 'public'::regnamespace
+        and relname not like 'kysely%' order by 1`,
+    )
+    expect([...spread.keys(), ...planned.keys()].toSorted()).toEqual(rows.map(({ name }) => name))
+  })
 
-test('the parser has seen what statements touch', () => {
-  const tablesOf = (title: string) => statements.find((statement) => statement.title === title)?.tables.toSorted()
-  expect(tablesOf('placeRows')).toEqual(['audit_log', 'audit_pending'])
-  expect(tablesOf('findRegistration')).toEqual(['activation'])
-  expect(new Set(statements.flatMap(({ tables }) => tables)).size).toBeGreaterThan(35)
-})
+  test('the parser has seen what statements touch', () => {
+    const tablesOf = (title: string) => statements.find((statement) => statement.title === title)?.tables.toSorted()
+    expect(tablesOf('placeRows')).toEqual(['audit_log', 'audit_pending'])
+    expect(tablesOf('findRegistration')).toEqual(['activation'])
+    expect(new Set(statements.flatMap(({ tables }) => tables)).size).toBeGreaterThan(35)
+  })
 
-test('no other statement reads what is spread together with what is not', () => {
-  expect(findAcross((table) => spread.get(table) ?? 'one node')).toEqual(Object.values(ACROSS_NOW).flat().toSorted())
-})
+  test('no other statement reads what is spread together with what is not', () => {
+    expect(findAcross((table) => spread.get(table) ?? 'one node')).toEqual(Object.values(ACROSS_NOW).flat().toSorted())
+  })
 
-test('no other statement stands in the way of the rest', () => {
-  expect(findAcross((table) => spread.get(table) ?? planned.get(table) ?? '')).toEqual(
-    Object.values(ACROSS_LATER).flat().toSorted(),
-  )
-})
+  test('no other statement stands in the way of the rest', () => {
+    expect(findAcross((table) => spread.get(table) ?? planned.get(table) ?? '')).toEqual(
+      Object.values(ACROSS_LATER).flat().toSorted(),
+    )
+  })
 
-/** Names of keys and triggers that Citus refuses, with tables at these places. */
-async function findRefused(placeOf: (table: string) => string): Promise<string[]> {
-  const tables = [...spread.keys(), ...planned.keys()]
-  const { rows } = await embedded.pglite.query<{ name: string }>(FIND_REFUSED, [tables, tables.map(placeOf)])
-  return rows.map(({ name }) => name)
-}
+  /** Names of keys and triggers that Citus refuses, with tables at these places. */
+  async function findRefused(placeOf: (table: string) => string): Promise<string[]> {
+    const tables = [...spread.keys(), ...planned.keys()]
+    const { rows } = await embedded.pglite.query<{ name: string }>(FIND_REFUSED, [tables, tables.map(placeOf)])
+    return rows.map(({ name }) => name)
+  }
 
-test('no key and no trigger keeps Citus from spreading what it is to spread', async () => {
-  expect(await findRefused((table) => spread.get(table) ?? 'one node')).toEqual([])
-})
+  test('no key and no trigger keeps Citus from spreading what it is to spread', async () => {
+    expect(await findRefused((table) => spread.get(table) ?? 'one node')).toEqual([])
+  })
 
-test('the decision page has a line for each key and trigger that stands in the way of the rest', async () => {
-  const lines = [...readText('docs/decisions/0020-spreading.md').matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name)
-  expect(lines.toSorted()).toEqual(await findRefused((table) => spread.get(table) ?? planned.get(table) ?? ''))
+  test('the decision page has a line for each key and trigger that stands in the way of the rest', async () => {
+    const lines = [...readText('docs/decisions/0020-spreading.md').matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name)
+    expect(lines.toSorted()).toEqual(await findRefused((table) => spread.get(table) ?? planned.get(table) ?? ''))
+  })
 })
 
 // A column to spread by that may be null, a unique index without it, a trigger, and a foreign key but to a table that is everywhere, within
