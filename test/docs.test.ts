@@ -133,6 +133,18 @@ describe('paths', () => {
     expect(lost).toEqual([])
   })
 
+  test('every folder of src has its row in ARCHITECTURE, "Layout"', () => {
+    const layout = /^## Layout$([^]*?)^An endpoint names/m.exec(readText('docs/ARCHITECTURE.md'))?.[1] ?? ''
+    const listed = [...layout.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, names = '']) =>
+      [...names.matchAll(/`([\w/-]+)`/g)].map(([, name = '']) => name),
+    )
+    const folders = globSync('src/{*,api/*,domain/*}/', { cwd: root }).map((path) => path.replace(/^src\/(?:domain\/)?/, ''))
+    expect(folders.length).toBeGreaterThan(20)
+    expect(
+      folders.filter((name) => !listed.some((row) => row === name || row.startsWith(`${name}/`)) && name !== 'domain'),
+    ).toEqual([])
+  })
+
   test('ARCHITECTURE names files at all', () => {
     expect(readText('docs/ARCHITECTURE.md').match(/[a-z]\.ts\b/g)?.length).toBeGreaterThan(50)
   })
@@ -166,6 +178,13 @@ describe('package.json', () => {
     const headings = [...readText('CHANGELOG.md').matchAll(/^## (.+)$/gm)].map(([, heading]) => heading)
     expect(headings.slice(0, 2)).toEqual(['Unreleased', expect.stringMatching(`^${version} \\(\\d{4}-\\d\\d-\\d\\d\\)$`)])
     expect(existsSync(join(root, `docs/releases/${version}.md`))).toBe(true)
+  })
+
+  test('every dependency has its line in docs/ARCHITECTURE.md', () => {
+    const lines = readText('docs/ARCHITECTURE.md').match(/^## Dependencies$[^]*?^###/m)?.[0] ?? ''
+    const listed = [...lines.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, names = '']) => names.split(', '))
+    const names = ['dependencies', 'optionalDependencies'].flatMap((kind) => Object.keys(packageJson[kind] ?? {}))
+    expect(names.filter((name) => !listed.includes(name))).toEqual([])
   })
 
   test('every dependency is pinned to one version', () => {
