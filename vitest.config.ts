@@ -12,7 +12,7 @@ const withoutPostgres = [
   'test/{architecture,citations,deploy,docs}.test.ts',
   'test/{conformance,property}/**',
   'test/device/remembered-keys.test.ts',
-  'test/process/{alerts,backup,listeners,prepare,readme,standards,start,statements,templates,traces}.test.ts',
+  'test/process/{alerts,backup,listeners,client-certificates,prepare,readme,standards,start,statements,templates,traces}.test.ts',
 ]
 // Faults, failovers and simulations have configurations of their own.
 const exclude = [

@@ -1,5 +1,6 @@
 // How commands call a running server as the bank does: where it listens, with which credential, and what a refusal says.
 import { readFileSync } from 'node:fs'
+import { ask, type Reply } from './ask.ts'
 import { text, type Terminal } from './command.ts'
 import { readCredential } from './credential-store.ts'
 import { bankUrl } from './environment.ts'
@@ -42,25 +43,25 @@ export function openBank(values: BankValues, { env }: Pick<Terminal, 'env'>): Ba
       'credential',
       `no credential for ${url}: pawl login stores one; else --admin USER:PASSWORD, --admin-file FILE or PAWL_ADMIN`,
     )
-  return connectBank(url, admin)
+  return connectBank(url, admin, env)
 }
 
 function readGiven({ admin, adminFile }: BankValues): string | undefined {
   return adminFile === undefined ? admin : readFileSync(adminFile, 'utf8').trim()
 }
 
-/** A client at `url` that shows `admin`. */
-export const connectBank = (url: string, admin: string): Bank => ({
+/** A client at `url` that shows `admin`, and the client certificate that `env` names. */
+export const connectBank = (url: string, admin: string, env: Terminal['env']): Bank => ({
   url,
   admin,
-  call: async (method, path, body, headers) => callBank({ url, admin }, method, path, body, headers),
+  call: async (method, path, body, headers) => callBank({ url, admin, env }, method, path, body, headers),
 })
 
 /** How long an answer may take. */
 const TIMEOUT_MS = 30_000
 
 async function callBank(
-  { url, admin }: Pick<Bank, 'url' | 'admin'>,
+  { url, admin, env }: Pick<Bank, 'url' | 'admin'> & Pick<Terminal, 'env'>,
   method: string,
   path: string,
   body: unknown,
@@ -69,19 +70,18 @@ async function callBank(
   const headers = { Authorization: `Basic ${Buffer.from(admin).toString('base64')}`, ...more }
   // Whatever writes says that it sends JSON, also where there is nothing to say.
   const json = { headers: { ...headers, 'Content-Type': 'application/json' }, body: JSON.stringify(body ?? {}) }
-  const signal = AbortSignal.timeout(TIMEOUT_MS)
-  const request = { method, signal, ...(method === 'GET' ? { headers } : json) }
+  const request = { method, timeoutMs: TIMEOUT_MS, ...(method === 'GET' ? { headers } : json) }
   try {
-    const reply = await fetch(url + path, request)
-    return readReply(`${method} ${path}`, reply, await reply.text())
+    return readReply(`${method} ${path}`, await ask(env, url + path, request))
   } catch (error) {
     if (error instanceof Fault) throw error
     throw new Fault('unreachable', `${url} does not answer (${explainFault(error)}); --url says where the bank's API is`)
   }
 }
 
-function readReply(call: string, { ok, status }: Response, said: string): unknown {
+function readReply(call: string, { status, text: said }: Reply): unknown {
   const json = parseJson(said)
+  const ok = status >= 200 && status < 300
   if (ok && json !== undefined) return json
   if (ok) throw new Fault('unreachable', `${call}: what answers is no server of pawl; --url says where the bank's API is`)
   const { code = '', message = '', violations } = readError(json)

@@ -25,6 +25,7 @@ import * as indexes from './0022_indexes.ts'
 import * as auditUserKeys from './0023_audit-user-keys.ts'
 import * as failureCounts from './0024_failure-counts.ts'
 import * as auditDelivery from './0025_audit-delivery.ts'
+import * as clientCertificates from './0026_client-certificates.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -52,4 +53,5 @@ export const migrations: Record<string, Migration> = {
   '0023_audit-user-keys': auditUserKeys,
   '0024_failure-counts': failureCounts,
   '0025_audit-delivery': auditDelivery,
+  '0026_client-certificates': clientCertificates,
 }

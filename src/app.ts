@@ -1,5 +1,6 @@
 // The HTTP server: mounts the APIs and health. One server for all, or one for phones and one for the bank (cloud §1.1).
 import type { AddressInfo } from 'node:net'
+import type { Server as TlsServer } from 'node:tls'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import { cloudApi } from './api/cloud/index.ts'
 import { renderCloudError } from './api/cloud/error-renderer.ts'
@@ -18,6 +19,7 @@ import { type ErrorRenderer, renderErrorsWith, renderUnknownPathsWith, toPawlErr
 import { keepRawBodies } from './http/raw-body.ts'
 import { ANSWER_HEADERS, guardRequests } from './http/request-guards.ts'
 import { health } from './http/health.ts'
+import { followTlsFiles, loadTls, type TlsFiles } from './http/internal-tls.ts'
 import { limitLoad } from './http/load-limits.ts'
 import { followRequests } from './http/request-scope.ts'
 import { serverOptions } from './http/server-options.ts'
@@ -29,9 +31,12 @@ import { parseRequestId } from './lib/request-id.ts'
 export type Surface = 'everything' | 'public' | 'internal'
 
 /** Builds a server around a context; it does not listen yet. */
-export async function buildApp(context: Context, surface: Surface = 'everything'): Promise<FastifyInstance> {
+export async function buildApp(context: Context, surface: Surface = 'everything', tls?: TlsFiles): Promise<FastifyInstance> {
+  const options = serverOptions(context.settings, context.platform)
   const app = Fastify({
-    ...serverOptions(context.settings, context.platform),
+    ...options,
+    // The server with TLS is the same but for its type.
+    ...(tls && ({ https: { ...options.http, ...loadTls(tls) } } as object)),
     loggerInstance: withoutChildren(context.log),
     logController: new LogController({ disableRequestLogging: true }),
     // A caller's own id joins its log lines with ours.
@@ -44,6 +49,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
     },
   })
   followRequests(app, context.tracer)
+  if (tls) followFiles(app, context, tls)
   guardRequests(app)
   limitLoad(app, context.settings, context.events)
   giveBackConnections(app, context.serviceState)
@@ -85,6 +91,11 @@ function withoutChildren(log: Log): FastifyBaseLogger {
   const own = Object.create(log) as FastifyBaseLogger
   own.child = () => own
   return own
+}
+
+function followFiles(app: FastifyInstance, context: Context, files: TlsFiles): void {
+  const stop = followTlsFiles(app.server as unknown as TlsServer, files, context)
+  app.addHook('onClose', async () => stop())
 }
 
 /** The API a path belongs to, for what is refused before it has a route. */

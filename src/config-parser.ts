@@ -30,7 +30,7 @@ export function parseConfig(
   const hasDatabase = 'databaseUrl' in secrets || problems.some((problem) => problem.startsWith(SECRET_SETTINGS.databaseUrl.name))
   if (typeof config['processes'] === 'number' && config['processes'] > 1 && !hasDatabase)
     problems.push(PROCESSES_WITHOUT_DATABASE)
-  problems.push(...findMissingOfTokens(config))
+  problems.push(...findMissing(config, TOKENS), ...findMissing(config, INTERNAL_TLS))
   if (isBankExposed(config)) problems.push(BANK_EXPOSED)
   if (problems.length > 0) throw new ConfigError(problems)
   // Every member was parsed by the table row of its name, and the table has a row for every member.
@@ -42,19 +42,32 @@ const MASTER_KEY_TWICE = 'PAWL_MASTER_KEY_COMMAND: set together with PAWL_MASTER
 
 const PROCESSES_WITHOUT_DATABASE = 'PAWL_PROCESSES: more than one needs DATABASE_URL, the embedded database takes one process'
 
-/** Of issuer, audience and keys of access tokens either all are given or none. */
-function findMissingOfTokens(config: Record<string, unknown>): readonly string[] {
-  const members = ['jwtJwksUrl', 'jwtIssuer', 'jwtAudience'] as const
-  const missing = members.filter((member) => !(member in config))
-  if (missing.length === members.length) return []
+/** Settings that are given together or not at all. */
+interface Together {
+  readonly members: readonly (keyof typeof SETTINGS)[]
+  /** What they need, and may be given without them. */
+  readonly needs: readonly (keyof typeof SETTINGS)[]
+}
+
+const TOKENS: Together = { members: ['jwtJwksUrl', 'jwtIssuer', 'jwtAudience'], needs: [] }
+const INTERNAL_TLS: Together = {
+  members: ['internalTlsCertificate', 'internalTlsKey', 'internalTlsClientCa'],
+  needs: ['internalPort'],
+}
+
+function findMissing(config: Record<string, unknown>, { members, needs }: Together): readonly string[] {
   const given = members.filter((member) => member in config).map((member) => SETTINGS[member].name)
+  if (given.length === 0) return []
+  const missing = [...members, ...needs].filter((member) => !(member in config))
   return missing.map((member) => `${SETTINGS[member].name}: needed together with ${given.join(' and ')}`)
 }
 
 /** What `pawl phone` reads. */
 const PHONE_NAMES = ['PAWL_PHONES', 'PAWL_PHONE_PASSPHRASE', 'PAWL_PHONE_PASSWORD', 'PAWL_PHONE_NEW_PASSWORD']
+/** What commands read that call a server. */
+const COMMAND_NAMES = ['PAWL_URL', 'PAWL_ADMIN', 'PAWL_CLIENT_CERTIFICATE', 'PAWL_CLIENT_KEY']
 // The test suite, and what runs against a server from the same shell.
-const FOREIGN_NAMES = ['PAWL_VECTORS', 'PAWL_URL', 'PAWL_ADMIN', 'PAWL_APP', 'PAWL_APPLICATION', ...PHONE_NAMES]
+const FOREIGN_NAMES = ['PAWL_VECTORS', 'PAWL_APP', 'PAWL_APPLICATION', ...COMMAND_NAMES, ...PHONE_NAMES]
 
 /** True when phones would reach the bank's API: both on one listener, at an address that is not of this machine alone. */
 function isBankExposed({ host, internalPort, singleListener }: Record<string, unknown>): boolean {

@@ -8,6 +8,10 @@ export interface Config {
   readonly singleListener: boolean
   /** With it, cloud API, administration and description are served there only. */
   readonly internalPort?: number
+  /** Paths of PEM files; all three or none. */
+  readonly internalTlsCertificate?: string
+  readonly internalTlsKey?: string
+  readonly internalTlsClientCa?: string
   readonly console: boolean
   readonly consoleIdleSeconds: number
   readonly consoleSessionSeconds: number

@@ -5,6 +5,7 @@ import { addressList, boolean, integer, matching, oneOf, portList, providerUrl, 
 import type { Setting } from './config-kinds.ts'
 import { RETENTION_SETTINGS } from './config-retention.ts'
 import { SERVING_SETTINGS } from './config-serving.ts'
+import { TLS_SETTINGS } from './config-tls.ts'
 import { TOKEN_SETTINGS } from './config-tokens.ts'
 import type { Config } from './config-shape.ts'
 import { LOG_LEVELS } from './lib/log.ts'
@@ -31,6 +32,7 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
       'Port of a second listener, which then alone serves the cloud API, administration and the description of the APIs; PAWL_PORT ' +
       'keeps what phones call. Never reachable for phones. Without it, PAWL_PORT serves everything. 0 takes a free one.',
   },
+  ...TLS_SETTINGS,
   singleListener: {
     name: 'PAWL_SINGLE_LISTENER',
     kind: boolean,

@@ -7,6 +7,7 @@ import type { Secrets } from './config-secrets.ts'
 import type { Config } from './config-shape.ts'
 import { type Context, createContext } from './context.ts'
 import { followConnections } from './http/connections.ts'
+import type { TlsFiles } from './http/internal-tls.ts'
 import { formatListenerUrl } from './http/listener-url.ts'
 import type { Log } from './lib/log.ts'
 import { systemPlatform } from './lib/platform.ts'
@@ -57,7 +58,7 @@ async function listen(context: Context): Promise<Running> {
   const { host, port, internalHost, internalPort } = context.settings
   try {
     if (internalPort === undefined) return [await openListener(context, 'everything', host, port)]
-    const internal = await openListener(context, 'internal', internalHost, internalPort)
+    const internal = await openListener(context, 'internal', internalHost, internalPort, tlsFilesOf(context.settings))
     return [await openListener(context, 'public', host, port), internal]
   } catch (error) {
     await context.close()
@@ -65,8 +66,13 @@ async function listen(context: Context): Promise<Running> {
   }
 }
 
-async function openListener(context: Context, surface: Surface, host: string, port: number): Promise<Listener> {
-  const app = await buildApp(context, surface)
+/** Undefined where the listener speaks HTTP. */
+function tlsFilesOf({ internalTlsCertificate: certificate, internalTlsKey: key, internalTlsClientCa: clientCa }: Config) {
+  return certificate === undefined || key === undefined || clientCa === undefined ? undefined : { certificate, key, clientCa }
+}
+
+async function openListener(context: Context, surface: Surface, host: string, port: number, tls?: TlsFiles): Promise<Listener> {
+  const app = await buildApp(context, surface, tls)
   const connections = followConnections(app.server)
   await app.listen({ host, port })
   return { app, connections }
@@ -117,5 +123,5 @@ Create an application: curl -w '\\n' -u '${credential}' -H 'Content-Type: applic
 }
 
 function formatUrl({ server }: FastifyInstance): string {
-  return formatListenerUrl(server.address() as AddressInfo)
+  return formatListenerUrl(server.address() as AddressInfo, undefined, 'setSecureContext' in server ? 'https' : 'http')
 }

@@ -30,6 +30,7 @@ const layers: readonly Layer[] = [
   { path: 'src/config-shape.ts', pawl: ['src/lib'], packages: [] },
   { path: 'src/config-tokens.ts', pawl: ['src/config-kinds.ts', 'src/config-shape.ts'], packages: [] },
   { path: 'src/config-retention.ts', pawl: ['src/config-kinds.ts', 'src/config-shape.ts'], packages: [] },
+  { path: 'src/config-tls.ts', pawl: ['src/config-kinds.ts', 'src/config-shape.ts'], packages: [] },
   { path: 'src/config-serving.ts', pawl: ['src/config-kinds.ts', 'src/config-shape.ts'], packages: [] },
   {
     path: 'src/config.ts',
@@ -39,6 +40,7 @@ const layers: readonly Layer[] = [
       'src/config-retention.ts',
       'src/config-serving.ts',
       'src/config-shape.ts',
+      'src/config-tls.ts',
       'src/config-tokens.ts',
       'package.json',
     ],

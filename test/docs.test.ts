@@ -31,6 +31,8 @@ describe('configuration', () => {
       // Of the command line and of the tests.
       'PAWL_ADMIN',
       'PAWL_APP',
+      'PAWL_CLIENT_CERTIFICATE',
+      'PAWL_CLIENT_KEY',
       'PAWL_PHONES',
       'PAWL_PHONE_PASSPHRASE',
       'PAWL_PHONE_PASSWORD',

@@ -23,7 +23,7 @@ export const login = command({
     if (user.includes(':')) throw usageFault('a user name has no colon')
     const url = (given ?? terminal.env['PAWL_URL'] ?? bankUrl(terminal.env)).replace(/\/+$/, '')
     const admin = `${user}:${await readPassword(terminal, `Password of ${user} at ${url}: `)}`
-    await check(connectBank(url, admin))
+    await check(connectBank(url, admin, terminal.env))
     const path = storeCredential(terminal.env, { url, admin })
     return { json: { url, user, path }, text: `${user} at ${url}, kept in ${path}\n` }
   },

@@ -1,7 +1,9 @@
 // pawl user: credentials of back ends and of people who call the bank's API; and what is stored on a user of the bank.
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'
-import { Fault, usageFault } from '../fault.ts'
+import { explainFault, Fault, usageFault } from '../fault.ts'
 import { answerList } from '../output.ts'
 import { compact, toPath } from '../query.ts'
 import { parseCount, parseMilliseconds } from '../time.ts'
@@ -66,6 +68,28 @@ const allow = command({
   },
 })
 
+const certificate = command({
+  name: 'certificate',
+  summary: 'Says which client certificates stand for a credential, in place of those there were',
+  more: 'Without --file none does. During a renewal name the old and the new one.',
+  words: { '<name>': 'the user name' },
+  options: { ...BANK_OPTIONS, file: many('FILE', 'a certificate as PEM; may be given several times') },
+  examples: ['user certificate bank --file bank-2026.pem --file bank-2027.pem'],
+  run: async ({ words: [name], values: { file, ...values }, terminal }) => {
+    const certificates = file.map(readFingerprint)
+    return { json: await openBank(values, terminal).call('PUT', toPath`/admin/users/${name}/certificates`, { certificates }) }
+  },
+})
+
+/** SHA-256 of the first certificate in a file. */
+function readFingerprint(path: string): string {
+  try {
+    return new X509Certificate(readFileSync(path)).fingerprint256.replaceAll(':', '').toLowerCase()
+  } catch (error) {
+    throw usageFault(`--file: ${path} holds no certificate (${explainFault(error)})`)
+  }
+}
+
 const password = command({
   name: 'password',
   summary: 'Gives a credential a new password, which is shown this once',
@@ -125,5 +149,5 @@ const erase = command({
 export const user: Noun = {
   name: 'user',
   summary: "Users of the bank's API, back ends and people; and what is stored on a user of the bank",
-  commands: [list, show, create, allow, password, remove, exportData, erase],
+  commands: [list, show, create, allow, certificate, password, remove, exportData, erase],
 }

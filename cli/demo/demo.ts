@@ -58,7 +58,7 @@ export async function runDemo(values: DemoValues, terminal: Terminal, isJson: bo
   say('No server runs here yet: the demo starts one, as pawl serve does.')
   const server = await startOwnServer(terminal.env)
   try {
-    const bank = connectBank(server.url, server.admin)
+    const bank = connectBank(server.url, server.admin, terminal.env)
     const answer = await demonstrate({ ...values, algorithm }, bank, terminal, say)
     say(
       `Its server stops now; npm start starts it again. Administrator: ${server.admin.replace(':', ', password: ')} (shown only now)`,

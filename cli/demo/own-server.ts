@@ -43,7 +43,7 @@ export async function startOwnServer(env: Environment): Promise<OwnServer> {
   })
   const url = await waitForStart(child)
   const admin = `${env['PAWL_ADMIN_USER'] || 'admin'}:${password}`
-  await connectBank(url, admin).call('GET', '/admin/applications')
+  await connectBank(url, admin, env).call('GET', '/admin/applications')
   return { url, admin, close: () => stop(child) }
 }
 

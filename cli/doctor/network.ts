@@ -1,4 +1,5 @@
 // The server from inside, at its listeners, and from outside, at the address that phones use.
+import { ask, hasClientCertificate } from '../ask.ts'
 import { bankUrl, phonesUrl } from '../environment.ts'
 import { explainFault } from '../fault.ts'
 import type { Settings } from '../local/database.ts'
@@ -9,7 +10,7 @@ const TIMEOUT_MS = 5_000
 /** Every check that asks over HTTP. */
 export async function examineNetwork({ config }: Settings, instruments: Instruments): Promise<readonly Finding[]> {
   const { env } = instruments
-  const listeners = await Promise.all([...new Set([phonesUrl(env), bankUrl(env)])].map((url) => examineInside(url)))
+  const listeners = await Promise.all([...new Set([phonesUrl(env), bankUrl(env)])].map((url) => examineInside(url, env)))
   const { publicUrl, jwtJwksUrl } = config
   const inside = jwtJwksUrl === undefined ? listeners : [...listeners, await examineTokenKeys(jwtJwksUrl)]
   if (publicUrl === undefined)
@@ -30,9 +31,11 @@ export async function examineNetwork({ config }: Settings, instruments: Instrume
   ]
 }
 
-async function examineInside(url: string): Promise<Finding> {
+async function examineInside(url: string, env: Instruments['env']): Promise<Finding> {
+  if (url.startsWith('https:') && !hasClientCertificate(env))
+    return skipped('server', `${url} asks for a client certificate, and PAWL_CLIENT_CERTIFICATE names none`)
   try {
-    const { status } = await fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(TIMEOUT_MS) })
+    const { status } = await ask(env, `${url}/health/ready`, { method: 'GET', timeoutMs: TIMEOUT_MS })
     if (status === 200) return ok('server', `${url} is ready`)
     return status === 503
       ? fault('server', `${url} is not ready`, 'its log says why: the database does not answer, or it is about to stop')

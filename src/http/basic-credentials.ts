@@ -14,6 +14,11 @@ export interface BasicLogin {
 export interface OtherCallers<Caller> {
   /** Recognises a caller who shows no password; undefined when it does not know the caller. */
   readonly recognise?: (request: FastifyRequest) => Caller | undefined
+  /** Finds whom the certificate of a caller without any other credential stands for; refuses by throwing. */
+  readonly certificate?: {
+    readonly read: (request: FastifyRequest) => string | undefined
+    readonly verify: (fingerprint: string, source: string) => Promise<Caller>
+  }
   /** Checks an access token; refuses by throwing. Absent where none is taken. */
   readonly verifyToken?: ((token: string, source: string) => Promise<Caller>) | undefined
 }
@@ -25,7 +30,7 @@ export interface OtherCallers<Caller> {
 export async function requireCredentials<Caller extends object>(
   app: FastifyInstance,
   verify: (login: BasicLogin, password: string) => Promise<Caller>,
-  { recognise = () => undefined, verifyToken }: OtherCallers<Caller> = {},
+  { recognise = () => undefined, verifyToken, certificate }: OtherCallers<Caller> = {},
 ): Promise<(request: FastifyRequest) => Caller> {
   const callers = new WeakMap<FastifyRequest, Caller>()
   await app.register(basicAuth, {
@@ -43,9 +48,17 @@ export async function requireCredentials<Caller extends object>(
     },
     utf8: true,
   })
+  const verifyOther = async (request: FastifyRequest): Promise<Caller | undefined> => {
+    const { authorization } = request.headers
+    if (authorization !== undefined) {
+      const token = verifyToken && BEARER.exec(authorization)?.[1]
+      return verifyToken && token !== undefined ? verifyToken(token, request.ip) : undefined
+    }
+    const fingerprint = certificate?.read(request)
+    return certificate && fingerprint !== undefined ? certificate.verify(fingerprint, request.ip) : undefined
+  }
   app.addHook('onRequest', async (request) => {
-    const token = verifyToken && BEARER.exec(request.headers.authorization ?? '')?.[1]
-    const caller = recognise(request) ?? (verifyToken && token !== undefined ? await verifyToken(token, request.ip) : undefined)
+    const caller = recognise(request) ?? (await verifyOther(request))
     if (caller !== undefined) callers.set(request, caller)
   })
   app.addHook('onRequest', (request, reply, done) => {

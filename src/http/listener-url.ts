@@ -7,9 +7,13 @@ export interface PublicListener {
 }
 
 /** `http://ADDRESS:PORT`; of a listener on every interface, ADDRESS is the host name of `origin`, an http URL, where one is given. */
-export function formatListenerUrl({ address, family, port }: AddressInfo, origin?: string): string {
+export function formatListenerUrl(
+  { address, family, port }: AddressInfo,
+  origin?: string,
+  scheme: 'http' | 'https' = 'http',
+): string {
   if (origin !== undefined && EVERY_INTERFACE.has(address)) return `http://${new URL(origin).hostname}:${port}`
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+  return `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
 const EVERY_INTERFACE: ReadonlySet<string> = new Set(['0.0.0.0', '::'])

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import type { Events } from '../lib/events.ts'
 import { PawlError } from '../lib/errors.ts'
+import { eventOfConnection } from './connections.ts'
 
 export interface LoadLimits {
   /** Connections beyond it are answered and closed; a quarter more, and they are not taken. */
@@ -22,7 +23,7 @@ export function limitLoad(app: FastifyInstance, { connectionsMax, requestsInFlig
   // lack the member.
   Object.assign(app.server, { dropMaxConnection: true })
   app.server.on('drop', () => events.connectionDropped())
-  app.server.on('connection', (socket: Socket) => {
+  app.server.on(eventOfConnection(app.server), (socket: Socket) => {
     connections += 1
     if (connections > connectionsMax) surplus.add(socket)
     socket.once('close', () => {

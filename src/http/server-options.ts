@@ -10,7 +10,7 @@ export interface ServerSettings {
   readonly trustedProxies: readonly string[]
 }
 
-/** Limits and framing. TLS ends at the balancer in front of pawl. */
+/** Limits and framing. TLS of phones ends at the balancer in front of pawl. */
 export const serverOptions = ({ trustedProxies }: ServerSettings, platform: Platform) =>
   ({
     bodyLimit: 256 * 1024,

@@ -39,6 +39,9 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   /** The name only of a known user: what a stranger types there may be a password. */
   credentialRefused: (fields: { username: string | undefined; source: string; reason: string }) =>
     log.warn(fields, 'credential refused'),
+  tlsRefused: (fields: { source: string | undefined; reason: string }) => log.warn(fields, 'a TLS connection was refused'),
+  tlsRenewed: () => log.info('new files of TLS hold for new connections'),
+  tlsNotRenewed: (fields: { reason: string }) => log.error(fields, 'new files of TLS are wrong, the former go on'),
   firstApplicationCreated: (fields: { applicationId: string }) => log.info(fields, 'the first application is created'),
   applicationMissing: (fields: { username: string; reason: string }) =>
     log.warn(fields, 'a call for an application was refused: the credential has none'),

@@ -12,6 +12,8 @@ export interface CredentialRow {
   readonly expiresAt: Date | null
   /** Addresses and ranges it may be used from; empty: any. */
   readonly allowedAddresses: readonly string[]
+  /** SHA-256 fingerprints of client certificates that stand for it, 64 hexadecimal digits each. */
+  readonly certificates: readonly string[]
 }
 
 export interface PasswordRow {
@@ -55,13 +57,29 @@ export async function findCredential(db: Db, username: string): Promise<Credenti
   )
   const { username: name, role, applicationId, isDisabled, expiresAt, salt, mac } = first
   const allowedAddresses = toList(first.allowedAddresses)
-  return { username: name, role, applicationId, isDisabled, expiresAt, allowedAddresses, salt, mac, passwords }
+  const certificates = toList(first.certificates)
+  return { username: name, role, applicationId, isDisabled, expiresAt, allowedAddresses, certificates, salt, mac, passwords }
 }
 
 /** All credentials by name. */
 export async function listCredentials(db: Db): Promise<CredentialRow[]> {
   const rows = await db.selectFrom('credential').select(credentialColumns).orderBy('credential.username').execute()
-  return rows.map((row) => ({ ...row, allowedAddresses: toList(row.allowedAddresses) }))
+  return rows.map((row) => ({
+    ...row,
+    allowedAddresses: toList(row.allowedAddresses),
+    certificates: toList(row.certificates),
+  }))
+}
+
+/** Names of the credentials that a client certificate stands for. */
+export async function listCertificateHolders(db: Db, fingerprint: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('credential')
+    .select('username')
+    .where(sql<boolean>`${fingerprint} = any(string_to_array(certificates, ','))`)
+    .orderBy('username')
+    .execute()
+  return rows.map(({ username }) => username)
 }
 
 /** True when there is an administrator. */
@@ -166,6 +184,17 @@ export async function updateAllowedAddresses(tx: Tx, username: string, allowedAd
   return row !== undefined
 }
 
+/** Replaces the client certificates that stand for a credential; false when there is none of that name. */
+export async function updateCertificates(tx: Tx, username: string, certificates: readonly string[]): Promise<boolean> {
+  const row = await tx
+    .updateTable('credential')
+    .set({ certificates: certificates.join(',') })
+    .where('username', '=', username)
+    .returning('username')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 /** Writes the MAC over a credential and its passwords, in the transaction that changed them. */
 export async function storeCredentialMac(tx: Tx, username: string, mac: Uint8Array): Promise<void> {
   await tx.updateTable('credential').set({ mac }).where('username', '=', username).execute()
@@ -184,4 +213,5 @@ const credentialColumns = [
   'credential.is_disabled as isDisabled',
   'credential.expires_at as expiresAt',
   'credential.allowed_addresses as allowedAddresses',
+  'credential.certificates',
 ] as const

@@ -208,6 +208,7 @@ export interface CredentialTable {
   expires_at: OptionalTime
   created_at: Date
   /** Comma list of addresses and ranges; empty: any. */
+  certificates: Generated<string>
   allowed_addresses: Generated<string>
   /** Null in rows that are older than the MACs, until the first start of a version that knows them. */
   mac: ColumnType<Buffer | null, Uint8Array | null | undefined, Uint8Array>

@@ -1,6 +1,6 @@
 // Certificates made with the openssl command, and TLS servers that show them.
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,15 +16,31 @@ export interface TestCertificate {
   readonly expires: number
 }
 
-/** A self-signed certificate for these subject alternative names, for instance `DNS:api.bank.example`. */
-export function createCertificate(names: readonly string[], { days = 30, commonName = 'test' } = {}): TestCertificate {
+interface CertificateOptions {
+  readonly days?: number
+  readonly commonName?: string
+  /** Who signs it; by default it is self-signed, and may sign others. */
+  readonly issuer?: TestCertificate
+}
+
+/** A certificate for these subject alternative names, for instance `DNS:api.bank.example`. */
+export function createCertificate(
+  names: readonly string[],
+  { days = 30, commonName = 'test', issuer }: CertificateOptions = {},
+): TestCertificate {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-certificate-'))
   try {
     const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
     const alternatives = names.length === 0 ? [] : ['-addext', `subjectAltName=${names.join(',')}`]
     const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
+    const [caCert, caKey] = [join(folder, 'ca.pem'), join(folder, 'ca-key.pem')]
+    if (issuer) {
+      writeFileSync(caCert, issuer.pem)
+      writeFileSync(caKey, issuer.privateKeyPem)
+    }
+    const signer = issuer ? ['-CA', caCert, '-CAkey', caKey] : []
     const subject = ['-days', String(days), '-subj', `/CN=${commonName}`]
-    execFileSync('openssl', ['req', '-x509', ...curve, '-keyout', key, '-out', cert, ...subject, ...alternatives], {
+    execFileSync('openssl', ['req', '-x509', ...curve, '-keyout', key, '-out', cert, ...signer, ...subject, ...alternatives], {
       stdio: 'pipe',
     })
     const pem = readFileSync(cert, 'utf8')

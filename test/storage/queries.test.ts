@@ -449,6 +449,8 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     'replacePassword that keeps the previous': (_db, tx) => credentials.replacePassword(tx, 'n', password, at),
     lockCredential: (_db, tx) => credentials.lockCredential(tx, 'n'),
     updateAllowedAddresses: (_db, tx) => credentials.updateAllowedAddresses(tx, 'n', ['10.0.0.0/8']),
+    updateCertificates: (_db, tx) => credentials.updateCertificates(tx, 'n', ['00ff']),
+    listCertificateHolders: (db) => credentials.listCertificateHolders(db, '00ff'),
     storeCredentialMac: (_db, tx) => credentials.storeCredentialMac(tx, 'n', bytes),
     deleteCredential: (db) => credentials.deleteCredential(db, 'n'),
   },

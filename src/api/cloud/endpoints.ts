@@ -42,6 +42,7 @@ import { textStore } from './admin/texts/store.ts'
 import { userCreate } from './admin/users/create.ts'
 import { usersList } from './admin/users/list.ts'
 import { userAllowedAddresses } from './admin/users/allowed-addresses.ts'
+import { userCertificates } from './admin/users/certificates.ts'
 import { userPassword } from './admin/users/password.ts'
 import { userRemove } from './admin/users/remove.ts'
 import { ruleCreate } from './admin/version-rules/create.ts'
@@ -104,6 +105,7 @@ export const cloudEndpoints = [
   userRemove,
   userPassword,
   userAllowedAddresses,
+  userCertificates,
   templatesList,
   templateRead,
   templateCreate,

@@ -4,6 +4,7 @@ import { TICKET_HEADER } from '../../domain/credential/tickets.ts'
 import { requireCredentials } from '../../http/basic-credentials.ts'
 import { refuseCrossSiteWrite } from '../../http/cross-site.ts'
 import { renderErrorsWith } from '../../http/errors.ts'
+import { fingerprintOf } from '../../http/internal-tls.ts'
 import { keepJsonBodies } from '../../http/raw-body.ts'
 import { staged } from '../../lib/trace.ts'
 import { useStrictValidation } from '../../http/validation.ts'
@@ -20,6 +21,10 @@ export const cloudApi = (parts: CloudParts) => async (app: FastifyInstance) => {
     recognise: ({ headers }) => {
       const ticket = headers[TICKET_HEADER]
       return typeof ticket === 'string' ? parts.tickets.redeem(ticket) : undefined
+    },
+    certificate: {
+      read: ({ raw }) => fingerprintOf(raw, parts.platform.now()),
+      verify: staged('check credentials', parts.credentials.verifyCertificate),
     },
     verifyToken: parts.verifyAccessToken && staged('check credentials', parts.verifyAccessToken),
   })

@@ -13,14 +13,17 @@ import {
   type CredentialWithPasswords,
   findCredential,
   insertCredential,
+  listCertificateHolders,
   lockCredential,
   type NewPassword,
   type PasswordRow,
   replacePassword,
   updateAllowedAddresses,
+  updateCertificates,
 } from '../../storage/credentials.ts'
 import type { Pool, Tx } from '../../storage/database.ts'
 import type { Role } from '../../storage/schema.ts'
+import { type CertificateLogin, createCertificateLogin } from './client-certificate.ts'
 import { createPasswords, usablePasswords } from './password.ts'
 import { isCredentialAuthentic, sealCredential } from './mac.ts'
 import type { SharedFailures } from '../limits/shared-failures.ts'
@@ -69,6 +72,13 @@ export interface Credentials {
   readonly reset: (tx: Tx, username: string, prepared: PreparedPassword, keepPreviousSeconds: number) => Promise<void>
   /** Says where a user may come from; nothing: from anywhere. Throws ADMINISTRATION_REFUSED when there is no such user. */
   readonly restrict: (tx: Tx, username: string, allowedAddresses: readonly string[]) => Promise<void>
+  /**
+   * Says which client certificates stand for a user, by their fingerprints. Throws ADMINISTRATION_REFUSED when there is no such user, or when
+   * one stands for another.
+   */
+  readonly assignCertificates: (tx: Tx, username: string, certificates: readonly string[]) => Promise<void>
+  /** Whom a client certificate stands for. Throws CREDENTIALS_INVALID. */
+  readonly verifyCertificate: CertificateLogin['verify']
   /** Makes this process forget what it has verified; others follow within 5 s. */
   readonly forget: () => void
 }
@@ -141,6 +151,8 @@ export function createCredentials(parts: CredentialParts): Credentials {
     return caller
   }
 
+  const certificateLogin = createCertificateLogin({ ...parts, findAuthentic, isAdmitted, rememberMs: CACHE_MS })
+
   const prepare: Credentials['prepare'] = async (chosen, username) => {
     if (chosen !== undefined && isWeakPassword(chosen)) throw passwordTooWeak()
     const existing = username === undefined ? undefined : await findCredential(db, username)
@@ -171,6 +183,16 @@ export function createCredentials(parts: CredentialParts): Credentials {
     await sealCredential(tx, installationKeys.credentialMac, username)
   }
 
+  const assignCertificates: Credentials['assignCertificates'] = async (tx, username, certificates) => {
+    await lockAuthentic(tx, username)
+    for (const fingerprint of certificates) {
+      const holder = (await listCertificateHolders(tx, fingerprint)).find((name) => name !== username)
+      if (holder !== undefined) throw certificateTaken(fingerprint, holder)
+    }
+    if (!(await updateCertificates(tx, username, certificates))) throw notFound(`user ${username}`)
+    await sealCredential(tx, installationKeys.credentialMac, username)
+  }
+
   const reset: Credentials['reset'] = async (tx, username, { row }, keepPreviousSeconds) => {
     const previousExpiresAt = keepPreviousSeconds > 0 ? new Date(platform.now() + keepPreviousSeconds * 1000) : null
     await lockAuthentic(tx, username)
@@ -185,9 +207,11 @@ export function createCredentials(parts: CredentialParts): Credentials {
     generation += 1
     verified.clear()
     rightRows.clear()
+    certificateLogin.forget()
   }
 
-  return { verify, isPassword, prepare, create, reset, restrict, forget }
+  const { verify: verifyCertificate } = certificateLogin
+  return { verify, verifyCertificate, isPassword, prepare, create, reset, restrict, assignCertificates, forget }
 }
 
 /** Whether a credential may be used from where the caller is. */
@@ -200,6 +224,12 @@ const altered = (username: string): PawlError =>
   new PawlError('ADMINISTRATION_REFUSED', {
     detail: `user ${username} was altered in the database`,
     violations: [{ fieldName: 'name', hint: 'was altered in the database, remove it and create it anew' }],
+  })
+
+const certificateTaken = (fingerprint: string, holder: string): PawlError =>
+  new PawlError('ADMINISTRATION_REFUSED', {
+    detail: `a certificate stands for ${holder}`,
+    violations: [{ fieldName: 'certificates', invalidValue: fingerprint, hint: `stands for ${holder}` }],
   })
 
 const passwordTooWeak = (): PawlError =>

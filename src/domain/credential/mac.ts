@@ -37,6 +37,7 @@ function decidingRow({
   isDisabled,
   expiresAt,
   allowedAddresses,
+  certificates,
   salt,
   passwords,
 }: CredentialWithPasswords): DecidingRow {
@@ -51,7 +52,10 @@ function decidingRow({
     ])
   // A credential without them has the MAC that it had before there were any. No other row has as many fields: six, and four for a password.
   const addresses = allowedAddresses.length === 0 ? [] : ['allowed addresses', allowedAddresses.join(',')]
-  return { table: 'credential', fields: [...row, ...rows, ...addresses] }
+  // With certificates three fields follow, which no other row has either.
+  const bound =
+    certificates.length === 0 ? addresses : ['addresses and certificates', allowedAddresses.join(','), certificates.join(',')]
+  return { table: 'credential', fields: [...row, ...rows, ...bound] }
 }
 
 const timeOf = (time: Date | null): string | null => (time === null ? null : String(time.getTime()))

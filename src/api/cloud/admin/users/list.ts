@@ -21,19 +21,21 @@ export const usersList = cloudEndpoint({
         isDisabled: Type.Boolean(),
         expiresAt: OptionalTime,
         allowedAddresses: Type.Optional(Type.Array(Type.String())),
+        certificates: Type.Optional(Type.Array(Type.String())),
       }),
     ),
   }),
   async handle({ parts }) {
     const users = await listCredentials(parts.db)
     return {
-      users: users.map(({ username, role, applicationId, isDisabled, expiresAt, allowedAddresses }) => ({
+      users: users.map(({ username, role, applicationId, isDisabled, expiresAt, allowedAddresses, certificates }) => ({
         username,
         role,
         ...(applicationId !== null && { application: applicationId }),
         isDisabled,
         ...(expiresAt !== null && { expiresAt: expiresAt.getTime() }),
         ...(allowedAddresses.length > 0 && { allowedAddresses: [...allowedAddresses] }),
+        ...(certificates.length > 0 && { certificates: [...certificates] }),
       })),
     }
   },

@@ -37,7 +37,7 @@ export const auditedUser: Audited<unknown, unknown, { readonly name: string }, u
 export async function viewUser(db: Db, username: string) {
   const user = await findCredential(db, username)
   if (user === undefined) return undefined
-  const { role, applicationId, isDisabled, expiresAt, allowedAddresses } = user
+  const { role, applicationId, isDisabled, expiresAt, allowedAddresses, certificates } = user
   const passwords = user.passwords.map((password) => ({ scheme: password.scheme, expiresAt: password.expiresAt }))
   return {
     username,
@@ -46,6 +46,7 @@ export async function viewUser(db: Db, username: string) {
     isDisabled,
     expiresAt,
     ...(allowedAddresses.length > 0 && { allowedAddresses }),
+    ...(certificates.length > 0 && { certificates }),
     passwords,
   }
 }

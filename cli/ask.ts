@@ -1,0 +1,44 @@
+// One request to a server of pawl, with the client certificate that the environment names, if any.
+import { readFileSync } from 'node:fs'
+import { request as send } from 'node:https'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export interface Question {
+  readonly method: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  readonly timeoutMs: number
+}
+
+export interface Reply {
+  readonly status: number
+  readonly text: string
+}
+
+/** Whether the environment names a certificate to show. */
+export const hasClientCertificate = (env: Environment): boolean => Boolean(env['PAWL_CLIENT_CERTIFICATE'])
+
+/** Rejects when there is no answer in time. NODE_EXTRA_CA_CERTS names the authority of a server that no public one knows. */
+export async function ask(env: Environment, url: string, { method, headers, body, timeoutMs }: Question): Promise<Reply> {
+  const signal = AbortSignal.timeout(timeoutMs)
+  const { PAWL_CLIENT_CERTIFICATE: certificate, PAWL_CLIENT_KEY: key } = env
+  if (!certificate || !url.startsWith('https:')) {
+    const reply = await fetch(url, { method, signal, ...(headers && { headers }), ...(body !== undefined && { body }) })
+    return { status: reply.status, text: await reply.text() }
+  }
+  // fetch shows no certificate. One file may hold both.
+  const shown = { cert: readFileSync(certificate, 'utf8'), key: readFileSync(key || certificate, 'utf8') }
+  return new Promise((resolve, reject) => {
+    const outgoing = send(url, { method, headers: { ...headers }, signal, ...shown }, (incoming) => {
+      let text = ''
+      incoming.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk
+      })
+      incoming.on('end', () => resolve({ status: incoming.statusCode ?? 0, text }))
+      incoming.on('error', reject)
+    })
+    outgoing.on('error', reject)
+    outgoing.end(body)
+  })
+}

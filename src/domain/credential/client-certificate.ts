@@ -1,0 +1,63 @@
+// Callers whose client certificate stands for a credential (cloud §2.3). The internal listener has checked the certificate itself.
+import { PawlError } from '../../lib/errors.ts'
+import type { Events } from '../../lib/events.ts'
+import { createMemory } from '../../lib/memory.ts'
+import type { Platform } from '../../lib/platform.ts'
+import { type CredentialWithPasswords, listCertificateHolders } from '../../storage/credentials.ts'
+import type { Db } from '../../storage/database.ts'
+
+/** Whom a certificate stands for. */
+export type CertificateHolder = Pick<CredentialWithPasswords, 'username' | 'role' | 'applicationId' | 'allowedAddresses'>
+
+export interface CertificateLogin {
+  /** `fingerprint`: SHA-256 of the certificate, 64 hexadecimal digits. Throws CREDENTIALS_INVALID where it stands for nobody from here. */
+  readonly verify: (fingerprint: string, source: string) => Promise<CertificateHolder>
+  readonly forget: () => void
+}
+
+interface CertificateParts {
+  readonly db: Db
+  readonly platform: Pick<Platform, 'now'>
+  readonly events: Events
+  /** A credential that was altered in the database counts as missing. */
+  readonly findAuthentic: (username: string) => Promise<CredentialWithPasswords | undefined>
+  readonly isAdmitted: (credential: CertificateHolder, from: { readonly source: string }) => boolean
+  /** How long a credential is remembered, in milliseconds. */
+  readonly rememberMs: number
+}
+
+export function createCertificateLogin(parts: CertificateParts): CertificateLogin {
+  const { db, platform, events, findAuthentic, isAdmitted, rememberMs } = parts
+  const known = createMemory<CertificateHolder>({ max: KNOWN_MAX, ttl: rememberMs, clock: () => platform.now() })
+  let generation = 0
+
+  const find = async (fingerprint: string): Promise<CertificateHolder | undefined> => {
+    const generationRead = generation
+    const now = platform.now()
+    const [username, ...others] = await listCertificateHolders(db, fingerprint)
+    // Of two nobody is meant.
+    const credential = username === undefined || others.length > 0 ? undefined : await findAuthentic(username)
+    if (credential === undefined || credential.isDisabled || !credential.certificates.includes(fingerprint)) return undefined
+    const end = credential.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY
+    if (end <= now) return undefined
+    // A credential that was read before the memory was cleared may be out of date.
+    if (generationRead === generation) known.set(fingerprint, credential, { from: now, to: Math.min(now + rememberMs, end) })
+    return credential
+  }
+
+  return {
+    verify: async (fingerprint, source) => {
+      const holder = known.get(fingerprint) ?? (await find(fingerprint))
+      if (holder !== undefined && isAdmitted(holder, { source })) return holder
+      const reason = holder === undefined ? `client certificate ${fingerprint} of no credential` : 'not from this address'
+      events.credentialRefused({ username: holder?.username, source, reason })
+      throw new PawlError('CREDENTIALS_INVALID')
+    },
+    forget: () => {
+      generation += 1
+      known.clear()
+    },
+  }
+}
+
+const KNOWN_MAX = 1_000

@@ -1,0 +1,106 @@
+// TLS with client certificates on the internal listener: from its files, and again when they change.
+import { readFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { createSecureContext, type Server, TLSSocket } from 'node:tls'
+import { StartError } from '../lib/errors.ts'
+import type { Events } from '../lib/events.ts'
+import type { Platform } from '../lib/platform.ts'
+
+/** Paths of PEM files. */
+export interface TlsFiles {
+  readonly certificate: string
+  readonly key: string
+  /** The authorities that sign callers' certificates. */
+  readonly clientCa: string
+}
+
+interface TlsTexts {
+  readonly cert: string
+  readonly key: string
+  readonly ca: string
+}
+
+/** Options of a TLS server that serves nobody without a certificate of one of the authorities. Throws StartError with one line. */
+export function loadTls(files: TlsFiles) {
+  try {
+    return { ...TERMS, ...readTls(files) }
+  } catch (error) {
+    throw new StartError(`TLS of the internal listener: ${describe(error)}`, { cause: error })
+  }
+}
+
+/**
+ * Looks at the files from time to time; new ones hold for connections from then on. Files that do not fit together leave the listener as it is:
+ * they are often written one after the other. Returns what ends it.
+ */
+export function followTlsFiles(
+  server: Server,
+  files: TlsFiles,
+  { events, platform }: { readonly events: Events; readonly platform: Pick<Platform, 'randomBytes'> },
+): () => void {
+  let before = JSON.stringify(readTls(files))
+  let problem: string | undefined
+  const look = (): void => {
+    try {
+      const texts = readTls(files)
+      problem = undefined
+      if (JSON.stringify(texts) === before) return
+      server.setSecureContext({ ...TERMS, ...texts })
+      // What was resumed by a ticket would not be asked for a certificate of the new authorities.
+      server.setTicketKeys(Buffer.from(platform.randomBytes(48)))
+      before = JSON.stringify(texts)
+      events.tlsRenewed()
+    } catch (error) {
+      const found = describe(error)
+      if (found !== problem) events.tlsNotRenewed({ reason: found })
+      problem = found
+    }
+  }
+  const timer = setInterval(look, LOOK_MS).unref()
+  server.on('tlsClientError', (error, { remoteAddress: source }) => events.tlsRefused({ source, reason: describe(error) }))
+  return () => clearInterval(timer)
+}
+
+/** SHA-256 of the certificate that the caller of a request has proved to hold the key of; undefined without TLS, and after its end. */
+export function fingerprintOf({ socket }: Pick<IncomingMessage, 'socket'>, now: number): string | undefined {
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined
+  const certificate = socket.getPeerX509Certificate()
+  // A connection may outlive the certificate that it was opened with.
+  if (certificate === undefined || now > Date.parse(certificate.validTo)) return undefined
+  return certificate.fingerprint256.replaceAll(':', '').toLowerCase()
+}
+
+/** Throws where a file is missing, no PEM, or the key is not that of the certificate. */
+function readTls({ certificate, key, clientCa }: TlsFiles): TlsTexts {
+  const texts = { cert: readFileSync(certificate, 'utf8'), key: readFileSync(key, 'utf8'), ca: readFileSync(clientCa, 'utf8') }
+  // An empty list would be that of the public authorities.
+  if (!texts.ca.includes('-----BEGIN CERTIFICATE-----')) throw new Error(`${clientCa} holds no certificate`)
+  createSecureContext({ ...TERMS, ...texts })
+  return texts
+}
+
+/** A code, or the path that the system names; messages of OpenSSL name threads and source files. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { code, path } = error as NodeJS.ErrnoException
+  if (code === undefined) return error.message
+  return path === undefined ? code : `${path} cannot be read (${code})`
+}
+
+const TERMS = {
+  requestCert: true,
+  rejectUnauthorized: true,
+  minVersion: 'TLSv1.2',
+  // Those of 1.3, and of 1.2 what has forward secrecy and authenticated encryption.
+  ciphers: [
+    'TLS_AES_256_GCM_SHA384',
+    'TLS_AES_128_GCM_SHA256',
+    'TLS_CHACHA20_POLY1305_SHA256',
+    'ECDHE-ECDSA-AES256-GCM-SHA384',
+    'ECDHE-RSA-AES256-GCM-SHA384',
+    'ECDHE-ECDSA-AES128-GCM-SHA256',
+    'ECDHE-RSA-AES128-GCM-SHA256',
+  ].join(':'),
+  handshakeTimeout: 5_000,
+} as const
+const LOOK_MS = 5_000
