@@ -23,13 +23,14 @@ export const fenceLocal = (terminal: Terminal, since: number, keepsActive: boole
     const parts = { db, recordKeys, platform, advanceCounter }
     const fence = { since: new Date(since), steps, blocks: !keepsActive }
     let notedAt = performance.now()
-    const { fenced, blocked } = await fenceActivations(parts, fence, (soFar) => {
+    const { fenced, blocked, removed } = await fenceActivations(parts, fence, (soFar) => {
       if (performance.now() - notedAt < EVERY_MS) return
       notedAt = performance.now()
       terminal.note(`${soFar.fenced} registrations so far`)
     })
-    const text = `${fenced} registrations moved on by ${steps} codes, ${blocked} of them blocked\n`
-    return { json: { fenced, blocked, steps }, text }
+    const moved = `${fenced} registrations moved on by ${steps} codes, ${blocked} of them blocked\n`
+    const text = `${moved}${removed} registrations removed that waited for a phone\n`
+    return { json: { fenced, blocked, removed, steps }, text }
   })
 }
 

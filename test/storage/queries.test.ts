@@ -282,6 +282,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       activationFence.storeFenced(db, [
         { activationId: 'x', rowVersion: 1, counter: 20, ctrData: bytes, blocks: true, eventData: '{}', at },
       ]),
+    removeWaiting: (db) => activationFence.removeWaiting(db, at, at, 200),
   },
   'activation/expiry': {
     removeExpiredActivations: (db) => activationExpiry.removeExpiredActivations(db, at, 500),

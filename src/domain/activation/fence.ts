@@ -1,7 +1,13 @@
 // After a restore: no code that the database has forgotten is accepted (docs/decisions/0016-fence-after-a-restore.md). It can be ended at any
 // moment and be run again: an activation is fenced once for one restore.
 import type { Platform } from '../../lib/platform.ts'
-import { type FencedActivation, findUnfenced, storeFenced, type UnfencedActivation } from '../../storage/activation/fence.ts'
+import {
+  type FencedActivation,
+  findUnfenced,
+  removeWaiting,
+  storeFenced,
+  type UnfencedActivation,
+} from '../../storage/activation/fence.ts'
 import type { Db } from '../../storage/database.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
 import { places } from '../secrets/secrets.ts'
@@ -28,6 +34,8 @@ export interface Fenced {
   readonly fenced: number
   /** Of these, those that are blocked now. */
   readonly blocked: number
+  /** Activations that waited for a phone, and whose code is good no more. */
+  readonly removed: number
 }
 
 /** Fences every activation that is due, a page at a time; `onPage` is told how many so far. Servers may run meanwhile. */
@@ -37,7 +45,11 @@ export async function fenceActivations(
   onPage: (soFar: Fenced) => void = () => undefined,
   pageRows = PAGE_ROWS,
 ): Promise<Fenced> {
-  const soFar = { fenced: 0, blocked: 0 }
+  const soFar = { fenced: 0, blocked: 0, removed: 0 }
+  for (let removed = pageRows; removed === pageRows; ) {
+    removed = await removeWaiting(parts.db, fence.since, new Date(parts.platform.now()), pageRows)
+    soFar.removed += removed
+  }
   // One that somebody else moved meanwhile is found again from the beginning.
   for (let wasLost = true; wasLost; ) {
     wasLost = false
