@@ -84,7 +84,11 @@ const layers: readonly Layer[] = [
   noun('webhook', ['template', 'secrets']),
   noun('activation', ['application', 'user-info', 'audit', 'secrets']),
   noun('operation', ['activation', 'template', 'audit', 'limits', 'secrets']),
-  { path: 'src/http', pawl: ['src/lib'], packages: [...http, '@fastify/basic-auth', 'ajv', 'secure-json-parse'] },
+  {
+    path: 'src/http',
+    pawl: ['src/lib'],
+    packages: [...http, '@fastify/basic-auth', '@fastify/fast-json-stringify-compiler', 'ajv', 'secure-json-parse'],
+  },
   { path: 'src/metrics', pawl: ['src/storage', 'src/lib'], packages: ['fastify', 'prom-client'] },
   { path: 'src/tracing/settings.ts', pawl: [], packages: [] },
   {

@@ -1,6 +1,9 @@
 // Access tokens of the bank's own authorization server, instead of a password (cloud §2.1): JWTs of OAuth 2 client credentials, as RFC 9068
 // has them. pawl keeps nothing of their users; what a token says holds for its request.
-import { createRemoteJWKSet, customFetch, errors, type JWTPayload, jwtVerify } from 'jose'
+import type { JWTPayload } from 'jose'
+import * as errors from 'jose/errors'
+import { createRemoteJWKSet, customFetch } from 'jose/jwks/remote'
+import { jwtVerify } from 'jose/jwt/verify'
 import { PawlError } from '../../lib/errors.ts'
 import type { Events } from '../../lib/events.ts'
 import type { Platform } from '../../lib/platform.ts'

@@ -1,6 +1,6 @@
 // Request and answer of the temporary key exchange, both compact JWS (v3 §7; RFC 7515).
 import type { KeyObject } from 'node:crypto'
-import { SignJWT } from 'jose'
+import { SignJWT } from 'jose/jwt/sign'
 import { exportKeyPair, generateKeyPair } from '../../crypto/key.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import type { TemporaryKeyRequest } from '../protocol.ts'

@@ -1,7 +1,8 @@
 // The two ends of a temporary key exchange that both generations have: the signed request and the claims of the answer
 // (v3 §7, v4 §4; RFC 7515).
 import type { KeyObject } from 'node:crypto'
-import { compactVerify, errors } from 'jose'
+import * as errors from 'jose/errors'
+import { compactVerify } from 'jose/jws/compact/verify'
 import { parseBase64, toBase64Url } from '../../lib/base64.ts'
 import type { TemporaryKeyTerms } from '../protocol.ts'
 import { parseUuid } from './identifier.ts'
