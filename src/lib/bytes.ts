@@ -14,6 +14,16 @@ export const fromUtf8 = (bytes: Uint8Array): string => decoder.decode(bytes)
 /** a ‖ b ‖ ... */
 export const concat = (...parts: readonly Uint8Array[]): Uint8Array => Buffer.concat(parts)
 
+/**
+ * The same bytes in memory of their own, for what is remembered. Node cuts small buffers from pools of 64 KiB, and one that is kept keeps its
+ * whole pool: some ten thousand remembered rows took a gigabyte so (docs/decisions/0014-memory.md).
+ */
+export function ownBytes(bytes: Uint8Array): Buffer {
+  const own = Buffer.allocUnsafeSlow(bytes.length)
+  own.set(bytes)
+  return own
+}
+
 /** Unsigned big-endian integer, 4 bytes. */
 export function u32(value: number): Uint8Array {
   const out = Buffer.allocUnsafe(4)

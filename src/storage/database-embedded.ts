@@ -8,6 +8,7 @@ import { gunzip as gunzipWithCallback, gzip as gzipWithCallback } from 'node:zli
 import { PGlite, types } from '@electric-sql/pglite'
 import type { PGliteDialectConfig } from 'kysely'
 import { StartError } from '../lib/errors.ts'
+import { parseBytea } from './bytea.ts'
 import { lockDirectory } from './directory-lock.ts'
 import { serveBackup } from './embedded-backup.ts'
 
@@ -125,7 +126,7 @@ export async function createInMemory(template?: Blob): Promise<Embedded> {
 const embeddedOptions = {
   parsers: {
     [types.INT8]: (value: string) => value,
-    [types.BYTEA]: (value: string) => Buffer.from(value.slice(2), 'hex'),
+    [types.BYTEA]: parseBytea,
   },
   // The default takes 350 to 900 MB of resident memory.
   postgresqlconf: ['shared_buffers=16MB'],

@@ -2,7 +2,9 @@
 import { createHash } from 'node:crypto'
 import type { PostgresPool } from 'kysely'
 import pg from 'pg'
+import { ownBytes } from '../lib/bytes.ts'
 import { parseDatabaseUrl } from '../lib/database-url.ts'
+import { parseBytea } from './bytea.ts'
 import { codeOf, type WatchedConnection, watchConnection } from './postgres-connection.ts'
 import { createHosts, type Hosts } from './postgres-hosts.ts'
 
@@ -69,6 +71,7 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     application_name: 'pawl',
+    types: ROW_TYPES,
   })
   const watched = new Map<pg.PoolClient, WatchedConnection>()
   const nameOf = pooler === 'transaction' ? () => undefined : createNames()
@@ -169,6 +172,16 @@ function createNames(): (text: string) => string {
     return name
   }
 }
+
+/** As node-postgres has them, but for bytes, which may be remembered. */
+const ROW_TYPES: pg.CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === pg.types.builtins.BYTEA && format !== 'binary' ? parseAnyBytea : (pg.types.getTypeParser(oid, format) as never),
+}
+// A server may be set to write bytes in its older way (bytea_output = escape).
+const parseAnyBytea = (text: string): Buffer =>
+  text.startsWith(String.raw`\x`) ? parseBytea(text) : ownBytes(parseEscaped(text))
+const parseEscaped = pg.types.getTypeParser(pg.types.builtins.BYTEA) as (text: string) => Buffer
 
 const LOOK_MS = 250
 // Few statements take so long, and then nothing but a look at the other hosts follows.

@@ -10,7 +10,7 @@
 import type { KeyObject } from 'node:crypto'
 import { open as openAead, seal as sealAead } from '../../crypto/aead.ts'
 import { hmac, importHmacKey } from '../../crypto/hmac.ts'
-import { concat, equalPublic, utf8 } from '../../lib/bytes.ts'
+import { concat, equalPublic, ownBytes, utf8 } from '../../lib/bytes.ts'
 import { type Caches, createCaches } from '../../lib/caches.ts'
 import { createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
@@ -85,7 +85,8 @@ export function createRecordKeys(
     const name = nameOf(place)
     const { header } = sealing
     const nonce = platform.randomBytes(NONCE_BYTES)
-    return concat(header, nonce, sealAead(keyOf(sealing, name), nonce, plaintext, concat(header, utf8(name))))
+    // What is stored is also remembered.
+    return ownBytes(concat(header, nonce, sealAead(keyOf(sealing, name), nonce, plaintext, concat(header, utf8(name)))))
   }
 
   const open: RecordKeys['open'] = (place, sealed) => {
