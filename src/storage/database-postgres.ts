@@ -176,12 +176,13 @@ function createNames(): (text: string) => string {
 /** As node-postgres has them, but for bytes, which may be remembered. */
 const ROW_TYPES: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
-    oid === pg.types.builtins.BYTEA && format !== 'binary' ? parseAnyBytea : (pg.types.getTypeParser(oid, format) as never),
+    oid === BYTEA && format !== 'binary' ? parseAnyBytea : (pg.types.getTypeParser(oid, format) as never),
 }
 // A server may be set to write bytes in its older way (bytea_output = escape).
 const parseAnyBytea = (text: string): Buffer =>
   text.startsWith(String.raw`\x`) ? parseBytea(text) : ownBytes(parseEscaped(text))
-const parseEscaped = pg.types.getTypeParser(pg.types.builtins.BYTEA) as (text: string) => Buffer
+const BYTEA: number = pg.types.builtins.BYTEA
+const parseEscaped = pg.types.getTypeParser(BYTEA) as (text: string) => Buffer
 
 const LOOK_MS = 250
 // Few statements take so long, and then nothing but a look at the other hosts follows.
