@@ -1,126 +1,26 @@
 // What phones, the bank, administrators and the servers themselves may do in a step, and what an answer of 200 then promises.
-import { type HttpReply, type HttpRequest, member } from '../../phone/http.ts'
+import { member } from '../../phone/http.ts'
 import { runHousekeeping } from '../../src/domain/housekeeping.ts'
 import { deliverDue } from '../../src/domain/webhook/delivery.ts'
-import type { Facts } from './facts.ts'
-import { activationCodeOf, bankRequest, type Code, createSimulatedPhone, FACTORS, type SimulatedPhone } from './phones.ts'
-import { type Prepared, TEMPLATE } from './prepared.ts'
-import type { Running, Site } from './site.ts'
-import type { View } from './view.ts'
-
-/** What a step looks like from both ends. */
-export interface Look {
-  readonly before: View
-  readonly after: View
-  /** No statement of an earlier step came in this one. */
-  readonly isCertain: boolean
-  /** The activations whose state was to be changed in this step, once for each request for it. */
-  readonly changed: readonly string[]
-}
-
-/** What an answer promises about its step; a text when that is not so. */
-export type Check = (look: Look) => string | undefined
-
-export interface Job {
-  readonly name: string
-  readonly request: HttpRequest
-  readonly code?: Code
-  /** The activation whose state it changes beside its code. */
-  readonly changes?: string | undefined
-  /** Is told of an answer of 200. */
-  readonly told: (reply: HttpReply) => Check | undefined
-}
-
-/** Work of a server. */
-export interface Chore {
-  readonly name: string
-  readonly work: (running: Running) => Promise<unknown>
-}
-
-export interface Life {
-  readonly site: Site
-  readonly prepared: Prepared
-  readonly facts: Facts
-  /** With an activation. */
-  readonly phones: SimulatedPhone[]
-  /** On their way to one. */
-  readonly newcomers: Newcomer[]
-  readonly operations: KnownOperation[]
-  /** Counts what gets a name. */
-  named: number
-}
-
-interface Newcomer {
-  readonly userId: string
-  readonly activationCode: string
-}
-
-interface KnownOperation {
-  readonly id: string
-  readonly data: string
-  readonly userId: string
-}
-
-interface Action {
-  readonly weight: number
-  /** Computes nothing in the thread pool, so that it may run beside others. */
-  readonly isLight: boolean
-  /** Undefined when there is nothing to do it with. */
-  readonly make: (life: Life) => Promise<Job | Chore | undefined> | Job | Chore | undefined
-}
+import { OFFLINE_ACTIONS } from './actions-offline.ts'
+import { TOKEN_ACTIONS } from './actions-token.ts'
+import { UPGRADE_ACTIONS } from './actions-upgrade.ts'
+import {
+  type Action,
+  bankJob,
+  type Chore,
+  codeJob,
+  ended,
+  type Job,
+  type KnownOperation,
+  type Life,
+  nextName,
+  somePhone,
+} from './jobs.ts'
+import { activationCodeOf, createSimulatedPhone, FACTORS, type SimulatedPhone } from './phones.ts'
+import { TEMPLATE } from './prepared.ts'
 
 const PHONE_VERSIONS = ['3.0', '3.1', '3.2', '3.3', '4.0'] as const
-
-const somePhone = ({ site, phones }: Life): SimulatedPhone => site.chance.pick(phones)
-const nextName = (life: Life, kind: string): string => {
-  life.named += 1
-  return `${kind}-${life.named}`
-}
-
-/** Any request with a code. `told`: what it promises beside the move of the counter. */
-export function codeJob(life: Life, code: Code, told: () => Check | undefined = () => undefined, changes?: string): Job {
-  const { phone, counter } = code
-  const id = phone.activationId()
-  return {
-    name: `${phone.name} ${code.what} at ${counter}`,
-    request: code.request,
-    code,
-    changes,
-    told: () => {
-      if (!code.isRight) return () => `a wrong code of ${phone.name} was accepted`
-      code.accepted += 1
-      if (code.accepted > 1) return () => `${phone.name}: the code at ${counter} was accepted twice`
-      life.facts.counters.set(id, Math.max(life.facts.counters.get(id) ?? 0, counter + 1))
-      const further = told()
-      return (look) => {
-        const was = look.before.activations.get(id)
-        if (was !== undefined && was.counter > counter)
-          return `${phone.name}: the code at ${counter} was accepted when the counter was ${was.counter}`
-        if (was?.state === 'REMOVED') return `the removed activation of ${phone.name} has verified a code`
-        if (was?.state === 'BLOCKED' && look.isCertain && !look.changed.includes(id))
-          return `the blocked activation of ${phone.name} has verified a code`
-        return further?.(look)
-      }
-    },
-  }
-}
-
-function bankJob(
-  life: Life,
-  name: string,
-  [method, path, json, more]: readonly [string, string, unknown?, Record<string, string>?],
-  told: (reply: HttpReply) => Check | undefined,
-  changes?: string,
-): Job {
-  return { name, request: bankRequest(life.prepared.admin, method, path, json, more), told, changes }
-}
-
-const ended =
-  (life: Life, id: string, status: string): (() => undefined) =>
-  () => {
-    life.facts.ended.set(id, status)
-    return undefined
-  }
 
 const changeState = (life: Life, change: 'BLOCK' | 'UNBLOCK'): Job => {
   const phone = somePhone(life)
@@ -254,23 +154,9 @@ export const ACTIONS: readonly Action[] = [
     },
   },
   { weight: 2, isLight: true, make: (life) => skip(somePhone(life), 1 + life.site.chance.below(6)) },
-  {
-    weight: 2,
-    isLight: false,
-    make: async (life) => {
-      const code = await somePhone(life).createToken()
-      const job = codeJob(life, code)
-      return {
-        ...job,
-        told: (reply) => {
-          const check = job.told(reply)
-          const { id } = code.request.open(reply) as { id: string }
-          life.facts.tokens.add(id)
-          return check
-        },
-      }
-    },
-  },
+  ...TOKEN_ACTIONS,
+  ...OFFLINE_ACTIONS,
+  ...UPGRADE_ACTIONS,
   {
     weight: 3,
     isLight: true,

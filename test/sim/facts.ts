@@ -5,7 +5,7 @@ import type { View } from './view.ts'
 
 /** What the servers have promised by an answer. */
 export interface Facts {
-  /** By activation: its counter is at least this. */
+  /** By side of an activation (sideOf): its counter is at least this. */
   readonly counters: Map<string, number>
   readonly removed: Set<string>
   /** By operation: the end that was told. */
@@ -14,6 +14,8 @@ export interface Facts {
   /** Users with a registration. */
   readonly registered: Set<string>
   readonly tokens: Set<string>
+  /** Tokens that were given up. */
+  readonly goneTokens: Set<string>
   readonly credentials: Set<string>
   /** By chain of the audit log. */
   readonly heads: Map<string, number>
@@ -26,14 +28,18 @@ export const createFacts = (): Facts => ({
   operations: new Set(),
   registered: new Set(),
   tokens: new Set(),
+  goneTokens: new Set(),
   credentials: new Set(),
   heads: new Map(),
 })
 
+/** Each generation of the protocol has a counter of its own (v4 §10.4). */
+export const sideOf = (activationId: string, generation: number): string => `${activationId} of ${generation}`
+
 /** The first thing that is not as it was promised; undefined when there is none. */
 export function findBrokenPromise(facts: Facts, view: View): string | undefined {
-  for (const [id, counter] of facts.counters) {
-    const found = view.activations.get(id)?.counter ?? -1
+  for (const { id, counter: found, generation } of view.activations.values()) {
+    const counter = facts.counters.get(sideOf(id, generation)) ?? 0
     if (found < counter) return `a code was accepted at counter ${counter - 1} of ${id}, and the counter is ${found}`
   }
   for (const id of facts.removed) {
@@ -47,6 +53,7 @@ export function findBrokenPromise(facts: Facts, view: View): string | undefined 
   for (const id of facts.operations)
     if (!view.operations.has(id)) return `the creation of operation ${id} was answered, and it is gone`
   for (const id of facts.tokens) if (!view.tokens.has(id)) return `token ${id} was handed out, and is gone`
+  for (const id of facts.goneTokens) if (view.tokens.has(id)) return `the removal of token ${id} was answered, and it is there`
   for (const id of facts.credentials) if (!view.credentials.has(id)) return `credential ${id} was created, and is gone`
   const users = new Set([...view.activations.values()].map(({ userId }) => userId))
   for (const id of facts.registered) if (!users.has(id)) return `the registration of ${id} was answered, and is gone`
@@ -58,10 +65,13 @@ export function findStepBack(before: View, after: View): string | undefined {
   for (const [id, was] of before.activations) {
     const is = after.activations.get(id)
     if (is === undefined) return `activation ${id} is gone`
-    if (is.counter < was.counter) return `the counter of ${id} went back from ${was.counter} to ${is.counter}`
+    if (is.counter < was.counter && is.generation === was.generation)
+      return `the counter of ${id} went back from ${was.counter} to ${is.counter}`
     if (was.state === 'REMOVED' && is.state !== 'REMOVED') return `the removed activation ${id} is ${is.state} again`
+    if (is.generation < was.generation) return `${id} went back to generation ${is.generation}`
     // Each accepted code moves the counter by one at least.
-    if (is.accepted > is.counter) return `${id} has accepted ${is.accepted} codes, and its counter is ${is.counter}`
+    if (is.accepted > is.counter && !is.isUpgraded)
+      return `${id} has accepted ${is.accepted} codes, and its counter is ${is.counter}`
   }
   for (const [id, { status }] of before.operations) {
     const now = after.operations.get(id)?.status

@@ -6,6 +6,8 @@ import { createPhoneV4 } from '../../phone/virtual-phone-v4.ts'
 import { newState } from '../../phone/state.ts'
 import { newV4State } from '../../phone/v4-state.ts'
 import type { PhoneVersion } from '../../phone/crypto.ts'
+import type { PhoneToken } from '../../phone/state.ts'
+import type { V4Token } from '../../phone/v4-state.ts'
 import type { Chance } from './chance.ts'
 import type { Prepared as PreparedSite, PreparedPhone } from './prepared.ts'
 
@@ -22,9 +24,22 @@ export interface Code {
   readonly isRight: boolean
   /** A wrong one counts as a failed attempt. */
   readonly isCounted: boolean
+  /** The first of 4.0: its activation is of 3.x until then. */
+  readonly isUpgrade: boolean
   /** How often it was answered with 200. */
   accepted: number
 }
+
+/** An operation as a QR code shows it. */
+export interface ShownOperation {
+  readonly id: string
+  readonly data: string
+  readonly text: string
+  readonly nonce: string
+}
+
+/** Headers with a code over a body. */
+type Authorize = (body: Uint8Array) => Readonly<Record<string, string>>
 
 export interface SimulatedPhone {
   readonly name: string
@@ -42,6 +57,16 @@ export interface SimulatedPhone {
   readonly confirm: (() => Code) | undefined
   /** Asks servers for keys and time. */
   readonly createToken: () => Promise<Code>
+  /** A read with a token; asks servers for the time. */
+  readonly useToken: (token: unknown) => Promise<Prepared<unknown>>
+  readonly removeToken: (tokenId: string) => Code
+  /** What the user types, in the request that a bank makes of it. */
+  readonly approveOffline: (shown: ShownOperation, isRight: boolean, toRequest: (otp: string) => HttpRequest) => Code
+  /** Of 3.x: begins an upgrade to `next`; asks servers for keys. */
+  readonly prepareUpgrade: ((next: SimulatedPhone) => Promise<Code>) | undefined
+  /** Of 4.0: its side of an upgrade. */
+  readonly beginUpgrade: ((activationId: string, counter: number, authorize: Authorize) => Promise<Prepared<unknown>>) | undefined
+  readonly confirmUpgrade: (() => Code) | undefined
   readonly prepareActivation: (activationCode: string) => Promise<Prepared<unknown>>
   readonly skip: (steps: number) => void
 }
@@ -61,9 +86,9 @@ export function createSimulatedPhone(
   const url = 'http://s1'
   const codes: Code[] = []
   const parts = version === '4.0' ? partsV4() : partsV3()
-  const note = (what: string, isRight: boolean, isCounted: boolean, make: () => Prepared<unknown>): Code => {
+  const note = (what: string, isRight: boolean, isCounted: boolean, make: () => Prepared<unknown>, isUpgrade = false): Code => {
     const counter = parts.state.counter
-    const code: Code = { phone, what, counter, request: make(), isRight, isCounted, accepted: 0 }
+    const code: Code = { phone, what, counter, request: make(), isRight, isCounted, isUpgrade, accepted: 0 }
     codes.push(code)
     return code
   }
@@ -78,7 +103,13 @@ export function createSimulatedPhone(
       validate: (factors: Factors, isRight: boolean) => phone.prepareValidation({ factors, ...wrong(isRight, 16) }),
       signed: (path: string, resourceId: string, body: string, factors: Factors, isRight: boolean) =>
         phone.prepareSigned({ path, resourceId, body, factors, ...wrong(isRight, 16) }),
+      useToken: (token: unknown) => phone.prepareTokenCall('list', token as PhoneToken),
+      typeOtp: ({ text }: ShownOperation, isRight: boolean) => phone.computeOtp(phone.scanOperation(text), wrong(isRight, 16)),
+      authorizeUpgrade: (body: Uint8Array) =>
+        phone.prepareSigned({ path: '/pa/v4/upgrade/start', resourceId: '/pa/upgrade/start', body }).headers,
       confirm: undefined,
+      confirmUpgrade: undefined,
+      beginUpgrade: undefined,
     }
   }
   function partsV4() {
@@ -91,11 +122,28 @@ export function createSimulatedPhone(
       validate: (factors: Factors, isRight: boolean) => phone.prepareValidation({ factors, ...wrong(isRight, 32) }),
       signed: (path: string, resourceId: string, body: string, factors: Factors, isRight: boolean) =>
         phone.prepareSigned({ path, resourceId, body, factors, ...wrong(isRight, 32) }),
+      useToken: (token: unknown) => phone.prepareDetail(token as V4Token),
+      typeOtp: ({ id: operationId, data: operationData, nonce }: ShownOperation, isRight: boolean) =>
+        phone.typeOtp({ operationId, operationData, nonce, ...wrong(isRight, 32) }),
+      authorizeUpgrade: undefined,
       confirm: () => phone.prepareConfirm(true),
+      confirmUpgrade: () => phone.prepareUpgradeConfirm(),
+      beginUpgrade: (activationId: string, counter: number, authorize: Authorize) => {
+        phone.state.activationId = activationId
+        // It goes on from that of the code that begins.
+        return phone.prepareUpgradeStart((body) => authorize(body), { counter: counter + 1 })
+      },
     }
   }
 
-  const { confirm } = parts
+  const { confirm, confirmUpgrade, authorizeUpgrade, beginUpgrade } = parts
+  /** A code that was made a moment ago, after keys were asked for. */
+  const noteMade = (what: string, request: Prepared<unknown>): Code => {
+    const counter = parts.state.counter - 1
+    const code: Code = { phone, what, counter, request, isRight: true, isCounted: true, isUpgrade: false, accepted: 0 }
+    codes.push(code)
+    return code
+  }
   const phone: SimulatedPhone = {
     name: `${name} (${version})`,
     userId,
@@ -115,21 +163,25 @@ export function createSimulatedPhone(
       note('rejects', true, false, () => parts.signed(CANCEL, '/operation/cancel', json({ id }), 'possession', true)),
     remove: () => note('removes itself', true, true, () => parts.prepareRemove()),
     confirm: confirm && (() => note('confirms', true, true, confirm)),
-    createToken: async () => {
-      // The counter moves last, when everything else has been asked for.
-      const request = await parts.prepareTokenCreate({ factors: 'possession_knowledge' })
-      const code: Code = {
-        phone,
-        what: 'creates a token',
-        counter: parts.state.counter - 1,
-        request: request as Prepared<unknown>,
-        isRight: true,
-        isCounted: true,
-        accepted: 0,
-      }
-      codes.push(code)
-      return code
-    },
+    // The counter moves last, when everything else has been asked for.
+    createToken: async () => noteMade('creates a token', await parts.prepareTokenCreate({ factors: 'possession_knowledge' })),
+    useToken: parts.useToken,
+    removeToken: (tokenId) => note('removes a token', true, true, () => parts.prepareTokenRemove(tokenId)),
+    // A limit, or an operation that is over, refuses it before it is looked at.
+    approveOffline: (shown, isRight, toRequest) =>
+      note(`approves offline${isRight ? '' : ', wrongly'}`, isRight, false, () => ({
+        ...toRequest(parts.typeOtp(shown, isRight)),
+        open: () => undefined,
+      })),
+    prepareUpgrade:
+      authorizeUpgrade &&
+      (async (next) => {
+        const begun = next.beginUpgrade?.(parts.state.activationId, parts.state.counter, authorizeUpgrade)
+        if (begun === undefined) throw new Error(`${next.name} is not of 4.0`)
+        return noteMade('begins an upgrade', await begun)
+      }),
+    beginUpgrade,
+    confirmUpgrade: confirmUpgrade && (() => note('confirms its upgrade', true, true, confirmUpgrade, true)),
     prepareActivation: (activationCode) => parts.prepareActivation(activationCode),
     skip: parts.skip,
   }

@@ -21,3 +21,8 @@ vi.mock('../../src/lib/outbound.ts', async (importOriginal) => ({
   ...(await importOriginal<typeof Outbound>()),
   sendOutbound: (...args: Parameters<ReturnType<typeof theNetwork>['sendOutbound']>) => theNetwork().sendOutbound(...args),
 }))
+
+// Servers tell each other of failures by a clock that no seed decides. The limits are out of reach here anyway (server.ts).
+vi.mock('../../src/domain/limits/shared-failures.ts', () => ({
+  createSharedFailures: () => ({ tell: () => undefined, ask: () => Promise.resolve(new Map()) }),
+}))

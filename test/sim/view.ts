@@ -8,6 +8,12 @@ export interface ActivationView {
   readonly state: 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
   readonly counter: number
   readonly failedAttempts: number
+  /** Of the protocol: 3 or 4; 0 before the keys are exchanged. */
+  readonly generation: number
+  /** Whether it was of 3.x before. */
+  readonly isUpgraded: boolean
+  /** Milliseconds; null without a block, and of one that does not end by itself. */
+  readonly blockedUntil: number | null
   /** Audit rows of codes that were accepted. */
   readonly accepted: number
 }
@@ -42,6 +48,9 @@ export async function look(db: Db): Promise<View> {
   const { rows } = await sql<{ seen: Seen }>`select json_build_object(
     'activations', (select coalesce(json_agg(x), '[]') from (
       select activation_id as id, user_id as "userId", state, counter, failed_attempts as "failedAttempts",
+        coalesce(protocol_version, 0) as generation,
+        exists (select from activation_history h where h.activation_id = a.activation_id and h.reason = 'ACTIVATION_VERSION_CHANGED') as "isUpgraded",
+        extract(epoch from block_expires_at) * 1000 as "blockedUntil",
         (select count(*) from audit_trail e where e.activation_id = a.activation_id and event_type = 'signature_ok') as accepted
       from activation a order by activation_id) x),
     'operations', (select coalesce(json_agg(x), '[]') from (select operation_id as id, status from operation) x),

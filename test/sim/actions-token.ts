@@ -1,0 +1,56 @@
+// What phones do with tokens: they ask for one, read with it, and give it up.
+import { type Action, codeJob, somePhone } from './jobs.ts'
+
+export const TOKEN_ACTIONS: readonly Action[] = [
+  {
+    weight: 2,
+    isLight: false,
+    make: async (life) => {
+      const phone = somePhone(life)
+      const code = await phone.createToken()
+      const job = codeJob(life, code)
+      return {
+        ...job,
+        told: (reply) => {
+          const check = job.told(reply)
+          const token = code.request.open(reply) as { id: string }
+          life.facts.tokens.add(token.id)
+          life.tokens.push({ phone, id: token.id, token })
+          return check
+        },
+      }
+    },
+  },
+  {
+    weight: 4,
+    isLight: false,
+    make: async (life) => {
+      if (life.tokens.length === 0) return undefined
+      const { phone, id, token } = life.site.chance.pick(life.tokens)
+      const request = await phone.useToken(token)
+      const activationId = phone.activationId()
+      return {
+        name: `${phone.name} reads with token ${id}`,
+        request,
+        told: () => (look) => {
+          if (!look.before.tokens.has(id)) return `the removed token ${id} was good`
+          const state = look.before.activations.get(activationId)?.state
+          return state === 'REMOVED' ? `a token of the removed activation of ${phone.name} was good` : undefined
+        },
+      }
+    },
+  },
+  {
+    weight: 1,
+    isLight: true,
+    make: (life) => {
+      if (life.tokens.length === 0) return undefined
+      const { phone, id } = life.site.chance.pick(life.tokens)
+      return codeJob(life, phone.removeToken(id), () => {
+        life.facts.tokens.delete(id)
+        life.facts.goneTokens.add(id)
+        return undefined
+      })
+    },
+  },
+]
