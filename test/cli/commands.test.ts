@@ -286,6 +286,7 @@ describe('completion', () => {
         'show',
         'create',
         'allow',
+        'certificate',
         'password',
         'remove',
         'export',
