@@ -25,7 +25,7 @@ import { createActivationProvider } from './domain/activation/direct.ts'
 import { startHousekeeping } from './domain/housekeeping.ts'
 import { createFailureBudget } from './domain/limits/failure-budget.ts'
 import { createHttpProvider, type HttpProvider } from './domain/user-info/http-provider.ts'
-import { type InstallationKeys, loadInstallationKeys } from './domain/installation-keys.ts'
+import { type InstallationKeys, loadInstallationKeys, requireMasterKey } from './domain/installation-keys.ts'
 import { loadMasterKeys } from './domain/secrets/master-key.ts'
 import { createPinning } from './domain/pinning/pinning.ts'
 import { createSharedFailures } from './domain/limits/shared-failures.ts'
@@ -110,8 +110,9 @@ export async function createContext(
     }))
   try {
     const { db } = database
-    await (config.migrate === 'start' ? migrateDatabase(database) : requireMigrated(db))
     const recordKeys = createRecordKeys(await loadMasterKeys({ config, secrets }, database.kind, platform), platform, caches)
+    await requireMasterKey(db, recordKeys)
+    await (config.migrate === 'start' ? migrateDatabase(database) : requireMigrated(db))
     const installationKeys = await loadInstallationKeys(db, recordKeys, platform, (credentials) =>
       events.credentialsSealed({ credentials }),
     )

@@ -4,8 +4,8 @@ import type { KeyObject } from 'node:crypto'
 import { importHmacKey } from '../crypto/hmac.ts'
 import { StartError } from '../lib/errors.ts'
 import type { Platform } from '../lib/platform.ts'
-import { inTransaction, type Pool } from '../storage/database.ts'
-import { findWrappedKey, insertWrappedKey } from '../storage/wrapped-keys.ts'
+import { type Db, inTransaction, type Pool } from '../storage/database.ts'
+import { findWrappedKey, hasWrappedKeys, insertWrappedKey } from '../storage/wrapped-keys.ts'
 import { sealAllCredentials } from './credential/mac.ts'
 import { type Place, type RecordKeys, SealedRecordError } from './secrets/record-keys.ts'
 
@@ -32,21 +32,14 @@ export async function loadInstallationKeys(
   platform: Platform,
   onSealed: (credentials: readonly string[]) => void = () => undefined,
 ): Promise<InstallationKeys> {
-  const placeOf = (purpose: string): Place => ({ table: 'wrapped_key', column: 'wrapped_key', row: purpose })
   const load = async (purpose: string): Promise<KeyObject> => {
-    const place = placeOf(purpose)
     let wrapped = await findWrappedKey(db, purpose)
     if (wrapped === undefined) {
-      await insertWrappedKey(db, purpose, recordKeys.seal(place, platform.randomBytes(32)), new Date(platform.now()))
+      await insertWrappedKey(db, purpose, recordKeys.seal(placeOf(purpose), platform.randomBytes(32)), new Date(platform.now()))
       wrapped = await findWrappedKey(db, purpose)
     }
     if (wrapped === undefined) throw new StartError(`the installation key "${purpose}" could not be stored`)
-    try {
-      return importHmacKey(recordKeys.open(place, wrapped))
-    } catch (error) {
-      if (error instanceof SealedRecordError) throw new StartError(WRONG_KEY, { cause: error })
-      throw error
-    }
+    return importHmacKey(unwrap(recordKeys, purpose, wrapped))
   }
   const makeCredentialMac = async (): Promise<void> => {
     const key = platform.randomBytes(32)
@@ -59,7 +52,7 @@ export async function loadInstallationKeys(
     if (credentials.length > 0) onSealed(credentials)
   }
   const keys = {
-    credentialHash: await load('credential-hash'),
+    credentialHash: await load(CREDENTIAL_HASH),
     auditSeal: await load('audit-seal'),
     codeLookup: await load('code-lookup'),
   }
@@ -68,5 +61,26 @@ export async function loadInstallationKeys(
   return { ...keys, credentialMac: await load(CREDENTIAL_MAC) }
 }
 
+/**
+ * Throws StartError when the database has keys that were wrapped under another master key. It asks only for what a database of any version
+ * has, so that a wrong key is noticed before anything is migrated.
+ */
+export async function requireMasterKey(db: Db, recordKeys: RecordKeys): Promise<void> {
+  const wrapped = (await hasWrappedKeys(db)) ? await findWrappedKey(db, CREDENTIAL_HASH) : undefined
+  if (wrapped !== undefined) unwrap(recordKeys, CREDENTIAL_HASH, wrapped)
+}
+
+function unwrap(recordKeys: RecordKeys, purpose: string, wrapped: Uint8Array): Uint8Array {
+  try {
+    return recordKeys.open(placeOf(purpose), wrapped)
+  } catch (error) {
+    if (error instanceof SealedRecordError) throw new StartError(WRONG_KEY, { cause: error })
+    throw error
+  }
+}
+
+const placeOf = (purpose: string): Place => ({ table: 'wrapped_key', column: 'wrapped_key', row: purpose })
+
+const CREDENTIAL_HASH = 'credential-hash'
 const CREDENTIAL_MAC = 'credential-mac'
 const WRONG_KEY = 'the master key is not the one this database was written with; give the right PAWL_MASTER_KEY'

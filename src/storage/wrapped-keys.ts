@@ -1,5 +1,12 @@
 // The table wrapped_key: random keys of the installation, sealed under the master key.
+import { sql } from 'kysely'
 import type { Db } from './database.ts'
+
+/** Whether there is the table; an empty database has none. */
+export async function hasWrappedKeys(db: Db): Promise<boolean> {
+  const { rows } = await sql<{ isThere: boolean }>`select to_regclass('wrapped_key') is not null as "isThere"`.execute(db)
+  return rows[0]?.isThere === true
+}
 
 /** The sealed key of a purpose. */
 export async function findWrappedKey(db: Db, purpose: string): Promise<Buffer | undefined> {

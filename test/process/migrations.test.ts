@@ -1,14 +1,16 @@
 // Migrations of a database that holds rows of every table of the first one, without rights beyond those of its owner.
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { type Migration, Migrator } from 'kysely/migration'
 import { sql } from 'kysely'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { createRecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import { endTemporaryBlocks } from '../../src/storage/activation/expiry.ts'
 import { migrations } from '../../migrations/index.ts'
 import { type Database, type Db, openDatabase, openInMemory } from '../../src/storage/database.ts'
 import { migrate, migrateDatabase, requireMigrated } from '../../src/storage/migrate.ts'
-import { createPostgresDatabase, openMigratedInMemory, serverUrl } from '../helpers/app.ts'
+import { insertWrappedKey } from '../../src/storage/wrapped-keys.ts'
+import { createPostgresDatabase, openMigratedInMemory, serverUrl, startTestServer } from '../helpers/app.ts'
 
 const open = (databaseUrl: string): Promise<Database> => openDatabase({ databaseUrl, dataDir: '', poolSize: 2 })
 
@@ -157,6 +159,16 @@ describe('a database that another version has migrated', () => {
     await database.close()
   })
 
+  test('is left as it is by a start with another master key', async () => {
+    const database = await openInMemory()
+    await migrate(database.db, { known: before })
+    const sealed = createRecordKeys([randomBytes(32)], { randomBytes }).seal(PLACE, randomBytes(32))
+    await insertWrappedKey(database.db, PLACE.row, sealed, new Date())
+    await expect(startTestServer({ database })).rejects.toThrow('the master key is not the one this database was written with')
+    await expect(requireMigrated(database.db)).rejects.toThrow(`the database lacks migration ${last}`)
+    await database.close()
+  })
+
   test('is not served without a migration when none may run', async () => {
     const database = await openInMemory()
     await expect(requireMigrated(database.db)).rejects.toThrow('the database lacks')
@@ -167,6 +179,8 @@ describe('a database that another version has migrated', () => {
     await database.close()
   })
 })
+
+const PLACE = { table: 'wrapped_key', column: 'wrapped_key', row: 'credential-hash' }
 
 const ROWS = [
   `insert into application values ('app', true, default, now())`,

@@ -704,6 +704,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     countByKey: (db) => sealedColumns.countByKey(db),
   },
   wrappedKeys: {
+    hasWrappedKeys: (db) => wrappedKeys.hasWrappedKeys(db),
     findWrappedKey: (db) => wrappedKeys.findWrappedKey(db, 'p'),
     insertWrappedKey: (db) => wrappedKeys.insertWrappedKey(db, 'p', bytes, at),
   },
@@ -713,6 +714,7 @@ const STORAGE = new URL('../../src/storage/', import.meta.url)
 
 /** Modules of src/storage without queries of their own. */
 const NO_QUERIES = [
+  'bytea',
   'embedded-backup',
   'activation/parties',
   'activation/proofs',
