@@ -116,8 +116,9 @@ export async function createContext(
     const installationKeys = await loadInstallationKeys(db, recordKeys, platform, (credentials) =>
       events.credentialsSealed({ credentials }),
     )
-    // The embedded database has one process.
-    const sharedFailures = database.kind === 'embedded' ? undefined : createSharedFailures(db, installationKeys.codeLookup)
+    // The embedded database has one process. What the others are told, they are told in the background.
+    const sharedFailures =
+      database.kind === 'embedded' || !worksInBackground ? undefined : createSharedFailures(db, installationKeys.codeLookup)
     const shareAs = (of: string) => sharedFailures && { shared: sharedFailures, of }
     const base = {
       db,
