@@ -6,13 +6,16 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const PROCESS = 'test/process/**/*.test.ts'
 
-// What has no database, or always the embedded one, runs once: not again beside the tests that PostgreSQL is for.
+// What has no database, always the embedded one, or nothing to ask of it that others do not ask (what is refused before it, what a browser or a
+// terminal shows), runs once: not again beside the tests that PostgreSQL is for.
 const withoutPostgres = [
   'src/**',
   'test/{architecture,citations,deploy,docs}.test.ts',
   'test/{conformance,property}/**',
+  'test/cli/{commands,phone-store}.test.ts',
   'test/device/remembered-keys.test.ts',
-  'test/process/{alerts,backup,listeners,client-certificates,prepare,readme,standards,start,statements,templates,traces}.test.ts',
+  'test/process/{alerts,backup,client-certificates,listeners,prepare,readme,standards,start,statements,templates,traces}.test.ts',
+  'test/process/{bad-envelopes-v4,bad-headers-v4,bad-keys-v4,command-lines,console,description-page,phone}.test.ts',
 ]
 // Faults, failovers and simulations have configurations of their own.
 const exclude = [
