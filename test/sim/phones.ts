@@ -131,7 +131,7 @@ export function createSimulatedPhone(
       beginUpgrade: (activationId: string, counter: number, authorize: Authorize) => {
         phone.state.activationId = activationId
         // It goes on from that of the code that begins.
-        return phone.prepareUpgradeStart((body) => authorize(body), { counter: counter + 1 })
+        return phone.prepareUpgradeStart((body) => authorize(body), { counter: counter + 1, enableBiometry: true })
       },
     }
   }
