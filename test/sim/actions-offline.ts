@@ -1,7 +1,11 @@
 // Approvals of phones that are offline: the bank shows a QR code, and its user types what the phone makes of it.
 import { member } from '../../phone/http.ts'
-import { type Action, bankJob, codeJob, ended } from './jobs.ts'
-import { bankRequest } from './phones.ts'
+import { type Action, bankJob, codeJob, ended, generationOf } from './jobs.ts'
+import { bankRequest, type ShownOperation, type SimulatedPhone } from './phones.ts'
+
+/** A phone that does not know of its upgrade yet has no key for a text that is signed for 4.0, which its last line says (v4 §11.2). */
+const canScan = (phone: SimulatedPhone, { text }: Pick<ShownOperation, 'text'>): boolean =>
+  generationOf(phone) === 4 || !text.slice(text.lastIndexOf('\n') + 1).startsWith('2')
 
 export const OFFLINE_ACTIONS: readonly Action[] = [
   {
@@ -25,7 +29,7 @@ export const OFFLINE_ACTIONS: readonly Action[] = [
       const { chance } = life.site
       const shown = chance.pick(life.shown.slice(-3))
       const phone = life.phones.findLast(({ userId }) => userId === shown.userId)
-      if (phone === undefined) return undefined
+      if (phone === undefined || !canScan(phone, shown)) return undefined
       const toRequest = (otp: string) =>
         bankRequest(life.prepared.admin, 'POST', '/operations/offline/otp', { operationId: shown.id, otp, nonce: shown.nonce })
       return codeJob(life, phone.approveOffline(shown, chance.happens(0.7), toRequest), ended(life, shown.id, 'APPROVED'))

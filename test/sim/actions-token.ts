@@ -46,8 +46,9 @@ export const TOKEN_ACTIONS: readonly Action[] = [
     make: (life) => {
       if (life.tokens.length === 0) return undefined
       const { phone, id } = life.site.chance.pick(life.tokens)
+      // Its removal may be done although nobody hears the answer.
+      life.facts.tokens.delete(id)
       return codeJob(life, phone.removeToken(id), () => {
-        life.facts.tokens.delete(id)
         life.facts.goneTokens.add(id)
         return undefined
       })

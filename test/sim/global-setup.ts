@@ -1,9 +1,19 @@
 // Once a run of simulations: the database and the phones that each of them begins with, and the seed of the first.
 import { execFileSync } from 'node:child_process'
-import { randomInt } from 'node:crypto'
+import { createHash } from 'node:crypto'
+import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 export function setup(): void {
   execFileSync(process.execPath, [fileURLToPath(new URL('prepare-main.ts', import.meta.url))], { stdio: 'inherit' })
-  process.env['PAWL_SIM_FIRST'] ??= String(randomInt(1_000_000_000))
+  process.env['PAWL_SIM_FIRST'] ??= String(firstSeed())
+}
+
+/** Each change of the sources lives new lives, and the same sources live the same ones: a run that fails fails again. */
+function firstSeed(): number {
+  const root = fileURLToPath(new URL('../..', import.meta.url))
+  const hash = createHash('sha256')
+  for (const file of globSync('{src,migrations,phone,test/sim}/**/*.{ts,sql,json}', { cwd: root }).sort())
+    hash.update(file).update(readFileSync(`${root}/${file}`))
+  return hash.digest().readUIntBE(0, 4)
 }

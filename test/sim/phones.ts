@@ -24,11 +24,15 @@ export interface Code {
   readonly isRight: boolean
   /** A wrong one counts as a failed attempt. */
   readonly isCounted: boolean
+  readonly isBiometric: boolean
   /** The first of 4.0: its activation is of 3.x until then. */
   readonly isUpgrade: boolean
   /** How often it was answered with 200. */
   accepted: number
 }
+
+type Traits = Pick<Code, 'isRight' | 'isCounted' | 'isBiometric' | 'isUpgrade'>
+const PLAIN: Traits = { isRight: true, isCounted: true, isBiometric: false, isUpgrade: false }
 
 /** An operation as a QR code shows it. */
 export interface ShownOperation {
@@ -86,9 +90,10 @@ export function createSimulatedPhone(
   const url = 'http://s1'
   const codes: Code[] = []
   const parts = version === '4.0' ? partsV4() : partsV3()
-  const note = (what: string, isRight: boolean, isCounted: boolean, make: () => Prepared<unknown>, isUpgrade = false): Code => {
-    const counter = parts.state.counter
-    const code: Code = { phone, what, counter, request: make(), isRight, isCounted, isUpgrade, accepted: 0 }
+  /** A code as it is made: a right one that counts, unless `traits` say otherwise. */
+  const note = (what: string, make: () => Prepared<unknown>, traits: Partial<Traits> = {}, behind = 0): Code => {
+    const counter = parts.state.counter - behind
+    const code: Code = { phone, what, counter, request: make(), ...PLAIN, ...traits, accepted: 0 }
     codes.push(code)
     return code
   }
@@ -138,12 +143,7 @@ export function createSimulatedPhone(
 
   const { confirm, confirmUpgrade, authorizeUpgrade, beginUpgrade } = parts
   /** A code that was made a moment ago, after keys were asked for. */
-  const noteMade = (what: string, request: Prepared<unknown>): Code => {
-    const counter = parts.state.counter - 1
-    const code: Code = { phone, what, counter, request, isRight: true, isCounted: true, isUpgrade: false, accepted: 0 }
-    codes.push(code)
-    return code
-  }
+  const noteMade = (what: string, request: Prepared<unknown>): Code => note(what, () => request, {}, 1)
   const phone: SimulatedPhone = {
     name: `${name} (${version})`,
     userId,
@@ -152,27 +152,32 @@ export function createSimulatedPhone(
     activationId: () => parts.state.activationId,
     counter: () => parts.state.counter,
     validate: (factors, isRight) =>
-      note(`validates with ${factors}${isRight ? '' : ', wrongly'}`, isRight, factors !== 'possession', () =>
-        parts.validate(factors, isRight),
-      ),
+      note(`validates with ${factors}${isRight ? '' : ', wrongly'}`, () => parts.validate(factors, isRight), {
+        isRight,
+        isCounted: factors !== 'possession',
+        isBiometric: factors === 'possession_biometry',
+      }),
     approve: ({ id, data }, isRight) =>
-      note(`approves${isRight ? '' : ', with a wrong code'}`, isRight, true, () =>
-        parts.signed(AUTHORIZE, '/operation/authorize', json({ id, data }), 'possession_knowledge', isRight),
+      note(
+        `approves${isRight ? '' : ', with a wrong code'}`,
+        () => parts.signed(AUTHORIZE, '/operation/authorize', json({ id, data }), 'possession_knowledge', isRight),
+        { isRight },
       ),
     reject: (id) =>
-      note('rejects', true, false, () => parts.signed(CANCEL, '/operation/cancel', json({ id }), 'possession', true)),
-    remove: () => note('removes itself', true, true, () => parts.prepareRemove()),
-    confirm: confirm && (() => note('confirms', true, true, confirm)),
+      note('rejects', () => parts.signed(CANCEL, '/operation/cancel', json({ id }), 'possession', true), { isCounted: false }),
+    remove: () => note('removes itself', () => parts.prepareRemove()),
+    confirm: confirm && (() => note('confirms', confirm)),
     // The counter moves last, when everything else has been asked for.
     createToken: async () => noteMade('creates a token', await parts.prepareTokenCreate({ factors: 'possession_knowledge' })),
     useToken: parts.useToken,
-    removeToken: (tokenId) => note('removes a token', true, true, () => parts.prepareTokenRemove(tokenId)),
+    removeToken: (tokenId) => note('removes a token', () => parts.prepareTokenRemove(tokenId)),
     // A limit, or an operation that is over, refuses it before it is looked at.
     approveOffline: (shown, isRight, toRequest) =>
-      note(`approves offline${isRight ? '' : ', wrongly'}`, isRight, false, () => ({
-        ...toRequest(parts.typeOtp(shown, isRight)),
-        open: () => undefined,
-      })),
+      note(
+        `approves offline${isRight ? '' : ', wrongly'}`,
+        () => ({ ...toRequest(parts.typeOtp(shown, isRight)), open: () => undefined }),
+        { isRight, isCounted: false },
+      ),
     prepareUpgrade:
       authorizeUpgrade &&
       (async (next) => {
@@ -181,7 +186,7 @@ export function createSimulatedPhone(
         return noteMade('begins an upgrade', await begun)
       }),
     beginUpgrade,
-    confirmUpgrade: confirmUpgrade && (() => note('confirms its upgrade', true, true, confirmUpgrade, true)),
+    confirmUpgrade: confirmUpgrade && (() => note('confirms its upgrade', confirmUpgrade, { isUpgrade: true })),
     prepareActivation: (activationCode) => parts.prepareActivation(activationCode),
     skip: parts.skip,
   }

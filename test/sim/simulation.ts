@@ -133,11 +133,15 @@ function findUncounted(
     if (code === undefined || code.isRight || !code.isCounted || (outcomes[i] as HttpReply | Lost) === 'lost') continue
     const { status } = outcomes[i] as HttpReply
     const id = code.phone.activationId()
+    const target = before.activations.get(id)
+    // What has no key to be wrong with is not counted: a code of 3.x for an activation that is of 4.0 by now, a biometric one without biometry.
+    if (target?.generation !== generationOf(code.phone) || (code.isBiometric && !target.hasBiometry)) continue
     if (status < 500 && status !== 200) refused.set(id, (refused.get(id) ?? 0) + 1)
   }
   for (const [id, count] of refused) {
     const [was, is] = [before.activations.get(id), after.activations.get(id)]
-    if (was?.state !== 'ACTIVE' || is?.state !== 'ACTIVE' || is.counter !== was.counter || changed.includes(id)) continue
+    if (was?.state !== 'ACTIVE' || is?.state !== 'ACTIVE' || changed.includes(id)) continue
+    if (is.counter !== was.counter || is.generation !== was.generation) continue
     if (is.failedAttempts < was.failedAttempts + count)
       return `${count} wrong codes of ${id} were refused, and its failed attempts went from ${was.failedAttempts} to ${is.failedAttempts}`
   }

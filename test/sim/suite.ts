@@ -9,7 +9,7 @@ import { simulate, type Told } from './simulation.ts'
 
 /** New seeds of a run, and within how many a wrong server must be found. */
 export const SEEDS_MAX = Number(process.env['PAWL_SIM_SEEDS'] ?? 200)
-const PARTS = 10
+const PARTS = 20
 
 let template: Blob | undefined
 

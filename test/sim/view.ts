@@ -10,6 +10,8 @@ export interface ActivationView {
   readonly failedAttempts: number
   /** Of the protocol: 3 or 4; 0 before the keys are exchanged. */
   readonly generation: number
+  /** Whether a biometric code has a key to be verified with: in 4.0 when the phone has enabled it (v4 §7 step 5). */
+  readonly hasBiometry: boolean
   /** Whether it was of 3.x before. */
   readonly isUpgraded: boolean
   /** Milliseconds; null without a block, and of one that does not end by itself. */
@@ -49,6 +51,7 @@ export async function look(db: Db): Promise<View> {
     'activations', (select coalesce(json_agg(x), '[]') from (
       select activation_id as id, user_id as "userId", state, counter, failed_attempts as "failedAttempts",
         coalesce(protocol_version, 0) as generation,
+        coalesce(protocol_version = 3 or is_biometry_enabled, false) as "hasBiometry",
         exists (select from activation_history h where h.activation_id = a.activation_id and h.reason = 'ACTIVATION_VERSION_CHANGED') as "isUpgraded",
         extract(epoch from block_expires_at) * 1000 as "blockedUntil",
         (select count(*) from audit_trail e where e.activation_id = a.activation_id and event_type = 'signature_ok') as accepted
