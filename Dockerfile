@@ -1,9 +1,19 @@
-# The image of pawl: Node, the production dependencies, the sources. No compiler and no development dependency is in it.
+# The image of pawl: Node, the production dependencies, the sources, and the server out of them in a few files. No compiler and no development
+# dependency is in it.
 #
 # An exact version, and better its digest, which no push to the registry can change. The digest of your registry's copy is printed by
 # `docker buildx imagetools inspect node:26.10.0-bookworm-slim`; build with
 # `--build-arg NODE_IMAGE=node:26.10.0-bookworm-slim@sha256:...`.
 ARG NODE_IMAGE=node:26.10.0-bookworm-slim
+FROM ${NODE_IMAGE} AS bundle
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci
+COPY migrations migrations
+COPY scripts scripts
+COPY src src
+RUN node scripts/bundle.ts
+
 FROM ${NODE_IMAGE}
 # The bank's API has a listener of its own, on 8081. Never publish it to phones.
 ENV NODE_ENV=production PAWL_HOST=0.0.0.0 PAWL_INTERNAL_HOST=0.0.0.0 PAWL_INTERNAL_PORT=8081 PAWL_DATA_DIR=/data PAWL_DRAIN_SECONDS=5
@@ -20,6 +30,7 @@ COPY cli cli
 COPY migrations migrations
 COPY phone phone
 COPY src src
+COPY --from=bundle /app/dist dist
 RUN ln -s /app/bin/pawl.mjs /usr/local/bin/pawl
 USER 1000:1000
 # Compiled code is made here: containers run with a read-only file system but for /data.

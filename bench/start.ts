@@ -1,5 +1,7 @@
-// What a start costs with a warm compile cache, and what memory it leaves: npm run bench -- start.
+// What a start costs with a warm compile cache, from the sources and from the bundle of the image, and what memory it leaves: npm run bench -- start.
+import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { startPostgres } from './http/postgres.ts'
@@ -48,9 +50,16 @@ async function measureStarts(name: string, databaseUrl: string | undefined): Pro
 }
 
 const postgres = await startPostgres()
+const removeBundle = (): void => rmSync(`${checkout}/dist`, { recursive: true, force: true })
 try {
-  await measureStarts('PostgreSQL', postgres.createDatabase('bench_start'))
-  await measureStarts('embedded, new folder', undefined)
+  removeBundle()
+  const databaseUrl = postgres.createDatabase('bench_start')
+  await measureStarts('PostgreSQL, sources', databaseUrl)
+  await measureStarts('embedded, sources', undefined)
+  execFileSync(process.execPath, ['scripts/bundle.ts'], { cwd: checkout })
+  await measureStarts('PostgreSQL, bundle', databaseUrl)
+  await measureStarts('embedded, bundle', undefined)
 } finally {
+  removeBundle()
   await postgres.close()
 }

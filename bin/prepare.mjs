@@ -2,12 +2,14 @@
 // Node from 18 on. Always the whole installation, development tools included: there is one state to check, and `npm test`
 // after `npm start` has nothing left to do.
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 if (!isInstalled()) install()
+// What is started, tested or changed here are the sources (scripts/bundle.ts).
+rmSync(`${root}/dist`, { recursive: true, force: true })
 
 /**
  * True when node_modules holds what the lock file says. Contents are compared, not times: a copied or restored tree has

@@ -7,6 +7,7 @@ import type { ChildProcess } from 'node:child_process'
 import {
   chmodSync,
   copyFileSync,
+  cpSync,
   existsSync,
   globSync,
   lstatSync,
@@ -30,10 +31,10 @@ if (asksForHelp(process.argv.slice(2))) {
   process.exit(0)
 }
 
-const imageRoot = mkdtempSync(join(tmpdir(), 'pawl-image-'))
+const work = mkdtempSync(join(tmpdir(), 'pawl-image-'))
 
 try {
-  chmodSync(imageRoot, 0o755)
+  chmodSync(work, 0o755)
   const image = build()
   checkContents(image)
   await runAndStop(image)
@@ -43,13 +44,14 @@ try {
   console.error(`image: failed, ${error instanceof Error ? error.message : String(error)}`)
   process.exitCode = 1
 } finally {
-  rmSync(imageRoot, { recursive: true, force: true })
+  rmSync(work, { recursive: true, force: true })
 }
 
+/** A stage of the Dockerfile; the last one is the image. */
 interface Image {
+  /** The folder that stands for its root. */
+  readonly root: string
   readonly env: Record<string, string>
-  /** Of ARG. */
-  readonly args: Record<string, string>
   workdir: string
   user: { uid: number; gid: number }
   healthcheck: readonly string[]
@@ -57,19 +59,34 @@ interface Image {
 }
 
 function build(): Image {
-  const bin = inImage('/usr/local/bin')
+  const args: Record<string, string> = {}
+  const stages = new Map<string, Image>()
+  let stage: Image | undefined
+  for (const line of readInstructions()) {
+    console.log(`image: ${line}`)
+    const [instruction = '', ...words] = line.trim().split(/\s+/)
+    const rest = words.join(' ').replace(/\$\{(\w+)\}/g, (_, name: string) => args[name] ?? '')
+    if (instruction === 'ARG') args[rest.split('=')[0] ?? ''] = rest.split('=')[1] ?? ''
+    else if (instruction === 'FROM') {
+      expect(rest.startsWith(`node:${process.versions.node}-`), `${rest} is not this exact Node`)
+      stage = openStage(`stage-${stages.size}`)
+      stages.set(/ AS (\w+)$/.exec(rest)?.[1] ?? '', stage)
+    } else if (stage !== undefined) carryOut(stage, stages, instruction, rest)
+  }
+  if (stage === undefined) throw new Error('the Dockerfile has no FROM')
+  return stage
+}
+
+/** A base image: a root with Node in it. */
+function openStage(name: string): Image {
+  const root = join(work, name)
+  const bin = join(root, 'usr/local/bin')
   mkdirSync(bin, { recursive: true })
   copyFileSync(process.execPath, join(bin, 'node'))
-  const image: Image = {
-    env: { PATH: `${bin}:${process.env.PATH}`, HOME: process.env.HOME ?? '/root' },
-    args: {},
-    workdir: imageRoot,
-    user: { uid: 0, gid: 0 },
-    healthcheck: [],
-    command: [],
-  }
-  for (const line of readInstructions()) carryOut(image, line)
-  return image
+  // What npm is told of on this machine, a mirror or its certificate, lies beside the Node that npm came with.
+  const npmSettings = spawnSync('npm', ['config', 'get', 'globalconfig'], { cwd: tmpdir(), encoding: 'utf8' }).stdout.trim()
+  const env = { PATH: `${bin}:${process.env.PATH}`, HOME: process.env.HOME ?? '/root', NPM_CONFIG_GLOBALCONFIG: npmSettings }
+  return { root, env, workdir: root, user: { uid: 0, gid: 0 }, healthcheck: [], command: [] }
 }
 
 /** Lines of the Dockerfile without comments, continued lines joined. */
@@ -81,20 +98,16 @@ function readInstructions(): readonly string[] {
     .filter((line) => line.trim() !== '')
 }
 
-function carryOut(image: Image, line: string): void {
-  const [instruction = '', ...words] = line.trim().split(/\s+/)
-  const rest = words.join(' ').replace(/\$\{(\w+)\}/g, (_, name: string) => image.args[name] ?? '')
-  console.log(`image: ${line}`)
-  if (instruction === 'ARG') image.args[rest.split('=')[0] ?? ''] = rest.split('=')[1] ?? ''
-  else if (instruction === 'FROM') expect(rest.startsWith(`node:${process.versions.node}-`), `${rest} is not this exact Node`)
-  else if (instruction === 'ENV') for (const word of words) setVariable(image, word)
-  else if (instruction === 'WORKDIR') mkdirSync((image.workdir = inImage(rest)), { recursive: true })
-  else if (instruction === 'COPY') copy(words.slice(0, -1), join(image.workdir, words.at(-1) ?? ''))
+function carryOut(image: Image, stages: ReadonlyMap<string, Image>, instruction: string, rest: string): void {
+  const words = rest.split(' ')
+  if (instruction === 'ENV') for (const word of words) setVariable(image, word)
+  else if (instruction === 'WORKDIR') mkdirSync((image.workdir = inImage(image, rest)), { recursive: true })
+  else if (instruction === 'COPY') copy(image, stages, words)
   else if (instruction === 'RUN') run(image, rest)
   else if (instruction === 'USER') {
     image.user = parseUser(rest)
     // Where the base image has the home of this account.
-    image.env['HOME'] = inImage('/home/node')
+    image.env['HOME'] = inImage(image, '/home/node')
   } else if (instruction === 'HEALTHCHECK') image.healthcheck = parseCommand(rest)
   else if (instruction === 'CMD') image.command = parseCommand(rest)
   else expect(['VOLUME', 'EXPOSE'].includes(instruction), `${instruction} is not known to scripts/ci/image.ts`)
@@ -102,10 +115,19 @@ function carryOut(image: Image, line: string): void {
 
 function setVariable(image: Image, word: string): void {
   const [name = '', value = ''] = word.split('=')
-  image.env[name] = value.startsWith('/') ? inImage(value) : value
+  image.env[name] = value.startsWith('/') ? inImage(image, value) : value
 }
 
-function copy(sources: readonly string[], destination: string): void {
+/** COPY out of the project, or `--from` out of an earlier stage. */
+function copy(image: Image, stages: ReadonlyMap<string, Image>, words: readonly string[]): void {
+  const destination = join(image.workdir, words.at(-1) ?? '')
+  const [first = ''] = words
+  const from = first.startsWith('--from=') ? stages.get(first.slice('--from='.length)) : undefined
+  if (from !== undefined) cpSync(inImage(from, words[1] ?? ''), destination, { recursive: true })
+  else copyContext(words.slice(0, -1), destination)
+}
+
+function copyContext(sources: readonly string[], destination: string): void {
   for (const source of sources) {
     const isFolder = statSync(join(project, source)).isDirectory()
     const paths = isFolder ? globSync(`${source}/**`, { cwd: project }) : [source]
@@ -133,7 +155,7 @@ function toRegExp(pattern: string): RegExp {
 }
 
 function run(image: Image, command: string): void {
-  const placed = command.replace(/(?<=\s)\/(?=\w)/g, `${imageRoot}/`)
+  const placed = command.replace(/(?<=\s)\/(?=\w)/g, `${image.root}/`)
   const { status } = spawnSync('sh', ['-c', placed], {
     cwd: image.workdir,
     env: image.env,
@@ -171,8 +193,8 @@ async function runAndStop(image: Image): Promise<void> {
   const internalPort = await findQuietPort()
   const env = { ...image.env, PAWL_PORT: String(port), PAWL_INTERNAL_PORT: String(internalPort) }
   expect(image.env.PAWL_INTERNAL_PORT !== undefined, "the bank's API would be on the port of the phones")
-  const compiled = listCompiled(image)
-  expect(compiled.length > 100, `only ${compiled.length} files were compiled when the image was built`)
+  expect(existsSync(join(image.workdir, 'dist/main.js')), 'the image does not hold the server in a few files')
+  expect(sizeOfCompiled(image) > 1_000_000, `only ${sizeOfCompiled(image)} bytes of compiled code came with the image`)
   const start = performance.now()
   const [command = '', ...args] = image.command
   const server = spawn(command, args, { cwd: image.workdir, env, ...image.user, stdio: ['ignore', 'pipe', 'inherit'] })
@@ -266,12 +288,14 @@ async function expectStatus(url: string, status: number): Promise<void> {
   expect(answer.status === status, `${url} answers ${answer.status}`)
 }
 
-function listCompiled({ workdir }: Image): readonly string[] {
-  return globSync('node_modules/.cache/pawl/**', { cwd: workdir }).filter((path) => statSync(join(workdir, path)).isFile())
+function sizeOfCompiled({ workdir }: Image): number {
+  const files = globSync('node_modules/.cache/pawl/**', { cwd: workdir }).map((path) => statSync(join(workdir, path)))
+  return files.reduce((sum, file) => sum + (file.isFile() ? file.size : 0), 0)
 }
 
 /** With a read-only file system only /data can be written; it is closed to every other user. */
-function checkWritten({ workdir, user }: Image): void {
+function checkWritten(image: Image): void {
+  const { workdir, user } = image
   const writable = globSync('**', { cwd: workdir, exclude: ['node_modules/.cache/**'] }).filter((path) => {
     const found = lstatSync(join(workdir, path))
     const { uid, mode } = found
@@ -279,12 +303,14 @@ function checkWritten({ workdir, user }: Image): void {
     return uid === user.uid || (!isSymbolicLink && (mode & 0o002) !== 0)
   })
   expect(writable.length === 0, `the server could write ${writable.slice(0, 5).join(', ')}`)
-  const open = globSync('**', { cwd: inImage('/data') }).filter((path) => statSync(join(inImage('/data'), path)).mode & 0o077)
+  const open = globSync('**', { cwd: inImage(image, '/data') }).filter(
+    (path) => statSync(join(inImage(image, '/data'), path)).mode & 0o077,
+  )
   expect(open.length === 0, `others may read ${open.slice(0, 5).join(', ')}`)
 }
 
-function inImage(path: string): string {
-  return join(imageRoot, path)
+function inImage({ root }: Pick<Image, 'root'>, path: string): string {
+  return join(root, path)
 }
 
 function expect(isTrue: boolean, otherwise: string): void {
