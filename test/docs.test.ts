@@ -37,6 +37,7 @@ describe('configuration', () => {
       'PAWL_PHONE_PASSPHRASE',
       'PAWL_PHONE_PASSWORD',
       'PAWL_PHONE_NEW_PASSWORD',
+      'PAWL_SIM_FIRST',
       'PAWL_SIM_SEED',
       'PAWL_SIM_SEEDS',
       'PAWL_URL',

@@ -10,7 +10,7 @@ export interface ActivationView {
   readonly failedAttempts: number
   /** Of the protocol: 3 or 4; 0 before the keys are exchanged. */
   readonly generation: number
-  /** Whether a biometric code has a key to be verified with: in 4.0 when the phone has enabled it (v4 §7 step 5). */
+  /** Whether a biometric code has a key to be verified with: in 4.0 when the phone has enabled it (v4 §7.4, step 5). */
   readonly hasBiometry: boolean
   /** Whether it was of 3.x before. */
   readonly isUpgraded: boolean
