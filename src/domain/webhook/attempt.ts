@@ -10,6 +10,7 @@ import { places } from '../secrets/secrets.ts'
 import { chooseTexts, fillText, type OperationParameters } from '../template/template.ts'
 import type { ReadTemplateTexts } from '../template/texts.ts'
 import { composeBody, type OperationTexts, signMessage, type Snapshot, TEXT_ATTRIBUTES } from './message.ts'
+import type { Patience } from './patience.ts'
 import { parseRetryAfter } from './schedule.ts'
 import { openBasic, type WebhookParts } from './webhook.ts'
 
@@ -42,18 +43,21 @@ export async function attempt(
   parts: AttemptParts,
   webhook: WebhookRow,
   message: Message,
+  wait: Patience['wait'] = (answer) => answer,
 ): Promise<Failure | { readonly received: number }> {
   const { platform, settings } = parts
   if (webhook.url.startsWith('http:') && !settings.webhookAllowHttp) return { reason: 'http is not allowed' }
   try {
-    const { status, headers } = await sendOutbound({
+    const composed = await composeMessage(parts, webhook, message)
+    const answer = sendOutbound({
       url: webhook.url,
       method: 'POST',
-      ...(await composeMessage(parts, webhook, message)),
+      ...composed,
       timeoutMs: TIMEOUT_MS,
       answerBytesMax: ANSWER_BYTES_MAX,
       arePrivateAllowed: settings.webhookAllowPrivateAddresses,
     })
+    const { status, headers } = await wait(answer)
     if (status >= 200 && status < 300) return { received: status }
     const waitMs = parseRetryAfter(headers['retry-after'], platform.now())
     return { reason: `HTTP ${status}`, status, isGone: status === 410, waitMs }

@@ -11,6 +11,7 @@ import {
 import { findWebhook, storeWebhookFailure, storeWebhookSuccess, type WebhookRow } from '../../storage/webhooks.ts'
 import { attempt, type AttemptParts, type Failure } from './attempt.ts'
 import type { Snapshot } from './message.ts'
+import type { Patience } from './patience.ts'
 import { ATTEMPTS_MAX, probeMilliseconds, retryMilliseconds } from './schedule.ts'
 
 export interface DeliveryParts extends AttemptParts {
@@ -28,8 +29,11 @@ export async function deliverDue(parts: DeliveryParts): Promise<number> {
   }
 }
 
-/** Tries what is due for one webhook, at most 16 deliveries side by side; returns how many attempts that were. */
-export async function deliverBatch(parts: DeliveryParts, webhookId: string): Promise<number> {
+/**
+ * Tries what is due for one webhook, at most 16 deliveries side by side; returns how many attempts that were.
+ * @param wait is given each request that was sent.
+ */
+export async function deliverBatch(parts: DeliveryParts, webhookId: string, wait?: Patience['wait']): Promise<number> {
   const { db, platform, settings } = parts
   const now = platform.now()
   const lease = { leaseId: platform.uuid(), at: new Date(now), until: new Date(now + LEASE_MS) }
@@ -38,7 +42,9 @@ export async function deliverBatch(parts: DeliveryParts, webhookId: string): Pro
   const claimed = due.length > 0 ? due : await claimProbe(db, webhookId, lease, new Date(now + probeMs))
   const webhook = claimed.length > 0 ? await findWebhook(db, webhookId) : undefined
   if (webhook === undefined) return 0
-  const outcomes = await Promise.all(claimed.map((delivery) => deliverOne(parts, webhook, delivery, lease.leaseId)))
+  const outcomes = await Promise.all(
+    claimed.map((delivery) => deliverOne({ parts, webhook, leaseId: lease.leaseId, wait }, delivery)),
+  )
   const failed = outcomes.filter((outcome) => outcome !== undefined)
   const delivered = claimed.length - failed.length
   if (failed.length > 0) await recordFailures(parts, webhookId, lease, failed)
@@ -50,20 +56,22 @@ export async function deliverBatch(parts: DeliveryParts, webhookId: string): Pro
   return claimed.length
 }
 
+interface Batch {
+  readonly parts: DeliveryParts
+  readonly webhook: WebhookRow
+  readonly leaseId: string
+  readonly wait: Patience['wait'] | undefined
+}
+
 interface Failed {
   readonly delivery: ClaimedDelivery
   readonly failure: Failure
 }
 
 /** One attempt. A message that was received is stored as delivered at once: a process that ends before that sends it a second time. */
-async function deliverOne(
-  parts: DeliveryParts,
-  webhook: WebhookRow,
-  delivery: ClaimedDelivery,
-  leaseId: string,
-): Promise<Failed | undefined> {
+async function deliverOne({ parts, webhook, leaseId, wait }: Batch, delivery: ClaimedDelivery): Promise<Failed | undefined> {
   const { deliveryId, objectId, payload } = delivery
-  const outcome = await attempt(parts, webhook, { deliveryId, objectId, snapshot: JSON.parse(payload) as Snapshot })
+  const outcome = await attempt(parts, webhook, { deliveryId, objectId, snapshot: JSON.parse(payload) as Snapshot }, wait)
   if ('reason' in outcome) return { delivery, failure: outcome }
   await storeDelivered(parts.db, delivery.sequence, leaseId, new Date(parts.platform.now()))
   return undefined

@@ -1,10 +1,11 @@
 // The background work that delivers webhooks, in every process beside the others (cloud §9).
 import { listDueWebhooks } from '../../storage/webhook-deliveries.ts'
 import { deliverBatch, type DeliveryParts } from './delivery.ts'
+import { startPatience } from './patience.ts'
 
 /**
  * Looks for due deliveries every second, and again at once where there was work. Each webhook that is served has a lane of its own. A
- * receiver that keeps its lane waiting for a second is slow: this lane no longer counts among those of the others, and the next one comes
+ * receiver that keeps its lane waiting (patience.ts) is slow: this lane no longer counts among those of the others, and the next one comes
  * from a small number of lanes that slow receivers share, until it answers in time again. The returned function stops all of it and gives
  * running attempts a moment to end.
  */
@@ -55,20 +56,16 @@ export function startWebhookDelivery(parts: DeliveryParts): () => Promise<void> 
     if (tried > 0) lookOnce()
   }
 
-  /** A batch. A webhook becomes slow as soon as a batch takes longer than a second, and is quick again after one that takes less. */
+  /** A batch. A webhook becomes slow as soon as its receiver is late, and is quick again after a batch in which it was not. */
   const deliverWatched = async (webhookId: string): Promise<number> => {
-    let isLate = false
-    const timer = setTimeout(() => {
-      isLate = true
+    const patience = startPatience(() => {
       slow.add(webhookId)
       const lane = lanes.get(webhookId)
       if (lane) lane.pace = 'slow'
       lookOnce()
-    }, SLOW_MS)
-    timer.unref()
-    const count = await deliverBatch(parts, webhookId).catch(fail)
-    clearTimeout(timer)
-    if (count > 0 && !isLate) slow.delete(webhookId)
+    })
+    const count = await deliverBatch(parts, webhookId, patience.wait).catch(fail)
+    if (count > 0 && !patience.isLate()) slow.delete(webhookId)
     return count
   }
 
@@ -107,7 +104,6 @@ type Pace = 'quick' | 'slow'
 const INTERVAL_MS = 1_000
 // After a failure, which is as a rule a lost database.
 const REST_TICKS = 4
-const SLOW_MS = 1_000
 // A lane that became slow counts as one of the slow lanes: it may keep another slow one from starting, but leaves its place among the quick
 // ones free.
 const LANES_MAX: Readonly<Record<Pace, number>> = { quick: 32, slow: 8 }

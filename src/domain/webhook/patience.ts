@@ -1,0 +1,50 @@
+// How long a receiver of webhooks may keep the others waiting (cloud §9).
+
+/** Watches over the requests of one batch. */
+export interface Patience {
+  /** Hands the answer through. Time counts from here on, so that reading and storing, which are not the receiver's, count for nothing. */
+  readonly wait: <T>(answer: Promise<T>) => Promise<T>
+  readonly isLate: () => boolean
+}
+
+/**
+ * Calls `onLate` once: when no request was answered for a second, or some are still open after three. Time is counted in ticks of a timer:
+ * a process that was too busy to read an answer was too busy to tick as well.
+ */
+export function startPatience(onLate: () => void): Patience {
+  let open = 0
+  let isLate = false
+  let ticks = 0
+  let silentTicks = 0
+  let timer: NodeJS.Timeout | undefined
+
+  const tick = (): void => {
+    ticks += 1
+    silentTicks += 1
+    if (silentTicks < SILENT_TICKS_MAX && ticks < TICKS_MAX) return
+    clearInterval(timer)
+    isLate = true
+    onLate()
+  }
+
+  const wait = async <T>(answer: Promise<T>): Promise<T> => {
+    open += 1
+    if (open === 1 && !isLate) {
+      silentTicks = 0
+      timer = setInterval(tick, TICK_MS).unref()
+    }
+    try {
+      return await answer
+    } finally {
+      open -= 1
+      silentTicks = 0
+      if (open === 0) clearInterval(timer)
+    }
+  }
+
+  return { wait, isLate: () => isLate }
+}
+
+const TICK_MS = 100
+const SILENT_TICKS_MAX = 10
+const TICKS_MAX = 30
