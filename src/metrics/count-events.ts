@@ -17,6 +17,7 @@ export function countEvents(events: Events, instruments: Instruments, now: () =>
     temporaryKeyRefused: () => i.refusals.inc({ of: 'temporary_key' }),
     activationRefused: () => i.refusals.inc({ of: 'activation' }),
     credentialRefused: () => i.refusals.inc({ of: 'credential' }),
+    callerRefused: () => i.refusals.inc({ of: 'credential' }),
     operationCreated: () => i.createdOperations.inc(),
     operationAttemptFailed: () => i.failedAttempts.inc(),
     operationEnded: ({ state, ageMs }) => {

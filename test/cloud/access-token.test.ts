@@ -167,6 +167,16 @@ test('passwords go on beside tokens, and bad words behind Bearer are no password
     ).toBe(401)
 })
 
+test('a flood of wrong tokens is counted, and has one line in the log', async () => {
+  const lines = () => server.log().split('access token: \\"nbf\\" claim').length - 1
+  const refused = async () =>
+    /pawl_refusals_total\{of="credential"\} (\d+)/.exec((await world.bank.call('GET', '/metrics')).text)?.[1]
+  const before = Number(await refused())
+  for (let i = 0; i < 20; i += 1) await call(token(claims({ nbf: inSeconds(600) })))
+  expect(lines()).toBe(1)
+  expect(Number(await refused()) - before).toBe(20)
+})
+
 test('keys are asked for once, and unknown ones do not make pawl ask more often', async () => {
   const before = keyRequests
   for (let i = 0; i < 20; i += 1) await call(token(claims(), { kid: `unknown-${i}` }))

@@ -23,7 +23,7 @@ export interface AccessTokenSettings {
 export interface AccessTokenParts {
   readonly settings: AccessTokenSettings
   readonly platform: Pick<Platform, 'now'>
-  readonly events: Pick<Events, 'credentialRefused'>
+  readonly events: Pick<Events, 'callerRefused'>
 }
 
 /**
@@ -59,7 +59,7 @@ export function createAccessTokens({ settings, platform, events }: AccessTokenPa
       if (error instanceof KeysMissing)
         throw new PawlError('UNAVAILABLE', { detail: 'the keys of the authorization server cannot be had', cause: error })
       const reason = `access token: ${error instanceof errors.JOSEError || error instanceof ClaimRefused ? error.message : 'malformed'}`
-      events.credentialRefused({ username: undefined, source, reason })
+      events.callerRefused({ username: undefined, source, reason })
       throw new PawlError('CREDENTIALS_INVALID')
     }
   }

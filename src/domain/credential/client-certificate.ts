@@ -50,7 +50,7 @@ export function createCertificateLogin(parts: CertificateParts): CertificateLogi
       const holder = known.get(fingerprint) ?? (await find(fingerprint))
       if (holder !== undefined && isAdmitted(holder, { source })) return holder
       const reason = holder === undefined ? `client certificate ${fingerprint} of no credential` : 'not from this address'
-      events.credentialRefused({ username: holder?.username, source, reason })
+      events.callerRefused({ username: holder?.username, source, reason })
       throw new PawlError('CREDENTIALS_INVALID')
     },
     forget: () => {
