@@ -24,15 +24,18 @@ export interface Cluster {
   readonly urlOf: (hosts?: readonly string[]) => string
   /** Every process of the primary. */
   readonly signalPrimary: (signal: NodeJS.Signals) => void
-  /** Nothing reaches the standbys any more. */
-  readonly cutReplication: () => void
-  /** As an operator or Patroni does: the standby that has most becomes the primary, and the other one follows it. */
-  readonly promote: () => Promise<void>
+  /** Resolves when a standby has become the primary. */
+  readonly promote: () => Promise<unknown>
   readonly close: () => Promise<void>
 }
 
+export interface CuttableCluster extends Cluster {
+  /** Nothing reaches the standbys any more. */
+  readonly cutReplication: () => void
+}
+
 /** Starts all three, and waits until both standbys receive what the primary writes. */
-export async function openCluster(): Promise<Cluster> {
+export async function openCluster(): Promise<CuttableCluster> {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-ha-'))
   chmodSync(folder, 0o755)
   const bin = newestBin()
@@ -96,10 +99,10 @@ export async function openCluster(): Promise<Cluster> {
 
   return {
     ports,
-    urlOf: (hosts = ports.map((port) => `localhost:${port}`)) =>
-      `postgres://pawl@${hosts.join()}/pawl?sslmode=verify-full&sslrootcert=${certificate.ssl_cert_file}`,
+    urlOf: (hosts = ports.map((port) => `localhost:${port}`)) => composeUrl(hosts, certificate.ssl_cert_file),
     signalPrimary: (signal) => signalAll(primary.server.pid ?? 0, signal),
     cutReplication: relay.cut,
+    // As an operator does: the standby that has most becomes the primary, and the other one follows it.
     promote: async () => {
       const standings = await Promise.all(nodes.slice(1).map(async (node) => ({ node, received: await readReceived(node) })))
       const [next, ...rest] = standings.toSorted((one, other) => (isAhead(one.received, other.received) ? -1 : 1))
@@ -126,7 +129,12 @@ export async function openCluster(): Promise<Cluster> {
   }
 }
 
-function writeCertificate(folder: string) {
+/** Of the database `pawl` at the hosts, encrypted and with the certificate verified. */
+export const composeUrl = (hosts: readonly string[], certificateFile: string): string =>
+  `postgres://pawl@${hosts.join()}/pawl?sslmode=verify-full&sslrootcert=${certificateFile}`
+
+/** Makes what the servers show, and gives the settings that name it. */
+export function writeCertificate(folder: string) {
   const { pem, privateKeyPem } = createCertificate(['DNS:localhost', 'IP:127.0.0.1'])
   const files = { ssl_cert_file: join(folder, 'cert.pem'), ssl_key_file: join(folder, 'key.pem') }
   writeFileSync(files.ssl_cert_file, pem)
@@ -134,13 +142,14 @@ function writeCertificate(folder: string) {
   return { ssl: 'on', ...files }
 }
 
-function chownAll(folder: string, files: readonly string[]): void {
+/** What lies in the folder belongs to the user that the servers run as. */
+export function chownAll(folder: string, files: readonly string[]): void {
   const { uid = 0, gid = 0 } = serverIdentity() ?? {}
   for (const path of [folder, ...files.filter((file) => file.startsWith(folder))]) chownSync(path, uid, gid)
 }
 
 /** Runs statements one after the other in one session, and gives the answer to the last. */
-async function ask({ port }: Pick<Node, 'port'>, ...statements: readonly string[]) {
+export async function ask({ port }: Pick<Node, 'port'>, ...statements: readonly string[]) {
   const client = new Client({ host: '127.0.0.1', port, user: 'pawl', database: 'postgres', ssl: { rejectUnauthorized: false } })
   client.on('error', () => undefined)
   await client.connect()

@@ -8,8 +8,9 @@ import { createBank } from '../helpers/bank.ts'
 import { hasHaproxy } from '../helpers/haproxy.ts'
 import { ADMIN_PASSWORD, endEverything, type Environment, startPawl } from '../helpers/process.ts'
 import { activatePhones, type LoadPhone, openApplication, replay, runLoad } from '../helpers/recorded-load.ts'
-import { type Cluster, openCluster } from './cluster.ts'
+import { type Cluster, type CuttableCluster, openCluster } from './cluster.ts'
 import { openDatabaseHaproxy } from './haproxy.ts'
+import { hasPatroni, openPatroniCluster } from './patroni.ts'
 
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -17,25 +18,56 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
 })
 
-const FAULTS: Readonly<Record<string, (cluster: Cluster) => Promise<void>>> = {
-  'is killed': async ({ signalPrimary }) => signalPrimary('SIGKILL'),
-  'is killed a second after its replication was cut': async ({ cutReplication, signalPrimary }) => {
-    cutReplication()
-    await sleep(1_000)
-    signalPrimary('SIGKILL')
-  },
-  'stands still': async ({ signalPrimary }) => signalPrimary('SIGSTOP'),
+interface Case {
+  readonly way: string
+  readonly fault: string
+  readonly isInstalled: boolean
+  readonly open: () => Promise<{ readonly cluster: Cluster; readonly url: string; readonly strike: () => Promise<void> }>
+  /** What becomes of the old primary in the end. */
+  readonly last: NodeJS.Signals
 }
 
-describe.each([
-  ['a URL with all hosts', async ({ urlOf }: Cluster) => urlOf(), Object.keys(FAULTS)],
-  ['HAProxy', throughHaproxy, hasHaproxy ? ['is killed', 'stands still'] : []],
-] as const)('through %s', (way, openWay, faults) => {
-  test.runIf(faults.length > 0).each(faults)('a primary that %s', async (fault) => {
-    const cluster = await openCluster()
+const kill = async ({ signalPrimary }: Cluster) => signalPrimary('SIGKILL')
+const freeze = async ({ signalPrimary }: Cluster) => signalPrimary('SIGSTOP')
+const cutAndKill = async ({ cutReplication, signalPrimary }: CuttableCluster) => {
+  cutReplication()
+  await sleep(1_000)
+  signalPrimary('SIGKILL')
+}
+const allHosts = async ({ urlOf }: Cluster) => urlOf()
+
+const CASES: readonly Case[] = [
+  prepare('all hosts in the URL', 'is killed', openCluster, allHosts, kill),
+  prepare('all hosts in the URL', 'is killed a second after its replication was cut', openCluster, allHosts, cutAndKill),
+  // What a frozen machine had under way goes on: nothing of it may count.
+  prepare('all hosts in the URL', 'stands still', openCluster, allHosts, freeze, { last: 'SIGCONT' }),
+  prepare('HAProxy', 'is killed', openCluster, throughHaproxy, kill, { isInstalled: hasHaproxy }),
+  prepare('HAProxy', 'stands still', openCluster, throughHaproxy, freeze, { isInstalled: hasHaproxy }),
+  prepare('Patroni', 'is killed', openPatroniCluster, allHosts, kill, { isInstalled: hasPatroni }),
+  prepare('Patroni', 'stands still', openPatroniCluster, allHosts, freeze, { isInstalled: hasPatroni, last: 'SIGCONT' }),
+]
+
+function prepare<C extends Cluster>(
+  way: string,
+  fault: string,
+  openIt: () => Promise<C>,
+  reach: (cluster: C) => Promise<string>,
+  strike: (cluster: C) => Promise<void>,
+  { isInstalled = true, last = 'SIGKILL' }: { readonly isInstalled?: boolean; readonly last?: NodeJS.Signals } = {},
+): Case {
+  const open = async () => {
+    const cluster = await openIt()
     closers.push(cluster.close)
+    return { cluster, url: await reach(cluster), strike: () => strike(cluster) }
+  }
+  return { way, fault, isInstalled, open, last }
+}
+
+describe.each(CASES)('with $way', ({ way, fault, isInstalled, open, last }) => {
+  test.runIf(isInstalled)(`a primary that ${fault}`, async () => {
+    const { cluster, url, strike } = await open()
     const env: Environment = {
-      DATABASE_URL: await openWay(cluster),
+      DATABASE_URL: url,
       PAWL_MASTER_KEY: randomBytes(32).toString('base64'),
       PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD,
     }
@@ -56,7 +88,8 @@ describe.each([
       },
     })
     await sleep(LOAD_MS)
-    await FAULTS[fault]?.(cluster)
+    const struckAt = performance.now()
+    await strike()
     await sleep(NOTICED_MS)
     const before = acknowledged.length
     await cluster.promote()
@@ -64,8 +97,7 @@ describe.each([
     await vi.waitFor(() => expect(times.some((at) => at > promotedAt)).toBe(true), { timeout: 30_000, interval: 50 })
     const backMs = (times.find((at) => at > promotedAt) ?? Number.NaN) - promotedAt
     await sleep(AFTER_MS)
-    // What a frozen machine had under way goes on: nothing of it may count.
-    if (fault === 'stands still') cluster.signalPrimary(way === 'HAProxy' ? 'SIGKILL' : 'SIGCONT')
+    if (fault === 'stands still') cluster.signalPrimary(last)
     await sleep(AFTER_MS)
     state.isOver = true
     const { refused } = await load
@@ -78,7 +110,8 @@ describe.each([
     const { accepted, otherwise } = await replay(fresh.url, acknowledged.toReversed())
     process.stdout.write(
       `${way}, ${fault}: ${acknowledged.length} acknowledged (${before} before the promotion), ${lost} lost, ` +
-        `${accepted.length} accepted again, back ${(backMs / 1000).toFixed(1)} s after the promotion\n`,
+        `${accepted.length} accepted again, promoted after ${((promotedAt - struckAt) / 1000).toFixed(1)} s, ` +
+        `back ${(backMs / 1000).toFixed(1)} s later\n`,
     )
     expect(acknowledged.length - before).toBeGreaterThan(PHONES)
     expect({ lost, accepted, otherwise, refused }).toEqual({ lost: 0, accepted: [], otherwise: [], refused: [] })
