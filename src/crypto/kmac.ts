@@ -13,21 +13,29 @@ export type ImportKmacKey = (key: Uint8Array) => KmacKey
 
 /** KMAC under a customisation string, with `length` bytes of output (the standard counts bits). */
 export function createKmac(custom: string, length = 32): ImportKmacKey {
-  const options = { customization: utf8(custom), outputLength: length }
+  const options = optionsOf(custom, length)
   return (key) => {
     const imported = nodeCrypto.createSecretKey(key)
     return { compute: (message) => createMac('kmac-256', imported, options).update(message).final() }
   }
 }
 
+/** The same for keys, 4 to 512 bytes, of one MAC each: an import before it takes 4 of its 9 µs (Node 26). */
+export function createKmacOnce(custom: string, length = 32): (key: Uint8Array, message: Uint8Array) => Uint8Array {
+  const options = optionsOf(custom, length)
+  return (key, message) => createMac('kmac-256', key, options).update(message).final()
+}
+
 /** One MAC. */
 export const kmac256 = (key: Uint8Array, message: Uint8Array, custom: string, length?: number): Uint8Array =>
-  createKmac(custom, length)(key).compute(message)
+  createKmacOnce(custom, length)(key, message)
+
+const optionsOf = (custom: string, length: number) => ({ customization: utf8(custom), outputLength: length })
 
 /** As Node 26 documents it (crypto.createMac); its published types do not have it yet. */
 type CreateMac = (
   algorithm: 'kmac-256',
-  key: nodeCrypto.KeyObject,
+  key: nodeCrypto.KeyObject | Uint8Array,
   options: { readonly customization: Uint8Array; readonly outputLength: number },
 ) => { update: (data: Uint8Array) => { final: () => Uint8Array } }
 

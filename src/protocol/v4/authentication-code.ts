@@ -6,7 +6,7 @@ import { canonicalQueryReadings } from '../wire/canonical-query.ts'
 import { findCounter } from '../wire/counter.ts'
 import type { CodeToVerify, CounterMove, CoveredRequest, Factors } from '../protocol.ts'
 import { type ReplaceableFactor, settleFactorKeys } from './factor-keys.ts'
-import { type ActivationKeys, advanceCounter, importCodeKey } from './key-schedule.ts'
+import { type ActivationKeys, advanceCounter, computeComponent } from './key-schedule.ts'
 
 /** What a code may cover: the body where there is one, else the readings of the query (v4 §7.1). */
 export const coveredBodies = ({ body, query }: CoveredRequest): readonly Uint8Array[] =>
@@ -82,8 +82,6 @@ export function computeComponents(
  */
 const chainKey = (key: KmacKey, counter: Uint8Array, before?: Uint8Array): Uint8Array =>
   key.compute(before ? concat(counter, before) : counter)
-
-const computeComponent = (chained: Uint8Array, signedData: Uint8Array): Uint8Array => importCodeKey(chained).compute(signedData)
 
 /** Candidates for the key of the second factor; none for possession alone, undefined for what no endpoint allows. */
 function selectSecondKeys(keys: ActivationKeys, factors: Factors): readonly KmacKey[] | undefined {
