@@ -8,7 +8,8 @@ export default defineConfig({
     include: ['test/ha/*.test.ts'],
     pool: 'forks',
     maxWorkers: 1,
-    testTimeout: 120_000,
+    // Patroni alone takes half a minute to notice that a primary is gone.
+    testTimeout: 240_000,
     hookTimeout: 60_000,
   },
 })
