@@ -1,12 +1,12 @@
 // Authentication codes: what they cover, how they are computed and verified (v4 §7).
-import type { KmacKey } from '../../crypto/kmac.ts'
+import { createKmacOnce, type KmacKey } from '../../crypto/kmac.ts'
 import { parseBase64 } from '../../lib/base64.ts'
 import { concat, equalConstantTime } from '../../lib/bytes.ts'
 import { canonicalQueryReadings } from '../wire/canonical-query.ts'
 import { findCounter } from '../wire/counter.ts'
 import type { CodeToVerify, CounterMove, CoveredRequest, Factors } from '../protocol.ts'
 import { type ReplaceableFactor, settleFactorKeys } from './factor-keys.ts'
-import { type ActivationKeys, advanceCounter, computeComponent } from './key-schedule.ts'
+import { type ActivationKeys, advanceCounter } from './key-schedule.ts'
 
 /** What a code may cover: the body where there is one, else the readings of the query (v4 §7.1). */
 export const coveredBodies = ({ body, query }: CoveredRequest): readonly Uint8Array[] =>
@@ -82,6 +82,9 @@ export function computeComponents(
  */
 const chainKey = (key: KmacKey, counter: Uint8Array, before?: Uint8Array): Uint8Array =>
   key.compute(before ? concat(counter, before) : counter)
+
+/** A component, under the key that its chain ended with: as importCodeKey has it, but that key makes one MAC. */
+const computeComponent = createKmacOnce('PA4CODE')
 
 /** Candidates for the key of the second factor; none for possession alone, undefined for what no endpoint allows. */
 function selectSecondKeys(keys: ActivationKeys, factors: Factors): readonly KmacKey[] | undefined {

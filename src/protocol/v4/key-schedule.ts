@@ -2,7 +2,7 @@
 import type { KeyObject } from 'node:crypto'
 import { sha3 } from '../../crypto/hash.ts'
 import { importHmacKey } from '../../crypto/hmac.ts'
-import { createKmac, createKmacOnce, type KmacKey } from '../../crypto/kmac.ts'
+import { createKmac, type KmacKey } from '../../crypto/kmac.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import type { Named } from '../../lib/named.ts'
 import type { DecoyKeys } from '../protocol.ts'
@@ -129,9 +129,6 @@ export const kdf = (key: KdfKey, label: string, diversifier?: Uint8Array): Uint8
 
 /** A factor key of authentication codes (v4 §7.3). */
 export const importCodeKey = createKmac('PA4CODE')
-
-/** A component of a code, under the key that its chain ended with (v4 §7.3). */
-export const computeComponent = createKmacOnce('PA4CODE')
 
 /** KEY_E2EE_SHARED_INFO2 (v4 §5.4). */
 export const importSharedInfo2Key = createKmac('PA4SH2')
