@@ -166,7 +166,7 @@ export interface TemporaryKeyRequest<Keys extends ActivationKeys = ActivationKey
   /** Seconds since 1970-01-01 UTC; absent where the protocol knows no end of a request (v3 §7.1), or the request names none. */
   readonly expiresAt?: number | undefined
   /** Checks the MAC in constant time. `activationKeys` in activation scope. */
-  verify(applicationSecret: string, activationKeys: Keys | undefined): Promise<boolean>
+  verify(applicationSecret: string, activationKeys: Keys | undefined): boolean
   /** Makes the key and its answer, to be called for a genuine request only. Undefined when the client's keys are not valid. */
   readonly issue: (terms: TemporaryKeyTerms, signingKeys: SigningKeys) => Promise<TemporaryKey | undefined>
 }

@@ -145,7 +145,7 @@ const temporaryKeyRequest: Handler = async ({ input }) => {
   const request = parseTemporaryKeyRequest(jwt)
   const isForUs =
     request?.applicationKey === text(input, 'applicationKey') && request.activationId === optional(text, input, 'activationId')
-  if (!request || !isForUs || !(await request.verify(secret, keyTransport && { keyTransport }))) return { valid: false }
+  if (!request || !isForUs || !request.verify(secret, keyTransport && { keyTransport })) return { valid: false }
   const { applicationKey, activationId, challenge } = request
   const known = { applicationKey, challenge, ...(activationId === undefined ? {} : { activationId }) }
   return { valid: true, hmacKey: deriveRequestKey(secret, keyTransport), claims: { ...decodeJwt(jwt), ...known } }
@@ -172,7 +172,7 @@ const temporaryKeyResponse: Handler = async ({ input }) => {
     issuedAt: integer(claims, 'iat_ms'),
     expiresAt: integer(claims, 'exp_ms'),
   }
-  const ours = await createTemporaryKeyAnswer(answer, privateKeyFromScalar('P-256', bytes(input, 'signingKey')))
+  const ours = createTemporaryKeyAnswer(answer, privateKeyFromScalar('P-256', bytes(input, 'signingKey')))
   return readJws(ours, verificationKey)
 }
 

@@ -1,10 +1,12 @@
 // Request and answer of the temporary key exchange, both compact JWS (v3 §7; RFC 7515).
 import type { KeyObject } from 'node:crypto'
-import { SignJWT } from 'jose/jwt/sign'
+import { ecdsaSign } from '../../crypto/ecdsa.ts'
+import { hmac } from '../../crypto/hmac.ts'
 import { exportKeyPair, generateKeyPair } from '../../crypto/key.ts'
-import { parseBase64, toBase64 } from '../../lib/base64.ts'
+import { parseBase64, toBase64, toBase64Url } from '../../lib/base64.ts'
+import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import type { TemporaryKeyRequest } from '../protocol.ts'
-import { composeTemporaryKeyClaims, parseTemporaryKeyJws, type TemporaryKeyTermsAnswer } from '../wire/jws.ts'
+import { composeTemporaryKeyClaims, parseTemporaryKeyJws, type TemporaryKeyTermsAnswer, toJwsPart } from '../wire/jws.ts'
 import { type ActivationKeys, type KeyTransport, kdfInternal } from './key-schedule.ts'
 
 /** What the answer to a temporary key request says (v3 §7.2). */
@@ -23,16 +25,16 @@ export function parseTemporaryKeyRequest(jwt: string): TemporaryKeyRequest<Pick<
     activationId,
     challenge,
     algorithm: 'EC_P256',
-    verify: async (applicationSecret, activationKeys) => {
+    verify: (applicationSecret, activationKeys) => {
       // The claim decides the scope: without this line, a key of the wrong scope would be tried.
       if ((activationId === undefined) !== (activationKeys === undefined)) return false
       const key = deriveRequestKey(applicationSecret, activationKeys?.keyTransport)
-      return key !== undefined && request.verify(key)
+      return key !== undefined && equalConstantTime(hmac(key, request.covered), request.mac)
     },
     issue: async (terms, { ecdsa }) => {
       const pair = generateKeyPair('P-256')
       const answer = { ...terms, applicationKey, activationId, challenge, publicKey: pair.publicKey }
-      return { envelopeKey: exportKeyPair('P-256', pair), jwt: await createTemporaryKeyAnswer(answer, ecdsa) }
+      return { envelopeKey: exportKeyPair('P-256', pair), jwt: createTemporaryKeyAnswer(answer, ecdsa) }
     },
   }
 }
@@ -44,7 +46,10 @@ export function deriveRequestKey(applicationSecret: string, keyTransport: KeyTra
 }
 
 /** ES256, signed with the master key or KEY_SERVER_PRIVATE (v3 §7.2). */
-export function createTemporaryKeyAnswer(answer: TemporaryKeyAnswer, signingKey: KeyObject): Promise<string> {
+export function createTemporaryKeyAnswer(answer: TemporaryKeyAnswer, signingKey: KeyObject): string {
   const claims = composeTemporaryKeyClaims(answer, { publicKey: toBase64(answer.publicKey) })
-  return new SignJWT(claims).setProtectedHeader({ alg: 'ES256', typ: 'JWT' }).sign(signingKey)
+  const covered = `${HEADER}.${toJwsPart(claims)}`
+  return `${covered}.${toBase64Url(ecdsaSign(signingKey, utf8(covered), 'ieee-p1363'))}`
 }
+
+const HEADER = toJwsPart({ alg: 'ES256', typ: 'JWT' })

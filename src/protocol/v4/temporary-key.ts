@@ -1,10 +1,11 @@
 // Request and answer of the temporary key exchange: a compact JWS in, a JWS with one or two signatures out (v4 §4; RFC 7515).
 import { ecdsaSignP384 } from '../../crypto/ecdsa.ts'
+import { hmacSha384 } from '../../crypto/hmac.ts'
 import { mlDsaSign } from '../../crypto/mldsa.ts'
 import { parseBase64, toBase64Url } from '../../lib/base64.ts'
-import { utf8 } from '../../lib/bytes.ts'
+import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import type { SigningKeys, TemporaryKeyRequest } from '../protocol.ts'
-import { composeTemporaryKeyClaims, parseTemporaryKeyJws, type TemporaryKeyTermsAnswer } from '../wire/jws.ts'
+import { composeTemporaryKeyClaims, parseTemporaryKeyJws, type TemporaryKeyTermsAnswer, toJwsPart } from '../wire/jws.ts'
 import { type ActivationKeys, deriveKeyMacGetAppTempKey } from './key-schedule.ts'
 import {
   ALGORITHMS,
@@ -39,11 +40,11 @@ export function parseTemporaryKeyRequest(
     challenge,
     algorithm,
     expiresAt,
-    verify: async (applicationSecret, activationKeys) => {
+    verify: (applicationSecret, activationKeys) => {
       // The claim decides the scope: without this line, a key of the wrong scope would be tried.
       if ((activationId === undefined) !== (activationKeys === undefined)) return false
       const key = activationKeys ? activationKeys.keyMacGetActTempKey() : deriveRequestKey(applicationSecret)
-      return key !== undefined && request.verify(key)
+      return key !== undefined && equalConstantTime(hmacSha384(key, request.covered), request.mac)
     },
     issue: async (terms, signingKeys) => {
       const shared = await encapsulateSharedSecret(sharedSecretRequest, terms.salt)
@@ -66,11 +67,9 @@ export async function createTemporaryKeyAnswer(
   answer: TemporaryKeyAnswer,
   { ecdsa, mldsa }: SigningKeys,
 ): Promise<string> {
-  const payload = toBase64Url(
-    utf8(JSON.stringify(composeTemporaryKeyClaims(answer, { sharedSecretResponse: answer.sharedSecretResponse }))),
-  )
+  const payload = toJwsPart(composeTemporaryKeyClaims(answer, { sharedSecretResponse: answer.sharedSecretResponse }))
   const sign = async (alg: string, compute: (covered: Uint8Array) => Promise<Uint8Array>) => {
-    const header = toBase64Url(utf8(JSON.stringify({ alg })))
+    const header = toJwsPart({ alg })
     return { protected: header, signature: toBase64Url(await compute(utf8(`${header}.${payload}`))) }
   }
   const signatures = [sign('ES384', (covered) => ecdsaSignP384(ecdsa, covered, 'ieee-p1363'))]

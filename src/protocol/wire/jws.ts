@@ -1,9 +1,7 @@
 // The two ends of a temporary key exchange that both generations have: the signed request and the claims of the answer
 // (v3 §7, v4 §4; RFC 7515).
-import type { KeyObject } from 'node:crypto'
-import * as errors from 'jose/errors'
-import { compactVerify } from 'jose/jws/compact/verify'
 import { parseBase64, toBase64Url } from '../../lib/base64.ts'
+import { utf8 } from '../../lib/bytes.ts'
 import type { TemporaryKeyTerms } from '../protocol.ts'
 import { parseUuid } from './identifier.ts'
 
@@ -13,8 +11,10 @@ export interface TemporaryKeyJws {
   readonly activationId: string | undefined
   readonly challenge: string
   readonly claims: Readonly<Record<string, unknown>>
-  /** Whether `key` made the MAC; compared in constant time. */
-  readonly verify: (key: Uint8Array | KeyObject) => Promise<boolean>
+  /** What the MAC covers (RFC 7515 §5.2). */
+  readonly covered: Uint8Array
+  /** Of whatever length was sent; to be compared in constant time. */
+  readonly mac: Uint8Array
 }
 
 /**
@@ -29,23 +29,16 @@ export function parseTemporaryKeyJws(jwt: string, alg: 'HS256' | 'HS384'): Tempo
   const claims = parseJson(payloadText)
   const applicationKey = claims?.['applicationKey']
   const challenge = claims?.['challenge']
-  if (!parseBase64Url(macText) || !claims || typeof applicationKey !== 'string' || typeof challenge !== 'string') return undefined
+  const mac = parseBase64Url(macText)
+  if (!mac || !claims || typeof applicationKey !== 'string' || typeof challenge !== 'string') return undefined
   const activationIdClaim = claims['activationId'] ?? undefined
   const activationId = parseUuid(activationIdClaim)
   if (!parseBase64(applicationKey, 16) || (activationIdClaim !== undefined && !activationId)) return undefined
-  return { applicationKey, activationId, challenge, claims, verify: (key) => hasMac(jwt, key, alg) }
+  return { applicationKey, activationId, challenge, claims, covered: utf8(`${headerText}.${payloadText}`), mac }
 }
 
-async function hasMac(jwt: string, key: Uint8Array | KeyObject, alg: string): Promise<boolean> {
-  try {
-    await compactVerify(jwt, key, { algorithms: [alg] })
-    return true
-  } catch (error) {
-    // A wrong MAC, or a header that jose does not take.
-    if (error instanceof errors.JOSEError) return false
-    throw error
-  }
-}
+/** A JSON value as a part of a JWS (RFC 7515 §3). */
+export const toJwsPart = (value: object): string => toBase64Url(utf8(JSON.stringify(value)))
 
 /** What the answer to a temporary key request says beside the key itself (v3 §7.2, v4 §4.3). */
 export interface TemporaryKeyTermsAnswer extends Omit<TemporaryKeyTerms, 'salt'> {

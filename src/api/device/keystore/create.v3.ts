@@ -33,7 +33,7 @@ export const keystoreCreateV3 = plainEndpoint({
     if (known !== undefined) return ok(known)
     const parties = await findParties(parts, asked)
     const keys = activationKeysOf(parts.recordKeys, v3, parties.activation)
-    const isGenuine = await verifyKeystoreRequest(parts, parts.decoys.v3, asked, parties.version, keys)
+    const isGenuine = verifyKeystoreRequest(parts, parts.decoys.v3, asked, parties.version, keys)
     const { version, activation } = parties
     const reason = refusalOf(asked, parties)
     if (version === undefined || reason !== undefined || !isGenuine) throw refuseTemporaryKey(parts, reason ?? 'wrong MAC')

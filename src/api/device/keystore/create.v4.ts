@@ -41,7 +41,7 @@ export const keystoreCreateV4 = plainEndpoint({
     // Whether an upgrade was confirmed is what a phone asks when the answer was lost (v4 §10.3).
     const { version, activation } = await findParties(parts, asked, { isUpgradeSeen: true })
     const keys = activationKeysOf(parts.recordKeys, v4, activation)
-    const isGenuine = await verifyKeystoreRequest(parts, parts.decoys.v4, asked, version, keys)
+    const isGenuine = verifyKeystoreRequest(parts, parts.decoys.v4, asked, version, keys)
     const reason = isOver ? 'the request has expired' : refusalOf(asked, { version, activation })
     if (version === undefined || reason !== undefined || !isGenuine) throw refuseTemporaryKey(parts, reason ?? 'wrong MAC')
     if (!isAdmitted(version)) throw refuseTemporaryKey(parts, 'the application does not admit the algorithm')

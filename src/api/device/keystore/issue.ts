@@ -37,7 +37,7 @@ export function verifyKeystoreRequest<Keys extends ActivationKeys>(
   asked: TemporaryKeyRequest<Keys>,
   version: VersionRow | undefined,
   keys: Keys | undefined,
-): Promise<boolean> {
+): boolean {
   const own = asked.activationId === undefined ? undefined : (keys ?? decoy.activationKeys)
   return asked.verify(applicationSecretOf(recordKeys, decoy, version), own)
 }
@@ -55,7 +55,7 @@ export async function issueFromMemory<Keys extends ActivationKeys>(
 ): Promise<Static<typeof KeystoreResponse>['responseObject'] | undefined> {
   if (asked.activationId !== undefined) return undefined
   const known = parts.applicationSigners.recall(asked.applicationKey, asked.algorithm)
-  const isGenuine = await verifyKeystoreRequest(parts, decoy, asked, known?.version, undefined)
+  const isGenuine = verifyKeystoreRequest(parts, decoy, asked, known?.version, undefined)
   if (known === undefined || !isGenuine || !isTaken(known.version)) return undefined
   const { signingKeys, version } = known
   const made = await makeTemporaryKey(parts, asked, signingKeys)
