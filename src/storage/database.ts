@@ -96,7 +96,10 @@ export const inTransaction = <T>(db: Pool, work: (tx: Tx) => Promise<T>): Promis
 export const asOneStep = <T>(db: Pool | Tx, statement: (db: Db) => Promise<T>): Promise<T> =>
   isTx(db) ? inSavepoint(db, statement) : statement(db)
 
-const isTx = (db: Pool | Tx): db is Tx => db.isTransaction
+const isTx = (db: Db): db is Tx => db.isTransaction
+
+/** Whether each statement is a transaction of its own. */
+export const isPool = (db: Db): db is Pool => !isTx(db)
 
 async function inSavepoint<T>(tx: Tx, work: (tx: Tx) => Promise<T>): Promise<T> {
   await sql`savepoint step`.execute(tx)

@@ -1,7 +1,9 @@
 // The table temporary_key: server keys for a few minutes of encryption (v3 §7).
-import { CompiledQuery, type RawBuilder, sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { VersionRow } from './activation/version.ts'
 import type { Db } from './database.ts'
+import { defineGivenRows } from './given-rows.ts'
+import { defineSharedTrip, defineSharedWrite } from './shared-trips.ts'
 
 export interface TemporaryKeyRow {
   readonly temporaryKeyId: string
@@ -43,27 +45,17 @@ export const TEMPORARY_KEY_COLUMNS = sql`t.temporary_key_id as "keyId", t.applic
 export const joinTemporaryKey = (id: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`left join temporary_key t on t.temporary_key_id = ${id}`
 
-/** Stores a new key. */
-export async function insertTemporaryKey(db: Db, key: TemporaryKeyRow): Promise<void> {
-  const { temporaryKeyId, applicationKey, activationId, privateKey, expiresAt } = key
-  await db.executeQuery(CompiledQuery.raw(INSERT, [temporaryKeyId, applicationKey, activationId, privateKey, expiresAt]))
-}
+/** Stores a new key, in a statement that is shared with others. */
+export const insertTemporaryKey = defineSharedTrip(async (db, keys: readonly TemporaryKeyRow[]): Promise<readonly void[]> => {
+  await db.executeQuery(INSERT(keys))
+  return keys.map(() => undefined)
+})
 
-/**
- * Stores a new key of an application, if its version is the one that was read, still supported, and the master keys are there. False when
- * not: the caller reads and decides again.
- */
-export async function insertTemporaryKeyOfApplication(
-  db: Db,
-  key: TemporaryKeyRow,
-  { applicationId, applicationSecret, algorithms, isProtocol3Admitted }: VersionRow,
-  masterKeyPairIds: readonly string[],
-): Promise<boolean> {
-  const { temporaryKeyId, applicationKey, activationId, privateKey, expiresAt } = key
-  const values = [temporaryKeyId, applicationKey, activationId, privateKey, expiresAt]
-  const expected = [applicationId, applicationSecret, algorithms.join(','), isProtocol3Admitted, masterKeyPairIds]
-  const { rows } = await db.executeQuery(CompiledQuery.raw(INSERT_OF_APPLICATION, [...values, ...expected]))
-  return rows.length === 1
+/** A key of an application with what was read of it. */
+export interface KeyOfApplication {
+  readonly key: TemporaryKeyRow
+  readonly version: VersionRow
+  readonly masterKeyPairIds: readonly string[]
 }
 
 /** Deletes up to `limit` expired keys. */
@@ -76,15 +68,62 @@ export async function deleteExpiredTemporaryKeys(db: Db, at: Date, limit: number
   return rows.length
 }
 
-// Of constant text: composed anew, each takes 15 µs more, and 60 before it is compiled.
-const INSERT = `
-  insert into temporary_key (temporary_key_id, application_key, activation_id, private_key, expires_at) values ($1, $2, $3, $4, $5)`
-const INSERT_OF_APPLICATION = `
+const KEY_COLUMNS = {
+  temporaryKeyId: 'text',
+  applicationKey: 'text',
+  activationId: 'text',
+  privateKey: 'bytea',
+  expiresAt: 'timestamptz',
+} as const
+
+const insertFrom = (rows: RawBuilder<unknown>): RawBuilder<unknown> => sql`
   insert into temporary_key (temporary_key_id, application_key, activation_id, private_key, expires_at)
-  select $1::text, v.application_key, $3::text, $4::bytea, $5::timestamptz
-  from application_version v join application p on p.application_id = v.application_id
-  where v.application_key = $2::text and v.is_supported and v.application_id = $6::text and v.application_secret = $7::bytea
-    and p.algorithms = $8::text and p.is_protocol_3_admitted = $9::boolean
-    and (select count(*) from master_key_pair m where m.master_key_pair_id = any($10::text[]) and m.application_id = v.application_id)
-      = cardinality($10::text[])
-  returning temporary_key_id`
+  select i."temporaryKeyId", i."applicationKey", i."activationId", i."privateKey", i."expiresAt" from ${rows}`
+
+const INSERT = defineGivenRows<TemporaryKeyRow>(KEY_COLUMNS).define((keys) => insertFrom(sql`${keys} as i`))
+
+const INSERT_OF_APPLICATION = defineGivenRows<
+  TemporaryKeyRow & {
+    readonly applicationId: string
+    readonly applicationSecret: Uint8Array
+    readonly algorithms: string
+    readonly isProtocol3Admitted: boolean
+    /** Separated by commas. */
+    readonly masterKeyPairIds: string
+  }
+>({
+  ...KEY_COLUMNS,
+  applicationId: 'text',
+  applicationSecret: 'bytea',
+  algorithms: 'text',
+  isProtocol3Admitted: 'boolean',
+  masterKeyPairIds: 'text',
+}).define(
+  (keys) => sql`${insertFrom(sql`${keys} as i
+  join application_version v on v.application_key = i."applicationKey"
+  join application p on p.application_id = v.application_id
+  where v.is_supported and v.application_id = i."applicationId" and v.application_secret = i."applicationSecret"
+    and p.algorithms = i.algorithms and p.is_protocol_3_admitted = i."isProtocol3Admitted"
+    and (select count(*) from master_key_pair m
+      where m.master_key_pair_id = any(string_to_array(i."masterKeyPairIds", ',')) and m.application_id = v.application_id)
+      = cardinality(string_to_array(i."masterKeyPairIds", ','))`)}
+  returning temporary_key_id`,
+)
+
+/**
+ * Stores a new key of an application, if its version is the one that was read, still supported, and the master keys are there. False when
+ * not: the caller reads and decides again.
+ */
+export const insertTemporaryKeyOfApplication = defineSharedWrite({
+  statement: INSERT_OF_APPLICATION,
+  toRow: ({ key, version, masterKeyPairIds }: KeyOfApplication) => ({
+    ...key,
+    applicationId: version.applicationId,
+    applicationSecret: version.applicationSecret,
+    algorithms: version.algorithms.join(','),
+    isProtocol3Admitted: version.isProtocol3Admitted,
+    masterKeyPairIds: masterKeyPairIds.join(','),
+  }),
+  idOf: ({ key }) => key.temporaryKeyId,
+  column: 'temporary_key_id',
+})

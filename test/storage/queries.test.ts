@@ -80,6 +80,21 @@ const password = { passwordId: 'p', salt: bytes, scheme: 'generated', passwordHa
 const configItem = { scope: 'ACTIVATION', key: 'k', json: '{}' } as const
 const adminEvent = { username: 'n', action: 'a', target: 't', before: null, after: '{}', occurredAt: at }
 const NO_FILTER = { username: undefined, action: undefined, from: undefined, to: undefined, beforeSequence: undefined }
+const temporaryKey = { temporaryKeyId: 't', applicationKey: 'k', activationId: null, privateKey: bytes, expiresAt: at }
+const keyOfApplication = (temporaryKeyId: string) => ({
+  key: { ...temporaryKey, temporaryKeyId },
+  version: {
+    applicationKey: 'k',
+    applicationId: 'a',
+    applicationSecret: Buffer.from(bytes),
+    isSupported: true,
+    minimumVersion: null,
+    algorithms: ['EC_P384'] as const,
+    isProtocol3Admitted: true,
+  },
+  masterKeyPairIds: ['m'],
+})
+const OWNERS = ['u', 'v'].map((userId) => ({ applicationId: 'a', userId }))
 const place = { position: 1, seal: bytes }
 const chain = { name: 'c', start: place, head: place, authentication: bytes }
 const placed = {
@@ -248,20 +263,34 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   'activation/change': {
     changeState: (db) => activationChange.changeState(db, change, auditEvent),
     'changeState that removes': (db) => activationChange.changeState(db, { ...change, to: 'REMOVED' }, auditEvent),
+    'changeState for several at once': (db) =>
+      Promise.all(['x', 'y'].map((activationId) => activationChange.changeState(db, { ...change, activationId }, auditEvent))),
     renameActivation: (db) => activationChange.renameActivation(db, 'x', 'n', at),
   },
   'activation/keys': {
     storeKeyExchange: (db) => activationKeys.storeKeyExchange(db, { ...exchange, to: 'PENDING_COMMIT' }, [auditEvent]),
     'storeKeyExchange that commits': (db) =>
       activationKeys.storeKeyExchange(db, { ...exchange, to: 'ACTIVE' }, [auditEvent, auditEvent]),
+    'storeKeyExchange for several at once': (db) =>
+      Promise.all(
+        ['x', 'y'].map((activationId) =>
+          activationKeys.storeKeyExchange(db, { ...exchange, activationId, to: 'PENDING_COMMIT' }, [auditEvent]),
+        ),
+      ),
     confirmActivation: (_db, tx) => activationKeys.confirmActivation(tx, 'x', true),
     storeFactorKeys: (db) =>
       activationKeys.storeFactorKeys(db, { activationId: 'x', from: bytes, to: bytes, isBiometryEnabled: true }),
     findFactorKeys: (db) => activationKeys.findFactorKeys(db, 'x'),
   },
   'activation/insert': {
-    findRegistrationBasis: (db) => activationInsert.findRegistrationBasis(db, 'a', 'u'),
-    insertActivation: (db) => activationInsert.insertActivation(db, activation, auditEvent),
+    findRegistrationBasis: (db) => activationInsert.findRegistrationBasis(db, { applicationId: 'a', userId: 'u' }),
+    'findRegistrationBasis for several at once': (db) =>
+      Promise.all(OWNERS.map((owner) => activationInsert.findRegistrationBasis(db, owner))),
+    insertActivation: (db) => activationInsert.insertActivation(db, { row: activation, audit: auditEvent }),
+    'insertActivation for several at once': (db) =>
+      Promise.all(
+        OWNERS.map((owner) => activationInsert.insertActivation(db, { row: { ...activation, ...owner }, audit: auditEvent })),
+      ),
   },
   'activation/import': {
     findExistingActivations: (db) => activationImport.findExistingActivations(db, ['x']),
@@ -312,7 +341,9 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     findRegistrationDetail: (db) => activationSearch.findRegistrationDetail(db, 'a', 'x', at),
   },
   'activation/commit': {
-    findRegistrationToCommit: (db) => activationCommit.findRegistrationToCommit(db, 'a', 'u'),
+    findRegistrationToCommit: (db) => activationCommit.findRegistrationToCommit(db, { applicationId: 'a', userId: 'u' }),
+    'findRegistrationToCommit for several at once': (db) =>
+      Promise.all(OWNERS.map((owner) => activationCommit.findRegistrationToCommit(db, owner))),
     storeOtpFailure: (db) =>
       activationCommit.storeOtpFailure(
         db,
@@ -598,29 +629,12 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     deleteOldStrangerCounts: (db) => strangerCounts.deleteOldStrangerCounts(db, at, 500),
   },
   temporaryKeys: {
-    insertTemporaryKey: (db) =>
-      temporaryKeys.insertTemporaryKey(db, {
-        temporaryKeyId: 't',
-        applicationKey: 'k',
-        activationId: null,
-        privateKey: bytes,
-        expiresAt: at,
-      }),
-    insertTemporaryKeyOfApplication: (db) =>
-      temporaryKeys.insertTemporaryKeyOfApplication(
-        db,
-        { temporaryKeyId: 't', applicationKey: 'k', activationId: null, privateKey: bytes, expiresAt: at },
-        {
-          applicationKey: 'k',
-          applicationId: 'a',
-          applicationSecret: Buffer.from(bytes),
-          isSupported: true,
-          minimumVersion: null,
-          algorithms: ['EC_P384'],
-          isProtocol3Admitted: true,
-        },
-        ['m'],
-      ),
+    insertTemporaryKey: (db) => temporaryKeys.insertTemporaryKey(db, temporaryKey),
+    'insertTemporaryKey for several at once': (db) =>
+      Promise.all(['t', 'u'].map((temporaryKeyId) => temporaryKeys.insertTemporaryKey(db, { ...temporaryKey, temporaryKeyId }))),
+    insertTemporaryKeyOfApplication: (db) => temporaryKeys.insertTemporaryKeyOfApplication(db, keyOfApplication('t')),
+    'insertTemporaryKeyOfApplication for several at once': (db) =>
+      Promise.all(['t', 'u'].map((id) => temporaryKeys.insertTemporaryKeyOfApplication(db, keyOfApplication(id)))),
     deleteExpiredTemporaryKeys: (db) => temporaryKeys.deleteExpiredTemporaryKeys(db, at, 500),
   },
   tokenReads: {
@@ -738,6 +752,7 @@ const NO_QUERIES = [
   'schema-webhooks',
   'activation/seen-state',
   'activation/version',
+  'shared-trips',
   'statement-span',
 ]
 
@@ -759,6 +774,7 @@ const NOT_QUERIES = [
   'isTold',
   'toSealable',
   'selectActivation',
+  'fromOwners',
   'insertHistoryFrom',
   'insertAuditFrom',
   'logOfChain',

@@ -20,6 +20,7 @@ const ACROSS_LATER: Record<string, readonly string[]> = {
     'insertToken',
     'storeAuthentication of a block',
     'storeKeyExchange',
+    'storeKeyExchange for several at once',
     'storeKeyExchange that commits',
   ],
   'the key exchange reads all that it needs in one trip': ['createExchangeBasisReader for one and for several'],

@@ -77,7 +77,7 @@ export function prepareActivation(
       serverPublicKey: pair.publicKey,
       serverPrivateKey,
     },
-    insert: (db) => insertActivation(db, row, audit),
+    insert: (db) => insertActivation(db, { row, audit }),
   }
 }
 

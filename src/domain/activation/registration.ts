@@ -74,7 +74,7 @@ export async function createRegistration(
   named: NamedOwner,
   { commitPhase, otpHash }: CommitRules = { commitPhase: 'ON_COMMIT', otpHash: null },
 ): Promise<CreatedRegistration | undefined> {
-  const basis = await findRegistrationBasis(parts.db, named.applicationId, named.userId)
+  const basis = await findRegistrationBasis(parts.db, named)
   if (basis === undefined) return undefined
   const owner = { applicationId: basis.applicationId, userId: named.userId }
   if (basis.existing !== undefined && !(await expire(parts, owner, basis.existing))) throw new PawlError('REGISTRATION_EXISTS')
@@ -99,7 +99,7 @@ export async function createRegistration(
 /** Judges the OTP of a commit before a transaction begins; the judge remembers the result. */
 export async function prepareCommit(parts: RegistrationParts, owner: Owner, otp: string | null): Promise<OtpJudge> {
   const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp)
-  const found = await findRegistrationToCommit(parts.db, owner.applicationId, owner.userId)
+  const found = await findRegistrationToCommit(parts.db, owner)
   if (found?.live?.state === 'PENDING_COMMIT') await judgeOtp(found.live)
   return judgeOtp
 }
@@ -116,7 +116,7 @@ export async function commitRegistration(
   judgeOtp: OtpJudge = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp),
 ): Promise<'COMMITTED' | 'NO_APPLICATION'> {
   return untilSettled('registration', async () => {
-    const found = await findRegistrationToCommit(parts.db, named.applicationId, named.userId)
+    const found = await findRegistrationToCommit(parts.db, named)
     if (found === undefined) return 'NO_APPLICATION'
     const row = found.live
     if (row?.state !== 'PENDING_COMMIT' || isExpired(row, parts.platform.now()))

@@ -4,6 +4,7 @@ import { type AuditEvent, insertAuditFrom } from '../audit.ts'
 import type { Db } from '../database.ts'
 import { defineGivenRows } from '../given-rows.ts'
 import type { ActivationState } from '../schema.ts'
+import { defineSharedWrite } from '../shared-trips.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** A change of state with its history row. */
@@ -18,19 +19,13 @@ export interface StateChange {
 }
 
 /**
- * Moves an activation from one state to another together with history and audit row. False when somebody else was faster.
+ * Moves an activation from one state to another together with history and audit row, in a statement that is shared with others. False when
+ * somebody else was faster.
  * ACTIVE resets the failed attempts and blocks in a row; BLOCKED has no end then; REMOVED forgets the QR text, where pushes go, and an
  * upgrade that waits. None of the states it leads to needs the OTP any more.
  */
-export async function changeState(
-  db: Db,
-  change: StateChange,
-  { applicationId, userId, eventType, eventData }: AuditEvent,
-): Promise<boolean> {
-  const statement = change.to === 'REMOVED' ? REMOVE : MOVE
-  const { rows } = await db.executeQuery(statement([{ ...change, applicationId, userId, eventType, eventData }]))
-  return rows.length === 1
-}
+export const changeState = (db: Db, change: StateChange, audit: AuditEvent): Promise<boolean> =>
+  (change.to === 'REMOVED' ? remove : move)(db, { change, audit })
 
 /** Renames an activation whose code was accepted; a block since then does not prevent it. False when it was removed. */
 export async function renameActivation(db: Db, activationId: string, name: string, at: Date): Promise<boolean> {
@@ -96,8 +91,27 @@ const defineChange = (andForget: RawBuilder<unknown>) =>
   returning activation_id`,
   )
 
-const MOVE = defineChange(sql``)
-const REMOVE = defineChange(sql`, forgotten as (
+interface AuditedChange {
+  readonly change: StateChange
+  readonly audit: AuditEvent
+}
+
+const defineSharedChange = (andForget: RawBuilder<unknown>) =>
+  defineSharedWrite({
+    statement: defineChange(andForget),
+    toRow: ({ change, audit: { applicationId, userId, eventType, eventData } }: AuditedChange) => ({
+      ...change,
+      applicationId,
+      userId,
+      eventType,
+      eventData,
+    }),
+    idOf: ({ change }) => change.activationId,
+    column: 'activation_id',
+  })
+
+const move = defineSharedChange(sql``)
+const remove = defineSharedChange(sql`, forgotten as (
     delete from push_registration p using moved where p.activation_id = moved.activation_id
   ), abandoned as (
     delete from activation_upgrade u using moved where u.activation_id = moved.activation_id

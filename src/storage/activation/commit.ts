@@ -1,9 +1,10 @@
 // An activation as its commit needs it, and wrong OTPs before it (v3 §8.5).
-import { CompiledQuery, sql } from 'kysely'
+import { sql } from 'kysely'
 import { type AuditEvent, insertAuditEventFrom } from '../audit.ts'
 import type { Db } from '../database.ts'
 import type { ActivationState, CommitPhase } from '../schema.ts'
-import { IS_NAMED_OR_DEFAULT, JOIN_LIVE } from './find.ts'
+import { defineSharedTrip } from '../shared-trips.ts'
+import { fromOwners, type OwnerNames, OWNERS } from './find.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** A live activation as its commit needs it. */
@@ -26,20 +27,22 @@ export interface RegistrationToCommit {
   readonly live: CommitRow | undefined
 }
 
-/**
- * Reads both in one statement. `applicationId`: null for the default application. Undefined when there is no such application.
- */
-export async function findRegistrationToCommit(
-  db: Db,
-  applicationId: string | null,
-  userId: string,
-): Promise<RegistrationToCommit | undefined> {
-  const { rows } = await db.executeQuery<{ applicationId: string } & ({ readonly activationId: null } | CommitRow)>(
-    CompiledQuery.raw(FIND_TO_COMMIT, [applicationId, userId]),
-  )
-  const [row] = rows
-  return row && { applicationId: row.applicationId, live: row.activationId === null ? undefined : row }
-}
+/** Reads both in one statement, shared with what others ask. Undefined when there is no such application. */
+export const findRegistrationToCommit = defineSharedTrip(
+  async (db, owners: readonly OwnerNames[]): Promise<readonly (RegistrationToCommit | undefined)[]> => {
+    const { rows } = await db.executeQuery<CommitColumns>(
+      FIND_TO_COMMIT(owners.map((owner, position) => ({ ...owner, position }))),
+    )
+    return rows.map(toRegistration)
+  },
+)
+
+type CommitColumns =
+  | { readonly applicationId: null }
+  | ({ readonly applicationId: string } & ({ readonly activationId: null } | CommitRow))
+
+const toRegistration = (row: CommitColumns): RegistrationToCommit | undefined =>
+  row.applicationId === null ? undefined : { applicationId: row.applicationId, live: row.activationId === null ? undefined : row }
 
 /** A wrong OTP: it is counted, and at the maximum the activation is removed. */
 export interface OtpFailure {
@@ -74,10 +77,11 @@ export async function storeOtpFailure(db: Db, failure: OtpFailure, audit: AuditE
   return rows.length === 1
 }
 
-const FIND_TO_COMMIT = `
+const FIND_TO_COMMIT = OWNERS.define(
+  (asked) => sql`
   select p.application_id as "applicationId", a.activation_id as "activationId", a.user_id as "userId", a.state,
     a.row_version as "rowVersion", a.expires_at as "expiresAt", a.failed_attempts as "failedAttempts",
     a.max_failed_attempts as "maxFailedAttempts", a.commit_phase as "commitPhase", a.otp_hash as "otpHash"
-  from application p
-  ${JOIN_LIVE}
-  where ${IS_NAMED_OR_DEFAULT}`
+  ${fromOwners(asked)}
+  order by i.position`,
+)

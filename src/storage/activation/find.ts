@@ -2,6 +2,7 @@
 import { CompiledQuery, type RawBuilder, sql } from 'kysely'
 import { toConstantText } from '../constant-text.ts'
 import type { Db } from '../database.ts'
+import { defineGivenRows } from '../given-rows.ts'
 import type { ActivationAlgorithm, ActivationState } from '../schema.ts'
 import { type BlockColumns, blockExpiresAt, failedAttemptsAt, isBlockOver, type SeenAt, stateAt } from './seen-state.ts'
 
@@ -99,10 +100,28 @@ export const selectActivation = (at: SeenAt): RawBuilder<unknown> =>
 const FIND = toConstantText(sql`
   select ${selectActivation(sql`$2`)} from activation a where a.activation_id = $1`)
 
-/** The live activation `a` of the user $2 in the application `p`. */
-export const JOIN_LIVE =
-  "left join activation a on a.application_id = p.application_id and a.user_id = $2::text and a.state <> 'REMOVED'"
+/** Whose registration is asked for. */
+export interface OwnerNames {
+  /** Null for the default application. */
+  readonly applicationId: string | null
+  readonly userId: string
+}
 
-/** The application `p` is the one that $1 names, or the default one where $1 is null. */
-export const IS_NAMED_OR_DEFAULT =
-  'p.application_id = coalesce($1::text, (select application_id from application where is_default))'
+/**
+ * The application `p` that each row of `asked` names, and the live activation `a` of its user there; both may be missing. `limit 1`: joined
+ * as a table, `a` is searched by the application alone as long as PostgreSQL takes it for empty, and it keeps that plan for a minute.
+ */
+export const fromOwners = (asked: RawBuilder<unknown>): RawBuilder<unknown> => sql`from ${asked} as i
+  left join application p
+    on p.application_id = coalesce(i."applicationId", (select application_id from application where is_default))
+  left join lateral (
+    select * from activation
+    where application_id = p.application_id and user_id = i."userId" and state <> 'REMOVED' limit 1
+  ) a on true`
+
+/** What fromOwners reads, in the order of `position`. */
+export const OWNERS = defineGivenRows<OwnerNames & { readonly position: number }>({
+  applicationId: 'text',
+  userId: 'text',
+  position: 'int',
+})

@@ -1,11 +1,11 @@
 // A new activation: what a registration is made from, and its row.
-import { CompiledQuery, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { MasterKeyPairRow } from '../applications.ts'
 import { type AuditEvent, insertAuditFrom } from '../audit.ts'
-import type { Db } from '../database.ts'
 import { defineGivenRows } from '../given-rows.ts'
 import type { ActivationState, CommitPhase } from '../schema.ts'
-import { IS_NAMED_OR_DEFAULT, JOIN_LIVE } from './find.ts'
+import { defineSharedTrip } from '../shared-trips.ts'
+import { fromOwners, type OwnerNames, OWNERS } from './find.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** What a registration is made from. */
@@ -25,23 +25,23 @@ export interface LiveActivation {
   readonly expiresAt: Date
 }
 
-/** Reads it in one statement. `applicationId`: null for the default application. Undefined when there is no such application. */
-export async function findRegistrationBasis(
-  db: Db,
-  applicationId: string | null,
-  userId: string,
-): Promise<RegistrationBasis | undefined> {
-  const { rows } = await db.executeQuery<BasisRow>(CompiledQuery.raw(FIND_BASIS, [applicationId, userId]))
-  const [row] = rows
-  return (
-    row && {
-      applicationId: row.applicationId,
-      isProtocol3Admitted: row.isProtocol3Admitted,
-      signingKey: row.masterKeyPairId === null ? undefined : (row as MasterKeyPairRow),
-      existing: row.activationId === null ? undefined : (row as LiveActivation),
-    }
-  )
-}
+/** Reads it in one statement, shared with what others ask. Undefined when there is no such application. */
+export const findRegistrationBasis = defineSharedTrip(
+  async (db, owners: readonly OwnerNames[]): Promise<readonly (RegistrationBasis | undefined)[]> => {
+    const { rows } = await db.executeQuery<BasisRow>(FIND_BASIS(owners.map((owner, position) => ({ ...owner, position }))))
+    return rows.map(toBasis)
+  },
+)
+
+const toBasis = (row: BasisRow): RegistrationBasis | undefined =>
+  row.applicationId === null
+    ? undefined
+    : {
+        applicationId: row.applicationId,
+        isProtocol3Admitted: row.isProtocol3Admitted,
+        signingKey: row.masterKeyPairId === null ? undefined : (row as MasterKeyPairRow),
+        existing: row.activationId === null ? undefined : (row as LiveActivation),
+      }
 
 /** A CREATED activation. */
 export interface NewActivationRow {
@@ -61,27 +61,39 @@ export interface NewActivationRow {
   readonly otpHash: Uint8Array | null
 }
 
-/**
- * Inserts a CREATED activation with history and audit row, all in one statement. Throws a unique violation when the user has a live one, or
- * the code exists.
- */
-export async function insertActivation(db: Db, row: NewActivationRow, { eventType, eventData }: AuditEvent): Promise<void> {
-  await db.executeQuery(INSERT([{ ...row, eventType, eventData }]))
+/** A CREATED activation with its audit row. */
+export interface ActivationToInsert {
+  readonly row: NewActivationRow
+  readonly audit: AuditEvent
 }
 
-type BasisRow = Pick<RegistrationBasis, 'applicationId' | 'isProtocol3Admitted'> &
-  ({ readonly activationId: null } | LiveActivation) &
-  ({ readonly masterKeyPairId: null } | MasterKeyPairRow)
+/**
+ * Inserts a CREATED activation with history and audit row, all in one statement, shared with others. Throws a unique violation when the user
+ * has a live one, or the code exists.
+ */
+export const insertActivation = defineSharedTrip(async (db, items: readonly ActivationToInsert[]): Promise<readonly void[]> => {
+  const rows = items.map(({ row, audit: { eventType, eventData } }) => ({ ...row, eventType, eventData }))
+  // In one order: two processes that insert the same users would otherwise wait for each other.
+  await db.executeQuery(INSERT(rows.toSorted((one, other) => (one.userId < other.userId ? -1 : 1))))
+  return items.map(() => undefined)
+})
 
-const FIND_BASIS = `
+type BasisRow =
+  | { readonly applicationId: null }
+  | (Pick<RegistrationBasis, 'applicationId' | 'isProtocol3Admitted'> &
+      ({ readonly activationId: null } | LiveActivation) &
+      ({ readonly masterKeyPairId: null } | MasterKeyPairRow))
+
+const FIND_BASIS = OWNERS.define(
+  (asked) => sql`
   select p.application_id as "applicationId", p.is_protocol_3_admitted as "isProtocol3Admitted",
     m.master_key_pair_id as "masterKeyPairId", m.algorithm, m.public_key as "publicKey", m.private_key as "privateKey",
     a.activation_id as "activationId", a.state, a.row_version as "rowVersion", a.expires_at as "expiresAt"
-  from application p
+  ${fromOwners(asked)}
   left join master_key_pair m on m.application_id = p.application_id
     and m.algorithm = case when p.is_protocol_3_admitted then 'EC_P256' else 'EC_P384' end
-  ${JOIN_LIVE}
-  where ${IS_NAMED_OR_DEFAULT}`
+  order by i.position`,
+)
 
 const NEW = defineGivenRows<NewActivationRow & Pick<AuditEvent, 'eventType' | 'eventData'>>({
   activationId: 'text',

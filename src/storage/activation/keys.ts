@@ -4,6 +4,7 @@ import { type AuditEvent, insertAuditFrom } from '../audit.ts'
 import type { Db, Tx } from '../database.ts'
 import { defineGivenRows } from '../given-rows.ts'
 import type { ActivationAlgorithm } from '../schema.ts'
+import { defineSharedWrite } from '../shared-trips.ts'
 import type { UniqueValue } from '../unique-values.ts'
 import { insertHistoryFrom } from './history.ts'
 
@@ -38,36 +39,15 @@ export interface KeyExchange {
 
 /**
  * CREATED to PENDING_COMMIT or ACTIVE with the device's key, together with history, one or two audit rows, and up to two values that the
- * request uses up. False when the code was used, removed or expired meanwhile, or a wrong OTP counted; nothing is used up then. Throws a
+ * request uses up, in a statement that is shared with others. False when the code was used, removed or expired meanwhile, or a wrong OTP counted; nothing is used up then. Throws a
  * unique violation when a value was used meanwhile.
  */
-export async function storeKeyExchange(
+export const storeKeyExchange = (
   db: Db,
   exchange: KeyExchange,
-  [audit, secondAudit]: readonly [AuditEvent, AuditEvent?],
+  audits: readonly [AuditEvent, AuditEvent?],
   values: readonly UniqueValue[] = [],
-): Promise<boolean> {
-  const [value, secondValue] = values
-  const { applicationId, userId, eventType, eventData } = audit
-  const { rows } = await db.executeQuery(
-    EXCHANGE([
-      {
-        ...exchange,
-        applicationId,
-        userId,
-        eventType,
-        eventData,
-        secondType: secondAudit?.eventType ?? null,
-        secondData: secondAudit?.eventData ?? null,
-        value: value?.valueHash ?? null,
-        valueExpiresAt: value?.expiresAt ?? null,
-        secondValue: secondValue?.valueHash ?? null,
-        secondValueExpiresAt: secondValue?.expiresAt ?? null,
-      },
-    ]),
-  )
-  return rows.length > 0
-}
+): Promise<boolean> => exchangeOne(db, { exchange, audits, values })
 
 /** Ends the wait for the phone's confirmation. False when nothing waits for it. */
 export async function confirmActivation(tx: Tx, activationId: string, isBiometryEnabled: boolean): Promise<boolean> {
@@ -149,6 +129,29 @@ const EXCHANGES = defineGivenRows<GivenExchange>({
   secondValueExpiresAt: 'timestamptz',
 })
 
+interface ExchangeToStore {
+  readonly exchange: KeyExchange
+  readonly audits: readonly [AuditEvent, AuditEvent?]
+  readonly values: readonly UniqueValue[]
+}
+
+function toGiven({ exchange, audits: [audit, secondAudit], values: [value, secondValue] }: ExchangeToStore): GivenExchange {
+  const { applicationId, userId, eventType, eventData } = audit
+  return {
+    ...exchange,
+    applicationId,
+    userId,
+    eventType,
+    eventData,
+    secondType: secondAudit?.eventType ?? null,
+    secondData: secondAudit?.eventData ?? null,
+    value: value?.valueHash ?? null,
+    valueExpiresAt: value?.expiresAt ?? null,
+    secondValue: secondValue?.valueHash ?? null,
+    secondValueExpiresAt: secondValue?.expiresAt ?? null,
+  }
+}
+
 // The values in the order of their bytes, as everywhere: two requests with the same ones would otherwise wait for each other.
 const EXCHANGE = EXCHANGES.define(
   (exchanges) => sql`
@@ -186,3 +189,10 @@ const EXCHANGE = EXCHANGES.define(
   )}
   returning activation_id`,
 )
+
+const exchangeOne = defineSharedWrite({
+  statement: EXCHANGE,
+  toRow: toGiven,
+  idOf: ({ exchange }) => exchange.activationId,
+  column: 'activation_id',
+})

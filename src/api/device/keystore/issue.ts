@@ -60,7 +60,9 @@ export async function issueFromMemory<Keys extends ActivationKeys>(
   const { signingKeys, version } = known
   const made = await makeTemporaryKey(parts, asked, signingKeys)
   if (made === undefined) return undefined
-  if (await insertTemporaryKeyOfApplication(parts.db, made.row, version, signingKeys.masterKeyPairIds)) {
+  if (
+    await insertTemporaryKeyOfApplication(parts.db, { key: made.row, version, masterKeyPairIds: signingKeys.masterKeyPairIds })
+  ) {
     parts.recentKeys.remember({ version, temporaryKey: made.row })
     return { jwt: made.jwt }
   }

@@ -1,0 +1,60 @@
+// Statements that callers of one moment share (docs/decisions/0003-shared-trips.md): within a transaction each runs for itself.
+import { createBatch } from '../lib/batch.ts'
+import { type Db, isPool, isRolledBack, type Pool } from './database.ts'
+import type { GivenStatement } from './given-rows.ts'
+
+export interface SharedTripOptions<Item> {
+  /** Items with the same key never share a statement. */
+  readonly keyOf?: (item: Item) => string
+}
+
+/**
+ * A function for one item of a statement over several, which answers in their order. On the database itself, callers that come while a
+ * statement is on its way share the next one; where one that several share was rolled back, each is tried alone.
+ */
+export function defineSharedTrip<Item, Result>(
+  run: (db: Db, items: readonly Item[]) => Promise<readonly Result[]>,
+  { keyOf }: SharedTripOptions<Item> = {},
+): (db: Db, item: Item) => Promise<Result> {
+  const shared = new WeakMap<Pool, (item: Item) => Promise<Result>>()
+  const shareOn = (db: Pool): ((item: Item) => Promise<Result>) => {
+    const known = shared.get(db)
+    if (known !== undefined) return known
+    const made = createBatch((items: readonly Item[]) => run(db, items), {
+      itemsMax: ITEMS_MAX,
+      isUndone: isRolledBack,
+      ...(keyOf && { keyOf }),
+    })
+    shared.set(db, made)
+    return made
+  }
+  return async (db, item) => {
+    if (isPool(db)) return shareOn(db)(item)
+    const [result] = await run(db, [item])
+    return result as Result
+  }
+}
+
+/** A statement that writes each row only where its condition holds, and returns the ids of those that it wrote. */
+export interface SharedWrite<Item, Row> {
+  readonly statement: GivenStatement<Row>
+  readonly toRow: (item: Item) => Row
+  readonly idOf: (item: Item) => string
+  /** In which the statement returns an id. */
+  readonly column: string
+}
+
+/** A function that tells whether the row of an item was written. Two items of one id never share a statement: each would be told so. */
+export const defineSharedWrite = <Item, Row>({ statement, toRow, idOf, column }: SharedWrite<Item, Row>) =>
+  defineSharedTrip(
+    async (db, items: readonly Item[]): Promise<readonly boolean[]> => {
+      // In one order: two processes that write the same rows would otherwise wait for each other, and all others with them.
+      const ordered = items.toSorted((one, other) => (idOf(one) < idOf(other) ? -1 : 1))
+      const { rows } = await db.executeQuery<Readonly<Record<string, string>>>(statement(ordered.map(toRow)))
+      const written = new Set(rows.map((row) => row[column]))
+      return items.map((item) => written.has(idOf(item)))
+    },
+    { keyOf: idOf },
+  )
+
+const ITEMS_MAX = 64
