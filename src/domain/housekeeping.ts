@@ -12,7 +12,7 @@ import { deleteUselessNonces, expireOperations } from '../storage/operations.ts'
 import { deleteOldStrangerCounts } from '../storage/stranger-counts.ts'
 import { deleteExpiredTemporaryKeys } from '../storage/temporary-keys.ts'
 import { deleteExpiredUniqueValues } from '../storage/unique-values.ts'
-import { vacuumFullest } from '../storage/vacuum.ts'
+import { analyzeGrown, vacuumFullest } from '../storage/vacuum.ts'
 import { deleteOldDeliveries } from '../storage/webhook-deliveries.ts'
 import { deleteOutdated, type RetentionSettings } from './retention.ts'
 
@@ -66,6 +66,7 @@ export async function runHousekeeping({ db, databaseKind, platform, events, sett
     return deleted
   })
   if (databaseKind === 'embedded') await vacuumFullest(db)
+  await analyzeGrown(db)
 }
 
 const TASKS = [

@@ -1,8 +1,8 @@
-// The embedded database has no autovacuum: housekeeping gives back the room of what was deleted.
+// The embedded database has no autovacuum: housekeeping gives back the room of what was deleted. On both, it has tables that grow analysed.
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import type { Database } from '../../src/storage/database.ts'
-import { vacuumFullest } from '../../src/storage/vacuum.ts'
+import { analyzeGrown, vacuumFullest } from '../../src/storage/vacuum.ts'
 import { openMigratedInMemory } from '../helpers/app.ts'
 
 test('a table that is filled and emptied again and again does not grow', async () => {
@@ -30,6 +30,29 @@ test('a table with few dead rows is left alone', async () => {
   await database.close()
 })
 
+test('a table that has grown is analysed, and again when it has doubled', async () => {
+  const database = await openMigratedInMemory()
+  const counts: number[] = []
+  for (const [from, to] of GROWTH) {
+    await sql`insert into unique_value select decode(md5(i::text), 'hex'), now() from generate_series(${from}::int, ${to}::int) i`.execute(
+      database.db,
+    )
+    await waitForStatistics(database)
+    await analyzeGrown(database.db)
+    counts.push(await countAnalyses(database))
+  }
+  expect(counts).toEqual([0, 1, 1, 2])
+  await database.close()
+})
+
+/** First and last row of each round: few, many, few more, more than twice as many. */
+const GROWTH = [
+  [1, 100],
+  [101, 1_000],
+  [1_001, 1_500],
+  [1_501, 3_000],
+] as const
+
 async function fillAndEmpty(database: Database, round: number): Promise<void> {
   await sql`
     insert into unique_value select decode(md5(${`${round}-`} || i), 'hex'), now() from generate_series(1, 3000) i`.execute(
@@ -46,6 +69,12 @@ const waitForStatistics = async ({ db }: Database): Promise<void> =>
 async function sizeOf({ db }: Database): Promise<number> {
   const { rows } = await sql<{ size: number }>`select pg_total_relation_size('unique_value')::int as size`.execute(db)
   return rows[0]?.size ?? 0
+}
+
+async function countAnalyses({ db }: Database): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select analyze_count::int as count from pg_stat_user_tables where relname = 'unique_value'`.execute(db)
+  return rows[0]?.count ?? 0
 }
 
 async function countVacuums({ db }: Database): Promise<number> {

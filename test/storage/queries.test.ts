@@ -656,6 +656,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   },
   vacuum: {
     vacuumFullest: (db) => vacuum.vacuumFullest(db),
+    analyzeGrown: (db) => vacuum.analyzeGrown(db),
   },
   uniqueValues: {
     createUniqueValueStore: async (db) => {
