@@ -41,7 +41,7 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
     log.warn(fields, 'credential refused'),
   /** An access token or a client certificate, which nothing else holds back: the first of a kind has a line, the others are counted. */
   callerRefused: ({ reason, ...fields }: { username: string | undefined; source: string; reason: string }) =>
-    failures.tell('warn', withError(fields, `${reason}, from ${fields.source}`), 'caller refused'),
+    failures.tell('warn', { ...fields, err: `${reason}, from ${fields.source}` }, 'caller refused'),
   tlsRefused: (fields: { source: string | undefined; reason: string }) => log.warn(fields, 'a TLS connection was refused'),
   tlsRenewed: () => log.info('new files of TLS hold for new connections'),
   tlsNotRenewed: (fields: { reason: string }) => log.error(fields, 'new files of TLS are wrong, the former go on'),
@@ -111,7 +111,5 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
     log.info(fields, 'deleted what was kept for its days'),
   housekeepingFailed: (fields: { err: unknown }) => failures.tell('error', fields, 'housekeeping failed'),
 })
-
-const withError = <Fields>(fields: Fields, err: string): Fields & { err: string } => ({ ...fields, err })
 
 export type Events = ReturnType<typeof createEvents>
