@@ -104,7 +104,7 @@ describe.each(CASES)('with $way', ({ way, fault, isInstalled, open, last }) => {
 
     // One that remembers nothing of the phones sees what the database has.
     await server.end('SIGTERM')
-    const fresh = await startPawl({ ...env, DATABASE_URL: cluster.urlOf(reached(cluster)) })
+    const fresh = await startWhenWritable({ ...env, ...UNLIMITED, DATABASE_URL: cluster.urlOf(reached(way, cluster)) })
     const lost = await countLost(fresh.url, phones)
     // `replay` sends the last of the requests that it is given first.
     const { accepted, otherwise } = await replay(fresh.url, acknowledged.toReversed())
@@ -125,8 +125,18 @@ async function throughHaproxy(cluster: Cluster): Promise<string> {
   return cluster.urlOf([host])
 }
 
-/** The two that are left: a primary that was replaced is shut out before pawl starts anew. */
-const reached = ({ ports }: Cluster): string[] => ports.slice(1).map((port) => `localhost:${port}`)
+/** Every code that is sent again is a failure, and all of them come from one address. */
+const UNLIMITED = { PAWL_SOURCE_FAILURES_PER_MINUTE: '1000000', PAWL_CODE_FAILURES_PER_MINUTE: '100000' }
+
+/** pawl ends when it finds no server that takes writes, as while the one that woke up is sorted out; then it is started again. */
+const startWhenWritable = (env: Environment) => vi.waitFor(() => startPawl(env), { timeout: 60_000, interval: 1_000 })
+
+/**
+ * The two that are left: a primary that was replaced is shut out before pawl starts anew. Patroni shuts it out itself, and may make it the
+ * primary again.
+ */
+const reached = (way: string, { ports }: Cluster): string[] =>
+  ports.slice(way === 'Patroni' ? 0 : 1).map((port) => `localhost:${port}`)
 
 /** How many codes behind the newest that was acknowledged the server is, over all phones. */
 async function countLost(url: string, phones: readonly LoadPhone[]): Promise<number> {

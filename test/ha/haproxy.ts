@@ -4,12 +4,16 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { vi } from 'vitest'
 import { HAPROXY } from '../helpers/haproxy.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 
 const SHIPPED = readFileSync(fileURLToPath(new URL('../../deploy/haproxy/postgresql.cfg', import.meta.url)), 'utf8')
 
-/** Starts the shipped file with the addresses of a test; the host is `localhost:PORT`. */
+/**
+ * Starts the shipped file with the addresses of a test; the host is `localhost:PORT`. Waits until all but one server are known to be standbys:
+ * HAProxy takes each for the primary until its first checks have failed, and pawl does not start on a standby.
+ */
 export async function openDatabaseHaproxy(ports: readonly number[]): Promise<{ host: string; close: () => Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-haproxy-'))
   const port = await findQuietPort()
@@ -19,8 +23,17 @@ export async function openDatabaseHaproxy(ports: readonly number[]): Promise<{ h
   )
   const file = join(folder, 'haproxy.cfg')
   writeFileSync(file, text)
-  const child = spawn(HAPROXY, ['-db', '-f', file], { stdio: 'ignore' })
+  const child = spawn(HAPROXY, ['-db', '-f', file], { stdio: ['ignore', 'pipe', 'ignore'] })
+  let output = ''
+  child.stdout.setEncoding('utf8').on('data', (told: string) => (output += told))
   const ended = new Promise((resolve) => child.once('close', resolve))
+  await vi.waitFor(
+    () => {
+      const down = new Set([...output.matchAll(/Server postgresql\/(\S+) is DOWN/g)].map(([, name]) => name))
+      if (down.size < ports.length - 1) throw new Error(`HAProxy has found ${down.size} standbys: ${output}`)
+    },
+    { timeout: 20_000 },
+  )
   return {
     host: `localhost:${port}`,
     close: async () => {
