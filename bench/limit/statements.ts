@@ -61,14 +61,16 @@ function readLog(folder: string): LogLine[] {
   )
 }
 
-/** Transactions are left out: in one session, those of several would be mixed up. */
+/** Transactions are left out: in one session, those of several would be mixed up. So is what sealing and housekeeping do beside. */
 function parseLine({ message = '', detail = '' }: LogLine): Executed[] {
   const [, text] = /^execute [^:]*: (.*)$/s.exec(message) ?? []
-  if (text === undefined || /^(begin|commit|rollback)\b/i.test(text)) return []
+  if (text === undefined || OTHERS.test(text)) return []
   const [, list = ''] = /^parameters: (.*)$/s.exec(detail) ?? []
   const values = [...list.matchAll(/\$\d+ = ('(?:[^']|'')*'|NULL)/g)].map(([, value = 'NULL']) => value)
   return [{ text, values }]
 }
+
+const OTHERS = /^(begin|commit|rollback|analyze)\b|\baudit_(log|chain|sealer|user_key)\b/i
 
 /** Microseconds of processor time that PostgreSQL takes for the statements, each prepared once before. */
 export async function replayByPgbench(
@@ -86,7 +88,7 @@ export async function replayByPgbench(
     writeFileSync(script, `${lines.join('\n')}\n`)
     const before = treeCpuMicroseconds(pid)
     execFileSync('pgbench', ['--no-vacuum', '--client=1', '--transactions=1', `--file=${script}`, databaseUrl], {
-      stdio: 'ignore',
+      stdio: ['ignore', 'ignore', 'inherit'],
     })
     return treeCpuMicroseconds(pid) - before
   }
