@@ -1,4 +1,4 @@
-// Once a run: a migrated, empty database, so that each test loads or copies it instead of making its own.
+// Once a run: a migrated, empty database, so that each test loads or copies it instead of making its own, and an empty home.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,13 +10,20 @@ import type { Schema } from '../../src/storage/schema.ts'
 import { createPostgresDatabase, serverUrl } from './app.ts'
 
 let remove: () => void | Promise<void> = () => undefined
+const home = mkdtempSync(join(tmpdir(), 'pawl-test-home-'))
 
 /** Workers inherit the environment: PAWL_TEST_TEMPLATE is a folder, or the name of a database where the tests run on PostgreSQL. */
 export async function setup(): Promise<void> {
+  // The account that runs the tests may have logged in to a server of its own, and keep phones.
+  process.env['HOME'] = home
+  for (const name of ['XDG_CONFIG_HOME', 'XDG_DATA_HOME']) delete process.env[name]
   process.env['PAWL_TEST_TEMPLATE'] = await (serverUrl() === undefined ? makeFolder() : makeDatabase())
 }
 
-export const teardown = (): void | Promise<void> => remove()
+export async function teardown(): Promise<void> {
+  await remove()
+  rmSync(home, { recursive: true, force: true })
+}
 
 /**
  * Holds `data`, a data directory as a stopped server leaves it but without keys, and `memory.tar`, the same for openInMemory. Each test
