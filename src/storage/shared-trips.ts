@@ -4,13 +4,14 @@ import { type Db, isPool, isRolledBack, type Pool } from './database.ts'
 import type { GivenStatement } from './given-rows.ts'
 
 export interface SharedTripOptions<Item> {
-  /** Items with the same key never share a statement. */
+  /** Items with the same key never share a statement. Without it any may. */
   readonly keyOf?: (item: Item) => string
 }
 
 /**
- * A function for one item of a statement over several, which answers in their order. On the database itself, callers that come while a
- * statement is on its way share the next one; where one that several share was rolled back, each is tried alone.
+ * A function for one item of a statement over several, which answers in their order. On the database itself, callers of one turn of the event
+ * loop share a statement, and none waits for another statement: that one may wait for a lock. Where one that several share was rolled
+ * back, each is tried alone.
  */
 export function defineSharedTrip<Item, Result>(
   run: (db: Db, items: readonly Item[]) => Promise<readonly Result[]>,
@@ -23,6 +24,7 @@ export function defineSharedTrip<Item, Result>(
     const made = createBatch((items: readonly Item[]) => run(db, items), {
       itemsMax: ITEMS_MAX,
       isUndone: isRolledBack,
+      isParallel: true,
       ...(keyOf && { keyOf }),
     })
     shared.set(db, made)
