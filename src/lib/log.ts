@@ -2,6 +2,7 @@
 import { pino, stdTimeFunctions } from 'pino'
 import type { DestinationStream, Logger } from 'pino'
 import type { LineSink } from './line-sink.ts'
+import { redact } from './redact.ts'
 import { currentScope } from './request-scope.ts'
 
 export type Log = Logger
@@ -22,7 +23,8 @@ export function createLog(level: LogLevel, destination: DestinationStream, field
     {
       level,
       base: fields ?? null,
-      formatters: { level: (label) => ({ level: label }) },
+      // Not pino's own redaction: its paths name no depth at will, and 67 of them cost a line 45 µs, more than all the rest of it.
+      formatters: { level: (label) => ({ level: label }), log: redact },
       mixin: () => {
         const scope = currentScope()
         if (scope === undefined) return {}
@@ -30,51 +32,11 @@ export function createLog(level: LogLevel, destination: DestinationStream, field
         return span === undefined ? { requestId } : { requestId, traceId: span.traceId }
       },
       timestamp: stdTimeFunctions.isoTime,
-      redact: { paths: REDACTED_PATHS, censor: '[secret]' },
       serializers: { err: (error: unknown) => describeError(error) },
     },
     destination,
   )
 }
-
-// Request headers that carry credentials or codes. Encryption headers name keys and an activation, and stay readable.
-const SECRET_HEADERS = [
-  'authorization',
-  'proxy-authorization',
-  'cookie',
-  'set-cookie',
-  'x-powerauth-authorization',
-  'x-powerauth-token',
-  'x-svc-authorization',
-  'x-svc-token',
-]
-
-// Members of pawl's own records and of request bodies.
-const SECRET_MEMBERS = [
-  'password',
-  'adminPassword',
-  'masterKey',
-  'masterKeys',
-  'vaultToken',
-  'databaseUrl',
-  'connectionString',
-  'applicationSecret',
-  'appSecret',
-  'tokenSecret',
-  'sharedSecret',
-  'secret',
-  'privateKey',
-  'keyTransport',
-  'activationCode',
-  'activationOtp',
-  'otp',
-]
-
-// A leading star stands for exactly one level, so members are named at the top and one and two levels down.
-const REDACTED_PATHS = [
-  ...SECRET_HEADERS.flatMap((name) => [`headers["${name}"]`, `*.headers["${name}"]`]),
-  ...SECRET_MEMBERS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),
-]
 
 /** What a log line says of an error. Errors of databases carry statements, parameters and connections with their keys. */
 function describeError(error: unknown, depth = 0): Record<string, unknown> {

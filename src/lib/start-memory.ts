@@ -4,7 +4,8 @@ import { runInNewContext } from 'node:vm'
 
 /**
  * Gives that memory back to the system, some 30 MB, in a tenth of a second in which nothing else runs; for once, when the start is done
- * (docs/decisions/0014-memory.md). V8 makes the young generation grow again as requests need it.
+ * (docs/decisions/0014-memory.md). V8 makes the young generation grow again as requests need it. From then on the old generation grows by
+ * less between two collections.
  */
 export function releaseStartMemory(): void {
   setFlagsFromString('--expose-gc')
