@@ -28,6 +28,8 @@ beforeAll(async () => {
   backEnd = world.bank.as(`back-end:${String(member(json, 'password'))}`)
   // From its second call on a credential is remembered.
   expectOk(await backEnd.view(world.newUser()))
+  // And the application of a registration from the first one on.
+  expectOk(await backEnd.register(world.newUser()))
   // And custom objects from the first status on, texts of a template from the first list on.
   expectOk(await statusOf(randomUUID()))
   const { phone } = await holder()
@@ -217,7 +219,11 @@ const CLOUD: readonly Row[] = [
   {
     endpoint: '`POST /registration`',
     right: async () => () => backEnd.register(world.newUser()),
-    wrong: async () => () => backEnd.register(''),
+    wrong: async () => {
+      const userId = world.newUser()
+      await backEnd.register(userId)
+      return () => backEnd.register(userId)
+    },
   },
   {
     endpoint: '`POST /registration/commit`',

@@ -94,6 +94,8 @@ const keyOfApplication = (temporaryKeyId: string) => ({
   },
   masterKeyPairIds: ['m'],
 })
+const grounds = { isOfDefault: true, isProtocol3Admitted: true, masterKeyPairId: 'm' }
+const commit = { externalUserId: null, at, eventType: 'e', eventData: '{}' }
 const OWNERS = ['u', 'v'].map((userId) => ({ applicationId: 'a', userId }))
 const place = { position: 1, seal: bytes }
 const chain = { name: 'c', start: place, head: place, authentication: bytes }
@@ -287,9 +289,12 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     'findRegistrationBasis for several at once': (db) =>
       Promise.all(OWNERS.map((owner) => activationInsert.findRegistrationBasis(db, owner))),
     insertActivation: (db) => activationInsert.insertActivation(db, { row: activation, audit: auditEvent }),
-    'insertActivation for several at once': (db) =>
+    insertActivationOn: (db) => activationInsert.insertActivationOn(db, { row: activation, audit: auditEvent, grounds }),
+    'insertActivationOn for several at once': (db) =>
       Promise.all(
-        OWNERS.map((owner) => activationInsert.insertActivation(db, { row: { ...activation, ...owner }, audit: auditEvent })),
+        OWNERS.map((owner) =>
+          activationInsert.insertActivationOn(db, { row: { ...activation, ...owner }, audit: auditEvent, grounds }),
+        ),
       ),
   },
   'activation/import': {
@@ -344,6 +349,9 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     findRegistrationToCommit: (db) => activationCommit.findRegistrationToCommit(db, { applicationId: 'a', userId: 'u' }),
     'findRegistrationToCommit for several at once': (db) =>
       Promise.all(OWNERS.map((owner) => activationCommit.findRegistrationToCommit(db, owner))),
+    commitWithoutOtp: (db) => activationCommit.commitWithoutOtp(db, { applicationId: 'a', userId: 'u', ...commit }),
+    'commitWithoutOtp for several at once': (db) =>
+      Promise.all(OWNERS.map((owner) => activationCommit.commitWithoutOtp(db, { ...owner, ...commit }))),
     storeOtpFailure: (db) =>
       activationCommit.storeOtpFailure(
         db,
@@ -776,6 +784,7 @@ const NOT_QUERIES = [
   'toSealable',
   'selectActivation',
   'fromOwners',
+  'composeChanges',
   'insertHistoryFrom',
   'insertAuditFrom',
   'logOfChain',

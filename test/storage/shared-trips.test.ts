@@ -35,14 +35,39 @@ const outcomeOf = (result: PromiseSettledResult<unknown>): unknown =>
 
 describe('registrations of one moment', () => {
   // Counted on the embedded database.
-  test.runIf(serverUrl() === undefined)('take one read and one write', async () => {
-    const { server: counted, count } = await startCountedServer()
-    const { applicationId } = await openWorldOn(counted)
-    const { statements } = await count(() =>
-      Promise.all(newUsers(5).map((userId) => createRegistration(counted.context, { applicationId, userId }))),
+  test.runIf(serverUrl() === undefined)(
+    'take one read and one write, and no read once their application is remembered',
+    async () => {
+      const { server: counted, count } = await startCountedServer()
+      const { applicationId } = await openWorldOn(counted)
+      const register = () =>
+        Promise.all(newUsers(5).map((userId) => createRegistration(counted.context, { applicationId, userId })))
+      expect((await count(register)).statements).toMatchObject({ reads: 1, writes: 1, transactions: 0 })
+      expect((await count(register)).statements).toMatchObject({ reads: 0, writes: 1, transactions: 0 })
+      await counted.close()
+    },
+  )
+
+  // The embedded database has one session: there nobody holds a lock beside others.
+  test.runIf(serverUrl() !== undefined)('wait for no other that waits for a lock', async () => {
+    const { applicationId } = world
+    const [held = '', free = ''] = newUsers(2)
+    const holds = Promise.withResolvers<void>()
+    const isHeld = Promise.withResolvers<void>()
+    const holding = inTransaction(server.context.db, async (db) => {
+      await createRegistration({ ...server.context, db }, { applicationId, userId: held })
+      isHeld.resolve()
+      await holds.promise
+    })
+    await isHeld.promise
+    const waiting = createRegistration(server.context, { applicationId, userId: held }).catch(
+      (error: { code: string }) => error.code,
     )
-    expect(statements).toMatchObject({ reads: 1, writes: 1, transactions: 0 })
-    await counted.close()
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(await createRegistration(server.context, { applicationId, userId: free })).toBeDefined()
+    holds.resolve()
+    await holding
+    expect(await waiting).toBe('REGISTRATION_EXISTS')
   })
 
   test('of one user are refused but for one, and those of others are made', async () => {

@@ -2,7 +2,12 @@
 import type { KeyObject } from 'node:crypto'
 import { utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
-import { insertActivation, type NewActivationRow } from '../../storage/activation/insert.ts'
+import {
+  insertActivation,
+  insertActivationOn,
+  type NewActivationRow,
+  type RegistrationGrounds,
+} from '../../storage/activation/insert.ts'
 import type { Db, Pool, Tx } from '../../storage/database.ts'
 import type { CommitPhase } from '../../storage/schema.ts'
 import { createAuditEvent } from '../audit/audit.ts'
@@ -38,10 +43,13 @@ export interface CreatedActivation {
   readonly serverPrivateKey: Uint8Array
 }
 
-/** A CREATED activation that is ready to be stored. `insert` throws a unique violation when the user has a live one, or the code exists. */
+/** A CREATED activation that is ready to be stored. Both ways to do so throw a unique violation when the code exists. */
 export interface PreparedActivation {
   readonly created: CreatedActivation
+  /** Throws a unique violation also when the user has a live one. */
   readonly insert: (db: Db) => Promise<void>
+  /** False when the grounds do not hold any more, or the user has a live one. */
+  readonly insertOn: (db: Db, grounds: RegistrationGrounds) => Promise<boolean>
 }
 
 /** Makes id, server keys and sealed values of a new activation; nothing is stored yet. */
@@ -78,6 +86,7 @@ export function prepareActivation(
       serverPrivateKey,
     },
     insert: (db) => insertActivation(db, { row, audit }),
+    insertOn: (db, grounds) => insertActivationOn(db, { row, audit, grounds }),
   }
 }
 

@@ -5,20 +5,22 @@ import { untilSettled } from '../../lib/until-settled.ts'
 import type { Events } from '../../lib/events.ts'
 import { changeState } from '../../storage/activation/change.ts'
 import { findRegistration, type RegistrationRow } from '../../storage/activation/find.ts'
-import { findRegistrationBasis, type LiveActivation, type RegistrationBasis } from '../../storage/activation/insert.ts'
+import { findRegistrationBasis, type LiveActivation } from '../../storage/activation/insert.ts'
 import { asOneStep, isUniqueViolation } from '../../storage/database.ts'
-import { findRegistrationToCommit } from '../../storage/activation/commit.ts'
+import { commitWithoutOtp, findRegistrationToCommit } from '../../storage/activation/commit.ts'
 import type { ActivationState, CommitPhase } from '../../storage/schema.ts'
 import { type ActivationOtps, countWrongOtp, createOtpJudge, type OtpJudge } from './otp.ts'
-import { createAuditEvent } from '../audit/audit.ts'
+import { composeEventData, createAuditEvent } from '../audit/audit.ts'
 import { composeActivationQrText, createActivationCode, signActivationCode, signActivationCodeP384 } from './code.ts'
 import { type CreatedActivationParts, prepareActivation } from './created.ts'
+import type { RegistrationBases, RememberedBasis } from './registration-bases.ts'
 import { findSigningMasterKeys, openMasterKey, qrSignatureCurveOf } from '../application/master-keys.ts'
 import { places } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
 
 export interface RegistrationParts extends CreatedActivationParts {
   readonly events: Events
+  readonly registrationBases: RegistrationBases
   readonly activationOtps: ActivationOtps
 }
 
@@ -66,34 +68,64 @@ export interface CreatedRegistration {
 }
 
 /**
- * Creates a registration: one read, one write. Undefined when there is no such application. Throws REGISTRATION_EXISTS when the user has a
- * live one, also when another request creates it at the same time.
+ * Creates a registration: one write where its application is remembered, else a read before it. Undefined when there is no such application.
+ * Throws REGISTRATION_EXISTS when the user has a live one, also when another request creates it at the same time.
  */
 export async function createRegistration(
   parts: RegistrationParts,
   named: NamedOwner,
-  { commitPhase, otpHash }: CommitRules = { commitPhase: 'ON_COMMIT', otpHash: null },
+  rules: CommitRules = { commitPhase: 'ON_COMMIT', otpHash: null },
 ): Promise<CreatedRegistration | undefined> {
+  for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+    // What was remembered is tried once: where it does not hold, the database says why.
+    const basis = (attempt === 0 && parts.registrationBases.recall(named.applicationId)) || (await readBasis(parts, named))
+    if (basis === undefined) return undefined
+    const created = await createOn(parts, named, basis, rules)
+    if (created !== undefined) return created
+  }
+  throw new PawlError('INTERNAL', { detail: 'no registration could be stored' })
+}
+
+/** What a registration is made from; remembered. A live registration that has run out is removed, another one is REGISTRATION_EXISTS. */
+async function readBasis(parts: RegistrationParts, named: NamedOwner): Promise<RememberedBasis | undefined> {
   const basis = await findRegistrationBasis(parts.db, named)
   if (basis === undefined) return undefined
-  const owner = { applicationId: basis.applicationId, userId: named.userId }
-  if (basis.existing !== undefined && !(await expire(parts, owner, basis.existing))) throw new PawlError('REGISTRATION_EXISTS')
-  const sign = await openCodeSigner(parts, basis)
-  for (let attempt = 0; attempt < CODE_ATTEMPTS_MAX; attempt += 1) {
-    const code = createActivationCode(parts.platform.randomBytes(10))
-    const activationQrCodeData = composeActivationQrText(code, await sign(code))
-    try {
-      const { created, insert } = prepareActivation(parts, { ...owner, code, qrText: activationQrCodeData, commitPhase, otpHash })
-      // Administration calls this within a transaction, which a violation would end.
-      await asOneStep(parts.db, insert)
-      return { activationId: created.activationId, activationQrCodeData }
-    } catch (error) {
-      if (isUniqueViolation(error, 'activation_live')) throw new PawlError('REGISTRATION_EXISTS', { cause: error })
-      // One of 2^80 codes a second time: try another.
-      if (!isUniqueViolation(error)) throw error
-    }
+  const { applicationId, isProtocol3Admitted, signingKey, existing } = basis
+  if (existing !== undefined && !(await expire(parts, { applicationId, userId: named.userId }, existing)))
+    throw new PawlError('REGISTRATION_EXISTS')
+  if (signingKey === undefined) {
+    await findSigningMasterKeys(parts, applicationId, isProtocol3Admitted ? 'EC_P256' : 'EC_P384')
+    return readBasis(parts, named)
   }
-  throw new PawlError('INTERNAL', { detail: 'no unique activation code found' })
+  const remembered = { applicationId, isProtocol3Admitted, signingKey }
+  parts.registrationBases.remember(named.applicationId, remembered)
+  return remembered
+}
+
+/** Undefined when the application is not what it was, the user has a live registration, or the code, one of 2^80, exists. */
+async function createOn(
+  parts: RegistrationParts,
+  { applicationId: name, userId }: NamedOwner,
+  { applicationId, isProtocol3Admitted, signingKey }: RememberedBasis,
+  { commitPhase, otpHash }: CommitRules,
+): Promise<CreatedRegistration | undefined> {
+  const code = createActivationCode(parts.platform.randomBytes(10))
+  const isP256 = qrSignatureCurveOf({ isProtocol3Admitted }) === 'P-256'
+  const signature = await (isP256 ? signActivationCode : signActivationCodeP384)(
+    code,
+    openMasterKey(parts.recordKeys, signingKey),
+  )
+  const qrText = composeActivationQrText(code, signature)
+  const { created, insertOn } = prepareActivation(parts, { applicationId, userId, code, qrText, commitPhase, otpHash })
+  const grounds = { isOfDefault: name === null, isProtocol3Admitted, masterKeyPairId: signingKey.masterKeyPairId }
+  try {
+    // Administration calls this within a transaction, which a violation would end.
+    const isStored = await asOneStep(parts.db, (db) => insertOn(db, grounds))
+    return isStored ? { activationId: created.activationId, activationQrCodeData: qrText } : undefined
+  } catch (error) {
+    if (isUniqueViolation(error)) return undefined
+    throw error
+  }
 }
 
 /** Judges the OTP of a commit before a transaction begins; the judge remembers the result. */
@@ -105,7 +137,7 @@ export async function prepareCommit(parts: RegistrationParts, owner: Owner, otp:
 }
 
 /**
- * PENDING_COMMIT to ACTIVE: one read, one write. NO_APPLICATION when there is no such application. Throws REGISTRATION_NOT_FOUND from any
+ * PENDING_COMMIT to ACTIVE: one write; where it finds nothing, or an OTP is demanded, a read besides. NO_APPLICATION when there is no such application. Throws REGISTRATION_NOT_FOUND from any
  * other state, also on a second commit, and OTP_INVALID when an OTP is demanded and this one is wrong; too many wrong ones remove the
  * registration.
  */
@@ -115,6 +147,7 @@ export async function commitRegistration(
   { otp, externalUserId }: { readonly otp: string | null; readonly externalUserId: string | null },
   judgeOtp: OtpJudge = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp),
 ): Promise<'COMMITTED' | 'NO_APPLICATION'> {
+  if (otp === null && (await commitAtOnce(parts, named, externalUserId))) return 'COMMITTED'
   return untilSettled('registration', async () => {
     const found = await findRegistrationToCommit(parts.db, named)
     if (found === undefined) return 'NO_APPLICATION'
@@ -126,9 +159,19 @@ export async function commitRegistration(
     if (isRefused && (verdict !== 'WRONG' || (await countWrongOtp(parts, row))))
       throw new PawlError('OTP_INVALID', { detail: `the OTP is ${verdict.toLowerCase()}` })
     if (isRefused) return undefined
-    const isChanged = await change(parts, row, row, { to: 'ACTIVE', event: 'registration_committed', externalUserId })
+    const isChanged = await change(parts, row, row, { to: 'ACTIVE', event: COMMITTED, externalUserId })
     return isChanged ? 'COMMITTED' : undefined
   })
+}
+
+/** False when there is nothing to commit without an OTP: the caller reads and says why. */
+async function commitAtOnce(parts: RegistrationParts, named: NamedOwner, externalUserId: string | null): Promise<boolean> {
+  const at = new Date(parts.platform.now())
+  const event = { eventType: COMMITTED, eventData: composeEventData({ externalUserId }) }
+  const activationId = await commitWithoutOtp(parts.db, { ...named, externalUserId, at, ...event })
+  if (activationId === undefined) return false
+  parts.events.registrationChanged({ activationId, from: 'PENDING_COMMIT', to: 'ACTIVE', reason: null })
+  return true
 }
 
 export type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
@@ -185,22 +228,11 @@ async function change(
   return isStored
 }
 
-async function openCodeSigner(
-  parts: RegistrationParts,
-  basis: RegistrationBasis,
-): Promise<(code: string) => string | Promise<string>> {
-  const isP256 = qrSignatureCurveOf(basis) === 'P-256'
-  const key =
-    basis.signingKey === undefined
-      ? (await findSigningMasterKeys(parts, basis.applicationId, isP256 ? 'EC_P256' : 'EC_P384')).ecdsa
-      : openMasterKey(parts.recordKeys, basis.signingKey)
-  return (code) => (isP256 ? signActivationCode : signActivationCodeP384)(code, key)
-}
-
 const CHANGES: Record<RegistrationChange, { from: readonly ActivationState[]; to: ActivationState; event: string }> = {
   BLOCK: { from: ['ACTIVE'], to: 'BLOCKED', event: 'registration_blocked' },
   UNBLOCK: { from: ['BLOCKED'], to: 'ACTIVE', event: 'registration_unblocked' },
   REMOVE: { from: ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED'], to: 'REMOVED', event: 'registration_removed' },
 }
 
-const CODE_ATTEMPTS_MAX = 10
+const COMMITTED = 'registration_committed'
+const ATTEMPTS_MAX = 10

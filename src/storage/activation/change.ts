@@ -58,10 +58,11 @@ const CHANGES = defineGivenRows<StateChange & Pick<AuditEvent, 'applicationId' |
   eventData: 'text',
 })
 
-/** `andForget`: further parts of the statement, over its table `moved`. */
-const defineChange = (andForget: RawBuilder<unknown>) =>
-  CHANGES.define(
-    (changes) => sql`
+/**
+ * The statement that makes changes with their history and audit rows. `changes`: a table with the columns of CHANGES. `andForget`: further
+ * parts of the statement, over its table `moved`.
+ */
+export const composeChanges = (changes: RawBuilder<unknown>, andForget: RawBuilder<unknown> = sql``): RawBuilder<unknown> => sql`
   with moved as (
     update activation a set state = i."to", row_version = a.row_version + 1,
       blocked_reason = case when i."to" = 'BLOCKED' then i.reason end,
@@ -88,17 +89,16 @@ const defineChange = (andForget: RawBuilder<unknown>) =>
     eventData: sql`"eventData"`,
     occurredAt: sql`at`,
   })}
-  returning activation_id`,
-  )
+  returning activation_id, user_id`
 
 interface AuditedChange {
   readonly change: StateChange
   readonly audit: AuditEvent
 }
 
-const defineSharedChange = (andForget: RawBuilder<unknown>) =>
+const defineSharedChange = (andForget?: RawBuilder<unknown>) =>
   defineSharedWrite({
-    statement: defineChange(andForget),
+    statement: CHANGES.define((changes) => composeChanges(changes, andForget)),
     toRow: ({ change, audit: { applicationId, userId, eventType, eventData } }: AuditedChange) => ({
       ...change,
       applicationId,
@@ -110,7 +110,7 @@ const defineSharedChange = (andForget: RawBuilder<unknown>) =>
     column: 'activation_id',
   })
 
-const move = defineSharedChange(sql``)
+const move = defineSharedChange()
 const remove = defineSharedChange(sql`, forgotten as (
     delete from push_registration p using moved where p.activation_id = moved.activation_id
   ), abandoned as (
