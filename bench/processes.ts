@@ -22,6 +22,7 @@ const { values } = parseArgs({
     clients: { type: 'string', default: '16' },
     windows: { type: 'string', default: '7' },
     seconds: { type: 'string', default: '2' },
+    'warm-up': { type: 'string', default: '6' },
   },
 })
 const checkout = fileURLToPath(new URL('..', import.meta.url))
@@ -74,7 +75,7 @@ try {
     const pairs = opened.flatMap(({ target, works, clients }) =>
       works.filter((work) => work.name === name).map((work) => ({ target, work, clients })),
     )
-    const turns = { clients, windows: Number(values.windows), seconds: Number(values.seconds), warmUp: 2 }
+    const turns = { clients, windows: Number(values.windows), seconds: Number(values.seconds), warmUp: Number(values['warm-up']) }
     const [one, ...others] = await measureInTurns(name, pairs, turns)
     for (const measured of [one, ...others])
       if (measured) process.stdout.write(`${row(`${name} (${measured.target})`.slice(0, 44), measured)}\n`)
