@@ -137,9 +137,9 @@ export async function prepareCommit(parts: RegistrationParts, owner: Owner, otp:
 }
 
 /**
- * PENDING_COMMIT to ACTIVE: one write; where it finds nothing, or an OTP is demanded, a read besides. NO_APPLICATION when there is no such application. Throws REGISTRATION_NOT_FOUND from any
- * other state, also on a second commit, and OTP_INVALID when an OTP is demanded and this one is wrong; too many wrong ones remove the
- * registration.
+ * PENDING_COMMIT to ACTIVE: one write; where that finds nothing, or an OTP is demanded, a read besides. NO_APPLICATION when there is no such
+ * application. Throws REGISTRATION_NOT_FOUND from any other state, also on a second commit, and OTP_INVALID when an OTP is demanded and this
+ * one is wrong; too many wrong ones remove the registration.
  */
 export async function commitRegistration(
   parts: RegistrationParts,
