@@ -17,6 +17,7 @@ const { values } = parseArgs({
     clients: { type: 'string', default: '16' },
     windows: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '2' },
+    'warm-up': { type: 'string', default: '5' },
   },
 })
 const count = (name: keyof typeof values): number => Number(values[name])
@@ -45,7 +46,7 @@ async function main(): Promise<void> {
       const pairs = opened.flatMap(({ target, works }) =>
         works.filter((work) => work.name === name).map((work) => ({ target, work })),
       )
-      const turns = { clients: count('clients'), windows: count('windows'), seconds: count('seconds'), warmUp: 1 }
+      const turns = { clients: count('clients'), windows: count('windows'), seconds: count('seconds'), warmUp: count('warm-up') }
       const measured = await measureInTurns(name, pairs, turns)
       for (const one of measured) print(row(`${name} (${one.target})`, one))
       const [large, small] = measured
