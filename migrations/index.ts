@@ -26,6 +26,7 @@ import * as auditUserKeys from './0023_audit-user-keys.ts'
 import * as failureCounts from './0024_failure-counts.ts'
 import * as auditDelivery from './0025_audit-delivery.ts'
 import * as clientCertificates from './0026_client-certificates.ts'
+import * as indexConditions from './0027_index-conditions.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -54,4 +55,5 @@ export const migrations: Record<string, Migration> = {
   '0024_failure-counts': failureCounts,
   '0025_audit-delivery': auditDelivery,
   '0026_client-certificates': clientCertificates,
+  '0027_index-conditions': indexConditions,
 }

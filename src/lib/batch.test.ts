@@ -1,5 +1,5 @@
 // Joined trips: who shares one, who waits, and who fails.
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { createBatch } from './batch.ts'
 
 /** A batch whose trips end when the test says so; `trips` lists what each was asked. */
@@ -47,6 +47,20 @@ describe('a batch', () => {
       ['A', 'B'],
       ['C', 'D'],
     ])
+  })
+
+  test('waits for a trip that takes long no longer than some milliseconds', async () => {
+    const { ask, trips, end, settle } = createManual()
+    const first = ask('a')
+    await settle()
+    const second = ask('b')
+    await settle()
+    expect(trips).toEqual([['a']])
+    await vi.waitFor(() => expect(trips).toEqual([['a'], ['b']]))
+    await end(1)
+    expect(await second).toBe('B')
+    await end(0)
+    expect(await first).toBe('A')
   })
 
   test('takes no more than itemsMax on a trip', async () => {

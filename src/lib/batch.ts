@@ -1,5 +1,5 @@
 // Joins what is asked for at the same time: requests of one turn of the event loop share a trip, and so do those that come while it is
-// on its way.
+// on its way, unless it takes long.
 import { currentScope, type RequestScope } from './request-scope.ts'
 import { runForAll } from './trace.ts'
 
@@ -9,8 +9,6 @@ export interface BatchOptions<Item> {
   readonly keyOf?: (item: Item) => string
   /** Whether a failed trip has certainly changed nothing, so that its items may be tried alone. */
   readonly isUndone: (error: unknown) => boolean
-  /** Trips do not wait for each other: only what comes in one turn shares one. A statement that waits for a lock holds up nobody else. */
-  readonly isParallel?: boolean
   /** Told of each trip before it is taken. */
   readonly onTrip?: (items: number) => void
 }
@@ -21,7 +19,7 @@ export interface BatchOptions<Item> {
  */
 export function createBatch<Item, Result>(
   run: (items: readonly Item[]) => Promise<readonly Result[]>,
-  { itemsMax, keyOf, isUndone, isParallel = false, onTrip }: BatchOptions<Item>,
+  { itemsMax, keyOf, isUndone, onTrip }: BatchOptions<Item>,
 ): (item: Item) => Promise<Result> {
   let waiting: Waiting<Item, Result>[] = []
   let isRunning = false
@@ -35,7 +33,7 @@ export function createBatch<Item, Result>(
         if (trip.length > 1 && isUndone(error)) await Promise.all(trip.map((one) => runTrip([one]).catch(one.reject)))
         else for (const one of trip) one.reject(error)
       })
-      if (!isParallel) await settled
+      await untilSettledOrLate(settled)
     }
     isRunning = false
   }
@@ -69,6 +67,16 @@ export function createBatch<Item, Result>(
       isRunning = true
       void runAll()
     })
+}
+
+/** A trip that waits for a lock holds up the next one for no longer than this. */
+const WAIT_MS_MAX = 10
+
+async function untilSettledOrLate(trip: Promise<void>): Promise<void> {
+  const late = Promise.withResolvers<void>()
+  const timer = setTimeout(late.resolve, WAIT_MS_MAX)
+  await Promise.race([trip, late.promise])
+  clearTimeout(timer)
 }
 
 interface Waiting<Item, Result> {

@@ -4,7 +4,7 @@
 export const CENSORED = '[secret]'
 
 /**
- * The same fields, with every member of a secret's name censored, at any depth of plain objects and arrays. What holds none is not copied.
+ * The same fields, with every member of a secret's name censored in plain objects and arrays, ten levels deep. What holds none is not copied.
  * Objects of other classes stay as they are: the log writes them by their own serializers.
  */
 export function redact<Fields extends object>(fields: Fields): Fields {

@@ -4,6 +4,7 @@ import { type AuditEvent, type AuditEventOfSource, insertAuditEventFrom, insertA
 import { toList } from './columns.ts'
 import type { Db, Tx } from './database.ts'
 import { defineGivenRows } from './given-rows.ts'
+import { amongPending } from './index-conditions.ts'
 import type { OperationStatus } from './schema.ts'
 import { isActiveAt } from './activation/seen-state.ts'
 
@@ -116,8 +117,9 @@ export async function searchOperations(db: Db, applicationId: string, search: Op
   const { userId, status, after, limit } = search
   let query = db.selectFrom('operation').select(operationColumns).where('application_id', '=', applicationId)
   if (userId !== undefined) query = query.where('user_id', '=', userId)
+  if (status === 'PENDING') query = query.where(amongPending('operation'))
   // In the text: as a value it would not show which index has it.
-  if (status !== undefined) query = query.where('status', '=', sql.lit(status))
+  else if (status !== undefined) query = query.where('status', '=', sql.lit(status))
   if (after !== undefined) {
     query = query.where(sql<boolean>`(created_at, operation_id) < (${after.createdAt}, ${after.operationId})`)
   }
@@ -221,7 +223,7 @@ export async function claimOperation(db: Db, operationId: string, userId: string
 export async function expireOperations(db: Db, at: Date, limit: number): Promise<number> {
   const { rows } = await sql`
     update operation set status = 'EXPIRED', finalized_at = ${at} where operation_id in (
-      select operation_id from operation where status = 'PENDING' and expires_at <= ${at}
+      select operation_id from operation where ${amongPending('operation')} and expires_at <= ${at}
       order by expires_at limit ${limit} for update skip locked
     ) returning operation_id`.execute(db)
   return rows.length

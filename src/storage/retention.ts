@@ -1,6 +1,7 @@
 // Deleting what is over and old: operations, removed activations, inbox messages. Each statement takes a batch, so that none holds many locks.
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
+import { amongEnded } from './index-conditions.ts'
 
 /** Deletes up to `limit` operations that are over and were made before `before`, with their nonces. */
 export async function deleteOldOperations(db: Db, before: Date, limit: number): Promise<number> {
@@ -30,7 +31,7 @@ export async function deleteOldActivations(db: Db, before: Date, limit: number):
       select a.activation_id
       from application p cross join lateral (
         select activation_id from activation a
-        where a.application_id = p.application_id and a.state = 'REMOVED' and a.created_at < ${before}
+        where a.application_id = p.application_id and a.state = 'REMOVED' and ${amongEnded('a')} and a.created_at < ${before}
           and not exists (select from activation_history h where h.activation_id = a.activation_id and h.occurred_at >= ${before})
         order by a.created_at limit ${limit}
       ) a limit ${limit}

@@ -1,32 +1,29 @@
 // Statements that callers of one moment share (docs/decisions/0003-shared-trips.md): within a transaction each runs for itself.
-import { createBatch } from '../lib/batch.ts'
+import { type BatchOptions, createBatch } from '../lib/batch.ts'
 import { type Db, isPool, isRolledBack, type Pool } from './database.ts'
 import type { GivenStatement } from './given-rows.ts'
 
-export interface SharedTripOptions<Item> {
-  /** Items with the same key never share a statement. Without it any may. */
-  readonly keyOf?: (item: Item) => string
-}
+export type SharedTripOptions<Item> = Pick<BatchOptions<Item>, 'keyOf' | 'onTrip'>
 
 /**
- * A function for one item of a statement over several, which answers in their order. On the database itself, callers of one turn of the event
- * loop share a statement, and none waits for another statement: that one may wait for a lock. Where one that several share was rolled
- * back, each is tried alone.
+ * A function for one item of a statement over several, `run`, which answers in their order. Callers of one moment share a statement. Where
+ * one that several share was rolled back, each is tried alone.
  */
+export const createSharedTrip = <Item, Result>(
+  run: (items: readonly Item[]) => Promise<readonly Result[]>,
+  options: SharedTripOptions<Item> = {},
+): ((item: Item) => Promise<Result>) => createBatch(run, { ...options, itemsMax: ITEMS_MAX, isUndone: isRolledBack })
+
+/** The same for every database: on the database itself its callers share, within a transaction each runs for itself. */
 export function defineSharedTrip<Item, Result>(
   run: (db: Db, items: readonly Item[]) => Promise<readonly Result[]>,
-  { keyOf }: SharedTripOptions<Item> = {},
+  options: SharedTripOptions<Item> = {},
 ): (db: Db, item: Item) => Promise<Result> {
   const shared = new WeakMap<Pool, (item: Item) => Promise<Result>>()
   const shareOn = (db: Pool): ((item: Item) => Promise<Result>) => {
     const known = shared.get(db)
     if (known !== undefined) return known
-    const made = createBatch((items: readonly Item[]) => run(db, items), {
-      itemsMax: ITEMS_MAX,
-      isUndone: isRolledBack,
-      isParallel: true,
-      ...(keyOf && { keyOf }),
-    })
+    const made = createSharedTrip((items: readonly Item[]) => run(db, items), options)
     shared.set(db, made)
     return made
   }

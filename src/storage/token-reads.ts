@@ -1,10 +1,11 @@
 // What phones read with a token: the token, and in the same statement what it is to show. Phones poll this every few seconds; requests of the
 // same moment share a statement.
 import { type RawBuilder, sql } from 'kysely'
-import { createBatch } from '../lib/batch.ts'
-import { type Db, isRolledBack } from './database.ts'
+import type { Db } from './database.ts'
 import { defineGivenRows } from './given-rows.ts'
+import { amongPending } from './index-conditions.ts'
 import { OPERATION_COLUMNS, type OperationColumns, type OperationRow, toOperation } from './operations.ts'
+import { createSharedTrip } from './shared-trips.ts'
 import { joinToken, type TokenColumns, type TokenRow, toToken } from './tokens.ts'
 
 /** The names in a request, and the time at which activation and operations are seen. */
@@ -31,13 +32,13 @@ export interface TokenReads {
 /** The reads of one process. */
 export function createTokenReads(db: Db): TokenReads {
   return {
-    pendingOperations: share(async (names) =>
+    pendingOperations: createSharedTrip(async (names) =>
       toReads(await execute<WithOperation>(db, FIND_PENDING(place(names))), names.length, (rows) => rows.flatMap(operationsOf)),
     ),
-    operation: share(async (names) =>
+    operation: createSharedTrip(async (names) =>
       toReads(await execute<WithOperation>(db, FIND_ONE(place(names))), names.length, (rows) => rows.flatMap(operationsOf)[0]),
     ),
-    unreadMessages: share(async (names) =>
+    unreadMessages: createSharedTrip(async (names) =>
       toReads(await execute<{ unread: string }>(db, COUNT_UNREAD(place(names))), names.length, ([row]) => Number(row?.unread)),
     ),
   }
@@ -45,9 +46,6 @@ export function createTokenReads(db: Db): TokenReads {
 
 type Row<Columns> = TokenColumns & Columns & { readonly position: number }
 type WithOperation = { readonly [K in keyof OperationColumns]: OperationColumns[K] | null }
-
-const share = <Names, Found>(run: (names: readonly Names[]) => Promise<readonly TokenRead<Found>[]>) =>
-  createBatch(run, { itemsMax: ITEMS_MAX, isUndone: isRolledBack, isParallel: true })
 
 const place = <Names>(names: readonly Names[]) => names.map((name, position) => ({ ...name, position }))
 
@@ -82,7 +80,7 @@ const FIND_PENDING = defineGivenRows<Asked>(COLUMNS).define(
   ${fromAsked(asked)}
   left join lateral (
     select * from operation w
-    where w.application_id = k."tokenApplicationId" and w.user_id = k."tokenUserId" and w.status = 'PENDING' and w.expires_at > i.at
+    where w.application_id = k."tokenApplicationId" and w.user_id = k."tokenUserId" and ${amongPending('w')} and w.expires_at > i.at
     order by w.created_at desc, w.operation_id limit ${sql.lit(OPERATIONS_MAX)}
   ) as o on true
   order by i.position, o.created_at desc, o.operation_id`,
@@ -105,5 +103,3 @@ const COUNT_UNREAD = defineGivenRows<Asked>(COLUMNS).define(
   ${fromAsked(asked)}
   order by i.position`,
 )
-
-const ITEMS_MAX = 64

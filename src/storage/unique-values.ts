@@ -1,8 +1,8 @@
 // The table unique_value: nonces that may be used once (v3 §14).
 import { type RawBuilder, sql } from 'kysely'
-import { createBatch } from '../lib/batch.ts'
-import { type Db, isRolledBack, isUniqueViolation, type Pool } from './database.ts'
+import { type Db, isUniqueViolation, type Pool } from './database.ts'
 import { defineGivenRows } from './given-rows.ts'
+import { createSharedTrip } from './shared-trips.ts'
 
 export interface UniqueValue {
   /** SHA-256, 32 bytes. */
@@ -26,15 +26,12 @@ export async function useUniqueValues(db: Pool, values: readonly UniqueValue[]):
  * alone.
  */
 export function createUniqueValueStore(db: Pool): (values: readonly UniqueValue[]) => Promise<boolean> {
-  const use = createBatch(
-    async (lists: readonly (readonly UniqueValue[])[]) => {
-      const [first = []] = lists
-      if (lists.length === 1) return [await useUniqueValues(db, first)]
-      await insertValues(db, lists.flat())
-      return lists.map(() => true)
-    },
-    { itemsMax: ITEMS_MAX, isUndone: isRolledBack, isParallel: true },
-  )
+  const use = createSharedTrip(async (lists: readonly (readonly UniqueValue[])[]) => {
+    const [first = []] = lists
+    if (lists.length === 1) return [await useUniqueValues(db, first)]
+    await insertValues(db, lists.flat())
+    return lists.map(() => true)
+  })
   return async (values) => values.length === 0 || use(values)
 }
 
@@ -65,4 +62,3 @@ const INSERT = defineGivenRows<UniqueValue>({ valueHash: 'bytea', expiresAt: 'ti
   (values) => sql`
   insert into unique_value (value_hash, expires_at) select i."valueHash", i."expiresAt" from ${values} as i`,
 )
-const ITEMS_MAX = 64

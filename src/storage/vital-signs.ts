@@ -1,6 +1,7 @@
 // What metrics read of the database: one statement, each part over an index and bounded, whatever has piled up.
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
+import { amongPending, amongUndelivered } from './index-conditions.ts'
 
 /** Times are seconds since 1970. */
 export interface VitalSigns {
@@ -35,13 +36,13 @@ export async function readVitalSigns(db: Db): Promise<VitalSigns> {
   const { rows } = await sql<VitalSigns>`
     select
       (select json_build_object('pending', count(*), 'oldest', extract(epoch from min(created_at)))
-        from (select created_at from operation where status = 'PENDING' order by expires_at limit ${PENDING_MAX}) p) as operations,
+        from (select created_at from operation where ${amongPending('operation')} order by expires_at limit ${PENDING_MAX}) p) as operations,
       (select coalesce(json_agg(json_build_object('webhookId', w.webhook_id, 'isEnabled', w.is_enabled,
           'failuresInRow', w.failures_in_row, 'waiting', d.waiting, 'oldest', d.oldest)), '[]')
         from (select webhook_id, is_enabled, failures_in_row from webhook order by webhook_id limit ${LISTED_MAX}) w
         cross join lateral (
           select count(*) as waiting, extract(epoch from min(created_at)) as oldest from (
-            select created_at from webhook_delivery where webhook_id = w.webhook_id and status = 'WAITING'
+            select created_at from webhook_delivery where webhook_id = w.webhook_id and ${amongUndelivered('webhook_delivery')}
             order by next_attempt_at, sequence limit ${WAITING_MAX}
           ) m
         ) d) as webhooks,

@@ -2,6 +2,7 @@
 // (cloud §9).
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from './database.ts'
+import { amongUndelivered } from './index-conditions.ts'
 import type { DeliveryStatus } from './schema.ts'
 
 /** Enabled webhooks that have something to try at `at`; not all of it may be next in line. */
@@ -9,10 +10,10 @@ export async function listDueWebhooks(db: Db, at: Date): Promise<readonly string
   const { rows } = await sql<{ webhookId: string }>`
     select webhook_id as "webhookId" from webhook w where is_enabled and (paused_until is null or paused_until <= ${at}) and (
       exists (
-        select from webhook_delivery d where d.webhook_id = w.webhook_id and d.status = 'WAITING' and d.next_attempt_at <= ${at}
+        select from webhook_delivery d where d.webhook_id = w.webhook_id and ${amongUndelivered('d')} and d.next_attempt_at <= ${at}
           and ${isFree('d', at)}
       ) or (
-        probe_at <= ${at} and exists (select from webhook_delivery d where d.webhook_id = w.webhook_id and d.status = 'WAITING')
+        probe_at <= ${at} and exists (select from webhook_delivery d where d.webhook_id = w.webhook_id and ${amongUndelivered('d')})
       )
     ) order by webhook_id`.execute(db)
   return rows.map(({ webhookId }) => webhookId)
@@ -47,7 +48,7 @@ export async function claimDeliveries(
     with due as (
       select d.sequence from webhook_delivery d join webhook w on w.webhook_id = d.webhook_id
       where d.webhook_id = ${webhookId} and w.is_enabled and (w.paused_until is null or w.paused_until <= ${lease.at})
-        and d.status = 'WAITING' and d.next_attempt_at <= ${lease.at} and ${isFree('d', lease.at)} and ${isNextInLine('d')}
+        and ${amongUndelivered('d')} and d.next_attempt_at <= ${lease.at} and ${isFree('d', lease.at)} and ${isNextInLine('d')}
       order by d.next_attempt_at, d.sequence limit ${limit} for update of d skip locked
     )
     ${takeLease('due', lease)}`.execute(db)
@@ -72,7 +73,7 @@ export async function claimProbe(
       returning webhook_id
     ), oldest as (
       select d.sequence from webhook_delivery d join probed on probed.webhook_id = d.webhook_id
-      where d.status = 'WAITING' and ${isFree('d', lease.at)} and ${isNextInLine('d')}
+      where ${amongUndelivered('d')} and ${isFree('d', lease.at)} and ${isNextInLine('d')}
       order by d.sequence limit 1 for update of d skip locked
     )
     ${takeLease('oldest', lease)}`.execute(db)
@@ -205,7 +206,7 @@ const isFree = (table: string, at: Date): RawBuilder<boolean> => {
 /** Deliveries of one object go in their order: each waits for the end of all before it. */
 const isNextInLine = (table: string): RawBuilder<boolean> => sql<boolean>`not exists (
         select from webhook_delivery earlier where earlier.webhook_id = ${sql.ref(`${table}.webhook_id`)}
-          and earlier.object_id = ${sql.ref(`${table}.object_id`)} and earlier.status = 'WAITING'
+          and earlier.object_id = ${sql.ref(`${table}.object_id`)} and ${amongUndelivered('earlier')}
           and earlier.sequence < ${sql.ref(`${table}.sequence`)}
       )`
 

@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import { toList } from './columns.ts'
 import type { Db } from './database.ts'
+import { amongUndelivered } from './index-conditions.ts'
 import type { WebhookKind } from './schema.ts'
 
 export interface WebhookRow {
@@ -46,13 +47,13 @@ export async function listWebhooks(db: Db, webhookId: string | null): Promise<re
     .select([
       ...webhookColumns,
       sql<number>`delivered_count::float8`.as('delivered'),
-      sql<number>`(select count(*)::int from webhook_delivery d where d.webhook_id = webhook.webhook_id and d.status = 'WAITING')`.as(
+      sql<number>`(select count(*)::int from webhook_delivery d where d.webhook_id = webhook.webhook_id and ${amongUndelivered('d')})`.as(
         'waiting',
       ),
       sql<number>`(select count(*)::int from webhook_delivery d where d.webhook_id = webhook.webhook_id and d.status = 'DEAD')`.as(
         'dead',
       ),
-      sql<Date | null>`(select min(created_at) from webhook_delivery d where d.webhook_id = webhook.webhook_id and d.status = 'WAITING')`.as(
+      sql<Date | null>`(select min(created_at) from webhook_delivery d where d.webhook_id = webhook.webhook_id and ${amongUndelivered('d')})`.as(
         'waitingSince',
       ),
     ])
@@ -120,7 +121,7 @@ export async function updateWebhook(db: Db, webhookId: string, change: WebhookCh
     ), due as (
       update webhook_delivery set next_attempt_at = ${change.at} where sequence in (
         select d.sequence from webhook_delivery d join changed on changed.webhook_id = d.webhook_id
-        where d.status = 'WAITING' and d.next_attempt_at > ${change.at} for update of d skip locked
+        where ${amongUndelivered('d')} and d.next_attempt_at > ${change.at} for update of d skip locked
       )
     )
     select count(*)::int as changed from changed`.execute(db)
@@ -196,7 +197,7 @@ export async function storeWebhookSuccess(db: Db, webhookId: string, success: We
     )
     update webhook_delivery set next_attempt_at = ${success.at} where sequence in (
       select d.sequence from webhook_delivery d join counted on counted.webhook_id = d.webhook_id
-      where counted.failing_since <= ${success.failingSince} and d.status = 'WAITING' and d.next_attempt_at > ${success.at}
+      where counted.failing_since <= ${success.failingSince} and ${amongUndelivered('d')} and d.next_attempt_at > ${success.at}
       for update of d skip locked
     )`.execute(db)
 }

@@ -132,6 +132,29 @@ test('an acceptance whose value was used before is not stored, and those beside 
   expect(await useUniqueValues(server.context.db, [fresh])).toBe(false)
 })
 
+// The embedded database has one session: there nobody holds a lock beside others.
+test.runIf(serverUrl() !== undefined)('an outcome whose activation is locked holds up no other', async () => {
+  const { db } = server.context
+  const store = createStore(db)
+  const ids = await createActivations(2)
+  const [locked = '', free = ''] = ids
+  const rows = await Promise.all(ids.map(async (id) => (await store.find(named(world.app.applicationKey, id))).activation))
+  const isLocked = Promise.withResolvers<void>()
+  const ends = Promise.withResolvers<void>()
+  const locking = inTransaction(db, async (tx) => {
+    await sql`select from activation where activation_id = ${locked} for update`.execute(tx)
+    isLocked.resolve()
+    await ends.promise
+  })
+  await isLocked.promise
+  const waiting = store.store(outcomeFor(locked, rows[0]?.rowVersion ?? 0, 1), auditFor(locked, 'waits'))
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(await store.store(outcomeFor(free, rows[1]?.rowVersion ?? 0, 1), auditFor(free, 'is free'))).toBe(true)
+  ends.resolve()
+  await locking
+  expect(await waiting).toBe(true)
+})
+
 test('of many outcomes for one row version exactly one is stored', async () => {
   const store = createStore(server.context.db)
   const [id = '', other = ''] = await createActivations(2)

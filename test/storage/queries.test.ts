@@ -749,6 +749,7 @@ const NO_QUERIES = [
   'database-postgres',
   'directory-lock',
   'given-rows',
+  'index-conditions',
   'key-file',
   'migrate',
   'pooler',

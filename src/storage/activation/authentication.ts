@@ -1,11 +1,11 @@
 // What every authentication asks of the database: one read, and one conditional write together with its audit row. Each is one statement,
 // for one request and for all that come at the same time: a trip costs more than what it does there (docs/decisions/0003-shared-trips.md).
 import { type RawBuilder, sql } from 'kysely'
-import { createBatch } from '../../lib/batch.ts'
 import { type AuditEvent, insertAuditFrom } from '../audit.ts'
-import { type Db, isRolledBack } from '../database.ts'
+import type { Db } from '../database.ts'
 import { defineGivenRows } from '../given-rows.ts'
 import type { ActivationState } from '../schema.ts'
+import { createSharedTrip } from '../shared-trips.ts'
 import { insertHistoryFrom } from './history.ts'
 import { type Caches, createCaches } from '../../lib/caches.ts'
 import { createRecentPhones, type PhoneEvents } from './recent-phones.ts'
@@ -79,28 +79,18 @@ export function createAuthenticationStore(
   caches: Caches = createCaches(),
 ): AuthenticationStore {
   const phones = createRecentPhones(events, caches)
-  const read = createBatch((names: readonly PartyNames[]) => findAll(db, names), {
-    itemsMax: ITEMS_MAX,
-    isUndone: isRolledBack,
+  const read = createSharedTrip((names: readonly PartyNames[]) => findAll(db, names), {
     onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
   })
-  const readProofs = createBatch((names: readonly ProofNames[]) => findAllProofs(db, names), {
-    itemsMax: ITEMS_MAX,
-    isUndone: isRolledBack,
-    isParallel: true,
+  const readProofs = createSharedTrip((names: readonly ProofNames[]) => findAllProofs(db, names), {
     onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
   })
-  const readStatusProofs = createBatch((names: readonly ProofNames[]) => findStatusProofs(db, names), {
-    itemsMax: ITEMS_MAX,
-    isUndone: isRolledBack,
-    isParallel: true,
+  const readStatusProofs = createSharedTrip((names: readonly ProofNames[]) => findStatusProofs(db, names), {
     onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
   })
-  const move = createBatch((changes: readonly Change[]) => storeAll(db, changes), {
-    itemsMax: ITEMS_MAX,
+  const move = createSharedTrip((changes: readonly Change[]) => storeAll(db, changes), {
     // Two outcomes for one row version must not meet in one statement: each would be told that it was stored.
     keyOf: ({ outcome }) => outcome.activationId,
-    isUndone: isRolledBack,
     onTrip: (items) => events.tripTaken?.({ trip: 'store', items }),
   })
   return {
@@ -166,8 +156,6 @@ async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly bo
 /** Whether an outcome leaves the state and the keys as they are, and uses nothing; the row version is the one they were read under. */
 const isUsual = ({ blockedReason, masterSecret, use }: AuthenticationOutcome): boolean =>
   blockedReason === null && masterSecret === null && use === undefined
-
-const ITEMS_MAX = 64
 
 const FIND = ASKED.define(
   (asked) => sql`

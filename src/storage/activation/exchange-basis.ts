@@ -1,9 +1,9 @@
 // What a key exchange needs to know, in one statement: the activation that waits for a code, and what the envelopes around the code name.
 import { sql } from 'kysely'
-import { createBatch } from '../../lib/batch.ts'
-import { type Db, isRolledBack } from '../database.ts'
+import type { Db } from '../database.ts'
 import { defineGivenRows } from '../given-rows.ts'
 import type { CommitPhase } from '../schema.ts'
+import { createSharedTrip } from '../shared-trips.ts'
 import {
   joinTemporaryKey,
   TEMPORARY_KEY_COLUMNS,
@@ -47,15 +47,12 @@ export interface ExchangeBasis {
 
 export type ExchangeBasisReader = (names: ExchangeNames) => Promise<ExchangeBasis>
 
-/** A reader of one process: requests of one turn of the event loop share a statement. */
+/** A reader of one process: requests of one moment share a statement. */
 export const createExchangeBasisReader = (db: Db): ExchangeBasisReader =>
-  createBatch(
-    async (names) => {
-      const { rows } = await db.executeQuery<BasisColumns>(FIND(names.map((name, position) => ({ ...name, position }))))
-      return rows.map(toBasis)
-    },
-    { itemsMax: ITEMS_MAX, isUndone: isRolledBack, isParallel: true },
-  )
+  createSharedTrip(async (names) => {
+    const { rows } = await db.executeQuery<BasisColumns>(FIND(names.map((name, position) => ({ ...name, position }))))
+    return rows.map(toBasis)
+  })
 
 type BasisColumns = VersionColumns &
   TemporaryKeyColumns &
@@ -89,5 +86,3 @@ const FIND = defineGivenRows<ExchangeNames & { readonly position: number }>({
   left join user_claims c on c.application_id = a.application_id and c.user_id = a.user_id
   order by i.position`,
 )
-
-const ITEMS_MAX = 64

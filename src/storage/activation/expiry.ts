@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import { insertAuditFrom } from '../audit.ts'
 import type { Db } from '../database.ts'
+import { amongWaiting } from '../index-conditions.ts'
 import { insertHistoryFrom } from './history.ts'
 import { blockEnds, FAILED_ATTEMPTS_AFTER_BLOCK, hasWaitedTooLong } from './seen-state.ts'
 
@@ -10,7 +11,7 @@ export async function removeExpiredActivations(db: Db, at: Date, limit: number):
   const { rows } = await sql`
     with due as (
       select activation_id, state from activation
-      where ${hasWaitedTooLong(at)}
+      where ${amongWaiting('activation')} and ${hasWaitedTooLong(at)}
       order by expires_at limit ${limit} for update skip locked
     ), removed as (
       update activation a set state = 'REMOVED', activation_qr_code = null, otp_hash = null, row_version = row_version + 1

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { insertAuditFrom } from '../audit.ts'
 import type { Db } from '../database.ts'
 import { defineGivenRows } from '../given-rows.ts'
+import { amongWaiting } from '../index-conditions.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** What the history of an activation says that was fenced, and the reason of its block. */
@@ -67,7 +68,7 @@ export async function storeFenced(db: Db, rows: readonly FencedActivation[]): Pr
 export async function removeWaiting(db: Db, since: Date, at: Date, limit: number): Promise<number> {
   const { rows } = await sql`
     with due as (
-      select activation_id from activation where state = 'CREATED' and created_at <= ${since}
+      select activation_id from activation where ${amongWaiting('activation')} and state = 'CREATED' and created_at <= ${since}
       order by expires_at limit ${limit} for update
     ), removed as (
       update activation a set state = 'REMOVED', activation_qr_code = null, otp_hash = null,

@@ -1,7 +1,8 @@
 // Activations as administrators search and see them (cloud §10).
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { toList } from '../columns.ts'
 import type { Db } from '../database.ts'
+import { amongEnded, amongWaiting } from '../index-conditions.ts'
 import type { ActivationAlgorithm, ActivationState, CommitPhase } from '../schema.ts'
 import { blockedReasonAt, blockExpiresAt, effectiveStateAt, failedAttemptsAt } from './seen-state.ts'
 
@@ -49,7 +50,7 @@ export async function listRegistrations(db: Db, search: RegistrationSearch): Pro
   const conditions = [
     sql`application_id = ${search.applicationId}`,
     ...(search.userId === null ? [] : [sql`user_id = ${search.userId}`]),
-    ...(search.state === null ? [] : [sql`${state} = ${search.state} and ${sql.raw(STORED_AS[search.state])}`]),
+    ...(search.state === null ? [] : [sql`${state} = ${search.state} and ${STORED_AS[search.state]}`]),
     ...(search.protocolVersion === null ? [] : [sql`protocol_version = ${search.protocolVersion}`]),
     ...(search.after === null
       ? []
@@ -104,11 +105,14 @@ export async function findRegistrationDetail(
   return row && { ...row, flags: toList(row.flags) }
 }
 
-// Conditions on the state that a row is seen in. They are written so that PostgreSQL can use the indexes of ended and of waiting rows.
-const STORED_AS: Record<ActivationState, string> = {
-  CREATED: `state = 'CREATED'`,
-  PENDING_COMMIT: `state = 'PENDING_COMMIT'`,
-  ACTIVE: `state in ('ACTIVE', 'BLOCKED')`,
-  BLOCKED: `state = 'BLOCKED'`,
-  REMOVED: `(state = 'REMOVED' or state in ('CREATED', 'PENDING_COMMIT'))`,
+const IS_WAITING = amongWaiting('activation')
+const HAS_ENDED = amongEnded('activation')
+
+/** Conditions on the state that a row is seen in, so that PostgreSQL can use the indexes of ended and of waiting rows. */
+const STORED_AS: Record<ActivationState, RawBuilder<boolean>> = {
+  CREATED: sql`(state = 'CREATED' and ${IS_WAITING})`,
+  PENDING_COMMIT: sql`(state = 'PENDING_COMMIT' and ${IS_WAITING})`,
+  ACTIVE: sql`state in ('ACTIVE', 'BLOCKED')`,
+  BLOCKED: sql`(state = 'BLOCKED' and ${HAS_ENDED})`,
+  REMOVED: sql`(state = 'REMOVED' and ${HAS_ENDED} or ${IS_WAITING})`,
 }

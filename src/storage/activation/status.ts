@@ -1,9 +1,9 @@
 // What activation/status asks of the database (v3 §9): one read, which those that ask at the same time share.
 import { sql } from 'kysely'
-import { createBatch } from '../../lib/batch.ts'
 import { APPLICATIONS_STATE } from '../applications.ts'
-import { type Db, isRolledBack } from '../database.ts'
+import type { Db } from '../database.ts'
 import { defineGivenRows } from '../given-rows.ts'
+import { createSharedTrip } from '../shared-trips.ts'
 import { type ActivationRow, selectActivation } from './find.ts'
 
 export interface StatusRead {
@@ -18,13 +18,10 @@ export type StatusReader = (names: { readonly activationId: string; readonly at:
 
 /** A reader of one process. */
 export function createStatusReader(db: Db): StatusReader {
-  return createBatch(
-    async (names) => {
-      const { rows } = await db.executeQuery<StatusColumns>(FIND(names.map((name, position) => ({ ...name, position }))))
-      return rows.map(toStatusRead)
-    },
-    { itemsMax: ITEMS_MAX, isUndone: isRolledBack },
-  )
+  return createSharedTrip(async (names) => {
+    const { rows } = await db.executeQuery<StatusColumns>(FIND(names.map((name, position) => ({ ...name, position }))))
+    return rows.map(toStatusRead)
+  })
 }
 
 type StatusColumns = { readonly [K in keyof ActivationRow]: ActivationRow[K] | null } & Pick<StatusRead, 'applicationsState'>
@@ -44,5 +41,3 @@ const FIND = defineGivenRows<{ readonly activationId: string; readonly at: Date;
   from ${asked} as i left join activation a on a.activation_id = i."activationId"
   order by i.position`,
 )
-
-const ITEMS_MAX = 64
