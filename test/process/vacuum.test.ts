@@ -45,6 +45,19 @@ test('a table that has grown is analysed, and again when it has doubled', async 
   await database.close()
 })
 
+test('a table whose rows come and go is not analysed again', async () => {
+  const database = await openMigratedInMemory()
+  await fillAndEmpty(database, 0, 'delete from unique_value where expires_at is null')
+  await analyzeGrown(database.db)
+  expect(await countAnalyses(database)).toBe(1)
+  for (let round = 1; round < 4; round += 1) {
+    await fillAndEmpty(database, round)
+    await analyzeGrown(database.db)
+  }
+  expect(await countAnalyses(database)).toBe(1)
+  await database.close()
+})
+
 /** First and last row of each round: few, many, few more, more than twice as many. */
 const GROWTH = [
   [1, 100],
@@ -53,12 +66,12 @@ const GROWTH = [
   [1_501, 3_000],
 ] as const
 
-async function fillAndEmpty(database: Database, round: number): Promise<void> {
+async function fillAndEmpty(database: Database, round: number, emptying = 'delete from unique_value'): Promise<void> {
   await sql`
     insert into unique_value select decode(md5(${`${round}-`} || i), 'hex'), now() from generate_series(1, 3000) i`.execute(
     database.db,
   )
-  await sql`delete from unique_value`.execute(database.db)
+  await sql.raw(emptying).execute(database.db)
   await waitForStatistics(database)
 }
 
