@@ -27,6 +27,7 @@ import * as failureCounts from './0024_failure-counts.ts'
 import * as auditDelivery from './0025_audit-delivery.ts'
 import * as clientCertificates from './0026_client-certificates.ts'
 import * as indexConditions from './0027_index-conditions.ts'
+import * as referencesOfManyRows from './0028_references-of-many-rows.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -56,4 +57,5 @@ export const migrations: Record<string, Migration> = {
   '0025_audit-delivery': auditDelivery,
   '0026_client-certificates': clientCertificates,
   '0027_index-conditions': indexConditions,
+  '0028_references-of-many-rows': referencesOfManyRows,
 }
