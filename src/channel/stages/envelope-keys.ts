@@ -1,8 +1,9 @@
 // The keys that open an envelope: the version decides which they are (v3 §6, table; v4 §5.5).
 import type { KeyObject } from 'node:crypto'
 import { findSigningMasterKeys } from '../../domain/application/master-keys.ts'
+import type { RecordKeys } from '../../domain/secrets/record-keys.ts'
 import { places } from '../../domain/secrets/secrets.ts'
-import type { ActivationKeys, Envelope, EnvelopeContext, Protocol } from '../../protocol/protocol.ts'
+import type { ActivationKeys, Envelope, EnvelopeContext, Protocol, TemporaryKey } from '../../protocol/protocol.ts'
 import type { RequestParties } from '../../storage/activation/parties.ts'
 import type { TemporaryKeyRow } from '../../storage/temporary-keys.ts'
 import type { ChannelParts } from '../parts.ts'
@@ -64,6 +65,13 @@ function openTemporaryKey(
   const build = (stored: Uint8Array) => ({ key: protocol.importEnvelopeKey(stored) })
   return parts.recordKeys.openCached(place, row.privateKey, build, protocol.path).key
 }
+
+/** Seals a key that was just made, and remembers it as openTemporaryKey gives it. */
+export const sealTemporaryKey = (
+  recordKeys: RecordKeys,
+  temporaryKeyId: string,
+  { envelopeKey, openingKey, path }: TemporaryKey,
+): Uint8Array => recordKeys.sealBuilt(places.temporaryPrivateKey(temporaryKeyId), envelopeKey, { key: openingKey }, path)
 
 /** Whether the activation is one of the application that the request names. */
 export const isOwn = ({ version, activation }: RequestParties): boolean =>

@@ -155,8 +155,8 @@ export async function agreeOnKeys<Answer>(
 ): Promise<KeysToStore<Answer> | 'INVALID_DEVICE_KEY' | 'UNUSABLE'> {
   const { activationId, serverPublicKey, userId } = activation
   const place = places.serverPrivateKey(activationId)
-  // The cache is not used: what it keeps for this place is what the protocol makes of the key.
-  const openServerPrivateKey = () => importPrivateKey(recordKeys.open(place, activation.serverPrivateKey))
+  const openServerPrivateKey = () =>
+    recordKeys.openCached(place, activation.serverPrivateKey, (stored) => ({ ecdsa: importPrivateKey(stored) })).ecdsa
   const agreed = await agreement.agree({ activationId, serverPublicKey, openServerPrivateKey })
   if (agreed === 'INVALID_DEVICE_KEY' || agreed === 'UNUSABLE') return agreed
   const { algorithm, devicePublicKey, activationFingerprint, serverKeys, answer } = agreed

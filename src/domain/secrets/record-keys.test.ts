@@ -98,3 +98,13 @@ test('a cached value is built once for the same bytes and again for new ones', (
   const other = randomBytes(16)
   expect(keys.openCached(place, keys.seal(place, other), build).plaintext).toEqual(other)
 })
+
+test('what was remembered while it was sealed is not built again, but for another form or other bytes', () => {
+  const made = { plaintext: secret }
+  const build = (plaintext: Uint8Array) => ({ plaintext })
+  const sealed = keys.sealBuilt(place, secret, made, 'made')
+  expect(keys.openCached(place, Buffer.from(sealed), build, 'made')).toBe(made)
+  expect(keys.openCached(place, sealed, build)).not.toBe(made)
+  expect(keys.openCached(place, keys.seal(place, secret), build, 'made')).not.toBe(made)
+  expect(keys.open(place, sealed)).toEqual(secret)
+})

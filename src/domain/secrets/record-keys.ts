@@ -32,6 +32,8 @@ export interface RecordKeys {
   readonly keyIds: readonly [string, ...string[]]
   /** Encrypts `plaintext` for its place. */
   readonly seal: (place: Place, plaintext: Uint8Array) => Uint8Array
+  /** The same, and remembers `value` as what openCached would build of it: who has just made a key does not decode it again. */
+  readonly sealBuilt: (place: Place, plaintext: Uint8Array, value: object, form?: string) => Uint8Array
   /** Decrypts; throws SealedRecordError when the value was altered, moved, or sealed under a master key that is not there. */
   readonly open: (place: Place, sealed: Uint8Array) => Uint8Array
   /**
@@ -89,6 +91,12 @@ export function createRecordKeys(
     return ownBytes(concat(header, nonce, sealAead(keyOf(sealing, name), nonce, plaintext, concat(header, utf8(name)))))
   }
 
+  const sealBuilt: RecordKeys['sealBuilt'] = (place, plaintext, value, form = '') => {
+    const sealed = seal(place, plaintext)
+    opened.set(cacheNameOf(place, form), { sealed, value })
+    return sealed
+  }
+
   const open: RecordKeys['open'] = (place, sealed) => {
     const root = sealed[0] === FORMAT ? roots.get(keyIdOf(sealed)) : undefined
     if (root === undefined) throw new SealedRecordError(place)
@@ -101,7 +109,7 @@ export function createRecordKeys(
   }
 
   const openCached: RecordKeys['openCached'] = (place, sealed, build, form = '') => {
-    const name = `${nameOf(place)}\0${form}`
+    const name = cacheNameOf(place, form)
     const known = opened.get(name)
     if (known !== undefined && equalPublic(known.sealed, sealed)) return known.value as ReturnType<typeof build>
     const value = build(open(place, sealed))
@@ -109,7 +117,7 @@ export function createRecordKeys(
     return value
   }
 
-  return { keyIds: [sealing.id, ...[...roots.keys()].filter((id) => id !== sealing.id)], seal, open, openCached }
+  return { keyIds: [sealing.id, ...[...roots.keys()].filter((id) => id !== sealing.id)], seal, sealBuilt, open, openCached }
 }
 
 /** A master key, ready for use. */
@@ -128,6 +136,7 @@ function toRoot(masterKey: Uint8Array): Root {
 
 // NUL separates: table and column names are ours, and no row key contains it.
 const nameOf = (place: Place): string => `${place.table}\0${place.column}\0${place.row}`
+const cacheNameOf = (place: Place, form: string): string => `${nameOf(place)}\0${form}`
 const describe = (place: Place): string => `${place.table}.${place.column} of ${place.row}`
 
 const FORMAT = 1

@@ -34,7 +34,8 @@ export function parseTemporaryKeyRequest(jwt: string): TemporaryKeyRequest<Pick<
     issue: async (terms, { ecdsa }) => {
       const pair = generateKeyPair('P-256')
       const answer = { ...terms, applicationKey, activationId, challenge, publicKey: pair.publicKey }
-      return { envelopeKey: exportKeyPair('P-256', pair), jwt: createTemporaryKeyAnswer(answer, ecdsa) }
+      const jwt = createTemporaryKeyAnswer(answer, ecdsa)
+      return { envelopeKey: exportKeyPair('P-256', pair), openingKey: pair.privateKey, path: 'v3', jwt }
     },
   }
 }

@@ -1,6 +1,6 @@
 // Request and answer of the temporary key exchange: a compact JWS in, a JWS with one or two signatures out (v4 §4; RFC 7515).
 import { ecdsaSignP384 } from '../../crypto/ecdsa.ts'
-import { hmacSha384 } from '../../crypto/hmac.ts'
+import { hmacSha384, importHmacKey } from '../../crypto/hmac.ts'
 import { mlDsaSign } from '../../crypto/mldsa.ts'
 import { parseBase64, toBase64Url } from '../../lib/base64.ts'
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
@@ -50,7 +50,8 @@ export function parseTemporaryKeyRequest(
       const shared = await encapsulateSharedSecret(sharedSecretRequest, terms.salt)
       if (!shared) return undefined
       const answer = { ...terms, applicationKey, activationId, challenge, sharedSecretResponse: shared.response }
-      return { envelopeKey: shared.secret, jwt: await createTemporaryKeyAnswer(algorithm, answer, signingKeys) }
+      const jwt = await createTemporaryKeyAnswer(algorithm, answer, signingKeys)
+      return { envelopeKey: shared.secret, openingKey: importHmacKey(shared.secret), path: 'v4', jwt }
     },
   }
 }

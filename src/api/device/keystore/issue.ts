@@ -2,9 +2,9 @@
 import type { Static } from '@sinclair/typebox'
 import { Type } from '@sinclair/typebox'
 import { applicationSecretOf, type Decoy, serverKeysOf } from '../../../channel/secrets.ts'
+import { sealTemporaryKey } from '../../../channel/stages/envelope-keys.ts'
 import type { Client } from '../../../channel/stages/receive.ts'
 import { findSigningMasterKeys } from '../../../domain/application/master-keys.ts'
-import { places } from '../../../domain/secrets/secrets.ts'
 import { NotBlank, ObjectRequest, ObjectResponse } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { sourceOf } from '../../../lib/source.ts'
@@ -120,7 +120,7 @@ async function makeTemporaryKey<Keys extends ActivationKeys>(
     temporaryKeyId,
     applicationKey: asked.applicationKey,
     activationId: asked.activationId ?? null,
-    privateKey: recordKeys.seal(places.temporaryPrivateKey(temporaryKeyId), issued.envelopeKey),
+    privateKey: sealTemporaryKey(recordKeys, temporaryKeyId, issued),
     expiresAt: new Date(expiresAt),
   }
   return { row, jwt: issued.jwt }
