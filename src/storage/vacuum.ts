@@ -14,14 +14,16 @@ export async function vacuumFullest(db: Db): Promise<void> {
 
 /**
  * Has the planner look again at tables that have doubled since it last did. A plan that was made for an empty table reads all of an application's
- * activations to find one by its code, and is kept until then: on PostgreSQL a minute, in the embedded database for ever. What counts is rows that
- * are there: a table whose rows come and go, as those that wait for their seal, would be analysed every few seconds, and each analysis has all
- * connections plan all statements on that table anew.
+ * activations to find one by its code, and is kept until then: on PostgreSQL a minute, in the embedded database for ever.
+ *
+ * A table is looked at once when more than half of what it holds was deleted. One whose rows come and go, as those that wait for their seal,
+ * doubles after each vacuum, and each analysis has all connections plan all statements on that table anew.
  */
 export async function analyzeGrown(db: Db): Promise<void> {
   const { rows } = await sql<{ name: string }>`
     select s.relname as name from pg_stat_user_tables s join pg_class c on c.oid = s.relid
     where s.schemaname = current_schema() and s.n_live_tup > 200 + 2 * greatest(c.reltuples, 0)
+      and (2 * s.n_tup_del <= s.n_live_tup or (s.last_analyze is null and s.last_autoanalyze is null))
       and pg_has_role(c.relowner, 'USAGE')
     order by s.n_live_tup desc limit 3`.execute(db)
   for (const { name } of rows) await sql`analyze ${sql.table(name)}`.execute(db)

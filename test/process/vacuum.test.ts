@@ -47,12 +47,16 @@ test('a table that has grown is analysed, and again when it has doubled', async 
 
 test('a table whose rows come and go is not analysed again', async () => {
   const database = await openMigratedInMemory()
-  await fillAndEmpty(database, 0, 'delete from unique_value where expires_at is null')
-  await analyzeGrown(database.db)
-  expect(await countAnalyses(database)).toBe(1)
-  for (let round = 1; round < 4; round += 1) {
-    await fillAndEmpty(database, round)
+  for (let round = 0; round < 4; round += 1) {
+    await fillAndEmpty(database, round, 'delete from unique_value where expires_at is null')
     await analyzeGrown(database.db)
+    // A vacuum of a table that is empty for a moment has the planner expect no rows again.
+    await sql`delete from unique_value`.execute(database.db)
+    await sql`insert into unique_value select decode(md5(${`left ${round}-`} || i), 'hex'), now() from generate_series(1, 10) i`.execute(
+      database.db,
+    )
+    await sql`vacuum unique_value`.execute(database.db)
+    await waitForStatistics(database)
   }
   expect(await countAnalyses(database)).toBe(1)
   await database.close()
