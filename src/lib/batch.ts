@@ -70,7 +70,7 @@ export function createBatch<Item, Result>(
 }
 
 /** A trip that waits for a lock holds up the next one for no longer than this. */
-const WAIT_MS_MAX = 10
+const WAIT_MS_MAX = 40
 
 async function untilSettledOrLate(trip: Promise<void>): Promise<void> {
   const late = Promise.withResolvers<void>()
