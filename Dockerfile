@@ -19,6 +19,9 @@ FROM ${NODE_IMAGE}
 ENV NODE_ENV=production PAWL_HOST=0.0.0.0 PAWL_INTERNAL_HOST=0.0.0.0 PAWL_INTERNAL_PORT=8081 PAWL_DATA_DIR=/data PAWL_DRAIN_SECONDS=5
 # Of the commands: what pawl login and pawl phone keep. Nothing else can be written where the file system is read-only.
 ENV XDG_CONFIG_HOME=/data/account XDG_DATA_HOME=/data/account
+# Memory from jemalloc: a request takes a tenth less processor time than with the allocator of the C library (docs/decisions/0025-allocator.md).
+RUN apt-get update && apt-get install --yes --no-install-recommends libjemalloc2 && rm -rf /var/lib/apt/lists/*
+ENV LD_PRELOAD=libjemalloc.so.2
 WORKDIR /app
 # The base image brings Node, so the optional packages that hold it for other machines stay out.
 COPY package.json package-lock.json .npmrc ./

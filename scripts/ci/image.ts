@@ -155,6 +155,7 @@ function toRegExp(pattern: string): RegExp {
 }
 
 function run(image: Image, command: string): void {
+  if (command.startsWith('apt-get ')) return expectPackages(command)
   const placed = command.replace(/(?<=\s)\/(?=\w)/g, `${image.root}/`)
   const { status } = spawnSync('sh', ['-c', placed], {
     cwd: image.workdir,
@@ -163,6 +164,13 @@ function run(image: Image, command: string): void {
     stdio: ['ignore', 'inherit', 'inherit'],
   })
   expect(status === 0, `RUN ${command} ended with ${status}`)
+}
+
+/** The loader of this machine finds libraries where that of the image would: it must have them. */
+function expectPackages(command: string): void {
+  const [, list = ''] = /install --yes --no-install-recommends ([^&]+)/.exec(command) ?? []
+  const names = list.trim().split(/\s+/)
+  expect(spawnSync('dpkg', ['-s', ...names]).status === 0, `install this first, as the Dockerfile does: ${names.join(' ')}`)
 }
 
 function parseUser(text: string): Image['user'] {
@@ -207,6 +215,8 @@ async function runAndStop(image: Image): Promise<void> {
   try {
     await waitUntilHealthy(image, env, server)
     console.log(`image: ready after ${Math.round(performance.now() - start)} ms as user ${image.user.uid}`)
+    const maps = readFileSync(`/proc/${server.pid}/maps`, 'utf8')
+    expect(maps.includes(`/${image.env.LD_PRELOAD}`), `the server does not run with ${image.env.LD_PRELOAD}`)
     const answer = await fetch(`http://127.0.0.1:${port}/health/ready`)
     expect(answer.status === 200, `/health/ready answers ${answer.status}`)
     await expectStatus(`http://127.0.0.1:${port}/admin/applications`, 404)
