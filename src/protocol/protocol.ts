@@ -187,7 +187,7 @@ export interface TemporaryKey {
   readonly envelopeKey: Uint8Array
   /** What importEnvelopeKey makes of it, in the generation of `path`. */
   readonly openingKey: KeyObject
-  readonly path: 'v3' | 'v4'
+  readonly path: Protocol['path']
   /** What the client gets: a compact JWS in v3, a JSON document in v4. */
   readonly jwt: string
 }

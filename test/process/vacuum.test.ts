@@ -48,7 +48,7 @@ test('a table that has grown is analysed, and again when it has doubled', async 
 test('a table whose rows come and go is not analysed again', async () => {
   const database = await openMigratedInMemory()
   for (let round = 0; round < 4; round += 1) {
-    await fillAndEmpty(database, round, 'delete from unique_value where expires_at is null')
+    await fill(database, round)
     await analyzeGrown(database.db)
     // A vacuum of a table that is empty for a moment has the planner expect no rows again.
     await sql`delete from unique_value`.execute(database.db)
@@ -70,12 +70,17 @@ const GROWTH = [
   [1_501, 3_000],
 ] as const
 
-async function fillAndEmpty(database: Database, round: number, emptying = 'delete from unique_value'): Promise<void> {
+async function fillAndEmpty(database: Database, round: number): Promise<void> {
+  await fill(database, round)
+  await sql`delete from unique_value`.execute(database.db)
+  await waitForStatistics(database)
+}
+
+async function fill(database: Database, round: number): Promise<void> {
   await sql`
     insert into unique_value select decode(md5(${`${round}-`} || i), 'hex'), now() from generate_series(1, 3000) i`.execute(
     database.db,
   )
-  await sql.raw(emptying).execute(database.db)
   await waitForStatistics(database)
 }
 

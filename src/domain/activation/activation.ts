@@ -1,6 +1,5 @@
 // What the phone does to its activation besides proving itself: exchange keys, remove itself (v3 §8, §10.7).
 import type { KeyObject } from 'node:crypto'
-import { importPrivateKey } from '../../crypto/key.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import type { Events } from '../../lib/events.ts'
@@ -19,7 +18,7 @@ import type { CreatedActivation } from './created.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
 import type { PendingUse } from './pending-use.ts'
 import { isExpired } from './registration.ts'
-import { places } from '../secrets/secrets.ts'
+import { openPrivateKey, places } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
 
 export interface ActivationParts {
@@ -155,8 +154,7 @@ export async function agreeOnKeys<Answer>(
 ): Promise<KeysToStore<Answer> | 'INVALID_DEVICE_KEY' | 'UNUSABLE'> {
   const { activationId, serverPublicKey, userId } = activation
   const place = places.serverPrivateKey(activationId)
-  const openServerPrivateKey = () =>
-    recordKeys.openCached(place, activation.serverPrivateKey, (stored) => ({ ecdsa: importPrivateKey(stored) })).ecdsa
+  const openServerPrivateKey = () => openPrivateKey(recordKeys, place, activation.serverPrivateKey)
   const agreed = await agreement.agree({ activationId, serverPublicKey, openServerPrivateKey })
   if (agreed === 'INVALID_DEVICE_KEY' || agreed === 'UNUSABLE') return agreed
   const { algorithm, devicePublicKey, activationFingerprint, serverKeys, answer } = agreed

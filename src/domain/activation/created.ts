@@ -1,6 +1,5 @@
 // The record of a new activation: state CREATED, a server key pair, a code, and no device yet (v3 §8.2).
 import type { KeyObject } from 'node:crypto'
-import { exportKeyPair } from '../../crypto/key.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
 import {
@@ -13,7 +12,7 @@ import type { Db, Pool, Tx } from '../../storage/database.ts'
 import type { CommitPhase } from '../../storage/schema.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
-import { createKeyPair, hashActivationCode, places } from '../secrets/secrets.ts'
+import { createKeyPair, hashActivationCode, places, sealPrivateKey } from '../secrets/secrets.ts'
 
 export interface CreatedActivationParts {
   readonly db: Pool | Tx
@@ -61,9 +60,7 @@ export function prepareActivation(
   const activationId = platform.uuid()
   const now = platform.now()
   const pair = createKeyPair()
-  // Remembered as protocol 3 uses it; the key exchange of 4.0 stores another one.
-  const signingKeys = { ecdsa: pair.privateKey }
-  const serverPrivateKey = recordKeys.sealBuilt(places.serverPrivateKey(activationId), exportKeyPair('P-256', pair), signingKeys)
+  const serverPrivateKey = sealPrivateKey(recordKeys, places.serverPrivateKey(activationId), pair)
   const row: NewActivationRow = {
     activationId,
     applicationId,

@@ -39,14 +39,17 @@ export const openApplicationSecret = (
 
 /** An elliptic curve private key that stands at `at`. */
 export const openPrivateKey = (keys: RecordKeys, at: Place, sealed: Uint8Array): KeyObject =>
-  keys.openCached(at, sealed, (pkcs8) => ({ key: importPrivateKey(pkcs8) })).key
+  keys.openCached(at, sealed, (pkcs8) => ({ key: importPrivateKey(pkcs8) }), PRIVATE_KEY).key
 
 /** A fresh P-256 key pair. */
 export const createKeyPair = () => generateKeyPair('P-256')
 
-/** Seals the private half of a pair of createKeyPair for its place, as PKCS#8. */
+/** Seals the private half of a pair of createKeyPair for its place, as PKCS#8, and remembers it for openPrivateKey. */
 export const sealPrivateKey = (keys: RecordKeys, at: Place, pair: KeyPair): Uint8Array =>
-  keys.seal(at, exportKeyPair('P-256', pair))
+  keys.sealBuilt(at, exportKeyPair('P-256', pair), { key: pair.privateKey }, PRIVATE_KEY)
+
+/** Apart from what a protocol makes of the server key of an activation. */
+const PRIVATE_KEY = 'private key'
 
 /** What an activation code is looked up by: HMAC-SHA-256 of its text, 32 bytes, so that the database holds no usable code. */
 export const hashActivationCode = (codeLookup: KeyObject, code: string): Uint8Array => hmac(codeLookup, utf8(code))
