@@ -1,23 +1,23 @@
 // The dear steps of OpenSSL alone, as the server calls them: what a request for a temporary key cannot cost less than. Run by crypto.ts.
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
-import { ecdhInPool } from '../src/crypto/ecdh.ts'
+import { ecdh } from '../src/crypto/ecdh.ts'
 import { ecdsaSignP384 } from '../src/crypto/ecdsa.ts'
 import { encapsulate, importEncapsulationKey } from '../src/crypto/kem.ts'
-import { generateKeyPairInPool, publicKeyFromPoint } from '../src/crypto/key.ts'
+import { generateKeyPair, publicKeyFromPoint } from '../src/crypto/key.ts'
 import { generateMlDsaKeyPair, mlDsaSign } from '../src/crypto/mldsa.ts'
 import { measure } from './measure.ts'
 
-const own = await generateKeyPairInPool('P-384')
-const peer = publicKeyFromPoint('P-384', (await generateKeyPairInPool('P-384')).publicKey)
+const own = generateKeyPair('P-384')
+const peer = publicKeyFromPoint('P-384', generateKeyPair('P-384').publicKey)
 if (peer === undefined) throw new Error('a fresh key is not on its curve')
 /** About as long as the answer of the hybrid algorithms that is signed. */
 const message = randomBytes(3000)
 
-await measure('P-384: key pair', () => generateKeyPairInPool('P-384'), 20)
-await measure('P-384: key agreement', () => ecdhInPool(own.privateKey, peer), 20)
+await measure('P-384: key pair', () => generateKeyPair('P-384'), 20)
+await measure('P-384: key agreement', () => ecdh(own.privateKey, peer), 20)
 await measure('P-384: signature', () => ecdsaSignP384(own.privateKey, message), 20)
 for (const parameterSet of ['ML-DSA-65', 'ML-DSA-87'] as const) {
-  const { privateKey } = await generateMlDsaKeyPair(parameterSet)
+  const { privateKey } = generateMlDsaKeyPair(parameterSet)
   await measure(`${parameterSet}: signature`, () => mlDsaSign(privateKey, message), 20)
 }
 for (const parameterSet of ['ML-KEM-768', 'ML-KEM-1024'] as const) {

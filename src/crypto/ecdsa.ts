@@ -1,6 +1,5 @@
 // ECDSA (FIPS 186-5 §6): P-256 with SHA-256, P-384 with SHA-384.
 import { type KeyObject, sign, verify } from 'node:crypto'
-import { inPool } from './pool.ts'
 
 /** `der`: ASN.1, of varying length; `ieee-p1363`: r ‖ s as in JWS (RFC 7518 §3.4), 64 bytes on P-256, 96 on P-384. */
 export type SignatureEncoding = 'der' | 'ieee-p1363'
@@ -13,9 +12,6 @@ export const ecdsaSign = (privateKey: KeyObject, message: Uint8Array, dsaEncodin
 export const ecdsaVerify = (publicKey: KeyObject, message: Uint8Array, signature: Uint8Array): boolean =>
   verify('sha256', message, publicKey, signature)
 
-/** Signature of `message` with a key on P-384, DER up to 104 bytes; in a thread of the pool, half a millisecond. */
-export const ecdsaSignP384 = (
-  privateKey: KeyObject,
-  message: Uint8Array,
-  dsaEncoding: SignatureEncoding = 'der',
-): Promise<Uint8Array> => inPool((done) => sign('sha384', message, { key: privateKey, dsaEncoding }, done))
+/** Signature of `message` with a key on P-384, DER up to 104 bytes, or 96. Takes a millisecond: requests call it in a thread (threads.ts). */
+export const ecdsaSignP384 = (privateKey: KeyObject, message: Uint8Array, dsaEncoding: SignatureEncoding = 'der'): Uint8Array =>
+  sign('sha384', message, { key: privateKey, dsaEncoding })

@@ -1,8 +1,8 @@
 // HPKE (RFC 9180) as far as it exports secrets: DHKEM(P-384, HKDF-SHA384), base mode, HKDF-SHA384, no AEAD.
 import { concat, utf8 } from '../lib/bytes.ts'
-import { ecdhInPool } from './ecdh.ts'
+import { ecdh } from './ecdh.ts'
 import { hkdfExpand, hkdfExtract } from './kdf.ts'
-import type { KeyPair, Point } from './key.ts'
+import { generateKeyPair, type KeyPair, type Point, readPoint } from './key.ts'
 
 /** What Encap gives (RFC 9180 §4.1). */
 export interface DhEncapsulated {
@@ -13,10 +13,34 @@ export interface DhEncapsulated {
 }
 
 /** Encap with the ephemeral key given, which must be used once (RFC 9180 §4.1). `recipient`: on P-384. */
-export async function encapDhkem(recipient: Point, ephemeral: KeyPair): Promise<DhEncapsulated> {
+export function encapDhkem(recipient: Point, ephemeral: KeyPair): DhEncapsulated {
   const enc = ephemeral.publicKey
-  const dh = await ecdhInPool(ephemeral.privateKey, recipient.key)
+  const dh = ecdh(ephemeral.privateKey, recipient.key)
   return { enc, sharedSecret: extractAndExpand(dh, concat(enc, recipient.bytes)) }
+}
+
+export interface SentExport {
+  /** The ephemeral public key, 97 bytes. */
+  readonly enc: Uint8Array
+  /** 48 bytes. */
+  readonly exported: Uint8Array
+}
+
+/**
+ * SendExportBase with an output of 48 bytes (RFC 9180 §6.2). `point`: the recipient's public key, 97 bytes, or 49 in compressed form;
+ * `ephemeral`: a key that is used once, made here when it is not given. Undefined when the point is not on P-384. Takes two milliseconds:
+ * requests call it in a thread (threads.ts).
+ */
+export function sendExport(
+  point: Uint8Array,
+  info: Uint8Array,
+  exporterContext: Uint8Array,
+  ephemeral?: KeyPair,
+): SentExport | undefined {
+  const recipient = readPoint('P-384', point)
+  if (recipient === undefined) return undefined
+  const { enc, sharedSecret } = encapDhkem(recipient, ephemeral ?? generateKeyPair('P-384'))
+  return { enc, exported: exportSecret(sharedSecret, info, exporterContext) }
 }
 
 /** SetupBaseS or SetupBaseR and one Export of 48 bytes (RFC 9180 §5.1, §5.3). */

@@ -8,12 +8,12 @@ import {
   exportPrivateKey,
   type Curve,
   generateKeyPair,
-  generateKeyPairInPool,
   hasPointForm,
   importPrivateKey,
   publicKeyFromPoint,
   publicKeyOf,
 } from './key.ts'
+import { inThread } from './threads.ts'
 import { privateKeyFromScalar } from '../../test/helpers/crypto.ts'
 
 interface CurveCase {
@@ -41,12 +41,14 @@ const cases: readonly CurveCase[] = [
 ]
 
 describe.each(cases)('key pairs on $curve', ({ curve, noble, length }) => {
-  test('a generated public key is the uncompressed point of its private key', async () => {
-    for (const { privateKey, publicKey } of [generateKeyPair(curve), await generateKeyPairInPool(curve)]) {
-      expect(publicKey).toHaveLength(2 * length + 1)
-      expect(publicKey[0]).toBe(4)
-      expect(publicKeyOf(privateKey)).toEqual(publicKey)
-    }
+  test.each([
+    ['here', () => generateKeyPair(curve)],
+    ['in a thread', () => inThread('generateKeyPair', curve)],
+  ])('the public key of a pair that is made %s is the uncompressed point of its private key', async (_, generate) => {
+    const { privateKey, publicKey } = await generate()
+    expect(publicKey).toHaveLength(2 * length + 1)
+    expect(publicKey[0]).toBe(4)
+    expect(Buffer.from(publicKey)).toEqual(publicKeyOf(privateKey))
   })
 
   test('a private key survives export and import', () => {

@@ -1,14 +1,5 @@
 // EC key pairs and points (SEC 1 §2.3, RFC 5480, RFC 5208). One table row a curve.
-import {
-  createECDH,
-  createPrivateKey,
-  createPublicKey,
-  ECDH,
-  generateKeyPair as generate,
-  generateKeyPairSync,
-  type KeyObject,
-} from 'node:crypto'
-import { inPool } from './pool.ts'
+import { createECDH, createPrivateKey, createPublicKey, ECDH, generateKeyPairSync, type KeyObject } from 'node:crypto'
 
 export type Curve = keyof typeof CURVES
 
@@ -18,18 +9,10 @@ export interface KeyPair {
   readonly publicKey: Uint8Array
 }
 
-/** A fresh key pair. */
+/** A fresh key pair. On P-384 it takes a millisecond: requests call it in a thread (threads.ts). */
 export function generateKeyPair(curve: Curve): KeyPair {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: CURVES[curve].opensslName })
   return { privateKey, publicKey: exportPoint(publicKey) }
-}
-
-/** A fresh key pair, made in a thread of the pool: for P-384, half a millisecond. */
-export async function generateKeyPairInPool(curve: Curve): Promise<KeyPair> {
-  const privateKey = await inPool<KeyObject>((done) =>
-    generate('ec', { namedCurve: CURVES[curve].opensslName }, (error, _, key) => done(error, key)),
-  )
-  return { privateKey, publicKey: publicKeyOf(privateKey) }
 }
 
 /** PKCS#8 DER. */

@@ -24,6 +24,16 @@ export function ownBytes(bytes: Uint8Array): Buffer {
   return own
 }
 
+/**
+ * A value whose byte strings, also those within plain objects, have memory of their own, for another thread. A message takes along all of
+ * the memory that a byte string is cut from, with what others have in it.
+ */
+export function ownAllBytes(value: unknown): unknown {
+  if (value instanceof Uint8Array) return ownBytes(value)
+  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, ownAllBytes(member)]))
+}
+
 /** Unsigned big-endian integer, 4 bytes. */
 export function u32(value: number): Uint8Array {
   const out = Buffer.allocUnsafe(4)

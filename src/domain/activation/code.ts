@@ -1,7 +1,8 @@
 // Activation codes, their signature and the text of their QR code (v3 §4.1, §4.2).
 import type { KeyObject } from 'node:crypto'
 import { crc16 } from '../../crypto/crc16.ts'
-import { ecdsaSign, ecdsaSignP384 } from '../../crypto/ecdsa.ts'
+import { ecdsaSign } from '../../crypto/ecdsa.ts'
+import { inThread } from '../../crypto/threads.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 
@@ -26,7 +27,7 @@ export const signActivationCode = (code: string, masterPrivateKey: KeyObject): s
 
 /** The same on P-384 (v4 §8.3). */
 export const signActivationCodeP384 = async (code: string, masterPrivateKey: KeyObject): Promise<string> =>
-  toBase64(await ecdsaSignP384(masterPrivateKey, utf8(code)))
+  toBase64(await inThread('ecdsaSignP384', masterPrivateKey, utf8(code)))
 
 /** code ‖ "#" ‖ signature: what the QR code shows. */
 export const composeActivationQrText = (code: string, signature: string): string => `${code}#${signature}`

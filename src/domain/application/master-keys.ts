@@ -1,7 +1,8 @@
 // The keys an application signs with, and the algorithms it admits (v4 §2.1, §3.2; P-256: v3 §3.1).
 import type { KeyObject } from 'node:crypto'
-import { exportPrivateKey, generateKeyPairInPool, importPrivateKey } from '../../crypto/key.ts'
-import { exportMlDsaSeed, generateMlDsaKeyPair, importMlDsaSeed } from '../../crypto/mldsa.ts'
+import { exportPrivateKey, importPrivateKey } from '../../crypto/key.ts'
+import { exportMlDsaSeed, importMlDsaSeed } from '../../crypto/mldsa.ts'
+import { inThread } from '../../crypto/threads.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { findApplication, findMasterKeyPairs, insertMasterKeyPair, type MasterKeyPairRow } from '../../storage/applications.ts'
 import type { Db } from '../../storage/database.ts'
@@ -148,10 +149,10 @@ function pairOf(pairs: readonly MasterKeyPairRow[], algorithm: MasterKeyAlgorith
 
 async function createMasterKey(algorithm: MasterKeyAlgorithm): Promise<NewMasterKey> {
   if (algorithm === 'ML_DSA_65' || algorithm === 'ML_DSA_87') {
-    const { publicKey, privateKey } = await generateMlDsaKeyPair(ML_DSA[algorithm])
+    const { publicKey, privateKey } = await inThread('generateMlDsaKeyPair', ML_DSA[algorithm])
     return { algorithm, publicKey, exported: exportMlDsaSeed(privateKey) }
   }
-  const { publicKey, privateKey } = await generateKeyPairInPool(CURVES[algorithm])
+  const { publicKey, privateKey } = await inThread('generateKeyPair', CURVES[algorithm])
   return { algorithm, publicKey, exported: exportPrivateKey(privateKey) }
 }
 

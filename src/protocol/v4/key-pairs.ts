@@ -1,6 +1,7 @@
 // Key pairs that sign: those of the server, made for each activation, and the public halves of the device (v4 §3.2).
-import { decodePoint, exportKeyPair, generateKeyPairInPool, importPrivateKey } from '../../crypto/key.ts'
-import { exportMlDsaSeed, generateMlDsaKeyPair, importMlDsaPublicKey, importMlDsaSeed } from '../../crypto/mldsa.ts'
+import { decodePoint, exportKeyPair, importPrivateKey } from '../../crypto/key.ts'
+import { exportMlDsaSeed, importMlDsaPublicKey, importMlDsaSeed } from '../../crypto/mldsa.ts'
+import { inThread } from '../../crypto/threads.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { concat } from '../../lib/bytes.ts'
 import type { SigningKeys } from '../protocol.ts'
@@ -23,8 +24,10 @@ export interface SigningKeyPairs {
 /** Fresh key pairs of an algorithm. */
 export async function generateSigningKeyPairs(algorithm: AlgorithmV4): Promise<SigningKeyPairs> {
   const parameterSet = ALGORITHMS.get(algorithm)?.signature
-  const ecdsa = await generateKeyPairInPool('P-384')
-  const mldsa = parameterSet && (await generateMlDsaKeyPair(parameterSet))
+  const [ecdsa, mldsa] = await Promise.all([
+    inThread('generateKeyPair', 'P-384'),
+    parameterSet && inThread('generateMlDsaKeyPair', parameterSet),
+  ])
   return {
     privateKeys: { ecdsa: ecdsa.privateKey, ...(mldsa && { mldsa: mldsa.privateKey }) },
     publicKeys: { ecdsa: ecdsa.publicKey, ...(mldsa && { mldsa: mldsa.publicKey }) },

@@ -1,9 +1,10 @@
 // Key agreement: the client's encapsulation keys in, a shared secret and what the client needs to find it out (v4 §2).
-import { encapDhkem, exportSecret } from '../../crypto/hpke.ts'
+import { exportSecret } from '../../crypto/hpke.ts'
 import { encapsulate, importEncapsulationKey, type MlKem } from '../../crypto/kem.ts'
-import { generateKeyPairInPool, hasPointForm, type KeyPair, readPoint } from '../../crypto/key.ts'
+import { hasPointForm, type KeyPair } from '../../crypto/key.ts'
 import { kmac256 } from '../../crypto/kmac.ts'
 import type { MlDsa } from '../../crypto/mldsa.ts'
+import { inThread } from '../../crypto/threads.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { concat, u32, utf8 } from '../../lib/bytes.ts'
 import type { Algorithm } from '../protocol.ts'
@@ -74,12 +75,12 @@ export async function encapsulateSharedSecret(
   const [point = new Uint8Array(0), spki = new Uint8Array(0)] = encapsulationKeys
   const postQuantum = ALGORITHMS.get(algorithm)
   // Both keys are checked before anything is computed with one of them.
-  const recipient = readPoint('P-384', point)
   const encapsulationKey = postQuantum && importEncapsulationKey(postQuantum.kem, spki)
-  if (!recipient || (postQuantum && !encapsulationKey)) return undefined
-  const ec = await encapDhkem(recipient, ephemeral ?? (await generateKeyPairInPool('P-384')))
-  const secrets = [deriveDhkemSecret(ec.sharedSecret)]
-  const encapsulated = [ec.enc]
+  if (postQuantum && !encapsulationKey) return undefined
+  const sent = await inThread('sendExport', point, DHKEM_LABEL, DHKEM_LABEL, ephemeral)
+  if (!sent) return undefined
+  const secrets = [sent.exported]
+  const encapsulated = [sent.enc]
   if (encapsulationKey) {
     const { sharedSecret, ciphertext } = encapsulate(encapsulationKey)
     secrets.push(sharedSecret)

@@ -1,7 +1,6 @@
 // Request and answer of the temporary key exchange: a compact JWS in, a JWS with one or two signatures out (v4 §4; RFC 7515).
-import { ecdsaSignP384 } from '../../crypto/ecdsa.ts'
 import { hmacSha384, importHmacKey } from '../../crypto/hmac.ts'
-import { mlDsaSign } from '../../crypto/mldsa.ts'
+import { inThread } from '../../crypto/threads.ts'
 import { parseBase64, toBase64Url } from '../../lib/base64.ts'
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import type { SigningKeys, TemporaryKeyRequest } from '../protocol.ts'
@@ -73,11 +72,11 @@ export async function createTemporaryKeyAnswer(
     const header = toJwsPart({ alg })
     return { protected: header, signature: toBase64Url(await compute(utf8(`${header}.${payload}`))) }
   }
-  const signatures = [sign('ES384', (covered) => ecdsaSignP384(ecdsa, covered, 'ieee-p1363'))]
+  const signatures = [sign('ES384', (covered) => inThread('ecdsaSignP384', ecdsa, covered, 'ieee-p1363'))]
   const postQuantum = ALGORITHMS.get(algorithm)?.signature
   if (postQuantum) {
     if (!mldsa) throw new TypeError(`${algorithm} needs a key of ${postQuantum}`)
-    signatures.push(sign(postQuantum, (covered) => mlDsaSign(mldsa, covered)))
+    signatures.push(sign(postQuantum, (covered) => inThread('mlDsaSign', mldsa, covered)))
   }
   return JSON.stringify({ payload, signatures: await Promise.all(signatures) })
 }

@@ -1,0 +1,21 @@
+// Threads for operations that would keep the event loop from other requests for a third of a millisecond or more
+// (docs/decisions/0026-threads.md).
+import { availableParallelism } from 'node:os'
+import { createThreads } from '../lib/threads.ts'
+import type { Heavy } from './heavy.ts'
+
+// Beside the sources, and beside the bundle of the image (scripts/bundle.ts).
+const FILE = `heavy-thread.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`
+
+/** One core stays free for the event loop. */
+export const CRYPTO_THREADS = Math.min(4, Math.max(1, availableParallelism() - 1))
+
+/** The result of an operation, computed in a thread. Rejects with what the operation throws, and with UNAVAILABLE when too many wait. */
+export const inThread = createThreads<Heavy>(new URL(FILE, import.meta.url), {
+  name: 'crypto',
+  threadsMax: CRYPTO_THREADS,
+  // Worked off in some seconds.
+  jobsMax: 1000,
+  // An operation leaves little behind.
+  resourceLimits: { maxYoungGenerationSizeMb: 4 },
+})

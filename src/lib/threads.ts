@@ -1,0 +1,101 @@
+// Threads that compute for the event loop what takes long, so that it answers other requests meanwhile.
+import { parentPort, Worker, type WorkerOptions } from 'node:worker_threads'
+import { ownAllBytes } from './bytes.ts'
+import { PawlError } from './errors.ts'
+
+/** Operations by their names. What they take and return is copied from thread to thread: byte strings, plain objects, KeyObjects. */
+export type Operations = Readonly<Record<string, (...given: never[]) => unknown>>
+
+export interface ThreadOptions {
+  readonly name: string
+  /** A thread is started when a job finds none idle. */
+  readonly threadsMax: number
+  /** Jobs that are waiting or under way. */
+  readonly jobsMax: number
+  readonly resourceLimits?: WorkerOptions['resourceLimits']
+}
+
+/**
+ * Returns a function that has an operation computed in a thread: its promise rejects with what the operation throws, and with UNAVAILABLE when
+ * too many jobs wait or the thread ends. `file`: the module of a thread, which calls `answerJobs`.
+ */
+export function createThreads<Table extends Operations>(file: URL, { name, threadsMax, jobsMax, resourceLimits }: ThreadOptions) {
+  let threads: readonly Thread[] = []
+  let lastId = 0
+
+  /** An idle thread; else another one, up to their number; else the one that has least to do. */
+  const pickThread = (): Thread => {
+    const [least] = threads.toSorted((one, other) => one.jobs.size - other.jobs.size)
+    if (least !== undefined && (least.jobs.size === 0 || threads.length >= threadsMax)) return least
+    const thread = startThread()
+    threads = [...threads, thread]
+    return thread
+  }
+
+  const startThread = (): Thread => {
+    // No settings of the process, secrets among them, are copied.
+    const worker = new Worker(file, { name, env: {}, execArgv: [], ...(resourceLimits && { resourceLimits }) })
+    const jobs: Thread['jobs'] = new Map()
+    worker.on('message', (outcome: Outcome) => {
+      const job = jobs.get(outcome.id)
+      jobs.delete(outcome.id)
+      if (jobs.size === 0) worker.unref()
+      if ('error' in outcome) job?.reject(outcome.error)
+      else job?.resolve(outcome.result)
+    })
+    const end = (detail: string): void => {
+      threads = threads.filter((thread) => thread.worker !== worker)
+      for (const job of jobs.values()) job.reject(unavailable(detail))
+      jobs.clear()
+    }
+    worker.on('error', (error) => end(`a thread of ${name} failed: ${String(error)}`))
+    worker.on('exit', () => end(`a thread of ${name} has ended`))
+    return { worker, jobs }
+  }
+
+  return async <Name extends keyof Table & string>(
+    operation: Name,
+    ...given: Parameters<Table[Name]>
+  ): Promise<ReturnType<Table[Name]>> => {
+    if (threads.reduce((sum, { jobs }) => sum + jobs.size, 0) >= jobsMax) throw unavailable('queue full')
+    const { worker, jobs } = pickThread()
+    lastId += 1
+    worker.postMessage({ id: lastId, name: operation, given: given.map(ownAllBytes) } satisfies Job)
+    const job = Promise.withResolvers<unknown>()
+    jobs.set(lastId, job)
+    // A process, a command for example, does not end before the answer, and an idle thread does not keep it.
+    worker.ref()
+    return (await job.promise) as ReturnType<Table[Name]>
+  }
+}
+
+/** In a thread: computes the jobs it is sent, one after the other. */
+export function answerJobs(operations: Operations): void {
+  parentPort?.on('message', (job: Job) => parentPort?.postMessage(computeJob(operations, job)))
+}
+
+function computeJob(operations: Operations, { id, name, given }: Job): Outcome {
+  try {
+    const operation = operations[name] as ((...given: readonly unknown[]) => unknown) | undefined
+    if (operation === undefined) throw new TypeError(`no operation ${name}`)
+    return { id, result: ownAllBytes(operation(...given)) }
+  } catch (error) {
+    return { id, error }
+  }
+}
+
+interface Job {
+  readonly id: number
+  readonly name: string
+  readonly given: readonly unknown[]
+}
+
+/** The result of an operation, or what it threw. */
+type Outcome = { readonly id: number } & ({ readonly result: unknown } | { readonly error: unknown })
+
+interface Thread {
+  readonly worker: Worker
+  readonly jobs: Map<number, PromiseWithResolvers<unknown>>
+}
+
+const unavailable = (detail: string): PawlError => new PawlError('UNAVAILABLE', { detail, retryAfterSeconds: 1 })

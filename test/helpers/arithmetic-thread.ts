@@ -1,0 +1,17 @@
+// A thread whose operations a test of threads needs (src/lib/threads.test.ts).
+import { answerJobs } from '../../src/lib/threads.ts'
+
+export const ARITHMETIC = {
+  double: (value: number): number => 2 * value,
+  reverse: (bytes: Uint8Array): { readonly reversed: Uint8Array; readonly bufferLength: number } => ({
+    reversed: Buffer.concat([bytes.toReversed()]),
+    bufferLength: bytes.buffer.byteLength,
+  }),
+  refuse: (reason: string): never => {
+    throw new RangeError(reason)
+  },
+  endThread: (): void => process.exit(3),
+  environment: (): readonly string[] => Object.keys(process.env),
+}
+
+answerJobs(ARITHMETIC)
