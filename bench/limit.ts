@@ -1,7 +1,9 @@
 // What a request costs beside what PostgreSQL and OpenSSL alone take for it: npm run bench -- limit.
 //
 // PostgreSQL: the statements of one window are taken from the server's log and run again by pgbench, prepared, in one session, on a copy of
-// the database as it was before the window. OpenSSL: the operations on P-384 that protocol 4.0 cannot do without, in a loop.
+// the database as it was before the window. OpenSSL: the operations on P-384 that protocol 4.0 cannot do without, in a loop: their share of Node's
+// processor time, and how many requests are answered in proportion to how often as many threads as the server has for them could do them.
+import { CRYPTO_THREADS } from '../src/crypto/threads.ts'
 import { openSslMicroseconds } from './limit/openssl.ts'
 import { replayByPgbench, recordStatements, startLoggingPostgres } from './limit/statements.ts'
 import { startTarget } from './http/target.ts'
@@ -15,7 +17,7 @@ const WINDOWS = 3
 // Of 4.0: until V8 has compiled what runs, a request takes a quarter more.
 const WARM_UP = 15
 const WORKS = ['3.3 validate', 'EC_P384 validate', '3.3 status', '3.3 detail', '3.3 temporary key', '3.3 activation']
-const P384_WORKS = ['EC_P384 temporary key', 'EC_P384 activation']
+const P384_WORKS = ['EC_P384 temporary key', 'EC_P384 activation create', 'EC_P384 activation']
 
 const postgres = await startLoggingPostgres()
 const databaseUrl = postgres.createDatabase('bench_limit')
@@ -39,19 +41,24 @@ try {
     print(name.padEnd(24), ...cells, (statements.length / count).toFixed(2).padStart(9), (alone / count).toFixed(0).padStart(12))
   }
   print('')
-  print('work'.padEnd(24), 'Node µs', 'OpenSSL alone µs', 'share')
+  print('work'.padEnd(24), 'Node µs', 'OpenSSL alone µs', 'share', 'a second', 'OpenSSL alone', 'share')
   for (const { name, prepare } of works.filter((work) => P384_WORKS.includes(work.name))) {
     const nodeCpu: number[] = []
+    const rates: number[] = []
     const alone: number[] = []
     for (let i = -WARM_UP; i < WINDOWS; i += 1) {
-      const { nodeCpu: spent } = await runWindow(await prepare(UNITS / 4, CLIENTS), target.usage)
+      const { nodeCpu: spent, rate } = await runWindow(await prepare(UNITS / 4, CLIENTS), target.usage)
       const operations = openSslMicroseconds(name)
       if (i < 0) continue
       nodeCpu.push(spent)
+      rates.push(rate)
       alone.push(operations)
     }
-    const [spent, least] = [median(nodeCpu), median(alone)]
-    print(name.padEnd(24), spent.toFixed(0).padStart(7), least.toFixed(0).padStart(16), (least / spent).toFixed(2).padStart(5))
+    const [spent, least, rate] = [median(nodeCpu), median(alone), median(rates)]
+    const possible = (CRYPTO_THREADS * 1_000_000) / least
+    const ofTime = [spent.toFixed(0).padStart(7), least.toFixed(0).padStart(16), (least / spent).toFixed(2).padStart(5)]
+    const ofRate = [rate.toFixed(0).padStart(8), possible.toFixed(0).padStart(13), (rate / possible).toFixed(2).padStart(5)]
+    print(name.padEnd(24), ...ofTime, ...ofRate)
   }
 } finally {
   await target.close()

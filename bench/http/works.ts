@@ -80,15 +80,24 @@ async function bindPhone(server: Server, kind: PhoneKind): Promise<Holder> {
   return 'version' in phone ? holdPhone(userId, phone) : holdPhoneV4(userId, phone)
 }
 
+const openPhone = ({ url, app, appV4 }: Server, kind: PhoneKind): VirtualPhone | VirtualPhoneV4 =>
+  kind === '3.3' ? createPhone({ url, app, version: kind }) : createPhoneV4({ url, app: appV4, algorithm: kind })
+
 /** Registers a user, exchanges keys, commits and, in 4.0, confirms: the whole of an activation. */
 async function activate(server: Server, kind: PhoneKind, userId: string): Promise<VirtualPhone | VirtualPhoneV4> {
-  const { url, bank, app, appV4 } = server
+  const { bank } = server
   const { code } = readQrCode(expectOk(await bank.register(userId)))
-  const phone = kind === '3.3' ? createPhone({ url, app, version: kind }) : createPhoneV4({ url, app: appV4, algorithm: kind })
+  const phone = openPhone(server, kind)
   await phone.activate(code)
   expectOk(await bank.commit(userId))
   if (!('version' in phone)) await phone.exchange(phone.prepareConfirm(false))
   return phone
+}
+
+/** activation/create of a user who is registered now, with a temporary key that is fetched now. */
+async function prepareCreate(server: Server, kind: PhoneKind): Promise<Unit> {
+  const { code } = readQrCode(expectOk(await server.bank.register(`bench-${randomUUID()}`)))
+  return toUnit(server.url, await openPhone(server, kind).prepareActivation(code, { timestamp: Date.now() }))
 }
 
 async function holdPhone(userId: string, phone: VirtualPhone): Promise<Holder> {
@@ -167,6 +176,15 @@ function worksOfPhones(server: Server, kind: PhoneKind, holders: readonly Holder
       ),
     },
     { name: `${kind} temporary key`, prepare: prepareEach(sending(({ keystore }) => keystore())) },
+    {
+      name: `${kind} activation create`,
+      prepare: async (count, clients) => {
+        const units: Unit[] = []
+        for (const some of split(count, Math.ceil(count / BINDING_AT_ONCE)))
+          units.push(...(await Promise.all(Array.from({ length: some }, () => prepareCreate(server, kind)))))
+        return chunk(units, Math.ceil(count / clients))
+      },
+    },
     {
       name: `${kind} activation`,
       prepare: async (count, clients) =>
@@ -284,6 +302,7 @@ const PHONE_WORKS = [
   'status',
   'detail',
   'temporary key',
+  'activation create',
   'activation',
   'operation list',
   'operation create',

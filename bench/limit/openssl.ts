@@ -13,6 +13,7 @@ const MESSAGE = Buffer.alloc(600)
 /** By the end of the name of a work. An activation begins with a temporary key; the server then encapsulates and makes its own pair (v4 §4, §8). */
 const NEEDED: Readonly<Record<string, readonly (keyof typeof OPERATIONS)[]>> = {
   'temporary key': ['generate', 'agree', 'sign'],
+  'activation create': ['generate', 'agree', 'generate'],
   activation: ['generate', 'agree', 'sign', 'generate', 'agree', 'generate'],
 }
 
