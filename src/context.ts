@@ -164,6 +164,7 @@ export async function createContext(
       listCaches: caches.list,
       read: () => readVitalSigns(db),
     })
+    const stopForgetting = caches.startForgetting(() => platform.now())
     return {
       ...channel,
       log,
@@ -195,6 +196,7 @@ export async function createContext(
       dataLocation: database.location,
       createFirstAdmin: () => createFirstAdmin(base, credentials, config.adminUser),
       close: async () => {
+        stopForgetting()
         await Promise.all(background.map((stop) => stop()))
         metrics.close()
         await database.close()

@@ -18,7 +18,11 @@ export interface RecentKeys {
 
 /** A memory of up to 2,000 keys, of 1 to 4 kB each; what is secret in it is sealed. */
 export function createRecentKeys(caches: Caches = createCaches()): RecentKeys {
-  const memory = caches.watch('recent_keys', KEYS_MAX, createMemory<RecentKey>({ max: KEYS_MAX }))
+  const entries = createMemory<RecentKey>({ max: KEYS_MAX })
+  // A key is not kept longer than its row.
+  const memory = caches.watch('recent_keys', KEYS_MAX, entries, (now) =>
+    entries.forget(({ temporaryKey }) => temporaryKey.expiresAt.getTime() <= now),
+  )
   return {
     recall: (temporaryKeyId) => memory.get(temporaryKeyId),
     remember: (key) => memory.set(key.temporaryKey.temporaryKeyId, key),

@@ -18,6 +18,17 @@ test('the entry least in use is forgotten when there are too many', () => {
   expect(memory.get('three')).toBeUndefined()
 })
 
+test.each([
+  ['without', createMemory<{ readonly name: string }>({ max: 3 })],
+  ['with', createMemory<{ readonly name: string }>({ max: 3, ttl: 10, clock: () => 1_000 })],
+])('a memory %s a time lets go of the entries that somebody does not want', (_, memory) => {
+  memory.set('one', one)
+  memory.set('two', two)
+  memory.set('three', one)
+  memory.forget(({ name }) => name === 'one')
+  expect([memory.get('one'), memory.get('two'), memory.get('three'), memory.size()]).toEqual([undefined, two, undefined, 1])
+})
+
 test('an entry ends after its time, and with a clock that is set back', () => {
   let now = 1_000
   const memory = createMemory<object>({ max: 2, ttl: 10, clock: () => now })

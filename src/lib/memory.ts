@@ -7,6 +7,8 @@ export interface Memory<V> {
   readonly set: (key: string, value: V) => void
   readonly delete: (key: string) => void
   readonly clear: () => void
+  /** Lets go of the entries for which `isOver` is true. */
+  readonly forget: (isOver: (value: V) => boolean) => void
   readonly size: () => number
 }
 
@@ -46,6 +48,9 @@ function createUntimed<V extends object>(max: number): Memory<V> {
       entries.delete(key)
     },
     clear: () => entries.clear(),
+    forget: (isOver) => {
+      for (const [key, value] of [...entries.entries()]) if (isOver(value)) entries.delete(key)
+    },
     size: () => entries.size,
   }
 }
@@ -60,6 +65,7 @@ function createTimed<V extends object>({ max, ttl, clock }: TimeLimits): TimedMe
       return entry && entry.from <= now && now < entry.to ? entry.value : undefined
     },
     set: (key, value, span = spanFrom(clock(), ttl)) => entries.set(key, { value, ...span }),
+    forget: (isOver) => entries.forget(({ value }) => isOver(value)),
   }
 }
 

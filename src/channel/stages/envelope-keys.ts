@@ -63,15 +63,21 @@ function openTemporaryKey(
   const place = places.temporaryPrivateKey(row.temporaryKeyId)
   // Keys of both generations are in one table, and a phone may name a key of one in an envelope of the other.
   const build = (stored: Uint8Array) => ({ key: protocol.importEnvelopeKey(stored) })
-  return parts.recordKeys.openCached(place, row.privateKey, build, protocol.path).key
+  return parts.recordKeys.openCached(place, row.privateKey, build, { form: protocol.path, until: row.expiresAt.getTime() }).key
 }
 
-/** Seals a key that was just made, and remembers it as openTemporaryKey gives it. */
+/** Seals a key that was just made, and remembers it as openTemporaryKey gives it. `expiresAt`: milliseconds. */
 export const sealTemporaryKey = (
   recordKeys: RecordKeys,
-  temporaryKeyId: string,
+  { temporaryKeyId, expiresAt }: { readonly temporaryKeyId: string; readonly expiresAt: number },
   { envelopeKey, openingKey, path }: TemporaryKey,
-): Uint8Array => recordKeys.sealBuilt(places.temporaryPrivateKey(temporaryKeyId), envelopeKey, { key: openingKey }, path)
+): Uint8Array =>
+  recordKeys.sealBuilt(
+    places.temporaryPrivateKey(temporaryKeyId),
+    envelopeKey,
+    { key: openingKey },
+    { form: path, until: expiresAt },
+  )
 
 /** Whether the activation is one of the application that the request names. */
 export const isOwn = ({ version, activation }: RequestParties): boolean =>

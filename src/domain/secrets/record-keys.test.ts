@@ -1,6 +1,7 @@
 // Secrets at rest: what was sealed opens in its own place only.
 import { randomBytes } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
+import { createCaches } from '../../lib/caches.ts'
 import { keyIdOf } from '../../lib/sealed-value.ts'
 import { createRecordKeys, type Place, SealedRecordError } from './record-keys.ts'
 
@@ -102,9 +103,37 @@ test('a cached value is built once for the same bytes and again for new ones', (
 test('what was remembered while it was sealed is not built again, but for another form or other bytes', () => {
   const made = { plaintext: secret }
   const build = (plaintext: Uint8Array) => ({ plaintext })
-  const sealed = keys.sealBuilt(place, secret, made, 'made')
-  expect(keys.openCached(place, Buffer.from(sealed), build, 'made')).toBe(made)
+  const sealed = keys.sealBuilt(place, secret, made, { form: 'made' })
+  expect(keys.openCached(place, Buffer.from(sealed), build, { form: 'made' })).toBe(made)
   expect(keys.openCached(place, sealed, build)).not.toBe(made)
-  expect(keys.openCached(place, keys.seal(place, secret), build, 'made')).not.toBe(made)
+  expect(keys.openCached(place, keys.seal(place, secret), build, { form: 'made' })).not.toBe(made)
   expect(keys.open(place, sealed)).toEqual(secret)
+})
+
+test('what was built is let go of soon after its end, the rest is kept', () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  try {
+    const caches = createCaches()
+    const own = createRecordKeys([masterKey], platform, caches)
+    let now = 1_000
+    const stop = caches.startForgetting(() => now)
+    const build = (plaintext: Uint8Array) => ({ plaintext })
+    const ending = own.sealBuilt(place, secret, { made: 'here' }, { until: 2_000 })
+    const other = own.seal({ ...place, row: 'b' }, secret)
+    own.openCached({ ...place, row: 'b' }, other, build, { until: 2_001 })
+    own.openCached({ ...place, row: 'c' }, own.seal({ ...place, row: 'c' }, secret), build)
+    const entries = () => caches.list().find(({ name }) => name === 'opened_records')?.entries
+    vi.advanceTimersByTime(5_000)
+    expect(entries()).toBe(3)
+    now = 2_000
+    vi.advanceTimersByTime(5_000)
+    expect(entries()).toBe(2)
+    expect(own.openCached(place, ending, build)).toEqual({ plaintext: secret })
+    stop()
+    now = 9_000
+    vi.advanceTimersByTime(5_000)
+    expect(entries()).toBe(3)
+  } finally {
+    vi.useRealTimers()
+  }
 })

@@ -33,20 +33,22 @@ export interface RecordKeys {
   /** Encrypts `plaintext` for its place. */
   readonly seal: (place: Place, plaintext: Uint8Array) => Uint8Array
   /** The same, and remembers `value` as what openCached would build of it: who has just made a key does not decode it again. */
-  readonly sealBuilt: (place: Place, plaintext: Uint8Array, value: object, form?: string) => Uint8Array
+  readonly sealBuilt: (place: Place, plaintext: Uint8Array, value: object, kept?: Kept) => Uint8Array
   /** Decrypts; throws SealedRecordError when the value was altered, moved, or sealed under a master key that is not there. */
   readonly open: (place: Place, sealed: Uint8Array) => Uint8Array
   /**
    * What `build` makes of the decrypted value, from memory as long as the sealed bytes in the database are the same; so another
-   * process that changes the row is noticed at the next read. `form` names what is built where several things are made of one place:
-   * each of them is remembered for itself.
+   * process that changes the row is noticed at the next read.
    */
-  readonly openCached: <T extends object>(
-    place: Place,
-    sealed: Uint8Array,
-    build: (plaintext: Uint8Array) => T,
-    form?: string,
-  ) => T
+  readonly openCached: <T extends object>(place: Place, sealed: Uint8Array, build: (plaintext: Uint8Array) => T, kept?: Kept) => T
+}
+
+/** How something built is remembered. */
+export interface Kept {
+  /** Names what is built where several things are made of one place: each of them is remembered for itself. */
+  readonly form?: string
+  /** When it is over, in milliseconds; memory lets go of it soon after. */
+  readonly until?: number
 }
 
 /** A sealed record could not be opened. Carries the place, never the bytes. */
@@ -67,11 +69,8 @@ export function createRecordKeys(
   const sealing = toRoot(first)
   const roots = new Map([...others.map(toRoot), sealing].map((root) => [root.id, root]))
   const keys = caches.watch('record_keys', CACHED_KEYS, createMemory<KeyObject>({ max: CACHED_KEYS }))
-  const opened = caches.watch(
-    'opened_records',
-    CACHED_VALUES,
-    createMemory<{ sealed: Uint8Array; value: object }>({ max: CACHED_VALUES }),
-  )
+  const values = createMemory<{ sealed: Uint8Array; value: object; until: number }>({ max: CACHED_VALUES })
+  const opened = caches.watch('opened_records', CACHED_VALUES, values, (now) => values.forget(({ until }) => until <= now))
 
   const keyOf = ({ id, root }: Root, name: string): KeyObject => {
     const cached = `${id}${name}`
@@ -91,9 +90,9 @@ export function createRecordKeys(
     return ownBytes(concat(header, nonce, sealAead(keyOf(sealing, name), nonce, plaintext, concat(header, utf8(name)))))
   }
 
-  const sealBuilt: RecordKeys['sealBuilt'] = (place, plaintext, value, form = '') => {
+  const sealBuilt: RecordKeys['sealBuilt'] = (place, plaintext, value, { form = '', until = FOR_EVER } = {}) => {
     const sealed = seal(place, plaintext)
-    opened.set(cacheNameOf(place, form), { sealed, value })
+    opened.set(cacheNameOf(place, form), { sealed, value, until })
     return sealed
   }
 
@@ -108,12 +107,12 @@ export function createRecordKeys(
     return plaintext
   }
 
-  const openCached: RecordKeys['openCached'] = (place, sealed, build, form = '') => {
+  const openCached: RecordKeys['openCached'] = (place, sealed, build, { form = '', until = FOR_EVER } = {}) => {
     const name = cacheNameOf(place, form)
     const known = opened.get(name)
     if (known !== undefined && equalPublic(known.sealed, sealed)) return known.value as ReturnType<typeof build>
     const value = build(open(place, sealed))
-    opened.set(name, { sealed, value })
+    opened.set(name, { sealed, value, until })
     return value
   }
 
@@ -139,6 +138,7 @@ const nameOf = (place: Place): string => `${place.table}\0${place.column}\0${pla
 const cacheNameOf = (place: Place, form: string): string => `${nameOf(place)}\0${form}`
 const describe = (place: Place): string => `${place.table}.${place.column} of ${place.row}`
 
+const FOR_EVER = Number.POSITIVE_INFINITY
 const FORMAT = 1
 const HEADER_BYTES = 1 + KEY_ID_BYTES
 const NONCE_BYTES = 12

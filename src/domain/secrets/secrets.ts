@@ -39,14 +39,14 @@ export const openApplicationSecret = (
 
 /** An elliptic curve private key that stands at `at`. */
 export const openPrivateKey = (keys: RecordKeys, at: Place, sealed: Uint8Array): KeyObject =>
-  keys.openCached(at, sealed, (pkcs8) => ({ key: importPrivateKey(pkcs8) }), PRIVATE_KEY).key
+  keys.openCached(at, sealed, (pkcs8) => ({ key: importPrivateKey(pkcs8) }), { form: PRIVATE_KEY }).key
 
 /** A fresh P-256 key pair. */
 export const createKeyPair = () => generateKeyPair('P-256')
 
 /** Seals the private half of a pair of createKeyPair for its place, as PKCS#8, and remembers it for openPrivateKey. */
 export const sealPrivateKey = (keys: RecordKeys, at: Place, pair: KeyPair): Uint8Array =>
-  keys.sealBuilt(at, exportKeyPair('P-256', pair), { key: pair.privateKey }, PRIVATE_KEY)
+  keys.sealBuilt(at, exportKeyPair('P-256', pair), { key: pair.privateKey }, { form: PRIVATE_KEY })
 
 /** Apart from what a protocol makes of the server key of an activation. */
 const PRIVATE_KEY = 'private key'

@@ -120,7 +120,7 @@ async function makeTemporaryKey<Keys extends ActivationKeys>(
     temporaryKeyId,
     applicationKey: asked.applicationKey,
     activationId: asked.activationId ?? null,
-    privateKey: sealTemporaryKey(recordKeys, temporaryKeyId, issued),
+    privateKey: sealTemporaryKey(recordKeys, { temporaryKeyId, expiresAt }, issued),
     expiresAt: new Date(expiresAt),
   }
   return { row, jwt: issued.jwt }
