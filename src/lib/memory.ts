@@ -49,7 +49,8 @@ function createUntimed<V extends object>(max: number): Memory<V> {
     },
     clear: () => entries.clear(),
     forget: (isOver) => {
-      for (const [key, value] of [...entries.entries()]) if (isOver(value)) entries.delete(key)
+      const over = [...entries.entries()].filter(([, value]) => isOver(value))
+      for (const [key] of over) entries.delete(key)
     },
     size: () => entries.size,
   }
