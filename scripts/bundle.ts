@@ -11,7 +11,7 @@ const project = fileURLToPath(new URL('..', import.meta.url))
 async function writeBundle(folder: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true })
   const bundle = await rolldown({
-    input: { main: join(project, 'src/main.ts'), 'heavy-thread': join(project, 'src/crypto/heavy-thread.ts') },
+    input: { main: join(project, 'src/main.ts'), heavy: join(project, 'src/crypto/heavy.ts') },
     cwd: project,
     platform: 'node',
     // The embedded database reads files that lie beside its own modules.

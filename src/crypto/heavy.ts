@@ -1,9 +1,12 @@
-// What requests have computed in a thread (threads.ts).
+// The module of the threads of threads.ts: what requests have computed there.
+import { answerJobs } from '../lib/threads.ts'
 import { ecdsaSignP384 } from './ecdsa.ts'
 import { sendExport } from './hpke.ts'
 import { generateKeyPair } from './key.ts'
 import { generateMlDsaKeyPair, mlDsaSign } from './mldsa.ts'
 
-export const HEAVY = { ecdsaSignP384, generateKeyPair, generateMlDsaKeyPair, mlDsaSign, sendExport } as const
+const HEAVY = { ecdsaSignP384, generateKeyPair, generateMlDsaKeyPair, mlDsaSign, sendExport }
 
 export type Heavy = typeof HEAVY
+
+answerJobs(HEAVY)

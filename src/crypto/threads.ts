@@ -5,7 +5,7 @@ import { createThreads } from '../lib/threads.ts'
 import type { Heavy } from './heavy.ts'
 
 // Beside the sources, and beside the bundle of the image (scripts/bundle.ts).
-const FILE = `heavy-thread.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`
+const FILE = `heavy.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`
 
 /** One core stays free for the event loop. */
 export const CRYPTO_THREADS = Math.min(4, Math.max(1, availableParallelism() - 1))

@@ -2,8 +2,8 @@
 import { createPrivateKey, decapsulate as nodeDecapsulate } from 'node:crypto'
 import { ml_kem1024, ml_kem768 } from '@noble/post-quantum/ml-kem.js'
 import { expect } from 'vitest'
-import { encapDhkem } from '../../src/crypto/hpke.ts'
-import { decodePoint, type KeyPair, publicKeyOf, readPoint } from '../../src/crypto/key.ts'
+import { sendExport } from '../../src/crypto/hpke.ts'
+import { decodePoint, type KeyPair, publicKeyOf } from '../../src/crypto/key.ts'
 import { importMlDsaSeed, mlDsaPublicKeyOf } from '../../src/crypto/mldsa.ts'
 import { parseBase64, toBase64 } from '../../src/lib/base64.ts'
 import type { SigningKeys } from '../../src/protocol/protocol.ts'
@@ -22,7 +22,7 @@ import { composeSdkConfiguration } from '../../src/protocol/v4/sdk-configuration
 import {
   ALGORITHMS,
   combineSecrets,
-  deriveDhkemSecret,
+  DHKEM_LABEL,
   encapsulateSharedSecret,
   parseAlgorithm,
   parseSharedSecretRequest,
@@ -64,10 +64,9 @@ async function sharedSecret(vector: Members): Promise<Members> {
   const secrets = [...decapsulate(algorithm, client, answer)]
   if (has(vector, 'serverEphemeralPrivateKey')) {
     const ephemeral = keyPairOf(scalar(vector, 'serverEphemeralPrivateKey'))
-    const recipient = readPoint('P-384', client.ecPublic)
-    const encapsulated = recipient && encapDhkem(recipient, ephemeral)
-    expect(encapsulated && toBase64(encapsulated.enc)).toBe(answer.encapsulatedKeys[0])
-    secrets[0] = encapsulated ? deriveDhkemSecret(encapsulated.sharedSecret) : new Uint8Array(0)
+    const sent = sendExport(client.ecPublic, DHKEM_LABEL, DHKEM_LABEL, ephemeral)
+    expect(sent && toBase64(sent.enc)).toBe(answer.encapsulatedKeys[0])
+    secrets[0] = sent?.exported ?? new Uint8Array(0)
     if (algorithm === 'EC_P384') {
       const same = await encapsulateSharedSecret(request, bytes(response, 'salt'), ephemeral)
       expect(same?.response).toEqual(answer)

@@ -1,5 +1,4 @@
 // Key agreement: the client's encapsulation keys in, a shared secret and what the client needs to find it out (v4 §2).
-import { exportSecret } from '../../crypto/hpke.ts'
 import { encapsulate, importEncapsulationKey, type MlKem } from '../../crypto/kem.ts'
 import { hasPointForm, type KeyPair } from '../../crypto/key.ts'
 import { kmac256 } from '../../crypto/kmac.ts'
@@ -90,13 +89,11 @@ export async function encapsulateSharedSecret(
   return { secret: combineSecrets(algorithm, salt, secrets), response }
 }
 
-/** Z of DHKEM, 48 bytes: info and exporter context are the same text (v4 §2.3). */
-export const deriveDhkemSecret = (sharedSecret: Uint8Array): Uint8Array => exportSecret(sharedSecret, DHKEM_LABEL, DHKEM_LABEL)
-
 /** The shared secret, 32 bytes. The salt is the key of KMAC, the secrets are its message (v4 §2.4). */
 export const combineSecrets = (algorithm: AlgorithmV4, salt: Uint8Array, secrets: readonly Uint8Array[]): Uint8Array => {
   const otherInfo = concatWithSizes(utf8(`shared-secret/${algorithm}`), utf8(VERSION))
   return kmac256(salt, concat(u32(1), concatWithSizes(...secrets), otherInfo), 'KDF')
 }
 
-const DHKEM_LABEL = utf8('DHKEM-P384')
+/** Info and exporter context of DHKEM, whose export of 48 bytes is Z (v4 §2.3). */
+export const DHKEM_LABEL = utf8('DHKEM-P384')
