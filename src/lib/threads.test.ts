@@ -1,5 +1,6 @@
 // Threads that compute: what they are sent, what they answer, and what happens when one ends.
 import { execFileSync } from 'node:child_process'
+import { getPriority } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import type { ARITHMETIC } from '../../test/helpers/arithmetic-thread.ts'
 import { PawlError } from './errors.ts'
@@ -50,6 +51,12 @@ describe('threads', () => {
     for (const outcome of await Promise.allSettled(jobs))
       expect(outcome).toMatchObject({ status: 'rejected', reason: expect.any(PawlError) })
     expect(await inThread('double', 4)).toBe(8)
+  })
+
+  test('have a lower priority than the event loop, which keeps its own', async () => {
+    const own = getPriority()
+    expect(await start()('priority')).toBe(Math.min(19, own + 10))
+    expect(getPriority()).toBe(own)
   })
 
   test('know nothing of the environment', async () => {

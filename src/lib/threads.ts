@@ -1,4 +1,5 @@
 // Threads that compute for the event loop what takes long, so that it answers other requests meanwhile.
+import { getPriority, setPriority } from 'node:os'
 import { parentPort, Worker, type WorkerOptions } from 'node:worker_threads'
 import { ownAllBytes } from './bytes.ts'
 import { PawlError } from './errors.ts'
@@ -69,9 +70,20 @@ export function createThreads<Table extends Operations>(file: URL, { name, threa
   }
 }
 
-/** In a thread: computes the jobs it is sent, one after the other. */
+/** In a thread: computes the jobs it is sent, one after the other, and gives way to the event loop where both want a core. */
 export function answerJobs(operations: Operations): void {
+  lowerPriority()
   parentPort?.on('message', (job: Job) => parentPort?.postMessage(computeJob(operations, job)))
+}
+
+/** On Linux a priority is that of the thread which sets it, elsewhere that of the whole process. */
+function lowerPriority(): void {
+  if (process.platform !== 'linux') return
+  try {
+    setPriority(Math.min(NICE_MAX, getPriority() + NICE_STEP))
+  } catch {
+    // Where the system does not allow it, requests wait a few milliseconds longer under load.
+  }
 }
 
 function computeJob(operations: Operations, { id, name, given }: Job): Outcome {
@@ -97,5 +109,9 @@ interface Thread {
   readonly worker: Worker
   readonly jobs: Map<number, PromiseWithResolvers<unknown>>
 }
+
+// A tenth of the event loop's weight where both want a core; 19 is the lowest priority that there is.
+const NICE_STEP = 10
+const NICE_MAX = 19
 
 const unavailable = (detail: string): PawlError => new PawlError('UNAVAILABLE', { detail, retryAfterSeconds: 1 })

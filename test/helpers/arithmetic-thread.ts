@@ -1,4 +1,5 @@
 // A thread whose operations a test of threads needs (src/lib/threads.test.ts).
+import { getPriority } from 'node:os'
 import { answerJobs } from '../../src/lib/threads.ts'
 
 export const ARITHMETIC = {
@@ -11,6 +12,7 @@ export const ARITHMETIC = {
     throw new RangeError(reason)
   },
   endThread: (): void => process.exit(3),
+  priority: (): number => getPriority(),
   environment: (): readonly string[] => Object.keys(process.env),
 }
 
