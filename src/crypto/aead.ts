@@ -8,14 +8,17 @@ export function seal(key: KeyObject, nonce: Uint8Array, plaintext: Uint8Array, a
   return Buffer.concat([cipher.update(plaintext), cipher.final(), cipher.getAuthTag()])
 }
 
-/** The plaintext; undefined when anything was changed. */
+/** The plaintext in memory of its own, for it may be remembered; undefined when anything was changed. */
 export function open(key: KeyObject, nonce: Uint8Array, sealed: Uint8Array, associatedData: Uint8Array): Uint8Array | undefined {
   if (sealed.length < TAG_LENGTH) return undefined
   const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_LENGTH })
   decipher.setAAD(associatedData)
   decipher.setAuthTag(sealed.subarray(-TAG_LENGTH))
   try {
-    return Buffer.concat([decipher.update(sealed.subarray(0, -TAG_LENGTH)), decipher.final()])
+    const plaintext = decipher.update(sealed.subarray(0, -TAG_LENGTH))
+    // Brings no bytes, for the mode has no padding, but throws where the tag is another.
+    decipher.final()
+    return plaintext
   } catch {
     return undefined
   }

@@ -1,18 +1,24 @@
 // What is remembered of a row keeps the memory of its bytes: that must not be a pool in which they have a small part.
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { send } from '../../phone/http.ts'
 import { createRecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import type { Db } from '../../src/storage/database.ts'
-import { type TestServer, startTestServer } from '../helpers/app.ts'
+import type { TestServer } from '../helpers/app.ts'
+import { expectOk, startServerWithWorld, type World } from '../helpers/world.ts'
+import { openPhonesV4, type PhonesV4 } from '../helpers/world-v4.ts'
 
 let server: TestServer
 let db: Db
+let world: World
+let phonesV4: PhonesV4
 beforeAll(async () => {
-  server = await startTestServer()
+  ;({ server, world } = await startServerWithWorld({}))
+  phonesV4 = await openPhonesV4(world)
   db = server.context.db
 })
-afterAll(() => server.close())
+afterAll(() => world.close())
 
 test.each([0, 1, 32, 64, 65, 1000])('%i bytes of a row lie in memory of their own', async (length) => {
   const value = randomBytes(length)
@@ -21,7 +27,27 @@ test.each([0, 1, 32, 64, 65, 1000])('%i bytes of a row lie in memory of their ow
   expect(rows[0]?.value.buffer.byteLength).toBe(length)
 })
 
-test('so do sealed records', () => {
-  const sealed = createRecordKeys([randomBytes(32)], { randomBytes }).seal({ table: 't', column: 'c', row: 'r' }, randomBytes(32))
-  expect(sealed.buffer.byteLength).toBe(sealed.length)
+test('so do sealed records, and what they are opened to', () => {
+  const keys = createRecordKeys([randomBytes(32)], { randomBytes })
+  const place = { table: 't', column: 'c', row: 'r' }
+  const sealed = keys.seal(place, randomBytes(32))
+  expect(isOwn(sealed)).toBe(true)
+  expect(isOwn(keys.open(place, sealed))).toBe(true)
 })
+
+describe.each(['3.3', '4.0'])('a phone of %s', (version) => {
+  test('whose code was accepted is remembered in memory of its own', async () => {
+    const phone = version === '3.3' ? (await world.activePhone('3.3')).phone : (await phonesV4.activePhone('EC_P384')).phone
+    expectOk(await send(world.url, phone.prepareValidation()))
+    const { applicationKey } = version === '3.3' ? world.app : phonesV4.app
+    const names = { applicationKey, activationId: phone.state.activationId }
+    const { version: row, activation } = server.context.authenticationStore.recall(names)
+    const bytes = [...Object.entries(row ?? {}), ...Object.entries(activation ?? {})].filter(
+      ([, value]) => value instanceof Uint8Array,
+    )
+    expect(bytes.map(([name]) => name)).toEqual(expect.arrayContaining(['applicationSecret', 'ctrData', 'masterSecret']))
+    expect(bytes.filter(([, value]) => !isOwn(value as Uint8Array)).map(([name]) => name)).toEqual([])
+  })
+})
+
+const isOwn = (bytes: Uint8Array): boolean => bytes.buffer.byteLength === bytes.length

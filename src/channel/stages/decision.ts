@@ -150,8 +150,8 @@ function sealMove({ recordKeys }: ChannelParts, { activationId, counter }: Activ
   const masterSecret = move.activationSecret && recordKeys.seal(places.masterSecret(activationId), move.activationSecret)
   return {
     counter: counter + move.steps,
-    ctrData: Buffer.from(recordKeys.seal(places.ctrData(activationId), move.ctrData)),
-    ...(masterSecret && { masterSecret: Buffer.from(masterSecret) }),
+    ctrData: recordKeys.seal(places.ctrData(activationId), move.ctrData),
+    ...(masterSecret && { masterSecret }),
   }
 }
 

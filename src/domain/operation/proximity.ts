@@ -19,7 +19,7 @@ export interface HasProximitySeed {
 
 /** A fresh seed of 16 random bytes, sealed for its operation. */
 export const createProximitySeed = ({ recordKeys, platform }: ProximityParts, operationId: string): Buffer =>
-  Buffer.from(recordKeys.seal(places.proximitySeed(operationId), platform.randomBytes(16)))
+  recordKeys.seal(places.proximitySeed(operationId), platform.randomBytes(16))
 
 /** The password to show now, eight digits; undefined without proximity check. */
 export const readProximityOtp = (parts: ProximityParts, operation: HasProximitySeed): string | undefined =>

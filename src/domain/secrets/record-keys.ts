@@ -30,10 +30,10 @@ export type MasterKeys = readonly [Uint8Array, ...Uint8Array[]]
 export interface RecordKeys {
   /** The ids of the master keys in hex, the one that seals first. */
   readonly keyIds: readonly [string, ...string[]]
-  /** Encrypts `plaintext` for its place. */
-  readonly seal: (place: Place, plaintext: Uint8Array) => Uint8Array
+  /** Encrypts `plaintext` for its place. The bytes have memory of their own: what is stored is also remembered. */
+  readonly seal: (place: Place, plaintext: Uint8Array) => Buffer
   /** The same, and remembers `value` as what openCached would build of it: who has just made a key does not decode it again. */
-  readonly sealBuilt: (place: Place, plaintext: Uint8Array, value: object, kept?: Kept) => Uint8Array
+  readonly sealBuilt: (place: Place, plaintext: Uint8Array, value: object, kept?: Kept) => Buffer
   /** Decrypts; throws SealedRecordError when the value was altered, moved, or sealed under a master key that is not there. */
   readonly open: (place: Place, sealed: Uint8Array) => Uint8Array
   /**
@@ -86,7 +86,6 @@ export function createRecordKeys(
     const name = nameOf(place)
     const { header } = sealing
     const nonce = platform.randomBytes(NONCE_BYTES)
-    // What is stored is also remembered.
     return ownBytes(concat(header, nonce, sealAead(keyOf(sealing, name), nonce, plaintext, concat(header, utf8(name)))))
   }
 
