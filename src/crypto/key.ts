@@ -1,5 +1,5 @@
 // EC key pairs and points (SEC 1 §2.3, RFC 5480, RFC 5208). One table row a curve.
-import { createECDH, createPrivateKey, createPublicKey, ECDH, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { createECDH, createPrivateKey, createPublicKey, ECDH, generateKeyPairSync, KeyObject } from 'node:crypto'
 
 export type Curve = keyof typeof CURVES
 
@@ -14,6 +14,16 @@ export function generateKeyPair(curve: Curve): KeyPair {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: CURVES[curve].opensslName })
   return { privateKey, publicKey: exportPoint(publicKey) }
 }
+
+/**
+ * About how many bytes the keys among the members of an object take beside the heap, for bounds of memory. OpenSSL keeps a private key expanded:
+ * one of ML-DSA, whose seed has 32 bytes, takes 34 to 43 KiB (docs/decisions/0014-memory.md).
+ */
+export const bytesOfKeys = (holder: object): number =>
+  Object.values(holder).reduce((sum, member) => (member instanceof KeyObject ? sum + bytesOf(member) : sum), 0)
+
+const bytesOf = ({ type, asymmetricKeyType }: KeyObject): number =>
+  (type === 'private' ? PRIVATE_KEY_BYTES[String(asymmetricKeyType)] : undefined) ?? OTHER_KEY_BYTES
 
 /** PKCS#8 DER. */
 export const exportPrivateKey = (key: KeyObject): Uint8Array => key.export({ format: 'der', type: 'pkcs8' })
@@ -105,6 +115,10 @@ const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.
 const BIT_STRING = 0x03
 const OBJECT_IDENTIFIER = 0x06
 const SEQUENCE = 0x30
+
+// Resident memory of a thousand keys that were read from DER, Node 26.10.
+const PRIVATE_KEY_BYTES: Readonly<Record<string, number>> = { ec: 6_500, 'ml-dsa-65': 34_500, 'ml-dsa-87': 44_100 }
+const OTHER_KEY_BYTES = 500
 
 const ID_EC_PUBLIC_KEY = Buffer.from('2a8648ce3d0201', 'hex')
 

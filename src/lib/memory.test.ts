@@ -18,6 +18,19 @@ test('the entry least in use is forgotten when there are too many', () => {
   expect(memory.get('three')).toBeUndefined()
 })
 
+test('entries are forgotten when they take too many bytes together, and one that alone takes too many is not remembered', () => {
+  const memory = createMemory<{ readonly size: number }>({ max: 3, bytes: { max: 10, of: ({ size }) => size } })
+  for (const [name, size] of Object.entries({ one: 4, two: 6, three: 5, four: 11 })) memory.set(name, { size })
+  expect([memory.get('one'), memory.get('two'), memory.get('three'), memory.get('four')]).toEqual([
+    undefined,
+    undefined,
+    { size: 5 },
+    undefined,
+  ])
+  for (const name of ['five', 'six', 'seven']) memory.set(name, { size: 1 })
+  expect([memory.get('three'), memory.size()]).toEqual([undefined, 3])
+})
+
 test.each([
   ['without', createMemory<{ readonly name: string }>({ max: 3 })],
   ['with', createMemory<{ readonly name: string }>({ max: 3, ttl: 10, clock: () => 1_000 })],

@@ -22,12 +22,21 @@ export interface Span {
   readonly to: number
 }
 
-/** A memory of up to `max` entries. */
-export function createMemory<V extends object>(limits: { readonly max: number }): Memory<V>
+/** A memory of up to `max` entries, and of up to `bytes.max` where that is given. An entry of more than all these bytes is not remembered. */
+export function createMemory<V extends object>(limits: SizeLimits<V>): Memory<V>
 /** The same, of entries that end after `ttl` milliseconds by the clock; a clock that is set back to before an entry ends it, too. */
 export function createMemory<V extends object>(limits: TimeLimits): TimedMemory<V>
-export function createMemory<V extends object>(limits: { readonly max: number } | TimeLimits): TimedMemory<V> {
-  return 'ttl' in limits ? createTimed(limits) : createUntimed(limits.max)
+export function createMemory<V extends object>(limits: SizeLimits<V> | TimeLimits): TimedMemory<V> {
+  return 'ttl' in limits ? createTimed(limits) : createUntimed(limits)
+}
+
+interface SizeLimits<V> {
+  readonly max: number
+  readonly bytes?: {
+    readonly max: number
+    /** What an entry takes, at least 1. */
+    readonly of: (value: V) => number
+  }
 }
 
 interface TimeLimits {
@@ -36,9 +45,13 @@ interface TimeLimits {
   readonly clock: () => number
 }
 
-function createUntimed<V extends object>(max: number): Memory<V> {
-  // As a size: for a `max` the cache would make room at once for all that may ever come, 20 ms for 100,000 entries.
-  const entries = new LRUCache<string, V>({ maxSize: max, sizeCalculation: () => 1 })
+function createUntimed<V extends object>({ max, bytes }: SizeLimits<V>): Memory<V> {
+  const entries = new LRUCache<string, V>(
+    bytes === undefined
+      ? // As a size: for a `max` the cache would make room at once for all that may ever come, 20 ms for 100,000 entries.
+        { maxSize: max, sizeCalculation: () => 1 }
+      : { max, maxSize: bytes.max, sizeCalculation: bytes.of },
+  )
   return {
     get: (key) => entries.get(key),
     set: (key, value) => {
@@ -57,7 +70,7 @@ function createUntimed<V extends object>(max: number): Memory<V> {
 }
 
 function createTimed<V extends object>({ max, ttl, clock }: TimeLimits): TimedMemory<V> {
-  const entries = createUntimed<{ readonly value: V } & Span>(max)
+  const entries = createUntimed<{ readonly value: V } & Span>({ max })
   return {
     ...entries,
     get: (key) => {

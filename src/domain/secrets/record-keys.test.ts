@@ -1,6 +1,8 @@
 // Secrets at rest: what was sealed opens in its own place only.
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
+import { generateKeyPair } from '../../crypto/key.ts'
+import { generateMlDsaKeyPair } from '../../crypto/mldsa.ts'
 import { createCaches } from '../../lib/caches.ts'
 import { keyIdOf } from '../../lib/sealed-value.ts'
 import { createRecordKeys, type Place, SealedRecordError } from './record-keys.ts'
@@ -136,4 +138,17 @@ test('what was built is let go of soon after its end, the rest is kept', () => {
   } finally {
     vi.useRealTimers()
   }
+})
+
+test.each([
+  ['P-256', generateKeyPair('P-256').privateKey, 3_000, 4_000],
+  ['ML-DSA-65', generateMlDsaKeyPair('ML-DSA-65').privateKey, 800, 1_000],
+  ['ML-DSA-87', generateMlDsaKeyPair('ML-DSA-87').privateKey, 600, 800],
+])('of keys of %s as many are kept as 32 MiB hold', (_, key, least, most) => {
+  const caches = createCaches()
+  const own = createRecordKeys([masterKey], platform, caches)
+  for (let i = 0; i < 5_000; i += 1) own.sealBuilt({ ...place, row: String(i) }, secret, { key })
+  const entries = caches.list().find(({ name }) => name === 'opened_records')?.entries
+  expect(entries).toBeGreaterThan(least)
+  expect(entries).toBeLessThan(most)
 })

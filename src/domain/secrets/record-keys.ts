@@ -10,6 +10,7 @@
 import type { KeyObject } from 'node:crypto'
 import { open as openAead, seal as sealAead } from '../../crypto/aead.ts'
 import { hmac, importHmacKey } from '../../crypto/hmac.ts'
+import { bytesOfKeys } from '../../crypto/key.ts'
 import { concat, equalPublic, ownBytes, utf8 } from '../../lib/bytes.ts'
 import { type Caches, createCaches } from '../../lib/caches.ts'
 import { createMemory } from '../../lib/memory.ts'
@@ -69,7 +70,7 @@ export function createRecordKeys(
   const sealing = toRoot(first)
   const roots = new Map([...others.map(toRoot), sealing].map((root) => [root.id, root]))
   const keys = caches.watch('record_keys', CACHED_KEYS, createMemory<KeyObject>({ max: CACHED_KEYS }))
-  const values = createMemory<{ sealed: Uint8Array; value: object; until: number }>({ max: CACHED_VALUES })
+  const values = createMemory<Opened>({ max: CACHED_VALUES, bytes: { max: CACHED_BYTES, of: bytesOf } })
   const opened = caches.watch('opened_records', CACHED_VALUES, values, (now) => values.forget(({ until }) => until <= now))
 
   const keyOf = ({ id, root }: Root, name: string): KeyObject => {
@@ -118,6 +119,16 @@ export function createRecordKeys(
   return { keyIds: [sealing.id, ...[...roots.keys()].filter((id) => id !== sealing.id)], seal, sealBuilt, open, openCached }
 }
 
+interface Opened {
+  readonly sealed: Uint8Array
+  /** What was built of it. */
+  readonly value: object
+  readonly until: number
+}
+
+/** About how many bytes are kept. */
+const bytesOf = ({ sealed, value }: Opened): number => OPENED_BYTES + sealed.length + bytesOfKeys(value)
+
 /** A master key, ready for use. */
 interface Root {
   readonly id: string
@@ -143,5 +154,7 @@ const HEADER_BYTES = 1 + KEY_ID_BYTES
 const NONCE_BYTES = 12
 // What full caches hold is measured in docs/decisions/0014-memory.md. A key is made anew in 3 µs and takes 0.8 kB.
 const CACHED_KEYS = 5_000
-// The derived keys of an activation, or a private key of P-256: about 3 kB each.
 const CACHED_VALUES = 5_000
+const CACHED_BYTES = 32 * 1024 * 1024
+// The derived keys of an activation, with what remembers them; a private key comes on top.
+const OPENED_BYTES = 3_000

@@ -1,9 +1,9 @@
 // Phones whose code this process accepted, as their last acceptance left them (docs/decisions/0009-remembered-phones.md). A phone's next code
 // is checked against that without a read. And the database does not get behind it: a row put back by hand, by a backup or by a failover
 // makes no used code good again.
-import { LRUCache } from 'lru-cache'
 import { type Caches, createCaches } from '../../lib/caches.ts'
 import { equalPublic } from '../../lib/bytes.ts'
+import { createMemory } from '../../lib/memory.ts'
 import { keyIdOf } from '../../lib/sealed-value.ts'
 import type { PartyNames, RequestParties } from './parties.ts'
 
@@ -26,10 +26,10 @@ export interface RecentPhones {
   readonly renew: (known: RequestParties | undefined, read: RequestParties) => RequestParties
 }
 
-/** A memory of up to 20,000 phones, about 1 kB each; secrets in it are sealed. */
+/** A memory of up to 10,000 phones, or some 6,000 with keys of ML-DSA, which are longer: 30 MiB. Secrets in it are sealed. */
 export function createRecentPhones(events: PhoneEvents, caches: Caches = createCaches()): RecentPhones {
-  const memory = new LRUCache<string, RequestParties>({ max: PHONES_MAX })
-  const watched = caches.watch('recent_phones', PHONES_MAX, { get: (id: string) => memory.get(id), size: () => memory.size })
+  const memory = createMemory<RequestParties>({ max: PHONES_MAX, bytes: { max: BYTES_MAX, of: bytesOf } })
+  const watched = caches.watch('recent_phones', PHONES_MAX, memory)
   const remember = (parties: RequestParties): void => {
     if (parties.version && parties.activation) memory.set(parties.activation.activationId, parties)
   }
@@ -43,7 +43,7 @@ export function createRecentPhones(events: PhoneEvents, caches: Caches = createC
     renew: (known, read) => {
       if (known?.activation === undefined || read.activation === undefined) return read
       const renewed = neverBehind(events, read, known)
-      if (memory.peek(known.activation.activationId) === known) remember(renewed)
+      if (memory.get(known.activation.activationId) === known) remember(renewed)
       return renewed
     },
   }
@@ -65,4 +65,10 @@ function neverBehind(events: PhoneEvents, read: RequestParties, { activation: kn
 
 const NOBODY: RequestParties = { version: undefined, activation: undefined }
 
-const PHONES_MAX = 20_000
+/** About how many bytes are kept of a phone. */
+const bytesOf = ({ activation }: RequestParties): number => PHONE_BYTES + (activation?.serverPublicKey.length ?? 0)
+
+const PHONES_MAX = 10_000
+const BYTES_MAX = 30 * 1024 * 1024
+// All but the public key (docs/decisions/0014-memory.md).
+const PHONE_BYTES = 3_000
