@@ -1,4 +1,5 @@
 // One window of a measurement: a fixed number of units in a closed loop, and what they cost.
+import { Agent } from 'node:http'
 import type { Usage } from './target.ts'
 import type { Unit } from './works.ts'
 
@@ -16,16 +17,17 @@ export interface Figures {
   readonly resident: number
 }
 
-/** Every list is one client, which sends its next unit when it has the answer to the last. */
+/** Every list is one client, which sends its next unit when it has the answer to the last, by the same connection: as an app does. */
 export async function runWindow(lists: readonly (readonly Unit[])[], usage: () => Usage): Promise<Figures> {
   const times: number[] = []
   const before = usage()
   const start = performance.now()
   await Promise.all(
-    lists.map(async (units) => {
+    lists.map(async (units, client) => {
+      const connection = (CONNECTIONS[client] ??= new Agent({ keepAlive: true, maxSockets: 1 }))
       for (const unit of units) {
         const sent = performance.now()
-        await unit()
+        await unit(connection)
         times.push(performance.now() - sent)
       }
     }),
@@ -55,3 +57,6 @@ export const median = (values: readonly number[]): number =>
     values.toSorted((a, b) => a - b),
     0.5,
   )
+
+/** Of each client, in all windows. */
+const CONNECTIONS: Agent[] = []

@@ -1,6 +1,7 @@
 // What is measured: each work is one thing that a phone or a bank does. Requests are made ahead of the window that sends them, so that
 // the client's cryptography is not in the figures; only a whole activation, whose steps need the answers before them, is made within it.
 import { randomUUID } from 'node:crypto'
+import type { Agent } from 'node:http'
 import { b64, type PHONE_VERSIONS, random } from '../../phone/crypto.ts'
 import { type HttpReply, type HttpRequest, member, send } from '../../phone/http.ts'
 import type { AppConfiguration, PhoneToken } from '../../phone/state.ts'
@@ -12,8 +13,8 @@ import { createPhone, type VirtualPhone } from '../../phone/virtual-phone.ts'
 import { type Bank, createBank, readApplication, readQrCode } from '../../test/helpers/bank.ts'
 import type { Target } from './target.ts'
 
-/** One unit of work, ready to be sent; rejects when the answer is not the right one. */
-export type Unit = () => Promise<void>
+/** One unit of work, ready to be sent, where it is one request by the connection of a client; rejects when the answer is not the right one. */
+export type Unit = (connection?: Agent) => Promise<void>
 
 export interface Work {
   readonly name: string
@@ -262,8 +263,8 @@ async function worksOfUtility({ url, bank }: Server): Promise<Work[]> {
 
 const toUnit =
   (url: string, request: HttpRequest): Unit =>
-  async () =>
-    void expectOk(await send(url, request), request.path)
+  async (connection) =>
+    void expectOk(await send(url, request, connection), request.path)
 
 const jsonRequest = (path: string, requestObject: unknown): HttpRequest => requestOf(path, { requestObject })
 
