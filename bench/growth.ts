@@ -30,9 +30,8 @@ async function main(): Promise<void> {
     const opened = []
     for (const name of ['large', 'small']) {
       const databaseUrl = postgres.createDatabase(`bench_${name}`)
-      const env = { PAWL_TEMPORARY_KEYS_PER_MINUTE: '1000000' }
       const checkout = new URL('..', import.meta.url).pathname
-      const target = await startTarget({ name, checkout, databaseUrl, databasePid: postgres.pid, env })
+      const target = await startTarget({ name, checkout, databaseUrl, databasePid: postgres.pid })
       closing.push(() => target.close())
       const works = await openWorks(target, count('phones'), (work) => WORKS.includes(work))
       // An operation of each phone is what those of others are copied from.

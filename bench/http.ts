@@ -65,7 +65,7 @@ async function startTargets(): Promise<Target[]> {
   const targets: Target[] = []
   for (const { name, checkout } of checkouts) {
     const databaseUrl = values.embedded ? undefined : (databaseOf(postgres, targets.length) ?? process.env['DATABASE_URL'])
-    const target = await startTarget({ name, checkout, databaseUrl, databasePid: postgres?.pid, env: UNLIMITED })
+    const target = await startTarget({ name, checkout, databaseUrl, databasePid: postgres?.pid })
     closing.push(() => target.close())
     targets.push(target)
   }
@@ -73,9 +73,6 @@ async function startTargets(): Promise<Target[]> {
     throw new Error('--pair needs a database for each of two servers: not with DATABASE_URL')
   return targets
 }
-
-/** All phones of a measurement share one address. */
-const UNLIMITED = { PAWL_TEMPORARY_KEYS_PER_MINUTE: '1000000' }
 
 const databaseOf = (postgres: Postgres | undefined, index: number): string | undefined =>
   postgres?.createDatabase(`bench_${index}`)

@@ -26,7 +26,6 @@ const target = await startTarget({
   checkout: new URL('..', import.meta.url).pathname,
   databaseUrl,
   databasePid: postgres.pid,
-  env: { PAWL_TEMPORARY_KEYS_PER_MINUTE: '1000000' },
 })
 try {
   const works = await openWorks(target, PHONES, (name) => [...WORKS, ...P384_WORKS].includes(name))

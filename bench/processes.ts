@@ -30,8 +30,7 @@ const postgres = await startPostgres()
 const closing: (() => Promise<void>)[] = [() => postgres.close()]
 
 async function open(name: string, databaseUrl: string, settings: Readonly<Record<string, string>>): Promise<Target> {
-  const env = { PAWL_TEMPORARY_KEYS_PER_MINUTE: '1000000', ...settings }
-  const target = await startTarget({ name, checkout, databaseUrl, databasePid: postgres.pid, env })
+  const target = await startTarget({ name, checkout, databaseUrl, databasePid: postgres.pid, env: settings })
   closing.push(() => target.close())
   return target
 }

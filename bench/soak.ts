@@ -2,7 +2,7 @@
 //
 // The clients share the machine with the server. They run at the lowest priority, so that the server has the processors it asks for, as where
 // they are elsewhere; PostgreSQL has what it has.
-import { setPriority } from 'node:os'
+import { constants, setPriority } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startPostgres } from './http/postgres.ts'
@@ -24,7 +24,6 @@ const wanted = values.works.split(',')
 const clients = Number(values.clients)
 const rounds = Number(values.rounds)
 const seconds = Number(values.seconds) / rounds / wanted.length
-const LOWEST_PRIORITY = 19
 const WINDOW_SECONDS = 4
 const TRIAL_UNITS = 4
 
@@ -37,15 +36,14 @@ try {
     checkout: fileURLToPath(new URL('..', import.meta.url)),
     databaseUrl: postgres.createDatabase('bench_soak'),
     databasePid: postgres.pid,
-    env: { PAWL_TEMPORARY_KEYS_PER_MINUTE: '1000000' },
   })
   closing.push(() => target.close())
   const looks = startLooking(target.url)
   closing.push(looks.close)
-  setPriority(LOWEST_PRIORITY)
+  setPriority(constants.priority.PRIORITY_LOW)
   const works = await openWorks(target, Number(values.phones), (name) => wanted.includes(name))
 
-  /** Windows of one work until its time is over; their spans, without the making of their requests. */
+  /** Windows of one work until its time is over: the rate of the last one, and how long the looks waited within them, not between them. */
   const keepBusy = async ({ prepare }: Work) => {
     const spans = []
     let units = clients * TRIAL_UNITS

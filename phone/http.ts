@@ -21,7 +21,10 @@ export interface HttpReply {
 
 export const NO_BODY = new Uint8Array(0)
 
-/** Sends one request and reads the whole answer. Rejects when the connection breaks before there is one. `agent`: for plain HTTP, Node's own without it. */
+/**
+ * Sends one request and reads the whole answer. Rejects when the connection breaks before there is one. `agent`: for plain HTTP; without it,
+ * Node's own.
+ */
 export function send(url: string, { method, path, headers, body }: HttpRequest, agent?: Agent): Promise<HttpReply> {
   const length = body.length > 0 ? { 'Content-Length': String(body.length) } : {}
   return new Promise((resolve, reject) => {

@@ -51,7 +51,8 @@ export async function startTarget({ name, checkout, databaseUrl, databasePid, en
     PAWL_LOG_LEVEL: 'error',
     PAWL_MOBILE_READS_PER_MINUTE: '100000',
     ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl, PAWL_MASTER_KEY: randomBytes(32).toString('base64') }),
-    ...settingsKnownBy(checkout, settings),
+    // All phones of a measurement share one address.
+    ...settingsKnownBy(checkout, { PAWL_TEMPORARY_KEYS_PER_MINUTE: '1000000', ...settings }),
   }
   const server = spawn(join(checkout, 'node_modules/.bin/node'), ['bin/pawl.mjs'], {
     cwd: checkout,
@@ -99,7 +100,7 @@ export async function startTarget({ name, checkout, databaseUrl, databasePid, en
 }
 
 /** Those of the settings that a revision has: an older one refuses to start with others. */
-function settingsKnownBy(checkout: string, settings: Readonly<Record<string, string>> = {}): Record<string, string> {
+function settingsKnownBy(checkout: string, settings: Readonly<Record<string, string>>): Record<string, string> {
   const described = readFileSync(join(checkout, 'docs/CONFIG.md'), 'utf8')
   return Object.fromEntries(Object.entries(settings).filter(([name]) => described.includes(`\`${name}\``)))
 }

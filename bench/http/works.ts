@@ -13,7 +13,7 @@ import { createPhone, type VirtualPhone } from '../../phone/virtual-phone.ts'
 import { type Bank, createBank, readApplication, readQrCode } from '../../test/helpers/bank.ts'
 import type { Target } from './target.ts'
 
-/** One unit of work, ready to be sent, where it is one request by the connection of a client; rejects when the answer is not the right one. */
+/** One unit of work, ready to be sent: a single request by the given connection. Rejects when the answer is not the right one. */
 export type Unit = (connection?: Agent) => Promise<void>
 
 export interface Work {

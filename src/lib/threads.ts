@@ -1,5 +1,5 @@
 // Threads that compute for the event loop what takes long, so that it answers other requests meanwhile.
-import { getPriority, setPriority } from 'node:os'
+import { constants, getPriority, setPriority } from 'node:os'
 import { parentPort, Worker, type WorkerOptions } from 'node:worker_threads'
 import { ownAllBytes } from './bytes.ts'
 import { PawlError } from './errors.ts'
@@ -80,7 +80,7 @@ export function answerJobs(operations: Operations): void {
 function lowerPriority(): void {
   if (process.platform !== 'linux') return
   try {
-    setPriority(Math.min(NICE_MAX, getPriority() + NICE_STEP))
+    setPriority(Math.min(constants.priority.PRIORITY_LOW, getPriority() + NICE_STEP))
   } catch {
     // Where the system does not allow it, requests wait a few milliseconds longer under load.
   }
@@ -110,8 +110,7 @@ interface Thread {
   readonly jobs: Map<number, PromiseWithResolvers<unknown>>
 }
 
-// A tenth of the event loop's weight where both want a core; 19 is the lowest priority that there is.
+// A tenth of the event loop's weight where both want a core.
 const NICE_STEP = 10
-const NICE_MAX = 19
 
 const unavailable = (detail: string): PawlError => new PawlError('UNAVAILABLE', { detail, retryAfterSeconds: 1 })
