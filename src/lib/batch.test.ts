@@ -1,9 +1,11 @@
 // Joined trips: who shares one, who waits, and who fails.
 import { describe, expect, test, vi } from 'vitest'
-import { createBatch } from './batch.ts'
+import { createBatch, createLine, type Line } from './batch.ts'
 
 /** A batch whose trips end when the test says so; `trips` lists what each was asked. */
-function createManual(options: { itemsMax?: number; keyOf?: (item: string) => string } = {}) {
+function createManual(
+  options: { itemsMax?: number; keyOf?: (item: string) => string; line?: Line; isBusy?: () => boolean } = {},
+) {
   const trips: string[][] = []
   const gates: PromiseWithResolvers<void>[] = []
   const ask = createBatch(
@@ -14,7 +16,12 @@ function createManual(options: { itemsMax?: number; keyOf?: (item: string) => st
       await gate.promise
       return items.map((item) => item.toUpperCase())
     },
-    { itemsMax: 10, isUndone: (error) => error instanceof Error && error.message !== 'connection lost', ...options },
+    {
+      itemsMax: 10,
+      isUndone: (error) => error instanceof Error && error.message !== 'connection lost',
+      isBusy: () => false,
+      ...options,
+    },
   )
   /** Two turns: one in which the batch waits, one in which it has left. */
   const settle = async () => {
@@ -114,4 +121,100 @@ describe('a batch', () => {
     await end(trips.length - 1)
     expect(await answer).toBe('B')
   })
+})
+
+describe('while the event loop is busy, a batch', () => {
+  const isBusy = () => true
+
+  test('waits for as many items as its trips usually have', async () => {
+    const { ask, trips, end, settle } = createManual({ isBusy })
+    const first = Promise.all(['a', 'b'].map(ask))
+    await settle()
+    await end(0)
+    await first
+    const second = ask('c')
+    await settle()
+    expect(trips).toHaveLength(1)
+    const third = ask('d')
+    await settle()
+    expect(trips).toEqual([
+      ['a', 'b'],
+      ['c', 'd'],
+    ])
+    await end(1)
+    expect(await Promise.all([second, third])).toEqual(['C', 'D'])
+  })
+
+  test('leaves with fewer after some milliseconds, and does not wait for as many again', async () => {
+    const { ask, trips, end, settle } = createManual({ isBusy })
+    const first = Promise.all(['a', 'b'].map(ask))
+    await settle()
+    await end(0)
+    await first
+    const alone = ask('c')
+    await vi.waitFor(() => expect(trips).toEqual([['a', 'b'], ['c']]))
+    await end(1)
+    await alone
+    const next = ask('d')
+    await settle()
+    expect(trips).toHaveLength(3)
+    await end(2)
+    expect(await next).toBe('D')
+  })
+
+  test('lets the trips of its line go first that came before', async () => {
+    const line = createLine()
+    const one = createManual({ isBusy, line })
+    const other = createManual({ isBusy, line })
+    const first = one.ask('a')
+    await one.settle()
+    const second = other.ask('b')
+    await other.settle()
+    expect([one.trips, other.trips]).toEqual([[['a']], []])
+    const third = other.ask('c')
+    await one.end(0)
+    await other.settle()
+    expect(other.trips).toEqual([['b', 'c']])
+    await other.end(0)
+    expect(await Promise.all([first, second, third])).toEqual(['A', 'B', 'C'])
+  })
+
+  test('is held up by a trip of its line that takes long no longer than some milliseconds', async () => {
+    const line = createLine()
+    const [one, other] = [createManual({ isBusy, line }), createManual({ isBusy, line })]
+    const first = one.ask('a')
+    await one.settle()
+    const second = other.ask('b')
+    await vi.waitFor(() => expect(other.trips).toEqual([['b']]))
+    await other.end(0)
+    expect(await second).toBe('B')
+    await one.end(0)
+    expect(await first).toBe('A')
+  })
+
+  test('gives up its place in the line after a failure', async () => {
+    const line = createLine()
+    const [one, other] = [createManual({ isBusy, line }), createManual({ isBusy, line })]
+    const failing = one.ask('a')
+    const expectation = expect(failing).rejects.toThrow('gone')
+    await one.settle()
+    const next = other.ask('b')
+    await one.end(0, new Error('gone'))
+    await expectation
+    await other.settle()
+    expect(other.trips).toEqual([['b']])
+    await other.end(0)
+    expect(await next).toBe('B')
+  })
+})
+
+test('without load, batches of one line do not wait for each other', async () => {
+  const line = createLine()
+  const [one, other] = [createManual({ line }), createManual({ line })]
+  const answers = Promise.all([one.ask('a'), other.ask('b')])
+  await one.settle()
+  expect([one.trips, other.trips]).toEqual([[['a']], [['b']]])
+  await one.end(0)
+  await other.end(0)
+  expect(await answers).toEqual(['A', 'B'])
 })

@@ -1,5 +1,6 @@
 // Joins what is asked for at the same time: requests of one turn of the event loop share a trip, and so do those that come while it is
-// on its way, unless it takes long.
+// on its way, unless it takes long. While the event loop is busy a trip also waits for those it can expect, and for trips of other batches.
+import { isLoopBusy } from './loop-load.ts'
 import { currentScope, type RequestScope } from './request-scope.ts'
 import { runForAll } from './trace.ts'
 
@@ -11,6 +12,10 @@ export interface BatchOptions<Item> {
   readonly isUndone: (error: unknown) => boolean
   /** Told of each trip before it is taken. */
   readonly onTrip?: (items: number) => void
+  /** While the event loop is busy, trips of batches with the same line leave one after the other. */
+  readonly line?: Line
+  /** Whether the event loop is busy. */
+  readonly isBusy?: () => boolean
 }
 
 /**
@@ -19,23 +24,40 @@ export interface BatchOptions<Item> {
  */
 export function createBatch<Item, Result>(
   run: (items: readonly Item[]) => Promise<readonly Result[]>,
-  { itemsMax, keyOf, isUndone, onTrip }: BatchOptions<Item>,
+  { itemsMax, keyOf, isUndone, onTrip, line = createLine(), isBusy = isLoopBusy }: BatchOptions<Item>,
 ): (item: Item) => Promise<Result> {
   let waiting: Waiting<Item, Result>[] = []
   let isRunning = false
+  // How many items a trip has had lately.
+  let usual = 0
+  let onCompany: (() => void) | undefined
 
   const runAll = async (): Promise<void> => {
     while (waiting.length > 0) {
       // The other requests that have arrived are handled in this turn; an idle loop comes round in microseconds.
       await new Promise(setImmediate)
+      const leaveLine = isBusy() ? await waitForOthers() : undefined
       const trip = takeTrip()
+      usual = Math.max(trip.length, usual / 2)
       const settled = runTrip(trip).catch(async (error: unknown) => {
         if (trip.length > 1 && isUndone(error)) await Promise.all(trip.map((one) => runTrip([one]).catch(one.reject)))
         else for (const one of trip) one.reject(error)
       })
-      await untilSettledOrLate(settled)
+      await untilSettledOrLate(settled, TRIP_MS_MAX)
+      leaveLine?.()
     }
     isRunning = false
+  }
+
+  /** Until as many items wait as usual, or for some milliseconds; then until it is this batch's turn. */
+  const waitForOthers = async (): Promise<() => void> => {
+    if (waiting.length < usual) {
+      const company = Promise.withResolvers<void>()
+      onCompany = company.resolve
+      await untilSettledOrLate(company.promise, COMPANY_MS_MAX)
+      onCompany = undefined
+    }
+    return line.enter()
   }
 
   const takeTrip = (): Waiting<Item, Result>[] => {
@@ -63,19 +85,41 @@ export function createBatch<Item, Result>(
   return (item) =>
     new Promise((resolve, reject) => {
       waiting.push({ item, scope: currentScope(), resolve, reject })
+      if (waiting.length >= usual) onCompany?.()
       if (isRunning) return
       isRunning = true
       void runAll()
     })
 }
 
-/** A trip that waits for a lock holds up the next one for no longer than this. */
-const WAIT_MS_MAX = 40
+/** Where batches wait for each other, in the order in which they come. */
+export interface Line {
+  /** Resolves when all that came before have left, with the function by which this one leaves. */
+  readonly enter: () => Promise<() => void>
+}
 
-async function untilSettledOrLate(trip: Promise<void>): Promise<void> {
+export function createLine(): Line {
+  let last = Promise.resolve()
+  return {
+    enter: async () => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const before = last
+      last = promise
+      await before
+      return resolve
+    },
+  }
+}
+
+/** A trip that waits for a lock holds up the next one for no longer than this. */
+const TRIP_MS_MAX = 40
+/** What a trip of a busy process waits at most for as many items as it usually has. */
+const COMPANY_MS_MAX = 10
+
+async function untilSettledOrLate(settled: Promise<void>, milliseconds: number): Promise<void> {
   const late = Promise.withResolvers<void>()
-  const timer = setTimeout(late.resolve, WAIT_MS_MAX)
-  await Promise.race([trip, late.promise])
+  const timer = setTimeout(late.resolve, milliseconds)
+  await Promise.race([settled, late.promise])
   clearTimeout(timer)
 }
 

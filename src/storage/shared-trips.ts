@@ -1,5 +1,5 @@
 // Statements that callers of one moment share (docs/decisions/0003-shared-trips.md): within a transaction each runs for itself.
-import { type BatchOptions, createBatch } from '../lib/batch.ts'
+import { type BatchOptions, createBatch, createLine } from '../lib/batch.ts'
 import { type Db, isPool, isRolledBack, type Pool } from './database.ts'
 import type { GivenStatement } from './given-rows.ts'
 
@@ -12,7 +12,7 @@ export type SharedTripOptions<Item> = Pick<BatchOptions<Item>, 'keyOf' | 'onTrip
 export const createSharedTrip = <Item, Result>(
   run: (items: readonly Item[]) => Promise<readonly Result[]>,
   options: SharedTripOptions<Item> = {},
-): ((item: Item) => Promise<Result>) => createBatch(run, { ...options, itemsMax: ITEMS_MAX, isUndone: isRolledBack })
+): ((item: Item) => Promise<Result>) => createBatch(run, { ...options, itemsMax: ITEMS_MAX, isUndone: isRolledBack, line })
 
 /** The same for every database: on the database itself its callers share, within a transaction each runs for itself. */
 export function defineSharedTrip<Item, Result>(
@@ -57,3 +57,5 @@ export const defineSharedWrite = <Item, Row>({ statement, toRow, idOf, column }:
   )
 
 const ITEMS_MAX = 64
+// Of this process, whatever the kind of statement.
+const line = createLine()

@@ -26,3 +26,6 @@ vi.mock('../../src/lib/outbound.ts', async (importOriginal) => ({
 vi.mock('../../src/domain/limits/shared-failures.ts', () => ({
   createSharedFailures: () => ({ tell: () => undefined, ask: () => Promise.resolve(new Map()) }),
 }))
+
+// How busy the event loop is follows from no seed either.
+vi.mock('../../src/lib/loop-load.ts', () => ({ isLoopBusy: () => false }))
