@@ -126,40 +126,39 @@ describe('a batch', () => {
 describe('while the event loop is busy, a batch', () => {
   const isBusy = () => true
 
-  test('waits for as many items as its trips usually have', async () => {
+  const FOUR = ['a', 'b', 'c', 'd']
+
+  test('waits for half as many items as its trips had lately', async () => {
     const { ask, trips, end, settle } = createManual({ isBusy })
-    const first = Promise.all(['a', 'b'].map(ask))
+    const first = Promise.all(FOUR.map(ask))
     await settle()
     await end(0)
     await first
-    const second = ask('c')
+    const second = ask('e')
     await settle()
-    expect(trips).toHaveLength(1)
-    const third = ask('d')
+    expect(trips).toEqual([FOUR])
+    const third = ask('f')
     await settle()
-    expect(trips).toEqual([
-      ['a', 'b'],
-      ['c', 'd'],
-    ])
+    expect(trips).toEqual([FOUR, ['e', 'f']])
     await end(1)
-    expect(await Promise.all([second, third])).toEqual(['C', 'D'])
+    expect(await Promise.all([second, third])).toEqual(['E', 'F'])
   })
 
-  test('leaves with fewer after some milliseconds, and does not wait for as many again', async () => {
+  test('leaves with fewer after some milliseconds, and waits for fewer from then on', async () => {
     const { ask, trips, end, settle } = createManual({ isBusy })
-    const first = Promise.all(['a', 'b'].map(ask))
+    const first = Promise.all(FOUR.map(ask))
     await settle()
     await end(0)
     await first
-    const alone = ask('c')
-    await vi.waitFor(() => expect(trips).toEqual([['a', 'b'], ['c']]))
+    const alone = ask('e')
+    await vi.waitFor(() => expect(trips).toEqual([FOUR, ['e']]))
     await end(1)
     await alone
-    const next = ask('d')
+    const next = ask('f')
     await settle()
-    expect(trips).toHaveLength(3)
+    expect(trips).toEqual([FOUR, ['e'], ['f']])
     await end(2)
-    expect(await next).toBe('D')
+    expect(await next).toBe('F')
   })
 
   test('lets the trips of its line go first that came before', async () => {

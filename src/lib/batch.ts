@@ -1,5 +1,5 @@
 // Joins what is asked for at the same time: requests of one turn of the event loop share a trip, and so do those that come while it is
-// on its way, unless it takes long. While the event loop is busy a trip also waits for those it can expect, and for trips of other batches.
+// on its way, unless it takes long. While the event loop is busy a trip also waits for some of those it can expect, and for trips of other batches.
 import { isLoopBusy } from './loop-load.ts'
 import { currentScope, type RequestScope } from './request-scope.ts'
 import { runForAll } from './trace.ts'
@@ -28,8 +28,8 @@ export function createBatch<Item, Result>(
 ): (item: Item) => Promise<Result> {
   let waiting: Waiting<Item, Result>[] = []
   let isRunning = false
-  // How many items a trip has had lately.
-  let usual = 0
+  // Half of what trips have had lately. To wait for all of it would bring requests into step, so that server and clients wait for each other.
+  let enough = 0
   let onCompany: (() => void) | undefined
 
   const runAll = async (): Promise<void> => {
@@ -38,7 +38,7 @@ export function createBatch<Item, Result>(
       await new Promise(setImmediate)
       const leaveLine = isBusy() ? await waitForOthers() : undefined
       const trip = takeTrip()
-      usual = Math.max(trip.length, usual / 2)
+      enough = Math.max(trip.length, enough) / 2
       const settled = runTrip(trip).catch(async (error: unknown) => {
         if (trip.length > 1 && isUndone(error)) await Promise.all(trip.map((one) => runTrip([one]).catch(one.reject)))
         else for (const one of trip) one.reject(error)
@@ -49,9 +49,9 @@ export function createBatch<Item, Result>(
     isRunning = false
   }
 
-  /** Until as many items wait as usual, or for some milliseconds; then until it is this batch's turn. */
+  /** Until enough items wait, or for some milliseconds; then until it is this batch's turn. */
   const waitForOthers = async (): Promise<() => void> => {
-    if (waiting.length < usual) {
+    if (waiting.length < enough) {
       const company = Promise.withResolvers<void>()
       onCompany = company.resolve
       await untilSettledOrLate(company.promise, COMPANY_MS_MAX)
@@ -85,7 +85,7 @@ export function createBatch<Item, Result>(
   return (item) =>
     new Promise((resolve, reject) => {
       waiting.push({ item, scope: currentScope(), resolve, reject })
-      if (waiting.length >= usual) onCompany?.()
+      if (waiting.length >= enough) onCompany?.()
       if (isRunning) return
       isRunning = true
       void runAll()
@@ -113,7 +113,7 @@ export function createLine(): Line {
 
 /** A trip that waits for a lock holds up the next one for no longer than this. */
 const TRIP_MS_MAX = 40
-/** What a trip of a busy process waits at most for as many items as it usually has. */
+/** What a trip of a busy process waits at most for half as many items as trips have had lately. */
 const COMPANY_MS_MAX = 10
 
 async function untilSettledOrLate(settled: Promise<void>, milliseconds: number): Promise<void> {
