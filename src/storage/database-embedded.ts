@@ -154,8 +154,19 @@ function yieldBefore(pglite: PGlite): PGliteForKysely {
     },
     transaction: async (work) => {
       await nextTurn()
-      // PGlite types the value as possibly undefined after a rollback; Kysely throws in that case.
-      return pglite.transaction(work) as ReturnType<typeof work>
+      let hasBegun = false
+      const begin: typeof work = (transaction) => {
+        hasBegun = true
+        return work(transaction)
+      }
+      try {
+        // PGlite types the value as possibly undefined after a rollback; Kysely throws in that case.
+        return (await pglite.transaction(begin)) as Awaited<ReturnType<typeof work>>
+      } catch (error) {
+        if (hasBegun) throw error
+        // Closed meanwhile. Kysely would wait for the beginning for ever, and leave the rejection to nobody: its first statement fails instead.
+        return work({ query: () => Promise.reject(error) } as unknown as Parameters<typeof work>[0])
+      }
     },
   }
 }
