@@ -22,6 +22,8 @@ ENV XDG_CONFIG_HOME=/data/account XDG_DATA_HOME=/data/account
 # Memory from jemalloc: a request takes a tenth less processor time than with the allocator of the C library (docs/decisions/0025-allocator.md).
 RUN apt-get update && apt-get install --yes --no-install-recommends libjemalloc2 && rm -rf /var/lib/apt/lists/*
 ENV LD_PRELOAD=libjemalloc.so.2
+# A young generation of half of what V8 would take: 30 MiB less, at no cost that could be measured (docs/decisions/0014-memory.md).
+ENV NODE_OPTIONS=--max-semi-space-size=16
 WORKDIR /app
 # The base image brings Node, so the optional packages that hold it for other machines stay out.
 COPY package.json package-lock.json .npmrc ./
