@@ -114,7 +114,8 @@ function carryOut(image: Image, stages: ReadonlyMap<string, Image>, instruction:
 }
 
 function setVariable(image: Image, word: string): void {
-  const [name = '', value = ''] = word.split('=')
+  const [name = '', ...parts] = word.split('=')
+  const value = parts.join('=')
   image.env[name] = value.startsWith('/') ? inImage(image, value) : value
 }
 
