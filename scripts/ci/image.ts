@@ -66,8 +66,10 @@ function build(): Image {
     console.log(`image: ${line}`)
     const [instruction = '', ...words] = line.trim().split(/\s+/)
     const rest = words.join(' ').replace(/\$\{(\w+)\}/g, (_, name: string) => args[name] ?? '')
-    if (instruction === 'ARG') args[rest.split('=')[0] ?? ''] = rest.split('=')[1] ?? ''
-    else if (instruction === 'FROM') {
+    if (instruction === 'ARG') {
+      const [name, value] = cutAssignment(rest)
+      args[name] = value
+    } else if (instruction === 'FROM') {
       expect(rest.startsWith(`node:${process.versions.node}-`), `${rest} is not this exact Node`)
       stage = openStage(`stage-${stages.size}`)
       stages.set(/ AS (\w+)$/.exec(rest)?.[1] ?? '', stage)
@@ -114,9 +116,14 @@ function carryOut(image: Image, stages: ReadonlyMap<string, Image>, instruction:
 }
 
 function setVariable(image: Image, word: string): void {
-  const [name = '', ...parts] = word.split('=')
-  const value = parts.join('=')
+  const [name, value] = cutAssignment(word)
   image.env[name] = value.startsWith('/') ? inImage(image, value) : value
+}
+
+/** The name and the value of `NAME=value`; the value may have an equals sign of its own. */
+function cutAssignment(text: string): [name: string, value: string] {
+  const [name = '', ...parts] = text.split('=')
+  return [name, parts.join('=')]
 }
 
 /** COPY out of the project, or `--from` out of an earlier stage. */
