@@ -125,15 +125,20 @@ describe('a batch', () => {
 
 describe('while the event loop is busy, a batch', () => {
   const isBusy = () => true
-
   const FOUR = ['a', 'b', 'c', 'd']
 
+  /** A batch whose only trip so far had four items. */
+  async function createUsedToFour() {
+    const manual = createManual({ isBusy })
+    const answers = Promise.all(FOUR.map(manual.ask))
+    await manual.settle()
+    await manual.end(0)
+    await answers
+    return manual
+  }
+
   test('waits for half as many items as its trips had lately', async () => {
-    const { ask, trips, end, settle } = createManual({ isBusy })
-    const first = Promise.all(FOUR.map(ask))
-    await settle()
-    await end(0)
-    await first
+    const { ask, trips, end, settle } = await createUsedToFour()
     const second = ask('e')
     await settle()
     expect(trips).toEqual([FOUR])
@@ -145,11 +150,7 @@ describe('while the event loop is busy, a batch', () => {
   })
 
   test('leaves with fewer after some milliseconds, and waits for fewer from then on', async () => {
-    const { ask, trips, end, settle } = createManual({ isBusy })
-    const first = Promise.all(FOUR.map(ask))
-    await settle()
-    await end(0)
-    await first
+    const { ask, trips, end, settle } = await createUsedToFour()
     const alone = ask('e')
     await vi.waitFor(() => expect(trips).toEqual([FOUR, ['e']]))
     await end(1)

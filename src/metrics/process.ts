@@ -1,6 +1,7 @@
 // What metrics say of the process. prom-client's own collection is not used: it starts observers that cannot be stopped again.
 import { readdir } from 'node:fs/promises'
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
+import { watchLoopUse } from '../lib/loop-load.ts'
 import type { Instruments } from './instruments.ts'
 
 export interface ProcessWatch {
@@ -12,7 +13,7 @@ export interface ProcessWatch {
 export function watchProcess(instruments: Instruments): ProcessWatch {
   const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
   delays.enable()
-  let use = performance.eventLoopUtilization()
+  const useSinceUpdate = watchLoopUse()
   let processorSeconds = 0
   instruments.started.set(performance.timeOrigin / 1000)
   return {
@@ -23,9 +24,7 @@ export function watchProcess(instruments: Instruments): ProcessWatch {
         instruments.loopDelay.set({ quantile }, delays.count === 0 ? 0 : late / 1000)
       }
       delays.reset()
-      const nextUse = performance.eventLoopUtilization()
-      instruments.loopUse.set(performance.eventLoopUtilization(nextUse, use).utilization)
-      use = nextUse
+      instruments.loopUse.set(useSinceUpdate())
       const { user, system } = process.cpuUsage()
       const seconds = (user + system) / 1e6
       instruments.processorTime.inc(seconds - processorSeconds)

@@ -1,6 +1,7 @@
 // Puts the network of the simulation in the place of two modules: what phones and the bank send with, and what webhooks are sent with.
 import { vi } from 'vitest'
 import type * as PhoneHttp from '../../phone/http.ts'
+import type * as LoopLoad from '../../src/lib/loop-load.ts'
 import type * as Outbound from '../../src/lib/outbound.ts'
 import { theNetwork } from './network.ts'
 
@@ -28,4 +29,7 @@ vi.mock('../../src/domain/limits/shared-failures.ts', () => ({
 }))
 
 // How busy the event loop is follows from no seed either.
-vi.mock('../../src/lib/loop-load.ts', () => ({ isLoopBusy: () => false }))
+vi.mock('../../src/lib/loop-load.ts', async (importOriginal) => ({
+  ...(await importOriginal<typeof LoopLoad>()),
+  isLoopBusy: () => false,
+}))
