@@ -1,8 +1,15 @@
 // Parts with their lengths in front, so that no two lists of parts are the same bytes (v3 §2.2, v4 §1.6).
-import { concat, u32 } from '../../lib/bytes.ts'
-
 /** SIZED: every part with its length as u32 in front; an absent part is encoded like an empty one. */
-export const concatWithSizes = (...parts: readonly (Uint8Array | undefined)[]): Uint8Array =>
-  concat(...parts.flatMap((part = EMPTY) => [u32(part.length), part]))
+export function concatWithSizes(...parts: readonly (Uint8Array | undefined)[]): Uint8Array {
+  const out = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + SIZE_LENGTH + (part?.length ?? 0), 0))
+  let at = 0
+  for (const part of parts) {
+    at = out.writeUInt32BE(part?.length ?? 0, at)
+    if (part === undefined) continue
+    out.set(part, at)
+    at += part.length
+  }
+  return out
+}
 
-const EMPTY = new Uint8Array(0)
+const SIZE_LENGTH = 4
