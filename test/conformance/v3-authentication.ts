@@ -2,7 +2,6 @@
 import type { KeyObject } from 'node:crypto'
 import { compactVerify, decodeJwt } from 'jose'
 import { expect } from 'vitest'
-import { importHmacKey } from '../../src/crypto/hmac.ts'
 import { publicKeyFromPoint, publicKeyOf } from '../../src/crypto/key.ts'
 import { decideAuthentication } from '../../src/domain/activation/authentication.ts'
 import { parseBase64, toBase64 } from '../../src/lib/base64.ts'
@@ -72,8 +71,8 @@ const baseString: Handler = ({ input }) => {
 const signature =
   (write: (components: readonly Uint8Array[], input: Members) => Uint8Array | string): Handler =>
   ({ input }) => {
-    const keys: readonly KeyObject[] = has(input, 'keys')
-      ? list(input, 'keys').map((key) => importHmacKey(parseBase64(String(key)) ?? new Uint8Array(0)))
+    const keys: readonly Uint8Array[] = has(input, 'keys')
+      ? list(input, 'keys').map((key) => parseBase64(String(key)) ?? new Uint8Array(0))
       : selectFactorKeys(readFactorKeys(input), readFactors(input))
     return { signature: write(computeComponents(keys, bytes(input, 'ctrData'), bytes(input, 'data')), input) }
   }
@@ -203,9 +202,9 @@ export function readActivationKeys(input: Members): ActivationKeys {
 }
 
 const readFactorKeys = (input: Members): ActivationKeys => ({
-  possession: importHmacKey(bytes(input, 'possessionKey')),
-  knowledge: importHmacKey(bytes(input, 'knowledgeKey')),
-  biometry: importHmacKey(bytes(input, 'biometryKey')),
+  possession: bytes(input, 'possessionKey'),
+  knowledge: bytes(input, 'knowledgeKey'),
+  biometry: bytes(input, 'biometryKey'),
   keyTransport: new Uint8Array(16),
   keyTransportIv: new Uint8Array(16),
   keyTransportCtr: new Uint8Array(16),

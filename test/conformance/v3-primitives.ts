@@ -81,9 +81,9 @@ export const primitiveFamilies: Readonly<Record<string, Handler>> = {
 function deriveAll(masterSecret: Uint8Array): Members {
   const keys = deriveActivationKeys(masterSecret)
   return {
-    possessionKey: keys.possession.export(),
-    knowledgeKey: keys.knowledge.export(),
-    biometryKey: keys.biometry.export(),
+    possessionKey: keys.possession,
+    knowledgeKey: keys.knowledge,
+    biometryKey: keys.biometry,
     transportKey: keys.keyTransport,
     vaultEncryptionKey: keys.keyEncryptionVault,
     transportIvKey: keys.keyTransportIv,

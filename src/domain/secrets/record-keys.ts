@@ -69,15 +69,15 @@ export function createRecordKeys(
   const [first, ...others] = masterKeys
   const sealing = toRoot(first)
   const roots = new Map([...others.map(toRoot), sealing].map((root) => [root.id, root]))
-  const keys = caches.watch('record_keys', CACHED_KEYS, createMemory<KeyObject>({ max: CACHED_KEYS }))
+  const keys = caches.watch('record_keys', CACHED_KEYS, createMemory<Uint8Array>({ max: CACHED_KEYS }))
   const values = createMemory<Opened>({ max: CACHED_VALUES, bytes: { max: CACHED_BYTES, of: bytesOf } })
   const opened = caches.watch('opened_records', CACHED_VALUES, values, (now) => values.forget(({ until }) => until <= now))
 
-  const keyOf = ({ id, root }: Root, name: string): KeyObject => {
+  const keyOf = ({ id, root }: Root, name: string): Uint8Array => {
     const cached = `${id}${name}`
     let key = keys.get(cached)
     if (key === undefined) {
-      key = importHmacKey(hmac(root, utf8(`pawl/record-key\0${name}`)))
+      key = hmac(root, utf8(`pawl/record-key\0${name}`))
       keys.set(cached, key)
     }
     return key

@@ -1,5 +1,4 @@
 // Authentication codes, on v3's wire "signatures": what they cover, how they are computed and verified (v3 §10.1 to §10.3).
-import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hmac.ts'
 import { parseBase64 } from '../../lib/base64.ts'
 import { concat, equalConstantTime, utf8 } from '../../lib/bytes.ts'
@@ -42,12 +41,12 @@ export function verifyAuthenticationCode(
 }
 
 /** Keys of a combination in the order of v3 §10.2. */
-export const selectFactorKeys = (keys: ActivationKeys, factors: Factors): readonly KeyObject[] =>
+export const selectFactorKeys = (keys: ActivationKeys, factors: Factors): readonly Uint8Array[] =>
   FACTOR_KEYS[factors].map((name) => keys[name])
 
 /** s_0 ... s_n, 32 bytes each, for a counter value (16 bytes) (v3 §10.3). */
 export function computeComponents(
-  factorKeys: readonly KeyObject[],
+  factorKeys: readonly Uint8Array[],
   counter: Uint8Array,
   signedData: Uint8Array,
 ): readonly Uint8Array[] {
