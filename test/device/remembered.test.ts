@@ -1,5 +1,6 @@
 // A phone whose last code was accepted a moment ago is remembered; nothing it may no longer do is accepted because of that (v3 §10.5).
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sql } from 'kysely'
 import { fenceActivations } from '../../src/domain/activation/fence.ts'
 import { v3 } from '../../src/protocol/v3/index.ts'
@@ -58,6 +59,27 @@ describe.each(PHONE_VERSIONS)('a remembered phone in %s', (version) => {
     const replies = await Promise.all([phone.send(request), phone.send(request), phone.send(request)])
     expect(replies.map(({ status }) => status).toSorted()).toEqual([200, 401, 401])
     expectRefused(await phone.send(request), 'signature')
+  })
+
+  test('has a wrong code compared as often as any other phone, and as nobody', async () => {
+    const compared = vi.spyOn(v3, 'verifyAuthenticationCode')
+    const countFor = async ({ phone }: Awaited<ReturnType<typeof remembered>>, activationId = phone.state.activationId) => {
+      const request = phone.prepareValidation({ body: 'signed' })
+      const headers = Object.fromEntries(
+        Object.entries(request.headers).map(([name, text]) => [name, text.replace(phone.state.activationId, activationId)]),
+      )
+      compared.mockClear()
+      expectRefused(await phone.send({ ...request, headers, body: Buffer.from('sent') }), 'signature')
+      return compared.mock.calls.map(([, , , , lookAhead]) => lookAhead).toSorted()
+    }
+    try {
+      const ofRemembered = await countFor(await remembered())
+      expect(ofRemembered).toHaveLength(2)
+      expect(await countFor(await world.activePhone(version))).toEqual(ofRemembered)
+      expect(await countFor(await world.activePhone(version), randomUUID())).toEqual(ofRemembered)
+    } finally {
+      compared.mockRestore()
+    }
   })
 
   test.skipIf(serverUrl() === undefined)('passes on every process that remembers an older counter, and once only', async () => {

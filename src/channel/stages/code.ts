@@ -128,7 +128,7 @@ async function decideCode(
 
 /**
  * A remembered phone is judged without a read, at exactly its counter. The conditional write compares what it was remembered with, and
- * memory alone decides nothing but an acceptance. A phone that is not remembered costs the same, because a decoy is checked.
+ * memory alone decides nothing but an acceptance. A refusal costs as much where no phone is remembered, because a decoy is checked.
  */
 async function readAndJudge(
   parts: ChannelParts,
@@ -137,13 +137,17 @@ async function readAndJudge(
   { read, round }: Turn,
 ): Promise<{ readonly parties: RequestParties; readonly judged: Judged }> {
   const code = { ...attempt, method }
-  if (round === 0 && read === undefined && !attempt.isUpgradeSeen) {
-    const remembered = parts.authenticationStore.recall(attempt.header)
-    const judged = await judgeCode(parts, protocol, code, remembered, 1)
+  const isAsked = round === 0 && read === undefined && !attempt.isUpgradeSeen
+  const remembered = isAsked ? parts.authenticationStore.recall(attempt.header) : undefined
+  const judgeRemembered = (parties: RequestParties) => judgeCode(parts, protocol, code, parties, 1)
+  if (remembered?.activation !== undefined) {
+    const judged = await judgeRemembered(remembered)
     if (judged.isRight) return { parties: remembered, judged }
   }
   const parties = (round === 0 ? read : undefined) ?? (await findParties(parts, attempt.header, attempt))
-  return { parties, judged: await judgeCode(parts, protocol, code, parties, parts.settings.counterLookAhead) }
+  const judged = await judgeCode(parts, protocol, code, parties, parts.settings.counterLookAhead)
+  if (remembered !== undefined && remembered.activation === undefined && !judged.isRight) await judgeRemembered(remembered)
+  return { parties, judged }
 }
 
 /** Tells the log of a decision that is stored, and remembers the phone of a right code. */
