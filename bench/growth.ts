@@ -6,6 +6,7 @@ import { type Db, openDatabase } from '../src/storage/database.ts'
 import { startPostgres } from './http/postgres.ts'
 import { startTarget } from './http/target.ts'
 import { compare, header, measureInTurns, row } from './http/turns.ts'
+import { runWindow } from './http/window.ts'
 import { openWorks } from './http/works.ts'
 
 const { values } = parseArgs({
@@ -14,13 +15,15 @@ const { values } = parseArgs({
     operations: { type: 'string', default: '2000000' },
     audit: { type: 'string', default: '5000000' },
     phones: { type: 'string', default: '1000' },
+    // Of the small database; as many as of the large one by default.
+    'small-phones': { type: 'string' },
     clients: { type: 'string', default: '16' },
     windows: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '2' },
     'warm-up': { type: 'string', default: '5' },
   },
 })
-const count = (name: keyof typeof values): number => Number(values[name])
+const count = (name: keyof typeof values): number => Number(values[name] ?? values.phones)
 const WORKS = ['3.3 validate', '3.3 status', '3.3 detail', '3.3 operation list', '3.3 operation create']
 
 async function main(): Promise<void> {
@@ -28,15 +31,18 @@ async function main(): Promise<void> {
   const closing: (() => Promise<void>)[] = [() => postgres.close()]
   try {
     const opened = []
-    for (const name of ['large', 'small']) {
+    for (const [name, phones] of [
+      ['large', count('phones')],
+      ['small', count('small-phones')],
+    ] as const) {
       const databaseUrl = postgres.createDatabase(`bench_${name}`)
       const checkout = new URL('..', import.meta.url).pathname
       const target = await startTarget({ name, checkout, databaseUrl, databasePid: postgres.pid })
       closing.push(() => target.close())
-      const works = await openWorks(target, count('phones'), (work) => WORKS.includes(work))
+      const works = await openWorks(target, phones, (work) => WORKS.includes(work))
       // An operation of each phone is what those of others are copied from.
       const [create] = works.filter((work) => work.name === '3.3 operation create')
-      for (const units of (await create?.prepare(count('phones'), 1)) ?? []) for (const unit of units) await unit()
+      if (create) await runWindow(await create.prepare(phones, count('clients')), target.usage)
       await prepareDatabase(databaseUrl, name === 'large')
       opened.push({ target, works })
     }

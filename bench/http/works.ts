@@ -144,11 +144,16 @@ async function holdPhoneV4(userId: string, phone: VirtualPhoneV4): Promise<Holde
 
 function worksOfPhones(server: Server, kind: PhoneKind, holders: readonly Holder[]): Work[] {
   const { url, bank } = server
-  /** Phones take turns; a phone belongs to one client alone. */
-  const prepareEach =
-    (prepare: (holder: Holder) => Promise<Unit> | Unit, before?: (holder: Holder) => Promise<void>): Work['prepare'] =>
-    async (count, clients) => {
-      const taking = holders.slice(0, Math.max(clients, Math.min(holders.length, count)))
+  /** Phones take turns, in the next window those that had none in the last; a phone belongs to one client alone. */
+  const prepareEach = (
+    prepare: (holder: Holder) => Promise<Unit> | Unit,
+    before?: (holder: Holder) => Promise<void>,
+  ): Work['prepare'] => {
+    let next = 0
+    return async (count, clients) => {
+      const size = Math.max(clients, Math.min(holders.length, count))
+      const taking = Array.from({ length: size }, (_, i) => at(holders, (next + i) % holders.length))
+      next += size
       if (before !== undefined) for (const some of chunk(taking, BINDING_AT_ONCE)) await Promise.all(some.map(before))
       const lists: Unit[][] = Array.from({ length: clients }, () => [])
       for (let i = 0; i < count; i += 1) {
@@ -157,6 +162,7 @@ function worksOfPhones(server: Server, kind: PhoneKind, holders: readonly Holder
       }
       return lists
     }
+  }
   const sending = (prepare: (holder: Holder) => Promise<HttpRequest> | HttpRequest) => async (holder: Holder) =>
     toUnit(url, await prepare(holder))
   const renew = (holder: Holder): Promise<void> => holder.renew()
