@@ -73,50 +73,58 @@ export function createRecordKeys(
   const values = createMemory<Opened>({ max: CACHED_VALUES, bytes: { max: CACHED_BYTES, of: bytesOf } })
   const opened = caches.watch('opened_records', CACHED_VALUES, values, (now) => values.forget(({ until }) => until <= now))
 
-  const keyOf = ({ id, root }: Root, name: string): Uint8Array => {
-    const cached = `${id}${name}`
+  /** For records that are sealed or opened again and again. */
+  const keyOf = (root: Root, name: string): Uint8Array => {
+    const cached = `${root.id}${name}`
     let key = keys.get(cached)
     if (key === undefined) {
-      key = hmac(root, utf8(`pawl/record-key\0${name}`))
+      key = deriveKey(root, name)
       keys.set(cached, key)
     }
     return key
   }
 
-  const seal: RecordKeys['seal'] = (place, plaintext) => {
+  const sealBy = (keyFor: typeof keyOf, place: Place, plaintext: Uint8Array): Buffer => {
     const name = nameOf(place)
     const { header } = sealing
     const nonce = platform.randomBytes(NONCE_BYTES)
-    return ownBytes(concat(header, nonce, sealAead(keyOf(sealing, name), nonce, plaintext, concat(header, utf8(name)))))
+    return ownBytes(concat(header, nonce, sealAead(keyFor(sealing, name), nonce, plaintext, concat(header, utf8(name)))))
   }
 
-  const sealBuilt: RecordKeys['sealBuilt'] = (place, plaintext, value, { form = '', until = FOR_EVER } = {}) => {
-    const sealed = seal(place, plaintext)
-    opened.set(cacheNameOf(place, form), { sealed, value, until })
-    return sealed
-  }
-
-  const open: RecordKeys['open'] = (place, sealed) => {
+  const openBy = (keyFor: typeof keyOf, place: Place, sealed: Uint8Array): Uint8Array => {
     const root = sealed[0] === FORMAT ? roots.get(keyIdOf(sealed)) : undefined
     if (root === undefined) throw new SealedRecordError(place)
     const name = nameOf(place)
     const nonce = sealed.subarray(HEADER_BYTES, HEADER_BYTES + NONCE_BYTES)
     const associated = concat(root.header, utf8(name))
-    const plaintext = openAead(keyOf(root, name), nonce, sealed.subarray(HEADER_BYTES + NONCE_BYTES), associated)
+    const plaintext = openAead(keyFor(root, name), nonce, sealed.subarray(HEADER_BYTES + NONCE_BYTES), associated)
     if (plaintext === undefined) throw new SealedRecordError(place)
     return plaintext
+  }
+
+  // What is built is remembered, so the key is not needed soon.
+  const sealBuilt: RecordKeys['sealBuilt'] = (place, plaintext, value, { form = '', until = FOR_EVER } = {}) => {
+    const sealed = sealBy(deriveKey, place, plaintext)
+    opened.set(cacheNameOf(place, form), { sealed, value, until })
+    return sealed
   }
 
   const openCached: RecordKeys['openCached'] = (place, sealed, build, { form = '', until = FOR_EVER } = {}) => {
     const name = cacheNameOf(place, form)
     const known = opened.get(name)
     if (known !== undefined && equalPublic(known.sealed, sealed)) return known.value as ReturnType<typeof build>
-    const value = build(open(place, sealed))
+    const value = build(openBy(deriveKey, place, sealed))
     opened.set(name, { sealed, value, until })
     return value
   }
 
-  return { keyIds: [sealing.id, ...[...roots.keys()].filter((id) => id !== sealing.id)], seal, sealBuilt, open, openCached }
+  return {
+    keyIds: [sealing.id, ...[...roots.keys()].filter((id) => id !== sealing.id)],
+    seal: (place, plaintext) => sealBy(keyOf, place, plaintext),
+    sealBuilt,
+    open: (place, sealed) => openBy(keyOf, place, sealed),
+    openCached,
+  }
 }
 
 interface Opened {
@@ -142,6 +150,8 @@ function toRoot(masterKey: Uint8Array): Root {
   const id = hmac(root, utf8('pawl/master-key-id')).subarray(0, KEY_ID_BYTES)
   return { id: Buffer.from(id).toString('hex'), root, header: concat(Uint8Array.of(FORMAT), id) }
 }
+
+const deriveKey = ({ root }: Root, name: string): Uint8Array => hmac(root, utf8(`pawl/record-key\0${name}`))
 
 // NUL separates: table and column names are ours, and no row key contains it.
 const nameOf = (place: Place): string => `${place.table}\0${place.column}\0${place.row}`
