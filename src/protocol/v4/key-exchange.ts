@@ -23,9 +23,12 @@ export async function exchangeKeys(
   activationId: string,
   salt: Uint8Array,
 ): Promise<ExchangedKeys | undefined> {
-  const shared = await encapsulateSharedSecret(request, salt)
+  // Both at once: where there are two threads, each takes one.
+  const [shared, serverKeys] = await Promise.all([
+    encapsulateSharedSecret(request, salt),
+    generateSigningKeyPairs(request.algorithm),
+  ])
   if (!shared) return undefined
-  const serverKeys = await generateSigningKeyPairs(request.algorithm)
   return {
     activationSecret: createInitialActivationSecret(shared.secret),
     serverKeys,
