@@ -28,7 +28,7 @@ The client shares the machine with the server, so compare processor time, and on
   npm run bench -- start                          processor time and memory of a start with a warm compile cache
   npm run bench -- sealing                        whether audit rows are sealed as fast as they are written (--rate, --seconds, --heap)
   npm run bench -- growth                         a large database in proportion to a small one
-  npm run bench -- growth --activations 1000000 --operations 2000000 --audit 5000000 --phones 1000
+  npm run bench -- growth --activations 1000000 --operations 2000000 --audit 5000000 --phones 1000 --small-phones 1000
   npm run bench -- processes                      what a second process behind the same port brings
   npm run bench -- soak                           memory and /health/live under minutes of full load (--seconds 600, --works, --rounds)
   npm run bench -- crypto                         the hot paths alone, in one process`
