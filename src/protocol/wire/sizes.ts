@@ -1,4 +1,5 @@
 // Parts with their lengths in front, so that no two lists of parts are the same bytes (v3 §2.2, v4 §1.6).
+
 /** SIZED: every part with its length as u32 in front; an absent part is encoded like an empty one. */
 export function concatWithSizes(...parts: readonly (Uint8Array | undefined)[]): Uint8Array {
   const out = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + SIZE_LENGTH + (part?.length ?? 0), 0))
