@@ -151,7 +151,7 @@ function worksOfPhones(server: Server, kind: PhoneKind, holders: readonly Holder
   ): Work['prepare'] => {
     let next = 0
     return async (count, clients) => {
-      const size = Math.max(clients, Math.min(holders.length, count))
+      const size = Math.min(holders.length, Math.max(clients, count))
       const taking = Array.from({ length: size }, (_, i) => at(holders, (next + i) % holders.length))
       next += size
       if (before !== undefined) for (const some of chunk(taking, BINDING_AT_ONCE)) await Promise.all(some.map(before))
