@@ -1,5 +1,5 @@
 // Sends requests over a socket exactly as given: any method, header and body, nothing added but Host and Content-Length.
-import type { Agent, IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import { request as openPlain } from 'node:http'
 import { request as openSecure } from 'node:https'
 
@@ -21,15 +21,12 @@ export interface HttpReply {
 
 export const NO_BODY = new Uint8Array(0)
 
-/**
- * Sends one request and reads the whole answer. Rejects when the connection breaks before there is one. `agent`: for plain HTTP; without it,
- * Node's own.
- */
-export function send(url: string, { method, path, headers, body }: HttpRequest, agent?: Agent): Promise<HttpReply> {
+/** Sends one request and reads the whole answer. Rejects when the connection breaks before there is one. */
+export function send(url: string, { method, path, headers, body }: HttpRequest): Promise<HttpReply> {
   const length = body.length > 0 ? { 'Content-Length': String(body.length) } : {}
   return new Promise((resolve, reject) => {
     const open = url.startsWith('https:') ? openSecure : openPlain
-    const outgoing = open(url + path, { method, headers: { ...headers, ...length }, agent }, (incoming) => {
+    const outgoing = open(url + path, { method, headers: { ...headers, ...length } }, (incoming) => {
       const chunks: Buffer[] = []
       incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
       incoming.on('error', reject)

@@ -71,6 +71,7 @@ const COLUMNS: readonly [string, (figures: Figures) => number | undefined, numbe
   ['p99 ms', ({ p99 }) => p99, 2],
   ['Node µs', ({ nodeCpu }) => nodeCpu, 0],
   ['DB µs', ({ databaseCpu }) => databaseCpu, 0],
+  ['client µs', ({ clientCpu }) => clientCpu, 0],
   ['RSS MiB', ({ resident }) => resident, 0],
 ]
 const TRIAL_UNITS = 4

@@ -1,5 +1,5 @@
 // One window of a measurement: a fixed number of units in a closed loop, and what they cost.
-import { Agent } from 'node:http'
+import { type Connection, createConnection } from './connection.ts'
 import type { Usage } from './target.ts'
 import type { Unit } from './works.ts'
 
@@ -13,6 +13,8 @@ export interface Figures {
   /** Microseconds of processor time a unit. */
   readonly nodeCpu: number
   readonly databaseCpu: number | undefined
+  /** Of the clients, all in this process. */
+  readonly clientCpu: number
   /** MiB at the end of the window. */
   readonly resident: number
 }
@@ -21,19 +23,21 @@ export interface Figures {
 export async function runWindow(lists: readonly (readonly Unit[])[], usage: () => Usage): Promise<Figures> {
   const times: number[] = []
   const before = usage()
+  const clientBefore = process.cpuUsage()
   const start = performance.now()
   await Promise.all(
     lists.map(async (units, client) => {
-      const connection = (CONNECTIONS[client] ??= new Agent({ keepAlive: true, maxSockets: 1 }))
+      const connectionTo = (url: string): Connection => connections(url, client)
       for (const unit of units) {
         const sent = performance.now()
-        await unit(connection)
+        await unit(connectionTo)
         times.push(performance.now() - sent)
       }
     }),
   )
   const seconds = (performance.now() - start) / 1000
   const after = usage()
+  const client = process.cpuUsage(clientBefore)
   const sorted = Float64Array.from(times).sort()
   const perUnit = (total: number): number => total / times.length
   return {
@@ -44,6 +48,7 @@ export async function runWindow(lists: readonly (readonly Unit[])[], usage: () =
     nodeCpu: perUnit(after.node - before.node),
     databaseCpu:
       after.database === undefined || before.database === undefined ? undefined : perUnit(after.database - before.database),
+    clientCpu: perUnit(client.user + client.system),
     resident: after.resident,
   }
 }
@@ -58,5 +63,11 @@ export const median = (values: readonly number[]): number =>
     0.5,
   )
 
-/** Of each client, in all windows. */
-const CONNECTIONS: Agent[] = []
+/** The connection of a client to a server, the same in all windows. */
+function connections(url: string, client: number): Connection {
+  const opened = CONNECTIONS.get(url) ?? []
+  CONNECTIONS.set(url, opened)
+  return (opened[client] ??= createConnection(url))
+}
+
+const CONNECTIONS = new Map<string, Connection[]>()

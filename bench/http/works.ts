@@ -1,7 +1,6 @@
 // What is measured: each work is one thing that a phone or a bank does. Requests are made ahead of the window that sends them, so that
 // the client's cryptography is not in the figures; only a whole activation, whose steps need the answers before them, is made within it.
 import { randomUUID } from 'node:crypto'
-import type { Agent } from 'node:http'
 import { b64, type PHONE_VERSIONS, random } from '../../phone/crypto.ts'
 import { type HttpReply, type HttpRequest, member, send } from '../../phone/http.ts'
 import type { AppConfiguration, PhoneToken } from '../../phone/state.ts'
@@ -11,10 +10,11 @@ import { readSdkConfiguration, type V4AppConfiguration } from '../../phone/v4-st
 import { createPhoneV4, type VirtualPhoneV4 } from '../../phone/virtual-phone-v4.ts'
 import { createPhone, type VirtualPhone } from '../../phone/virtual-phone.ts'
 import { type Bank, createBank, readApplication, readQrCode } from '../../test/helpers/bank.ts'
+import { composeRequest, type Connection } from './connection.ts'
 import type { Target } from './target.ts'
 
-/** One unit of work, ready to be sent: a single request by the given connection. Rejects when the answer is not the right one. */
-export type Unit = (connection?: Agent) => Promise<void>
+/** One unit of work, ready to be sent: a single request by the client's connection to a server. Rejects when the answer is not the right one. */
+export type Unit = (connectionTo: (url: string) => Connection) => Promise<void>
 
 export interface Work {
   readonly name: string
@@ -267,10 +267,10 @@ async function worksOfUtility({ url, bank }: Server): Promise<Work[]> {
   return [{ name: 'app init', prepare }]
 }
 
-const toUnit =
-  (url: string, request: HttpRequest): Unit =>
-  async (connection) =>
-    void expectOk(await send(url, request, connection), request.path)
+function toUnit(url: string, request: HttpRequest): Unit {
+  const composed = composeRequest(url, request)
+  return (connectionTo) => connectionTo(url).exchange(composed)
+}
 
 const jsonRequest = (path: string, requestObject: unknown): HttpRequest => requestOf(path, { requestObject })
 
@@ -281,8 +281,8 @@ const requestOf = (path: string, json: unknown): HttpRequest => ({
   body: Buffer.from(JSON.stringify(json)),
 })
 
-function expectOk(reply: HttpReply, what = ''): HttpReply {
-  if (reply.status !== 200) throw new Error(`${what} HTTP ${reply.status} ${reply.text}`.trim())
+function expectOk(reply: HttpReply): HttpReply {
+  if (reply.status !== 200) throw new Error(`HTTP ${reply.status} ${reply.text}`)
   return reply
 }
 
