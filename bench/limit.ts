@@ -2,14 +2,16 @@
 //
 // PostgreSQL: the statements of one window are taken from the server's log and run again by pgbench, prepared, in one session, on a copy of
 // the database as it was before the window. OpenSSL: the operations on P-384 that protocol 4.0 cannot do without, in a loop: their share of Node's
-// processor time, and how many requests are answered in proportion to how often as many threads as the server has for them could do them.
-import { CRYPTO_THREADS } from '../src/crypto/threads.ts'
+// processor time, and how many requests are answered in proportion to how often OpenSSL could do them on all cores but one, which
+// stands for the event loop, PostgreSQL and the clients, and on all cores.
+import { availableParallelism } from 'node:os'
 import { openSslMicroseconds } from './limit/openssl.ts'
 import { replayByPgbench, recordStatements, startLoggingPostgres } from './limit/statements.ts'
 import { startTarget } from './http/target.ts'
 import { median, runWindow } from './http/window.ts'
 import { openWorks } from './http/works.ts'
 
+const CORES = availableParallelism()
 const CLIENTS = 16
 const PHONES = 64
 const UNITS = 800
@@ -40,7 +42,7 @@ try {
     print(name.padEnd(24), ...cells, (statements.length / count).toFixed(2).padStart(9), (alone / count).toFixed(0).padStart(12))
   }
   print('')
-  print('work'.padEnd(24), 'Node µs', 'OpenSSL alone µs', 'share', 'a second', 'OpenSSL alone', 'share')
+  print('work'.padEnd(24), 'Node µs', 'OpenSSL alone µs', 'share', 'a second', 'all cores but one', 'share', 'all cores')
   for (const { name, prepare } of works.filter((work) => P384_WORKS.includes(work.name))) {
     const nodeCpu: number[] = []
     const rates: number[] = []
@@ -55,10 +57,11 @@ try {
       alone.push(operations)
     }
     const [spent, least, rate] = [median(nodeCpu), median(alone), median(rates)]
-    const possible = (CRYPTO_THREADS * 1_000_000) / least
+    const possibleOn = (cores: number): number => (cores * 1_000_000) / least
+    const possible = possibleOn(Math.max(1, CORES - 1))
     const ofTime = [spent.toFixed(0).padStart(7), least.toFixed(0).padStart(16), (least / spent).toFixed(2).padStart(5)]
-    const ofRate = [rate.toFixed(0).padStart(8), possible.toFixed(0).padStart(13), (rate / possible).toFixed(2).padStart(5)]
-    print(name.padEnd(24), ...ofTime, ...ofRate)
+    const ofRate = [rate.toFixed(0).padStart(8), possible.toFixed(0).padStart(17), (rate / possible).toFixed(2).padStart(5)]
+    print(name.padEnd(24), ...ofTime, ...ofRate, (rate / possibleOn(CORES)).toFixed(2).padStart(9))
   }
 } finally {
   await target.close()

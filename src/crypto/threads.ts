@@ -7,13 +7,14 @@ import type { Heavy } from './heavy.ts'
 // Beside the sources, and beside the bundle of the image (scripts/bundle.ts).
 const FILE = `heavy.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`
 
-/** One core stays free for the event loop. */
-export const CRYPTO_THREADS = Math.min(4, Math.max(1, availableParallelism() - 1))
+// Each holds some 16 MB.
+const THREADS_MAX = 4
 
 /** The result of an operation, computed in a thread. Rejects with what the operation throws, and with UNAVAILABLE when too many wait. */
 export const inThread = createThreads<Heavy>(new URL(FILE, import.meta.url), {
   name: 'crypto',
-  threadsMax: CRYPTO_THREADS,
+  // As many as cores: the event loop goes first on the one it wants, and no core is idle while an operation waits.
+  threadsMax: Math.min(THREADS_MAX, availableParallelism()),
   // Worked off in some seconds.
   jobsMax: 1000,
   // An operation leaves little behind.
