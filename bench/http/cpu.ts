@@ -19,6 +19,9 @@ export function treeCpuMicroseconds(pid: number): number {
 export const treeResidentMebibytes = (pid: number): number =>
   residentMebibytes(pid) + childrenOf(pid).reduce((sum, child) => sum + residentMebibytes(child), 0)
 
+/** A process and its children. */
+export const processesOf = (pid: number): number[] => [pid, ...childrenOf(pid)]
+
 const childrenOf = (pid: number): number[] =>
   readdirSync(`/proc/${pid}/task`)
     .flatMap((thread) => readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean))

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findQuietPort } from '../../test/helpers/ports.ts'
-import { treeCpuMicroseconds, treeResidentMebibytes } from './cpu.ts'
+import { processesOf, treeCpuMicroseconds, treeResidentMebibytes } from './cpu.ts'
 import type { Target } from './target.ts'
 
 /** The targets as one: with HAProxy's own processor time and memory, as that of Node. */
@@ -48,6 +48,7 @@ ${servers.join('\n')}
         resident: sum('resident') + treeResidentMebibytes(pid),
       }
     },
+    processes: () => [...processesOf(pid), ...targets.flatMap(({ processes }) => processes())],
     close: async () => {
       child.kill('SIGKILL')
       await ended

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { treeCpuMicroseconds, treeResidentMebibytes } from './cpu.ts'
+import { processesOf, treeCpuMicroseconds, treeResidentMebibytes } from './cpu.ts'
 
 export interface Target {
   readonly name: string
@@ -13,6 +13,8 @@ export interface Target {
   /** `user:password` of the administrator. */
   readonly admin: string
   readonly usage: () => Usage
+  /** Those of the server that run now. */
+  readonly processes: () => readonly number[]
   readonly close: () => Promise<void>
 }
 
@@ -88,6 +90,7 @@ export async function startTarget({ name, checkout, databaseUrl, databasePid, en
         database: databasePid === undefined ? undefined : treeCpuMicroseconds(databasePid),
         resident: treeResidentMebibytes(pid),
       }),
+      processes: () => processesOf(pid),
       close: async () => {
         server.kill('SIGTERM')
         await ended

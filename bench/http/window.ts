@@ -27,7 +27,7 @@ export async function runWindow(lists: readonly (readonly Unit[])[], usage: () =
   const start = performance.now()
   await Promise.all(
     lists.map(async (units, client) => {
-      const connectionTo = (url: string): Connection => connections(url, client)
+      const connectionTo = (url: string): Connection => connectionOf(url, client)
       for (const unit of units) {
         const sent = performance.now()
         await unit(connectionTo)
@@ -64,7 +64,7 @@ export const median = (values: readonly number[]): number =>
   )
 
 /** The connection of a client to a server, the same in all windows. */
-function connections(url: string, client: number): Connection {
+export function connectionOf(url: string, client: number): Connection {
   const opened = CONNECTIONS.get(url) ?? []
   CONNECTIONS.set(url, opened)
   return (opened[client] ??= createConnection(url))
