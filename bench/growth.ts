@@ -46,7 +46,7 @@ async function main(): Promise<void> {
       const works = await openWorks(target, phones, (work) => WORKS.includes(work))
       // An operation of each phone is what those of others are copied from.
       const [create] = works.filter((work) => work.name === '3.3 operation create')
-      if (create) await runWindow(await create.prepare(phones, count('clients')), target.usage)
+      if (create) await runWindow(await create.prepare(phones, count('clients')), target)
       await prepareDatabase(databaseUrl, name === 'large')
       opened.push({ target, works })
     }

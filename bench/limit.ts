@@ -34,9 +34,9 @@ try {
   print('work'.padEnd(24), 'Node µs', 'DB µs', 'statements', 'pgbench: DB µs')
   for (const { name, prepare } of works.filter((work) => WORKS.includes(work.name))) {
     const count = name.endsWith('activation') ? UNITS / 4 : UNITS
-    await runWindow(await prepare(count, CLIENTS), target.usage)
+    await runWindow(await prepare(count, CLIENTS), target)
     const units = await prepare(count, CLIENTS)
-    const { figures, statements, copyUrl } = await recordStatements(postgres, databaseUrl, () => runWindow(units, target.usage))
+    const { figures, statements, copyUrl } = await recordStatements(postgres, databaseUrl, () => runWindow(units, target))
     const alone = await replayByPgbench(postgres, copyUrl, statements)
     const cells = [figures.nodeCpu, figures.databaseCpu ?? 0].map((value) => value.toFixed(0).padStart(7))
     print(name.padEnd(24), ...cells, (statements.length / count).toFixed(2).padStart(9), (alone / count).toFixed(0).padStart(12))
@@ -49,7 +49,7 @@ try {
     const alone: number[] = []
     for (let i = -WARM_UP; i < WINDOWS; i += 1) {
       // A shorter window would show how a queue of 16 fills and empties, which is a twentieth of 200 requests.
-      const { nodeCpu: spent, rate } = await runWindow(await prepare(UNITS, CLIENTS), target.usage)
+      const { nodeCpu: spent, rate } = await runWindow(await prepare(UNITS, CLIENTS), target)
       const operations = openSslMicroseconds(name)
       if (i < 0) continue
       nodeCpu.push(spent)

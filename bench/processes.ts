@@ -4,27 +4,35 @@
 // Each process has as many clients, so that as many requests share a statement in each.
 // Client and PostgreSQL run on the same machine, so on two processors the rate cannot double. Processor time a request can: what two
 // processes answer where they have the processors for themselves is twice what one does, divided by what a request costs more.
+//
+// With --asleep the client takes no processor while the processes run, and more requests come at once: their rate says something then, though
+// PostgreSQL has its share.
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { runAsleep } from './http/asleep.ts'
 import { standBefore } from './http/haproxy.ts'
 import { startPostgres } from './http/postgres.ts'
 import { startTarget, type Target } from './http/target.ts'
 import { header, type Measured, measureInTurns, row } from './http/turns.ts'
-import { median } from './http/window.ts'
+import { median, runWindow } from './http/window.ts'
 import { openWorks } from './http/works.ts'
 
 const { values } = parseArgs({
   options: {
     works: { type: 'string', default: '3.3 validate,3.3 status,3.3 detail,EC_P384 validate,EC_P384 temporary key' },
     phones: { type: 'string', default: '64' },
-    clients: { type: 'string', default: '16' },
+    clients: { type: 'string' },
+    asleep: { type: 'boolean', default: false },
     windows: { type: 'string', default: '7' },
     seconds: { type: 'string', default: '2' },
     'warm-up': { type: 'string', default: '6' },
   },
 })
+const CLIENTS = 16
+// As many requests as a process takes at once, less a fifth.
+const CLIENTS_ASLEEP = 400
 const checkout = fileURLToPath(new URL('..', import.meta.url))
 const postgres = await startPostgres()
 const closing: (() => Promise<void>)[] = [() => postgres.close()]
@@ -48,10 +56,12 @@ async function openBehindHaproxy(): Promise<Target> {
   return target
 }
 
-/** How many times as much two processes answer as one, where each has a processor for itself. */
+/** How many times as much two processes answer as one, where each has a processor for itself; and within the time, if the client slept. */
 function gain(one: Measured, two: Measured): string {
-  const cost = ({ windows }: Measured): number => median(windows.map(({ nodeCpu }) => nodeCpu))
-  return `${''.padEnd(32)} ${((2 * cost(one)) / cost(two)).toFixed(2)} times as much as one process, by what a request costs`
+  const medianOf = ({ windows }: Measured, of: 'nodeCpu' | 'rate'): number => median(windows.map((figures) => figures[of]))
+  const cost = `${((2 * medianOf(one, 'nodeCpu')) / medianOf(two, 'nodeCpu')).toFixed(2)} times as much as one process, by what a request costs`
+  const rate = `, ${(medianOf(two, 'rate') / medianOf(one, 'rate')).toFixed(2)} by the clock`
+  return `${''.padEnd(32)} ${cost}${values.asleep ? rate : ''}`
 }
 
 try {
@@ -60,21 +70,26 @@ try {
     await open('PAWL_PROCESSES=2', postgres.createDatabase('bench_two'), { PAWL_PROCESSES: '2' }),
     ...(existsSync('/usr/sbin/haproxy') ? [await openBehindHaproxy()] : []),
   ]
-  const clients = Number(values.clients)
+  const clientsOfOne = Number(values.clients ?? (values.asleep ? CLIENTS_ASLEEP : CLIENTS))
   const wanted = values.works.split(',')
   const opened = []
-  for (const target of targets)
-    opened.push({
-      target,
-      clients: target === targets[0] ? clients : 2 * clients,
-      works: await openWorks(target, Number(values.phones), (name) => wanted.includes(name)),
-    })
+  for (const target of targets) {
+    const clients = target === targets[0] ? clientsOfOne : 2 * clientsOfOne
+    const works = await openWorks(target, Math.max(clients, Number(values.phones)), (name) => wanted.includes(name))
+    opened.push({ target, clients, works })
+  }
   process.stdout.write(`${header()}\n`)
   for (const name of wanted) {
     const pairs = opened.flatMap(({ target, works, clients }) =>
       works.filter((work) => work.name === name).map((work) => ({ target, work, clients })),
     )
-    const turns = { clients, windows: Number(values.windows), seconds: Number(values.seconds), warmUp: Number(values['warm-up']) }
+    const turns = {
+      clients: clientsOfOne,
+      windows: Number(values.windows),
+      seconds: Number(values.seconds),
+      warmUp: Number(values['warm-up']),
+      run: values.asleep ? runAsleep : runWindow,
+    }
     const [one, ...others] = await measureInTurns(name, pairs, turns)
     for (const measured of [one, ...others])
       if (measured) process.stdout.write(`${row(`${name} (${measured.target})`.slice(0, 44), measured)}\n`)

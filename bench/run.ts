@@ -11,7 +11,6 @@ const KINDS: Readonly<Record<string, () => Promise<unknown>>> = {
   growth: () => import('./growth.ts'),
   limit: () => import('./limit.ts'),
   processes: () => import('./processes.ts'),
-  elsewhere: () => import('./elsewhere.ts'),
   soak: () => import('./soak.ts'),
 }
 const USAGE = `What each kind of request costs over real HTTP, in processor time and in time:
@@ -31,7 +30,7 @@ The client shares the machine with the server, so compare processor time, and on
   npm run bench -- growth                         a large database in proportion to a small one
   npm run bench -- growth --activations 1000000 --operations 2000000 --audit 5000000 --phones 1000 --small-phones 1000
   npm run bench -- processes                      what a second process behind the same port brings
-  npm run bench -- elsewhere                      the same while the client sleeps (--works, --phones, --rounds, --windows)
+  npm run bench -- processes --asleep             the same while the client sleeps, with the rate
   npm run bench -- soak                           memory and /health/live under minutes of full load (--seconds 600, --works, --rounds)
   npm run bench -- crypto                         the hot paths alone, in one process`
 

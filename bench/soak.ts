@@ -51,7 +51,7 @@ try {
     for (const end = Date.now() + seconds * 1000; Date.now() < end; ) {
       const lists = await prepare(units, clients)
       const from = Date.now()
-      ;({ rate } = await runWindow(lists, target.usage))
+      ;({ rate } = await runWindow(lists, target))
       spans.push({ from, to: Date.now() })
       units = Math.max(clients, Math.round(rate * WINDOW_SECONDS))
     }

@@ -1,7 +1,7 @@
 // Windows of several targets in turns, and how their figures are shown: what slows the machine for a while slows them all.
 import type { Target } from './target.ts'
 import { type Figures, median, runWindow } from './window.ts'
-import type { Work } from './works.ts'
+import type { Unit, Work } from './works.ts'
 
 export interface Measured {
   readonly work: string
@@ -18,26 +18,28 @@ export interface Turns {
   readonly seconds: number
   /** Windows of each target that are not counted: a process that has just started finds the size of its heap first. */
   readonly warmUp: number
+  /** In place of runWindow. */
+  readonly run?: (lists: readonly (readonly Unit[])[], target: Target) => Promise<Figures>
 }
 
 /** Windows of all targets in turns. A short trial says how many units fill the time. */
 export async function measureInTurns(
   name: string,
   pairs: readonly { target: Target; work: Work; clients?: number }[],
-  { clients: usual, windows, seconds, warmUp }: Turns,
+  { clients: usual, windows, seconds, warmUp, run = runWindow }: Turns,
 ): Promise<Measured[]> {
   const running = []
   for (const { target, work, clients = usual } of pairs) {
-    const trial = await runWindow(await work.prepare(clients * TRIAL_UNITS, clients), target.usage)
+    const trial = await run(await work.prepare(clients * TRIAL_UNITS, clients), target)
     const units = Math.max(clients, Math.min(UNITS_MAX, Math.round(trial.rate * seconds)))
-    for (let i = 0; i < warmUp; i += 1) await runWindow(await work.prepare(units, clients), target.usage)
+    for (let i = 0; i < warmUp; i += 1) await run(await work.prepare(units, clients), target)
     running.push({ target, work, clients, units, figures: [] as Figures[] })
   }
   // As many units for each, or a slower one would be measured colder.
   const units = Math.min(...running.map((one) => one.units))
   for (let i = 0; i < windows; i += 1) {
     for (const { target, work, clients, figures } of i % 2 === 0 ? running : running.toReversed())
-      figures.push(await runWindow(await work.prepare(units, clients), target.usage))
+      figures.push(await run(await work.prepare(units, clients), target))
   }
   return running.map(({ target, figures }) => ({ work: name, target: target.name, units, windows: figures }))
 }
@@ -58,8 +60,8 @@ export function row(shown: string, { windows: figures }: Measured): string {
 
 /** Median of the ratios of neighbouring windows: what slows the machine for a while slows both. */
 export function compare(own: Measured, other: Measured): string {
-  const ratio = (pick: (figures: Figures) => number): string =>
-    median(own.windows.map((figures, i) => pick(figures) / pick(other.windows[i] ?? figures))).toFixed(2)
+  const ratio = (pick: (figures: Figures) => number | undefined): string =>
+    median(own.windows.map((figures, i) => (pick(figures) ?? NaN) / (pick(other.windows[i] ?? figures) ?? NaN))).toFixed(2)
   const both = ({ nodeCpu, databaseCpu = 0 }: Figures): number => nodeCpu + databaseCpu
   return `${''.padEnd(32)} ratio of processor time ${ratio(both)} (Node ${ratio(({ nodeCpu }) => nodeCpu)}), of p50 ${ratio(({ p50 }) => p50)}, of p99 ${ratio(({ p99 }) => p99)}`
 }

@@ -10,11 +10,11 @@ import { readSdkConfiguration, type V4AppConfiguration } from '../../phone/v4-st
 import { createPhoneV4, type VirtualPhoneV4 } from '../../phone/virtual-phone-v4.ts'
 import { createPhone, type VirtualPhone } from '../../phone/virtual-phone.ts'
 import { type Bank, createBank, readApplication, readQrCode } from '../../test/helpers/bank.ts'
-import { composeRequest, type Connection } from './connection.ts'
+import { composeRequest, connectionOf } from './connection.ts'
 import type { Target } from './target.ts'
 
-/** One unit of work, ready to be sent: a single request by the client's connection to a server. Rejects when the answer is not the right one. */
-export type Unit = (connectionTo: (url: string) => Connection) => Promise<void>
+/** One unit of work, ready to be sent: a single request by the connection of the client of this number. Rejects when the answer is not the right one. */
+export type Unit = (client: number) => Promise<void>
 
 export interface Work {
   readonly name: string
@@ -269,7 +269,7 @@ async function worksOfUtility({ url, bank }: Server): Promise<Work[]> {
 
 function toUnit(url: string, request: HttpRequest): Unit {
   const composed = composeRequest(url, request)
-  return (connectionTo) => connectionTo(url).exchange(composed)
+  return (client) => connectionOf(url, client).exchange(composed)
 }
 
 const jsonRequest = (path: string, requestObject: unknown): HttpRequest => requestOf(path, { requestObject })

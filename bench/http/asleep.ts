@@ -3,18 +3,14 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Target } from './target.ts'
-import { connectionOf } from './window.ts'
+import { costOf, type Figures } from './window.ts'
 import type { Unit } from './works.ts'
 
-export interface Elsewhere {
-  /** Units a second, from the moment the server runs until it has nothing left to do. */
-  readonly rate: number
-  /** Microseconds of processor time a unit. */
-  readonly nodeCpu: number
-}
-
-/** Rounds of one unit of each list at once; one in which an answer came late is left out of the rate. */
-export async function runElsewhere(lists: readonly (readonly Unit[])[], { processes, usage }: Target): Promise<Elsewhere> {
+/**
+ * Rounds of one unit of each list at once. The rate is over the time from the moment the server runs until it has nothing left to do; a round in
+ * which an answer came later is left out of it. How long a single answer took is not known.
+ */
+export async function runAsleep(lists: readonly (readonly Unit[])[], { processes, usage }: Target): Promise<Figures> {
   const rounds = Math.min(...lists.map(({ length }) => length))
   const before = usage()
   let counted = 0
@@ -22,27 +18,34 @@ export async function runElsewhere(lists: readonly (readonly Unit[])[], { proces
   for (let round = 0; round < rounds; round += 1) {
     const pids = processes()
     let answered = 0
-    signal(pids, 'SIGSTOP')
-    try {
-      const answers = lists.map(async (units, client) => {
-        await units[round]?.((url) => connectionOf(url, client))
-        answered += 1
-      })
-      // A write that found the socket full would wait for the event loop.
-      await sleep(1)
-      signal(pids, 'SIGCONT')
-      const busy = sleepWhileBusy(pids)
-      await sleep(ANSWERS_MS)
-      if (answered === lists.length) {
-        counted += answered
-        milliseconds += busy
-      }
-      await Promise.all(answers)
-    } finally {
-      signal(pids, 'SIGCONT')
+    const send = async (units: readonly Unit[], client: number): Promise<void> => {
+      await units[round]?.(client)
+      answered += 1
     }
+    const answers = await whileStopped(pids, () => lists.map(send))
+    const busy = sleepWhileBusy(pids)
+    await sleep(ANSWERS_MS)
+    if (answered === lists.length) {
+      counted += answered
+      milliseconds += busy
+    }
+    await Promise.all(answers)
   }
-  return { rate: (counted * 1000) / milliseconds, nodeCpu: (usage().node - before.node) / (rounds * lists.length) }
+  const unknown = { p50: undefined, p95: undefined, p99: undefined, clientCpu: undefined }
+  return { rate: (counted * 1000) / milliseconds, ...unknown, ...costOf(before, usage(), rounds * lists.length) }
+}
+
+/** What `begin` writes lies in the sockets when the processes run again. */
+async function whileStopped<Begun>(pids: readonly number[], begin: () => Begun): Promise<Begun> {
+  signal(pids, 'SIGSTOP')
+  try {
+    const begun = begin()
+    // A write that found the socket full would wait for the event loop.
+    await sleep(1)
+    return begun
+  } finally {
+    signal(pids, 'SIGCONT')
+  }
 }
 
 /** Sleeps, without an event loop, until the processes have done next to nothing for a while. Returns the milliseconds until then. */
