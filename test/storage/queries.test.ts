@@ -739,6 +739,7 @@ const STORAGE = new URL('../../src/storage/', import.meta.url)
 const NO_QUERIES = [
   'bytea',
   'embedded-backup',
+  'activation/packed-activation',
   'activation/parties',
   'activation/proofs',
   'activation/recent-phones',

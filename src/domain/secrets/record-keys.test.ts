@@ -102,6 +102,14 @@ test('a cached value is built once for the same bytes and again for new ones', (
   expect(keys.openCached(place, keys.seal(place, other), build).plaintext).toEqual(other)
 })
 
+test('a cached value is found by a copy of the bytes, which keeps nothing of the memory that they were read into', () => {
+  const sealed = keys.seal({ ...place, row: 'copied' }, secret)
+  const read = Buffer.concat([sealed, Buffer.alloc(1000)]).subarray(0, sealed.length)
+  const first = keys.openCached({ ...place, row: 'copied' }, read, (plaintext) => ({ plaintext }))
+  read.fill(0)
+  expect(keys.openCached({ ...place, row: 'copied' }, sealed, (plaintext) => ({ plaintext }))).toBe(first)
+})
+
 test('what was remembered while it was sealed is not built again, but for another form or other bytes', () => {
   const made = { plaintext: secret }
   const build = (plaintext: Uint8Array) => ({ plaintext })

@@ -31,7 +31,7 @@ export type MasterKeys = readonly [Uint8Array, ...Uint8Array[]]
 export interface RecordKeys {
   /** The ids of the master keys in hex, the one that seals first. */
   readonly keyIds: readonly [string, ...string[]]
-  /** Encrypts `plaintext` for its place. The bytes have memory of their own: what is stored is also remembered. */
+  /** Encrypts `plaintext` for its place. */
   readonly seal: (place: Place, plaintext: Uint8Array) => Buffer
   /** The same, and remembers `value` as what openCached would build of it: who has just made a key does not decode it again. */
   readonly sealBuilt: (place: Place, plaintext: Uint8Array, value: object, kept?: Kept) => Buffer
@@ -88,7 +88,7 @@ export function createRecordKeys(
     const name = nameOf(place)
     const { header } = sealing
     const nonce = platform.randomBytes(NONCE_BYTES)
-    return ownBytes(concat(header, nonce, sealAead(keyFor(sealing, name), nonce, plaintext, concat(header, utf8(name)))))
+    return Buffer.concat([header, nonce, sealAead(keyFor(sealing, name), nonce, plaintext, concat(header, utf8(name)))])
   }
 
   const openBy = (keyFor: typeof keyOf, place: Place, sealed: Uint8Array): Uint8Array => {
@@ -104,7 +104,7 @@ export function createRecordKeys(
 
   // What is built is remembered, so the key is not needed soon.
   const sealBuilt: RecordKeys['sealBuilt'] = (place, plaintext, value, { form = '', until = FOR_EVER } = {}) => {
-    const sealed = sealBy(deriveKey, place, plaintext)
+    const sealed = ownBytes(sealBy(deriveKey, place, plaintext))
     opened.set(cacheNameOf(place, form), { sealed, value, until })
     return sealed
   }
@@ -114,7 +114,7 @@ export function createRecordKeys(
     const known = opened.get(name)
     if (known !== undefined && equalPublic(known.sealed, sealed)) return known.value as ReturnType<typeof build>
     const value = build(openBy(deriveKey, place, sealed))
-    opened.set(name, { sealed, value, until })
+    opened.set(name, { sealed: ownBytes(sealed), value, until })
     return value
   }
 

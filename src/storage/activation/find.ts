@@ -21,7 +21,6 @@ export interface ActivationRow extends BlockColumns {
   readonly isBiometryEnabled: boolean | null
   /** Set when this is what becomes of an activation of protocol 3 once its phone confirms (v4 §10). */
   readonly isUpgradePending?: true
-  readonly serverPublicKey: Buffer
   /** sealed */
   readonly serverPrivateKey: Buffer
   /** sealed */
@@ -91,11 +90,11 @@ export async function findRegistration(
 export const selectActivation = (at: SeenAt): RawBuilder<unknown> =>
   sql`a.activation_id as "activationId", a.application_id as "applicationId", a.user_id as "userId",
   ${stateAt(at)} as state, ${failedAttemptsAt(at)} as "failedAttempts", ${blockExpiresAt(at)} as "blockExpiresAt",
-  ${isBlockOver(at)} as "isBlockOver", a.protocol_version as "protocolVersion", a.server_public_key as "serverPublicKey",
-  a.server_private_key as "serverPrivateKey", a.master_secret as "masterSecret", a.ctr_data as "ctrData", a.counter,
-  a.blocks_in_row as "blocksInRow", a.max_failed_attempts as "maxFailedAttempts", a.name, a.row_version as "rowVersion",
-  a.expires_at as "expiresAt", a.algorithm, a.is_confirmation_pending as "isConfirmationPending",
-  a.is_biometry_enabled as "isBiometryEnabled", a.highest_version as "highestVersion"`
+  ${isBlockOver(at)} as "isBlockOver", a.protocol_version as "protocolVersion", a.server_private_key as "serverPrivateKey",
+  a.master_secret as "masterSecret", a.ctr_data as "ctrData", a.counter, a.blocks_in_row as "blocksInRow",
+  a.max_failed_attempts as "maxFailedAttempts", a.name, a.row_version as "rowVersion", a.expires_at as "expiresAt", a.algorithm,
+  a.is_confirmation_pending as "isConfirmationPending", a.is_biometry_enabled as "isBiometryEnabled",
+  a.highest_version as "highestVersion"`
 
 const FIND = toConstantText(sql`
   select ${selectActivation(sql`$2`)} from activation a where a.activation_id = $1`)

@@ -1,20 +1,107 @@
-// How many phones a process remembers.
+// What is remembered of a phone, and of how many.
 import { expect, test } from 'vitest'
 import { createCaches } from '../../lib/caches.ts'
-import type { RequestParties } from './parties.ts'
+import type { ActivationRow } from './find.ts'
 import { createRecentPhones } from './recent-phones.ts'
+import type { VersionRow } from './version.ts'
+
+const version: VersionRow = {
+  applicationKey: 'application key',
+  applicationId: 'bank',
+  applicationSecret: Buffer.from('sealed secret'),
+  isSupported: true,
+  minimumVersion: '3.1',
+  algorithms: ['EC_P384'],
+  isProtocol3Admitted: true,
+}
+const active: ActivationRow = {
+  activationId: 'phone',
+  applicationId: 'bank',
+  userId: 'José Ω',
+  state: 'ACTIVE',
+  blockExpiresAt: null,
+  isBlockOver: false,
+  protocolVersion: 3,
+  algorithm: null,
+  isConfirmationPending: false,
+  isBiometryEnabled: null,
+  serverPrivateKey: Buffer.from([0, 127, 128, 255]),
+  masterSecret: Buffer.from('master secret'),
+  ctrData: Buffer.from('counter'),
+  counter: 7,
+  failedAttempts: 2,
+  maxFailedAttempts: 5,
+  blocksInRow: 1,
+  highestVersion: '3.3',
+  name: 'Phone of "José"',
+  rowVersion: 12,
+  expiresAt: new Date(1_800_000_000_123),
+}
+const waiting: ActivationRow = {
+  ...active,
+  state: 'BLOCKED',
+  blockExpiresAt: new Date(1_800_000_000_456),
+  isBlockOver: true,
+  protocolVersion: 4,
+  algorithm: 'EC_P384_ML_L3',
+  isConfirmationPending: true,
+  isBiometryEnabled: false,
+  masterSecret: null,
+  ctrData: null,
+  highestVersion: null,
+  name: null,
+}
+const events = { counterWentBack: () => undefined }
 
 test.each([
-  ['P-384', 97, 10_000],
-  ['P-384 and ML-DSA-65', 97 + 1_974, 6_203],
-])('as many phones with keys of %s are remembered as 30 MiB hold, 10,000 at most', (_, keyLength, entries) => {
+  ['active', active],
+  ['waiting', waiting],
+])('a phone that is %s is recalled as it was remembered, under its application key alone', (_, activation) => {
+  const phones = createRecentPhones(events)
+  phones.remember({ version, activation })
+  const { applicationKey } = version
+  expect(phones.recall({ applicationKey, activationId: 'phone' })).toStrictEqual({ version, activation })
+  expect(phones.recall({ applicationKey: 'other', activationId: 'phone' })).toEqual({})
+  expect(phones.recall({ applicationKey, activationId: 'other' })).toEqual({})
+})
+
+test('a phone has the version that its acceptance had, also when other phones have another', () => {
+  const phones = createRecentPhones(events)
+  const recallVersion = (activationId: string) => phones.recall({ applicationKey: version.applicationKey, activationId }).version
+  const changed = { ...version, minimumVersion: '3.3' }
+  phones.remember({ version, activation: active })
+  phones.remember({ version: changed, activation: { ...active, activationId: 'second' } })
+  phones.remember({ version: { ...changed, applicationSecret: Buffer.from('sealed secret') }, activation: waiting })
+  expect([recallVersion('phone'), recallVersion('second')]).toEqual([changed, changed])
+  expect(recallVersion('phone')).toBe(recallVersion('second'))
+})
+
+test('what was read takes the place of what was known, unless an acceptance took it meanwhile', () => {
+  const phones = createRecentPhones(events)
+  phones.remember({ version, activation: active })
+  const known = phones.latest('phone')
+  const read = { version, activation: { ...active, name: 'renamed', rowVersion: 13 } }
+  expect(phones.renew(known, read)).toEqual(read)
+  const { applicationKey } = version
+  expect(phones.recall({ applicationKey, activationId: 'phone' })).toEqual(read)
+  const accepted = { version, activation: { ...active, counter: 8, ctrData: Buffer.from('next'), rowVersion: 14 } }
+  const asked = phones.latest('phone')
+  phones.remember(accepted)
+  phones.renew(asked, read)
+  expect(phones.recall({ applicationKey, activationId: 'phone' })).toEqual(accepted)
+})
+
+test.each([
+  ['short names', 30, 100_000],
+  ['long names', 1_000, 52_000],
+])('as many phones with %s are remembered as 64 MiB hold, 100,000 at most', (_, length, entries) => {
   const caches = createCaches()
-  const phones = createRecentPhones({ counterWentBack: () => undefined }, caches)
-  const serverPublicKey = Buffer.alloc(keyLength)
-  const remember = (activationId: string): void =>
-    phones.remember({ version: { applicationKey: 'key' }, activation: { activationId, serverPublicKey } } as RequestParties)
-  for (let i = 0; i < 11_000; i += 1) remember(String(i))
-  expect(caches.list()).toMatchObject([{ name: 'recent_phones', entries, entriesMax: 10_000 }])
+  const phones = createRecentPhones(events, caches)
+  const name = 'x'.repeat(length)
+  for (let i = 0; i < 101_000; i += 1) phones.remember({ version, activation: { ...active, activationId: String(i), name } })
+  const [cache] = caches.list()
+  expect(cache).toMatchObject({ name: 'recent_phones', entriesMax: 100_000 })
+  expect(Math.round((cache?.entries ?? 0) / 1_000) * 1_000).toBe(entries)
   expect(phones.latest('0')).toBeUndefined()
-  expect(phones.latest('10999')).toBeDefined()
+  expect(phones.latest('100999')).toBeDefined()
 })

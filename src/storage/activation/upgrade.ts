@@ -103,7 +103,6 @@ export async function completeUpgrade(tx: Tx, activationId: string, at: Date): P
 /** Of the pending upgrade; null where there is none. */
 interface PendingColumns {
   readonly pendingAlgorithm: ActivationAlgorithm | null
-  readonly pendingServerPublicKey: Buffer
   readonly pendingServerPrivateKey: Buffer
   readonly pendingMasterSecret: Buffer
   readonly pendingCtrData: Buffer
@@ -121,7 +120,6 @@ const toUpgraded = (activation: ActivationRow, pending: PendingColumns): Activat
   protocolVersion: 4,
   isUpgradePending: true,
   algorithm: pending.pendingAlgorithm,
-  serverPublicKey: pending.pendingServerPublicKey,
   serverPrivateKey: pending.pendingServerPrivateKey,
   masterSecret: pending.pendingMasterSecret,
   ctrData: pending.pendingCtrData,
@@ -129,9 +127,9 @@ const toUpgraded = (activation: ActivationRow, pending: PendingColumns): Activat
   isBiometryEnabled: pending.isPendingBiometryEnabled,
 })
 
-const PENDING = sql`u.algorithm as "pendingAlgorithm", u.server_public_key as "pendingServerPublicKey",
-    u.server_private_key as "pendingServerPrivateKey", u.master_secret as "pendingMasterSecret", u.ctr_data as "pendingCtrData",
-    u.counter as "pendingCounter", u.is_biometry_enabled as "isPendingBiometryEnabled"`
+const PENDING = sql`u.algorithm as "pendingAlgorithm", u.server_private_key as "pendingServerPrivateKey",
+    u.master_secret as "pendingMasterSecret", u.ctr_data as "pendingCtrData", u.counter as "pendingCounter",
+    u.is_biometry_enabled as "isPendingBiometryEnabled"`
 const JOIN_PENDING = sql`left join activation_upgrade u on u.activation_id = a.activation_id`
 
 const FIND_UPGRADED = ASKED.define(
