@@ -3,7 +3,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { sql } from 'kysely'
-import { type Db, openDatabase } from '../src/storage/database.ts'
+import { providePartition } from '../src/domain/audit/partitions.ts'
+import { systemPlatform } from '../src/lib/platform.ts'
+import { type Db, inTransaction, openDatabase } from '../src/storage/database.ts'
 import { startPostgres } from './http/postgres.ts'
 import { startTarget } from './http/target.ts'
 import { compare, header, measureInTurns, row } from './http/turns.ts'
@@ -69,6 +71,8 @@ async function main(): Promise<void> {
 async function prepareDatabase(databaseUrl: string, isLarge: boolean): Promise<void> {
   const { db, openPatient, close } = await openDatabase({ databaseUrl, dataDir: '', poolSize: 1 })
   const patient = openPatient?.()
+  // The server makes the first partition when it first seals rows, which may be later.
+  await inTransaction(db, (tx) => providePartition(tx, { platform: systemPlatform, settings: { auditPartitionDays: 7 } }))
   // One connection: what is set for its session holds for all that follows.
   await (patient?.db ?? db).connection().execute((session) => fill(session as Db, isLarge))
   await patient?.close()
