@@ -1,13 +1,12 @@
 // The hot paths of protocol 4.0, each apart from the others; run by crypto.ts, or alone.
 import { randomBytes, randomUUID } from 'node:crypto'
-import { importHmacKey } from '../src/crypto/hmac.ts'
 import { systemPlatform } from '../src/lib/platform.ts'
 import type { EnvelopeContext } from '../src/protocol/protocol.ts'
 import { replaceKnowledgeKey } from '../src/protocol/v4/factor-keys.ts'
 import { v4 } from '../src/protocol/v4/index.ts'
 import { exchangeKeys } from '../src/protocol/v4/key-exchange.ts'
 import { generateSigningKeyPairs, parsePublicKeys } from '../src/protocol/v4/key-pairs.ts'
-import { createInitialActivationSecret, deriveActivationKeys } from '../src/protocol/v4/key-schedule.ts'
+import { createInitialActivationSecret, deriveActivationKeys, importKdfKey } from '../src/protocol/v4/key-schedule.ts'
 import { encapsulateSharedSecret, parseSharedSecretRequest } from '../src/protocol/v4/shared-secret.ts'
 import { b64 } from '../phone/crypto.ts'
 import {
@@ -63,7 +62,7 @@ const context: EnvelopeContext = {
   applicationKey,
   activationId,
 }
-const envelopeKeys = { applicationSecret, envelopeKey: importHmacKey(temporaryKey.secret), activationKeys: keys }
+const envelopeKeys = { applicationSecret, envelopeKey: importKdfKey(temporaryKey.secret), activationKeys: keys }
 for (const length of [2, 4096]) {
   const sealing = {
     label: context.sharedInfo1,

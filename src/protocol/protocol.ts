@@ -65,21 +65,23 @@ export interface EnvelopeContext {
  */
 export type ActivationKeys = object
 
+/**
+ * A key that opens envelopes. v3: a P-256 private key, master, server or temporary as the version demands (v3 §6, table). v4: the secret
+ * KEY_TEMPORARY_SHARED_SECRET (v4 §5.5). Only its generation looks inside.
+ */
+export type EnvelopeKey = object
+
 /** What the server needs to open an envelope. */
-export interface EnvelopeKeys<Keys extends ActivationKeys = ActivationKeys> {
+export interface EnvelopeKeys<Keys extends ActivationKeys = ActivationKeys, Key extends EnvelopeKey = EnvelopeKey> {
   /** Base64 text (v3 §3.1). */
   readonly applicationSecret: string
-  /**
-   * v3: a P-256 private key, master, server or temporary as the version demands (v3 §6, table). v4: the secret key
-   * KEY_TEMPORARY_SHARED_SECRET, 32 bytes (v4 §5.5).
-   */
-  readonly envelopeKey: KeyObject
+  readonly envelopeKey: Key
   /** Activation scope only. */
   readonly activationKeys: Keys | undefined
 }
 
 /** A well-formed request envelope, not yet opened. */
-export interface Envelope<Keys extends ActivationKeys = ActivationKeys> {
+export interface Envelope<Keys extends ActivationKeys = ActivationKeys, Key extends EnvelopeKey = EnvelopeKey> {
   /** Present where the version demands a temporary key. */
   readonly temporaryKeyId: string | undefined
   /** Milliseconds; present where the version has replay protection. */
@@ -92,7 +94,7 @@ export interface Envelope<Keys extends ActivationKeys = ActivationKeys> {
   /** Checks the MAC in constant time, then decrypts. Undefined when the MAC or the padding is wrong. */
   // What takes keys, here and below, is a method: its keys must be of the generation that made them, which callers that only pass keys on
   // cannot say in their type.
-  open(keys: EnvelopeKeys<Keys>): OpenedEnvelope | undefined
+  open(keys: EnvelopeKeys<Keys, Key>): OpenedEnvelope | undefined
 }
 
 /** An opened request envelope; one key serves the request and its answer (v3 §6.4, v4 §5.5). */
@@ -186,7 +188,7 @@ export interface TemporaryKey {
   /** To be stored sealed; importEnvelopeKey reads it. */
   readonly envelopeKey: Uint8Array
   /** What importEnvelopeKey makes of it, in the generation of `path`. */
-  readonly openingKey: KeyObject
+  readonly openingKey: EnvelopeKey
   readonly path: Protocol['path']
   /** What the client gets: a compact JWS in v3, a JSON document in v4. */
   readonly jwt: string
@@ -195,7 +197,7 @@ export interface TemporaryKey {
 /** Keys that open nothing and verify nothing. */
 export interface DecoyKeys<Keys extends ActivationKeys = ActivationKeys> {
   readonly activationKeys: Keys
-  readonly envelopeKey: KeyObject
+  readonly envelopeKey: EnvelopeKey
 }
 
 /** What the QR code of an offline approval shows and carries (v3 §15.1). */
@@ -246,7 +248,7 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
   /** Undefined when a member is missing, malformed, or not defined by the version (v3 §6.5, v4 §5.2). */
   parseEnvelope(context: EnvelopeContext, json: unknown): Envelope<Keys> | undefined
   /** The key that opens envelopes, as it was stored; undefined for bytes of another generation, because a request may name such a key. */
-  readonly importEnvelopeKey: (stored: Uint8Array) => KeyObject | undefined
+  readonly importEnvelopeKey: (stored: Uint8Array) => EnvelopeKey | undefined
   /**
    * Private keys of an activation as they were stored; throws when the bytes are not such keys, because they come from our own storage
    * only.

@@ -1,6 +1,5 @@
 // Vectors of envelopes, codes, fingerprints, status, tokens and offline data (v4 §5 to §11).
 import { expect } from 'vitest'
-import { importHmacKey } from '../../src/crypto/hmac.ts'
 import { publicKeyFromPoint } from '../../src/crypto/key.ts'
 import { totp as computeTotp, totpStep } from '../../src/crypto/totp.ts'
 import { parseBase64, toBase64 } from '../../src/lib/base64.ts'
@@ -20,6 +19,7 @@ import {
   deriveActivationKeys,
   importCodeKey,
   importSharedInfo2Key,
+  importKdfKey,
 } from '../../src/protocol/v4/key-schedule.ts'
 import { createPersonalizedPayload } from '../../src/protocol/v4/offline.ts'
 import { parseAlgorithm } from '../../src/protocol/v4/shared-secret.ts'
@@ -50,7 +50,7 @@ const envelope =
       nonce: text(vector, 'nonce'),
       timestamp: integer(vector, 'requestTimestamp'),
     }
-    const envelopeKey = importHmacKey(bytes(vector, 'temporarySharedSecret'))
+    const envelopeKey = importKdfKey(bytes(vector, 'temporarySharedSecret'))
     const open = (changed: Members) =>
       parseEnvelope(context, { ...json, ...changed })?.open({ applicationSecret, envelopeKey, activationKeys })
     const opened = open({})

@@ -1,6 +1,5 @@
 // Whole lives of activations (v4 §4 to §10): every request is read, every answer made again from the server's given choices.
 import { expect } from 'vitest'
-import { importHmacKey } from '../../src/crypto/hmac.ts'
 import { publicKeyOf } from '../../src/crypto/key.ts'
 import { mlDsaPublicKeyOf } from '../../src/crypto/mldsa.ts'
 import { toBase64 } from '../../src/lib/base64.ts'
@@ -15,6 +14,7 @@ import {
   deriveActivationKeys,
   VAULT_KEYS,
   type VaultKeyIdentifier,
+  importKdfKey,
 } from '../../src/protocol/v4/key-schedule.ts'
 import { parseAlgorithm } from '../../src/protocol/v4/shared-secret.ts'
 import { composeStatusBlob } from '../../src/protocol/v4/status-blob.ts'
@@ -105,7 +105,7 @@ function open(story: Story, context: Omit<EnvelopeContext, 'version'>, json: unk
   const secret = story.temporaryKeys.get(envelope?.temporaryKeyId ?? '')
   const activationKeys = context.scope === 'ACTIVATION_SCOPE' ? keysOf(story) : undefined
   const { applicationSecret } = story
-  const opened = secret && envelope?.open({ applicationSecret, envelopeKey: importHmacKey(secret), activationKeys })
+  const opened = secret && envelope?.open({ applicationSecret, envelopeKey: importKdfKey(secret), activationKeys })
   if (!opened) throw new Error(`the envelope for ${context.sharedInfo1} does not open`)
   return opened
 }

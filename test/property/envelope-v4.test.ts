@@ -1,7 +1,6 @@
 // Envelopes of 4.0 (v4 §5): what the phone seals opens, one flipped bit does not, and no JSON value makes the parser throw.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { importHmacKey } from '../../src/crypto/hmac.ts'
 import { toBase64 } from '../../src/lib/base64.ts'
 import type { EnvelopeContext } from '../../src/protocol/protocol.ts'
 import { deriveAeadKeys, openAead, sealAead } from '../../src/protocol/v4/aead.ts'
@@ -33,7 +32,7 @@ function prepare(isActivationScope: boolean) {
     ...(isActivationScope && { activationId: ACTIVATION_ID, keySharedInfo2 }),
   }
   const activationKeys = isActivationScope ? { keyE2eeSharedInfo2: () => importSharedInfo2Key(keySharedInfo2) } : undefined
-  return { context, phone, keys: { applicationSecret, envelopeKey: importHmacKey(secret), activationKeys } }
+  return { context, phone, keys: { applicationSecret, envelopeKey: importKdfKey(secret), activationKeys } }
 }
 
 const bytes = (maxLength: number) => fc.uint8Array({ maxLength })
@@ -79,7 +78,7 @@ describe('envelopes of 4.0', () => {
     expect(open({ activationId: '2fb93e68-8622-4b8f-9014-80e561cc556d' })).toBe(false)
     expect(open({ scope: 'APPLICATION_SCOPE', activationId: undefined })).toBe(false)
     expect(open({}, { applicationSecret: toBase64(Buffer.alloc(16)) })).toBe(false)
-    expect(open({}, { envelopeKey: importHmacKey(Buffer.alloc(32)) })).toBe(false)
+    expect(open({}, { envelopeKey: importKdfKey(Buffer.alloc(32)) })).toBe(false)
     expect(open({}, { activationKeys: { keyE2eeSharedInfo2: () => importSharedInfo2Key(Buffer.alloc(32)) } })).toBe(false)
   })
 

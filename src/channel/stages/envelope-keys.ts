@@ -1,9 +1,8 @@
 // The keys that open an envelope: the version decides which they are (v3 §6, table; v4 §5.5).
-import type { KeyObject } from 'node:crypto'
 import { findSigningMasterKeys } from '../../domain/application/master-keys.ts'
 import type { RecordKeys } from '../../domain/secrets/record-keys.ts'
 import { places } from '../../domain/secrets/secrets.ts'
-import type { ActivationKeys, Envelope, EnvelopeContext, Protocol, TemporaryKey } from '../../protocol/protocol.ts'
+import type { ActivationKeys, Envelope, EnvelopeContext, EnvelopeKey, Protocol, TemporaryKey } from '../../protocol/protocol.ts'
 import type { RequestParties } from '../../storage/activation/parties.ts'
 import type { TemporaryKeyRow } from '../../storage/temporary-keys.ts'
 import type { ChannelParts } from '../parts.ts'
@@ -22,7 +21,7 @@ export interface EnvelopeToOpen {
 
 /** Keys are undefined where there are none; `missing` says why, for the log. */
 export interface EnvelopeKeySelection {
-  readonly envelopeKey: KeyObject | undefined
+  readonly envelopeKey: EnvelopeKey | undefined
   readonly activationKeys: ActivationKeys | undefined
   readonly missing: string
 }
@@ -57,7 +56,7 @@ function openTemporaryKey(
   protocol: Protocol,
   context: EnvelopeContext,
   row: TemporaryKeyRow,
-): KeyObject | undefined {
+): EnvelopeKey | undefined {
   if (row.expiresAt.getTime() <= parts.platform.now()) return undefined
   if (row.applicationKey !== context.applicationKey || row.activationId !== (context.activationId ?? null)) return undefined
   const place = places.temporaryPrivateKey(row.temporaryKeyId)

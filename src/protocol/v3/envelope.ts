@@ -40,7 +40,7 @@ export interface EnvelopeSecrets {
 export function parseEnvelope(
   context: EnvelopeContext,
   json: unknown,
-): Envelope<Pick<ActivationKeys, 'keyTransport'>> | undefined {
+): Envelope<Pick<ActivationKeys, 'keyTransport'>, KeyObject> | undefined {
   const capabilities = capabilitiesOf(context.version)
   const members = capabilities && parseMembers(capabilities, json)
   if (!members) return undefined

@@ -7,7 +7,7 @@ import { AEAD_LENGTH_MIN, AEAD_NONCE_LENGTH, type AeadKeys, deriveAeadKeys, open
 import { parseUuid } from '../wire/identifier.ts'
 import { parseBytes, parseTimestamp } from '../wire/members.ts'
 import { concatWithSizes } from '../wire/sizes.ts'
-import { type ActivationKeys, importKdfKey } from './key-schedule.ts'
+import type { ActivationKeys, TemporarySharedSecret } from './key-schedule.ts'
 import { VERSION } from './versions.ts'
 
 /** Members of a request envelope, decoded. */
@@ -33,7 +33,7 @@ export interface EnvelopeSecrets {
 export function parseEnvelope(
   context: EnvelopeContext,
   json: unknown,
-): Envelope<Pick<ActivationKeys, 'keyE2eeSharedInfo2'>> | undefined {
+): Envelope<Pick<ActivationKeys, 'keyE2eeSharedInfo2'>, TemporarySharedSecret> | undefined {
   const members = context.version === VERSION ? parseMembers(json) : undefined
   if (!members) return undefined
   const { temporaryKeyId, timestamp, nonce } = members
@@ -42,7 +42,7 @@ export function parseEnvelope(
     timestamp,
     uniqueValue: concat(utf8(temporaryKeyId), nonce),
     open: ({ envelopeKey, ...secrets }) => {
-      const keys = deriveAeadKeys(importKdfKey(envelopeKey.export()), deriveKeyContext(context, nonce))
+      const keys = deriveAeadKeys(envelopeKey, deriveKeyContext(context, nonce))
       return openEnvelope(context, members, secrets, keys)
     },
   }

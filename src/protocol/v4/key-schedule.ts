@@ -22,6 +22,7 @@ export type ActivationKdk = Named<KdfKey, 'KEY_ACTIVATION_SECRET'>
 export type KdkAuthenticationCode = Named<KdfKey, 'KDK_AUTHENTICATION_CODE'>
 export type KdkVault = Named<KdfKey, 'KDK_VAULT'>
 export type KdkUtility = Named<KdfKey, 'KDK_UTILITY'>
+export type TemporarySharedSecret = Named<KdfKey, 'KEY_TEMPORARY_SHARED_SECRET'>
 
 /** Keys of one activation (v4 §3.1), each made when it is first asked for: a code needs two of them, a status two others. */
 export interface ActivationKeys {
@@ -62,12 +63,12 @@ export function deriveActivationKeys(activationSecret: Uint8Array): ActivationKe
 /** Keys that open nothing and verify nothing. */
 export const createDecoyKeys = (randomBytes: (length: number) => Uint8Array): DecoyKeys<ActivationKeys> => ({
   activationKeys: deriveActivationKeys(createInitialActivationSecret(randomBytes(32))),
-  envelopeKey: importHmacKey(randomBytes(32)),
+  envelopeKey: importKdfKey(randomBytes(32)),
 })
 
 /** KEY_TEMPORARY_SHARED_SECRET, 32 bytes, as it was stored. Undefined for anything else. */
-export const importEnvelopeKey = (stored: Uint8Array): KeyObject | undefined =>
-  stored.length === 32 ? importHmacKey(stored) : undefined
+export const importEnvelopeKey = (stored: Uint8Array): TemporarySharedSecret | undefined =>
+  stored.length === 32 ? importKdfKey(stored) : undefined
 
 /** KDK_AUTHENTICATION_CODE. */
 export const deriveKdkAuthenticationCode = (keyActivationSecret: ActivationKdk): KdkAuthenticationCode =>
