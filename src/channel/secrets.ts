@@ -44,14 +44,17 @@ export const applicationSecretOf = (keys: RecordKeys, decoy: Decoy, version: Ver
 export function activationKeysOf<Keys extends ActivationKeys>(
   keys: RecordKeys,
   protocol: Protocol<Keys>,
-  activation: ActivationRow | undefined,
+  activation: Pick<ActivationRow, 'activationId' | 'protocolVersion' | 'masterSecret'> | undefined,
 ): Keys | undefined {
   if (activation?.masterSecret == null || activation.protocolVersion !== protocol.activationVersion) return undefined
   return keys.openCached(places.masterSecret(activation.activationId), activation.masterSecret, protocol.deriveActivationKeys)
 }
 
 /** The hash-based counter of an activation; undefined before the key exchange. */
-export const ctrDataOf = (keys: RecordKeys, activation: ActivationRow | undefined): Uint8Array | undefined =>
+export const ctrDataOf = (
+  keys: RecordKeys,
+  activation: Pick<ActivationRow, 'activationId' | 'ctrData'> | undefined,
+): Uint8Array | undefined =>
   activation?.ctrData == null ? undefined : keys.open(places.ctrData(activation.activationId), activation.ctrData)
 
 /** The private keys of an activation: KEY_SERVER_PRIVATE of protocol 3, or those that sign for it in 4.0. */

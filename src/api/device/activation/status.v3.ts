@@ -6,7 +6,7 @@ import { isExpired } from '../../../domain/activation/registration.ts'
 import { OptionalOrNull, AnyMembers, NotBlank, ObjectRequest, ObjectResponse, ok } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import type { ActivationRow } from '../../../storage/activation/find.ts'
+import type { StatusRow } from '../../../storage/activation/status.ts'
 import type { DeviceParts } from '../parts.ts'
 
 export const activationStatusV3 = plainEndpoint({
@@ -44,7 +44,7 @@ export const activationStatusV3 = plainEndpoint({
  */
 function encryptStatus(
   parts: DeviceParts,
-  activation: ActivationRow | undefined,
+  activation: StatusRow | undefined,
   iv: { challenge: Uint8Array; nonce: Uint8Array } | undefined,
 ) {
   const { recordKeys, platform, settings } = parts
