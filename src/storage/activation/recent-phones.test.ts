@@ -92,16 +92,16 @@ test('what was read takes the place of what was known, unless an acceptance took
 })
 
 test.each([
-  ['short names', 30, 100_000],
-  ['long names', 1_000, 52_000],
-])('as many phones with %s are remembered as 64 MiB hold, 100,000 at most', (_, length, entries) => {
+  ['short names', 30, 25_000],
+  ['long names', 1_000, 19_000],
+])('as many phones with %s are remembered as 24 MiB hold, 25,000 at most', (_, length, entries) => {
   const caches = createCaches()
   const phones = createRecentPhones(events, caches)
   const name = 'x'.repeat(length)
-  for (let i = 0; i < 101_000; i += 1) phones.remember({ version, activation: { ...active, activationId: String(i), name } })
+  for (let i = 0; i < 26_000; i += 1) phones.remember({ version, activation: { ...active, activationId: String(i), name } })
   const [cache] = caches.list()
-  expect(cache).toMatchObject({ name: 'recent_phones', entriesMax: 100_000 })
+  expect(cache).toMatchObject({ name: 'recent_phones', entriesMax: 25_000 })
   expect(Math.round((cache?.entries ?? 0) / 1_000) * 1_000).toBe(entries)
   expect(phones.latest('0')).toBeUndefined()
-  expect(phones.latest('100999')).toBeDefined()
+  expect(phones.latest('25999')).toBeDefined()
 })

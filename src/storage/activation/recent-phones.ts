@@ -36,7 +36,7 @@ export interface RecentPhone {
   readonly activation: PackedActivation
 }
 
-/** A memory of up to 100,000 phones, of as many as 64 MiB hold. Secrets in it are sealed. */
+/** A memory of up to 25,000 phones, of as many as 24 MiB hold. Secrets in it are sealed. */
 export function createRecentPhones(events: PhoneEvents, caches: Caches = createCaches()): RecentPhones {
   const memory = createMemory<RecentPhone>({ max: PHONES_MAX, bytes: { max: BYTES_MAX, of: bytesOf } })
   const watched = caches.watch('recent_phones', PHONES_MAX, memory)
@@ -89,8 +89,8 @@ const NOBODY: RequestParties = { version: undefined, activation: undefined }
 /** About how many bytes are kept of a phone. */
 const bytesOf = ({ activation }: RecentPhone): number => ENTRY_BYTES + activation.length
 
-const PHONES_MAX = 100_000
-const BYTES_MAX = 64 * 1024 * 1024
+const PHONES_MAX = 25_000
+const BYTES_MAX = 24 * 1024 * 1024
 // Its place in the memory (docs/decisions/0014-memory.md).
 const ENTRY_BYTES = 150
 const VERSIONS_MAX = 1_000
