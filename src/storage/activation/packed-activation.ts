@@ -1,4 +1,4 @@
-// An activation as one text, for a memory of many: it takes 0.6 kB, where the row as an object takes near 3, most of them for its buffers
+// An activation as one text, for a memory of many: it takes a third of what the row does as an object, most of that for its buffers
 // (docs/decisions/0014-memory.md).
 import { toBase64 } from '../../lib/base64.ts'
 import type { ActivationRow } from './find.ts'
