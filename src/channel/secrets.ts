@@ -8,7 +8,7 @@ import type { RecordKeys } from '../domain/secrets/record-keys.ts'
 import { toBase64 } from '../lib/base64.ts'
 import type { Platform } from '../lib/platform.ts'
 import type { ActivationKeys, DecoyKeys, Protocol, SigningKeys } from '../protocol/protocol.ts'
-import type { ActivationRow } from '../storage/activation/find.ts'
+import type { ActivationRow, StatusRow } from '../storage/activation/find.ts'
 import type { VersionRow } from '../storage/activation/version.ts'
 
 /** Keys of the process that open nothing. */
@@ -44,17 +44,14 @@ export const applicationSecretOf = (keys: RecordKeys, decoy: Decoy, version: Ver
 export function activationKeysOf<Keys extends ActivationKeys>(
   keys: RecordKeys,
   protocol: Protocol<Keys>,
-  activation: Pick<ActivationRow, 'activationId' | 'protocolVersion' | 'masterSecret'> | undefined,
+  activation: StatusRow | undefined,
 ): Keys | undefined {
   if (activation?.masterSecret == null || activation.protocolVersion !== protocol.activationVersion) return undefined
   return keys.openCached(places.masterSecret(activation.activationId), activation.masterSecret, protocol.deriveActivationKeys)
 }
 
 /** The hash-based counter of an activation; undefined before the key exchange. */
-export const ctrDataOf = (
-  keys: RecordKeys,
-  activation: Pick<ActivationRow, 'activationId' | 'ctrData'> | undefined,
-): Uint8Array | undefined =>
+export const ctrDataOf = (keys: RecordKeys, activation: StatusRow | undefined): Uint8Array | undefined =>
   activation?.ctrData == null ? undefined : keys.open(places.ctrData(activation.activationId), activation.ctrData)
 
 /** The private keys of an activation: KEY_SERVER_PRIVATE of protocol 3, or those that sign for it in 4.0. */

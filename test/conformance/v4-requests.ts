@@ -18,8 +18,8 @@ import {
   createInitialActivationSecret,
   deriveActivationKeys,
   importCodeKey,
-  importSharedInfo2Key,
   importKdfKey,
+  importSharedInfo2Key,
 } from '../../src/protocol/v4/key-schedule.ts'
 import { createPersonalizedPayload } from '../../src/protocol/v4/offline.ts'
 import { parseAlgorithm } from '../../src/protocol/v4/shared-secret.ts'

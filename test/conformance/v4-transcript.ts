@@ -12,9 +12,9 @@ import { parsePublicKeys } from '../../src/protocol/v4/key-pairs.ts'
 import {
   createInitialActivationSecret,
   deriveActivationKeys,
+  importKdfKey,
   VAULT_KEYS,
   type VaultKeyIdentifier,
-  importKdfKey,
 } from '../../src/protocol/v4/key-schedule.ts'
 import { parseAlgorithm } from '../../src/protocol/v4/shared-secret.ts'
 import { composeStatusBlob } from '../../src/protocol/v4/status-blob.ts'

@@ -784,6 +784,7 @@ const NOT_QUERIES = [
   'fieldsOf',
   'isTold',
   'toSealable',
+  'selectStatus',
   'selectActivation',
   'fromOwners',
   'composeChanges',

@@ -6,13 +6,25 @@ import { defineGivenRows } from '../given-rows.ts'
 import type { ActivationAlgorithm, ActivationState } from '../schema.ts'
 import { type BlockColumns, blockExpiresAt, failedAttemptsAt, isBlockOver, type SeenAt, stateAt } from './seen-state.ts'
 
-/** An activation as a device request needs it. Bytes marked sealed are encrypted records. */
-export interface ActivationRow extends BlockColumns {
+/** What a status tells of an activation, and what it is told under. Bytes marked sealed are encrypted records. */
+export interface StatusRow {
   readonly activationId: string
   readonly applicationId: string
-  readonly userId: string
   readonly state: ActivationState
   readonly protocolVersion: number | null
+  /** sealed */
+  readonly masterSecret: Buffer | null
+  /** sealed */
+  readonly ctrData: Buffer | null
+  readonly counter: number
+  readonly failedAttempts: number
+  readonly maxFailedAttempts: number
+  readonly expiresAt: Date
+}
+
+/** An activation as a device request needs it. */
+export interface ActivationRow extends StatusRow, BlockColumns {
+  readonly userId: string
   /** Null in protocol 3. */
   readonly algorithm: ActivationAlgorithm | null
   /** The phone has not yet confirmed what it activated (v4 §9.6). */
@@ -23,20 +35,12 @@ export interface ActivationRow extends BlockColumns {
   readonly isUpgradePending?: true
   /** sealed */
   readonly serverPrivateKey: Buffer
-  /** sealed */
-  readonly masterSecret: Buffer | null
-  /** sealed */
-  readonly ctrData: Buffer | null
-  readonly counter: number
-  readonly failedAttempts: number
-  readonly maxFailedAttempts: number
   /** Blocks by failed attempts since the last success or UNBLOCK. */
   readonly blocksInRow: number
   /** Text of the highest protocol version that the phone has spoken; null when it is not known. It never goes back. */
   readonly highestVersion: string | null
   readonly name: string | null
   readonly rowVersion: number
-  readonly expiresAt: Date
 }
 
 /** One activation by its id, in whatever state. */
@@ -86,15 +90,18 @@ export async function findRegistration(
     .executeTakeFirst()
 }
 
-/** What is selected of an activation `a` that is seen at a time. */
+/** What is selected of an activation `a` that is seen at a time, for its status. */
+export const selectStatus = (at: SeenAt): RawBuilder<unknown> =>
+  sql`a.activation_id as "activationId", a.application_id as "applicationId", ${stateAt(at)} as state,
+  a.protocol_version as "protocolVersion", a.master_secret as "masterSecret", a.ctr_data as "ctrData", a.counter,
+  ${failedAttemptsAt(at)} as "failedAttempts", a.max_failed_attempts as "maxFailedAttempts", a.expires_at as "expiresAt"`
+
+/** The same with what other requests of a device need. */
 export const selectActivation = (at: SeenAt): RawBuilder<unknown> =>
-  sql`a.activation_id as "activationId", a.application_id as "applicationId", a.user_id as "userId",
-  ${stateAt(at)} as state, ${failedAttemptsAt(at)} as "failedAttempts", ${blockExpiresAt(at)} as "blockExpiresAt",
-  ${isBlockOver(at)} as "isBlockOver", a.protocol_version as "protocolVersion", a.server_private_key as "serverPrivateKey",
-  a.master_secret as "masterSecret", a.ctr_data as "ctrData", a.counter, a.blocks_in_row as "blocksInRow",
-  a.max_failed_attempts as "maxFailedAttempts", a.name, a.row_version as "rowVersion", a.expires_at as "expiresAt", a.algorithm,
+  sql`${selectStatus(at)}, a.user_id as "userId", ${blockExpiresAt(at)} as "blockExpiresAt", ${isBlockOver(at)} as "isBlockOver", a.algorithm,
   a.is_confirmation_pending as "isConfirmationPending", a.is_biometry_enabled as "isBiometryEnabled",
-  a.highest_version as "highestVersion"`
+  a.server_private_key as "serverPrivateKey", a.blocks_in_row as "blocksInRow", a.highest_version as "highestVersion", a.name,
+  a.row_version as "rowVersion"`
 
 const FIND = toConstantText(sql`
   select ${selectActivation(sql`$2`)} from activation a where a.activation_id = $1`)

@@ -4,23 +4,7 @@ import { APPLICATIONS_STATE } from '../applications.ts'
 import type { Db } from '../database.ts'
 import { defineGivenRows } from '../given-rows.ts'
 import { createSharedTrip } from '../shared-trips.ts'
-import type { ActivationRow } from './find.ts'
-import { failedAttemptsAt, stateAt } from './seen-state.ts'
-
-/** What a status tells of an activation, and the keys it tells it under. */
-export type StatusRow = Pick<
-  ActivationRow,
-  | 'activationId'
-  | 'applicationId'
-  | 'state'
-  | 'expiresAt'
-  | 'protocolVersion'
-  | 'masterSecret'
-  | 'ctrData'
-  | 'counter'
-  | 'failedAttempts'
-  | 'maxFailedAttempts'
->
+import { selectStatus, type StatusRow } from './find.ts'
 
 export interface StatusRead {
   /** Undefined when there is none of this id. */
@@ -53,9 +37,7 @@ const FIND = defineGivenRows<{ readonly activationId: string; readonly at: Date;
   position: 'int',
 }).define(
   (asked) => sql`
-  select ${APPLICATIONS_STATE} as "applicationsState", a.activation_id as "activationId", a.application_id as "applicationId",
-    ${stateAt(sql`i.at`)} as state, a.expires_at as "expiresAt", a.protocol_version as "protocolVersion", a.master_secret as "masterSecret",
-    a.ctr_data as "ctrData", a.counter, ${failedAttemptsAt(sql`i.at`)} as "failedAttempts", a.max_failed_attempts as "maxFailedAttempts"
+  select ${APPLICATIONS_STATE} as "applicationsState", ${selectStatus(sql`i.at`)}
   from ${asked} as i left join activation a on a.activation_id = i."activationId"
   order by i.position`,
 )

@@ -6,7 +6,7 @@ import { isExpired } from '../../../domain/activation/registration.ts'
 import { OptionalOrNull, AnyMembers, NotBlank, ObjectRequest, ObjectResponse, ok } from '../../../http/types.ts'
 import { parseBase64, toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import type { StatusRow } from '../../../storage/activation/status.ts'
+import type { StatusRow } from '../../../storage/activation/find.ts'
 import type { DeviceParts } from '../parts.ts'
 
 export const activationStatusV3 = plainEndpoint({
