@@ -76,6 +76,18 @@ test('a phone has the version that its acceptance had, also when other phones ha
   expect(recallVersion('phone')).toBe(recallVersion('second'))
 })
 
+test('a phone is not recalled when more versions than are remembered came after its own, and not under another one', () => {
+  const phones = createRecentPhones(events)
+  phones.remember({ version, activation: active })
+  for (let i = 0; i < 1_001; i += 1)
+    phones.remember({ version: { ...version, applicationKey: String(i) }, activation: { ...active, activationId: String(i) } })
+  const recallVersion = (applicationKey: string, activationId: string) => phones.recall({ applicationKey, activationId }).version
+  expect(recallVersion(version.applicationKey, 'phone')).toBeUndefined()
+  expect(recallVersion('1000', '1000')?.applicationKey).toBe('1000')
+  phones.remember({ version, activation: active })
+  expect(recallVersion(version.applicationKey, 'phone')).toEqual(version)
+})
+
 test('what was read takes the place of what was known, unless an acceptance took it meanwhile', () => {
   const phones = createRecentPhones(events)
   phones.remember({ version, activation: active })
@@ -92,16 +104,16 @@ test('what was read takes the place of what was known, unless an acceptance took
 })
 
 test.each([
-  ['short names', 30, 25_000],
-  ['long names', 1_000, 19_000],
-])('as many phones with %s are remembered as 24 MiB hold, 25,000 at most', (_, length, entries) => {
+  ['short names', 30, 50_000],
+  ['long names', 1_000, 20_000],
+])('as many phones with %s are remembered as 24 MiB hold, 50,000 at most', (_, length, entries) => {
   const caches = createCaches()
   const phones = createRecentPhones(events, caches)
   const name = 'x'.repeat(length)
-  for (let i = 0; i < 26_000; i += 1) phones.remember({ version, activation: { ...active, activationId: String(i), name } })
+  for (let i = 0; i < 51_000; i += 1) phones.remember({ version, activation: { ...active, activationId: String(i), name } })
   const [cache] = caches.list()
-  expect(cache).toMatchObject({ name: 'recent_phones', entriesMax: 25_000 })
+  expect(cache).toMatchObject({ name: 'recent_phones', entriesMax: 50_000 })
   expect(Math.round((cache?.entries ?? 0) / 1_000) * 1_000).toBe(entries)
   expect(phones.latest('0')).toBeUndefined()
-  expect(phones.latest('25999')).toBeDefined()
+  expect(phones.latest('50999')).toBeDefined()
 })
