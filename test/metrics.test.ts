@@ -131,6 +131,7 @@ describe('after things have happened', () => {
     expect(value('pawl_database_trip_items_sum{trip="store"}')).toBeGreaterThan(0)
     expect(value('pawl_cache_hits_total{cache="recent_phones"}')).toBeGreaterThan(0)
     expect(value('pawl_cache_entries{cache="opened_records"}')).toBeGreaterThan(0)
+    expect(value('pawl_cache_hits_total{cache="derived_keys"}')).toBeGreaterThan(0)
     // Nothing was sealed in this world.
     expect(value('pawl_audit_seal_lag_seconds{log="devices"}')).toBeGreaterThan(0)
     expect(value('process_resident_memory_bytes')).toBeGreaterThan(10_000_000)

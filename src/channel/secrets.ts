@@ -47,7 +47,11 @@ export function activationKeysOf<Keys extends ActivationKeys>(
   activation: StatusRow | undefined,
 ): Keys | undefined {
   if (activation?.masterSecret == null || activation.protocolVersion !== protocol.activationVersion) return undefined
-  return keys.openCached(places.masterSecret(activation.activationId), activation.masterSecret, protocol.deriveActivationKeys)
+  const { activationKeyBytes, deriveActivationKeys } = protocol
+  const place = places.masterSecret(activation.activationId)
+  return activationKeyBytes === undefined
+    ? keys.openCached(place, activation.masterSecret, deriveActivationKeys)
+    : activationKeyBytes.parse(keys.openBytes(place, activation.masterSecret, activationKeyBytes.derive))
 }
 
 /** The hash-based counter of an activation; undefined before the key exchange. */

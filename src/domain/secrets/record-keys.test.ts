@@ -110,6 +110,36 @@ test('a cached value is found by a copy of the bytes, which keeps nothing of the
   expect(keys.openCached({ ...place, row: 'copied' }, sealed, (plaintext) => ({ plaintext }))).toBe(first)
 })
 
+test('bytes are built once for the same sealed ones and again for new ones, and who gets them may overwrite them', () => {
+  const own = createRecordKeys([masterKey], platform)
+  const build = vi.fn((plaintext: Uint8Array) => Buffer.concat([plaintext, plaintext]))
+  const expected = Buffer.concat([secret, secret])
+  const sealed = own.seal(place, secret)
+  for (let i = 0; i < 3; i += 1) {
+    const bytes = own.openBytes(place, Buffer.from(sealed), build)
+    expect(Buffer.from(bytes)).toEqual(expected)
+    bytes.fill(0)
+  }
+  expect(build).toHaveBeenCalledTimes(1)
+  const other = randomBytes(16)
+  const sealedOther = own.seal(place, other)
+  expect(Buffer.from(own.openBytes(place, sealedOther, build))).toEqual(Buffer.concat([other, other]))
+  expect(Buffer.from(own.openBytes(place, sealed, build))).toEqual(expected)
+  expect(build).toHaveBeenCalledTimes(3)
+})
+
+test('bytes are not taken for those of an altered, a cut or a longer record, or of another row', () => {
+  const own = createRecordKeys([masterKey], platform)
+  const build = (plaintext: Uint8Array) => Buffer.from(plaintext)
+  const sealed = own.seal(place, secret)
+  own.openBytes(place, sealed, build)
+  const altered = Buffer.from(sealed)
+  altered[20] = (altered[20] ?? 0) ^ 1
+  for (const other of [altered, sealed.subarray(0, -1), sealed.subarray(0, 0), Buffer.concat([sealed, secret.subarray(0, 1)])])
+    expect(() => own.openBytes(place, other, build)).toThrow(SealedRecordError)
+  expect(() => own.openBytes({ ...place, row: 'b' }, sealed, build)).toThrow(SealedRecordError)
+})
+
 test('what was remembered while it was sealed is not built again, but for another form or other bytes', () => {
   const made = { plaintext: secret }
   const build = (plaintext: Uint8Array) => ({ plaintext })

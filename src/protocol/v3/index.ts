@@ -10,10 +10,12 @@ import {
   type ActivationKeys,
   agreeMasterSecret,
   createDecoyKeys,
+  deriveActivationKeyBytes,
   deriveActivationKeys,
   encryptVaultKey,
   importEnvelopeKey,
   importSigningKeys,
+  parseActivationKeys,
 } from './key-schedule.ts'
 import { encryptStatusBlob } from './status-blob.ts'
 import { createPersonalizedPayload, verifyOfflineOtp } from './offline.ts'
@@ -50,6 +52,7 @@ export const v3: ProtocolV3 = {
   verifyTokenDigest,
   hasShortTokenWindow,
   deriveActivationKeys,
+  activationKeyBytes: { derive: deriveActivationKeyBytes, parse: parseActivationKeys },
   createDecoyKeys,
   parseTemporaryKeyRequest,
   createPersonalizedPayload,
