@@ -18,7 +18,7 @@ const onlyOne: Readonly<Record<string, { readonly v3?: string; readonly v4?: str
   'envelope.ts': { v3: 'deriveEnvelopeKey deriveIv deriveSharedInfo1 deriveSharedInfo2Base', v4: 'deriveKeyContext' },
   'index.ts': { v3: 'v3', v4: 'v4' },
   'key-schedule.ts': {
-    v3: 'agreeMasterSecret encryptVaultKey importSigningKeys kdfInternal reduce',
+    v3: 'activationKeyBytes agreeMasterSecret encryptVaultKey importSigningKeys kdfInternal reduce',
     v4:
       'VAULT_KEYS createInitialActivationSecret deriveBiometryKey deriveKdkAuthenticationCode deriveKdkUtility deriveKdkVault ' +
       'deriveKeyMacGetAppTempKey deriveKnowledgeKey derivePossessionKey deriveVaultKey importCodeKey importKdfKey ' +

@@ -276,11 +276,10 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
   readonly hasShortTokenWindow: (version: string) => boolean
   /** From the stored secret of an activation: KEY_MASTER_SECRET (v3 §3.2), or KEY_ACTIVATION_SECRET and factor keys (v4 §3.1). */
   readonly deriveActivationKeys: (activationSecret: Uint8Array) => Keys
-  /** The same in two steps, where all keys of an activation are bytes: those are remembered with less memory than objects. */
-  readonly activationKeyBytes?: {
-    readonly derive: (activationSecret: Uint8Array) => Uint8Array
-    readonly parse: (bytes: Uint8Array) => Keys
-  }
+  /** The same in two steps, where all keys of an activation are bytes, which takes less memory to remember; undefined in 4.0, where they are not. */
+  readonly activationKeyBytes:
+    | { readonly derive: (activationSecret: Uint8Array) => Uint8Array; readonly parse: (bytes: Uint8Array) => Keys }
+    | undefined
   readonly createDecoyKeys: (randomBytes: (length: number) => Uint8Array) => DecoyKeys<Keys>
   /** Undefined when the JWT does not parse or lacks a claim. */
   parseTemporaryKeyRequest(jwt: string): TemporaryKeyRequest<Keys> | undefined

@@ -6,16 +6,15 @@ import { parseEnvelope } from './envelope.ts'
 import { activationFingerprint } from './fingerprint.ts'
 import { parseAuthorizationHeader, parseEncryptionHeader, parseTokenHeader } from './header.ts'
 import {
+  activationKeyBytes,
   advanceCounter,
   type ActivationKeys,
   agreeMasterSecret,
   createDecoyKeys,
-  deriveActivationKeyBytes,
   deriveActivationKeys,
   encryptVaultKey,
   importEnvelopeKey,
   importSigningKeys,
-  parseActivationKeys,
 } from './key-schedule.ts'
 import { encryptStatusBlob } from './status-blob.ts'
 import { createPersonalizedPayload, verifyOfflineOtp } from './offline.ts'
@@ -52,7 +51,7 @@ export const v3: ProtocolV3 = {
   verifyTokenDigest,
   hasShortTokenWindow,
   deriveActivationKeys,
-  activationKeyBytes: { derive: deriveActivationKeyBytes, parse: parseActivationKeys },
+  activationKeyBytes,
   createDecoyKeys,
   parseTemporaryKeyRequest,
   createPersonalizedPayload,

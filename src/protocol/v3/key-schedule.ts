@@ -39,13 +39,13 @@ export const deriveActivationKeys = (keyMasterSecret: KeyMasterSecret): Activati
   parseActivationKeys(deriveActivationKeyBytes(keyMasterSecret))
 
 /** The same as 112 bytes, which parseActivationKeys reads. */
-export function deriveActivationKeyBytes(keyMasterSecret: KeyMasterSecret): Uint8Array {
+function deriveActivationKeyBytes(keyMasterSecret: KeyMasterSecret): Uint8Array {
   const keys = kdfBlocks(keyMasterSecret, [1, 2, 3, 1000, 2000])
   return concat(keys, kdfBlocks(blockOf(keys, KEY_TRANSPORT), [3000, 4000]))
 }
 
 /** The keys share memory with `bytes`. */
-export const parseActivationKeys = (bytes: Uint8Array): ActivationKeys => ({
+const parseActivationKeys = (bytes: Uint8Array): ActivationKeys => ({
   possession: blockOf(bytes, 0),
   knowledge: blockOf(bytes, 1),
   biometry: blockOf(bytes, 2),
@@ -54,6 +54,9 @@ export const parseActivationKeys = (bytes: Uint8Array): ActivationKeys => ({
   keyTransportIv: blockOf(bytes, 5),
   keyTransportCtr: blockOf(bytes, 6),
 })
+
+/** The keys as bytes, 112 of them, and from bytes. */
+export const activationKeyBytes = { derive: deriveActivationKeyBytes, parse: parseActivationKeys }
 
 /** Keys that open nothing and verify nothing. */
 export const createDecoyKeys = (randomBytes: (length: number) => Uint8Array): DecoyKeys<ActivationKeys> => ({

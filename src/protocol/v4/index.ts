@@ -59,6 +59,8 @@ export const v4: ProtocolV4 = {
   verifyTokenDigest,
   hasShortTokenWindow,
   deriveActivationKeys,
+  // They are states of KMAC.
+  activationKeyBytes: undefined,
   createDecoyKeys,
   parseTemporaryKeyRequest,
   createPersonalizedPayload,
