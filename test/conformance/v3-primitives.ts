@@ -16,7 +16,7 @@ import {
   kdfInternal,
   reduce,
 } from '../../src/protocol/v3/key-schedule.ts'
-import { concatWithSizes } from '../../src/protocol/wire/sizes.ts'
+import { concatWithSizes } from '../../src/lib/sizes.ts'
 import { bytes, type Handler, has, integer, list, type Members, optional, text } from './vector.ts'
 import { privateKeyFromScalar } from '../helpers/crypto.ts'
 

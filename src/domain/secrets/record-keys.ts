@@ -12,11 +12,12 @@ import { open as openAead, seal as sealAead } from '../../crypto/aead.ts'
 import { hmac, importHmacKey } from '../../crypto/hmac.ts'
 import { bytesOfKeys } from '../../crypto/key.ts'
 import { createByteMemory } from '../../lib/byte-memory.ts'
-import { concat, equalPublic, ownBytes, u32, utf8 } from '../../lib/bytes.ts'
+import { concat, equalPublic, ownBytes, utf8 } from '../../lib/bytes.ts'
 import { type Caches, createCaches } from '../../lib/caches.ts'
 import { createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { KEY_ID_BYTES, keyIdOf } from '../../lib/sealed-value.ts'
+import { concatWithSizes, splitBySizes } from '../../lib/sizes.ts'
 
 /** Where a sealed value stands. */
 export interface Place {
@@ -131,13 +132,11 @@ export function createRecordKeys(
 
   const openBytes: RecordKeys['openBytes'] = (place, sealed, build) => {
     const name = nameOf(place)
-    const known = derived.get(name)
-    if (known !== undefined) {
-      const end = LENGTH_BYTES + known.readUInt32BE()
-      if (equalPublic(known.subarray(LENGTH_BYTES, end), sealed)) return known.subarray(end)
-    }
+    const cached = derived.get(name)
+    const [from, known] = cached === undefined ? [] : splitBySizes(cached)
+    if (from !== undefined && known !== undefined && equalPublic(from, sealed)) return known
     const bytes = build(openBy(deriveKey, place, sealed))
-    derived.set(name, concat(u32(sealed.length), sealed, bytes))
+    derived.set(name, concatWithSizes(sealed, bytes))
     return bytes
   }
 
@@ -188,9 +187,8 @@ const HEADER_BYTES = 1 + KEY_ID_BYTES
 const NONCE_BYTES = 12
 // What full caches hold is measured in docs/decisions/0014-memory.md.
 const CACHED_KEYS = 50_000
-// For a length, 49 bytes of a sealed KEY_MASTER_SECRET and 112 of the keys of its activation (v3 §3.2).
+// For two sizes, 49 bytes of a sealed KEY_MASTER_SECRET and 112 of the keys of its activation (v3 §3.2).
 const DERIVED_BLOCK_BYTES = 192
-const LENGTH_BYTES = 4
 const RECORD_KEY_BYTES = 32
 const CACHED_VALUES = 5_000
 const CACHED_BYTES = 32 * 1024 * 1024

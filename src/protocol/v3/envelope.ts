@@ -11,7 +11,7 @@ import { concat, equalConstantTime, u64, utf8 } from '../../lib/bytes.ts'
 import type { Envelope, EnvelopeContext, OpenedEnvelope } from '../protocol.ts'
 import { parseUuid } from '../wire/identifier.ts'
 import { parseBytes, parseTimestamp } from '../wire/members.ts'
-import { concatWithSizes } from '../wire/sizes.ts'
+import { concatWithSizes } from '../../lib/sizes.ts'
 import { type ActivationKeys, type KeyTransport, kdfInternal } from './key-schedule.ts'
 import { type Capabilities, capabilitiesOf } from './versions.ts'
 

@@ -6,7 +6,7 @@ import type { Envelope, EnvelopeContext, OpenedEnvelope } from '../protocol.ts'
 import { AEAD_LENGTH_MIN, AEAD_NONCE_LENGTH, type AeadKeys, deriveAeadKeys, openAead, sealAead } from './aead.ts'
 import { parseUuid } from '../wire/identifier.ts'
 import { parseBytes, parseTimestamp } from '../wire/members.ts'
-import { concatWithSizes } from '../wire/sizes.ts'
+import { concatWithSizes } from '../../lib/sizes.ts'
 import type { ActivationKeys, TemporarySharedSecret } from './key-schedule.ts'
 import { VERSION } from './versions.ts'
 

@@ -6,7 +6,7 @@ import { createKmac, type KmacKey } from '../../crypto/kmac.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import type { Named } from '../../lib/named.ts'
 import type { DecoyKeys } from '../protocol.ts'
-import { concatWithSizes } from '../wire/sizes.ts'
+import { concatWithSizes } from '../../lib/sizes.ts'
 import {
   createActivationSecret,
   type FactorKey,

@@ -13,4 +13,16 @@ export function concatWithSizes(...parts: readonly (Uint8Array | undefined)[]): 
   return out
 }
 
+/** The parts of what concatWithSizes made, which share memory with it; an absent one is empty. Throws a RangeError for bytes that end early. */
+export function splitBySizes(bytes: Buffer): Buffer[] {
+  const parts: Buffer[] = []
+  for (let at = 0; at < bytes.length; ) {
+    const start = at + SIZE_LENGTH
+    at = start + bytes.readUInt32BE(at)
+    if (at > bytes.length) throw new RangeError('a part ends behind the last byte')
+    parts.push(bytes.subarray(start, at))
+  }
+  return parts
+}
+
 const SIZE_LENGTH = 4
