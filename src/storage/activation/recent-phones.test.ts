@@ -88,6 +88,18 @@ test('a phone is not recalled when more versions than are remembered came after 
   expect(recallVersion(version.applicationKey, 'phone')).toEqual(version)
 })
 
+test('a phone is recalled again after its next acceptance, however often the version of another app changed', () => {
+  const phones = createRecentPhones(events)
+  phones.remember({ version, activation: active })
+  for (let i = 0; i < 1_001; i += 1)
+    phones.remember({ version: { ...version, applicationKey: 'other', minimumVersion: String(i) }, activation: waiting })
+  phones.remember({ version, activation: active })
+  expect(phones.recall({ applicationKey: version.applicationKey, activationId: 'phone' })).toEqual({
+    version,
+    activation: active,
+  })
+})
+
 test('what was read takes the place of what was known, unless an acceptance took it meanwhile', () => {
   const phones = createRecentPhones(events)
   phones.remember({ version, activation: active })

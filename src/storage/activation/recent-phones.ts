@@ -65,18 +65,20 @@ export function createRecentPhones(events: PhoneEvents, caches: Caches = createC
 
 /** The versions of remembered phones. Each read brings an object of its own; equal ones have one number. */
 function createVersions() {
-  const numbered = createMemory<VersionRow>({ max: VERSIONS_MAX })
-  const current = createMemory<{ readonly number: number; readonly version: VersionRow }>({ max: VERSIONS_MAX })
+  const versions = createMemory<VersionRow>({ max: VERSIONS_MAX })
+  const numbers = createMemory<{ readonly number: number }>({ max: VERSIONS_MAX })
+  const get = (number: number): VersionRow | undefined => versions.get(String(number))
   let last = 0
   return {
     /** The version of a number, unless 1,000 others were in use since. */
-    get: (number: number): VersionRow | undefined => numbered.get(String(number)),
+    get,
     numberOf: (version: VersionRow): number => {
-      const known = current.get(version.applicationKey)
-      if (known && (known.version === version || isDeepStrictEqual(known.version, version))) return known.number
+      const number = numbers.get(version.applicationKey)?.number
+      const known = number === undefined ? undefined : get(number)
+      if (number !== undefined && (known === version || isDeepStrictEqual(known, version))) return number
       last += 1
-      numbered.set(String(last), version)
-      current.set(version.applicationKey, { number: last, version })
+      versions.set(String(last), version)
+      numbers.set(version.applicationKey, { number: last })
       return last
     },
   }
