@@ -1,5 +1,6 @@
 // EC key pairs and points (SEC 1 §2.3, RFC 5480, RFC 5208). One table row a curve.
 import { createECDH, createPrivateKey, createPublicKey, ECDH, generateKeyPairSync, KeyObject } from 'node:crypto'
+import { asBuffer } from '../lib/bytes.ts'
 
 export type Curve = keyof typeof CURVES
 
@@ -109,8 +110,6 @@ function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   const content = Buffer.concat(parts)
   return Buffer.concat([Buffer.of(tag, content.length), content])
 }
-
-const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
 const BIT_STRING = 0x03
 const OBJECT_IDENTIFIER = 0x06

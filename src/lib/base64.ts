@@ -1,4 +1,5 @@
 // Standard Base64 with padding on output; on input padding may be missing (v3 §1.2). base64url only inside JWTs.
+import { asBuffer } from './bytes.ts'
 
 const STANDARD = /^[A-Za-z0-9+/]*={0,2}$/
 
@@ -21,5 +22,3 @@ export function parseBase64(text: string, length?: number): Uint8Array | undefin
   const bytes = Buffer.from(text, 'base64')
   return length === undefined || bytes.length === length ? bytes : undefined
 }
-
-const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
