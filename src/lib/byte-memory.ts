@@ -1,97 +1,91 @@
-// A memory of byte strings that lie in blocks beside the heap: what is written anew with each request is no garbage of the old generation then
-// (docs/decisions/0014-memory.md).
-import { LRUCache } from 'lru-cache'
+// A memory of byte strings of which nothing lies on the heap, neither the names nor what finds them: V8 walks no entry of it when it collects, and
+// what is written anew with each request is no garbage of the old generation (docs/decisions/0014-memory.md).
+import { BLOCK_BYTES, blocksOf, createByteBlocks } from './byte-blocks.ts'
+import { asBuffer } from './bytes.ts'
+import { createIndex, createOrder, NONE } from './numbered-entries.ts'
 
 export interface ByteMemory {
   /** A copy. */
   readonly get: (key: string) => Buffer | undefined
-  readonly set: (key: string, bytes: Uint8Array) => void
+  readonly set: (key: string, value: Uint8Array) => void
   readonly size: () => number
-}
-
-/**
- * A memory of up to `max` byte strings, and of as many as `blocks` of so many bytes hold. The one least in use is forgotten first, and one of
- * more than all these blocks is not remembered. Memory is taken as it fills. What is forgotten is overwritten.
- */
-export function createByteMemory(
-  { max, blocks: blocksMax, blockBytes }: ByteLimits,
-  allocate = (length: number): Buffer => Buffer.alloc(length),
-): ByteMemory {
-  // As a size: for a `max` the cache would make room at once for all that may ever come.
-  const entries = new LRUCache<string, Entry>({ maxSize: blocksMax, sizeCalculation: ({ blocks }) => blocks.length })
-  const chunks: Buffer[] = []
-  const free: number[] = []
-
-  const chunkOf = (block: number): Buffer => chunks[Math.floor(block / CHUNK_BLOCKS)] as Buffer
-  const offsetOf = (block: number): number => (block % CHUNK_BLOCKS) * blockBytes
-  const wipe = (block: number): void => {
-    chunkOf(block).fill(0, offsetOf(block), offsetOf(block) + blockBytes)
-  }
-  const release = (blocks: readonly number[]): void => {
-    for (const block of blocks) wipe(block)
-    free.push(...blocks)
-  }
-  const forgetOne = (): void => release(entries.pop()?.blocks ?? [])
-  const takeBlock = (): number => {
-    if (free.length === 0 && chunks.length * CHUNK_BLOCKS < blocksMax) {
-      const first = chunks.length * CHUNK_BLOCKS
-      const count = Math.min(CHUNK_BLOCKS, blocksMax - first)
-      chunks.push(allocate(count * blockBytes))
-      for (let i = count - 1; i >= 0; i -= 1) free.push(first + i)
-    }
-    while (free.length === 0) forgetOne()
-    return free.pop() as number
-  }
-  const write = ({ blocks }: Entry, value: Uint8Array): void => {
-    for (let i = 0; i < blocks.length; i += 1) {
-      const block = blocks[i] as number
-      chunkOf(block).set(value.subarray(i * blockBytes, (i + 1) * blockBytes), offsetOf(block))
-    }
-  }
-
-  return {
-    get: (key) => {
-      const entry = entries.get(key)
-      if (entry === undefined) return undefined
-      const bytes = Buffer.allocUnsafe(entry.length)
-      for (let i = 0; i < entry.blocks.length; i += 1) {
-        const offset = offsetOf(entry.blocks[i] as number)
-        chunkOf(entry.blocks[i] as number).copy(bytes, i * blockBytes, offset, offset + blockBytes)
-      }
-      return bytes
-    },
-    set: (key, value) => {
-      const count = Math.max(Math.ceil(value.length / blockBytes), 1)
-      const known = entries.get(key)
-      if (known?.blocks.length === count) {
-        if (value.length < known.length) wipe(known.blocks[count - 1] as number)
-        known.length = value.length
-        write(known, value)
-        return
-      }
-      if (known !== undefined) {
-        entries.delete(key)
-        release(known.blocks)
-      }
-      if (count > blocksMax) return
-      if (entries.size >= max) forgetOne()
-      const entry = { length: value.length, blocks: Array.from({ length: count }, takeBlock) }
-      write(entry, value)
-      entries.set(key, entry)
-    },
-    size: () => entries.size,
-  }
 }
 
 interface ByteLimits {
   readonly max: number
-  readonly blocks: number
-  readonly blockBytes: number
+  /** For keys and what is remembered under them, in blocks of 128. */
+  readonly bytes: number
 }
 
-interface Entry {
-  length: number
-  readonly blocks: readonly number[]
+/**
+ * A memory of up to `max` byte strings, and of as many as have room in so many bytes. The one least in use is forgotten first, and one that has no
+ * room alone is not remembered. What is forgotten is overwritten.
+ */
+export function createByteMemory({ max, bytes }: ByteLimits, allocate?: (length: number) => Buffer): ByteMemory {
+  const blocksMax = Math.floor(bytes / BLOCK_BYTES)
+  const blocks = createByteBlocks(blocksMax, allocate)
+  const order = createOrder(max)
+  const index = createIndex(max)
+  // Of each entry: the first block of a chain, and how many bytes of key and of value stand there.
+  const chains = new Int32Array(max)
+  const keyLengths = new Int32Array(max)
+  const valueLengths = new Int32Array(max)
+  const chainOf = (entry: number): number => chains[entry] as number
+  const keyLengthOf = (entry: number): number => keyLengths[entry] as number
+  const endOf = (entry: number): number => keyLengthOf(entry) + (valueLengths[entry] as number)
+
+  const find = (key: Buffer, hash: number): number =>
+    index.find(hash, (entry) => keyLengthOf(entry) === key.length && blocks.startsWith(chainOf(entry), key))
+  const forget = (entry: number): void => {
+    index.remove(entry)
+    blocks.release(chainOf(entry))
+    order.remove(entry)
+  }
+  const add = (key: Buffer, hash: number, count: number): number => {
+    while (order.size() >= max || blocks.free() < count) forget(order.oldest())
+    const entry = order.add()
+    chains[entry] = blocks.take(count)
+    keyLengths[entry] = key.length
+    blocks.write(chainOf(entry), 0, key)
+    index.add(hash, entry)
+    return entry
+  }
+
+  return {
+    get: (text) => {
+      const key = Buffer.from(text)
+      const entry = find(key, hashOf(key))
+      if (entry === NONE) return undefined
+      order.use(entry)
+      return blocks.read(chainOf(entry), key.length, endOf(entry))
+    },
+    set: (text, value) => {
+      const key = Buffer.from(text)
+      const hash = hashOf(key)
+      const count = blocksOf(key.length + value.length)
+      let entry = find(key, hash)
+      if (entry !== NONE && blocksOf(endOf(entry)) !== count) {
+        forget(entry)
+        entry = NONE
+      }
+      if (entry === NONE) {
+        if (count > blocksMax) return
+        entry = add(key, hash, count)
+      }
+      order.use(entry)
+      valueLengths[entry] = value.length
+      blocks.write(chainOf(entry), key.length, asBuffer(value))
+    },
+    size: order.size,
+  }
 }
 
-const CHUNK_BLOCKS = 1_024
+/** FNV-1a of 32 bits, its high bits mixed into the low ones that the index takes. Activations are named at random; what else names a record is a back end of the bank. */
+function hashOf(key: Buffer): number {
+  let hash = FNV_START
+  for (let i = 0; i < key.length; i += 1) hash = Math.imul(hash ^ (key[i] as number), FNV_PRIME)
+  return hash ^ (hash >>> 15)
+}
+
+const FNV_START = 0x811c9dc5
+const FNV_PRIME = 0x01000193

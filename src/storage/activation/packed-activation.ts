@@ -4,8 +4,8 @@ import { concatWithSizes, splitBySizes } from '../../lib/sizes.ts'
 import type { ActivationRow } from './find.ts'
 
 /**
- * Packs an activation as it is, not as an upgrade will make it: four parts with their sizes. They are JSON of an array, with times as
- * milliseconds, and the three sealed values, still sealed; one that is null is empty.
+ * Packs an activation but for its identifier, as it is and not as an upgrade will make it: four parts with their sizes. They are JSON of an array,
+ * with times as milliseconds, and the three sealed values, still sealed; one that is null is empty.
  */
 export function packActivation(activation: Omit<ActivationRow, 'isUpgradePending'>): Uint8Array {
   const { serverPrivateKey, masterSecret, ctrData } = activation
@@ -17,11 +17,10 @@ export function packActivation(activation: Omit<ActivationRow, 'isUpgradePending
   )
 }
 
-/** The activation that was packed; what is sealed in it shares memory with `packed`. */
-export function unpackActivation(packed: Buffer): ActivationRow {
+/** The activation of this identifier that was packed; what is sealed in it shares memory with `packed`. */
+export function unpackActivation(activationId: string, packed: Buffer): ActivationRow {
   const [json, serverPrivateKey, masterSecret, ctrData] = splitBySizes(packed) as [Buffer, Buffer, Buffer, Buffer]
   const [
-    activationId,
     applicationId,
     userId,
     state,
@@ -67,7 +66,6 @@ export function unpackActivation(packed: Buffer): ActivationRow {
 
 const toCells = (row: Omit<ActivationRow, 'isUpgradePending'>) =>
   [
-    row.activationId,
     row.applicationId,
     row.userId,
     row.state,

@@ -1,4 +1,5 @@
 // What is remembered of a phone, and of how many.
+import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createCaches } from '../../lib/caches.ts'
 import type { ActivationRow } from './find.ts'
@@ -115,17 +116,30 @@ test('what was read takes the place of what was known, unless an acceptance took
   expect(phones.recall({ applicationKey, activationId: 'phone' })).toEqual(accepted)
 })
 
+// Lengths of the sealed private key, KEY_MASTER_SECRET and CTR_DATA, and of the phone's name.
 test.each([
-  ['short names', 30, 50_000],
-  ['long names', 1_000, 20_000],
-])('as many phones with %s are remembered as 24 MiB hold, 50,000 at most', (_, length, entries) => {
-  const caches = createCaches()
-  const phones = createRecentPhones(events, caches)
-  const name = 'x'.repeat(length)
-  for (let i = 0; i < 51_000; i += 1) phones.remember({ version, activation: { ...active, activationId: String(i), name } })
-  const [cache] = caches.list()
-  expect(cache).toMatchObject({ name: 'recent_phones', entriesMax: 50_000 })
-  expect(Math.round((cache?.entries ?? 0) / 1_000) * 1_000).toBe(entries)
-  expect(phones.latest('0')).toBeUndefined()
-  expect(phones.latest('50999')).toBeDefined()
-})
+  ['of protocol 3', [171, 49, 49, 30], 100_000],
+  ['of 4.0', [218, 65, 65, 30], 85_000],
+  ['with long names', [171, 49, 49, 1_000], 35_000],
+] as const)(
+  'as many phones %s are remembered as 52 MiB hold, 100,000 at most',
+  (_, [privateKey, masterSecret, ctrData, name], entries) => {
+    const caches = createCaches()
+    const phones = createRecentPhones(events, caches)
+    const activation = {
+      ...active,
+      activationId: randomUUID(),
+      serverPrivateKey: Buffer.alloc(privateKey, 'p'),
+      masterSecret: Buffer.alloc(masterSecret, 'm'),
+      ctrData: Buffer.alloc(ctrData, 'c'),
+      name: 'x'.repeat(name),
+    }
+    const ids = Array.from({ length: 101_000 }, () => randomUUID())
+    for (const activationId of ids) phones.remember({ version, activation: { ...activation, activationId } })
+    const [cache] = caches.list()
+    expect(cache).toMatchObject({ name: 'recent_phones', entriesMax: 100_000 })
+    expect(Math.round((cache?.entries ?? 0) / 1_000) * 1_000).toBe(entries)
+    expect(phones.latest(String(ids[0]))).toBeUndefined()
+    expect(phones.latest(String(ids.at(-1)))).toBeDefined()
+  },
+)

@@ -35,9 +35,9 @@ export interface RecentPhones {
 export type RecentPhone = Buffer & { readonly [REMEMBERED]: true }
 declare const REMEMBERED: unique symbol
 
-/** A memory of up to 50,000 phones, of as many as 24 MiB hold. Secrets in it are sealed. */
+/** A memory of up to 100,000 phones, of as many as 52 MiB hold. Secrets in it are sealed. */
 export function createRecentPhones(events: PhoneEvents, caches: Caches = createCaches()): RecentPhones {
-  const memory = createByteMemory({ max: PHONES_MAX, blocks: BLOCKS, blockBytes: BLOCK_BYTES })
+  const memory = createByteMemory({ max: PHONES_MAX, bytes: PHONES_BYTES })
   const watched = caches.watch('recent_phones', PHONES_MAX, memory)
   const versions = createVersions()
 
@@ -49,14 +49,17 @@ export function createRecentPhones(events: PhoneEvents, caches: Caches = createC
     recall: ({ applicationKey, activationId }) => {
       const phone = watched.get(activationId) as RecentPhone | undefined
       const version = phone && versions.get(phone.readUInt32BE())
-      return phone && version?.applicationKey === applicationKey ? { version, activation: activationOf(phone) } : NOBODY
+      return phone && version?.applicationKey === applicationKey
+        ? { version, activation: activationOf(activationId, phone) }
+        : NOBODY
     },
     latest,
     remember,
     renew: (known, read) => {
       if (known === undefined || read.activation === undefined) return read
-      const renewed = { ...read, activation: neverBehind(events, read.activation, activationOf(known)) }
-      const current = latest(read.activation.activationId)
+      const { activationId } = read.activation
+      const renewed = { ...read, activation: neverBehind(events, read.activation, activationOf(activationId, known)) }
+      const current = latest(activationId)
       if (current && equalPublic(current, known)) remember(renewed)
       return renewed
     },
@@ -86,7 +89,8 @@ function createVersions() {
 
 const packPhone = (version: number, activation: ActivationRow): Buffer =>
   Buffer.concat([u32(version), packActivation(activation)])
-const activationOf = (phone: RecentPhone): ActivationRow => unpackActivation(phone.subarray(VERSION_BYTES))
+const activationOf = (activationId: string, phone: RecentPhone): ActivationRow =>
+  unpackActivation(activationId, phone.subarray(VERSION_BYTES))
 
 function neverBehind(events: PhoneEvents, activation: ActivationRow, known: ActivationRow): ActivationRow {
   if (!activation.ctrData || !known.ctrData || known.protocolVersion !== activation.protocolVersion) return activation
@@ -103,9 +107,8 @@ function neverBehind(events: PhoneEvents, activation: ActivationRow, known: Acti
 
 const NOBODY: RequestParties = { version: undefined, activation: undefined }
 
-const PHONES_MAX = 50_000
-// One of protocol 3 takes two, one of 4.0 three (docs/decisions/0014-memory.md).
-const BLOCK_BYTES = 256
-const BLOCKS = (24 * 1024 * 1024) / BLOCK_BYTES
+const PHONES_MAX = 100_000
+// 512 bytes for one of protocol 3, a quarter more for one of 4.0 (docs/decisions/0014-memory.md).
+const PHONES_BYTES = 52 * 1024 * 1024
 const VERSIONS_MAX = 1_000
 const VERSION_BYTES = 4
