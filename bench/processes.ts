@@ -5,6 +5,8 @@
 // Client and PostgreSQL run on the same machine, so on two processors the rate cannot double. Processor time a request can: what two
 // processes answer where they have the processors for themselves is twice what one does, divided by what a request costs more.
 //
+// With --quota 0.3 each process has that share of a processor, so that neither the clients nor PostgreSQL are at their limit. Rates compare then as
+// where each process has a processor for itself.
 // With --asleep the client takes no processor while the processes run, and more requests come at once: their rate says something then, though
 // PostgreSQL has its share.
 import { randomBytes } from 'node:crypto'
@@ -14,6 +16,7 @@ import { parseArgs } from 'node:util'
 import { runAsleep } from './http/asleep.ts'
 import { standBefore } from './http/haproxy.ts'
 import { startPostgres } from './http/postgres.ts'
+import { limitProcessors } from './http/quota.ts'
 import { startTarget, type Target } from './http/target.ts'
 import { header, type Measured, measureInTurns, row } from './http/turns.ts'
 import { median, runWindow } from './http/window.ts'
@@ -25,6 +28,7 @@ const { values } = parseArgs({
     phones: { type: 'string', default: '64' },
     clients: { type: 'string' },
     asleep: { type: 'boolean', default: false },
+    quota: { type: 'string' },
     windows: { type: 'string', default: '7' },
     seconds: { type: 'string', default: '2' },
     'warm-up': { type: 'string', default: '6' },
@@ -43,6 +47,17 @@ async function open(name: string, databaseUrl: string, settings: Readonly<Record
   return target
 }
 
+/** A share of a processor for each process; the one that hands connections on has none of its own but is with its first worker. */
+function limit({ processes }: Target): void {
+  const [first = 0, ...workers] = processes()
+  const [worker, ...others] = workers
+  const release = limitProcessors(
+    [worker === undefined ? [first] : [first, worker], ...others.map((pid) => [pid])],
+    Number(values.quota),
+  )
+  closing.unshift(async () => release())
+}
+
 async function openBehindHaproxy(): Promise<Target> {
   const databaseUrl = postgres.createDatabase('bench_haproxy')
   const shared = {
@@ -56,12 +71,12 @@ async function openBehindHaproxy(): Promise<Target> {
   return target
 }
 
-/** How many times as much two processes answer as one, where each has a processor for itself; and within the time, if the client slept. */
+/** How many times as much two processes answer as one, where each has a processor for itself; and within the time, if neither client nor database was the limit. */
 function gain(one: Measured, two: Measured): string {
   const medianOf = ({ windows }: Measured, of: 'nodeCpu' | 'rate'): number => median(windows.map((figures) => figures[of]))
   const cost = `${((2 * medianOf(one, 'nodeCpu')) / medianOf(two, 'nodeCpu')).toFixed(2)} times as much as one process, by what a request costs`
   const rate = `, ${(medianOf(two, 'rate') / medianOf(one, 'rate')).toFixed(2)} by the clock`
-  return `${''.padEnd(32)} ${cost}${values.asleep ? rate : ''}`
+  return `${''.padEnd(32)} ${cost}${values.asleep || values.quota ? rate : ''}`
 }
 
 try {
@@ -78,6 +93,7 @@ try {
     const works = await openWorks(target, Math.max(clients, Number(values.phones)), (name) => wanted.includes(name))
     opened.push({ target, clients, works })
   }
+  if (values.quota !== undefined) for (const { target } of opened) limit(target)
   process.stdout.write(`${header()}\n`)
   for (const name of wanted) {
     const pairs = opened.flatMap(({ target, works, clients }) =>

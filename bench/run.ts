@@ -31,6 +31,7 @@ The client shares the machine with the server, so compare processor time, and on
   npm run bench -- growth --activations 1000000 --operations 2000000 --audit 5000000 --phones 1000 --small-phones 1000
   npm run bench -- processes                      what a second process behind the same port brings
   npm run bench -- processes --asleep             the same while the client sleeps, with the rate
+  npm run bench -- processes --quota 0.3          the same with a share of a processor for each process (root, cgroup v1), with the rate
   npm run bench -- soak                           memory and /health/live under minutes of full load (--seconds 600, --works, --rounds)
   npm run bench -- crypto                         the hot paths alone, in one process`
 
