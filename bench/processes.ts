@@ -49,12 +49,8 @@ async function open(name: string, databaseUrl: string, settings: Readonly<Record
 
 /** A share of a processor for each process; the one that hands connections on has none of its own but is with its first worker. */
 function limit({ processes }: Target): void {
-  const [first = 0, ...workers] = processes()
-  const [worker, ...others] = workers
-  const release = limitProcessors(
-    [worker === undefined ? [first] : [first, worker], ...others.map((pid) => [pid])],
-    Number(values.quota),
-  )
+  const pids = processes()
+  const release = limitProcessors([pids.slice(0, 2), ...pids.slice(2).map((pid) => [pid])], Number(values.quota))
   closing.unshift(async () => release())
 }
 
@@ -71,7 +67,10 @@ async function openBehindHaproxy(): Promise<Target> {
   return target
 }
 
-/** How many times as much two processes answer as one, where each has a processor for itself; and within the time, if neither client nor database was the limit. */
+/**
+ * How many times as much two processes answer as one, where each has a processor for itself; and within the time, if neither client nor database was
+ * the limit.
+ */
 function gain(one: Measured, two: Measured): string {
   const medianOf = ({ windows }: Measured, of: 'nodeCpu' | 'rate'): number => median(windows.map((figures) => figures[of]))
   const cost = `${((2 * medianOf(one, 'nodeCpu')) / medianOf(two, 'nodeCpu')).toFixed(2)} times as much as one process, by what a request costs`

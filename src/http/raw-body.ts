@@ -1,7 +1,7 @@
 // Bodies as bytes: codes cover them exactly as they came, and parsing is the endpoint's decision.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import secureJsonParse from 'secure-json-parse'
-import { fromUtf8 } from '../lib/bytes.ts'
+import { asBuffer, fromUtf8 } from '../lib/bytes.ts'
 import { PawlError } from '../lib/errors.ts'
 
 /** Hands every body to the handler as a Buffer, whatever its content type; no body stays undefined. */
@@ -90,7 +90,7 @@ function findInList(list: readonly unknown[]): string[] | undefined {
 }
 
 /** One character a byte: what is looked for is ASCII, and nothing is decoded for it. */
-const latin1 = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1')
+const latin1 = (bytes: Uint8Array): string => asBuffer(bytes).toString('latin1')
 
 /** U+0000 or a surrogate. A match may be a whole pair, or the text of an escape behind an escaped backslash. */
 const UNSTORABLE_ESCAPE = /\\u(?:0000|d[89a-f])/i

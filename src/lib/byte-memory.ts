@@ -80,7 +80,10 @@ export function createByteMemory({ max, bytes }: ByteLimits, allocate?: (length:
   }
 }
 
-/** FNV-1a of 32 bits, its high bits mixed into the low ones that the index takes. Activations are named at random; what else names a record is a back end of the bank. */
+/**
+ * FNV-1a of 32 bits, its high bits mixed into the low ones that the index takes. Activations are named at random; what else names a record is a
+ * back end of the bank.
+ */
 function hashOf(key: Buffer): number {
   let hash = FNV_START
   for (let i = 0; i < key.length; i += 1) hash = Math.imul(hash ^ (key[i] as number), FNV_PRIME)

@@ -128,7 +128,6 @@ test.each([
     const phones = createRecentPhones(events, caches)
     const activation = {
       ...active,
-      activationId: randomUUID(),
       serverPrivateKey: Buffer.alloc(privateKey, 'p'),
       masterSecret: Buffer.alloc(masterSecret, 'm'),
       ctrData: Buffer.alloc(ctrData, 'c'),
