@@ -8,7 +8,7 @@ import type { RecordKeys } from '../domain/secrets/record-keys.ts'
 import { toBase64 } from '../lib/base64.ts'
 import type { Platform } from '../lib/platform.ts'
 import type { ActivationKeys, DecoyKeys, Protocol, SigningKeys } from '../protocol/protocol.ts'
-import type { ActivationRow, StatusRow } from '../storage/activation/find.ts'
+import type { ReadActivationRow, StatusRow } from '../storage/activation/find.ts'
 import type { VersionRow } from '../storage/activation/version.ts'
 
 /** Keys of the process that open nothing. */
@@ -62,7 +62,7 @@ export const ctrDataOf = (keys: RecordKeys, activation: StatusRow | undefined): 
 export const serverKeysOf = (
   keys: RecordKeys,
   protocol: Protocol,
-  { activationId, algorithm, serverPrivateKey }: ActivationRow,
+  { activationId, algorithm, serverPrivateKey }: ReadActivationRow,
 ): SigningKeys =>
   keys.openCached(places.serverPrivateKey(activationId), serverPrivateKey, (stored) =>
     protocol.importSigningKeys(algorithm ?? 'EC_P256', stored),

@@ -34,6 +34,12 @@ describe.each(PHONE_VERSIONS)('a remembered phone in %s', (version) => {
     expect(await readCounters(phone)).toMatchObject({ state: STATE.ACTIVE, failedAttempts: 0 })
   })
 
+  test('has its envelopes opened', async () => {
+    const { phone } = await remembered()
+    const token = await phone.createToken()
+    await phone.exchange(await phone.prepareDetail(token))
+  })
+
   test('is refused once it is blocked or removed, and passes when it is unblocked', async () => {
     const { phone, userId } = await remembered()
     expectOk(await world.bank.change(userId, 'BLOCK'))

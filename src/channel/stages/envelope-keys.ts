@@ -42,9 +42,14 @@ export async function selectEnvelopeKeys(
     }
   }
   if (context.scope === 'ACTIVATION_SCOPE') {
+    const { serverPrivateKey } = activation ?? {}
     // Server keys of another generation do not open this envelope.
-    const envelopeKey = activation && activationKeys && serverKeysOf(parts.recordKeys, protocol, activation).ecdsa
-    return { envelopeKey, activationKeys, missing: 'activation unknown or foreign' }
+    const serverKeys =
+      activation &&
+      serverPrivateKey &&
+      activationKeys &&
+      serverKeysOf(parts.recordKeys, protocol, { ...activation, serverPrivateKey })
+    return { envelopeKey: serverKeys?.ecdsa, activationKeys, missing: 'activation unknown or foreign' }
   }
   const masterKeys = parties.version && (await findSigningMasterKeys(parts, parties.version.applicationId, 'EC_P256'))
   return { envelopeKey: masterKeys?.ecdsa, activationKeys: undefined, missing: 'application unknown' }

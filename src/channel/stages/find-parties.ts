@@ -1,6 +1,6 @@
 // Who sent a request: the version and the activation that its headers name, as they are stored.
 import { staged } from '../../lib/trace.ts'
-import type { RequestParties } from '../../storage/activation/parties.ts'
+import type { ReadParties } from '../../storage/activation/parties.ts'
 import { findUpgradedParties } from '../../storage/activation/upgrade.ts'
 import type { ChannelParts } from '../parts.ts'
 
@@ -18,7 +18,7 @@ export const findParties = staged(
     { db, authenticationStore, platform }: Pick<ChannelParts, 'db' | 'authenticationStore' | 'platform'>,
     { applicationKey, activationId = '' }: NamedParties,
     { isUpgradeSeen }: { readonly isUpgradeSeen: boolean } = { isUpgradeSeen: false },
-  ): Promise<RequestParties> => {
+  ): Promise<ReadParties> => {
     const names = { applicationKey, activationId, at: new Date(platform.now()) }
     return isUpgradeSeen ? findUpgradedParties(db, names) : authenticationStore.find(names)
   },

@@ -32,10 +32,13 @@ export const findStatusEnvelope = staged(
   },
 )
 
-/** The same where version and activation were read before. */
+/** The same where version and activation are known. */
 export const findEnvelopeOf = staged(
   'find parties',
   async (parts: LookUpParts, context: EnvelopeContext, envelope: Envelope, parties: RequestParties): Promise<EnvelopeToOpen> => {
+    // 3.0 to 3.2: the server's private key opens it, and a remembered phone is without that.
+    if (envelope.temporaryKeyId === undefined)
+      return toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, { parties: context }))
     return { ...toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, {})), parties }
   },
 )

@@ -2,7 +2,7 @@
 import { toBase64 } from '../../lib/base64.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
-import { type ActivationRow, findActivation, findRegistration } from '../../storage/activation/find.ts'
+import { type ActivationRow, findActivation, findRegistration, type ReadActivationRow } from '../../storage/activation/find.ts'
 import { inTransaction, type Tx } from '../../storage/database.ts'
 import { hasOperationNonce, insertOperationNonce, lockOperation, type OperationRow } from '../../storage/operations.ts'
 import { type OperationParts, readOperation, refusalOf, refuseUnlessPending, statusAt } from './operation.ts'
@@ -38,7 +38,7 @@ export interface OtpDecision {
 export interface OfflineChannel {
   /** The text of the QR code, signed for this activation; undefined while it has no keys. */
   readonly createPayload: (
-    activation: ActivationRow,
+    activation: ReadActivationRow,
     payload: { readonly data: string; readonly totp: string | undefined; readonly nonce: string },
   ) => string | undefined
   /** Judges a password by an ACTIVE activation; nothing is stored yet. Undefined when the activation must be read again. */
@@ -154,7 +154,7 @@ export function parseOfflineOtp(text: string): string | undefined {
 }
 
 /** The ACTIVE activation of an operation's user. */
-async function findApprover({ db, platform }: OfflineParts, { applicationId, userId }: OperationRow): Promise<ActivationRow> {
+async function findApprover({ db, platform }: OfflineParts, { applicationId, userId }: OperationRow): Promise<ReadActivationRow> {
   const at = new Date(platform.now())
   const registration = userId === null ? undefined : await findRegistration(db, applicationId, userId, at)
   const activation = registration?.state === 'ACTIVE' ? await findActivation(db, registration.activationId, at) : undefined

@@ -194,6 +194,6 @@ const CACHED_DERIVED = 100_000
 // Two sizes, 49 bytes of a sealed KEY_MASTER_SECRET, 112 of the keys of its activation (v3 §3.2), and 61 of their name.
 const DERIVED_BYTES = 256
 const CACHED_VALUES = 5_000
-const CACHED_BYTES = 32 * 1024 * 1024
+const CACHED_BYTES = 16 * 1024 * 1024
 // The derived keys of an activation, with what remembers them; a private key comes on top.
 const OPENED_BYTES = 3_000

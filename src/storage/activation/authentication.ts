@@ -9,7 +9,16 @@ import { createSharedTrip } from '../shared-trips.ts'
 import { insertHistoryFrom } from './history.ts'
 import { type Caches, createCaches } from '../../lib/caches.ts'
 import { createRecentPhones, type PhoneEvents } from './recent-phones.ts'
-import { ASKED, fromAsked, PARTIES, type PartiesRow, type PartyNames, type RequestParties, toParties } from './parties.ts'
+import {
+  ASKED,
+  fromAsked,
+  PARTIES,
+  type PartiesRow,
+  type PartyNames,
+  type ReadParties,
+  type RequestParties,
+  toParties,
+} from './parties.ts'
 import { FIND_PROOFS, type ProofColumns, type ProofNames, type Proofs, toProofs } from './proofs.ts'
 import { findStatusProofs, type StatusProofs } from './upgrade.ts'
 import { insertValuesFrom, type UniqueValue } from '../unique-values.ts'
@@ -54,7 +63,7 @@ export interface AuthenticationStore {
    */
   readonly recall: (names: Omit<PartyNames, 'at'>) => RequestParties
   /** Reads version and activation. The counter is never behind what this process accepted, whatever the database says. */
-  readonly find: (names: PartyNames) => Promise<RequestParties>
+  readonly find: (names: PartyNames) => Promise<ReadParties>
   /** The same with what an envelope and a token name; a text is empty, and a hash null, where a request names none. */
   readonly findProofs: (names: ProofNames) => Promise<Proofs>
   /** As findStatusProofs, shared with what others ask. */
@@ -125,7 +134,7 @@ interface Change {
   readonly audit: AuditEvent
 }
 
-async function findAll(db: Db, names: readonly PartyNames[]): Promise<readonly RequestParties[]> {
+async function findAll(db: Db, names: readonly PartyNames[]): Promise<readonly ReadParties[]> {
   const asked = names.map((name, position) => ({ ...name, position }))
   const { rows } = await db.executeQuery<PartiesRow>(FIND(asked))
   return rows.map(toParties)

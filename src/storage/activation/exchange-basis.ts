@@ -11,11 +11,11 @@ import {
   type TemporaryKeyRow,
   toTemporaryKey,
 } from '../temporary-keys.ts'
-import { type ActivationRow, selectActivation } from './find.ts'
+import { type ReadActivationRow, selectActivation } from './find.ts'
 import { joinVersion, toVersion, VERSION_COLUMNS, type VersionColumns, type VersionRow } from './version.ts'
 
 /** An activation before its key exchange. */
-export interface WaitingActivationRow extends ActivationRow {
+export interface WaitingActivationRow extends ReadActivationRow {
   readonly serverPublicKey: Buffer
   readonly commitPhase: CommitPhase
   readonly otpHash: Buffer | null

@@ -33,8 +33,8 @@ export interface ActivationRow extends StatusRow, BlockColumns {
   readonly isBiometryEnabled: boolean | null
   /** Set when this is what becomes of an activation of protocol 3 once its phone confirms (v4 §10). */
   readonly isUpgradePending?: true
-  /** sealed */
-  readonly serverPrivateKey: Buffer
+  /** sealed; a remembered phone is without it */
+  readonly serverPrivateKey?: Buffer
   /** Blocks by failed attempts since the last success or UNBLOCK. */
   readonly blocksInRow: number
   /** Text of the highest protocol version that the phone has spoken; null when it is not known. It never goes back. */
@@ -43,9 +43,15 @@ export interface ActivationRow extends StatusRow, BlockColumns {
   readonly rowVersion: number
 }
 
+/** An activation that was read. */
+export interface ReadActivationRow extends ActivationRow {
+  /** sealed */
+  readonly serverPrivateKey: Buffer
+}
+
 /** One activation by its id, in whatever state. */
-export async function findActivation(db: Db, activationId: string, at: Date): Promise<ActivationRow | undefined> {
-  const { rows } = await db.executeQuery<ActivationRow>(CompiledQuery.raw(FIND, [activationId, at]))
+export async function findActivation(db: Db, activationId: string, at: Date): Promise<ReadActivationRow | undefined> {
+  const { rows } = await db.executeQuery<ReadActivationRow>(CompiledQuery.raw(FIND, [activationId, at]))
   return rows[0]
 }
 

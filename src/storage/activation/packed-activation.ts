@@ -4,22 +4,17 @@ import { concatWithSizes, splitBySizes } from '../../lib/sizes.ts'
 import type { ActivationRow } from './find.ts'
 
 /**
- * Packs an activation but for its identifier, as it is and not as an upgrade will make it: four parts with their sizes. They are JSON of an array,
- * with times as milliseconds, and the three sealed values, still sealed; one that is null is empty.
+ * Packs an activation but for its identifier and the server's private key, as it is and not as an upgrade will make it: three parts with their
+ * sizes. They are JSON of an array, with times as milliseconds, and two sealed values, still sealed; one that is null is empty.
  */
 export function packActivation(activation: Omit<ActivationRow, 'isUpgradePending'>): Uint8Array {
-  const { serverPrivateKey, masterSecret, ctrData } = activation
-  return concatWithSizes(
-    utf8(JSON.stringify(toCells(activation))),
-    serverPrivateKey,
-    masterSecret ?? undefined,
-    ctrData ?? undefined,
-  )
+  const { masterSecret, ctrData } = activation
+  return concatWithSizes(utf8(JSON.stringify(toCells(activation))), masterSecret ?? undefined, ctrData ?? undefined)
 }
 
 /** The activation of this identifier that was packed; what is sealed in it shares memory with `packed`. */
 export function unpackActivation(activationId: string, packed: Buffer): ActivationRow {
-  const [json, serverPrivateKey, masterSecret, ctrData] = splitBySizes(packed) as [Buffer, Buffer, Buffer, Buffer]
+  const [json, masterSecret, ctrData] = splitBySizes(packed) as [Buffer, Buffer, Buffer]
   const [
     applicationId,
     userId,
@@ -50,7 +45,6 @@ export function unpackActivation(activationId: string, packed: Buffer): Activati
     algorithm,
     isConfirmationPending,
     isBiometryEnabled,
-    serverPrivateKey,
     masterSecret: orNull(masterSecret),
     ctrData: orNull(ctrData),
     counter,

@@ -1,13 +1,18 @@
 // The version and the activation that a device request names.
 import { type RawBuilder, sql } from 'kysely'
 import { defineGivenRows } from '../given-rows.ts'
-import { type ActivationRow, selectActivation } from './find.ts'
+import { type ActivationRow, type ReadActivationRow, selectActivation } from './find.ts'
 import { joinVersion, toVersion, VERSION_COLUMNS, type VersionColumns, type VersionRow } from './version.ts'
 
 /** What a device request names, as it is stored; either may be missing. */
 export interface RequestParties {
   readonly version: VersionRow | undefined
   readonly activation: ActivationRow | undefined
+}
+
+/** The same as it was read. */
+export interface ReadParties extends RequestParties {
+  readonly activation: ReadActivationRow | undefined
 }
 
 /** The names in a request, and the time at which the activation is seen. `activationId` is empty where a request names none. */
@@ -18,12 +23,12 @@ export interface PartyNames {
 }
 
 /** One row for each of the names, with the columns of its version and its activation: null where there is none. */
-export type PartiesRow = { [K in keyof ActivationRow]: ActivationRow[K] | null } & VersionColumns
+export type PartiesRow = { [K in keyof ReadActivationRow]: ReadActivationRow[K] | null } & VersionColumns
 
 /** Splits a row into its parties. */
-export const toParties = (row: PartiesRow): RequestParties => ({
+export const toParties = (row: PartiesRow): ReadParties => ({
   version: toVersion(row),
-  activation: row.activationId === null ? undefined : (row as ActivationRow),
+  activation: row.activationId === null ? undefined : (row as ReadActivationRow),
 })
 
 /** What a statement that finds parties is given; `position`: its place among the answers. */

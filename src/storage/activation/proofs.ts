@@ -10,7 +10,7 @@ import {
   toTemporaryKey,
 } from '../temporary-keys.ts'
 import { joinToken, type TokenColumns, type TokenRow, toToken } from '../tokens.ts'
-import { fromAsked, PARTIES, type PartiesRow, type PartyNames, type RequestParties, toParties } from './parties.ts'
+import { fromAsked, PARTIES, type PartiesRow, type PartyNames, type ReadParties, toParties } from './parties.ts'
 
 /** The names in a request. A text is empty, and a hash null, where it names none. */
 export interface ProofNames extends PartyNames {
@@ -24,7 +24,7 @@ export interface ProofNames extends PartyNames {
 
 /** What a request names, as it is stored. */
 export interface Proofs extends FoundEnvelope, FoundToken {
-  readonly parties: RequestParties
+  readonly parties: ReadParties
 }
 
 export interface FoundEnvelope {

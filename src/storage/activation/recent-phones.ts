@@ -7,9 +7,9 @@ import { type Caches, createCaches } from '../../lib/caches.ts'
 import { equalPublic, u32 } from '../../lib/bytes.ts'
 import { createMemory } from '../../lib/memory.ts'
 import { keyIdOf } from '../../lib/sealed-value.ts'
-import type { ActivationRow } from './find.ts'
+import type { ActivationRow, ReadActivationRow } from './find.ts'
 import { packActivation, unpackActivation } from './packed-activation.ts'
-import type { PartyNames, RequestParties } from './parties.ts'
+import type { PartyNames, ReadParties, RequestParties } from './parties.ts'
 import type { VersionRow } from './version.ts'
 
 export interface PhoneEvents {
@@ -28,14 +28,14 @@ export interface RecentPhones {
    * What was read, with the counter of `known` where the database has an earlier one: the next right code repairs the row. `known` is what
    * was remembered before the read; what was read takes its place, unless an acceptance took it meanwhile.
    */
-  readonly renew: (known: RecentPhone | undefined, read: RequestParties) => RequestParties
+  readonly renew: (known: RecentPhone | undefined, read: ReadParties) => ReadParties
 }
 
 /** A phone as it is remembered: the number of its version, 4 bytes, and the packed activation. */
 export type RecentPhone = Buffer & { readonly [REMEMBERED]: true }
 declare const REMEMBERED: unique symbol
 
-/** A memory of up to 100,000 phones, of as many as 52 MiB hold. Secrets in it are sealed. */
+/** A memory of up to 100,000 phones, of as many as 40 MiB hold. Secrets in it are sealed. */
 export function createRecentPhones(events: PhoneEvents, caches: Caches = createCaches()): RecentPhones {
   const memory = createByteMemory({ max: PHONES_MAX, bytes: PHONES_BYTES })
   const watched = caches.watch('recent_phones', PHONES_MAX, memory)
@@ -92,7 +92,7 @@ const packPhone = (version: number, activation: ActivationRow): Buffer =>
 const activationOf = (activationId: string, phone: RecentPhone): ActivationRow =>
   unpackActivation(activationId, phone.subarray(VERSION_BYTES))
 
-function neverBehind(events: PhoneEvents, activation: ActivationRow, known: ActivationRow): ActivationRow {
+function neverBehind(events: PhoneEvents, activation: ReadActivationRow, known: ActivationRow): ReadActivationRow {
   if (!activation.ctrData || !known.ctrData || known.protocolVersion !== activation.protocolVersion) return activation
   const isBehind =
     known.counter > activation.counter ||
@@ -108,7 +108,7 @@ function neverBehind(events: PhoneEvents, activation: ActivationRow, known: Acti
 const NOBODY: RequestParties = { version: undefined, activation: undefined }
 
 const PHONES_MAX = 100_000
-// 512 bytes for one of protocol 3, a quarter more for one of 4.0 (docs/decisions/0014-memory.md).
-const PHONES_BYTES = 52 * 1024 * 1024
+// 384 bytes for one without a long name (docs/decisions/0014-memory.md).
+const PHONES_BYTES = 40 * 1024 * 1024
 const VERSIONS_MAX = 1_000
 const VERSION_BYTES = 4

@@ -2,9 +2,9 @@
 import { sql } from 'kysely'
 import type { Db, Tx } from '../database.ts'
 import type { ActivationAlgorithm } from '../schema.ts'
-import type { ActivationRow } from './find.ts'
+import type { ReadActivationRow } from './find.ts'
 import { insertHistoryFrom } from './history.ts'
-import { ASKED, fromAsked, PARTIES, type PartiesRow, type PartyNames, type RequestParties, toParties } from './parties.ts'
+import { ASKED, fromAsked, PARTIES, type PartiesRow, type PartyNames, type ReadParties, toParties } from './parties.ts'
 import { ASKED_PROOFS, fromAskedProofs, type ProofColumns, type ProofNames, type Proofs, PROOFS, toProofs } from './proofs.ts'
 
 /** What upgrade/start agreed on. Sealed values are sealed for the columns of activation, into which they move. */
@@ -53,7 +53,7 @@ export async function storeUpgrade(db: Db, activationId: string, startedAt: numb
  * Reads version and activation, the latter as it will be after its upgrade where one is pending. It is one statement in every case, so
  * that its time does not tell which ids exist and a confirmation is seen whole or not at all.
  */
-export async function findUpgradedParties(db: Db, names: PartyNames): Promise<RequestParties> {
+export async function findUpgradedParties(db: Db, names: PartyNames): Promise<ReadParties> {
   const { rows } = await db.executeQuery<PartiesRow & PendingColumns>(FIND_UPGRADED([{ ...names, position: 0 }]))
   const [row] = rows
   if (row === undefined) throw new TypeError('a row for each of the names, and there is none')
@@ -110,12 +110,12 @@ interface PendingColumns {
   readonly isPendingBiometryEnabled: boolean
 }
 
-function toUpgradedParties(row: PartiesRow & PendingColumns): RequestParties {
+function toUpgradedParties(row: PartiesRow & PendingColumns): ReadParties {
   const { version, activation } = toParties(row)
   return { version, activation: activation && row.pendingAlgorithm !== null ? toUpgraded(activation, row) : activation }
 }
 
-const toUpgraded = (activation: ActivationRow, pending: PendingColumns): ActivationRow => ({
+const toUpgraded = (activation: ReadActivationRow, pending: PendingColumns): ReadActivationRow => ({
   ...activation,
   protocolVersion: 4,
   isUpgradePending: true,

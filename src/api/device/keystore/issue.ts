@@ -9,7 +9,7 @@ import { NotBlank, ObjectRequest, ObjectResponse } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { sourceOf } from '../../../lib/source.ts'
 import type { ActivationKeys, Protocol, SigningKeys, TemporaryKeyRequest } from '../../../protocol/protocol.ts'
-import type { ActivationRow } from '../../../storage/activation/find.ts'
+import type { ReadActivationRow } from '../../../storage/activation/find.ts'
 import type { VersionRow } from '../../../storage/activation/version.ts'
 import { insertTemporaryKey, insertTemporaryKeyOfApplication, type TemporaryKeyRow } from '../../../storage/temporary-keys.ts'
 import type { DeviceParts } from '../parts.ts'
@@ -78,7 +78,7 @@ export async function issueTemporaryKey<Keys extends ActivationKeys>(
   parts: DeviceParts,
   protocol: Protocol<Keys>,
   asked: TemporaryKeyRequest<Keys>,
-  { version, activation }: { readonly version: VersionRow; readonly activation: ActivationRow | undefined },
+  { version, activation }: { readonly version: VersionRow; readonly activation: ReadActivationRow | undefined },
 ): Promise<Static<typeof KeystoreResponse>['responseObject']> {
   const isOfActivation = asked.activationId !== undefined && activation !== undefined
   const made = isOfActivation
