@@ -1,11 +1,13 @@
 // What a request costs in a large database in proportion to a small one: npm run bench -- growth. Two servers, each on a database of its own
 // with as many phones that take part; one database is filled with other people's activations, operations and audit rows first.
+import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { sql } from 'kysely'
 import { providePartition } from '../src/domain/audit/partitions.ts'
 import { systemPlatform } from '../src/lib/platform.ts'
 import { type Db, inTransaction, openDatabase } from '../src/storage/database.ts'
+import { createPhoneCopier, insertLike } from './http/copies.ts'
 import { startPostgres } from './http/postgres.ts'
 import { startTarget } from './http/target.ts'
 import { compare, header, measureInTurns, row } from './http/turns.ts'
@@ -43,9 +45,11 @@ async function main(): Promise<void> {
     ] as const) {
       const databaseUrl = postgres.createDatabase(`bench_${name}`)
       const checkout = new URL('..', import.meta.url).pathname
-      const target = await startTarget({ name, checkout, databaseUrl, databasePid: postgres.pid })
+      const masterKey = randomBytes(32)
+      const env = { PAWL_MASTER_KEY: masterKey.toString('base64') }
+      const target = await startTarget({ name, checkout, databaseUrl, databasePid: postgres.pid, env })
       closing.push(() => target.close())
-      const works = await openWorks(target, phones, (work) => WORKS.includes(work))
+      const works = await openWorks(target, phones, (work) => WORKS.includes(work), createPhoneCopier(databaseUrl, masterKey))
       // An operation of each phone is what those of others are copied from.
       const [create] = works.filter((work) => work.name === '3.3 operation create')
       if (create) await runWindow(await create.prepare(phones, count('clients')), target)
@@ -133,19 +137,12 @@ async function settle(db: Db): Promise<void> {
 }
 
 /** Inserts rows like one that is there, but for some columns, which are SQL over a number `i` from 1. */
-async function copy(db: Db, table: string, rows: number, columns: Readonly<Record<string, string>>): Promise<void> {
-  const found = await sql<{ name: string }>`
-    select column_name as name from information_schema.columns
-    where table_schema = 'public' and table_name = ${table} and is_generated = 'NEVER' and is_identity = 'NO'
-    order by ordinal_position`.execute(db)
-  const names = found.rows.map(({ name }) => name)
-  const values = names.map((name) => columns[name] ?? `t.${name}`)
-  await sql
-    .raw(`
-    insert into ${table} (${names.join(', ')})
-    select ${values.join(', ')} from generate_series(1, ${rows}) as s (i) cross join (select * from ${table} limit 1) as t`)
-    .execute(db)
-}
+const copy = (db: Db, table: string, rows: number, columns: Readonly<Record<string, string>>): Promise<void> =>
+  insertLike(db, table, {
+    model: sql`select * from ${sql.table(table)} limit 1`,
+    each: sql`generate_series(1, ${rows}::bigint) as s (i)`,
+    columns,
+  })
 
 const SETTLE_ATTEMPTS = 300
 const SETTLE_STEP_MS = 1000

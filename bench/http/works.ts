@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { b64, type PHONE_VERSIONS, random } from '../../phone/crypto.ts'
 import { type HttpReply, type HttpRequest, member, send } from '../../phone/http.ts'
+import type { TemporaryKey } from '../../phone/envelope.ts'
 import type { AppConfiguration, PhoneToken } from '../../phone/state.ts'
 import { newChallenge } from '../../phone/utility.ts'
 import { PHONE_ALGORITHMS, type PhoneAlgorithm } from '../../phone/v4-crypto.ts'
@@ -11,6 +12,7 @@ import { createPhoneV4, type VirtualPhoneV4 } from '../../phone/virtual-phone-v4
 import { createPhone, type VirtualPhone } from '../../phone/virtual-phone.ts'
 import { type Bank, createBank, readApplication, readQrCode } from '../../test/helpers/bank.ts'
 import { composeRequest, connectionOf } from './connection.ts'
+import type { CopyPhone } from './copies.ts'
 import type { Target } from './target.ts'
 
 /** One unit of work, ready to be sent: a single request by the connection of the client of this number. Rejects when the answer is not the right one. */
@@ -24,8 +26,16 @@ export interface Work {
   readonly prepare: (count: number, clients: number) => Promise<readonly (readonly Unit[])[]>
 }
 
-/** Opens an application on the server, binds `phones` phones for each generation that `isWanted`, and lists what can be measured. */
-export async function openWorks(target: Target, phones: number, isWanted: (name: string) => boolean): Promise<readonly Work[]> {
+/**
+ * Opens an application on the server, binds `phones` phones for each generation that `isWanted`, and lists what can be measured. With `copy` one
+ * phone of protocol 3 is bound, and the others are its copies.
+ */
+export async function openWorks(
+  target: Target,
+  phones: number,
+  isWanted: (name: string) => boolean,
+  copy?: CopyPhone,
+): Promise<readonly Work[]> {
   const bank = createBank(target.url, target.admin)
   const app = readApplication(await bank.createApplication(APPLICATION))
   const { json } = expectOk(await bank.call('GET', `/admin/applications/${APPLICATION}`))
@@ -34,8 +44,11 @@ export async function openWorks(target: Target, phones: number, isWanted: (name:
   const works: Work[] = []
   const names = PHONE_KINDS.filter((kind) => PHONE_WORKS.some((work) => isWanted(`${kind} ${work}`)))
   for (const kind of names) {
-    const holders = await Promise.all(split(phones, BINDING_AT_ONCE).map((count) => bindPhones(server, kind, count)))
-    works.push(...worksOfPhones(server, kind, holders.flat()))
+    const holders =
+      copy && kind === '3.3'
+        ? await copyPhones(server, phones, copy)
+        : (await Promise.all(split(phones, BINDING_AT_ONCE).map((count) => bindPhones(server, kind, count)))).flat()
+    works.push(...worksOfPhones(server, kind, holders))
   }
   works.push(...(await worksOfUtility(server)))
   return works.filter(({ name }) => isWanted(name))
@@ -78,7 +91,15 @@ async function bindPhones(server: Server, kind: PhoneKind, count: number): Promi
 async function bindPhone(server: Server, kind: PhoneKind): Promise<Holder> {
   const userId = `bench-${randomUUID()}`
   const phone = await activate(server, kind, userId)
-  return 'version' in phone ? holdPhone(userId, phone) : holdPhoneV4(userId, phone)
+  return 'version' in phone ? holdPhone(userId, phone, await phone.createToken()) : holdPhoneV4(userId, phone)
+}
+
+async function copyPhones(server: Server, count: number, copy: CopyPhone): Promise<Holder[]> {
+  const phone = await activate(server, '3.3', `bench-${randomUUID()}`)
+  if (!('version' in phone)) throw new TypeError('a phone of protocol 3 speaks another')
+  const copies = await copy(phone.state, await phone.createToken(), count)
+  const { url, app } = server
+  return copies.map(({ userId, state, token }) => holdPhone(userId, createPhone({ url, app, version: '3.3' }, state), token))
 }
 
 const openPhone = ({ url, app, appV4 }: Server, kind: PhoneKind): VirtualPhone | VirtualPhoneV4 =>
@@ -101,9 +122,8 @@ async function prepareCreate(server: Server, kind: PhoneKind): Promise<Unit> {
   return toUnit(server.url, await openPhone(server, kind).prepareActivation(code, { timestamp: Date.now() }))
 }
 
-async function holdPhone(userId: string, phone: VirtualPhone): Promise<Holder> {
-  const token: PhoneToken = await phone.createToken()
-  let temporaryKey = await phone.fetchTemporaryKey('activation')
+function holdPhone(userId: string, phone: VirtualPhone, token: PhoneToken): Holder {
+  let temporaryKey: TemporaryKey | undefined
   const { activationId } = phone.state
   return {
     userId,

@@ -1,0 +1,107 @@
+// Phones of protocol 3 in great number: one is bound as phones are, and the others are rows like its own. A hundred thousand take a minute, where to
+// bind them takes up to half an hour.
+import { randomUUID } from 'node:crypto'
+import { type RawBuilder, sql } from 'kysely'
+import type { PhoneState, PhoneToken } from '../../phone/state.ts'
+import { createRecordKeys, type RecordKeys } from '../../src/domain/secrets/record-keys.ts'
+import { places } from '../../src/domain/secrets/secrets.ts'
+import { systemPlatform } from '../../src/lib/platform.ts'
+import { type Db, openDatabase } from '../../src/storage/database.ts'
+
+/** A phone like another one: of a user of its own, with a token of its own, and with the keys of the other. */
+export interface PhoneCopy {
+  readonly userId: string
+  readonly state: PhoneState
+  readonly token: PhoneToken
+}
+
+export type CopyPhone = (phone: PhoneState, token: PhoneToken, count: number) => Promise<readonly PhoneCopy[]>
+
+/** Makes copies in the database of a server, whose master key of 32 bytes seals them. */
+export const createPhoneCopier =
+  (databaseUrl: string, masterKey: Uint8Array): CopyPhone =>
+  async (phone, token, count) => {
+    const { db, close } = await openDatabase({ databaseUrl, dataDir: '', poolSize: 1 })
+    try {
+      const keys = createRecordKeys([masterKey], systemPlatform)
+      const copies = Array.from({ length: count }, () => copyOf(phone, token))
+      for (let i = 0; i < count; i += AT_ONCE) await storeCopies(db, keys, phone, token, copies.slice(i, i + AT_ONCE))
+      return copies
+    } finally {
+      await close()
+    }
+  }
+
+function copyOf(phone: PhoneState, token: PhoneToken): PhoneCopy {
+  const copied = { ...token, id: randomUUID() }
+  return {
+    userId: `bench-${randomUUID()}`,
+    state: { ...phone, activationId: randomUUID(), tokens: [copied] },
+    token: copied,
+  }
+}
+
+async function storeCopies(
+  db: Db,
+  keys: RecordKeys,
+  { activationId, ctrData }: PhoneState,
+  { id: tokenId, secret }: PhoneToken,
+  copies: readonly PhoneCopy[],
+): Promise<void> {
+  const found = await db
+    .selectFrom('activation')
+    .select(['server_private_key', 'master_secret'])
+    .where('activation_id', '=', activationId)
+    .executeTakeFirstOrThrow()
+  const serverPrivateKey = keys.open(places.serverPrivateKey(activationId), found.server_private_key)
+  const masterSecret = keys.open(places.masterSecret(activationId), found.master_secret ?? new Uint8Array(0))
+  const ids = copies.map(({ state }) => state.activationId)
+  const sealFor = (names: readonly string[], place: typeof places.ctrData, plaintext: Uint8Array) =>
+    names.map((name) => keys.seal(place(name), plaintext))
+  await insertLike(db, 'activation', {
+    model: sql`select * from activation where activation_id = ${activationId}`,
+    each: sql`unnest(${ids}::text[], ${copies.map(({ userId }) => userId)}::text[], ${sealFor(ids, places.serverPrivateKey, serverPrivateKey)}::bytea[],
+      ${sealFor(ids, places.masterSecret, masterSecret)}::bytea[], ${sealFor(ids, places.ctrData, ctrData)}::bytea[])
+      as s (id, user_id, server_private_key, master_secret, ctr_data)`,
+    columns: {
+      activation_id: 's.id',
+      user_id: 's.user_id',
+      activation_code_hash: `decode(md5(s.id), 'hex')`,
+      server_private_key: 's.server_private_key',
+      master_secret: 's.master_secret',
+      ctr_data: 's.ctr_data',
+    },
+  })
+  const tokenIds = copies.map(({ token }) => token.id)
+  await insertLike(db, 'token', {
+    model: sql`select * from token where token_id = ${tokenId}`,
+    each: sql`unnest(${tokenIds}::text[], ${ids}::text[], ${sealFor(tokenIds, places.tokenSecret, secret)}::bytea[])
+      as s (id, activation_id, token_secret)`,
+    columns: { token_id: 's.id', activation_id: 's.activation_id', token_secret: 's.token_secret' },
+  })
+}
+
+/**
+ * Inserts a row like `model`, a query of one row, for each row of the table expression `each`. `columns` are those that differ, as SQL over its
+ * alias.
+ */
+export async function insertLike(
+  db: Db,
+  table: string,
+  {
+    model,
+    each,
+    columns,
+  }: Readonly<Record<'model' | 'each', RawBuilder<unknown>>> & { readonly columns: Readonly<Record<string, string>> },
+): Promise<void> {
+  const found = await sql<{ name: string }>`
+    select column_name as name from information_schema.columns
+    where table_schema = 'public' and table_name = ${table} and is_generated = 'NEVER' and is_identity = 'NO'
+    order by ordinal_position`.execute(db)
+  const names = found.rows.map(({ name }) => name)
+  const values = names.map((name) => columns[name] ?? `t.${name}`)
+  await sql`insert into ${sql.table(table)} (${sql.raw(names.join(', '))})
+    select ${sql.raw(values.join(', '))} from ${each} cross join (${model}) as t`.execute(db)
+}
+
+const AT_ONCE = 1_000
