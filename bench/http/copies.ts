@@ -24,8 +24,9 @@ export const createPhoneCopier =
     const { db, close } = await openDatabase({ databaseUrl, dataDir: '', poolSize: 1 })
     try {
       const keys = createRecordKeys([masterKey], systemPlatform)
+      const model = { phone, token, ...(await openSecrets(db, keys, phone)) }
       const copies = Array.from({ length: count }, () => copyOf(phone, token))
-      for (let i = 0; i < count; i += AT_ONCE) await storeCopies(db, keys, phone, token, copies.slice(i, i + AT_ONCE))
+      for (let i = 0; i < count; i += AT_ONCE) await storeCopies(db, keys, model, copies.slice(i, i + AT_ONCE))
       return copies
     } finally {
       await close()
@@ -41,20 +42,35 @@ function copyOf(phone: PhoneState, token: PhoneToken): PhoneCopy {
   }
 }
 
-async function storeCopies(
-  db: Db,
-  keys: RecordKeys,
-  { activationId, ctrData }: PhoneState,
-  { id: tokenId, secret }: PhoneToken,
-  copies: readonly PhoneCopy[],
-): Promise<void> {
+/** What the server keeps of a phone and nobody else knows. */
+interface OpenSecrets {
+  readonly serverPrivateKey: Uint8Array
+  readonly masterSecret: Uint8Array
+}
+
+interface Model extends OpenSecrets {
+  readonly phone: PhoneState
+  readonly token: PhoneToken
+}
+
+async function openSecrets(db: Db, keys: RecordKeys, { activationId }: PhoneState): Promise<OpenSecrets> {
   const found = await db
     .selectFrom('activation')
     .select(['server_private_key', 'master_secret'])
     .where('activation_id', '=', activationId)
     .executeTakeFirstOrThrow()
-  const serverPrivateKey = keys.open(places.serverPrivateKey(activationId), found.server_private_key)
-  const masterSecret = keys.open(places.masterSecret(activationId), found.master_secret ?? new Uint8Array(0))
+  return {
+    serverPrivateKey: keys.open(places.serverPrivateKey(activationId), found.server_private_key),
+    masterSecret: keys.open(places.masterSecret(activationId), found.master_secret ?? new Uint8Array(0)),
+  }
+}
+
+async function storeCopies(
+  db: Db,
+  keys: RecordKeys,
+  { phone: { activationId, ctrData }, token: { id: tokenId, secret }, serverPrivateKey, masterSecret }: Model,
+  copies: readonly PhoneCopy[],
+): Promise<void> {
   const ids = copies.map(({ state }) => state.activationId)
   const sealFor = (names: readonly string[], place: typeof places.ctrData, plaintext: Uint8Array) =>
     names.map((name) => keys.seal(place(name), plaintext))

@@ -2,8 +2,8 @@
 // the client's cryptography is not in the figures; only a whole activation, whose steps need the answers before them, is made within it.
 import { randomUUID } from 'node:crypto'
 import { b64, type PHONE_VERSIONS, random } from '../../phone/crypto.ts'
-import { type HttpReply, type HttpRequest, member, send } from '../../phone/http.ts'
 import type { TemporaryKey } from '../../phone/envelope.ts'
+import { type HttpReply, type HttpRequest, member, send } from '../../phone/http.ts'
 import type { AppConfiguration, PhoneToken } from '../../phone/state.ts'
 import { newChallenge } from '../../phone/utility.ts'
 import { PHONE_ALGORITHMS, type PhoneAlgorithm } from '../../phone/v4-crypto.ts'
