@@ -1,6 +1,6 @@
-// The table operation: what a user is asked to approve. Every transition is one update that compares status = 'PENDING' (cloud §6.2).
+// The table operation: what a user is asked to approve. How one ends is in operation-transitions.ts.
 import { sql } from 'kysely'
-import { type AuditEvent, type AuditEventOfSource, insertAuditEventFrom, insertAuditFrom } from './audit.ts'
+import { type AuditEventOfSource, insertAuditFrom } from './audit.ts'
 import { toList } from './columns.ts'
 import type { Db, Tx } from './database.ts'
 import { defineGivenRows } from './given-rows.ts'
@@ -127,113 +127,12 @@ export async function searchOperations(db: Db, applicationId: string, search: Op
   return rows.map(toOperation)
 }
 
-/** How an operation ends by somebody's decision. */
-export interface OperationEnd {
-  readonly operationId: string
-  readonly to: 'APPROVED' | 'REJECTED' | 'CANCELED'
-  readonly statusReason: string | null
-  /** JSON object, or null. */
-  readonly additionalData: string | null
-  readonly at: Date
-}
-
-/**
- * PENDING to a final status, with the audit row of the activation that decided; false when it was not PENDING any more or its time was
- * over.
- */
-export async function endOperation(db: Db, end: OperationEnd, audit: AuditEvent): Promise<boolean> {
-  const { rows } = await sql`
-    with ended as (
-      ${endPending(end)} returning ${audit.activationId}::text as activation_id
-    )
-    ${insertAuditEventFrom('ended', audit)}`.execute(db)
-  return rows.length === 1
-}
-
-/**
- * The same by the bank. The audit row is of the live activation of the operation's user, or else of the one that was made last: an
- * operation that nobody has claimed is in no user's log.
- */
-export async function cancelPendingOperation(
-  db: Db,
-  applicationId: string,
-  end: OperationEnd & { readonly to: 'CANCELED' },
-  { eventType, eventData, occurredAt }: Pick<AuditEvent, 'eventType' | 'eventData' | 'occurredAt'>,
-): Promise<boolean> {
-  const { rows } = await sql`
-    with ended as (
-      ${endPending(end)} and application_id = ${applicationId} returning operation_id, application_id, user_id
-    ), owner as (
-      select a.application_id, a.user_id, a.activation_id
-      from ended join activation a on a.application_id = ended.application_id and a.user_id = ended.user_id
-      order by a.state = 'REMOVED', a.created_at desc limit 1
-    ), audited as (
-      ${insertAuditFrom(sql`owner`, {
-        applicationId: sql`application_id`,
-        userId: sql`user_id`,
-        eventType: sql`${eventType}::text`,
-        eventData: sql`${eventData}::text`,
-        occurredAt: sql`${occurredAt}::timestamptz`,
-      })}
-    )
-    select operation_id from ended`.execute(db)
-  return rows.length === 1
-}
-
-const endPending = ({ operationId, to, statusReason, additionalData, at }: OperationEnd) => sql`
-      update operation set status = ${to}, status_reason = ${statusReason}, additional_data = ${additionalData}, finalized_at = ${at}
-      where operation_id = ${operationId} and status = 'PENDING' and expires_at > ${at}`
-
-/**
- * Counts a failed approval of a PENDING operation and gives its status after that: FAILED when the maximum is reached, which has the audit
- * row. Undefined when it was not PENDING any more.
- */
-export async function countOperationFailure(
-  db: Db,
-  operationId: string,
-  at: Date,
-  audit: AuditEvent,
-): Promise<OperationStatus | undefined> {
-  const { rows } = await sql<{ status: OperationStatus }>`
-    with counted as (
-      update operation set failure_count = failure_count + 1,
-        status = case when failure_count + 1 >= max_failure_count then 'FAILED' else status end,
-        finalized_at = case when failure_count + 1 >= max_failure_count then ${at}::timestamptz end
-      where operation_id = ${operationId} and status = 'PENDING' and expires_at > ${at}
-      returning status
-    ), failed as (
-      select ${audit.activationId}::text as activation_id from counted where status = 'FAILED'
-    ), audited as (
-      ${insertAuditEventFrom('failed', audit)}
-    )
-    select status from counted`.execute(db)
-  return rows[0]?.status
-}
-
 /** Gives an unclaimed PENDING operation to a user; false when it has one already, or is over. */
 export async function claimOperation(db: Db, operationId: string, userId: string, at: Date): Promise<boolean> {
   const { rows } = await sql`
     update operation set user_id = ${userId}
     where operation_id = ${operationId} and user_id is null and status = 'PENDING' and expires_at > ${at}
     returning operation_id`.execute(db)
-  return rows.length === 1
-}
-
-/** Makes the expiry of up to `limit` operations durable, those due longest first; safe in several processes. */
-export async function expireOperations(db: Db, at: Date, limit: number): Promise<number> {
-  const { rows } = await sql`
-    update operation set status = 'EXPIRED', finalized_at = ${at} where operation_id in (
-      select operation_id from operation where ${amongPending('operation')} and expires_at <= ${at}
-      order by expires_at limit ${limit} for update skip locked
-    ) returning operation_id`.execute(db)
-  return rows.length
-}
-
-/** Makes the expiry of one operation durable; false when it is not due, or over already. */
-export async function expireOperation(db: Db, operationId: string, at: Date): Promise<boolean> {
-  const { rows } = await sql`
-    update operation set status = 'EXPIRED', finalized_at = ${at}
-    where operation_id = ${operationId} and status = 'PENDING' and expires_at <= ${at} returning operation_id`.execute(db)
   return rows.length === 1
 }
 

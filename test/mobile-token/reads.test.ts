@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Db, Tx } from '../../src/storage/database.ts'
+import * as transitions from '../../src/storage/operation-transitions.ts'
 import * as operations from '../../src/storage/operations.ts'
 import { createTokenReads } from '../../src/storage/token-reads.ts'
 import { createPostgresDatabase, serverUrl } from '../helpers/app.ts'
@@ -115,15 +116,15 @@ describe.runIf(ON_POSTGRES)('among 1,000,000 operations', () => {
     'operation/history of a user with 20,000 operations': (db) => operations.listUserOperations(db, 'test-app', 'heavy', 100),
     'the lock of a decision': (_db, tx) => operations.lockOperation(tx, 'test-app', ID, ID),
     'the end of an operation': (db) =>
-      operations.endOperation(db, { operationId: ID, to: 'APPROVED', statusReason: null, additionalData: null, at }, AUDIT),
+      transitions.endOperation(db, { operationId: ID, to: 'APPROVED', statusReason: null, additionalData: null, at }, AUDIT),
     'a cancellation by the bank': (db) =>
-      operations.cancelPendingOperation(
+      transitions.cancelPendingOperation(
         db,
         'test-app',
         { operationId: ID, to: 'CANCELED', statusReason: null, additionalData: null, at },
         AUDIT,
       ),
-    'a counted failure': (db) => operations.countOperationFailure(db, ID, at, AUDIT),
+    'a counted failure': (db) => transitions.countOperationFailure(db, ID, at, AUDIT),
     'a claim': (db) => operations.claimOperation(db, ID, 'user-7', at),
     'the search of an application': (db) => operations.searchOperations(db, 'test-app', { limit: 100 }),
     'the search, a later page': (db) =>

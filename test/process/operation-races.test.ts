@@ -2,7 +2,7 @@
 // is counted or written twice (cloud §6.2, mobile-token §4.5).
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { expireOperations } from '../../src/storage/operations.ts'
+import { expireOperations } from '../../src/storage/operation-transitions.ts'
 import { serverUrl } from '../helpers/app.ts'
 import type { Bank } from '../helpers/bank.ts'
 import { errorCode, readCounters, STATE } from '../helpers/expectations.ts'

@@ -10,13 +10,8 @@ import { endTemporaryBlocks, removeExpiredActivations } from '../../src/storage/
 import { findActivation, findRegistration } from '../../src/storage/activation/find.ts'
 import { listRegistrations } from '../../src/storage/activation/search.ts'
 import { type Db, inTransaction, type Pool, type Tx } from '../../src/storage/database.ts'
-import {
-  countOperationFailure,
-  expireOperations,
-  findOperation,
-  listUserOperations,
-  searchOperations,
-} from '../../src/storage/operations.ts'
+import { countOperationFailure, expireOperations } from '../../src/storage/operation-transitions.ts'
+import { findOperation, listUserOperations, searchOperations } from '../../src/storage/operations.ts'
 import { createTokenReads } from '../../src/storage/token-reads.ts'
 import { member } from '../../phone/http.ts'
 import { createPostgresDatabase, serverUrl } from '../helpers/app.ts'

@@ -36,6 +36,7 @@ import * as templates from '../../src/storage/templates.ts'
 import * as idempotencyKeys from '../../src/storage/idempotency-keys.ts'
 import * as inboxMessages from '../../src/storage/inbox-messages.ts'
 import * as operations from '../../src/storage/operations.ts'
+import * as operationTransitions from '../../src/storage/operation-transitions.ts'
 import * as pushRegistrations from '../../src/storage/push-registrations.ts'
 import * as retention from '../../src/storage/retention.ts'
 import * as sealedColumns from '../../src/storage/sealed-columns.ts'
@@ -542,22 +543,28 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
         after: { createdAt: at, operationId: 'o' },
         limit: 100,
       }),
+    claimOperation: (db) => operations.claimOperation(db, 'o', 'u', at),
+    insertOperationNonce: (db) => operations.insertOperationNonce(db, 'o', 'n', at, 10),
+    hasOperationNonce: (db) => operations.hasOperationNonce(db, 'o', 'n'),
+    deleteUselessNonces: (db) => operations.deleteUselessNonces(db, at, 500),
+  },
+  operationTransitions: {
     endOperation: (db) =>
-      operations.endOperation(db, { operationId: 'o', to: 'APPROVED', statusReason: null, additionalData: null, at }, auditEvent),
+      operationTransitions.endOperation(
+        db,
+        { operationId: 'o', to: 'APPROVED', statusReason: null, additionalData: null, at },
+        auditEvent,
+      ),
     cancelPendingOperation: (db) =>
-      operations.cancelPendingOperation(
+      operationTransitions.cancelPendingOperation(
         db,
         'a',
         { operationId: 'o', to: 'CANCELED', statusReason: null, additionalData: null, at },
         auditEvent,
       ),
-    countOperationFailure: (db) => operations.countOperationFailure(db, 'o', at, auditEvent),
-    claimOperation: (db) => operations.claimOperation(db, 'o', 'u', at),
-    expireOperation: (db) => operations.expireOperation(db, 'o', at),
-    expireOperations: (db) => operations.expireOperations(db, at, 500),
-    insertOperationNonce: (db) => operations.insertOperationNonce(db, 'o', 'n', at, 10),
-    hasOperationNonce: (db) => operations.hasOperationNonce(db, 'o', 'n'),
-    deleteUselessNonces: (db) => operations.deleteUselessNonces(db, at, 500),
+    countOperationFailure: (db) => operationTransitions.countOperationFailure(db, 'o', at, auditEvent),
+    expireOperation: (db) => operationTransitions.expireOperation(db, 'o', at),
+    expireOperations: (db) => operationTransitions.expireOperations(db, at, 500),
   },
   pushRegistrations: {
     putPushRegistration: (db) =>

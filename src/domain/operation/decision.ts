@@ -5,13 +5,8 @@
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { Events } from '../../lib/events.ts'
 import type { Db, Tx } from '../../storage/database.ts'
-import {
-  countOperationFailure,
-  endOperation,
-  type LockedOperation,
-  lockOperation,
-  type OperationRow,
-} from '../../storage/operations.ts'
+import { countOperationFailure, endOperation } from '../../storage/operation-transitions.ts'
+import { type LockedOperation, lockOperation, type OperationRow } from '../../storage/operations.ts'
 import type { OperationStatus } from '../../storage/schema.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 import { refusalOf, statusAt } from './operation.ts'

@@ -1,7 +1,7 @@
 // POST /internal/callback/operation: kept for compatibility; pawl tells itself of changes (cloud §8).
 import { Type } from '@sinclair/typebox'
 import { Ok } from '../../../http/types.ts'
-import { expireOperation } from '../../../storage/operations.ts'
+import { expireOperation } from '../../../storage/operation-transitions.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { OperationId } from '../fields.ts'
 
