@@ -39,12 +39,13 @@ export const createOfflineChannel = (parts: ChannelParts, protocols: readonly Pr
       isRight: judged.isRight,
       factors: match?.factors.toLowerCase(),
       store: async (tx) => {
-        const verdict = await storeDecision(tx, decision)
-        if (verdict === undefined) return false
+        const stored = await storeDecision(tx, decision, operationId)
+        if (stored === undefined) return undefined
+        const { verdict, operation } = stored
         noteBlock(parts, decision)
         const result = verdict.isRight ? 'accepted' : verdict.reason
         parts.events.authenticationChecked({ version: String(activation.protocolVersion), type: 'offline', result })
-        return true
+        return { operation }
       },
     }
   },

@@ -87,8 +87,17 @@ export async function lockOperation(
     .where('application_id', '=', applicationId)
     .forUpdate()
     .executeTakeFirst()
-  return row && { ...toOperation(row), approverFlags: toList(row.approverFlags ?? '') }
+  return row && toLocked(row)
 }
+
+/** A locked operation, as it is stored. */
+export type LockedColumns = OperationColumns & { readonly approverFlags: string | null }
+
+/** A locked row as it is used. */
+export const toLocked = ({ approverFlags, ...row }: LockedColumns): LockedOperation => ({
+  ...toOperation(row),
+  approverFlags: toList(approverFlags ?? ''),
+})
 
 /** All operations of a user, newest first. */
 export async function listUserOperations(db: Db, applicationId: string, userId: string, limit: number): Promise<OperationRow[]> {

@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { storeAuthenticationAndLock } from '../../src/storage/activation/authentication.ts'
 import type { Db, Tx } from '../../src/storage/database.ts'
 import * as transitions from '../../src/storage/operation-transitions.ts'
 import * as operations from '../../src/storage/operations.ts'
@@ -106,6 +107,21 @@ describe.runIf(ON_POSTGRES)('among 1,000,000 operations', () => {
   const at = new Date('2026-06-01T00:00:00Z')
   const owner = ['test-app', 'user-7'] as const
   const AUDIT = { applicationId: 'test-app', userId: 'user-7', activationId: ID, eventType: 't', eventData: '{}', occurredAt: at }
+  const OUTCOME = {
+    activationId: ID,
+    rowVersion: 1,
+    from: 'ACTIVE',
+    counter: 1,
+    ctrData: new Uint8Array(1),
+    masterSecret: null,
+    failedAttempts: 0,
+    state: 'ACTIVE',
+    blockedReason: null,
+    blockExpiresAt: null,
+    blocksInRow: 0,
+    acceptedFor: null,
+    highestVersion: null,
+  } as const
   const STATEMENTS: Record<string, (db: Db, tx: Tx) => Promise<unknown>> = {
     'GET /operations and the QR code': (db) => operations.findOperation(db, 'test-app', ID),
     'operation/detail': (db) => createTokenReads(db).operation({ tokenId: tokenOf('user-7'), at, operationId: ID }),
@@ -115,6 +131,7 @@ describe.runIf(ON_POSTGRES)('among 1,000,000 operations', () => {
     'operation/history': (db) => operations.listUserOperations(db, ...owner, 100),
     'operation/history of a user with 20,000 operations': (db) => operations.listUserOperations(db, 'test-app', 'heavy', 100),
     'the lock of a decision': (_db, tx) => operations.lockOperation(tx, 'test-app', ID, ID),
+    'a right code and the lock of its decision': (_db, tx) => storeAuthenticationAndLock(tx, { ...OUTCOME, at }, AUDIT, ID),
     'the end of an operation': (db) =>
       transitions.endOperation(db, { operationId: ID, to: 'APPROVED', statusReason: null, additionalData: null, at }, AUDIT),
     'a cancellation by the bank': (db) =>

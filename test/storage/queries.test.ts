@@ -246,6 +246,15 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
         { ...outcome, state: 'BLOCKED', blockedReason: 'MAX_FAILED_ATTEMPTS' },
         auditEvent,
       ),
+    storeAuthenticationAndLock: (_db, tx) =>
+      activationAuthentication.storeAuthenticationAndLock(tx, { ...outcome, state: 'ACTIVE' }, auditEvent, 'o'),
+    'storeAuthenticationAndLock of a settled key': (_db, tx) =>
+      activationAuthentication.storeAuthenticationAndLock(
+        tx,
+        { ...outcome, state: 'ACTIVE', masterSecret: bytes },
+        auditEvent,
+        'o',
+      ),
     'createAuthenticationStore for several at once': async (db) => {
       const store = activationAuthentication.createAuthenticationStore(db, { counterWentBack: () => undefined })
       await Promise.all(['x', 'y', 'z'].map((id) => store.find({ applicationKey: 'k', activationId: id, at })))
@@ -804,6 +813,7 @@ const NOT_QUERIES = [
   'insertValuesFrom',
   'joinToken',
   'toOperation',
+  'toLocked',
 ]
 
 test('every storage function is among them', async () => {

@@ -8,6 +8,7 @@ import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { staged } from '../../lib/trace.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import type { Tx } from '../../storage/database.ts'
+import type { LockedOperation } from '../../storage/operations.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { checkFactors, readAuthorization } from '../stages/authorization.ts'
@@ -23,6 +24,8 @@ export interface ParsedSignedCall<Request> {
   readonly tx: Tx
   /** A wrong code is told to the handler too: what it counts must stay. */
   readonly verdict: CodeVerdict
+  /** What the request decides, locked in the application of the activation; undefined where it has no such operation. */
+  readonly operation: LockedOperation | undefined
   /** The body, parsed and validated. */
   readonly request: Request
   readonly factors: Factors
@@ -40,6 +43,8 @@ interface ParsedSignedDeclaration<Q extends TSchema, Parts> extends Omit<Declara
   readonly request: Q
   /** How JSON that does not match the schema is refused. */
   readonly requestInvalid: ErrorCode
+  /** Id of the operation that the request decides. */
+  readonly decides?: (request: Static<Q>) => string
   /** What the audit log shows in place of a body that holds a secret; undefined where nothing takes its place. */
   readonly auditAs?: (request: Static<Q>) => unknown
   /** The longest body, in bytes; 16 KiB when absent. */
@@ -56,7 +61,7 @@ export function parsedSignedEndpoint<Q extends TSchema, Parts extends ChannelPar
   declared: ParsedSignedDeclaration<Q, Parts>,
 ): Endpoint<Parts> {
   const handle = staged('handle', declared.handle)
-  const { requestInvalid, auditAs, bytesMax = PARSED_BYTES_MAX, authenticate: code } = declared
+  const { requestInvalid, decides, auditAs, bytesMax = PARSED_BYTES_MAX, authenticate: code } = declared
   const { resourceId, factors, isPendingAccepted = false } = code
   return {
     ...declared,
@@ -69,19 +74,20 @@ export function parsedSignedEndpoint<Q extends TSchema, Parts extends ChannelPar
     },
     prepare(parts, protocols) {
       const parse = compileParser(declared.request)
-      const terms = { isJson: true, bytesMax, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const
+      const form = { isJson: true, bytesMax, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const
       return async (request, serialize) => {
-        const received = receive(protocols, request, limitSigned(parts, terms))
+        const received = receive(protocols, request, limitSigned(parts, form))
         const header = readAuthorization(received, CODES)
         const input = parseBody(parse, request.body, requestInvalid)
         checkFactors(header, factors, 'AUTHENTICATION_CODE_INVALID')
         const shown = auditAs?.(input)
         const audited = shown === undefined ? 'AS_SENT' : utf8(JSON.stringify(shown))
         const bodies = coveredBodies(received)
-        const attempt = { header, resourceId, bodies, audited, isPendingAccepted, isUpgradeSeen: false } as const
+        const terms = { isPendingAccepted, isUpgradeSeen: false } as const
+        const attempt = { header, resourceId, bodies, audited, decides: decides?.(input), ...terms } as const
         const { client } = received
-        const { verdict, result: refusal } = await authenticateWithin(parts, received, attempt, (tx, judged) =>
-          handle({ tx, verdict: judged, request: input, factors: header.factors, client }, parts),
+        const { verdict, result: refusal } = await authenticateWithin(parts, received, attempt, (tx, stored) =>
+          handle({ tx, ...stored, request: input, factors: header.factors, client }, parts),
         )
         if (!verdict.isRight) throw new PawlError(refusal ?? 'AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
         if (refusal !== undefined) throw new PawlError(refusal, { detail: 'the code was right, what it asks for was refused' })

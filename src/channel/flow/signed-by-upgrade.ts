@@ -53,8 +53,8 @@ export function signedByUpgradeEndpoint<Parts extends ChannelParts>(
       checkFactors(header, factors, 'AUTHENTICATION_CODE_INVALID')
       const bodies = coveredBodies(received)
       const attempt = { header, resourceId, bodies, audited: 'AS_SENT', isPendingAccepted: false, isUpgradeSeen: true } as const
-      const { verdict, result: refusal } = await authenticateWithin(parts, received, attempt, async (tx, judged) =>
-        judged.isRight ? handle({ tx, activation: judged.activation }, parts) : undefined,
+      const { verdict, result: refusal } = await authenticateWithin(parts, received, attempt, async (tx, stored) =>
+        stored.verdict.isRight ? handle({ tx, activation: stored.verdict.activation }, parts) : undefined,
       )
       if (!verdict.isRight) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
       if (refusal !== undefined) throw new PawlError(refusal, { detail: 'the code was right, what it asks for was refused' })

@@ -15,6 +15,8 @@ export interface CodeAttempt {
   readonly audited: AuditedBody
   /** What is used up with the acceptance, and how a request is refused whose right code comes with what was used meanwhile. */
   readonly use?: { readonly value: UniqueValue; readonly refusal: ErrorCode } | undefined
+  /** Id of an operation that is decided in the transaction of the code: the trip that stores the code locks it. */
+  readonly decides?: string | undefined
 }
 
 /** Which activations a code is good for, beside ACTIVE ones. */

@@ -17,6 +17,7 @@ import {
   composeDecision,
   type Judged,
   noteBlock,
+  type StoredDecision,
   storeDecision,
   storeDecisionAlone,
 } from './decision.ts'
@@ -79,15 +80,15 @@ export const authenticateWithin = staged(
     parts: ChannelParts,
     received: Received,
     attempt: CodeAttempt & CodeTerms,
-    within: (tx: Tx, verdict: CodeVerdict) => Promise<T>,
+    within: (tx: Tx, stored: StoredDecision) => Promise<T>,
   ): Promise<{ readonly verdict: CodeVerdict; readonly result: T }> => {
     return withinFailureBudget(parts, received, attempt, async () => {
       const { decision, ...settled } = await untilSettled('activation', async (round) => {
         const decision = await decideCode(parts, received, attempt, { read: undefined, round })
         if (decision === undefined) return undefined
         return inTransaction(parts.db, async (tx) => {
-          const verdict = await storeDecision(tx, decision)
-          return verdict && { decision, verdict, result: await within(tx, verdict) }
+          const stored = await storeDecision(tx, decision, attempt.decides)
+          return stored && { decision, verdict: stored.verdict, result: await within(tx, stored) }
         })
       })
       noteDecision(parts, decision)

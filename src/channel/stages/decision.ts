@@ -4,9 +4,14 @@ import { places } from '../../domain/secrets/secrets.ts'
 import { composeBlockEnd, endBlockIfOver } from '../../domain/activation/temporary-block.ts'
 import type { CounterMove } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
-import { type AuthenticationOutcome, storeAuthentication } from '../../storage/activation/authentication.ts'
+import {
+  type AuthenticationOutcome,
+  storeAuthentication,
+  storeAuthenticationAndLock,
+} from '../../storage/activation/authentication.ts'
 import { type AuditEvent, insertAuditEvent } from '../../storage/audit.ts'
 import { type Db, isUniqueViolation, type Tx } from '../../storage/database.ts'
+import { type LockedOperation, lockOperation } from '../../storage/operations.ts'
 import { countStranger } from '../../storage/stranger-counts.ts'
 import type { UniqueValue } from '../../storage/unique-values.ts'
 import type { ChannelParts } from '../parts.ts'
@@ -104,11 +109,29 @@ export async function composeDecision(
   }
 }
 
-/** Stores a decision; undefined when the activation was changed, or the version was switched off, since it was read. */
-export async function storeDecision(tx: Tx, decision: CodeDecision): Promise<CodeVerdict | undefined> {
+/** A decision that is stored, with what it decides. */
+export interface StoredDecision {
+  readonly verdict: CodeVerdict
+  /** Locked until the end of the transaction; undefined where none is decided, or the application of the activation has none of that id. */
+  readonly operation: LockedOperation | undefined
+}
+
+/**
+ * Stores a decision, and locks the operation that the code decides, if it decides one (`decides`: its id). Undefined when the activation was
+ * changed, or the version was switched off, since it was read.
+ */
+export async function storeDecision(tx: Tx, decision: CodeDecision, decides?: string): Promise<StoredDecision | undefined> {
   const { verdict, write, audit } = decision
-  if (write !== undefined) return (await storeAuthentication(tx, write, audit)) ? verdict : undefined
-  return recordUnchanged(tx, decision)
+  if (verdict.isRight && write !== undefined && decides !== undefined) {
+    const stored = await storeAuthenticationAndLock(tx, write, audit, decides)
+    return stored && { verdict, ...stored }
+  }
+  if (write === undefined) await recordUnchanged(tx, decision)
+  else if (!(await storeAuthentication(tx, write, audit))) return undefined
+  if (decides === undefined) return { verdict, operation: undefined }
+  // In a trip of its own, and for an activation that does not exist as well: the time of a refusal does not tell which exist.
+  const { applicationId, activationId } = verdict.activation ?? NOBODY
+  return { verdict, operation: await lockOperation(tx, applicationId, decides, activationId) }
 }
 
 /**
@@ -133,10 +156,9 @@ export async function storeDecisionAlone(
   }
 }
 
-async function recordUnchanged(db: Db, { verdict, audit, strangersNetwork }: CodeDecision): Promise<CodeVerdict> {
+async function recordUnchanged(db: Db, { audit, strangersNetwork }: CodeDecision): Promise<void> {
   if (strangersNetwork === undefined) await insertAuditEvent(db, audit)
   else await countStranger(db, strangersNetwork, audit.occurredAt)
-  return verdict
 }
 
 /** Tells of a block that is stored. */
@@ -164,3 +186,6 @@ function verdictOf(judged: Judged, activation: ActivationRow | undefined): CodeV
   if (activation === undefined) throw new TypeError('a right code of no activation')
   return { isRight: true, activation }
 }
+
+// No application and no activation has this id.
+const NOBODY = { applicationId: '', activationId: '' }

@@ -1,4 +1,5 @@
-// What a phone's answer does to an operation, inside the transaction that checked the phone (mobile-token §4.5, §4.6; cloud §6.2).
+// What a phone's answer does to an operation, inside the transaction that checked the phone and locked the operation (mobile-token §4.5, §4.6;
+// cloud §6.2).
 //
 // An operation of another user or application answers like an unknown one and is never touched: a caller who learned an operation's id can
 // neither use up its attempts nor learn its state.
@@ -6,7 +7,7 @@ import type { ErrorCode } from '../../lib/errors.ts'
 import type { Events } from '../../lib/events.ts'
 import type { Db, Tx } from '../../storage/database.ts'
 import { countOperationFailure, endOperation } from '../../storage/operation-transitions.ts'
-import { type LockedOperation, lockOperation, type OperationRow } from '../../storage/operations.ts'
+import type { LockedOperation, OperationRow } from '../../storage/operations.ts'
 import type { OperationStatus } from '../../storage/schema.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 import { refusalOf, statusAt } from './operation.ts'
@@ -25,7 +26,6 @@ export interface DecisionParts extends ProximityParts {
 
 /** What an approving phone says. */
 export interface Approval {
-  readonly operationId: string
   readonly data: string | undefined
   /** Lower case, for example possession_knowledge. */
   readonly factors: string
@@ -34,15 +34,15 @@ export interface Approval {
   readonly additionalData: Readonly<Record<string, unknown>>
 }
 
-/** Approves, or counts a failure; undefined when the operation is APPROVED now, else how the request is refused. */
+/** Approves a locked operation, or counts a failure; undefined when the operation is APPROVED now, else how the request is refused. */
 export async function decideApproval(
   tx: Tx,
   parts: DecisionParts,
+  operation: LockedOperation | undefined,
   approver: Approver,
   approval: Approval,
 ): Promise<ErrorCode | undefined> {
   const at = new Date(parts.platform.now())
-  const operation = await lockOperation(tx, approver.applicationId, approval.operationId, approver.activationId)
   if (operation === undefined || operation.userId !== approver.userId) return 'OPERATION_NOT_FOUND'
   const refusal = refusalOf(statusAt(operation, at.getTime()))
   if (refusal !== undefined) return refusal
@@ -72,36 +72,30 @@ export function flagRefusalOf({
   return activationFlag !== null && !approverFlags.includes(activationFlag) ? 'ACTIVATION_FLAG_MISSING' : undefined
 }
 
-/**
- * Counts a wrong code against the operation it names, if that is the approver's own; OPERATION_FAILED when it was the last attempt. An
- * undefined approver has no operation, but it is looked up all the same, so that the time does not tell which activations exist.
- */
+/** Counts a wrong code against the locked operation it names, if that is the approver's own; OPERATION_FAILED when it was the last attempt. */
 export async function countWrongCode(
   tx: Tx,
   parts: DecisionParts,
-  approver: Approver | undefined,
-  operationId: string,
+  operation: LockedOperation | undefined,
+  approver: Approver,
 ): Promise<ErrorCode | undefined> {
-  const { applicationId, activationId } = approver ?? NOBODY
-  const operation = await lockOperation(tx, applicationId, operationId, activationId)
-  if (operation === undefined || approver === undefined || operation.userId !== approver.userId) return undefined
+  if (operation === undefined || operation.userId !== approver.userId) return undefined
   const status = await countFailure(tx, parts, operation, approver, new Date(parts.platform.now()))
   return status === 'FAILED' ? 'OPERATION_FAILED' : undefined
 }
 
-/** PENDING to REJECTED; undefined when it is now, else how the request is refused. A refused rejection never counts. */
+/** A locked PENDING operation to REJECTED; undefined when it is now, else how the request is refused. A refused rejection never counts. */
 export async function decideRejection(
   tx: Tx,
   parts: DecisionParts,
+  operation: LockedOperation | undefined,
   approver: Approver,
   rejection: {
-    readonly operationId: string
     readonly reason: string | undefined
     readonly additionalData: Readonly<Record<string, unknown>>
   },
 ): Promise<ErrorCode | undefined> {
   const at = new Date(parts.platform.now())
-  const operation = await lockOperation(tx, approver.applicationId, rejection.operationId, approver.activationId)
   if (operation === undefined || operation.userId !== approver.userId) return 'OPERATION_NOT_FOUND'
   const refusal = refusalOf(statusAt(operation, at.getTime()))
   if (refusal !== undefined) return refusal
@@ -153,5 +147,3 @@ export async function endByDecision(
 // Activations that wait for the verification of their owner approve nothing.
 const UNVERIFIED_FLAGS = ['VERIFICATION_PENDING', 'VERIFICATION_IN_PROGRESS']
 const STATUS_REASON_MAX = 32
-// No application and no activation has this id.
-const NOBODY = { applicationId: '', activationId: '' }

@@ -4,7 +4,7 @@ import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { type ActivationRow, findActivation, findRegistration, type ReadActivationRow } from '../../storage/activation/find.ts'
 import { inTransaction, type Tx } from '../../storage/database.ts'
-import { hasOperationNonce, insertOperationNonce, lockOperation, type OperationRow } from '../../storage/operations.ts'
+import { hasOperationNonce, insertOperationNonce, type LockedOperation, type OperationRow } from '../../storage/operations.ts'
 import { type OperationParts, readOperation, refusalOf, refuseUnlessPending, statusAt } from './operation.ts'
 import { countFailure, endByDecision, flagRefusalOf } from './decision.ts'
 import { renderQrTexts } from './form.ts'
@@ -30,8 +30,11 @@ export interface OtpDecision {
   readonly isRight: boolean
   /** Those that made a right one. */
   readonly factors: string | undefined
-  /** Moves the counter or counts the failure; false when the activation was changed since it was read: it is to be judged again. */
-  readonly store: (tx: Tx) => Promise<boolean>
+  /**
+   * Moves the counter or counts the failure, and locks the operation; undefined when the activation was changed since it was read: it is to
+   * be judged again.
+   */
+  readonly store: (tx: Tx) => Promise<{ readonly operation: LockedOperation | undefined } | undefined>
 }
 
 /** The part of the phone's channel that offline approvals need. */
@@ -115,32 +118,32 @@ export async function approveOffline(
       throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'the registration is not active any more' })
     const decision = await parts.offline.judgeOtp(current, attempt)
     if (decision === undefined) return undefined
-    return inTransaction(parts.db, async (tx) =>
-      (await decision.store(tx)) ? decideOffline(tx, parts, operation, activation, decision, at) : undefined,
-    )
+    return inTransaction(parts.db, async (tx) => {
+      const stored = await decision.store(tx)
+      return stored && decideOffline(tx, parts, stored.operation, activation, decision, at)
+    })
   })
   if (refusal !== 'NONE') throw new PawlError(refusal, { detail: 'the one-time password was not accepted' })
 }
 
-/** What a judged password does to the operation, in the transaction that stores the judgement. */
+/** What a judged password does to the locked operation, in the transaction that stores the judgement. */
 async function decideOffline(
   tx: Tx,
   parts: OfflineParts,
-  operation: OperationRow,
+  operation: LockedOperation | undefined,
   activation: ActivationRow,
   { isRight, factors }: OtpDecision,
   at: Date,
 ): Promise<ErrorCode | 'NONE'> {
-  const current = await lockOperation(tx, operation.applicationId, operation.operationId, activation.activationId)
-  if (current === undefined) return isRight ? 'OPERATION_NOT_FOUND' : 'OTP_INVALID'
-  const refusal = refusalOf(statusAt(current, at.getTime()))
+  if (operation === undefined) return isRight ? 'OPERATION_NOT_FOUND' : 'OTP_INVALID'
+  const refusal = refusalOf(statusAt(operation, at.getTime()))
   if (!isRight) {
     if (refusal === undefined) await countFailure(tx, parts, operation, activation, at)
     return 'OTP_INVALID'
   }
   if (refusal !== undefined) return refusal
   // This API has neither of these codes. Nothing is counted, as online.
-  if (flagRefusalOf(current) !== undefined) return 'OTP_INVALID'
+  if (flagRefusalOf(operation) !== undefined) return 'OTP_INVALID'
   const additionalData = { authFactor: factors, isOffline: true }
   await endByDecision(tx, parts, operation, activation, { to: 'APPROVED', statusReason: null, additionalData, at })
   return 'NONE'

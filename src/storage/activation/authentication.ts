@@ -2,9 +2,10 @@
 // for one request and for all that come at the same time: a trip costs more than what it does there (docs/decisions/0003-shared-trips.md).
 import { type RawBuilder, sql } from 'kysely'
 import { type AuditEvent, insertAuditFrom } from '../audit.ts'
-import type { Db } from '../database.ts'
+import type { Db, Tx } from '../database.ts'
 import { defineGivenRows } from '../given-rows.ts'
 import type { ActivationState } from '../schema.ts'
+import { type LockedColumns, type LockedOperation, OPERATION_COLUMNS, toLocked } from '../operations.ts'
 import { createSharedTrip } from '../shared-trips.ts'
 import { insertHistoryFrom } from './history.ts'
 import { type Caches, createCaches } from '../../lib/caches.ts'
@@ -129,6 +130,28 @@ export async function storeAuthentication(db: Db, outcome: AuthenticationOutcome
   return isStored
 }
 
+/**
+ * The same in the transaction that decides an operation: the operation is locked in the same statement, after the activation is written.
+ * Undefined where storeAuthentication is false; no operation where the application of the activation has none of that id.
+ */
+export async function storeAuthenticationAndLock(
+  tx: Tx,
+  outcome: AuthenticationOutcome,
+  audit: AuditEvent,
+  operationId: string,
+): Promise<{ readonly operation: LockedOperation | undefined } | undefined> {
+  const move = { ...toMove({ outcome, audit }), operationId }
+  const statement = isUsual(outcome) ? STORE_USUAL_AND_LOCK([move]) : STORE_AND_LOCK([move])
+  const { rows } = await tx.executeQuery<LockedColumns | Unlocked>(statement)
+  const [row] = rows
+  return row && { operation: row.operationId === null ? undefined : toLocked(row) }
+}
+
+/** Of an activation that was written, where there is no such operation. */
+interface Unlocked {
+  readonly operationId: null
+}
+
 interface Change {
   readonly outcome: AuthenticationOutcome
   readonly audit: AuditEvent
@@ -147,13 +170,7 @@ async function findAllProofs(db: Db, names: readonly ProofNames[]): Promise<read
 }
 
 async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly boolean[]> {
-  const moves = changes.map(({ outcome, audit: { eventType, eventData } }) => ({
-    ...outcome,
-    eventType,
-    eventData,
-    value: outcome.use?.valueHash ?? null,
-    valueExpiresAt: outcome.use?.expiresAt ?? null,
-  }))
+  const moves = changes.map(toMove)
   // In one order: two processes that move the same activations would otherwise wait for each other, and all others with them.
   const ordered = moves.toSorted((one, other) => (one.activationId < other.activationId ? -1 : 1))
   const statement = ordered.every(isUsual) ? STORE_USUAL(ordered) : STORE(ordered)
@@ -161,6 +178,14 @@ async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly bo
   const stored = new Set(rows.map((row) => row.activation_id))
   return changes.map(({ outcome }) => stored.has(outcome.activationId))
 }
+
+const toMove = ({ outcome, audit: { eventType, eventData } }: Change): AnyMove => ({
+  ...outcome,
+  eventType,
+  eventData,
+  value: outcome.use?.valueHash ?? null,
+  valueExpiresAt: outcome.use?.expiresAt ?? null,
+})
 
 /** Whether an outcome leaves the state and the keys as they are, and uses nothing; the row version is the one they were read under. */
 const isUsual = ({ blockedReason, masterSecret, use }: AuthenticationOutcome): boolean =>
@@ -189,11 +214,40 @@ const USUAL_COLUMNS = {
 } as const
 type UsualMove = Pick<AuthenticationOutcome & AuditEvent, keyof typeof USUAL_COLUMNS>
 
-/** What both statements do. The other parameters: what one that blocks or settles a key does beside. */
-const composeStore = (
-  moves: RawBuilder<unknown>,
-  { set, returned, history }: Readonly<Record<'set' | 'returned' | 'history', RawBuilder<unknown>>>,
-) => sql`
+const ANY_COLUMNS = {
+  ...USUAL_COLUMNS,
+  masterSecret: 'bytea',
+  state: 'text',
+  blockedReason: 'text',
+  blockExpiresAt: 'timestamptz',
+  value: 'bytea',
+  valueExpiresAt: 'timestamptz',
+} as const
+type AnyMove = UsualMove &
+  Pick<AuthenticationOutcome, 'masterSecret' | 'state' | 'blockedReason' | 'blockExpiresAt'> & {
+    readonly value: Uint8Array | null
+    readonly valueExpiresAt: Date | null
+  }
+
+type Changed = Readonly<Record<'set' | 'returned' | 'beside', RawBuilder<unknown>>>
+
+// A column that is named costs, also when its value stays: the trigger that tells webhooks of states is looked at then.
+const USUAL: Changed = { set: sql``, returned: sql``, beside: sql`` }
+
+/** What one that blocks, settles a key or uses a value does besides. */
+const ANY: Changed = {
+  set: sql`, master_secret = coalesce(i."masterSecret", a.master_secret), state = i.state, blocked_reason = i."blockedReason",
+      block_expires_at = i."blockExpiresAt"`,
+  returned: sql`, i.state, i."blockedReason", i.value, i."valueExpiresAt"`,
+  beside: sql`, history as (
+    ${insertHistoryFrom(sql`moved where "blockedReason" is not null`, { from: sql`'ACTIVE'`, to: sql`state`, reason: sql`"blockedReason"`, at: sql`at` })}
+  ), used as (
+    ${insertValuesFrom(sql`moved`)}
+  )`,
+}
+
+/** The activations that a code moves, `moved`, with what is written beside. */
+const withMoved = (moves: RawBuilder<unknown>, { set, returned, beside }: Changed) => sql`
   with moved as (
     update activation a set counter = i.counter, ctr_data = i."ctrData", failed_attempts = i."failedAttempts",
       blocks_in_row = i."blocksInRow", highest_version = coalesce(i."highestVersion", a.highest_version), last_used_at = i.at,
@@ -202,44 +256,41 @@ const composeStore = (
     where a.activation_id = i."activationId" and a.row_version = i."rowVersion" and a.state = i."from"
       and (i."acceptedFor" is null or ${isTaken(sql`i."acceptedFor"`, sql`i."highestVersion"`)})
     returning a.activation_id, a.application_id, a.user_id, i."eventType", i."eventData", i.at${returned}
-  )${history}
-  ${insertAuditFrom(sql`moved`, {
-    applicationId: sql`application_id`,
-    userId: sql`user_id`,
-    eventType: sql`"eventType"`,
-    eventData: sql`"eventData"`,
-    occurredAt: sql`at`,
-  })}
+  )${beside}`
+
+const AUDIT_OF_MOVED = insertAuditFrom(sql`moved`, {
+  applicationId: sql`application_id`,
+  userId: sql`user_id`,
+  eventType: sql`"eventType"`,
+  eventData: sql`"eventData"`,
+  occurredAt: sql`at`,
+})
+
+const composeStore = (moves: RawBuilder<unknown>, changed: Changed) => sql`${withMoved(moves, changed)}
+  ${AUDIT_OF_MOVED}
   returning activation_id`
 
-// A column that is named costs, also when its value stays: the trigger that tells webhooks of states is looked at then.
-const STORE_USUAL = defineGivenRows<UsualMove>(USUAL_COLUMNS).define((moves) =>
-  composeStore(moves, { set: sql``, returned: sql``, history: sql`` }),
-)
+const composeStoreAndLock = (moves: RawBuilder<unknown>, changed: Changed) => {
+  const returned = sql`${changed.returned}, i."operationId", a.flags`
+  return sql`${withMoved(moves, { ...changed, returned })}, audited as (
+    ${AUDIT_OF_MOVED}
+  )
+  select moved.flags as "approverFlags", o.*
+  from moved left join lateral (
+    select ${OPERATION_COLUMNS} from operation o
+    where o.operation_id = moved."operationId" and o.application_id = moved.application_id
+    for update
+  ) as o on true`
+}
 
-const STORE = defineGivenRows<
-  UsualMove &
-    Pick<AuthenticationOutcome, 'masterSecret' | 'state' | 'blockedReason' | 'blockExpiresAt'> & {
-      readonly value: Uint8Array | null
-      readonly valueExpiresAt: Date | null
-    }
->({
-  ...USUAL_COLUMNS,
-  masterSecret: 'bytea',
-  state: 'text',
-  blockedReason: 'text',
-  blockExpiresAt: 'timestamptz',
-  value: 'bytea',
-  valueExpiresAt: 'timestamptz',
-}).define((moves) =>
-  composeStore(moves, {
-    set: sql`, master_secret = coalesce(i."masterSecret", a.master_secret), state = i.state, blocked_reason = i."blockedReason",
-      block_expires_at = i."blockExpiresAt"`,
-    returned: sql`, i.state, i."blockedReason", i.value, i."valueExpiresAt"`,
-    history: sql`, history as (
-    ${insertHistoryFrom(sql`moved where "blockedReason" is not null`, { from: sql`'ACTIVE'`, to: sql`state`, reason: sql`"blockedReason"`, at: sql`at` })}
-  ), used as (
-    ${insertValuesFrom(sql`moved`)}
-  )`,
-  }),
+const STORE_USUAL = defineGivenRows<UsualMove>(USUAL_COLUMNS).define((moves) => composeStore(moves, USUAL))
+const STORE = defineGivenRows<AnyMove>(ANY_COLUMNS).define((moves) => composeStore(moves, ANY))
+
+const OF_OPERATION = { operationId: 'text' } as const
+type OfOperation = { readonly operationId: string }
+const STORE_USUAL_AND_LOCK = defineGivenRows<UsualMove & OfOperation>({ ...USUAL_COLUMNS, ...OF_OPERATION }).define((moves) =>
+  composeStoreAndLock(moves, USUAL),
+)
+const STORE_AND_LOCK = defineGivenRows<AnyMove & OfOperation>({ ...ANY_COLUMNS, ...OF_OPERATION }).define((moves) =>
+  composeStoreAndLock(moves, ANY),
 )

@@ -39,19 +39,18 @@ export const operationAuthorize = parsedSignedEndpoint({
       mobileTokenData: OptionalOrNull(Type.Record(Type.String(), Type.Unknown())),
     }),
   ),
-  async handle({ tx, verdict, factors, request, client }, parts: MobileTokenParts) {
-    const { id, data, proximityCheck, mobileTokenData } = request.requestObject
-    const operationId = id.toLowerCase()
+  decides: ({ requestObject }) => requestObject.id.toLowerCase(),
+  async handle({ tx, verdict, operation, factors, request, client }, parts: MobileTokenParts) {
+    const { data, proximityCheck, mobileTokenData } = request.requestObject
     // Only a guess counts: a code that names an unknown, blocked or foreign activation touches no operation. A wrong code of possession
     // alone does not count either: it guesses nothing that the user knows, and because it blocks nobody, it could end any number of
     // operations (DIVERGENCES#approval-wrong-code).
     if (!verdict.isRight) {
       const isGuess = verdict.reason === 'signature_does_not_match' && factors !== 'POSSESSION'
-      return countWrongCode(tx, parts, isGuess ? verdict.activation : undefined, operationId)
+      return isGuess && verdict.activation ? countWrongCode(tx, parts, operation, verdict.activation) : undefined
     }
     const authFactor = factors.toLowerCase()
-    return decideApproval(tx, parts, verdict.activation, {
-      operationId,
+    return decideApproval(tx, parts, operation, verdict.activation, {
       data: data ?? undefined,
       factors: authFactor,
       proximityOtp: proximityCheck?.otp,

@@ -19,11 +19,11 @@ export const operationCancel = parsedSignedEndpoint({
       mobileTokenData: OptionalOrNull(Type.Record(Type.String(), Type.Unknown())),
     }),
   ),
-  async handle({ tx, verdict, request, client }, parts: MobileTokenParts) {
+  decides: ({ requestObject }) => requestObject.id.toLowerCase(),
+  async handle({ tx, verdict, operation, request, client }, parts: MobileTokenParts) {
     if (!verdict.isRight) return undefined
-    const { id, reason, mobileTokenData } = request.requestObject
-    return decideRejection(tx, parts, verdict.activation, {
-      operationId: id.toLowerCase(),
+    const { reason, mobileTokenData } = request.requestObject
+    return decideRejection(tx, parts, operation, verdict.activation, {
       reason: reason ?? undefined,
       additionalData: {
         ipAddress: client.ip,
