@@ -54,12 +54,12 @@ async function main(): Promise<void> {
       const [create] = works.filter((work) => work.name === '3.3 operation create')
       if (create) await runWindow(await create.prepare(phones, count('clients')), target)
       await prepareDatabase(databaseUrl, name === 'large')
-      opened.push({ target, works })
+      opened.push({ target, works, phones })
     }
     print(header())
     for (const name of WORKS) {
-      const pairs = opened.flatMap(({ target, works }) =>
-        works.filter((work) => work.name === name).map((work) => ({ target, work })),
+      const pairs = opened.flatMap(({ target, works, phones }) =>
+        works.filter((work) => work.name === name).map((work) => ({ target, work, phones })),
       )
       const turns = { clients: count('clients'), windows: count('windows'), seconds: count('seconds'), warmUp: count('warm-up') }
       const measured = await measureInTurns(name, pairs, turns)

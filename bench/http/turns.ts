@@ -16,23 +16,30 @@ export interface Turns {
   readonly windows: number
   /** About, of a window. */
   readonly seconds: number
-  /** Windows of each target that are not counted: a process that has just started finds the size of its heap first. */
+  /** The fewest windows of each target that are not counted: a process that has just started finds the size of its heap first. */
   readonly warmUp: number
   /** In place of runWindow. */
   readonly run?: (lists: readonly (readonly Unit[])[], target: Target) => Promise<Figures>
 }
 
-/** Windows of all targets in turns. A short trial says how many units fill the time. */
+/**
+ * Windows of all targets in turns. How many units fill the time is seen from the window before, at first from a short trial. `phones`: so many
+ * units of a target come before the first that counts, for all its phones to have had their turn.
+ */
 export async function measureInTurns(
   name: string,
-  pairs: readonly { target: Target; work: Work; clients?: number }[],
+  pairs: readonly { target: Target; work: Work; clients?: number; phones?: number }[],
   { clients: usual, windows, seconds, warmUp, run = runWindow }: Turns,
 ): Promise<Measured[]> {
   const running = []
-  for (const { target, work, clients = usual } of pairs) {
-    const trial = await run(await work.prepare(clients * TRIAL_UNITS, clients), target)
-    const units = Math.max(clients, Math.min(UNITS_MAX, Math.round(trial.rate * seconds)))
-    for (let i = 0; i < warmUp; i += 1) await run(await work.prepare(units, clients), target)
+  for (const { target, work, clients = usual, phones = 0 } of pairs) {
+    const runUnits = async (count: number): Promise<Figures> => run(await work.prepare(count, clients), target)
+    const unitsAt = ({ rate }: Figures): number => Math.max(clients, Math.min(UNITS_MAX, Math.round(rate * seconds)))
+    let units = unitsAt(await runUnits(clients * TRIAL_UNITS))
+    for (let windows = 0, sent = 0; windows < warmUp || sent < phones; windows += 1) {
+      sent += units
+      units = unitsAt(await runUnits(units))
+    }
     running.push({ target, work, clients, units, figures: [] as Figures[] })
   }
   // As many units for each, or a slower one would be measured colder.
