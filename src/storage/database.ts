@@ -123,6 +123,10 @@ export function isUniqueViolation(error: unknown, constraint?: string): boolean 
 export const isLockTimeout = (error: unknown): boolean =>
   typeof error === 'object' && error !== null && 'code' in error && error.code === '55P03'
 
+/** True when a statement named a column or a table that is not there (SQLSTATE 42703, 42P01). */
+export const isUndefinedName = (error: unknown): boolean =>
+  typeof error === 'object' && error !== null && 'code' in error && (error.code === '42703' || error.code === '42P01')
+
 /**
  * The database answered with an error, so the statement was rolled back. A lost connection tells nothing: what may have been stored is
  * not stored a second time, or a code that was accepted would be counted as a wrong one.

@@ -4,12 +4,12 @@ import { sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import { migrations } from '../../migrations/index.ts'
 import { StartError } from '../lib/errors.ts'
-import { type Database, type Db, isLockTimeout } from './database.ts'
+import { type Database, type Db, isLockTimeout, isUndefinedName } from './database.ts'
 
 export interface MigrateOptions {
   /** For tests: the migrations that this version knows; all of them without it. */
   readonly known?: Readonly<Record<string, Migration>>
-  /** How often a table that others use is asked for, a second apart. */
+  /** How often a table that others use is asked for, a second apart, or looked at while they change it. */
   readonly attemptsMax?: number
 }
 
@@ -30,15 +30,19 @@ export async function migrate(
   const migrator = new Migrator({ db, provider: { getMigrations: async () => impatient } })
   for (let attempt = 1; ; ) {
     // Nobody uses the tables of an empty database; there it is quicker all at once.
-    const { error, results = [] } = await (isEmpty ? migrator.migrateToLatest() : migrator.migrateUp())
+    const { error, results } = await (isEmpty ? migrator.migrateToLatest() : migrator.migrateUp())
     if (error === undefined) {
-      if (results.length === 0) return names
+      if (!results?.length) return names
       names.push(...results.map(({ migrationName }) => migrationName))
       attempt = 1
-    } else if (isLockTimeout(error) && attempt < attemptsMax) {
-      attempt += 1
-      await sleep(RETRY_MS)
-    } else throw explain(error)
+      continue
+    }
+    // Kysely looks at the columns of all tables before it takes its lock, and another process' migration may take one away meanwhile. An
+    // error of a migration comes with results.
+    const isOvertaken = results === undefined && isUndefinedName(error)
+    if (!(isOvertaken || isLockTimeout(error)) || attempt >= attemptsMax) throw explain(error)
+    attempt += 1
+    await sleep(isOvertaken ? OVERTAKEN_MS : RETRY_MS)
   }
 }
 
@@ -105,4 +109,5 @@ function explain(error: unknown): StartError {
 
 const LOCK_WAIT_MS = 300
 const RETRY_MS = 1_000
+const OVERTAKEN_MS = 100
 const ATTEMPTS_MAX = 120

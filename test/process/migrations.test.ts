@@ -76,6 +76,30 @@ test.skipIf(serverUrl() === undefined)('and by several processes at once, as the
   await server.close()
 })
 
+test.skipIf(serverUrl() === undefined)('while another process takes columns away', async () => {
+  const { databaseUrl, drop } = await createPostgresDatabase({ isEmpty: true })
+  const [database, other] = await Promise.all([open(databaseUrl), open(databaseUrl)])
+  await prepare(database.db)
+  await sql`create table other ()`.execute(other.db)
+  let isDone = false
+  const changing = (async () => {
+    for (; !isDone; ) {
+      await sql`alter table other add column taken serial`.execute(other.db)
+      await sql`alter table other drop column taken`.execute(other.db)
+      await sleep(20)
+    }
+  })()
+  const rest = Object.keys(migrations).slice(1)
+  const done = await migrateDatabase(database).finally(() => {
+    isDone = true
+  })
+  await changing
+  expect(done).toEqual(rest)
+  await database.close()
+  await other.close()
+  await drop()
+})
+
 test.skipIf(serverUrl() === undefined)(
   'a migration may take longer than a request, but does not wait long for a table',
   async () => {
