@@ -81,18 +81,16 @@ test.skipIf(serverUrl() === undefined)('while another process takes columns away
   const [database, other] = await Promise.all([open(databaseUrl), open(databaseUrl)])
   await prepare(database.db)
   await sql`create table other ()`.execute(other.db)
-  let isDone = false
+  const end = new AbortController()
   const changing = (async () => {
-    for (; !isDone; ) {
+    while (!end.signal.aborted) {
       await sql`alter table other add column taken serial`.execute(other.db)
       await sql`alter table other drop column taken`.execute(other.db)
       await sleep(20)
     }
   })()
   const rest = Object.keys(migrations).slice(1)
-  const done = await migrateDatabase(database).finally(() => {
-    isDone = true
-  })
+  const done = await migrateDatabase(database).finally(() => end.abort())
   await changing
   expect(done).toEqual(rest)
   await database.close()
