@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type KyselyConfig, type Transaction, Kysely, PGliteDialect, PostgresDialect, sql } from 'kysely'
 import { connectPostgres, type Pooler, type PoolUse, type PostgresOptions, type Room } from './database-postgres.ts'
 import type { Embedded } from './database-embedded.ts'
+import { codeOf } from './postgres-connection.ts'
 import type { Schema } from './schema.ts'
 import { traceStatement } from './statement-span.ts'
 
@@ -115,24 +116,24 @@ async function inSavepoint<T>(tx: Tx, work: (tx: Tx) => Promise<T>): Promise<T> 
 
 /** True for a violated unique index or primary key (of that name), by the SQLSTATE that both databases give. */
 export function isUniqueViolation(error: unknown, constraint?: string): boolean {
-  if (typeof error !== 'object' || error === null || !('code' in error) || error.code !== '23505') return false
-  return constraint === undefined || ('constraint' in error && error.constraint === constraint)
+  if (codeOf(error) !== '23505') return false
+  return constraint === undefined || (error as { readonly constraint?: unknown }).constraint === constraint
 }
 
 /** True when a lock was not given in time (SQLSTATE 55P03). */
-export const isLockTimeout = (error: unknown): boolean =>
-  typeof error === 'object' && error !== null && 'code' in error && error.code === '55P03'
+export const isLockTimeout = (error: unknown): boolean => codeOf(error) === '55P03'
 
 /** True when a statement named a column or a table that is not there (SQLSTATE 42703, 42P01). */
-export const isUndefinedName = (error: unknown): boolean =>
-  typeof error === 'object' && error !== null && 'code' in error && (error.code === '42703' || error.code === '42P01')
+export const isUndefinedName = (error: unknown): boolean => ['42703', '42P01'].includes(String(codeOf(error)))
 
 /**
  * The database answered with an error, so the statement was rolled back. A lost connection tells nothing: what may have been stored is
  * not stored a second time, or a code that was accepted would be counted as a wrong one.
  */
-export const isRolledBack = (error: unknown): boolean =>
-  typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' && ROLLED_BACK.test(error.code)
+export const isRolledBack = (error: unknown): boolean => {
+  const code = codeOf(error)
+  return typeof code === 'string' && ROLLED_BACK.test(code)
+}
 
 /**
  * Resolves when the database answers and takes writes. Throws when it does not: a standby, one that is set to read only, one whose disk
