@@ -36,7 +36,7 @@ export async function measureInTurns(
     const runUnits = async (count: number): Promise<Figures> => run(await work.prepare(count, clients), target)
     const unitsAt = ({ rate }: Figures): number => Math.max(clients, Math.min(UNITS_MAX, Math.round(rate * seconds)))
     let units = unitsAt(await runUnits(clients * TRIAL_UNITS))
-    for (let windows = 0, sent = 0; windows < warmUp || sent < phones; windows += 1) {
+    for (let warmed = 0, sent = 0; warmed < warmUp || sent < phones; warmed += 1) {
       sent += units
       units = unitsAt(await runUnits(units))
     }
