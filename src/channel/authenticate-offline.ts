@@ -1,7 +1,7 @@
 // Offline approvals on the channel's side: the personalised QR code, and the one-time password checked like a code (v3 §15).
 import { decideAuthentication } from '../domain/activation/authentication.ts'
 import type { OfflineChannel, OtpAttempt } from '../domain/operation/offline-approval.ts'
-import type { OfflineMatch, Protocol } from '../protocol/protocol.ts'
+import type { CodeMatch, OfflineMatch, Protocol } from '../protocol/protocol.ts'
 import type { ActivationRow } from '../storage/activation/find.ts'
 import type { ChannelParts } from './parts.ts'
 import { activationKeysOf, ctrDataOf, serverKeysOf } from './secrets.ts'
@@ -21,8 +21,8 @@ export const createOfflineChannel = (parts: ChannelParts, protocols: readonly Pr
   },
 
   judgeOtp: async (activation, attempt) => {
-    const match = findMatch(parts, protocolOf(protocols, activation), activation, attempt)
-    const judged = judge(activation, match)
+    const found = findMatch(parts, protocolOf(protocols, activation), activation, attempt)
+    const judged = judge(activation, found)
     const { applicationId, userId, activationId } = activation
     const { operationId } = attempt
     const audit = {
@@ -30,14 +30,14 @@ export const createOfflineChannel = (parts: ChannelParts, protocols: readonly Pr
       userId,
       activationId,
       eventType: judged.isRight ? 'offline_otp_ok' : 'offline_otp_invalid',
-      eventData: JSON.stringify({ operationId, ...(judged.isRight && match && { factors: match.factors }) }),
+      eventData: JSON.stringify({ operationId, ...(judged.isRight && { factors: found.move?.factors }) }),
       occurredAt: new Date(parts.platform.now()),
     }
     const decision = await composeDecision(parts, activation, judged, audit, { madeUnder: null, strangersNetwork: undefined })
     if (decision === undefined) return undefined
     return {
       isRight: judged.isRight,
-      factors: match?.factors.toLowerCase(),
+      factors: found.move?.factors.toLowerCase(),
       store: async (tx) => {
         const stored = await storeDecision(tx, decision, operationId)
         if (stored === undefined) return undefined
@@ -60,19 +60,20 @@ function findMatch(
   protocol: Protocol | undefined,
   activation: ActivationRow,
   attempt: OtpAttempt,
-): OfflineMatch | undefined {
+): CodeMatch<OfflineMatch> {
   const keys = protocol && activationKeysOf(recordKeys, protocol, activation)
   const ctrData = ctrDataOf(recordKeys, activation)
-  if (protocol === undefined || keys === undefined || ctrData === undefined) return undefined
+  if (protocol === undefined || keys === undefined || ctrData === undefined) return { move: undefined, isPossessionRight: false }
   const { otp, operationId, operationData, nonce, totps } = attempt
   const isBiometryAllowed = attempt.isBiometryAllowed && activation.isBiometryEnabled !== false
   const request = { otp, operationId, operationData, nonceBase64: nonce, componentLength: 8, isBiometryAllowed, totps }
   return protocol.verifyOfflineOtp(keys, ctrData, request, settings.counterLookAhead)
 }
 
-/** However many combinations were tried, it is one attempt, and never one of possession alone (v3 §15.2). */
-function judge(activation: ActivationRow, match: OfflineMatch | undefined): Judged {
-  const outcome = decideAuthentication(activation, { valid: match !== undefined, isCounted: true })
-  if (match !== undefined && outcome.valid) return { isRight: true, move: match, outcome }
-  return { isRight: false, refusal: 'signature_does_not_match', outcome }
+/** However many combinations were tried, it is one attempt; a wrong one is a guess of the phone's holder, or nobody's (v3 §15.2). */
+function judge(activation: ActivationRow, { move, isPossessionRight }: CodeMatch<OfflineMatch>): Judged {
+  const isRight = move !== undefined
+  const outcome = decideAuthentication(activation, { valid: isRight, isCounted: isRight || isPossessionRight })
+  if (isRight && outcome.valid) return { isRight, move, outcome }
+  return { isRight: false, refusal: 'signature_does_not_match', isGuess: !isRight && isPossessionRight, outcome }
 }

@@ -130,6 +130,14 @@ export interface CounterMove {
   readonly activationSecret?: Uint8Array
 }
 
+/** What a code was found to be. */
+export interface CodeMatch<Move extends CounterMove = CounterMove> {
+  /** What changes when it is accepted; undefined for a wrong code. */
+  readonly move: Move | undefined
+  /** Its first component is right at a counter value that was tried: the holder of the possession key made it (v3 §10.5). */
+  readonly isPossessionRight: boolean
+}
+
 /** A code to verify. */
 export interface CodeToVerify {
   readonly version: string
@@ -259,8 +267,8 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
   /** The bytes a code covers, up to and including the application secret (v3 §10.1, v4 §7.1). */
   readonly signedData: (request: SignedRequest) => Uint8Array
   /**
-   * Tries `lookAhead` counter values; undefined when none matches or the code has the wrong form (v3 §9.1, v4 §7.4). Whether
-   * biometry is on for the activation is asked before (v4 §7.4, step 5).
+   * Tries `lookAhead` counter values; a code of the wrong form matches none, not even in part (v3 §9.1, v4 §7.4). Whether biometry is on
+   * for the activation is asked before (v4 §7.4, step 5).
    */
   verifyAuthenticationCode(
     keys: Keys,
@@ -268,7 +276,7 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
     signedData: Uint8Array,
     code: CodeToVerify,
     lookAhead: number,
-  ): CounterMove | undefined
+  ): CodeMatch
   /** The counter value after one (v3 §9.1, v4 §7.2). */
   readonly advanceCounter: (ctrData: Uint8Array) => Uint8Array
   readonly verifyTokenDigest: (tokenSecret: Uint8Array, header: TokenHeader) => boolean
@@ -289,5 +297,5 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
     own: { readonly keys: Keys; readonly openServerKeys: () => SigningKeys },
   ): string
   /** Tries every candidate TOTP, counter value and allowed factor combination: one attempt (v3 §15.2, v4 §11.1). */
-  verifyOfflineOtp(keys: Keys, ctrData: Uint8Array, otp: OfflineOtp, lookAhead: number): OfflineMatch | undefined
+  verifyOfflineOtp(keys: Keys, ctrData: Uint8Array, otp: OfflineOtp, lookAhead: number): CodeMatch<OfflineMatch>
 }

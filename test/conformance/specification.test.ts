@@ -78,7 +78,7 @@ describe('docs/spec/v3.md', () => {
 
   test.each(['3.0', '3.3'] as const)('the code of %s is accepted at the first counter value', (version) => {
     const given = { version, factors: FACTORS, code: example[`code of ${version}`] } as const
-    const move = codes3.verifyAuthenticationCode(keys, bytes(example.ctrData), signedData(example), given, LOOK_AHEAD)
+    const { move } = codes3.verifyAuthenticationCode(keys, bytes(example.ctrData), signedData(example), given, LOOK_AHEAD)
     expect(move && { ...move, ctrData: hex(move.ctrData) }).toEqual({ steps: 1, ctrData: example.nextCtrData })
   })
 
@@ -101,7 +101,7 @@ describe('docs/spec/v4.md', () => {
 
   test('the code is accepted at the first counter value', () => {
     const given = { factors: FACTORS, code: example.code } as const
-    const move = codes4.verifyAuthenticationCode(keys, bytes(example.ctrData), signedData(example), given, LOOK_AHEAD)
+    const { move } = codes4.verifyAuthenticationCode(keys, bytes(example.ctrData), signedData(example), given, LOOK_AHEAD)
     expect(move && { ...move, ctrData: hex(move.ctrData) }).toEqual({ steps: 1, ctrData: example.nextCtrData })
   })
 

@@ -93,7 +93,7 @@ const signatureHttp: Handler = ({ input }) => {
   })
   let counter = bytes(input, 'ctrData')
   for (let i = 0; i < integer(input, 'ahead'); i += 1) counter = advanceCounter(counter)
-  const move = v3.verifyAuthenticationCode(keys, bytes(input, 'ctrData'), signedData, header, 20)
+  const { move } = v3.verifyAuthenticationCode(keys, bytes(input, 'ctrData'), signedData, header, 20)
   return {
     signedData: toText(signedData),
     signature: computeCode(keys, header.version, header.factors, counter, signedData),
@@ -111,7 +111,8 @@ const signatureSequence: Handler = ({ input }) => {
   const steps = list(input, 'steps').map((step) => {
     if (!isMembers(step)) throw new TypeError('a step is no object')
     const code = { version: text(step, 'version'), factors: readFactors(step), code: text(step, 'signature') }
-    const move = v3.verifyAuthenticationCode(keys, ctrData, utf8(text(step, 'data')), code, integer(input, 'lookAhead'))
+    const { move } = v3.verifyAuthenticationCode(keys, ctrData, utf8(text(step, 'data')), code, integer(input, 'lookAhead'))
+    // The vectors count as the reference does, every wrong code of more than one factor; pawl only guesses (DIVERGENCES#only-guesses-count).
     const attempt = { valid: move !== undefined, isCounted: code.factors !== 'POSSESSION' }
     const decision = decideAuthentication({ state, failedAttempts, maxFailedAttempts, blocksInRow: 0 }, attempt)
     state = decision.state

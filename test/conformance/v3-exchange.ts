@@ -107,7 +107,7 @@ const endpointExchange: Handler = ({ input, group = '' }) => {
         })
       : undefined
   const ctrData = bytes(input, 'ctrData')
-  const move = signedData && authorization && v3.verifyAuthenticationCode(keys, ctrData, signedData, authorization, 20)
+  const move = signedData && authorization && v3.verifyAuthenticationCode(keys, ctrData, signedData, authorization, 20).move
   return {
     requestPlaintext: toText(opened.plaintext),
     response: opened.seal(utf8(text(input, 'responsePlaintext')), readAnswer(input, 'response')),

@@ -55,7 +55,7 @@ const offlineVerify: Handler = ({ input }) => {
     isBiometryAllowed: flag(input, 'allowBiometry'),
     totps,
   }
-  const match = verifyOfflineOtp(readActivationKeys(input), bytes(input, 'ctrData'), request, 20)
+  const { move: match } = verifyOfflineOtp(readActivationKeys(input), bytes(input, 'ctrData'), request, 20)
   return {
     valid: match !== undefined,
     signedData: match && toText(match.signedData),

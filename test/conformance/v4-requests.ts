@@ -97,7 +97,7 @@ const authenticationHttp = (vector: Members): Members => {
   const signedData = composeSignedData({ ...request, nonce: header.nonce, applicationSecret: text(vector, 'applicationSecret') })
   const ctrData = bytes(vector, 'ctrData')
   const verify = (data: Uint8Array, lookAhead: number, from = ctrData) =>
-    v4.verifyAuthenticationCode(keys, from, data, header, lookAhead)
+    v4.verifyAuthenticationCode(keys, from, data, header, lookAhead).move
   expect(verify(utf8('other'), 20)).toBeUndefined()
   expect(verify(signedData, 20, advanceCounter(ctrData))).toBeUndefined()
   expect(verify(signedData, 0)).toBeUndefined()
@@ -200,7 +200,7 @@ function expectOfflineCode(vector: Members, keys: ReturnType<typeof keysOf>): vo
       bytes(code, 'ctrData'),
       { ...covered, otp, componentLength, isBiometryAllowed, totps: totp === undefined ? undefined : ['00000000', totp] },
       20,
-    )
+    ).move
   const expected: { steps: number; factors: Factors } = { steps: 1, factors: 'POSSESSION_KNOWLEDGE' }
   expect(verify(text(code, 'offline8'), 8, true)).toMatchObject(expected)
   expect(verify(text(code, 'offline6'), 6)).toMatchObject(expected)

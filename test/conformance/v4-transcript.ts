@@ -151,7 +151,7 @@ function authenticate(story: Story, step: Members, resourceId: string, body: Uin
   expect(toText(signedData)).toBe(text(authentication, 'data'))
   expect(toBase64(story.ctrData)).toBe(text(authentication, 'ctrData'))
   if (has(authentication, 'counter')) expect(story.counter).toBe(integer(authentication, 'counter'))
-  const move = v4.verifyAuthenticationCode(keysOf(story), story.ctrData, signedData, header, 20)
+  const { move } = v4.verifyAuthenticationCode(keysOf(story), story.ctrData, signedData, header, 20)
   expect(move?.steps).toBe(1)
   if (!move) return
   story.ctrData = move.ctrData

@@ -6,7 +6,7 @@ import { fenceActivations } from '../../src/domain/activation/fence.ts'
 import { v3 } from '../../src/protocol/v3/index.ts'
 import { serverUrl, type TestServer } from '../helpers/app.ts'
 import { expectRefused, readCounters, STATE } from '../helpers/expectations.ts'
-import { PHONE_VERSIONS } from '../../phone/crypto.ts'
+import { PHONE_VERSIONS, random } from '../../phone/crypto.ts'
 import { expectOk, startServerWithWorld, startSharedWorld, startWorld, type World } from '../helpers/world.ts'
 
 let world: World
@@ -26,6 +26,7 @@ describe.each(PHONE_VERSIONS)('a remembered phone in %s', (version) => {
     const { phone } = await remembered()
     phone.skip(3)
     await phone.exchange(phone.prepareValidation())
+    expectRefused(await phone.send(phone.prepareValidation({ wrongKeys: { knowledge: random(16) } })), 'signature')
     const wrong = phone.prepareValidation({ body: 'signed' })
     expectRefused(await phone.send({ ...wrong, body: Buffer.from('sent') }), 'signature')
     await phone.exchange(phone.prepareValidation({ factors: 'possession' }))

@@ -61,9 +61,10 @@ describe.each(PHONE_VERSIONS)('POST /pa/v3/token/create in %s', (version) => {
     const { phone } = await world.activePhone(version)
     const request = await phone.prepareTokenCreate()
     const spaced = withBody(request, JSON.stringify(JSON.parse(Buffer.from(request.body).toString()), null, 1))
-    expectRefused(await phone.send(spaced), 'signature')
-    expectRefused(await phone.send(withPair(request, 'pa_nonce', b64(random(16)))), 'signature')
-    expect(await readCounters(phone)).toEqual({ state: STATE.ACTIVE, ctrByte: 0, failedAttempts: 2 })
+    await expectUntouched(phone, async () => {
+      expectRefused(await phone.send(spaced), 'signature')
+      expectRefused(await phone.send(withPair(request, 'pa_nonce', b64(random(16)))), 'signature')
+    })
     await phone.exchange(request)
   })
 
@@ -214,7 +215,7 @@ describe.each(PHONE_VERSIONS)('POST /pa/v3/token/remove in %s', (version) => {
     expectRefused(await phone.send(wrong), 'signature')
     const other = JSON.stringify({ requestObject: { tokenId: token.id } })
     expectRefused(await phone.send(withBody(phone.prepareTokenRemove('x'), other)), 'signature')
-    expect((await readCounters(phone)).failedAttempts).toBe(2)
+    expect((await readCounters(phone)).failedAttempts).toBe(1)
     await phone.exchange(await phone.prepareDetail(token))
   })
 

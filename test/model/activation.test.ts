@@ -35,7 +35,7 @@ type Factors = 'possession' | 'possession_knowledge' | 'possession_biometry'
 /** A phone of either generation, as far as their lives are the same. */
 interface Phone {
   readonly state: { readonly counter: number }
-  readonly validate: (factors: Factors, isRight: boolean) => Prepared<unknown>
+  readonly validate: (factors: Factors, quality: Code['quality']) => Prepared<unknown>
   readonly remove: () => Prepared<unknown>
   readonly skip: (steps: number) => void
   readonly send: (request: Prepared<unknown>) => Promise<HttpReply>
@@ -46,8 +46,10 @@ interface Code {
   readonly request: Prepared<unknown>
   /** Of the phone when it made the code. */
   readonly counter: number
-  readonly isRight: boolean
-  readonly isCounted: boolean
+  /** STRANGE: made with no key of the phone; GUESS: with that of possession and wrong other ones. */
+  readonly quality: 'RIGHT' | 'GUESS' | 'STRANGE'
+  /** Of possession alone none resets the failures, and no wrong one is a guess. */
+  readonly hasTwoFactors: boolean
 }
 
 interface Real {
@@ -84,14 +86,14 @@ const NOTHING: Model = {
 const NO_ATTEMPTS = { failedAttempts: 0, blocksInRow: 0 }
 
 /** What a code does to the model; whether it is accepted. */
-function takeCode(model: Model, { counter, isRight, isCounted }: Omit<Code, 'request'>): boolean {
-  if (model.state !== 'ACTIVE') return false
+function takeCode(model: Model, { counter, quality, hasTwoFactors }: Omit<Code, 'request'>): boolean {
   const ahead = counter - model.counter
-  if (isRight && ahead >= 0 && ahead < LOOK_AHEAD) {
-    Object.assign(model, { counter: counter + 1 }, isCounted && NO_ATTEMPTS)
+  if (model.state !== 'ACTIVE' || ahead < 0 || ahead >= LOOK_AHEAD) return false
+  if (quality === 'RIGHT') {
+    Object.assign(model, { counter: counter + 1 }, hasTwoFactors && NO_ATTEMPTS)
     return true
   }
-  if (!isCounted) return false
+  if (quality === 'STRANGE' || !hasTwoFactors) return false
   model.failedAttempts += 1
   if (model.failedAttempts < ATTEMPTS_MAX) return false
   model.blocksInRow += 1
@@ -183,11 +185,14 @@ const remove = bankStep(
   { state: 'NONE' },
 )
 
-const sign = (factors: Factors, isRight: boolean, isSent: boolean) =>
-  step(`${isSent ? 'sign' : 'sign and lose'} with ${factors}, ${isRight ? 'right' : 'wrong'}`, async (model, real) => {
+const sign = (factors: Factors, made: Code['quality'], isSent: boolean) =>
+  step(`${isSent ? 'sign' : 'sign and lose'} ${made} with ${factors}`, async (model, real) => {
     if (real.phone === undefined) return
     const { counter } = real.phone.state
-    const code = { request: real.phone.validate(factors, isRight), counter, isRight, isCounted: factors !== 'possession' }
+    const hasTwoFactors = factors !== 'possession'
+    // The keys of a guess are right where possession alone is asked for.
+    const quality = made === 'GUESS' && !hasTwoFactors ? 'RIGHT' : made
+    const code = { request: real.phone.validate(factors, made), counter, quality, hasTwoFactors } as const
     real.codes.push(code)
     if (isSent) expectStatus(await real.phone.send(code.request), takeCode(model, code), 401)
   })
@@ -203,7 +208,7 @@ const skip = (steps: number) => step(`skip ${steps}`, async (_model, { phone }) 
 const removeByPhone = step('remove by phone', async (model, { phone }) => {
   if (phone === undefined) return
   const { counter } = phone.state
-  const isDone = takeCode(model, { counter, isRight: true, isCounted: true })
+  const isDone = takeCode(model, { counter, quality: 'RIGHT', hasTwoFactors: true })
   expectStatus(await phone.send(phone.remove()), isDone, 401)
   if (isDone) model.state = 'NONE'
 })
@@ -215,8 +220,9 @@ const timePasses = (milliseconds: number) =>
   })
 
 const factors = fc.constantFrom<Factors>('possession', 'possession_knowledge', 'possession_biometry')
-const signing = fc.tuple(factors, fc.boolean(), fc.boolean()).map((request) => sign(...request))
-const wrong = fc.constantFrom<Factors>('possession_knowledge', 'possession_biometry').map((of) => sign(of, false, true))
+const quality = fc.constantFrom<Code['quality']>('RIGHT', 'RIGHT', 'GUESS', 'STRANGE')
+const signing = fc.tuple(factors, quality, fc.boolean()).map((request) => sign(...request))
+const wrong = fc.constantFrom<Factors>('possession_knowledge', 'possession_biometry').map((of) => sign(of, 'GUESS', true))
 const COMMANDS = [
   fc.constant(register),
   fc.constantFrom(...VERSIONS).map(exchangeKeys),
@@ -247,8 +253,11 @@ test('an activation does what the model says, whatever comes in whatever order',
   await assertModel(fc.tuple(fc.constantFrom(...VERSIONS), fc.boolean()), COMMANDS, begin, 40)
 })
 
-const wrongKeys = (isRight: boolean, bytes: number) =>
-  isRight ? {} : { wrongKeys: { possession: random(bytes), knowledge: random(bytes), biometry: random(bytes) } }
+function wrongKeys(quality: Code['quality'], bytes: number) {
+  if (quality === 'RIGHT') return {}
+  const others = { knowledge: random(bytes), biometry: random(bytes) }
+  return { wrongKeys: quality === 'GUESS' ? others : { ...others, possession: random(bytes) } }
+}
 
 interface Activated {
   readonly reply: HttpReply
@@ -266,7 +275,7 @@ async function activateV3(activationCode: string, version: Version): Promise<Act
     reply,
     phone: {
       ...phone,
-      validate: (of, isRight) => phone.prepareValidation({ factors: of, ...wrongKeys(isRight, 16) }),
+      validate: (of, quality) => phone.prepareValidation({ factors: of, ...wrongKeys(quality, 16) }),
       remove: () => phone.prepareRemove(),
       status: () => phone.readStatus({ withChallenge: true }),
     },
@@ -285,7 +294,7 @@ async function activateV4(activationCode: string): Promise<Activated> {
     reply,
     phone: {
       ...phone,
-      validate: (of, isRight) => phone.prepareValidation({ factors: of, ...wrongKeys(isRight, 32) }),
+      validate: (of, quality) => phone.prepareValidation({ factors: of, ...wrongKeys(quality, 32) }),
       remove: () => phone.prepareRemove(),
       status: () => phone.readStatus(),
     },

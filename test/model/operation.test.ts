@@ -54,13 +54,20 @@ function countFailure(operation: OperationModel): void {
   if (operation.failures === FAILURES_MAX) operation.status = 'FAILED'
 }
 
-/** What a code does to the phone; whether it is accepted. */
-function takeCode(model: Model, isRight: boolean, isCounted: boolean): boolean {
-  const isAccepted = isRight && !model.isBlocked && model.ahead < LOOK_AHEAD
+/** RIGHT: made with all keys; GUESS: with that of possession and a wrong other one; STRANGE: with no key of the phone. */
+type Quality = 'RIGHT' | 'GUESS' | 'STRANGE'
+
+/** What a code does to the phone. `hasTwoFactors`: of possession alone none resets the failures, and no wrong one is a guess. */
+function takeCode(model: Model, quality: Quality, hasTwoFactors: boolean): 'ACCEPTED' | 'COUNTED' | 'REFUSED' {
+  const isTried = !model.isBlocked && model.ahead < LOOK_AHEAD
+  const isAccepted = quality === 'RIGHT' && isTried
+  const isCounted = quality === 'GUESS' && isTried && hasTwoFactors
   model.ahead = isAccepted ? 0 : model.ahead + 1
-  if (isCounted && !model.isBlocked) model.failedAttempts = isAccepted ? 0 : model.failedAttempts + 1
+  if (isAccepted && hasTwoFactors) model.failedAttempts = 0
+  if (isCounted) model.failedAttempts += 1
   model.isBlocked ||= model.failedAttempts === ATTEMPTS_MAX
-  return isAccepted
+  if (isAccepted) return 'ACCEPTED'
+  return isCounted ? 'COUNTED' : 'REFUSED'
 }
 
 /** A command after which bank and phone see what the model says. */
@@ -108,25 +115,33 @@ const createWhileBlocked = step('create while blocked', async (model, { holder: 
   expectDone(await world.bank.createOperation({ userId, template, parameters: {} }), false)
 })
 
-const approve = (place: number, factors: Factors, fault: 'none' | 'code' | 'data') =>
-  operationStep(`approve with ${factors}, fault: ${fault}`, place, async (model, operation, { phone }, { id, data }) => {
-    const wrongKeys = fault === 'code' ? { wrongKeys: { possession: random(16), knowledge: random(16) } } : {}
-    const named = { id, data: fault === 'data' ? `${data}0` : data }
-    const isGuess = factors !== 'possession'
-    const { isBlocked } = model
-    const isAccepted = takeCode(model, fault !== 'code', isGuess)
-    const isDone = isAccepted && isOwnPending(operation) && isGuess && fault === 'none'
-    // A code that cannot be right, of a phone that is blocked, is no attempt at the operation. Nor is a wrong one of possession alone.
-    if (!isDone && !isBlocked && (isAccepted || isGuess)) countFailure(operation)
-    expectDone(await phone.send(phone.prepareAuthorize(named, { factors, ...wrongKeys })), isDone)
-    if (isDone) operation.status = 'APPROVED'
-  })
+const approve = (place: number, factors: Factors, quality: Quality, isOtherData = false) =>
+  operationStep(
+    `approve ${quality} with ${factors}${isOtherData ? ', other data' : ''}`,
+    place,
+    async (model, operation, real, made) => {
+      const { phone } = real
+      const { id, data } = made
+      const wrong = { knowledge: random(16), biometry: random(16), ...(quality === 'STRANGE' && { possession: random(16) }) }
+      const named = { id, data: isOtherData ? `${data}0` : data }
+      const hasTwoFactors = factors !== 'possession'
+      // The keys of a guess are right where possession alone is asked for.
+      const taken = takeCode(model, quality === 'GUESS' && !hasTwoFactors ? 'RIGHT' : quality, hasTwoFactors)
+      const isDone = taken === 'ACCEPTED' && isOwnPending(operation) && hasTwoFactors && !isOtherData
+      // A code that is neither right nor a guess is no attempt at the operation.
+      if (!isDone && taken !== 'REFUSED') countFailure(operation)
+      const wrongKeys = quality === 'RIGHT' ? {} : { wrongKeys: wrong }
+      expectDone(await phone.send(phone.prepareAuthorize(named, { factors, ...wrongKeys })), isDone)
+      if (isDone) operation.status = 'APPROVED'
+    },
+  )
 
 /** A rejection takes possession alone: a code of other factors is not looked at. */
 const reject = (place: number, factors: Factors, isRight: boolean) =>
   operationStep(`reject with ${factors}, ${isRight ? 'right' : 'wrong'}`, place, async (model, operation, { phone }, { id }) => {
     const wrongKeys = isRight ? {} : { wrongKeys: { possession: random(16) } }
-    const isDone = takeCode(model, isRight && factors === 'possession', false) && isOwnPending(operation)
+    const quality = isRight && factors === 'possession' ? 'RIGHT' : 'STRANGE'
+    const isDone = takeCode(model, quality, false) === 'ACCEPTED' && isOwnPending(operation)
     expectDone(await phone.send(phone.prepareReject(id, { factors, ...wrongKeys })), isDone)
     if (isDone) operation.status = 'REJECTED'
   })
@@ -163,12 +178,12 @@ const housekeeping = step('housekeeping', () => world.housekeeping())
 const OPERATIONS_MAX = 3
 const place = fc.nat({ max: OPERATIONS_MAX - 1 })
 const factors = fc.constantFrom<Factors>('possession', 'possession_knowledge', 'possession_biometry')
-const fault = fc.constantFrom('none', 'code', 'data' as const)
+const quality = fc.constantFrom<Quality>('RIGHT', 'GUESS', 'STRANGE')
 const COMMANDS = [
   fc.boolean().map(create),
-  fc.tuple(place, factors, fault).map((of) => approve(...of)),
-  place.map((of) => approve(of, 'possession_knowledge', 'none')),
-  place.map((of) => approve(of, 'possession_knowledge', 'code')),
+  fc.tuple(place, factors, quality, fc.boolean()).map((of) => approve(...of)),
+  place.map((of) => approve(of, 'possession_knowledge', 'RIGHT')),
+  place.map((of) => approve(of, 'possession_knowledge', 'GUESS')),
   fc.tuple(place, factors, fc.boolean()).map((of) => reject(...of)),
   place.map(claim),
   place.map(cancel),

@@ -26,6 +26,7 @@ import { canonicalQuery as phoneCanonicalQuery } from '../../phone/crypto.ts'
 import { deriveV4Keys, offlineCode, onlineCode, tokenV4Digest } from '../../phone/v4-crypto.ts'
 
 const LOOK_AHEAD = 20
+const NO_MATCH = { move: undefined, isPossessionRight: false }
 const root = Buffer.alloc(32, 3)
 const phone = deriveV4Keys(root)
 const stored = createInitialActivationSecret(root)
@@ -52,7 +53,7 @@ describe('authentication codes of 4.0', () => {
         fc.nat({ max: 24 }),
         (factors, ctrData, data, ahead) => {
           const code = onlineCode(keysFor(factors), advance(ctrData, ahead), data)
-          const move = verifyAuthenticationCode(keys, ctrData, data, { factors, code }, LOOK_AHEAD)
+          const { move } = verifyAuthenticationCode(keys, ctrData, data, { factors, code }, LOOK_AHEAD)
           const expected = ahead < LOOK_AHEAD ? { steps: ahead + 1, ctrData: advance(ctrData, ahead + 1) } : undefined
           expect(move).toEqual(expected)
         },
@@ -67,7 +68,7 @@ describe('authentication codes of 4.0', () => {
         const flip = (from: Uint8Array) => from.map((byte, i) => (i === where % from.length ? byte ^ (1 << (where % 8)) : byte))
         const code = onlineCode(keysFor('POSSESSION_KNOWLEDGE'), ctrData, data)
         const verify = (factors: Factors, signedData: Uint8Array, text = code) =>
-          verifyAuthenticationCode(keys, ctrData, signedData, { factors, code: text }, 1)
+          verifyAuthenticationCode(keys, ctrData, signedData, { factors, code: text }, 1).move
         expect(verify('POSSESSION_KNOWLEDGE', data)?.steps).toBe(1)
         expect(verify('POSSESSION_KNOWLEDGE', flip(data))).toBeUndefined()
         expect(verify('POSSESSION_KNOWLEDGE', data, toBase64(flip(Buffer.from(code, 'base64'))))).toBeUndefined()
@@ -78,18 +79,37 @@ describe('authentication codes of 4.0', () => {
     )
   })
 
+  test('a wrong code is told to be of the phone only when its first component is right at a counter value that is tried', () => {
+    const twoFactors = fc.constantFrom('POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY')
+    fc.assert(
+      fc.property(twoFactors, bytes(32), fc.nat({ max: 24 }), fc.boolean(), (factors, ctrData, ahead, isThief) => {
+        const data = utf8('data')
+        const wrong = Buffer.alloc(32, 9)
+        const own = { ...phone, knowledge: wrong, biometry: wrong, ...(!isThief && { possession: wrong }) }
+        const code = onlineCode(keysFor(factors, own), advance(ctrData, ahead), data)
+        expect(verifyAuthenticationCode(keys, ctrData, data, { factors, code }, LOOK_AHEAD)).toEqual({
+          move: undefined,
+          isPossessionRight: isThief && ahead < LOOK_AHEAD,
+        })
+        const longer = toBase64(Buffer.concat([Buffer.from(code, 'base64'), Buffer.alloc(1)]))
+        expect(verifyAuthenticationCode(keys, ctrData, data, { factors, code: longer }, LOOK_AHEAD)).toEqual(NO_MATCH)
+      }),
+      { numRuns: 30 },
+    )
+  })
+
   test('combinations that no endpoint allows never match, nor does a text that is not a code', () => {
     const [ctrData, data] = [new Uint8Array(32), utf8('data')]
     for (const factors of ['KNOWLEDGE', 'BIOMETRY', 'POSSESSION_KNOWLEDGE_BIOMETRY'] as const) {
       const code = onlineCode(keysFor(factors), ctrData, data)
-      expect(verifyAuthenticationCode(keys, ctrData, data, { factors, code }, LOOK_AHEAD)).toBeUndefined()
+      expect(verifyAuthenticationCode(keys, ctrData, data, { factors, code }, LOOK_AHEAD)).toEqual(NO_MATCH)
     }
     // A longer code that begins as the right one does.
     const code = onlineCode(keysFor('POSSESSION_KNOWLEDGE'), ctrData, data)
-    expect(verifyAuthenticationCode(keys, ctrData, data, { factors: 'POSSESSION', code }, 1)).toBeUndefined()
+    expect(verifyAuthenticationCode(keys, ctrData, data, { factors: 'POSSESSION', code }, 1)).toEqual(NO_MATCH)
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.base64String()), fc.constantFrom(...FACTORS), (text, factors) => {
-        expect(verifyAuthenticationCode(keys, ctrData, data, { factors, code: text }, 1)).toBeUndefined()
+        expect(verifyAuthenticationCode(keys, ctrData, data, { factors, code: text }, 1)).toEqual(NO_MATCH)
       }),
       { numRuns: 40 },
     )
@@ -98,10 +118,10 @@ describe('authentication codes of 4.0', () => {
   test('nothing matches when no counter value may be tried, and decoy keys match nothing', () => {
     const [ctrData, data] = [new Uint8Array(32), utf8('x')]
     const code = { factors: 'POSSESSION', code: onlineCode(keysFor('POSSESSION'), ctrData, data) } as const
-    expect(verifyAuthenticationCode(keys, ctrData, data, code, 1)).toBeDefined()
-    expect(verifyAuthenticationCode(keys, ctrData, data, code, 0)).toBeUndefined()
+    expect(verifyAuthenticationCode(keys, ctrData, data, code, 1).move).toBeDefined()
+    expect(verifyAuthenticationCode(keys, ctrData, data, code, 0)).toEqual(NO_MATCH)
     const decoy = createDecoyKeys((length) => Buffer.alloc(length, 77)).activationKeys
-    expect(verifyAuthenticationCode(decoy, ctrData, data, code, 1)).toBeUndefined()
+    expect(verifyAuthenticationCode(decoy, ctrData, data, code, 1)).toEqual(NO_MATCH)
   })
 })
 
@@ -109,7 +129,7 @@ describe('factor keys', () => {
   const [ctrData, data, next] = [new Uint8Array(32), utf8('data'), Buffer.alloc(32, 9)]
   const tryKey = (secret: Uint8Array, factors: Factors, own: Partial<typeof phone>, ahead = 0): CounterMove | undefined => {
     const code = onlineCode(keysFor(factors, { ...phone, ...own }), advance(ctrData, ahead), data)
-    return verifyAuthenticationCode(deriveActivationKeys(secret), ctrData, data, { factors, code }, LOOK_AHEAD)
+    return verifyAuthenticationCode(deriveActivationKeys(secret), ctrData, data, { factors, code }, LOOK_AHEAD).move
   }
 
   test('both knowledge keys are good until one of them is used; then the other one is not', () => {
@@ -233,7 +253,7 @@ describe('offline one-time passwords of 4.0', () => {
   const makeOtp = (factors: Factors, ahead: number, totp?: string, own = phone): string =>
     offlineCode(keysFor(factors, own), advance(ctrData, ahead), composeOfflineSignedData(request, totp))
   const verify = (otp: string, change: object = {}, secret = stored) =>
-    verifyOfflineOtp(deriveActivationKeys(secret), ctrData, { ...request, otp, ...change }, LOOK_AHEAD)
+    verifyOfflineOtp(deriveActivationKeys(secret), ctrData, { ...request, otp, ...change }, LOOK_AHEAD).move
 
   test('biometry counts only where it is allowed', () => {
     const otp = makeOtp('POSSESSION_BIOMETRY', 2)
@@ -247,6 +267,17 @@ describe('offline one-time passwords of 4.0', () => {
     expect(verify(makeOtp('POSSESSION_KNOWLEDGE', 19))).toBeDefined()
     expect(verify(makeOtp('POSSESSION_KNOWLEDGE', 20))).toBeUndefined()
     expect(verify(makeOtp('POSSESSION_KNOWLEDGE', 0), { componentLength: 7 })).toBeUndefined()
+  })
+
+  test('a wrong password is told to be of the phone by its first group alone, whichever knowledge key is current', () => {
+    const [first = '', second = ''] = makeOtp('POSSESSION_KNOWLEDGE', 3).split('-')
+    const change = (digits: string): string => `${digits.slice(0, -1)}${(Number(digits.at(-1)) + 1) % 10}`
+    for (const secret of [stored, replaceKnowledgeKey(stored, Buffer.alloc(32, 9))]) {
+      const judge = (otp: string) => verifyOfflineOtp(deriveActivationKeys(secret), ctrData, { ...request, otp }, LOOK_AHEAD)
+      expect(judge(`${first}-${change(second)}`)).toEqual({ move: undefined, isPossessionRight: true })
+      expect(judge(`${change(first)}-${second}`)).toEqual(NO_MATCH)
+      expect(judge(`${second}-${first}`)).toEqual(NO_MATCH)
+    }
   })
 
   test('a candidate of the proximity check must be covered when there is one', () => {

@@ -25,6 +25,7 @@ import { canonicalQuery as phoneCanonicalQuery } from '../../phone/crypto.ts'
 const codeUnits = fc.array(fc.nat({ max: 0xffff })).map((units) => String.fromCharCode(...units))
 
 const LOOK_AHEAD = 20
+const NO_MATCH = { move: undefined, isPossessionRight: false }
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length })
 const keys = deriveActivationKeys(new Uint8Array(16).fill(3))
 const version = fc.constantFrom(...VERSIONS)
@@ -36,8 +37,8 @@ function advance(ctrData: Uint8Array, steps: number): Uint8Array {
   return counter
 }
 
-function sign(form: string, combination: Factors, counter: Uint8Array, signedData: Uint8Array): string {
-  const components = computeComponents(selectFactorKeys(keys, combination), counter, signedData)
+function sign(form: string, combination: Factors, counter: Uint8Array, signedData: Uint8Array, own = keys): string {
+  const components = computeComponents(selectFactorKeys(own, combination), counter, signedData)
   return form === '3.0' ? toDecimalCode(components, 8) : toBase64(toBinaryCode(components))
 }
 
@@ -52,7 +53,13 @@ describe('authentication codes', () => {
         fc.nat({ max: 24 }),
         (text, combination, ctrData, data, ahead) => {
           const code = sign(text, combination, advance(ctrData, ahead), data)
-          const move = verifyAuthenticationCode(keys, ctrData, data, { version: text, factors: combination, code }, LOOK_AHEAD)
+          const { move } = verifyAuthenticationCode(
+            keys,
+            ctrData,
+            data,
+            { version: text, factors: combination, code },
+            LOOK_AHEAD,
+          )
           const expected = ahead < LOOK_AHEAD ? { steps: ahead + 1, ctrData: advance(ctrData, ahead + 1) } : undefined
           expect(move).toEqual(expected)
         },
@@ -67,12 +74,40 @@ describe('authentication codes', () => {
         const code = sign(text, 'POSSESSION_KNOWLEDGE', ctrData, data)
         const changed = data.map((byte, i) => (i === where % data.length ? byte ^ (1 << (where % 8)) : byte))
         const verify = (combination: Factors, signedData: Uint8Array) =>
-          verifyAuthenticationCode(keys, ctrData, signedData, { version: text, factors: combination, code }, 1)
+          verifyAuthenticationCode(keys, ctrData, signedData, { version: text, factors: combination, code }, 1).move
         expect(verify('POSSESSION_KNOWLEDGE', data)?.steps).toBe(1)
         expect(verify('POSSESSION_KNOWLEDGE', changed)).toBeUndefined()
         expect(verify('POSSESSION_BIOMETRY', data)).toBeUndefined()
         expect(verify('POSSESSION', data)).toBeUndefined()
       }),
+      { numRuns: 60 },
+    )
+  })
+
+  test('a wrong code is told to be of the phone only when its first component is right at a counter value that is tried', () => {
+    const twoFactors = fc.constantFrom('POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY')
+    fc.assert(
+      fc.property(
+        version,
+        twoFactors,
+        bytes(16),
+        fc.nat({ max: 24 }),
+        fc.boolean(),
+        (text, combination, ctrData, ahead, isThief) => {
+          const data = utf8('data')
+          const wrong = new Uint8Array(16).fill(9)
+          const own = { ...keys, knowledge: wrong, biometry: wrong, ...(!isThief && { possession: wrong }) }
+          const code = sign(text, combination, advance(ctrData, ahead), data, own)
+          const given = { version: text, factors: combination, code } as const
+          expect(verifyAuthenticationCode(keys, ctrData, data, given, LOOK_AHEAD)).toEqual({
+            move: undefined,
+            isPossessionRight: isThief && ahead < LOOK_AHEAD,
+          })
+          // The same code with one more character has the form of no code.
+          const longer = verifyAuthenticationCode(keys, ctrData, data, { ...given, code: `${code}1` }, LOOK_AHEAD)
+          expect(longer).toEqual(NO_MATCH)
+        },
+      ),
       { numRuns: 60 },
     )
   })
@@ -84,12 +119,12 @@ describe('authentication codes', () => {
     const base64 = sign('3.1', 'POSSESSION_KNOWLEDGE', ctrData, data)
     const verify = (text: string, code: string) =>
       verifyAuthenticationCode(keys, ctrData, data, { version: text, factors: 'POSSESSION_KNOWLEDGE', code }, LOOK_AHEAD)
-    expect(verify('3.0', decimal)).toBeDefined()
-    expect(verify('3.3', base64)).toBeDefined()
-    expect(verify('3.1', decimal)).toBeUndefined()
-    expect(verify('3.0', base64)).toBeUndefined()
+    expect(verify('3.0', decimal).move).toBeDefined()
+    expect(verify('3.3', base64).move).toBeDefined()
+    expect(verify('3.1', decimal)).toEqual(NO_MATCH)
+    expect(verify('3.0', base64)).toEqual(NO_MATCH)
     fc.assert(
-      fc.property(version, fc.oneof(fc.string(), fc.base64String()), (text, code) => verify(text, code) === undefined),
+      fc.property(version, fc.oneof(fc.string(), fc.base64String()), (text, code) => !verify(text, code).isPossessionRight),
       {
         numRuns: 40,
       },
@@ -99,8 +134,8 @@ describe('authentication codes', () => {
   test('nothing matches when no counter value may be tried', () => {
     const ctrData = new Uint8Array(16)
     const code = { version: '3.0', factors: 'POSSESSION', code: sign('3.0', 'POSSESSION', ctrData, utf8('x')) } as const
-    expect(verifyAuthenticationCode(keys, ctrData, utf8('x'), code, 1)).toBeDefined()
-    expect(verifyAuthenticationCode(keys, ctrData, utf8('x'), code, 0)).toBeUndefined()
+    expect(verifyAuthenticationCode(keys, ctrData, utf8('x'), code, 1).move).toBeDefined()
+    expect(verifyAuthenticationCode(keys, ctrData, utf8('x'), code, 0)).toEqual(NO_MATCH)
   })
 })
 
@@ -196,11 +231,22 @@ describe('offline one-time passwords', () => {
 
   test('biometry counts only where it is allowed', () => {
     const otp = makeOtp('POSSESSION_BIOMETRY', 2)
-    expect(verifyOfflineOtp(keys, ctrData, { ...request, otp }, LOOK_AHEAD)).toMatchObject({
+    expect(verifyOfflineOtp(keys, ctrData, { ...request, otp }, LOOK_AHEAD).move).toMatchObject({
       steps: 3,
       factors: 'POSSESSION_BIOMETRY',
     })
-    expect(verifyOfflineOtp(keys, ctrData, { ...request, otp, isBiometryAllowed: false }, LOOK_AHEAD)).toBeUndefined()
+    expect(verifyOfflineOtp(keys, ctrData, { ...request, otp, isBiometryAllowed: false }, LOOK_AHEAD).move).toBeUndefined()
+  })
+
+  test('a wrong password is told to be of the phone by its first group alone', () => {
+    const [first = '', second = ''] = makeOtp('POSSESSION_KNOWLEDGE', 3).split('-')
+    const change = (digits: string): string => `${digits.slice(0, -1)}${(Number(digits.at(-1)) + 1) % 10}`
+    const verify = (otp: string, more: object = {}) => verifyOfflineOtp(keys, ctrData, { ...request, otp, ...more }, LOOK_AHEAD)
+    expect(verify(`${first}-${change(second)}`)).toEqual({ move: undefined, isPossessionRight: true })
+    expect(verify(`${change(first)}-${second}`)).toEqual(NO_MATCH)
+    expect(verify(`${second}-${first}`)).toEqual(NO_MATCH)
+    expect(verify(`${first}-${second}`, { operationData: 'A1*A999CZK' })).toEqual(NO_MATCH)
+    expect(verify(`${first}-${second}`, { totps: ['12345678'] })).toEqual(NO_MATCH)
   })
 
   test('the proximity check takes the current step and the earlier ones, no later one', () => {
@@ -215,10 +261,10 @@ describe('offline one-time passwords', () => {
       [30, false],
     ] as const) {
       const otp = makeOtp('POSSESSION_KNOWLEDGE', 0, computeTotpCandidates(check, now + seconds, 0)[0])
-      expect(verifyOfflineOtp(keys, ctrData, { ...request, otp, totps }, LOOK_AHEAD) !== undefined).toBe(isAccepted)
+      expect(verifyOfflineOtp(keys, ctrData, { ...request, otp, totps }, LOOK_AHEAD).move !== undefined).toBe(isAccepted)
     }
     const otp = makeOtp('POSSESSION_KNOWLEDGE', 0)
-    expect(verifyOfflineOtp(keys, ctrData, { ...request, otp, totps: [] }, LOOK_AHEAD)).toBeUndefined()
+    expect(verifyOfflineOtp(keys, ctrData, { ...request, otp, totps: [] }, LOOK_AHEAD).move).toBeUndefined()
     expect(computeTotpCandidates(check, 10, 3)).toHaveLength(1)
   })
 })

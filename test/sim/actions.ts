@@ -17,7 +17,7 @@ import {
   nextName,
   somePhone,
 } from './jobs.ts'
-import { activationCodeOf, createSimulatedPhone, FACTORS, type SimulatedPhone } from './phones.ts'
+import { activationCodeOf, createSimulatedPhone, FACTORS, MOSTLY_RIGHT, type SimulatedPhone } from './phones.ts'
 import { TEMPLATE } from './prepared.ts'
 
 const PHONE_VERSIONS = ['3.0', '3.1', '3.2', '3.3', '4.0'] as const
@@ -53,12 +53,13 @@ export const ACTIONS: readonly Action[] = [
   {
     weight: 14,
     isLight: true,
-    make: (life) => codeJob(life, somePhone(life).validate(life.site.chance.pick(FACTORS), true)),
+    make: (life) => codeJob(life, somePhone(life).validate(life.site.chance.pick(FACTORS), 'RIGHT')),
   },
   {
     weight: 8,
     isLight: true,
-    make: (life) => codeJob(life, somePhone(life).validate(life.site.chance.pick(FACTORS), false)),
+    make: (life) =>
+      codeJob(life, somePhone(life).validate(life.site.chance.pick(FACTORS), life.site.chance.pick(['GUESS', 'STRANGE']))),
   },
   {
     weight: 8,
@@ -98,7 +99,7 @@ export const ACTIONS: readonly Action[] = [
     make: (life) => {
       const operation = pickOperation(life)
       if (operation === undefined) return undefined
-      const code = approverOf(life, operation).approve(operation, life.site.chance.happens(0.7))
+      const code = approverOf(life, operation).approve(operation, life.site.chance.pick(MOSTLY_RIGHT))
       return codeJob(life, code, ended(life, operation.id, 'APPROVED'))
     },
   },

@@ -14,6 +14,10 @@ import type { Prepared as PreparedSite, PreparedPhone } from './prepared.ts'
 export type Factors = 'possession' | 'possession_knowledge' | 'possession_biometry'
 export const FACTORS: readonly Factors[] = ['possession', 'possession_knowledge', 'possession_biometry']
 
+/** How a code is made: with the keys of the phone; with that of possession and wrong other ones; with none of them, as strangers do. */
+export type Quality = 'RIGHT' | 'GUESS' | 'STRANGE'
+export const MOSTLY_RIGHT: readonly Quality[] = ['RIGHT', 'RIGHT', 'RIGHT', 'RIGHT', 'GUESS', 'STRANGE']
+
 /** A request with a code. */
 export interface Code {
   readonly phone: SimulatedPhone
@@ -22,8 +26,8 @@ export interface Code {
   /** Of the phone when it made the code. */
   readonly counter: number
   readonly isRight: boolean
-  /** A wrong one counts as a failed attempt. */
-  readonly isCounted: boolean
+  /** A wrong one that counts as a failed attempt where its counter value is tried. */
+  readonly isGuess: boolean
   readonly isBiometric: boolean
   /** The first of 4.0: its activation is of 3.x until then. */
   readonly isUpgrade: boolean
@@ -31,8 +35,8 @@ export interface Code {
   accepted: number
 }
 
-type Traits = Pick<Code, 'isRight' | 'isCounted' | 'isBiometric' | 'isUpgrade'>
-const PLAIN: Traits = { isRight: true, isCounted: true, isBiometric: false, isUpgrade: false }
+type Traits = Pick<Code, 'isRight' | 'isGuess' | 'isBiometric' | 'isUpgrade'>
+const PLAIN: Traits = { isRight: true, isGuess: false, isBiometric: false, isUpgrade: false }
 
 /** An operation as a QR code shows it. */
 export interface ShownOperation {
@@ -53,8 +57,8 @@ export interface SimulatedPhone {
   readonly counter: () => number
   /** What it has made, sent or not, oldest first. */
   readonly codes: Code[]
-  readonly validate: (factors: Factors, isRight: boolean) => Code
-  readonly approve: (operation: { id: string; data: string }, isRight: boolean) => Code
+  readonly validate: (factors: Factors, quality: Quality) => Code
+  readonly approve: (operation: { id: string; data: string }, quality: Quality) => Code
   readonly reject: (operationId: string) => Code
   readonly remove: () => Code
   /** Of 4.0: the code that follows the commit. */
@@ -65,7 +69,7 @@ export interface SimulatedPhone {
   readonly useToken: (token: unknown) => Promise<Prepared<unknown>>
   readonly removeToken: (tokenId: string) => Code
   /** What the user types, in the request that a bank makes of it. */
-  readonly approveOffline: (shown: ShownOperation, isRight: boolean, toRequest: (otp: string) => HttpRequest) => Code
+  readonly approveOffline: (shown: ShownOperation, quality: Quality, toRequest: (otp: string) => HttpRequest) => Code
   /** Of 3.x: begins an upgrade to `next`; asks servers for keys. */
   readonly prepareUpgrade: ((next: SimulatedPhone) => Promise<Code>) | undefined
   /** Of 4.0: its side of an upgrade. */
@@ -82,10 +86,11 @@ export function createSimulatedPhone(
   { userId, version, state }: PreparedPhone | { userId: string; version: PhoneVersion | '4.0'; state?: undefined },
   chance: Chance,
 ): SimulatedPhone {
-  const wrong = (isRight: boolean, bytes: number) =>
-    isRight
-      ? {}
-      : { wrongKeys: { possession: chance.bytes(bytes), knowledge: chance.bytes(bytes), biometry: chance.bytes(bytes) } }
+  const wrong = (quality: Quality, bytes: number) => {
+    if (quality === 'RIGHT') return {}
+    const others = { knowledge: chance.bytes(bytes), biometry: chance.bytes(bytes) }
+    return { wrongKeys: quality === 'GUESS' ? others : { ...others, possession: chance.bytes(bytes) } }
+  }
   const json = (requestObject: unknown) => JSON.stringify({ requestObject })
   const url = 'http://s1'
   const codes: Code[] = []
@@ -105,11 +110,11 @@ export function createSimulatedPhone(
     )
     return {
       ...phone,
-      validate: (factors: Factors, isRight: boolean) => phone.prepareValidation({ factors, ...wrong(isRight, 16) }),
-      signed: (path: string, resourceId: string, body: string, factors: Factors, isRight: boolean) =>
-        phone.prepareSigned({ path, resourceId, body, factors, ...wrong(isRight, 16) }),
+      validate: (factors: Factors, quality: Quality) => phone.prepareValidation({ factors, ...wrong(quality, 16) }),
+      signed: (path: string, resourceId: string, body: string, factors: Factors, quality: Quality) =>
+        phone.prepareSigned({ path, resourceId, body, factors, ...wrong(quality, 16) }),
       useToken: (token: unknown) => phone.prepareTokenCall('list', token as PhoneToken),
-      typeOtp: ({ text }: ShownOperation, isRight: boolean) => phone.computeOtp(phone.scanOperation(text), wrong(isRight, 16)),
+      typeOtp: ({ text }: ShownOperation, quality: Quality) => phone.computeOtp(phone.scanOperation(text), wrong(quality, 16)),
       authorizeUpgrade: (body: Uint8Array) =>
         phone.prepareSigned({ path: '/pa/v4/upgrade/start', resourceId: '/pa/upgrade/start', body }).headers,
       confirm: undefined,
@@ -124,12 +129,12 @@ export function createSimulatedPhone(
     )
     return {
       ...phone,
-      validate: (factors: Factors, isRight: boolean) => phone.prepareValidation({ factors, ...wrong(isRight, 32) }),
-      signed: (path: string, resourceId: string, body: string, factors: Factors, isRight: boolean) =>
-        phone.prepareSigned({ path, resourceId, body, factors, ...wrong(isRight, 32) }),
+      validate: (factors: Factors, quality: Quality) => phone.prepareValidation({ factors, ...wrong(quality, 32) }),
+      signed: (path: string, resourceId: string, body: string, factors: Factors, quality: Quality) =>
+        phone.prepareSigned({ path, resourceId, body, factors, ...wrong(quality, 32) }),
       useToken: (token: unknown) => phone.prepareDetail(token as V4Token),
-      typeOtp: ({ id: operationId, data: operationData, nonce }: ShownOperation, isRight: boolean) =>
-        phone.typeOtp({ operationId, operationData, nonce, ...wrong(isRight, 32) }),
+      typeOtp: ({ id: operationId, data: operationData, nonce }: ShownOperation, quality: Quality) =>
+        phone.typeOtp({ operationId, operationData, nonce, ...wrong(quality, 32) }),
       authorizeUpgrade: undefined,
       confirm: () => phone.prepareConfirm(true),
       confirmUpgrade: () => phone.prepareUpgradeConfirm(),
@@ -151,33 +156,31 @@ export function createSimulatedPhone(
     codes,
     activationId: () => parts.state.activationId,
     counter: () => parts.state.counter,
-    validate: (factors, isRight) =>
-      note(`validates with ${factors}${isRight ? '' : ', wrongly'}`, () => parts.validate(factors, isRight), {
-        isRight,
-        isCounted: factors !== 'possession',
+    validate: (factors, quality) =>
+      note(`validates with ${factors}${WORDS[quality]}`, () => parts.validate(factors, quality), {
+        // The keys of a guess are right where possession alone is asked for.
+        isRight: quality === 'RIGHT' || (quality === 'GUESS' && factors === 'possession'),
+        isGuess: quality === 'GUESS' && factors !== 'possession',
         isBiometric: factors === 'possession_biometry',
       }),
-    approve: ({ id, data }, isRight) =>
+    approve: ({ id, data }, quality) =>
       note(
-        `approves${isRight ? '' : ', with a wrong code'}`,
-        () => parts.signed(AUTHORIZE, '/operation/authorize', json({ id, data }), 'possession_knowledge', isRight),
-        { isRight },
+        `approves${WORDS[quality]}`,
+        () => parts.signed(AUTHORIZE, '/operation/authorize', json({ id, data }), 'possession_knowledge', quality),
+        { isRight: quality === 'RIGHT', isGuess: quality === 'GUESS' },
       ),
-    reject: (id) =>
-      note('rejects', () => parts.signed(CANCEL, '/operation/cancel', json({ id }), 'possession', true), { isCounted: false }),
+    reject: (id) => note('rejects', () => parts.signed(CANCEL, '/operation/cancel', json({ id }), 'possession', 'RIGHT')),
     remove: () => note('removes itself', () => parts.prepareRemove()),
     confirm: confirm && (() => note('confirms', confirm)),
     // The counter moves last, when everything else has been asked for.
     createToken: async () => noteMade('creates a token', await parts.prepareTokenCreate({ factors: 'possession_knowledge' })),
     useToken: parts.useToken,
     removeToken: (tokenId) => note('removes a token', () => parts.prepareTokenRemove(tokenId)),
-    // A limit, or an operation that is over, refuses it before it is looked at.
-    approveOffline: (shown, isRight, toRequest) =>
-      note(
-        `approves offline${isRight ? '' : ', wrongly'}`,
-        () => ({ ...toRequest(parts.typeOtp(shown, isRight)), open: () => undefined }),
-        { isRight, isCounted: false },
-      ),
+    approveOffline: (shown, quality, toRequest) =>
+      note(`approves offline${WORDS[quality]}`, () => ({ ...toRequest(parts.typeOtp(shown, quality)), open: () => undefined }), {
+        isRight: quality === 'RIGHT',
+        isGuess: quality === 'GUESS',
+      }),
     prepareUpgrade:
       authorizeUpgrade &&
       (async (next) => {
@@ -219,3 +222,5 @@ export const activationCodeOf = (reply: HttpReply): string =>
 
 const AUTHORIZE = '/api/auth/token/app/operation/authorize'
 const CANCEL = '/api/auth/token/app/operation/cancel'
+
+const WORDS = { RIGHT: '', GUESS: ', and guesses', STRANGE: ', as a stranger would' } as const satisfies Record<Quality, string>

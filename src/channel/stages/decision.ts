@@ -29,13 +29,24 @@ export type Refusal =
 /** What a code was found to be, before anything is stored. */
 export type Judged =
   | { readonly isRight: true; readonly move: CounterMove; readonly outcome: AuthenticationDecision }
-  /** `outcome`: what becomes of the activation, if there is one. */
-  | { readonly isRight: false; readonly refusal: Refusal; readonly outcome: AuthenticationDecision | undefined }
+  | {
+      readonly isRight: false
+      readonly refusal: Refusal
+      /** The holder of the possession key guessed another factor of an activation whose codes are good (v3 §10.5). */
+      readonly isGuess: boolean
+      /** What becomes of the activation, if there is one. */
+      readonly outcome: AuthenticationDecision | undefined
+    }
 
 /** What a code was, once that is stored. `activation`: as it is from now on. */
 export type CodeVerdict =
   | { readonly isRight: true; readonly activation: ActivationRow }
-  | { readonly isRight: false; readonly reason: Refusal; readonly activation: ActivationRow | undefined }
+  | {
+      readonly isRight: false
+      readonly reason: Refusal
+      readonly isGuess: boolean
+      readonly activation: ActivationRow | undefined
+    }
 
 /** What a code that is accepted was made under; both must still be taken when it is stored. */
 export interface MadeUnder {
@@ -181,7 +192,7 @@ const changesAnything = (activation: ActivationRow, outcome: AuthenticationDecis
   outcome.valid || outcome.failedAttempts !== activation.failedAttempts || outcome.state !== activation.state
 
 function verdictOf(judged: Judged, activation: ActivationRow | undefined): CodeVerdict {
-  if (!judged.isRight) return { isRight: false, reason: judged.refusal, activation }
+  if (!judged.isRight) return { isRight: false, reason: judged.refusal, isGuess: judged.isGuess, activation }
   // Only the keys of an activation make a code right.
   if (activation === undefined) throw new TypeError('a right code of no activation')
   return { isRight: true, activation }

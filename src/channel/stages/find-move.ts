@@ -1,7 +1,7 @@
 // Looking for the counter value of a code (v3 §9.1, v4 §7.4) in bounded work, which leaves room for other requests in between. Whether
 // keys are those of an activation or of a decoy makes no difference to it.
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { ActivationKeys, CodeToVerify, CounterMove, Protocol } from '../../protocol/protocol.ts'
+import type { ActivationKeys, CodeMatch, CodeToVerify, Protocol } from '../../protocol/protocol.ts'
 
 /** A code, and what it may cover: `readings` are tried one after the other. */
 export interface SoughtCode {
@@ -12,7 +12,6 @@ export interface SoughtCode {
 
 /**
  * Tries `lookAhead` counter values, or fewer where the readings are so long that as many would take more than 512 KiB; one at least.
- * Undefined when none matches.
  */
 export async function findMove<Keys extends ActivationKeys>(
   protocol: Protocol<Keys>,
@@ -20,9 +19,10 @@ export async function findMove<Keys extends ActivationKeys>(
   ctrData: Uint8Array,
   { code, readings }: SoughtCode,
   lookAhead: number,
-): Promise<CounterMove | undefined> {
+): Promise<CodeMatch> {
   const bytes = readings.reduce((sum, { length }) => sum + length, 0)
   const steps = Math.min(lookAhead, Math.max(1, Math.floor(BYTES_MAX / bytes)))
+  let isPossessionRight = false
   let sinceTurn = 0
   for (const reading of readings) {
     const stepsAtOnce = Math.max(1, Math.floor(BYTES_AT_ONCE / reading.length))
@@ -33,13 +33,14 @@ export async function findMove<Keys extends ActivationKeys>(
         await nextTurn()
         sinceTurn = 0
       }
-      const move = protocol.verifyAuthenticationCode(keys, counter, reading, code, count)
-      if (move) return { ...move, steps: tried + move.steps }
+      const { move, ...found } = protocol.verifyAuthenticationCode(keys, counter, reading, code, count)
+      if (found.isPossessionRight) isPossessionRight = true
+      if (move) return { move: { ...move, steps: tried + move.steps }, isPossessionRight }
       sinceTurn += count * reading.length
       if (tried + count < steps) for (let i = 0; i < count; i += 1) counter = protocol.advanceCounter(counter)
     }
   }
-  return undefined
+  return { move: undefined, isPossessionRight }
 }
 
 // A MAC of version 4.0 over 64 KiB takes 0.2 ms, so that a check takes 2 ms at most and no turn of the event loop much over 1 ms. Bodies

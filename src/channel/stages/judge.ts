@@ -1,7 +1,7 @@
 // Whether a code is right, and what that does to its activation. Nothing is read or stored here.
 import { decideAuthentication } from '../../domain/activation/authentication.ts'
 import { isExpired } from '../../domain/activation/registration.ts'
-import type { ActivationKeys, CounterMove, Protocol } from '../../protocol/protocol.ts'
+import type { ActivationKeys, CodeMatch, CounterMove, Protocol } from '../../protocol/protocol.ts'
 import { isOlderVersion } from '../../protocol/wire/version-order.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { RequestParties } from '../../storage/activation/parties.ts'
@@ -24,8 +24,8 @@ export async function judgeCode(
 ): Promise<Judged> {
   const { header, isUpgradeSeen } = code
   const keys = activationKeysOf(parts.recordKeys, protocol, activation)
-  const move = await moveOf(parts, protocol, code, { version, activation, keys }, lookAhead)
-  if (activation === undefined) return { isRight: false, refusal: 'activation_unknown', outcome: undefined }
+  const { move, isPossessionRight } = await matchOf(parts, protocol, code, { version, activation, keys }, lookAhead)
+  if (activation === undefined) return { isRight: false, refusal: 'activation_unknown', isGuess: false, outcome: undefined }
   const isVersionRight = version?.isSupported === true && version.applicationId === activation.applicationId
   const isPendingAccepted =
     code.isPendingAccepted && activation.isConfirmationPending && !isExpired(activation, parts.platform.now())
@@ -33,7 +33,10 @@ export async function judgeCode(
   const lowest = [version?.minimumVersion, activation.highestVersion]
   const isTooLow = lowest.some((other) => typeof other === 'string' && isOlderVersion(header.version, other))
   const refusal = refusalOf({ activation, keys, isVersionRight, isTooLow, isPendingAccepted, isBiometryMissing, move })
-  const isCounted = header.factors !== 'POSSESSION'
+  // Only the holder of the possession key can guess another factor. Whoever knows ids, which are public, can neither block a user nor use up
+  // an operation, and neither can a code that comes twice or too late (v3 §10.5; DIVERGENCES#only-guesses-count).
+  const isGuess = refusal === 'signature_does_not_match' && isPossessionRight
+  const isCounted = refusal === undefined ? header.factors !== 'POSSESSION' : isGuess
   const outcome = decideAuthentication(activation, { valid: refusal === undefined, isCounted, isPendingAccepted })
   if (move !== undefined && outcome.valid) return { isRight: true, move, outcome }
   // A code that can never be right guesses nothing: one of another generation, under the key of another application or of none, for a
@@ -45,18 +48,19 @@ export async function judgeCode(
   return {
     isRight: false,
     refusal: refusal ?? 'activation_invalid_state',
+    isGuess,
     outcome: changesNothing ? { valid: false, state, failedAttempts, blocksInRow } : outcome,
   }
 }
 
-/** Where the code matches, by `keys` of the activation or those of a decoy. */
-function moveOf(
+/** How the code matches, by `keys` of the activation or those of a decoy. */
+function matchOf(
   { recordKeys, decoys }: ChannelParts,
   protocol: Protocol,
   { header, method, resourceId, bodies }: CodeToJudge,
   { version, activation, keys }: RequestParties & { readonly keys: ActivationKeys | undefined },
   lookAhead: number,
-): Promise<CounterMove | undefined> {
+): Promise<CodeMatch> {
   const decoy = decoys[protocol.path]
   const applicationSecret = applicationSecretOf(recordKeys, decoy, version)
   const ctrData = (keys && ctrDataOf(recordKeys, activation)) ?? decoy.openCtrData()

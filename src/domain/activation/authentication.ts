@@ -12,7 +12,7 @@ export interface AuthenticationState {
 export interface AuthenticationAttempt {
   /** The code matched a counter value. */
   readonly valid: boolean
-  /** False for possession alone: its failures are never counted, its successes never reset the count. */
+  /** A right code of more factors than possession resets the count; a wrong one counts when it is a guess. */
   readonly isCounted: boolean
   /** A PENDING_COMMIT activation is judged like an ACTIVE one; it is never blocked, its codes just stop being good (v4 §9.6). */
   readonly isPendingAccepted?: boolean

@@ -2,7 +2,7 @@
 import { ecdsaSign } from '../../crypto/ecdsa.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
-import type { OfflineMatch, OfflineOtp, PersonalizedPayload, SigningKeys } from '../protocol.ts'
+import type { CodeMatch, OfflineMatch, OfflineOtp, PersonalizedPayload, SigningKeys } from '../protocol.ts'
 import { composeOfflineHead, findOfflineMatch, listOfflineFactors } from '../wire/offline.ts'
 import { computeComponents, selectFactorKeys } from './authentication-code.ts'
 import { type ActivationKeys, advanceCounter } from './key-schedule.ts'
@@ -16,17 +16,19 @@ export function createPersonalizedPayload(
   return `${head}${toBase64(ecdsaSign(openServerKeys().ecdsa, utf8(head)))}`
 }
 
-/** Possession and knowledge first, then possession and biometry where allowed; undefined when none matches (v3 §15.2). */
+/** Possession and knowledge first, then possession and biometry where allowed (v3 §15.2). */
 export function verifyOfflineOtp(
   keys: ActivationKeys,
   ctrData: Uint8Array,
   request: OfflineOtp,
   lookAhead: number,
-): OfflineMatch | undefined {
-  const found = findOfflineMatch(request, ctrData, lookAhead, {
+): CodeMatch<OfflineMatch> {
+  const { move, isPossessionRight } = findOfflineMatch(request, ctrData, lookAhead, {
     candidates: listOfflineFactors(request).map((factors) => ({ factors, factorKeys: selectFactorKeys(keys, factors) })),
     compute: ({ factorKeys }, counter, signedData) => computeComponents(factorKeys, counter, signedData),
     advance: advanceCounter,
   })
-  return found && { ...found.move, factors: found.candidate.factors, signedData: found.signedData }
+  if (move === undefined) return { move, isPossessionRight }
+  const { candidate, ...match } = move
+  return { move: { ...match, factors: candidate.factors }, isPossessionRight }
 }

@@ -4,7 +4,7 @@ import { parseBase64 } from '../../lib/base64.ts'
 import { concat, equalConstantTime } from '../../lib/bytes.ts'
 import { canonicalQueryReadings } from '../wire/canonical-query.ts'
 import { findCounter } from '../wire/counter.ts'
-import type { CodeToVerify, CounterMove, CoveredRequest, Factors } from '../protocol.ts'
+import type { CodeMatch, CodeToVerify, CounterMove, CoveredRequest, Factors } from '../protocol.ts'
 import { type ReplaceableFactor, settleFactorKeys } from './factor-keys.ts'
 import { type ActivationKeys, advanceCounter } from './key-schedule.ts'
 
@@ -13,8 +13,8 @@ export const coveredBodies = ({ body, query }: CoveredRequest): readonly Uint8Ar
   body.length > 0 ? [body] : canonicalQueryReadings(query)
 
 /**
- * Tries `lookAhead` counter values, with each of them every candidate for the factor keys; undefined when none matches or the
- * code has the wrong form (v4 §7.4, §7.5).
+ * Tries `lookAhead` counter values, with each of them every candidate for the factor keys; a code of the wrong form matches none, not
+ * even in part (v4 §7.4, §7.5).
  */
 export function verifyAuthenticationCode(
   keys: ActivationKeys,
@@ -22,9 +22,9 @@ export function verifyAuthenticationCode(
   signedData: Uint8Array,
   { factors, code }: Pick<CodeToVerify, 'factors' | 'code'>,
   lookAhead: number,
-): CounterMove | undefined {
+): CodeMatch {
   const seconds = selectSecondKeys(keys, factors)
-  if (seconds === undefined) return undefined
+  if (seconds === undefined) return { move: undefined, isPossessionRight: false }
   const expectedLength = (factors === 'POSSESSION' ? 1 : 2) * COMPONENT_LENGTH
   const given = parseBase64(code)
   const isWellFormed = given?.length === expectedLength
@@ -35,16 +35,16 @@ export function verifyAuthenticationCode(
     return equalConstantTime(computeComponent(chained, signedData), part) && isWellFormed
   }
   let used = 0
-  const move = findCounter(ctrData, lookAhead, advanceCounter, (counter) => {
+  const { move, isPossessionRight } = findCounter(ctrData, lookAhead, advanceCounter, (counter) => {
     const possession = chainKey(keys.possession(), counter)
     // The second component is computed only behind a right first one, which halves the work that strangers can cause. The time
     // tells no more than the answer to a code of possession alone does: it is this very component.
-    if (!isComponent(possession, 0)) return false
-    if (factors === 'POSSESSION') return true
+    if (!isComponent(possession, 0)) return 'WRONG'
+    if (factors === 'POSSESSION') return 'RIGHT'
     used = seconds.findIndex((key) => isComponent(chainKey(key, counter, possession), 1))
-    return used >= 0
+    return used >= 0 ? 'RIGHT' : 'POSSESSION_ONLY'
   })
-  return move && settle(keys, factors, used, move)
+  return { move: move && settle(keys, factors, used, move), isPossessionRight }
 }
 
 /** Adds what the match settled about the replaced key of its second factor (v4 §7.5). */

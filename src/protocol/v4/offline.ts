@@ -1,7 +1,7 @@
 // Offline codes: the QR payload and the one-time password a user types in (v4 §11).
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
-import type { OfflineMatch, OfflineOtp, PersonalizedPayload } from '../protocol.ts'
+import type { CodeMatch, OfflineMatch, OfflineOtp, PersonalizedPayload } from '../protocol.ts'
 import { composeOfflineHead, findOfflineMatch, listOfflineFactors } from '../wire/offline.ts'
 import { computeComponents, selectFactorKeys, settle } from './authentication-code.ts'
 import { type ActivationKeys, advanceCounter } from './key-schedule.ts'
@@ -16,23 +16,23 @@ export function createPersonalizedPayload(
 }
 
 /**
- * Possession and knowledge first, then possession and biometry where allowed, of each the current key and the next; undefined when
- * none matches (v4 §11.1).
+ * Possession and knowledge first, then possession and biometry where allowed, of each the current key and the next (v4 §11.1).
  */
 export function verifyOfflineOtp(
   keys: ActivationKeys,
   ctrData: Uint8Array,
   request: OfflineOtp,
   lookAhead: number,
-): OfflineMatch | undefined {
-  const found = findOfflineMatch(request, ctrData, lookAhead, {
+): CodeMatch<OfflineMatch> {
+  const { move, isPossessionRight } = findOfflineMatch(request, ctrData, lookAhead, {
     candidates: listOfflineFactors(request).flatMap((factors) =>
       selectFactorKeys(keys, factors).map((factorKeys, used) => ({ factors, factorKeys, used })),
     ),
     compute: ({ factorKeys }, counter, signedData) => computeComponents(factorKeys, counter, signedData),
     advance: advanceCounter,
   })
-  if (found === undefined) return undefined
-  const { factors, used } = found.candidate
-  return { ...settle(keys, factors, used, found.move), factors, signedData: found.signedData }
+  if (move === undefined) return { move, isPossessionRight }
+  const { candidate, ...match } = move
+  const { factors, used } = candidate
+  return { move: { ...match, ...settle(keys, factors, used, match), factors }, isPossessionRight }
 }

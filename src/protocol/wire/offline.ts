@@ -1,7 +1,7 @@
 // Offline approvals, except for their keys: what a QR payload shows, what a one-time password covers, and the search for the counter value
 // it was made with (v3 §15, v4 §11).
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
-import type { CounterMove, Factors, OfflineOtp, PersonalizedPayload } from '../protocol.ts'
+import type { CodeMatch, CounterMove, Factors, OfflineOtp, PersonalizedPayload } from '../protocol.ts'
 import { findCounter } from './counter.ts'
 import { toDecimalCode } from './decimal.ts'
 import { composeRequestData } from './request-data.ts'
@@ -37,35 +37,43 @@ export interface OfflineSearch<Candidate> {
 }
 
 /** What matched first. */
-export interface OfflineFound<Candidate> {
-  readonly move: CounterMove
+export interface OfflineFound<Candidate> extends CounterMove {
   readonly candidate: Candidate
   readonly signedData: Uint8Array
 }
 
 /**
- * Tries every candidate TOTP with every counter value of the look-ahead and every candidate for the keys; undefined when none
- * matches. However many are tried, it is one attempt (v3 §15.2, v4 §11.1).
+ * Tries every candidate TOTP with every counter value of the look-ahead and every candidate for the keys. However many are tried, it is one
+ * attempt (v3 §15.2, v4 §11.1).
  */
 export function findOfflineMatch<Candidate extends object>(
   request: OfflineOtp,
   ctrData: Uint8Array,
   lookAhead: number,
   { candidates, compute, advance }: OfflineSearch<Candidate>,
-): OfflineFound<Candidate> | undefined {
+): CodeMatch<OfflineFound<Candidate>> {
   const given = utf8(request.otp)
+  const { componentLength } = request
+  const isMade = (components: readonly Uint8Array[], part: Uint8Array): boolean =>
+    equalConstantTime(utf8(toDecimalCode(components, componentLength)), part)
+  let isPossessionRight = false
   for (const totp of request.totps ?? [undefined]) {
     const signedData = composeOfflineSignedData(request, totp)
     let candidate: Candidate | undefined
-    const move = findCounter(ctrData, lookAhead, advance, (counter) => {
-      candidate = candidates.find((keys) =>
-        equalConstantTime(utf8(toDecimalCode(compute(keys, counter, signedData), request.componentLength)), given),
-      )
-      return candidate !== undefined
+    const found = findCounter(ctrData, lookAhead, advance, (counter) => {
+      let isFirstRight = false
+      candidate = candidates.find((keys) => {
+        const components = compute(keys, counter, signedData)
+        if (isMade(components.slice(0, 1), given.subarray(0, componentLength))) isFirstRight = true
+        return isMade(components, given)
+      })
+      if (candidate !== undefined) return 'RIGHT'
+      return isFirstRight ? 'POSSESSION_ONLY' : 'WRONG'
     })
-    if (move && candidate) return { move, candidate, signedData }
+    if (found.isPossessionRight) isPossessionRight = true
+    if (found.move && candidate) return { move: { ...found.move, candidate, signedData }, isPossessionRight }
   }
-  return undefined
+  return { move: undefined, isPossessionRight }
 }
 
 const OFFLINE_RESOURCE_ID = '/operation/authorize/offline'

@@ -42,13 +42,9 @@ export const operationAuthorize = parsedSignedEndpoint({
   decides: ({ requestObject }) => requestObject.id.toLowerCase(),
   async handle({ tx, verdict, operation, factors, request, client }, parts: MobileTokenParts) {
     const { data, proximityCheck, mobileTokenData } = request.requestObject
-    // Only a guess counts: a code that names an unknown, blocked or foreign activation touches no operation. A wrong code of possession
-    // alone does not count either: it guesses nothing that the user knows, and because it blocks nobody, it could end any number of
-    // operations (DIVERGENCES#approval-wrong-code).
-    if (!verdict.isRight) {
-      const isGuess = verdict.reason === 'signature_does_not_match' && factors !== 'POSSESSION'
-      return isGuess && verdict.activation ? countWrongCode(tx, parts, operation, verdict.activation) : undefined
-    }
+    // Only a guess counts: otherwise whoever knows ids could end any number of operations (DIVERGENCES#only-guesses-count).
+    if (!verdict.isRight)
+      return verdict.isGuess && verdict.activation ? countWrongCode(tx, parts, operation, verdict.activation) : undefined
     const authFactor = factors.toLowerCase()
     return decideApproval(tx, parts, operation, verdict.activation, {
       data: data ?? undefined,
