@@ -88,7 +88,7 @@ describe.each(SUBJECTS)('of a phone of %s', (_, open) => {
   /** Codes that somebody without the key of possession can make up, with the phone's own id and the key of its app. */
   function strange(subject: Subject, make: (how?: Wrong) => HttpRequest): HttpRequest[] {
     const { code, keyLength } = subject
-    const [genuine = '', first] = [codeOf(make(), code), codeOf(make({ factors: 'possession' }), code)]
+    const [genuine, first] = [codeOf(make(), code), codeOf(make({ factors: 'possession' }), code)]
     // The counter values of all of them are tried.
     const one = make()
     const isDecimal = /^[\d-]+$/.test(genuine)
