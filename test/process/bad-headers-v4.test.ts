@@ -176,7 +176,7 @@ describe('a code of an unknown or foreign application version', () => {
     const side = await v4.world.bank.createApplication('side-of-headers')
     const foreign = String(member(side.json, 'responseObject', 'appKey'))
     const counted = async () => (await phone.readStatus()).failedAttempts
-    expectRefusedV4(await phone.send({ ...phone.prepareValidation(), body: Buffer.from('another') }), 'code')
+    expectRefusedV4(await phone.send(phone.prepareValidation({ wrongKeys: { knowledge: random(32) } })), 'code')
     expect(await counted()).toBe(1)
     const before = await readStored(v4.server)
     for (const applicationKey of [key(16), foreign])
