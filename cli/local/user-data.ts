@@ -22,7 +22,7 @@ export const exportLocal = (terminal: Terminal, userId: string): Promise<Answer>
 export const eraseLocal = (terminal: Terminal, userId: string): Promise<Answer> =>
   withKeys(terminal, async (db, recordKeys) => {
     const installationKeys = await loadInstallationKeys(db, recordKeys, platform)
-    const json = await eraseUser({ db, platform, installationKeys }, userId).catch((error: unknown) => {
+    const json = await eraseUser({ db, platform, installationKeys }, userId, CLOSED_MS).catch((error: unknown) => {
       throw error instanceof AlteredLogError ? new Fault('refused', error.message) : error
     })
     return { json }
@@ -37,3 +37,6 @@ const withKeys = (terminal: Terminal, work: (db: Pool, recordKeys: RecordKeys) =
       throw new Fault('refused', `none of the master keys is one that ${database.location} was written with`)
     return patiently(database, (db) => work(db, recordKeys))
   })
+
+// Requests that were on their way when the command ended are refused, too.
+const CLOSED_MS = 2_000

@@ -4,6 +4,7 @@ import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import { startRounds } from '../lib/rounds.ts'
 import { endTemporaryBlocks, removeExpiredActivations } from '../storage/activation/expiry.ts'
+import { deleteOpenedNames } from '../storage/closed-names.ts'
 import { deleteEndedSessions } from '../storage/console-sessions.ts'
 import type { Database, Db } from '../storage/database.ts'
 import { deleteOldFailureCounts } from '../storage/failure-counts.ts'
@@ -79,6 +80,7 @@ const TASKS = [
   deleteExpiredUniqueValues,
   deleteEndedSessions,
   deleteOldFailureCounts,
+  deleteOpenedNames,
 ] as const
 
 const INTERVAL_MS = 5_000

@@ -13,11 +13,22 @@ export interface AuditEvent {
   readonly occurredAt: Date
 }
 
-/** Writes one audit row on its own, for events that change nothing else. */
-export async function insertAuditEvent(db: Db, event: AuditEvent): Promise<void> {
+/** Writes one audit row on its own, for events that change nothing else. `rows`: what follows `from`; one row without it. */
+export async function insertAuditEvent(
+  db: Db,
+  event: AuditEvent,
+  rows: RawBuilder<unknown> = sql`(select) as once`,
+): Promise<void> {
   const columns = { ...toColumns(event), activationId: sql`${event.activationId}::text` }
-  await insertAuditFrom(sql`(select) as once`, columns).execute(db)
+  await insertAuditFrom(rows, columns).execute(db)
 }
+
+/**
+ * One row while the activation is there, which stays to the end of the transaction: whoever erases its user sees what was written, or is seen
+ * (docs/decisions/0019-erasure.md).
+ */
+export const heldActivation = (activationId: string): RawBuilder<unknown> =>
+  sql`(select from activation where activation_id = ${activationId} for key share) as held`
 
 /** An audit row whose activation the statement finds. */
 export type AuditEventOfSource = Omit<AuditEvent, 'activationId'>

@@ -123,6 +123,9 @@ export function isUniqueViolation(error: unknown, constraint?: string): boolean 
 /** True when a lock was not given in time (SQLSTATE 55P03). */
 export const isLockTimeout = (error: unknown): boolean => codeOf(error) === '55P03'
 
+/** True for one of two that waited for each other (SQLSTATE 40P01). */
+export const isDeadlock = (error: unknown): boolean => codeOf(error) === '40P01'
+
 /** True when a statement named a column or a table that is not there (SQLSTATE 42703, 42P01). */
 export const isUndefinedName = (error: unknown): boolean => ['42703', '42P01'].includes(String(codeOf(error)))
 

@@ -136,11 +136,13 @@ export async function searchOperations(db: Db, applicationId: string, search: Op
   return rows.map(toOperation)
 }
 
-/** Gives an unclaimed PENDING operation to a user; false when it has one already, or is over. */
+/** Gives an unclaimed PENDING operation to a user who has a phone; false when it has one already, or is over. */
 export async function claimOperation(db: Db, operationId: string, userId: string, at: Date): Promise<boolean> {
   const { rows } = await sql`
     update operation set user_id = ${userId}
-    where operation_id = ${operationId} and user_id is null and status = 'PENDING' and expires_at > ${at}
+    where operation_id = ${operationId} and user_id is null and status = 'PENDING' and expires_at > ${at} and exists (
+      select from activation a where a.application_id = operation.application_id and a.user_id = ${userId} and a.state <> 'REMOVED'
+    )
     returning operation_id`.execute(db)
   return rows.length === 1
 }

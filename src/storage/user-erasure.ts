@@ -15,6 +15,7 @@ export interface ErasedRows {
 /**
  * Deletes what is stored on a user in all applications: activations with all that belongs to them, operations, inbox messages, claims, and
  * what webhooks are to be told or were told. Elsewhere, where the user acted for somebody, a pseudonym stands in the place of the name.
+ * Phones and operations must be locked, so that what others have written of them is seen, and the name must be closed.
  */
 export async function deleteUserRows(tx: Tx, userId: string, pseudonym: string): Promise<ErasedRows> {
   // By application, because the indexes begin with it.
@@ -57,6 +58,20 @@ const deleteOf = (table: string, column: string, named: string): RawBuilder<unkn
 export async function findActedFor(tx: Tx, userId: string): Promise<readonly string[]> {
   const { rows } = await sql<{ activationId: string }>`
     select distinct activation_id as "activationId" from activation_history where external_user_id = ${userId}`.execute(tx)
+  return rows.map(({ activationId }) => activationId)
+}
+
+/**
+ * Locks the user's activations and operations until the end of the transaction, and returns the ids of the activations. What is written of them,
+ * and each audit row that tells of it, is written under a lock of these rows: it is there before, or it finds nothing afterwards.
+ */
+export async function lockUser(tx: Tx, userId: string): Promise<readonly string[]> {
+  const { rows } = await sql<{ activationId: string }>`
+    select a.activation_id as "activationId" from application p join activation a on a.application_id = p.application_id
+    where a.user_id = ${userId} order by a.activation_id for update of a`.execute(tx)
+  await sql`
+    select from application p join operation o on o.application_id = p.application_id
+    where o.user_id = ${userId} order by o.operation_id for update of o`.execute(tx)
   return rows.map(({ activationId }) => activationId)
 }
 

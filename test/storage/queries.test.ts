@@ -27,6 +27,7 @@ import * as auditTakeover from '../../src/storage/audit-takeover.ts'
 import * as auditDelivery from '../../src/storage/audit-delivery.ts'
 import * as auditErasure from '../../src/storage/audit-erasure.ts'
 import * as auditUserKeys from '../../src/storage/audit-user-keys.ts'
+import * as closedNames from '../../src/storage/closed-names.ts'
 import * as configItems from '../../src/storage/config-items.ts'
 import * as consoleSessions from '../../src/storage/console-sessions.ts'
 import * as credentials from '../../src/storage/credentials.ts'
@@ -426,6 +427,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   },
   audit: {
     insertAuditEvent: (db) => audit.insertAuditEvent(db, auditEvent),
+    heldActivation: (db) => audit.insertAuditEvent(db, auditEvent, audit.heldActivation('x')),
     listAuditItems: (db) =>
       audit.listAuditItems(db, { applicationId: 'a', userId: 'u', from: at, to: at, before: null, limit: 1 }),
     insertAuditEventFrom: (db) =>
@@ -477,6 +479,15 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     deleteUserRows: (_db, tx) => userErasure.deleteUserRows(tx, 'u', 'erased-1').catch(() => undefined),
     findActedFor: (_db, tx) => userErasure.findActedFor(tx, 'u'),
     findPhones: (db) => userErasure.findPhones(db, 'u'),
+    lockUser: (_db, tx) => userErasure.lockUser(tx, 'u'),
+  },
+  closedNames: {
+    closeName: (db) => closedNames.closeName(db, { erasureId: 'e', salt: bytes }, 'u'),
+    awaitCommits: (_db, tx) => closedNames.awaitCommits(tx),
+    limitWaits: (_db, tx) => closedNames.limitWaits(tx),
+    holdName: (_db, tx) => closedNames.holdName(tx, { erasureId: 'e', salt: bytes }),
+    openName: (db) => closedNames.openName(db, 'u', 1000),
+    deleteOpenedNames: (db) => closedNames.deleteOpenedNames(db, at, 500),
   },
   userData: {
     readUserRows: (db) => userData.readUserRows(db, 'u'),

@@ -27,6 +27,7 @@ const ACROSS_LATER: Record<string, readonly string[]> = {
   'the key exchange reads all that it needs in one trip': ['createExchangeBasisReader for one and for several'],
   "an operation is its user's, the phone and its audit rows are the activation's": [
     'cancelPendingOperation',
+    'claimOperation',
     'countOperationFailure',
     'endOperation',
     'insertOperation',

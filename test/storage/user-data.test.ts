@@ -13,6 +13,7 @@ import { inTransaction } from '../../src/storage/database.ts'
 import { sealAll } from '../helpers/audit.ts'
 import { expectRefused } from '../helpers/expectations.ts'
 import { type Holder, type OperationWorld, PAYMENT, startOperationWorld } from '../helpers/operation-world.ts'
+import { findStoredText } from '../helpers/stored-text.ts'
 import { expectOk, registrationOf } from '../helpers/world.ts'
 
 let world: OperationWorld
@@ -52,24 +53,7 @@ async function live(): Promise<Holder> {
   return holder
 }
 
-/** Where a text stands: in any column of any table, as text, as JSON, or within bytes. */
-async function findText(text: string): Promise<string[]> {
-  const { rows: columns } = await sql<{ table: string; column: string; type: string }>`
-    select c.table_name as table, c.column_name as column, c.data_type as type from information_schema.columns c
-    join information_schema.tables t on t.table_schema = c.table_schema and t.table_name = c.table_name
-    where c.table_schema = 'public' and t.table_type = 'BASE TABLE'`.execute(world.db)
-  const looks = columns.map(({ table, column, type }) => {
-    const name = sql.ref(column)
-    const holds =
-      type === 'bytea'
-        ? sql`position(${Buffer.from(text)}::bytea in ${name}) > 0`
-        : sql`strpos(${name}::text, ${text}) > 0 or strpos(${name}::text, ${Buffer.from(text).toString('hex')}) > 0`
-    return sql`select ${`${table}.${column}`}::text as place where exists (select from ${sql.table(table)} where ${holds})`
-  })
-  const { rows } = await sql<{ place: string }>`${sql.join(looks, sql` union all `)} order by 1`.execute(world.db)
-  return rows.map(({ place }) => place)
-}
-
+const findText = (text: string): Promise<string[]> => findStoredText(world.db, text)
 const verify = () => verifyAudit(context)
 
 test('a user is given everything but secrets, and nothing of another', async () => {

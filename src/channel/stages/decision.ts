@@ -9,7 +9,7 @@ import {
   storeAuthentication,
   storeAuthenticationAndLock,
 } from '../../storage/activation/authentication.ts'
-import { type AuditEvent, insertAuditEvent } from '../../storage/audit.ts'
+import { type AuditEvent, heldActivation, insertAuditEvent } from '../../storage/audit.ts'
 import { type Db, isUniqueViolation, type Tx } from '../../storage/database.ts'
 import { type LockedOperation, lockOperation } from '../../storage/operations.ts'
 import { countStranger } from '../../storage/stranger-counts.ts'
@@ -168,7 +168,7 @@ export async function storeDecisionAlone(
 }
 
 async function recordUnchanged(db: Db, { audit, strangersNetwork }: CodeDecision): Promise<void> {
-  if (strangersNetwork === undefined) await insertAuditEvent(db, audit)
+  if (strangersNetwork === undefined) await insertAuditEvent(db, audit, heldActivation(audit.activationId))
   else await countStranger(db, strangersNetwork, audit.occurredAt)
 }
 

@@ -9,8 +9,9 @@ import { findTold, type Person, replaceFields, replacePending, type ToldRow } fr
 import type { RowFields } from '../../storage/audit-rows.ts'
 import { takeOverEvents } from '../../storage/audit-takeover.ts'
 import { deleteUserKey } from '../../storage/audit-user-keys.ts'
-import { inTransaction, type Pool, type Tx } from '../../storage/database.ts'
-import { deleteUserRows, type ErasedRows, findActedFor, findPhones } from '../../storage/user-erasure.ts'
+import { awaitCommits, closeName, type Closing, holdName, limitWaits, openName } from '../../storage/closed-names.ts'
+import { inTransaction, isDeadlock, isLockTimeout, type Pool, type Tx } from '../../storage/database.ts'
+import { deleteUserRows, type ErasedRows, findActedFor, lockUser } from '../../storage/user-erasure.ts'
 import { certifyErasure, isChainAuthentic, isSealed, parseData, withData } from '../audit/mac.ts'
 
 export interface ErasureParts {
@@ -30,29 +31,57 @@ export class AlteredLogError extends Error {}
 
 /**
  * Erases a user from every table, in one transaction. Live registrations go too: their phones verify nothing any more, and webhooks are not
- * told. The change is recorded under the pseudonym. Throws AlteredLogError, and Error when the sealer does not give its lock.
+ * told. The change is recorded under the pseudonym. What others write of the user meanwhile is erased, or they are refused: also those that
+ * began before it ended and commit later, and those that begin in the `closedMs` afterwards. Throws AlteredLogError, and Error when others do
+ * not let go of a lock.
  */
-export async function eraseUser(parts: ErasureParts, userId: string): Promise<Erasure> {
-  const pseudonym = `erased-${Buffer.from(parts.platform.randomBytes(PSEUDONYM_BYTES)).toString('hex')}`
+export async function eraseUser(parts: ErasureParts, userId: string, closedMs = 0): Promise<Erasure> {
+  const random = (bytes: number): Buffer => Buffer.from(parts.platform.randomBytes(bytes))
+  const pseudonym = `erased-${random(PSEUDONYM_BYTES).toString('hex')}`
+  const closing = { erasureId: random(PSEUDONYM_BYTES).toString('hex'), salt: random(SALT_BYTES) }
   // Rows of the version before, which no other statement looks for.
   while ((await takeOverEvents(parts.db, BATCH_ROWS)) === BATCH_ROWS);
-  for (let tries = LOCK_TRIES; tries > 0; tries -= 1) {
-    const erasure = await inTransaction(parts.db, (tx) => eraseWithin(tx, parts, userId, pseudonym))
-    if (erasure) return erasure
-    await sleep(LOCK_WAIT_MS)
+  try {
+    for (let tries = LOCK_TRIES; tries > 0; tries -= 1) {
+      await closeName(parts.db, closing, userId)
+      const erasure = await whileUnlocked(async () => {
+        await inTransaction(parts.db, awaitCommits)
+        return inTransaction(parts.db, (tx) => eraseWithin(tx, parts, closing, userId, pseudonym))
+      })
+      if (erasure) return erasure
+      await sleep(LOCK_WAIT_MS)
+    }
+  } finally {
+    await openName(parts.db, userId, closedMs)
   }
-  throw new Error('the audit log is being sealed all the time; try again')
+  throw new Error('others hold rows of the user, or seal the audit log, all the time; nothing was erased, try again')
 }
 
-/** Undefined while another process seals: nothing was done. */
-async function eraseWithin(tx: Tx, parts: ErasureParts, userId: string, pseudonym: string): Promise<Erasure | undefined> {
+/** Undefined when a lock was not given in time: nothing was done. */
+const whileUnlocked = <T>(work: () => Promise<T>): Promise<T | undefined> =>
+  work().catch((error: unknown) => {
+    if (isLockTimeout(error) || isDeadlock(error)) return undefined
+    throw error
+  })
+
+/** Undefined while another process seals, and when another erasure has opened the name: nothing was done. */
+async function eraseWithin(
+  tx: Tx,
+  parts: ErasureParts,
+  closing: Closing,
+  userId: string,
+  pseudonym: string,
+): Promise<Erasure | undefined> {
+  await limitWaits(tx)
   for (const log of AUDIT_LOGS) if ((await lockLog(tx, log)) === undefined) return undefined
+  if (!(await holdName(tx, closing))) return undefined
   await lockAdministration(tx)
-  const person = { userId, phones: await findPhones(tx, userId), actedFor: await findActedFor(tx, userId) }
+  const person = { userId, phones: await lockUser(tx, userId), actedFor: await findActedFor(tx, userId) }
   const rows = await deleteUserRows(tx, userId, pseudonym)
   let auditRows = await replacePending(tx, person, pseudonym)
   for (const log of AUDIT_LOGS) auditRows += await eraseSealed(tx, parts, log, person, pseudonym)
   await deleteUserKey(tx, userId)
+  if (!(await holdName(tx, closing))) throw new Error('the erasure took longer than its name is closed; nothing was erased')
   const erasure = { pseudonym, ...rows, auditRows }
   await insertAdminEvent(tx, {
     username: 'command line',
@@ -119,6 +148,7 @@ const PSEUDONYMISED: Record<AuditLogName, Pseudonymise> = {
 }
 
 const PSEUDONYM_BYTES = 16
+const SALT_BYTES = 32
 const BATCH_ROWS = 500
 const LOCK_TRIES = 100
 const LOCK_WAIT_MS = 100
