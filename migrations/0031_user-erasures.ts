@@ -17,7 +17,8 @@ const statements = [
     user_hash bytea not null, -- SHA-256 of salt and name: the name itself is what has to go
     closed_until timestamptz not null -- by the clock of the database; transactions that began later are free
   )`,
-  // The lock is held to the end of the transaction. An erasure that has had it alone knows that whoever does not see its row is over.
+  // The lock is held to the end of the transaction. An erasure that has had it alone knows that whoever does not see its row is over: a look sees
+  // what was committed before it, because transactions are READ COMMITTED.
   // The error is one of those that ask for the same once more.
   `create function refuse_erased_user() returns trigger language plpgsql as $$
 declare

@@ -136,6 +136,7 @@ const erase = command({
   summary: 'Erases a user of the bank from the configured database; a phone that is bound to the user verifies nothing any more',
   more:
     'In all applications, and there is no way back. In the audit log a pseudonym takes the place of the user, and the log still verifies. ' +
+    'Until two seconds after its end servers refuse to write about the user. ' +
     'docs/OPERATIONS.md, "A user asks for their data, or to be forgotten", names what it does not reach. The embedded database only while its server is stopped.',
   words: { '<user>': 'the user, as the bank names it: no credential' },
   options: { yes: flag('erases: without it nothing is done') },
