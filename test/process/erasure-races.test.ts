@@ -75,6 +75,8 @@ afterEach(endEverything)
 type Act = (url: string) => Promise<HttpReply>
 
 interface Writers {
+  /** Resolves when each of these has stored something. */
+  readonly areAtWork: (...names: readonly string[]) => Promise<void>
   /** Statuses of all answers, by writer. */
   readonly stop: () => Promise<ReadonlyMap<string, ReadonlySet<number>>>
 }
@@ -90,6 +92,8 @@ function startWriters(acts: Readonly<Record<string, Act>>, urls: readonly string
     }
   })
   return {
+    areAtWork: (...names) =>
+      expect.poll(() => names.filter((name) => seen.get(name)?.has(200) !== true), { timeout: 20_000 }).toEqual([]),
     stop: async () => {
       over.abort()
       await Promise.all(loops)
@@ -159,12 +163,10 @@ describe('while others write', () => {
       const holder = await world.holder()
       const other = await world.holder()
       const writers = startWriters({ ...actsOfBank(holder, other), phone: actOfPhone(holder) })
-      await sleep(400)
+      await writers.areAtWork('operation', 'repeatable', 'message', 'claims', 'acting', 'phone')
       await eraseUser(context, holder.userId, 30_000)
       const seen = await writers.stop()
       for (const statuses of seen.values()) expect(statuses).not.toContain(500)
-      for (const name of ['operation', 'repeatable', 'message', 'claims', 'acting', 'phone'])
-        expect([name, seen.get(name)?.has(200)]).toEqual([name, true])
       await expectErased(holder)
       expectOk(await world.bank.view(other.userId))
     }
@@ -194,7 +196,7 @@ describe('while others write', () => {
     const holder = await world.holder()
     const other = await world.holder()
     const writers = startWriters(actsOfBank(holder, other))
-    await sleep(200)
+    await writers.areAtWork('operation', 'message', 'claims')
     const { userId } = holder
     const erasures = await Promise.all([1, 2, 3].map(() => eraseUser(context, userId, 30_000)))
     await writers.stop()
@@ -366,14 +368,14 @@ describe('the command', () => {
       },
       urls,
     )
-    await sleep(300)
+    await writers.areAtWork('operation', 'message', 'claims', 'code')
     if (!HAS_POSTGRES) {
       // The embedded database must be free.
       await writers.stop()
       for (const server of servers) await server.end('SIGTERM')
     }
     expect(await runCli(['user', 'erase', userId, '--yes'], installation.env)).toMatchObject({ code: 0 })
-    for (const statuses of (await writers.stop()).values()) expect(statuses).toContain(200)
+    await writers.stop()
     const { env } = installation
     for (const server of servers) await server.end('SIGTERM')
     const database = await openInstalled(env)
