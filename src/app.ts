@@ -18,6 +18,7 @@ import { describeApis } from './description.ts'
 import { type ErrorRenderer, renderErrorsWith, renderUnknownPathsWith, toPawlError } from './http/errors.ts'
 import { keepRawBodies } from './http/raw-body.ts'
 import { ANSWER_HEADERS, guardRequests } from './http/request-guards.ts'
+import { readForwarded } from './http/forwarded.ts'
 import { health } from './http/health.ts'
 import { followTlsFiles, loadTls, type TlsFiles } from './http/internal-tls.ts'
 import { limitLoad } from './http/load-limits.ts'
@@ -50,6 +51,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
       rendererOf(request.url, context)(toPawlError(error), request as never, reply as never)
     },
   })
+  readForwarded(app, context.settings, context.events)
   followRequests(app, context.tracer)
   if (tls) followFiles(app, context, tls)
   guardRequests(app)

@@ -24,7 +24,7 @@ const noun = (name: string, below: readonly string[]): Layer => ({
 const http = ['fastify', '@fastify/type-provider-typebox', '@sinclair/typebox']
 
 const layers: readonly Layer[] = [
-  { path: 'src/lib', pawl: [], packages: ['pino', 'lru-cache'] },
+  { path: 'src/lib', pawl: [], packages: ['pino', 'lru-cache', 'ipaddr.js'] },
   { path: 'src/config-kinds.ts', pawl: ['src/lib'], packages: [] },
   { path: 'src/config-reader.ts', pawl: ['src/config-kinds.ts'], packages: [] },
   { path: 'src/config-shape.ts', pawl: ['src/lib'], packages: [] },

@@ -1,5 +1,7 @@
 // IP addresses and CIDR ranges as operators write them, and whether an address is among them.
-import { BlockList, isIP } from 'node:net'
+import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
+import { parseAddress } from './address.ts'
 
 /** Whether a text is an address or a range. A range of /0 would be everyone, which is never what is meant. */
 export function isAddressOrRange(text: string): boolean {
@@ -12,20 +14,17 @@ export function isAddressOrRange(text: string): boolean {
 
 /** Whether `ip` is one of `ranges`, each of which is an address or a range. What is no address is in none. */
 export function isInRanges(ranges: readonly string[], ip: string): boolean {
-  const plain = (MAPPED.exec(ip)?.[1] ?? ip).replace(/%.*$/, '')
-  const family = isIP(plain)
-  if (family === 0) return false
-  // A list of both families would take every IPv4 address for its form inside IPv6.
-  const list = new BlockList()
-  const name = family === 4 ? 'ipv4' : 'ipv6'
-  for (const range of ranges) {
-    const [address = '', prefix] = range.split('/')
-    if (isIP(address) !== family) continue
-    if (prefix === undefined) list.addAddress(address, name)
-    else list.addSubnet(address, Number(prefix), name)
-  }
-  return list.check(plain, name)
+  const address = parseAddress(ip)
+  if (address === undefined) return false
+  return ranges.some((range) => {
+    const [text = '', prefix] = range.split('/')
+    const network = ipaddr.parse(text)
+    // An IPv4 address is in no range of IPv6, whatever form it came in.
+    return (
+      network.kind() === address.kind() &&
+      address.match(network, prefix === undefined ? ALL_BITS[network.kind()] : Number(prefix))
+    )
+  })
 }
 
-/** An IPv4 address as a socket of both families shows it. */
-const MAPPED = /^::ffff:([\d.]+)$/i
+const ALL_BITS = { ipv4: 32, ipv6: 128 }

@@ -42,6 +42,9 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   /** An access token or a client certificate, which nothing else holds back: the first of a kind has a line, the others are counted. */
   callerRefused: ({ reason, ...fields }: { username: string | undefined; source: string; reason: string }) =>
     failures.tell('warn', { ...fields, err: `${reason}, from ${fields.source}` }, 'caller refused'),
+  /** By a proxy that is trusted. The first of a proxy has a line, the others are counted. */
+  forwardedUnreadable: ({ source }: { source: string }) =>
+    failures.tell('warn', { err: `from ${source}` }, 'X-Forwarded-For of a proxy has a member that is no address: it ends there'),
   tlsRefused: (fields: { source: string | undefined; reason: string }) => log.warn(fields, 'a TLS connection was refused'),
   tlsRenewed: () => log.info('new files of TLS hold for new connections'),
   tlsNotRenewed: (fields: { reason: string }) => log.error(fields, 'new files of TLS are wrong, the former go on'),

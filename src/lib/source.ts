@@ -1,5 +1,6 @@
 // Where a request comes from: the part of its address that one caller is taken to own.
-import { isIPv4, isIPv6 } from 'node:net'
+import { isIPv4 } from 'node:net'
+import { parseAddress } from './address.ts'
 
 /**
  * The address of a caller for counting: a whole IPv4 address, or the first 64 bits of an IPv6 address, because its owner has all addresses
@@ -7,16 +8,11 @@ import { isIPv4, isIPv6 } from 'node:net'
  */
 export function sourceOf(ip: string): string {
   if (isIPv4(ip)) return ip
-  const [address = ''] = ip.split('%')
-  if (!isIPv6(address)) return 'unknown'
-  const mapped = MAPPED.exec(address)
-  if (mapped?.[1] !== undefined && isIPv4(mapped[1])) return mapped[1]
-  const [head = '', tail] = address.split('::')
-  const before = head === '' ? [] : head.split(':')
-  const after = tail ? tail.split(':') : []
-  const zeros = tail === undefined ? [] : Array<string>(Math.max(0, GROUPS - before.length - after.length)).fill('0')
-  const groups = [...before, ...zeros, ...after].slice(0, NETWORK_GROUPS)
-  return `${groups.map((group) => Number.parseInt(group, 16).toString(16)).join(':')}::/64`
+  const address = parseAddress(ip)
+  if (address === undefined) return 'unknown'
+  if (!('parts' in address)) return address.toString()
+  const network = address.parts.slice(0, NETWORK_GROUPS).map((group) => group.toString(16))
+  return `${network.join(':')}::/64`
 }
 
 /** The network of a source for counts that are kept: 24 bits of an IPv4 address, of IPv6 the 64 of the source itself. */
@@ -25,7 +21,4 @@ export function networkOf(ip: string): string {
   return isIPv4(source) ? source.replace(/\d+$/, '0/24') : source
 }
 
-/** An IPv4 address as a socket of both families shows it. */
-const MAPPED = /^::ffff:([\d.]+)$/i
-const GROUPS = 8
 const NETWORK_GROUPS = 4
