@@ -193,3 +193,24 @@ test('rows that were sealed before users had keys verify, and are erased like ot
   expect(isIntact).toBe(true)
   expect(chains.find(({ chain }) => chain === 'application:old')).toMatchObject({ sealed: 4 })
 })
+
+test('what keeps others from writing about an erased user is gone an hour later', async () => {
+  const { userId } = await world.holder()
+  await eraseUser(context, userId)
+  const count = async () => (await sql`select from user_erasure`.execute(world.db)).rows.length
+  expect(await count()).toBeGreaterThan(0)
+  await world.housekeeping()
+  expect(await count()).toBeGreaterThan(0)
+  await sql`update user_erasure set closed_until = closed_until - interval '1 hour'`.execute(world.db)
+  await world.housekeeping()
+  expect(await count()).toBe(0)
+})
+
+test.each(["o'brien", 'Žofie "Ž" \\ %', '名前', 'x'.repeat(255)])('the name %s is closed as it is written', async (name) => {
+  const userId = name.slice(0, 250) + world.newUser().slice(-4)
+  expectOk(await world.bank.register(userId))
+  await eraseUser(context, userId, 60_000)
+  expect(await findText(userId)).toEqual([])
+  expect(await world.bank.register(userId)).toMatchObject({ status: 503 })
+  expectOk(await world.bank.register(`${userId}2`.slice(-200)))
+})
