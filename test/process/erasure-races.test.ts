@@ -1,5 +1,6 @@
 // A user is erased while the bank, the user's phone and the work in the background go on: what is written meanwhile is found, or refused.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { HttpReply } from '../../phone/http.ts'
 import { random } from '../../phone/crypto.ts'
@@ -8,6 +9,7 @@ import { verifyAudit } from '../../src/domain/audit/verification.ts'
 import { eraseUser } from '../../src/domain/user-data/erasure.ts'
 import { insertActivation } from '../../src/storage/activation/insert.ts'
 import { changeState } from '../../src/storage/activation/change.ts'
+import { type AuditEvent, heldActivation, insertAuditEvent } from '../../src/storage/audit.ts'
 import { AUDIT_LOGS, lockLog } from '../../src/storage/audit-chain.ts'
 import { inTransaction, openDatabase, type Tx } from '../../src/storage/database.ts'
 import { insertInboxMessage } from '../../src/storage/inbox-messages.ts'
@@ -311,31 +313,68 @@ describe.skipIf(!HAS_POSTGRES)('across open transactions', () => {
     expect(await registrationOf(world, other.userId)).toBe('ACTIVE')
   })
 
-  test('what holds rows of the user is waited for: a token, and an approval with its audit row', async () => {
-    for (const kind of ['token', 'approval']) {
-      const holder = await world.holder()
-      const { userId, phone } = holder
-      const { id } = await world.operation(userId)
+  /** What holds a row of the user, or is at its commit, until it is over. */
+  const HOLDS: Record<string, (tx: Tx, holder: Holder, audit: AuditEvent) => Promise<unknown>> = {
+    token: (tx, { userId, phone }, audit) => {
       const { activationId } = phone.state
-      const app = { applicationId: world.applicationId, userId, activationId }
-      const audit = { ...app, eventType: kind, eventData: JSON.stringify({ userId }), occurredAt: new Date() }
-      const written = Promise.withResolvers<void>()
-      const writing = inTransaction(context.db, async (tx) => {
-        if (kind === 'token') {
-          const token = { tokenId: `t-${userId}`, activationId, factors: 'possession', tokenSecret: random(16) }
-          await insertToken(tx, token, audit, undefined)
-        } else {
-          const end = { operationId: id, to: 'APPROVED', statusReason: userId, additionalData: null, at: new Date() } as const
-          expect(await endOperation(tx, end, audit)).toBe(true)
-        }
-        written.resolve()
-        await sleep(1_500)
-      })
-      await Promise.race([written.promise, writing])
-      await Promise.all([eraseUser(context, userId), writing])
-      await expectErased(holder)
-    }
+      return insertToken(
+        tx,
+        { tokenId: `t-${userId}`, activationId, factors: 'possession', tokenSecret: random(16) },
+        audit,
+        undefined,
+      )
+    },
+    'an approval with its audit row': async (tx, { userId }, audit) => {
+      const { id } = await world.operation(userId)
+      const end = { operationId: id, to: 'APPROVED', statusReason: userId, additionalData: null, at: new Date() } as const
+      expect(await endOperation(tx, end, audit)).toBe(true)
+    },
+    'a refused code': (tx, { phone }, audit) => insertAuditEvent(tx, audit, heldActivation(phone.state.activationId)),
+    'a commit that has not seen the erasure': async (tx, holder, audit) => {
+      await WRITES['message']?.(tx, holder, holder)
+      await insertAuditEvent(tx, audit)
+      await sql`set constraints all immediate`.execute(tx)
+    },
+  }
+
+  test.each(Object.keys(HOLDS))('%s is waited for', async (name) => {
+    const holder = await world.holder()
+    const audit = auditOf(holder)
+    const written = Promise.withResolvers<void>()
+    let isOver = false
+    const writing = inTransaction(context.db, async (tx) => {
+      await HOLDS[name]?.(tx, holder, audit)
+      written.resolve()
+      await sleep(1_500)
+      isOver = true
+    })
+    await Promise.race([written.promise, writing])
+    const erasing = eraseUser(context, holder.userId).then(() => isOver)
+    await writing
+    expect(await erasing).toBe(true)
+    await expectErased(holder)
   })
+})
+
+test('who has read the phone before the erasure writes nothing after it', async () => {
+  const holder = await world.holder()
+  const { userId, phone } = holder
+  const other = await world.holder()
+  const { id } = await world.operation(other.userId)
+  await world.unclaim(id)
+  await eraseUser(context, userId)
+  await insertAuditEvent(context.db, auditOf(holder), heldActivation(phone.state.activationId))
+  expect(await claimOperation(context.db, id, userId, new Date())).toBe(false)
+  await expectErased(holder)
+})
+
+const auditOf = ({ userId, phone }: Holder): AuditEvent => ({
+  applicationId: world.applicationId,
+  userId,
+  activationId: phone.state.activationId,
+  eventType: 'test_row',
+  eventData: JSON.stringify({ userId }),
+  occurredAt: new Date(),
 })
 
 describe('the command', () => {
