@@ -218,9 +218,13 @@ const tellOfDatabase = (events: Events) => ({
 
 /** The providers of the bank that the operator configured. */
 function createProviders(parts: ClaimsParts, config: Config, secrets: Secrets) {
-  const userInfo = createOptional(config.userInfoUrl, config.userInfoTimeoutMs, secrets.userInfoAuthorization)
-  const { activationProviderUrl, activationProviderTimeoutMs } = config
-  const activation = createOptional(activationProviderUrl, activationProviderTimeoutMs, secrets.activationProviderAuthorization)
+  const userInfo = createOptional('PAWL_USER_INFO', config.userInfoUrl, config.userInfoTimeoutMs, secrets.userInfoAuthorization)
+  const activation = createOptional(
+    'PAWL_ACTIVATION_PROVIDER',
+    config.activationProviderUrl,
+    config.activationProviderTimeoutMs,
+    secrets.activationProviderAuthorization,
+  )
   return {
     userInfoProvider: createUserInfoProvider(parts, userInfo),
     activationProvider: activation && createActivationProvider(activation),
@@ -228,7 +232,8 @@ function createProviders(parts: ClaimsParts, config: Config, secrets: Secrets) {
 }
 
 const createOptional = (
+  setting: string,
   url: string | undefined,
   timeoutMs: number,
   authorization: string | undefined,
-): HttpProvider | undefined => (url === undefined ? undefined : createHttpProvider({ url, timeoutMs, authorization }))
+): HttpProvider | undefined => (url === undefined ? undefined : createHttpProvider({ setting, url, timeoutMs, authorization }))

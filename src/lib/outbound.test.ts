@@ -1,7 +1,14 @@
 // Which addresses count as public, and that a request goes to the checked address only.
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { type AddressInfo, createServer as createRawServer } from 'node:net'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type AddressInfo, createServer as createRawServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createCertificate } from '../../test/helpers/certificates.ts'
+import { findQuietPort } from '../../test/helpers/ports.ts'
 import { isPublicAddress, OutboundError, resolveTarget, sendOutbound } from './outbound.ts'
 
 const server = createServer((request, response) => {
@@ -81,6 +88,150 @@ test('a redirect is not followed', async () => {
 
 test('a target that does not answer fails at the time limit', async () => {
   await expect(sendOutbound(request('/silent', 500))).rejects.toThrow(OutboundError)
+})
+
+/** Sends a request to a peer that does `behave` to it. */
+async function askPeer(behave: (socket: Socket) => void, more: Partial<Parameters<typeof sendOutbound>[0]> = {}) {
+  const raw = createRawServer((socket) => {
+    socket.on('error', () => undefined)
+    behave(socket)
+  })
+  await new Promise<void>((resolve) => {
+    raw.listen(0, '127.0.0.1', resolve)
+  })
+  const url = `http://127.0.0.1:${(raw.address() as AddressInfo).port}/`
+  try {
+    return await sendOutbound({ ...request('/'), url, ...more })
+  } finally {
+    raw.close()
+  }
+}
+
+/** Writes `head`, and then `again` for as long as anybody reads it. */
+const flood =
+  (head: string, again: string) =>
+  (socket: Socket): void => {
+    const block = Buffer.from(again.repeat(Math.ceil(65_536 / again.length)))
+    const go = (): void => {
+      while (!socket.destroyed && socket.write(block));
+    }
+    socket.once('data', () => {
+      socket.write(head)
+      socket.on('drain', go)
+      go()
+    })
+  }
+
+const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+describe('a target that answers without end is left early', () => {
+  test.each<[string, string, string]>([
+    ['hints', '', 'HTTP/1.1 103 Early Hints\r\n\r\n'],
+    ['hints with headers', '', 'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n'],
+    ['permissions to go on', '', 'HTTP/1.1 100 Continue\r\n\r\n'],
+    ['interim answers that nobody knows', '', 'HTTP/1.1 199 x\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n'],
+    ['empty lines', '', '\r\n'],
+    ['a status text', 'HTTP/1.1 200 ', 'x'],
+    ['headers', 'HTTP/1.1 200 OK\r\n', 'a: b\r\n'],
+    ['headers without a name', 'HTTP/1.1 200 OK\r\n', ' : \r\n'],
+    ['one header', 'HTTP/1.1 200 OK\r\nx: ', 'x'],
+    ['trailers', `${CHUNKED}0\r\n`, 'a: b\r\n'],
+    ['the extension of a chunk', `${CHUNKED}1;`, 'x'],
+    ['extensions of small chunks', CHUNKED, `1;${'x'.repeat(10_000)}\r\nx\r\n`],
+    ['digits of the size of a chunk', CHUNKED, '0'],
+  ])('%s', async (_, head, again) => {
+    const since = performance.now()
+    await expect(askPeer(flood(head, again))).rejects.toThrow(OutboundError)
+    expect(performance.now() - since).toBeLessThan(5_000)
+  })
+
+  test('packets of one byte', async () => {
+    const drip = (socket: Socket): void => {
+      socket.setNoDelay(true)
+      const timer = setInterval(() => {
+        for (let i = 0; i < 20; i += 1) setImmediate(() => socket.write('x'))
+      }, 1)
+      socket.on('close', () => clearInterval(timer))
+      socket.write('HTTP/1.1 200 OK\r\n\r\n')
+    }
+    await expect(askPeer(drip, { answerBytesMax: 262_144, timeoutMs: 20_000 })).rejects.toThrow('smaller pieces')
+  })
+
+  // No other server makes tickets at will.
+  test.skipIf(!existsSync('/usr/bin/openssl'))('tickets of TLS', async () => {
+    const { pem, privateKeyPem } = createCertificate(['IP:127.0.0.1'])
+    const certificate = join(mkdtempSync(join(tmpdir(), 'pawl-outbound-')), 'certificate.pem')
+    writeFileSync(certificate, `${pem}\n${privateKeyPem}`)
+    setDefaultCACertificates([...getCACertificates('default'), pem])
+    const tlsPort = await findQuietPort()
+    const options = ['-accept', `127.0.0.1:${tlsPort}`, '-cert', certificate, '-key', certificate, '-num_tickets', '1000000000']
+    const tickets = spawn('/usr/bin/openssl', ['s_server', ...options], { stdio: ['pipe', 'pipe', 'ignore'] })
+    try {
+      // It says ACCEPT once it listens.
+      await new Promise((resolve) => tickets.stdout.once('data', resolve))
+      const since = performance.now()
+      await expect(sendOutbound({ ...request('/'), url: `https://127.0.0.1:${tlsPort}/` })).rejects.toThrow('sent more')
+      expect(performance.now() - since).toBeLessThan(5_000)
+    } finally {
+      tickets.kill('SIGKILL')
+    }
+  })
+})
+
+test.each<[string, string, string, number]>([
+  ['more answers', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx', 1],
+  ['interim answers', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx', 'HTTP/1.1 103 x\r\n\r\n', 1],
+  ['answers behind none', 'HTTP/1.1 204 No Content\r\n\r\n', 'HTTP/1.1 500 No\r\n\r\n', 0],
+  ['a body without end', 'HTTP/1.1 200 OK\r\n\r\n', 'x', 4096],
+  ['chunks without end', CHUNKED, '1\r\nx\r\n', 4096],
+])('an answer is taken for itself, and what follows is not read: %s', async (_, head, again, length) => {
+  const since = performance.now()
+  expect((await askPeer(flood(head, again))).body).toHaveLength(length)
+  expect(performance.now() - since).toBeLessThan(5_000)
+})
+
+test('a few interim answers are none of the answer', async () => {
+  const interim = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'
+  const answer = await askPeer((socket) => {
+    socket.once('data', () => socket.end(`${interim}HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok`))
+  })
+  expect({ status: answer.status, body: answer.body.toString() }).toEqual({ status: 201, body: 'ok' })
+})
+
+test('a success is none before the target has the whole request, a refusal is one', async () => {
+  const early = (status: string) => (socket: Socket) => {
+    socket.once('data', () => {
+      socket.pause()
+      socket.write(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\n\r\n`)
+    })
+  }
+  const body = 'x'.repeat(16 * 1024 * 1024)
+  await expect(askPeer(early('200 OK'), { body })).rejects.toThrow('before it had the whole request')
+  await expect(askPeer(early('204 No Content'), { body })).rejects.toThrow('before it had the whole request')
+  expect((await askPeer(early('413 Too Large'), { body })).status).toBe(413)
+  expect((await askPeer(early('200 OK'))).status).toBe(200)
+})
+
+test.each<[string, string, (socket: Socket) => void]>([
+  ['ends', 'broke the connection (ECONNRESET): ', (socket) => socket.end()],
+  ['resets', 'broke the connection (ECONNRESET): ', (socket) => socket.once('data', () => socket.resetAndDestroy())],
+  ['is silent', 'did not answer within 0.5 s: ', () => undefined],
+  ['speaks something else', 'does not answer in HTTP (HPE_INVALID_CONSTANT): ', (socket) => socket.write('SSH-2.0-x\r\n')],
+  [
+    'stops in its answer',
+    'did not answer within 0.5 s: ',
+    (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx'),
+  ],
+])('a target that %s is told apart', async (_, problem, behave) => {
+  await expect(askPeer(behave, { timeoutMs: 500 })).rejects.toThrow(problem)
+})
+
+test('a target that is not there, and one that cannot be trusted, are told apart', async () => {
+  const { port: closed } = { port: await findQuietPort() }
+  await expect(sendOutbound({ ...request('/'), url: `http://127.0.0.1:${closed}/` })).rejects.toThrow(
+    `http://127.0.0.1:${closed} refuses connections (ECONNREFUSED): `,
+  )
+  await expect(sendOutbound({ ...request('/'), url: `https://127.0.0.1:${port}/` })).rejects.toThrow('does not speak this TLS')
+  await expect(sendOutbound({ ...request('/'), url: 'http://nobody.invalid/' })).rejects.toThrow(/cannot be resolved \(E/)
 })
 
 test.each([

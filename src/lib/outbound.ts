@@ -1,7 +1,8 @@
 // Connections that pawl opens itself, to addresses that people configure: the name is resolved once, what it resolves to is checked, and
 // exactly that address is connected to, so that a name that answers differently a second time leads nowhere.
 import { lookup } from 'node:dns/promises'
-import { BlockList, isIP, type LookupFunction } from 'node:net'
+import { BlockList, isIP, type Socket } from 'node:net'
+import type { ConnectionOptions } from 'node:tls'
 import { failureOf, startSpan } from './trace.ts'
 
 /** The target may not be connected to, or did not answer as it should. The message is for the log and for administrators. */
@@ -23,7 +24,10 @@ export function isPublicAddress(address: string): boolean {
 export async function resolveTarget(host: string, arePrivateAllowed: boolean): Promise<string> {
   const name = host.replace(/^\[(.*)\]$/, '$1')
   const found = await lookup(name, { all: true }).catch((cause: unknown) => {
-    throw new OutboundError(`${host} cannot be resolved`, { cause })
+    throw new OutboundError(
+      `${host} cannot be resolved (${codeOf(cause)}): look at its name, and at this machine's name servers`,
+      { cause },
+    )
   })
   const [first] = found
   if (first === undefined) throw new OutboundError(`${host} has no address`)
@@ -31,6 +35,125 @@ export async function resolveTarget(host: string, arePrivateAllowed: boolean): P
   if (refused) throw new OutboundError(`${host} leads to ${refused.address}, which is not a public address`)
   return first.address
 }
+
+/** Where a connection leads, and all that it may take. */
+export interface OutboundTarget {
+  /** How errors name it. */
+  readonly name: string
+  readonly host: string
+  readonly port: number
+  /** Of TLS; undefined for plain TCP. */
+  readonly tls?: ConnectionOptions
+  readonly arePrivateAllowed: boolean
+  /** For everything from the look-up of the name to the last byte. */
+  readonly timeoutMs: number
+  /** For everything that comes, what is no data included. */
+  readonly bytesMax: number
+  /** Ends it early. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/**
+ * Opens a connection to a checked address, lets `speak` use it, and ends it. Throws OutboundError, with the cause and what to look at, when it
+ * cannot be opened, when `speak` or the connection fails, and when more comes than may: who is asked can take neither the memory nor the
+ * processor of who asks.
+ */
+export async function withConnection<T>(target: OutboundTarget, speak: (socket: Socket) => Promise<T>): Promise<T> {
+  const { name, host, port, tls, arePrivateAllowed, timeoutMs, bytesMax, signal } = target
+  const { promise: broken, reject } = Promise.withResolvers<never>()
+  const isConnected = Promise.withResolvers<void>()
+  const sockets: Socket[] = []
+  let overdue = OVERDUE.name
+  let reads = 0
+  const timer = setTimeout(() => {
+    const [what, todo] = overdue
+    reject(new OutboundError(`${name} ${what} within ${timeoutMs / 1000} s: ${todo}`))
+  }, timeoutMs)
+  const stop = (): void => reject(new OutboundError(`${name} was not waited for`))
+  signal?.addEventListener('abort', stop)
+  if (signal?.aborted === true) stop()
+  let watch: NodeJS.Timeout | undefined
+  try {
+    // A look-up cannot be cancelled, only left behind.
+    const address = await Promise.race([resolveTarget(host, arePrivateAllowed), broken])
+    overdue = OVERDUE.connection
+    // Not imported, as node:http below.
+    const raw = process.getBuiltinModule('node:net').connect(port, address)
+    const socket = tls === undefined ? raw : process.getBuiltinModule('node:tls').connect({ ...tls, socket: raw })
+    sockets.push(socket, raw)
+    const look = (): void => {
+      if (raw.bytesRead > bytesMax || reads > READS_MAX)
+        reject(new OutboundError(`${name} sent more, or in smaller pieces, than an answer has`))
+    }
+    // Tickets and other messages of TLS alone are no data: only the bytes below tell of them.
+    watch = setInterval(look, LOOK_MS)
+    socket.on('data', () => {
+      reads += 1
+      look()
+    })
+    for (const one of sockets) one.on('error', reject)
+    socket.on('close', () => reject(new OutboundError(`${name} closed the connection too early: its log may say why`)))
+    raw.on('connect', () => {
+      overdue = tls === undefined ? OVERDUE.answer : OVERDUE.handshake
+    })
+    socket.on(tls === undefined ? 'connect' : 'secureConnect', () => {
+      overdue = OVERDUE.answer
+      isConnected.resolve()
+    })
+    await Promise.race([isConnected.promise, broken])
+    return await Promise.race([speak(socket), broken])
+  } catch (error) {
+    throw error instanceof OutboundError ? error : new OutboundError(`${name} ${explain(error)}`, { cause: error })
+  } finally {
+    clearTimeout(timer)
+    clearInterval(watch)
+    signal?.removeEventListener('abort', stop)
+    for (const one of sockets) one.destroy()
+  }
+}
+
+/** What was waited for, and what to look at. */
+const OVERDUE: Readonly<Record<'name' | 'connection' | 'handshake' | 'answer', readonly [string, string]>> = {
+  name: ['was not resolved', "look at this machine's name servers"],
+  connection: ['took no connection', 'it is down, or a firewall drops what is sent there'],
+  handshake: ['did not end the handshake of TLS', 'look at whether its port speaks TLS'],
+  answer: ['did not answer', 'it has too much to do, or waits for somebody itself'],
+}
+
+/** What an answer that is none of success means, and what to look at. `authorization`: the setting of what pawl shows there. */
+export function describeStatus(status: number, authorization: string): string {
+  const answered = `answered with status ${status}`
+  if (status === 401 || status === 403) return `${answered}: look at ${authorization}, and at what it allows`
+  if (status >= 300 && status < 400) return `${answered}: redirects are not followed, name the address that it leads to`
+  return status === 404 || status === 405 ? `${answered}: look at the path` : `${answered}: its log may say why`
+}
+
+/** What the code of an error means, and what to look at. Messages of OpenSSL name threads and source files, so that only codes are repeated. */
+function explain(error: unknown): string {
+  const code = codeOf(error)
+  const [, says = 'broke the connection'] = MEANINGS.find(([codes]) => codes.test(code)) ?? []
+  return says.replace(/(?=:|$)/, ` (${code})`)
+}
+
+const codeOf = (error: unknown): string =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'no code'
+
+const MEANINGS: readonly (readonly [RegExp, string])[] = [
+  [/^ECONNREFUSED$/, 'refuses connections: nothing listens there, or a firewall is between'],
+  [/^(ECONNRESET|EPIPE|ECONNABORTED)$/, 'broke the connection: its log may say why, or that of a proxy between'],
+  [
+    /^(EHOSTUNREACH|ENETUNREACH|ENETDOWN|ETIMEDOUT|EADDRNOTAVAIL|EACCES|EPERM)$/,
+    'cannot be reached from here: look at routes and firewalls',
+  ],
+  [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'shows the certificate of another name: call it by a name that its certificate has'],
+  [/^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/, 'shows a certificate that does not hold now: renew it, or set the clock'],
+  [
+    /CERT|SIGNATURE|ISSUER|^(INVALID_CA|PATH_LENGTH_EXCEEDED|INVALID_PURPOSE|HOSTNAME_MISMATCH)$/,
+    'shows a certificate that nobody vouches for: NODE_EXTRA_CA_CERTS names your own authority, and it must send its whole chain',
+  ],
+  [/^(ERR_SSL_|ERR_TLS_|EPROTO)/, 'does not speak this TLS: look at its port, versions, and whether it asks for a certificate'],
+  [/^HPE_/, 'does not answer in HTTP: look at its port, and whether it wants https'],
+]
 
 export interface OutboundRequest {
   readonly url: string
@@ -72,55 +195,74 @@ export async function sendOutbound(outbound: OutboundRequest): Promise<OutboundA
   }
 }
 
-async function send(outbound: OutboundRequest): Promise<OutboundAnswer> {
+function send(outbound: OutboundRequest): Promise<OutboundAnswer> {
+  const { method, headers, timeoutMs, arePrivateAllowed } = outbound
   const url = new URL(outbound.url)
-  const signal = AbortSignal.timeout(outbound.timeoutMs)
-  const address = await untilAborted(
-    resolveTarget(url.hostname, outbound.arePrivateAllowed),
-    signal,
-    `${url.origin} was not resolved in time`,
-  )
-  const toAddress: LookupFunction = (_host, options, done) => {
-    const family = isIP(address)
-    if (options.all) done(null, [{ address, family }])
-    else done(null, address, family)
+  const isTls = url.protocol === 'https:'
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  const target: OutboundTarget = {
+    name: url.origin,
+    host,
+    port: Number(url.port || (isTls ? 443 : 80)),
+    ...(isTls && { tls: { ...shownAs(host), ALPNProtocols: ['http/1.1'] } }),
+    arePrivateAllowed,
+    timeoutMs,
+    // Chunks of few bytes and certificates make a small answer large.
+    bytesMax: 2 * outbound.answerBytesMax + OVERHEAD_BYTES_MAX,
   }
   // Not imported: an import of node:http reads every member of it and so loads Node's fetch, 15 MB and a tenth of the time of a start.
-  const { request } = process.getBuiltinModule(url.protocol === 'https:' ? 'node:https' : 'node:http')
-  return new Promise((resolve, reject) => {
-    const fail = (cause: unknown) => reject(new OutboundError(`no answer from ${url.origin}`, { cause }))
-    const { method, headers, answerBytesMax } = outbound
-    const outgoing = request(url, { method, headers, signal, lookup: toAddress, agent: false }, (incoming) => {
-      const chunks: Buffer[] = []
-      let length = 0
-      const finish = () => {
-        const body = Buffer.concat(chunks).subarray(0, answerBytesMax)
-        resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body })
-      }
-      incoming.on('data', (chunk: Buffer) => {
-        chunks.push(chunk)
-        length += chunk.length
-        if (length < answerBytesMax) return
-        finish()
-        incoming.destroy()
-      })
-      incoming.on('end', finish)
-      incoming.on('error', fail)
-    })
-    outgoing.on('error', fail)
-    // A reply that is not an answer, such as a switch of protocols, ends the connection without an error.
-    outgoing.on('close', () => fail('closed'))
-    outgoing.end(outbound.body)
-  })
+  const { request } = process.getBuiltinModule(isTls ? 'node:https' : 'node:http')
+  return withConnection(
+    target,
+    (socket) =>
+      new Promise((resolve, reject) => {
+        const { answerBytesMax } = outbound
+        const options = { method, headers, createConnection: () => socket, maxHeaderSize: HEADER_BYTES_MAX }
+        const outgoing = request(url, options, (incoming) => {
+          const { statusCode: status = 0 } = incoming
+          const chunks: Buffer[] = []
+          let length = 0
+          const finish = () => {
+            // A refusal may come before all is sent. A success cannot: who has not read the request has not done what it asks for.
+            if (status < 300 && !outgoing.writableFinished)
+              reject(new OutboundError(`${url.origin} answered before it had the whole request`))
+            else resolve({ status, headers: incoming.headers, body: Buffer.concat(chunks).subarray(0, answerBytesMax) })
+          }
+          incoming.on('data', (chunk: Buffer) => {
+            // What the parser has already read goes on to come after the end of it.
+            if (length >= answerBytesMax) return
+            chunks.push(chunk)
+            length += chunk.length
+            if (length < answerBytesMax) return
+            finish()
+            incoming.destroy()
+          })
+          incoming.on('end', finish)
+          incoming.on('error', reject)
+        })
+        let informations = 0
+        outgoing.on('information', () => {
+          informations += 1
+          if (informations <= INFORMATIONS_MAX) return
+          reject(new OutboundError(`${url.origin} sends interim answers without end`))
+          socket.destroy()
+        })
+        outgoing.on('error', reject)
+        outgoing.end(outbound.body)
+      }),
+  )
 }
 
-/** The resolver of the system cannot be stopped, but waiting for it can. */
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal, message: string): Promise<T> {
-  const aborted = new Promise<never>((_resolve, reject) => {
-    signal.addEventListener('abort', () => reject(new OutboundError(message)), { once: true })
-  })
-  return Promise.race([work, aborted])
-}
+/** What TLS is told of the name that was called: an address is none. */
+export const shownAs = (host: string): ConnectionOptions => (isIP(host) === 0 ? { host, servername: host } : { host })
+
+/** Interim answers (1xx) before the answer. */
+const INFORMATIONS_MAX = 8
+const HEADER_BYTES_MAX = 16_384
+const OVERHEAD_BYTES_MAX = 262_144
+/** An answer of 256 KiB in packets as small as they are comes in 500. */
+const READS_MAX = 2_000
+const LOOK_MS = 50
 
 const INNER_IPV4 = [
   '0.0.0.0/8',

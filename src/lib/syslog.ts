@@ -1,42 +1,43 @@
 // Messages of syslog (RFC 5424), sent over TCP with octet counting (RFC 6587) or over TLS (RFC 5425).
+import type { Socket } from 'node:net'
 import { hostname } from 'node:os'
-import { OutboundError, resolveTarget } from './outbound.ts'
+import { OutboundError, shownAs, withConnection } from './outbound.ts'
 
 /**
  * Sends messages over a connection of their own to `syslog+tcp://host:port` or `syslog+tls://host:port`. Syslog has no answer: the receiver has
- * taken them when it closes the connection after it has read its end, which says that it read all of them, and not that it stored them.
- * Throws OutboundError when it does not.
+ * taken them when it closes the connection after pawl has, which says that it read all of them, and not that it stored them. Who closes first
+ * has not: a balancer without a back end, for one. Throws OutboundError when it does not.
  */
-export async function sendSyslog(url: string, messages: readonly string[], timeoutMs: number): Promise<void> {
-  const { protocol, hostname: name, port, host } = new URL(url)
+export function sendSyslog(url: string, messages: readonly string[], timeoutMs: number): Promise<void> {
+  const { protocol, hostname: name, port, host: shown } = new URL(url)
   const isTls = protocol === 'syslog+tls:'
-  const address = await resolveTarget(name, true)
-  const options = { host: address, port: Number(port || (isTls ? TLS_PORT : TCP_PORT)) }
-  // The certificate is that of the name, or of the address where the setting has no name.
-  const shown = name.replace(/^\[(.*)\]$/, '$1') === address ? {} : { servername: name }
-  // Not imported, as in outbound.ts: a server that sends no syslog loads neither.
-  const socket = isTls
-    ? process.getBuiltinModule('node:tls').connect({ ...options, ...shown })
-    : process.getBuiltinModule('node:net').connect(options)
-  await new Promise<void>((resolve, reject) => {
-    const fail = (cause: unknown): void => {
-      socket.destroy()
-      reject(new OutboundError(`${host} did not take the messages`, { cause }))
-    }
-    let isRead = false
-    const timer = setTimeout(() => fail(new Error(`it did not close the connection within ${timeoutMs} ms`)), timeoutMs)
-    socket.once('error', fail)
-    socket.once('end', () => {
-      isRead = socket.writableFinished
+  const host = name.replace(/^\[(.*)\]$/, '$1')
+  const target = {
+    name: shown,
+    host,
+    port: Number(port || (isTls ? TLS_PORT : TCP_PORT)),
+    ...(isTls && { tls: shownAs(host) }),
+    arePrivateAllowed: true,
+    timeoutMs,
+    bytesMax: ANSWER_BYTES_MAX,
+  }
+  return withConnection(target, (socket) => write(socket, messages.map(frame).join(''), shown))
+}
+
+function write(socket: Socket, text: string, name: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let isOurs = false
+    socket.on('end', () => {
+      if (isOurs) resolve()
+      else
+        reject(new OutboundError(`${name} closed the connection before it had the messages: a balancer without a back end does`))
     })
-    socket.once('close', () => {
-      clearTimeout(timer)
-      if (isRead) resolve()
-      else fail(new Error('the connection broke'))
-    })
-    socket.once(isTls ? 'secureConnect' : 'connect', () => {
-      socket.resume()
-      socket.end(messages.map(frame).join(''))
+    socket.write(text, () => {
+      // Its own kernel has them, nobody else need have. Who gives up does so now; who reads goes on until it is told the end.
+      setTimeout(() => {
+        isOurs = !socket.destroyed
+        socket.end()
+      }, QUIET_MS)
     })
   })
 }
@@ -49,3 +50,6 @@ function frame(text: string): string {
 
 const TLS_PORT = 6514
 const TCP_PORT = 601
+/** It says nothing, but for the handshake of TLS. */
+const ANSWER_BYTES_MAX = 262_144
+const QUIET_MS = 250

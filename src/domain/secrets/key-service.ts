@@ -3,7 +3,7 @@
 import { parseBase64 } from '../../lib/base64.ts'
 import { fromUtf8 } from '../../lib/bytes.ts'
 import { StartError } from '../../lib/errors.ts'
-import { OutboundError, sendOutbound } from '../../lib/outbound.ts'
+import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 
 /** What pawl asks of a key service. Another one is another implementation, and another form of wrapped key in lib/key-list.ts. */
 export interface KeyService {
@@ -37,8 +37,7 @@ export function createVaultTransit({ keyUrl, token }: VaultSettings): KeyService
     }).catch((error: unknown) => {
       throw error instanceof OutboundError ? new StartError(`PAWL_VAULT_KEY_URL: ${error.message}`, { cause: error }) : error
     })
-    if (answer.status !== 200)
-      throw new StartError(`PAWL_VAULT_KEY_URL: ${origin} answered ${action} with status ${answer.status}`)
+    if (answer.status !== 200) throw new StartError(`PAWL_VAULT_KEY_URL: ${action}: ${origin} ${describeAnswer(answer.status)}`)
     const data = readData(answer.body)
     if (data === undefined) throw new StartError(`PAWL_VAULT_KEY_URL: ${origin} does not answer as a transit engine does`)
     return data
@@ -57,6 +56,12 @@ export function createVaultTransit({ keyUrl, token }: VaultSettings): KeyService
     },
   }
 }
+
+/** A Vault that is sealed or stands by answers with these (its API, "Health"). */
+const describeAnswer = (status: number): string =>
+  [429, 472, 473, 503].includes(status)
+    ? `answered with status ${status}: it is sealed, or stands by for another`
+    : describeStatus(status, 'PAWL_VAULT_TOKEN')
 
 function readData(body: Uint8Array): Readonly<Record<string, unknown>> | undefined {
   try {

@@ -1,9 +1,11 @@
 // Questions to the bank's own servers, at addresses that the operator configures: JSON out, a JSON object back.
 import { fromUtf8 } from '../../lib/bytes.ts'
-import { OutboundError, sendOutbound } from '../../lib/outbound.ts'
+import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 import { createSemaphore } from '../../lib/semaphore.ts'
 
 export interface HttpProviderSettings {
+  /** What errors name: PAWL_USER_INFO, for example, of PAWL_USER_INFO_URL. */
+  readonly setting: string
   readonly url: string
   readonly timeoutMs: number
   /** Value of the header Authorization. */
@@ -24,10 +26,12 @@ export function createHttpProvider(settings: HttpProviderSettings): HttpProvider
 }
 
 async function ask(
-  { url, timeoutMs, authorization }: HttpProviderSettings,
+  { setting, url, timeoutMs, authorization }: HttpProviderSettings,
   question: Readonly<Record<string, unknown>>,
 ): Promise<Record<string, unknown>> {
   const { origin } = new URL(url)
+  const refuse = (problem: string, cause?: unknown): OutboundError =>
+    new OutboundError(`${setting}_URL: ${problem}`, cause === undefined ? {} : { cause })
   const { status, body } = await sendOutbound({
     url,
     method: 'POST',
@@ -41,12 +45,14 @@ async function ask(
     answerBytesMax: ANSWER_BYTES_MAX + 1,
     // The operator names the address, and the bank's servers stand beside this one.
     arePrivateAllowed: true,
+  }).catch((error: unknown) => {
+    throw error instanceof OutboundError ? refuse(error.message, error) : error
   })
-  if (status !== 200) throw new OutboundError(`${origin} answered with status ${status}`)
-  if (body.length > ANSWER_BYTES_MAX) throw new OutboundError(`${origin} answered with more than ${ANSWER_BYTES_MAX} bytes`)
-  const answer = parseAnswer(body, origin)
-  if (!isJsonObject(answer)) throw new OutboundError(`${origin} answered with no JSON object`)
-  if (isDeeperThan(answer, DEPTH_MAX)) throw new OutboundError(`${origin} answered with an object nested too deeply`)
+  if (status !== 200) throw refuse(`${origin} ${describeStatus(status, `${setting}_AUTHORIZATION`)}`)
+  if (body.length > ANSWER_BYTES_MAX) throw refuse(`${origin} answered with more than ${ANSWER_BYTES_MAX} bytes`)
+  const answer = parseAnswer(body)
+  if (!isJsonObject(answer)) throw refuse(`${origin} answered with no JSON object`)
+  if (isDeeperThan(answer, DEPTH_MAX)) throw refuse(`${origin} answered with an object nested too deeply`)
   return answer
 }
 
@@ -54,12 +60,12 @@ async function ask(
 export const isJsonObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-function parseAnswer(body: Uint8Array, origin: string): unknown {
+/** Undefined for what is not JSON. The message of a JSON error would quote the answer, which holds personal data. */
+function parseAnswer(body: Uint8Array): unknown {
   try {
     return JSON.parse(fromUtf8(body))
   } catch {
-    // Without its cause: the message of a JSON error quotes the answer, which holds personal data.
-    throw new OutboundError(`${origin} answered with what is not JSON`)
+    return undefined
   }
 }
 

@@ -62,7 +62,7 @@ export async function attempt(
     const waitMs = parseRetryAfter(headers['retry-after'], platform.now())
     return { reason: `HTTP ${status}`, status, isGone: status === 410, waitMs }
   } catch (error) {
-    if (error instanceof OutboundError) return { reason: describe(error) }
+    if (error instanceof OutboundError) return { reason: error.message }
     // A secret that does not open concerns this webhook alone: it waits like any that fails, and the others go on.
     parts.events.webhookUnusable({ webhookId: webhook.webhookId, err: error })
     return { reason: 'the message could not be made, see the log' }
@@ -111,13 +111,6 @@ async function readTexts({ templateTexts }: AttemptParts, snapshot: Snapshot): P
   const parameters = JSON.parse(String(snapshot['parameters'])) as OperationParameters
   const fill = (text: string): string => fillText(text, parameters).text
   return { title: fill(texts.title), message: fill(texts.message), summary: texts.summary && fill(texts.summary) }
-}
-
-/** The host and what the system said, without path and query, which may hold a secret of the receiver. */
-function describe({ message, cause }: OutboundError): string {
-  const code = typeof cause === 'object' && cause !== null && 'code' in cause ? String(cause.code) : undefined
-  if (code === 'ABORT_ERR') return `${message} within ${TIMEOUT_MS / 1000} s`
-  return code === undefined ? message : `${message} (${code})`
 }
 
 const TIMEOUT_MS = 10_000
