@@ -144,16 +144,19 @@ export const jwksUrl: Kind<string> = {
 /** Signatures of JWTs with a public key (RFC 7518 §3.1, RFC 8037). */
 const SIGNATURES = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
 
-export const algorithmList: Kind<readonly string[]> = {
-  label: 'algorithms, separated by commas',
+const wordList = (what: string, words: readonly string[]): Kind<readonly string[]> => ({
+  label: `${what}, separated by commas`,
   parse(value) {
     const entries = value.split(',').map((entry) => entry.trim())
-    const wrong = entries.find((entry) => !SIGNATURES.includes(entry))
+    const wrong = entries.find((entry) => !words.includes(entry))
     return wrong === undefined
       ? { value: Object.freeze(entries) }
-      : { problem: `${quote(wrong)} is not one of ${SIGNATURES.join(', ')}` }
+      : { problem: `${quote(wrong)} is not one of ${words.join(', ')}` }
   },
-}
+})
+
+export const algorithmList = wordList('algorithms', SIGNATURES)
+export const tokenTypeList = wordList('types of tokens', ['at+jwt', 'JWT'])
 
 export const portList: Kind<readonly number[]> = {
   label: 'ports, separated by commas',

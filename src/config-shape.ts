@@ -21,6 +21,7 @@ export interface Config {
   readonly jwtIssuer?: string
   readonly jwtAudience?: string
   readonly jwtAlgorithms: readonly string[]
+  readonly jwtTypes: readonly string[]
   readonly jwtClockToleranceSeconds: number
   readonly jwtRoleClaim: string
   readonly jwtApplicationClaim: string

@@ -1,5 +1,5 @@
 // Settings of access tokens for the bank's API (domain/credential/access-token.ts).
-import { algorithmList, integer, jwksUrl, matching, type Setting } from './config-kinds.ts'
+import { algorithmList, integer, jwksUrl, matching, type Setting, tokenTypeList } from './config-kinds.ts'
 import type { Config } from './config-shape.ts'
 
 const claim = matching('name of a claim', /^[\x21-\x7E]{1,200}$/, 'the name of a claim')
@@ -27,6 +27,14 @@ export const TOKEN_SETTINGS: { readonly [M in keyof Config & `jwt${string}`]-?: 
     kind: algorithmList,
     default: 'RS256,PS256,ES256,ES384,EdDSA',
     description: 'Algorithms of signatures that are taken. Those with a shared secret are never.',
+  },
+  jwtTypes: {
+    name: 'PAWL_JWT_TYPES',
+    kind: tokenTypeList,
+    default: 'at+jwt,JWT',
+    description:
+      'What `typ` in the header of a token may be. A token without counts as `JWT`. `at+jwt` alone where the authorization server writes it ' +
+      '(RFC 9068): other tokens of the same server are then never taken for access tokens.',
   },
   jwtClockToleranceSeconds: {
     name: 'PAWL_JWT_CLOCK_TOLERANCE_SECONDS',

@@ -38,6 +38,7 @@ describe('defaults', () => {
       databasePoolSize: 8,
       databasePooler: 'none',
       jwtAlgorithms: ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA'],
+      jwtTypes: ['at+jwt', 'JWT'],
       jwtClockToleranceSeconds: 30,
       jwtRoleClaim: 'scope',
       jwtApplicationClaim: 'pawl_application',
@@ -390,6 +391,8 @@ describe('access tokens', () => {
     ['PAWL_JWT_JWKS_URL', 'http://login.bank.example/jwks', /is not https$/],
     ['PAWL_JWT_JWKS_URL', 'https://user:marked@login.bank.example/jwks', /is not an http or https URL/],
     ['PAWL_JWT_ALGORITHMS', 'RS256,HS256', /^PAWL_JWT_ALGORITHMS: "HS256" is not one of RS256/],
+    ['PAWL_JWT_TYPES', 'at+jwt,logout+jwt', /^PAWL_JWT_TYPES: "logout\+jwt" is not one of at\+jwt, JWT/],
+    ['PAWL_JWT_TYPES', 'at+jwt,', /^PAWL_JWT_TYPES: "" is not one of/],
     ['PAWL_JWT_ALGORITHMS', 'none', /^PAWL_JWT_ALGORITHMS: "none" is not one of RS256/],
   ])('%s is not %s', (name, value, problem) => {
     expect(problemsOf({ ...tokens, [name]: value })).toEqual([expect.stringMatching(problem)])

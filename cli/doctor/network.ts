@@ -1,4 +1,5 @@
 // The server from inside, at its listeners, and from outside, at the address that phones use.
+import { fetchKeySet } from '../../src/domain/credential/key-set.ts'
 import { ask, hasClientCertificate } from '../ask.ts'
 import { bankUrl, phonesUrl } from '../environment.ts'
 import { explainFault } from '../fault.ts'
@@ -53,14 +54,12 @@ async function examineInside(url: string, env: Instruments['env']): Promise<Find
 async function examineTokenKeys(url: string): Promise<Finding> {
   const todo = 'check PAWL_JWT_JWKS_URL, and that this machine may reach it: until then access tokens are answered 503'
   try {
-    const reply = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) })
-    const set: unknown = reply.status === 200 ? await reply.json() : undefined
-    const keys: unknown = typeof set === 'object' && set !== null && 'keys' in set ? set.keys : undefined
-    return Array.isArray(keys) && keys.length > 0
+    const { keys } = await fetchKeySet(url)
+    return keys.length > 0
       ? ok('token keys', `${new URL(url).origin} gives ${keys.length} keys for access tokens`)
-      : fault('token keys', `${new URL(url).origin} gives no key set (HTTP ${reply.status})`, todo)
+      : fault('token keys', `${new URL(url).origin} gives a key set without keys`, todo)
   } catch (error) {
-    return fault('token keys', `${new URL(url).origin} gives no key set (${reasonOf(error)})`, todo)
+    return fault('token keys', explainFault(error), todo)
   }
 }
 

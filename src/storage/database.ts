@@ -120,6 +120,9 @@ export function isUniqueViolation(error: unknown, constraint?: string): boolean 
   return constraint === undefined || (error as { readonly constraint?: unknown }).constraint === constraint
 }
 
+/** True when a statement referred to a row that is not there (SQLSTATE 23503). */
+export const isMissingReference = (error: unknown): boolean => codeOf(error) === '23503'
+
 /** True when a lock was not given in time (SQLSTATE 55P03). */
 export const isLockTimeout = (error: unknown): boolean => codeOf(error) === '55P03'
 

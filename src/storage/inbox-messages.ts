@@ -1,6 +1,6 @@
 // The table inbox_message: messages of the bank that a user reads in the app (mobile-token §8).
 import type { Insertable } from 'kysely'
-import type { Db } from './database.ts'
+import { type Db, isMissingReference } from './database.ts'
 import type { InboxMessageTable } from './schema.ts'
 
 /** The user an inbox belongs to. */
@@ -18,9 +18,15 @@ export interface InboxMessageRow {
   readonly createdAt: Date
 }
 
-/** Adds a message. */
-export async function insertInboxMessage(db: Db, message: Insertable<InboxMessageTable>): Promise<void> {
-  await db.insertInto('inbox_message').values(message).execute()
+/** Adds a message; false when there is no such application. */
+export async function insertInboxMessage(db: Db, message: Insertable<InboxMessageTable>): Promise<boolean> {
+  try {
+    await db.insertInto('inbox_message').values(message).execute()
+    return true
+  } catch (error) {
+    if (isMissingReference(error)) return false
+    throw error
+  }
 }
 
 export interface InboxPage {

@@ -266,7 +266,7 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
   },
   'an authorization server that gives no keys': {
     check: 'token keys',
-    says: /gives no key set \(HTTP 404\)$/,
+    says: /answered with status 404: look at the path$/,
     todo: /PAWL_JWT_JWKS_URL/,
     find: async () => {
       const tokens = { PAWL_JWT_ISSUER: 'https://login.bank.example', PAWL_JWT_AUDIENCE: 'pawl' }

@@ -1,7 +1,8 @@
 // Access tokens of an authorization server on the cloud API (cloud §2.1): keys and signatures are node:crypto's.
 import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { member, sendJson, type HttpReply } from '../../phone/http.ts'
 import type { TestServer } from '../helpers/app.ts'
@@ -16,7 +17,7 @@ const jwk = (key: KeyObject, kid: string) => ({ ...key.export({ format: 'jwk' })
 
 let keyServer: Server
 let keyRequests = 0
-let keySet: { readonly status: number; readonly body: string }
+let keySet: { readonly status: number; readonly body: string | Uint8Array }
 const usual = { status: 200, body: JSON.stringify({ keys: [jwk(rsa.publicKey, 'rsa'), jwk(ec.publicKey, 'ec')] }) }
 let server: TestServer
 let world: World
@@ -77,7 +78,15 @@ test.each([
   ['an elliptic curve', () => token(claims(), { alg: 'ES256', kid: 'ec' }, ec.privateKey)],
   ['several audiences', () => token(claims({ aud: ['other', AUDIENCE] }))],
   ['roles as a list', () => token(claims({ scope: ['other', 'pawl:integration'] }))],
-  ['a clock that is a little ahead', () => token(claims({ nbf: inSeconds(20), exp: inSeconds(-20) }))],
+  ['a clock that is a little ahead', () => token(claims({ nbf: inSeconds(20), iat: inSeconds(20), exp: inSeconds(-20) }))],
+  ['the type JWT', () => token(claims(), { typ: 'JWT' })],
+  ['a type in another case', () => token(claims(), { typ: 'AT+JWT' })],
+  ['a type that is a whole media type', () => token(claims(), { typ: 'application/at+jwt' })],
+  ['no type', () => token(claims(), { typ: undefined })],
+  ['what others have in it', () => token(claims({ azp: 'x', client_id: 'x', jti: 'x', nbf: inSeconds(-1), nonce: 5 }))],
+  ['no time of issue', () => token(claims({ iat: undefined }))],
+  ['an end in a month', () => token(claims({ exp: inSeconds(30 * 86_400) }))],
+  ['a time with a fraction', () => token(claims({ exp: inSeconds(60) + 0.5 }))],
 ])('a token with %s is taken', async (_, make) => {
   expect(expectOk(await call(make())).json).toEqual({ registration: 'NONE' })
 })
@@ -141,6 +150,66 @@ describe('a token is refused, each in the same words', () => {
     ['without signature', () => `${part({ alg: 'none' })}.${part(claims())}.`],
     ['that was altered', () => token(claims()).replace(/\.[^.]+\./, `.${part(claims({ scope: 'pawl:admin' }))}.`)],
     ['with a critical extension', () => token(claims(), { crit: ['x'], x: 1 })],
+    ...[
+      'logout+jwt',
+      'secevent+jwt',
+      'application/logout+jwt',
+      'application/',
+      'text/at+jwt',
+      'dpop+jwt',
+      'at+jwt; x=1',
+      'at jwt',
+      '',
+      5,
+      null,
+      ['JWT'],
+      { JWT: 1 },
+    ].map((typ): [string, () => string] => [`of the type ${JSON.stringify(typ)}`, () => token(claims(), { typ })]),
+    ...[
+      { sub: 5 },
+      { sub: ['root'] },
+      { sub: { a: 1 } },
+      { sub: null },
+      { sub: true },
+      { sub: 'a\ud800' },
+      { sub: '' },
+      { iss: [ISSUER] },
+      { aud: [AUDIENCE, 5] },
+      { aud: { [AUDIENCE]: 1 } },
+      { azp: 5 },
+      { azp: ['x'] },
+      { client_id: 5 },
+      { client_id: { id: 'x' } },
+      { jti: 5 },
+      { jti: ['x'] },
+      { scope: ['pawl:integration', 5] },
+      { scope: [['pawl:integration']] },
+      { scope: { 'pawl:integration': true } },
+      { scope: 5 },
+      { pawl_application: '' },
+      { pawl_application: null },
+      { pawl_application: ['x'] },
+      { pawl_application: ' ' },
+      { pawl_application: 'a\udc00' },
+      { pawl_application: 'x'.repeat(300) },
+      { exp: 1e308 },
+      { exp: 253_402_300_799 },
+      { exp: 9_007_199_254_740_992 },
+      { exp: Date.now() + 60_000 },
+      { exp: inSeconds(32 * 86_400) },
+      { exp: String(inSeconds(60)) },
+      { exp: [inSeconds(60)] },
+      { exp: null },
+      { nbf: '0' },
+      { nbf: -1 },
+      { nbf: -1e308 },
+      { nbf: null },
+      { iat: inSeconds(120) },
+      { iat: 1e308 },
+      { iat: '0' },
+      { iat: -5 },
+      { iat: [0] },
+    ].map((more): [string, () => string] => [`with ${JSON.stringify(more)}`, () => token(claims(more))]),
     ['that is no JWT', () => 'abc'],
     ['of three empty parts', () => '..'],
   ])('%s', async (_, make) => {
@@ -168,7 +237,7 @@ test('passwords go on beside tokens, and bad words behind Bearer are no password
 })
 
 test('a flood of wrong tokens is counted, and has one line in the log', async () => {
-  const lines = () => server.log().split('access token: \\"nbf\\" claim').length - 1
+  const lines = () => server.log().split('access token: \\"nbf\\" claim timestamp').length - 1
   const refused = async () =>
     /pawl_refusals_total\{of="credential"\} (\d+)/.exec((await world.bank.call('GET', '/metrics')).text)?.[1]
   const before = Number(await refused())
@@ -184,11 +253,27 @@ test('keys are asked for once, and unknown ones do not make pawl ask more often'
   expect(keyRequests - before).toBeLessThanOrEqual(1)
 })
 
+test('a setting narrows the types to that of RFC 9068', async () => {
+  const other = await startServerWithWorld({ env: { ...settings('narrow'), PAWL_JWT_TYPES: 'at+jwt' } })
+  try {
+    const statusOf = async (typ: unknown) =>
+      (await call(token(claims(), { typ }), '/registration?userId=x', other.world.url)).status
+    expect(await statusOf('application/AT+JWT')).toBe(200)
+    for (const typ of ['JWT', undefined, 'at+jw', 'jwt']) expect(await statusOf(typ)).toBe(401)
+  } finally {
+    await other.world.close()
+  }
+})
+
 test.each([
   ['an error', { status: 500, body: '' }],
   ['something else', { status: 200, body: '<html>marked</html>' }],
   ['no set of keys', { status: 200, body: '{"marked":[]}' }],
   ['a redirect', { status: 302, body: '' }],
+  ['a set of what are no keys', { status: 200, body: '{"keys":[5,"marked"]}' }],
+  ['more than a key set has', { status: 200, body: JSON.stringify({ marked: 'x'.repeat(262_144), keys: [] }) }],
+  ['what is not UTF-8', { status: 200, body: Buffer.from('{"keys":[],"\xff":1}', 'latin1') }],
+  ['what is compressed', { status: 200, body: gzipSync(usual.body) }],
 ])('a key server that answers with %s lets nobody in, and is not asked by every request', async (_, body) => {
   keySet = body
   const other = await startServerWithWorld({ env: settings('other') })
@@ -202,5 +287,38 @@ test.each([
     expect(other.server.log()).not.toContain('marked')
   } finally {
     await other.world.close()
+  }
+})
+
+test.each<[string, string, string]>([
+  ['a key set', 'HTTP/1.1 200 OK\r\n\r\n{"keys":[', '{},'],
+  ['a compressed one', 'HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n', gzipSync('x'.repeat(1_000_000)).toString('latin1')],
+  ['interim answers', '', 'HTTP/1.1 103 x\r\n\r\n'],
+  ['headers', 'HTTP/1.1 200 OK\r\n', 'x: y\r\n'],
+])('a key server that sends %s without end is left at once', async (_, head, again) => {
+  const block = Buffer.from(again.repeat(Math.ceil(65_536 / again.length)), 'latin1')
+  let sent = 0
+  const endless = createTcpServer((socket) => {
+    const go = (): void => {
+      while (!socket.destroyed && socket.write(block)) sent += block.length
+    }
+    socket.on('error', () => undefined).on('drain', go)
+    socket.once('data', () => {
+      socket.write(head)
+      go()
+    })
+  })
+  await new Promise<void>((resolve) => endless.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(endless.address() as AddressInfo).port}/jwks`
+  const other = await startServerWithWorld({ env: { ...settings(''), PAWL_JWT_JWKS_URL: url } })
+  try {
+    const since = performance.now()
+    expect((await call(token(claims()), undefined, other.world.url)).status).toBe(503)
+    expect(performance.now() - since).toBeLessThan(4_000)
+    expect(sent).toBeLessThan(32 * 1024 * 1024)
+    expect(other.server.log()).toMatch(/PAWL_JWT_JWKS_URL: http:\/\/127\.0\.0\.1:\d+ \w+/)
+  } finally {
+    await other.world.close()
+    endless.close()
   }
 })

@@ -35,12 +35,15 @@ export async function refuseWithoutApplication(
   code: ErrorCode,
 ): Promise<PawlError> {
   const [any] = await listApplications(parts.db)
-  const hint = any === undefined ? NO_APPLICATION_YET : caller.role === 'admin' ? ADMIN_OUTSIDE : CREDENTIAL_OUTSIDE
+  const outside = caller.role === 'admin' ? ADMIN_OUTSIDE : CREDENTIAL_OUTSIDE
+  const hint = any === undefined ? NO_APPLICATION_YET : caller.applicationId === null ? outside : APPLICATION_UNKNOWN
   parts.events.applicationMissing({ username: caller.username, reason: hint })
   return new PawlError(code, { detail: hint, violations: [{ fieldName: 'application', hint }] })
 }
 
 const NO_APPLICATION_YET = 'there is no application yet: POST /admin/application {"id":"my-app"} creates one'
+// An access token may name any.
+const APPLICATION_UNKNOWN = 'there is no application of the name that the token has: GET /admin/applications has the names'
 const ADMIN_OUTSIDE =
   'administrators act on no application (PAWL_ADMIN_ACTS_ON_DEFAULT_APPLICATION): POST /admin/users {"username":"bank",' +
   '"role":"integration","application":"my-app"} creates a credential that does'

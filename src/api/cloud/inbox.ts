@@ -10,7 +10,7 @@ import {
   insertInboxMessage,
   listInboxMessages,
 } from '../../storage/inbox-messages.ts'
-import { applicationOf, ownerOf } from './application-of.ts'
+import { applicationOf, ownerOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
 import { Identifier, PageLimit, UserId } from './fields.ts'
 
@@ -36,7 +36,7 @@ export const inboxMessageCreate = cloudEndpoint({
     const owner = await ownerOf(call, userId)
     const { platform, db } = call.parts
     const messageId = platform.uuid()
-    await insertInboxMessage(db, {
+    const isStored = await insertInboxMessage(db, {
       message_id: messageId,
       application_id: owner.applicationId,
       user_id: owner.userId,
@@ -46,6 +46,7 @@ export const inboxMessageCreate = cloudEndpoint({
       body,
       created_at: new Date(platform.now()),
     })
+    if (!isStored) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
     return { messageId }
   },
 })

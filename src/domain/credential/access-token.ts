@@ -6,15 +6,19 @@ import { createRemoteJWKSet, customFetch } from 'jose/jwks/remote'
 import { jwtVerify } from 'jose/jwt/verify'
 import { PawlError } from '../../lib/errors.ts'
 import type { Events } from '../../lib/events.ts'
+import { isIdentifier } from '../../lib/identifier.ts'
+import { OutboundError } from '../../lib/outbound.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Role } from '../../storage/schema.ts'
 import type { Caller } from './credential.ts'
+import { fetchKeySet } from './key-set.ts'
 
 export interface AccessTokenSettings {
   readonly jwtIssuer?: string
   readonly jwtAudience?: string
   readonly jwtJwksUrl?: string
   readonly jwtAlgorithms: readonly string[]
+  readonly jwtTypes: readonly string[]
   readonly jwtClockToleranceSeconds: number
   readonly jwtRoleClaim: string
   readonly jwtApplicationClaim: string
@@ -46,7 +50,7 @@ export function createAccessTokens({ settings, platform, events }: AccessTokenPa
   return async (token, source) => {
     try {
       // The signature is looked at before any claim: only who has a genuine token can tell one refused claim from another, by its time.
-      const { payload } = await jwtVerify(token, keys, {
+      const { payload, protectedHeader } = await jwtVerify(token, keys, {
         issuer,
         audience,
         algorithms: [...jwtAlgorithms],
@@ -54,6 +58,9 @@ export function createAccessTokens({ settings, platform, events }: AccessTokenPa
         currentDate: new Date(platform.now()),
         requiredClaims: ['exp', 'sub'],
       })
+      requireType(protectedHeader.typ, settings.jwtTypes)
+      requireTimes(payload, platform.now(), clockTolerance)
+      requireTexts(payload)
       return toCaller(payload, settings)
     } catch (error) {
       if (error instanceof KeysMissing)
@@ -68,33 +75,20 @@ export function createAccessTokens({ settings, platform, events }: AccessTokenPa
 /** The JWKS, kept for ten minutes; asked again for an unknown key at most twice a minute, and after a failure at most every five seconds. */
 function createKeys(url: string): ReturnType<typeof createRemoteJWKSet> {
   let failedAt = Number.NEGATIVE_INFINITY
-  const fetchKeys = async (input: string, init: RequestInit): Promise<Response> => {
+  const fetchKeys = async (): Promise<Response> => {
     if (performance.now() - failedAt < FAILURE_MS) throw new KeysMissing('failed a moment ago')
     try {
-      const response = await fetch(input, init)
-      const text = response.status === 200 ? await response.text() : ''
-      if (text.length > JWKS_CHARACTERS_MAX || !isKeySet(text)) throw new KeysMissing(`status ${response.status}, or no key set`)
-      return new Response(text)
-    } catch (error) {
+      return Response.json(await fetchKeySet(url))
+    } catch (cause) {
       failedAt = performance.now()
-      throw error instanceof KeysMissing ? error : new KeysMissing('no answer', { cause: error })
+      throw new KeysMissing(`PAWL_JWT_JWKS_URL: ${cause instanceof OutboundError ? cause.message : 'no key set'}`, { cause })
     }
   }
   return createRemoteJWKSet(new URL(url), {
     cacheMaxAge: CACHE_MS,
     cooldownDuration: COOL_DOWN_MS,
-    timeoutDuration: TIMEOUT_MS,
     [customFetch]: fetchKeys,
   })
-}
-
-function isKeySet(text: string): boolean {
-  try {
-    const set: unknown = JSON.parse(text)
-    return typeof set === 'object' && set !== null && 'keys' in set && Array.isArray(set.keys)
-  } catch {
-    return false
-  }
 }
 
 /** The key set could not be fetched: nothing is known of the token. */
@@ -103,15 +97,38 @@ class KeysMissing extends Error {}
 /** A genuine token that says nothing that pawl can use. */
 class ClaimRefused extends Error {}
 
+/** Throws ClaimRefused for a token of another kind: one that ends a session, for example, is genuine, too. */
+function requireType(typ: unknown, types: AccessTokenSettings['jwtTypes']): void {
+  // RFC 7519 §5.1 leaves it out at will, RFC 7515 §4.1.9 writes it in either case and with or without the first half of a media type.
+  const type = typ === undefined ? 'jwt' : typeof typ === 'string' ? typ.toLowerCase().replace(/^application\//, '') : undefined
+  if (!types.some((one) => one.toLowerCase() === type)) throw new ClaimRefused('"typ" is of no access token')
+}
+
+/** The times that jose compares with the clock, or leaves alone. A lifetime without bound is most often one in milliseconds. */
+function requireTimes({ exp, nbf, iat }: JWTPayload, now: number, toleranceSeconds: number): void {
+  const seconds = now / 1000 + toleranceSeconds
+  for (const time of [exp, nbf, iat])
+    if (time !== undefined && !(typeof time === 'number' && time >= 0 && time <= seconds + LIFETIME_SECONDS_MAX))
+      throw new ClaimRefused('a time is none, or too far away')
+  if (iat !== undefined && iat > seconds) throw new ClaimRefused('"iat" is in the future')
+}
+
+/** Claims that name somebody are texts, whether pawl uses them or not: what is no text elsewhere is none here. */
+function requireTexts(payload: JWTPayload): void {
+  for (const name of ['iss', 'sub', 'azp', 'client_id', 'jti'])
+    if (payload[name] !== undefined && typeof payload[name] !== 'string') throw new ClaimRefused(`${name} is no text`)
+  for (const name of ['aud', 'scope']) textsOf(payload, name)
+}
+
 function toCaller(payload: JWTPayload, { jwtRoleClaim, jwtApplicationClaim }: AccessTokenSettings): Caller {
-  const { sub = '' } = payload
-  if (!NAME.test(sub)) throw new ClaimRefused('sub is no name')
-  const words = textsOf(claimOf(payload, jwtRoleClaim))
+  const { sub } = payload
+  if (!isName(sub)) throw new ClaimRefused('sub is no name')
+  const words = textsOf(payload, jwtRoleClaim)
   const roles = ROLES.filter((role) => words.includes(`${PREFIX}${role}`))
   const [role] = roles
   if (role === undefined || roles.length > 1) throw new ClaimRefused(`${jwtRoleClaim} has ${roles.length} roles of pawl, not one`)
   const application = claimOf(payload, jwtApplicationClaim)
-  if (application !== undefined && (typeof application !== 'string' || !NAME.test(application)))
+  if (application !== undefined && !(isName(application) && isIdentifier(application)))
     throw new ClaimRefused(`${jwtApplicationClaim} is no application`)
   // No credential has a colon in its name, so nobody is taken for a user of pawl's own.
   return { username: `oauth:${sub}`, role, applicationId: application ?? null }
@@ -126,17 +143,23 @@ function claimOf(payload: JWTPayload, name: string): unknown {
   }, payload)
 }
 
-/** A list of texts, or one text with spaces, as `scope` is. */
-function textsOf(claim: unknown): readonly unknown[] {
-  if (typeof claim === 'string') return claim.split(' ')
-  return Array.isArray(claim) ? (claim as readonly unknown[]) : []
+/** A list of texts, or one text with spaces, as `scope` is, by the name of the claim. */
+function textsOf(payload: JWTPayload, name: string): readonly string[] {
+  const claim = claimOf(payload, name) ?? []
+  const texts: readonly unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : [claim]
+  return texts.map((text) => {
+    if (typeof text !== 'string') throw new ClaimRefused(`${name} is no text`)
+    return text
+  })
 }
 
 const PREFIX = 'pawl:'
 const ROLES: readonly Role[] = ['admin', 'integration', 'internal', 'read-only']
+/** Well-formed: the database takes every half of a surrogate pair for the same character. */
+const isName = (value: unknown): value is string => typeof value === 'string' && NAME.test(value) && value.isWellFormed()
 const NAME = /^\P{Cc}{1,200}$/u
+/** The longest that providers let an access token live is 30 days. */
+const LIFETIME_SECONDS_MAX = 31 * 86_400
 const CACHE_MS = 600_000
 const COOL_DOWN_MS = 30_000
 const FAILURE_MS = 5_000
-const TIMEOUT_MS = 5_000
-const JWKS_CHARACTERS_MAX = 262_144
