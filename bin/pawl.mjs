@@ -5,6 +5,10 @@ import { existsSync, realpathSync } from 'node:fs'
 import module from 'node:module'
 import { fileURLToPath } from 'node:url'
 
+// Node opens its inspector to whoever may send this signal, and the inspector shows every key of the process. Where the command line is ours,
+// --disable-sigusr1 says so from the first moment on; an older Node does not know it.
+process.on('SIGUSR1', () => undefined)
+
 // The oldest Node that was tried with node:crypto's KMAC (createMac).
 const OLDEST = [26, 10]
 // The server in few files, where the image or scripts/bundle.ts has made them: a start takes half as long.
@@ -37,7 +41,7 @@ function isRecentEnough(version) {
 
 /** Runs this file again under another Node, hands signals on and ends as the child ends. */
 function runWith(node) {
-  const child = spawn(node, process.argv.slice(1), { stdio: 'inherit' })
+  const child = spawn(node, ['--disable-sigusr1', ...process.argv.slice(1)], { stdio: 'inherit' })
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => child.kill(signal))
   child.on('error', (error) => {
     console.error(`pawl cannot start ${node}: ${error.message}`)

@@ -49,6 +49,14 @@ describe.each([
   })
 })
 
+test('no way of running that is shipped opens an inspector or writes a core', () => {
+  const unit = readText('deploy/systemd/pawl@.service')
+  expect(unit).toMatch(/^ExecStart=\S+ --disable-sigusr1 bin\/pawl\.mjs serve$/m)
+  expect(unit).toMatch(/^LimitCORE=0$/m)
+  expect(readText('Dockerfile')).toMatch(/^CMD \["node", "--disable-sigusr1", /m)
+  expect(readText('docker-compose.yml')).toMatch(/^ {4}ulimits: \{ core: 0 \}$/m)
+})
+
 test('security.txt has what RFC 9116 asks for, and the balancer a line that serves it', () => {
   const lines = readText('deploy/haproxy/security.txt').split('\n')
   const fields = lines.filter((line) => line !== '' && !line.startsWith('#')).map((line) => line.split(': ')[0])
