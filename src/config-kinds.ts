@@ -155,6 +155,18 @@ const wordList = (what: string, words: readonly string[]): Kind<readonly string[
   },
 })
 
+/** Names of environment variables; none of pawl's own, which hold secrets that no other program is to have. */
+export const variableList: Kind<readonly string[]> = {
+  label: 'names of environment variables, separated by commas',
+  parse(value) {
+    const entries = value === '' ? [] : value.split(',').map((entry) => entry.trim())
+    const wrong = entries.find((entry) => !/^(?!PAWL_|DATABASE_URL)[A-Za-z_]\w*$/.test(entry))
+    return wrong === undefined
+      ? { value: Object.freeze(entries) }
+      : { problem: `${quote(wrong)} is not the name of a variable, or is a setting of pawl` }
+  },
+}
+
 export const algorithmList = wordList('algorithms', SIGNATURES)
 export const tokenTypeList = wordList('types of tokens', ['at+jwt', 'JWT'])
 

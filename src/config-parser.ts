@@ -23,19 +23,28 @@ export function parseConfig(
 ): { config: Config; secrets: Secrets } {
   const tables = { settings: SETTINGS, secretSettings: SECRET_SETTINGS, foreignNames: FOREIGN_NAMES }
   const { config, secrets, problems } = readEnvironment(tables, env, readFile)
-  const hasMasterKey = 'masterKeys' in secrets || problems.some((problem) => problem.startsWith(SECRET_SETTINGS.masterKeys.name))
+  const isGiven = (member: 'masterKeys' | 'databaseUrl'): boolean =>
+    member in secrets || problems.some((problem) => /^(.*?)(?:_FILE)?:/.exec(problem)?.[1] === SECRET_SETTINGS[member].name)
+  const hasMasterKey = isGiven('masterKeys')
   const hasKeyCommand = 'masterKeyCommand' in config
   if ('databaseUrl' in secrets && !hasMasterKey && !hasKeyCommand) problems.push(MASTER_KEY_MISSING)
   if (hasMasterKey && hasKeyCommand) problems.push(MASTER_KEY_TWICE)
-  const hasDatabase = 'databaseUrl' in secrets || problems.some((problem) => problem.startsWith(SECRET_SETTINGS.databaseUrl.name))
+  const hasDatabase = isGiven('databaseUrl')
   if (typeof config['processes'] === 'number' && config['processes'] > 1 && !hasDatabase)
     problems.push(PROCESSES_WITHOUT_DATABASE)
   problems.push(...findMissing(config, TOKENS), ...findMissing(config, INTERNAL_TLS))
   if (isBankExposed(config)) problems.push(BANK_EXPOSED)
   if (problems.length > 0) throw new ConfigError(problems)
+  if (hasKeyCommand)
+    secrets['masterKeyCommandEnvironment'] = pickVariables(env, config['masterKeyCommandEnvironment'] as string[])
   // Every member was parsed by the table row of its name, and the table has a row for every member.
   return { config: Object.freeze(config) as unknown as Config, secrets: hideSecrets(secrets) }
 }
+
+/** What every program gets, and these. */
+const pickVariables = (env: Readonly<Record<string, string | undefined>>, names: readonly string[]): Record<string, string> =>
+  Object.fromEntries([...COMMON_VARIABLES, ...names].flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])))
+const COMMON_VARIABLES = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR']
 
 const MASTER_KEY_MISSING = 'PAWL_MASTER_KEY: needed together with DATABASE_URL, make one with: openssl rand -base64 32'
 const MASTER_KEY_TWICE = 'PAWL_MASTER_KEY_COMMAND: set together with PAWL_MASTER_KEY, keep one of them'

@@ -14,10 +14,14 @@ export interface Secrets {
   readonly userInfoAuthorization?: string
   readonly activationProviderAuthorization?: string
   readonly auditSinkAuthorization?: string
+  /** What the program of PAWL_MASTER_KEY_COMMAND gets for its environment: it may hold what opens the secret store. */
+  readonly masterKeyCommandEnvironment?: Readonly<Record<string, string>>
 }
 
-/** Every secret; each may come from a file instead. */
-export const SECRET_SETTINGS: { readonly [M in keyof Secrets]-?: SecretSetting<NonNullable<Secrets[M]>> } = {
+type SecretSettings = Omit<Secrets, 'masterKeyCommandEnvironment'>
+
+/** Every secret that is a setting; each may come from a file instead. */
+export const SECRET_SETTINGS: { readonly [M in keyof SecretSettings]-?: SecretSetting<NonNullable<Secrets[M]>> } = {
   databaseUrl: {
     name: 'DATABASE_URL',
     kind: databaseUrl,

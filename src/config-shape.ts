@@ -28,6 +28,8 @@ export interface Config {
   readonly dataDir: string
   /** Program and its arguments, white space between them. */
   readonly masterKeyCommand?: string
+  /** Names of environment variables that it gets beside those of every program. */
+  readonly masterKeyCommandEnvironment: readonly string[]
   /** Where a key service describes the key that wraps the master keys. */
   readonly vaultKeyUrl?: string
   /** Behind one port; 1 with the embedded database. */

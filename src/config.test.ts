@@ -38,6 +38,7 @@ describe('defaults', () => {
       databasePoolSize: 8,
       databasePooler: 'none',
       jwtAlgorithms: ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA'],
+      masterKeyCommandEnvironment: [],
       jwtTypes: ['at+jwt', 'JWT'],
       jwtClockToleranceSeconds: 30,
       jwtRoleClaim: 'scope',
@@ -283,6 +284,32 @@ describe('secrets', () => {
     expect(problemsOf({ ...command, PAWL_MASTER_KEY: KEY })).toEqual([
       'PAWL_MASTER_KEY_COMMAND: set together with PAWL_MASTER_KEY, keep one of them',
     ])
+  })
+
+  test('a command for the master key gets what every program has, and what is named', () => {
+    const env = {
+      DATABASE_URL: url,
+      PAWL_MASTER_KEY_COMMAND: 'secrets',
+      PAWL_ADMIN_PASSWORD: 'a password of the operator',
+      PATH: '/bin',
+      LANG: 'C',
+      VAULT_TOKEN: 'token',
+      AWS_REGION: 'r',
+      NODE_OPTIONS: '--no-warnings',
+    }
+    expect(parse(env).secrets.masterKeyCommandEnvironment).toEqual({ PATH: '/bin', LANG: 'C' })
+    const named = { ...env, PAWL_MASTER_KEY_COMMAND_ENVIRONMENT: 'VAULT_TOKEN, AWS_REGION,NOT_SET' }
+    expect(parse(named).secrets.masterKeyCommandEnvironment).toEqual({
+      PATH: '/bin',
+      LANG: 'C',
+      VAULT_TOKEN: 'token',
+      AWS_REGION: 'r',
+    })
+    expect(JSON.stringify(parse(named).secrets)).toBe('"[secret]"')
+    for (const wrong of ['PAWL_ADMIN_PASSWORD', 'DATABASE_URL', 'VAULT_TOKEN,', 'A=b', 'A B'])
+      expect(problemsOf({ ...env, PAWL_MASTER_KEY_COMMAND_ENVIRONMENT: wrong })).toEqual([
+        expect.stringMatching(/^PAWL_MASTER_KEY_COMMAND_ENVIRONMENT: ".*" is not the name of a variable, or is a setting/),
+      ])
   })
 
   test('a secret in the environment and in a file at once is refused', () => {

@@ -1,7 +1,18 @@
 // Every setting that is not a secret. SETTINGS, and SECRET_SETTINGS beside it, are the only list of settings; docs/CONFIG.md and
 // .env.example are made from them.
 import packageJson from '../package.json' with { type: 'json' }
-import { addressList, boolean, integer, matching, oneOf, portList, providerUrl, publicUrl, vaultKeyUrl } from './config-kinds.ts'
+import {
+  addressList,
+  boolean,
+  integer,
+  matching,
+  oneOf,
+  portList,
+  providerUrl,
+  publicUrl,
+  vaultKeyUrl,
+  variableList,
+} from './config-kinds.ts'
 import type { Setting } from './config-kinds.ts'
 import { RETENTION_SETTINGS } from './config-retention.ts'
 import { SERVING_SETTINGS } from './config-serving.ts'
@@ -91,7 +102,16 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     kind: matching('program and arguments', /^\P{Cc}{1,1000}$/u, 'a program and its arguments on one line'),
     description:
       'Program that prints what PAWL_MASTER_KEY would be, for a secret store with a command line. It is run without a shell at each start, ' +
-      'its arguments are divided by spaces, and it has 10 seconds.',
+      'its arguments are divided by spaces, and it has 10 seconds. Of the environment it gets PATH, HOME, USER, LOGNAME, LANG, LC_ALL, TZ and ' +
+      'TMPDIR, and what PAWL_MASTER_KEY_COMMAND_ENVIRONMENT names.',
+  },
+  masterKeyCommandEnvironment: {
+    name: 'PAWL_MASTER_KEY_COMMAND_ENVIRONMENT',
+    kind: variableList,
+    default: '',
+    description:
+      'Environment variables that the program of PAWL_MASTER_KEY_COMMAND needs, for example `VAULT_ADDR,VAULT_TOKEN` or ' +
+      '`AWS_REGION,AWS_ROLE_ARN,AWS_WEB_IDENTITY_TOKEN_FILE`. None of the settings of pawl.',
   },
   vaultKeyUrl: {
     name: 'PAWL_VAULT_KEY_URL',

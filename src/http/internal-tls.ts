@@ -5,6 +5,7 @@ import { createSecureContext, type Server, TLSSocket } from 'node:tls'
 import { StartError } from '../lib/errors.ts'
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
+import { sourceOf } from '../lib/source.ts'
 
 /** Paths of PEM files. */
 export interface TlsFiles {
@@ -57,7 +58,9 @@ export function followTlsFiles(
     }
   }
   const timer = setInterval(look, LOOK_MS).unref()
-  server.on('tlsClientError', (error, { remoteAddress: source }) => events.tlsRefused({ source, reason: describe(error) }))
+  server.on('tlsClientError', (error, { remoteAddress }) =>
+    events.tlsRefused({ source: sourceOf(remoteAddress ?? ''), reason: describe(error) }),
+  )
   return () => clearInterval(timer)
 }
 

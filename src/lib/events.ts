@@ -21,9 +21,9 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
     log.info(fields, 'encrypted request refused'),
   temporaryKeyRefused: (fields: { reason: string }) => log.info(fields, 'temporary key refused'),
   activationRefused: (fields: { reason: string }) => log.info(fields, 'activation refused'),
-  userInfoFailed: (fields: { activationId: string; err: unknown }) => log.warn(fields, 'no user info'),
+  userInfoFailed: (fields: { activationId: string; err: unknown }) => failures.tell('warn', fields, 'no user info'),
   activationProviderFailed: (fields: { applicationId: string; err: unknown }) =>
-    log.warn(fields, 'the activation provider gave no user'),
+    failures.tell('warn', fields, 'the activation provider gave no user'),
   vaultUnlocked: (fields: { activationId: string; reason: string }) => log.info(fields, 'vault unlocked'),
   registrationChanged: (fields: { activationId: string; from: string; to: string; reason: string | null }) =>
     log.info(fields, 'registration changed'),
@@ -45,7 +45,9 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   /** By a proxy that is trusted. The first of a proxy has a line, the others are counted. */
   forwardedUnreadable: ({ source }: { source: string }) =>
     failures.tell('warn', { err: `from ${source}` }, 'X-Forwarded-For of a proxy has a member that is no address: it ends there'),
-  tlsRefused: (fields: { source: string | undefined; reason: string }) => log.warn(fields, 'a TLS connection was refused'),
+  /** As refused callers: nothing else holds back who opens connections. */
+  tlsRefused: (fields: { source: string; reason: string }) =>
+    failures.tell('warn', { ...fields, err: `${fields.reason}, from ${fields.source}` }, 'a TLS connection was refused'),
   tlsRenewed: () => log.info('new files of TLS hold for new connections'),
   tlsNotRenewed: (fields: { reason: string }) => log.error(fields, 'new files of TLS are wrong, the former go on'),
   firstApplicationCreated: (fields: { applicationId: string }) => log.info(fields, 'the first application is created'),

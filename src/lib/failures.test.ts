@@ -42,6 +42,32 @@ test('an outage is one line with a stack, a reminder each minute with a count, a
   expect(read()).toEqual([expect.objectContaining({ requestId: 'later', err: expect.anything() })])
 })
 
+test('what strangers and broken neighbours cause without end is told once of each kind and source', () => {
+  const events = newEvents()
+  const down = new Error('refuses connections')
+  for (let i = 0; i < 50; i += 1) {
+    events.tlsRefused({ source: '192.0.2.1', reason: 'ERR_SSL_WRONG_VERSION_NUMBER' })
+    events.tlsRefused({ source: '192.0.2.1', reason: 'ECONNRESET' })
+    events.tlsRefused({ source: `198.51.100.${i % 2}`, reason: 'ECONNRESET' })
+    events.userInfoFailed({ activationId: `a-${i}`, err: down })
+    events.activationProviderFailed({ applicationId: 'app', err: down })
+  }
+  const told = read()
+  expect(told.map(({ msg, source }) => [msg, source])).toEqual([
+    ['a TLS connection was refused', '192.0.2.1'],
+    ['a TLS connection was refused', '192.0.2.1'],
+    ['a TLS connection was refused', '198.51.100.0'],
+    ['no user info', undefined],
+    ['the activation provider gave no user', undefined],
+    ['a TLS connection was refused', '198.51.100.1'],
+  ])
+  // Many sources share one kind: the log is as long for a flood of a whole network.
+  for (let i = 0; i < 5_000; i += 1) events.tlsRefused({ source: `203.0.${i >> 8}.${i & 255}`, reason: 'ECONNRESET' })
+  expect(read().length).toBeLessThan(110)
+  vi.advanceTimersByTime(60_000)
+  expect(read().filter(({ msg }) => msg === 'a failure is over').length).toBeLessThan(110)
+})
+
 test('a failure that came once needs no end, and another error is told beside the first', () => {
   const events = newEvents()
   events.housekeepingFailed({ err: lost('ECONNREFUSED') })

@@ -267,6 +267,17 @@ describe('errors', () => {
     }
   })
 
+  test('have 60 lines of one source in a minute', async () => {
+    const countLines = () => server.log().split('mobile utility request refused').length - 1
+    server.clock.advance(120_000)
+    const before = countLines()
+    for (let i = 0; i < 100; i += 1) expect((await getInitRaw(`?appName=nobody-${i}`)).status).toBe(404)
+    expect(countLines() - before).toBe(60)
+    server.clock.advance(60_000)
+    await getInitRaw('/elsewhere')
+    expect(countLines() - before).toBe(61)
+  })
+
   test('are signed once challenge and application are known', async () => {
     const challenge = newChallenge()
     const reply = await getInit(server.url, 'app', { challenge, more: '&platform=WINDOWS' })

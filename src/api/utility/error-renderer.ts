@@ -2,7 +2,9 @@
 import type { FastifyRequest } from 'fastify'
 import { type ErrorRenderer, sendError } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'
+import { createFailureBudget } from '../../domain/limits/failure-budget.ts'
 import type { UtilityCode } from '../../lib/errors.ts'
+import { sourceOf } from '../../lib/source.ts'
 import type { UtilityParts } from './parts.ts'
 
 const generic: RenderedError = { status: 500, code: 'ERROR_GENERIC', message: 'Unknown error while processing the request' }
@@ -31,7 +33,11 @@ export const SIGNATURE_HEADER = 'x-cert-pinning-signature'
 
 /** Answers `{ id, code, message }`. The id stands in the log line: the request's, unless its caller chose that one and it is not a UUID. */
 export const createUtilityErrorRenderer =
-  ({ events, platform }: Pick<UtilityParts, 'events' | 'platform'>, signers: Signers = new WeakMap()): ErrorRenderer =>
+  (
+    { events, platform }: Pick<UtilityParts, 'events' | 'platform'>,
+    signers: Signers = new WeakMap(),
+    lines = createFailureBudget(LINES_PER_MINUTE),
+  ): ErrorRenderer =>
   (error, request, reply) => {
     const { status, code, message } = rowOf(rendering, error.code)
     const id = UUID.test(request.id) ? request.id : platform.uuid()
@@ -39,11 +45,14 @@ export const createUtilityErrorRenderer =
     const text = violation ? `${message}: ${violation.fieldName} ${violation.hint}` : message
     const body = Buffer.from(JSON.stringify({ id, code, message: text }))
     // Failures of our own have their line already, under the id of the request.
-    if (status < 500 || id !== request.id)
+    const isOurs = status >= 500 && id === request.id
+    if (!isOurs && lines.take(sourceOf(request.ip), platform.now()) !== undefined)
       events.utilityRequestRefused({ errorId: id, path: request.routeOptions?.url ?? 'unknown', code })
     const sign = signers.get(request)
     if (sign !== undefined) void reply.header(SIGNATURE_HEADER, sign(body))
     sendError(reply, error, status, body)
   }
 
+/** Of one source: nothing holds back who asks. Metrics count all. */
+const LINES_PER_MINUTE = 60
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/

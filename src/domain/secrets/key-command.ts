@@ -3,13 +3,19 @@ import { execFile } from 'node:child_process'
 import { StartError } from '../../lib/errors.ts'
 
 /**
- * What the program prints on stdout. It runs without a shell and inherits the environment. Throws StartError when it fails or takes too long;
- * neither its output nor its arguments are repeated, because both may hold secrets.
+ * What the program prints on stdout. It runs without a shell, and its environment is what is given: that of the server holds secrets. Throws
+ * StartError when it fails or takes too long; neither its output nor its arguments are repeated, because both may hold secrets.
  */
-export function runKeyCommand(command: string, timeoutMs = TIMEOUT_MS): Promise<string> {
+export function runKeyCommand(command: string, env: Readonly<Record<string, string>>, timeoutMs = TIMEOUT_MS): Promise<string> {
   const [program = '', ...args] = command.trim().split(/\s+/)
   return new Promise((resolve, reject) => {
-    const limits = { timeout: timeoutMs, killSignal: 'SIGKILL', maxBuffer: OUTPUT_BYTES_MAX, encoding: 'utf8' } as const
+    const limits = {
+      env: { ...env },
+      timeout: timeoutMs,
+      killSignal: 'SIGKILL',
+      maxBuffer: OUTPUT_BYTES_MAX,
+      encoding: 'utf8',
+    } as const
     const child = execFile(program, args, limits, (error, stdout) => {
       if (error === null) resolve(stdout)
       else reject(new StartError(`PAWL_MASTER_KEY_COMMAND: ${program} ${explain(error, timeoutMs)}`))

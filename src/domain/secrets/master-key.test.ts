@@ -46,9 +46,26 @@ test.each([
   expect(String(error)).not.toContain(base64(one))
 })
 
+test('a command sees nothing of the environment but what it is given', async () => {
+  const seen = script('seen', 'exec /usr/bin/env')
+  expect((await runKeyCommand(seen, {})).split('\n').filter((line) => !/^(PWD|SHLVL|_|OLDPWD)=|^$/.test(line))).toEqual([])
+  const given = { PATH: '/usr/bin:/bin', VAULT_TOKEN: 'two words', LANG: 'C' }
+  expect((await runKeyCommand('env', given)).trim().split('\n').toSorted()).toEqual([
+    'LANG=C',
+    'PATH=/usr/bin:/bin',
+    'VAULT_TOKEN=two words',
+  ])
+  process.env['PAWL_MARKED'] = 'marked'
+  try {
+    expect(await runKeyCommand(seen, { PATH: '/bin' })).not.toContain('marked')
+  } finally {
+    delete process.env['PAWL_MARKED']
+  }
+})
+
 test('a command that does not end is ended', async () => {
   const command = script('slow', 'exec sleep 60')
-  await expect(runKeyCommand(command, 200)).rejects.toThrow('slow did not end within 0.2 seconds')
+  await expect(runKeyCommand(command, {}, 200)).rejects.toThrow('slow did not end within 0.2 seconds')
 })
 
 test('the key file of an embedded database is made once, and may have several lines', async () => {

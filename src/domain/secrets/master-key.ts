@@ -9,7 +9,11 @@ import type { MasterKeys } from './record-keys.ts'
 
 export interface KeySources {
   readonly config: { readonly dataDir: string; readonly masterKeyCommand?: string; readonly vaultKeyUrl?: string }
-  readonly secrets: { readonly masterKeys?: GivenKeys; readonly vaultToken?: string }
+  readonly secrets: {
+    readonly masterKeys?: GivenKeys
+    readonly vaultToken?: string
+    readonly masterKeyCommandEnvironment?: Readonly<Record<string, string>>
+  }
 }
 
 /**
@@ -38,7 +42,7 @@ async function findGivenKeys(
   if (secrets.masterKeys !== undefined) return secrets.masterKeys
   const command = config.masterKeyCommand
   if (command !== undefined) {
-    const keys = parseKeyList((await runKeyCommand(command)).trim())
+    const keys = parseKeyList((await runKeyCommand(command, secrets.masterKeyCommandEnvironment ?? {})).trim())
     if (keys === undefined) throw new StartError('PAWL_MASTER_KEY_COMMAND: what it prints is not 32 bytes in standard Base64')
     return keys
   }
