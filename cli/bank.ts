@@ -1,10 +1,10 @@
 // How commands call a running server as the bank does: where it listens, with which credential, and what a refusal says.
-import { readFileSync } from 'node:fs'
 import { ask, type Reply } from './ask.ts'
 import { text, type Terminal } from './command.ts'
 import { readCredential } from './credential-store.ts'
 import { bankUrl } from './environment.ts'
 import { explainFault, Fault, type FaultKind } from './fault.ts'
+import { readSecret } from './secret-argument.ts'
 
 /** Options of every command that calls the cloud API. */
 export const BANK_OPTIONS = {
@@ -32,7 +32,7 @@ export interface Bank {
 
 /** The server and the credential that a command line means. Throws a Fault when it means no credential. */
 export function openBank(values: BankValues, { env }: Pick<Terminal, 'env'>): Bank {
-  const given = readGiven(values) ?? env['PAWL_ADMIN']
+  const given = readSecret('--admin-file', values.admin, values.adminFile) ?? env['PAWL_ADMIN']
   const givenUrl = values.url || env['PAWL_URL']
   const stored = given !== undefined && givenUrl !== undefined ? undefined : readCredential(env)
   const url = (givenUrl ?? stored?.url ?? bankUrl(env)).replace(/\/+$/, '')
@@ -44,10 +44,6 @@ export function openBank(values: BankValues, { env }: Pick<Terminal, 'env'>): Ba
       `no credential for ${url}: pawl login stores one; else --admin USER:PASSWORD, --admin-file FILE or PAWL_ADMIN`,
     )
   return connectBank(url, admin, env)
-}
-
-function readGiven({ admin, adminFile }: BankValues): string | undefined {
-  return adminFile === undefined ? admin : readFileSync(adminFile, 'utf8').trim()
 }
 
 /** A client at `url` that shows `admin`, and the client certificate that `env` names. */

@@ -31,6 +31,7 @@ embedded database they open only while its server is stopped, but for \`backup\`
 | environment | what commands take from it |
 |---|---|
 | \`PAWL_URL\`, \`PAWL_ADMIN\` | the server, and the credential as \`USER:PASSWORD\` |
+| \`PAWL_OTP\` | the one-time password of \`pawl registration create\` and \`commit\`, and of \`pawl operation offline\` |
 | \`PAWL_CLIENT_CERTIFICATE\`, \`PAWL_CLIENT_KEY\` | PEM files that are shown to a server with [TLS](spec/cloud.md#23-client-certificates); \`NODE_EXTRA_CA_CERTS\` names its authority |
 | \`PAWL_PHONES\` | the file of \`pawl phone\` |
 | \`PAWL_PHONE_PASSPHRASE\`, \`PAWL_PHONE_PASSWORD\`, \`PAWL_PHONE_NEW_PASSWORD\` | what \`pawl phone\` would ask for |

@@ -74,7 +74,7 @@ function findMissing(config: Record<string, unknown>, { members, needs }: Togeth
 /** What `pawl phone` reads. */
 const PHONE_NAMES = ['PAWL_PHONES', 'PAWL_PHONE_PASSPHRASE', 'PAWL_PHONE_PASSWORD', 'PAWL_PHONE_NEW_PASSWORD']
 /** What commands read that call a server. */
-const COMMAND_NAMES = ['PAWL_URL', 'PAWL_ADMIN', 'PAWL_CLIENT_CERTIFICATE', 'PAWL_CLIENT_KEY']
+const COMMAND_NAMES = ['PAWL_URL', 'PAWL_ADMIN', 'PAWL_OTP', 'PAWL_CLIENT_CERTIFICATE', 'PAWL_CLIENT_KEY']
 // The test suite, and what runs against a server from the same shell.
 const FOREIGN_NAMES = ['PAWL_VECTORS', 'PAWL_APP', 'PAWL_APPLICATION', ...COMMAND_NAMES, ...PHONE_NAMES]
 

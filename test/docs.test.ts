@@ -30,6 +30,7 @@ describe('configuration', () => {
       ...Object.values(SECRET_SETTINGS).flatMap(({ name }) => [name, `${name}_FILE`]),
       // Of the command line and of the tests.
       'PAWL_ADMIN',
+      'PAWL_OTP',
       'PAWL_APP',
       'PAWL_CLIENT_CERTIFICATE',
       'PAWL_CLIENT_KEY',

@@ -7,6 +7,7 @@ import { readPairs } from '../json-argument.ts'
 import { answerList, layOut } from '../output.ts'
 import { drawQrCode } from '../qr-code.ts'
 import { compact, toPath, toQuery } from '../query.ts'
+import { OTP_FILE, readOtp } from '../secret-argument.ts'
 import { parseCount } from '../time.ts'
 
 const WAIT = { wait: text('SECONDS', 'waits so long for an end; exit code 1 when it is no approval') } as const
@@ -87,9 +88,15 @@ const offline = command({
   name: 'offline',
   summary: 'The QR code for an approval without connection; with an OTP, what the user read from the phone',
   words: { '<id>': 'the operation', '[otp]': 'the one-time password' },
-  options: { ...BANK_OPTIONS, nonce: text('TEXT', 'the nonce that came with the QR code'), withoutQr: flag('draws no QR code') },
-  examples: ['operation offline 0190b5a4-…', 'operation offline 0190b5a4-… 1234567812345678 --nonce jEgj…'],
-  run: async ({ words: [operationId, otp], values: { nonce, withoutQr, ...values }, terminal }) => {
+  options: {
+    ...BANK_OPTIONS,
+    ...OTP_FILE,
+    nonce: text('TEXT', 'the nonce that came with the QR code'),
+    withoutQr: flag('draws no QR code'),
+  },
+  examples: ['operation offline 0190b5a4-…', 'operation offline 0190b5a4-… --otp-file otp.txt --nonce jEgj…'],
+  run: async ({ words: [operationId, given], values: { otpFile, nonce, withoutQr, ...values }, terminal }) => {
+    const otp = readOtp(given, otpFile, terminal)
     const bank = openBank(values, terminal)
     if (otp !== undefined)
       return { json: await bank.call('POST', '/operations/offline/otp', compact({ operationId, otp, nonce })) }

@@ -7,6 +7,7 @@ import { readJsonArgument } from '../json-argument.ts'
 import { answerList, layOut } from '../output.ts'
 import { drawQrCode } from '../qr-code.ts'
 import { compact, toPath, toQuery } from '../query.ts'
+import { OTP_FILE, readOtp } from '../secret-argument.ts'
 import { parseMilliseconds } from '../time.ts'
 
 const QR = { withoutQr: flag('draws no QR code') } as const
@@ -19,13 +20,19 @@ const create = command({
     ...BANK_OPTIONS,
     app: text('ID', 'the application; by default that of the credential'),
     otp: text('OTP', 'a one-time password that the user has to know'),
+    ...OTP_FILE,
     otpPhase: text('PHASE', 'when it is asked for: ON_COMMIT or ON_KEY_EXCHANGE'),
     commitPhase: text('PHASE', 'when the registration becomes active: ON_COMMIT or ON_KEY_EXCHANGE'),
     ...QR,
   },
   examples: ['registration create alice', 'registration create alice --otp 123456 --otp-phase ON_COMMIT'],
-  run: async ({ words: [userId], values: { app, otp, otpPhase, commitPhase, withoutQr, ...values }, terminal }) => {
+  run: async ({
+    words: [userId],
+    values: { app, otp: given, otpFile, otpPhase, commitPhase, withoutQr, ...values },
+    terminal,
+  }) => {
     const bank = openBank(values, terminal)
+    const otp = readOtp(given, otpFile, terminal)
     const more = compact({ otp, otpPhase, commitPhase })
     // What the shorter path has no word for needs an application, and an administrator.
     const isPlain = app === undefined && Object.keys(more).length === 0
@@ -54,10 +61,14 @@ const commit = command({
   name: 'commit',
   summary: 'Confirms the phone of a user, whose fingerprint was compared',
   words: { '<user>': 'the user' },
-  options: { ...BANK_OPTIONS, otp: text('OTP', 'the one-time password, where one was set') },
-  examples: ['registration commit alice', 'registration commit alice --otp 123456'],
-  run: async ({ words: [userId], values: { otp, ...values }, terminal }) => ({
-    json: await openBank(values, terminal).call('POST', '/registration/commit', compact({ userId, otp })),
+  options: { ...BANK_OPTIONS, otp: text('OTP', 'the one-time password, where one was set'), ...OTP_FILE },
+  examples: ['registration commit alice', 'registration commit alice --otp-file otp.txt'],
+  run: async ({ words: [userId], values: { otp: given, otpFile, ...values }, terminal }) => ({
+    json: await openBank(values, terminal).call(
+      'POST',
+      '/registration/commit',
+      compact({ userId, otp: readOtp(given, otpFile, terminal) }),
+    ),
   }),
 })
 

@@ -5,6 +5,7 @@ import { command, flag, many, type Noun, text } from '../command.ts'
 import { usageFault } from '../fault.ts'
 import { answerList } from '../output.ts'
 import { compact, toPath, toQuery } from '../query.ts'
+import { readSecret } from '../secret-argument.ts'
 import { parseCount } from '../time.ts'
 
 const LOCAL = { local: flag('on the database of the settings; an embedded one only while its server is stopped') } as const
@@ -25,9 +26,11 @@ const TARGET = {
   attribute: many('NAME', 'what a message tells; may be given several times, and by default none beside type, id and event'),
   disabled: flag('sends nothing for now'),
   user: text('USER:PASSWORD', 'what is shown to the receiver by HTTP Basic'),
+  userFile: text('FILE', 'a file that holds it: then it is in no list of processes'),
 } as const
 
-function readBasic(user: string | undefined): { username: string; password: string } | undefined {
+function readBasic(given: string | undefined, file: string | undefined): { username: string; password: string } | undefined {
+  const user = readSecret('--user-file', given, file)
   if (user === undefined) return undefined
   const at = user.indexOf(':')
   if (at < 1) throw usageFault('--user is not of the form USER:PASSWORD')
@@ -43,7 +46,7 @@ const create = command({
     'webhook create OPERATION https://bank.example/pawl',
     'webhook create ACTIVATION https://bank.example/pawl --attribute userId',
   ],
-  run: async ({ words: [kind = '', url], values: { app, name, attribute, disabled, user, ...values }, terminal }) => {
+  run: async ({ words: [kind = '', url], values: { app, name, attribute, disabled, user, userFile, ...values }, terminal }) => {
     const bank = openBank(values, terminal)
     const body = compact({
       application: await chooseApplication(bank, app),
@@ -52,7 +55,7 @@ const create = command({
       url,
       attributes: attribute.length === 0 ? undefined : attribute,
       isEnabled: !disabled,
-      basic: readBasic(user),
+      basic: readBasic(user, userFile),
     })
     return { json: await bank.call('POST', '/admin/webhooks', body) }
   },
@@ -81,7 +84,7 @@ const change = command({
     ...TARGET,
   },
   examples: ['webhook change 0190b5a4-… --to https://new.bank.example/pawl', 'webhook change 0190b5a4-… --enabled'],
-  run: async ({ words: [id], values: { name, to, enabled, attribute, disabled, user, ...values }, terminal }) => {
+  run: async ({ words: [id], values: { name, to, enabled, attribute, disabled, user, userFile, ...values }, terminal }) => {
     if (enabled && disabled) throw usageFault('--enabled and --disabled exclude each other')
     const bank = openBank(values, terminal)
     const path = toPath`/admin/webhooks/${id}`
@@ -91,7 +94,7 @@ const change = command({
       url: to ?? before['url'],
       attributes: attribute.length === 0 ? before['attributes'] : attribute,
       isEnabled: enabled || (!disabled && before['isEnabled']),
-      basic: readBasic(user),
+      basic: readBasic(user, userFile),
     })
     return { json: await bank.call('PUT', path, body) }
   },

@@ -132,6 +132,38 @@ test('registrations: created with a QR code, shown, committed, blocked, found, a
   expect(await pawl(['registration', 'block', 'cli-nobody'])).toMatchObject({ code: 4 })
 })
 
+test('one-time passwords and the login of a receiver come from a file or the environment as well', async () => {
+  const file = join(mkdtempSync(join(tmpdir(), 'pawl-otp-')), 'otp')
+  const env = { PAWL_URL: world.url, PAWL_ADMIN: world.bank.credential ?? '' }
+  const create = (user: string, args: readonly string[], more: Readonly<Record<string, string>> = {}) =>
+    runCli(['registration', 'create', user, '--otp-phase', 'ON_COMMIT', ...args], { ...env, ...more })
+  // A phase is nothing without a password.
+  expect(await create('otp-none', [])).toMatchObject({ code: 1 })
+  writeFileSync(file, '123456\r\n')
+  expect(await create('otp-file', ['--otp-file', file])).toMatchObject({ code: 0, stderr: '' })
+  expect(await create('otp-environment', [], { PAWL_OTP: '123456' })).toMatchObject({ code: 0, stderr: '' })
+  const id = '0190b5a4-0000-7000-8000-000000000000'
+  for (const [args, more] of [
+    [['--otp-file', file], {}],
+    [[], { PAWL_OTP: '123456' }],
+  ] as const) {
+    const end = await runCli(['operation', 'offline', id, ...args, '--nonce', 'x'], { ...env, ...more })
+    expect(end).toMatchObject({ code: 1, stderr: expect.stringContaining('OTP') as unknown })
+  }
+  writeFileSync(file, '\n')
+  expect(await create('otp-empty', ['--otp-file', file])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('is empty') as unknown,
+  })
+  expect(await create('otp-missing', ['--otp-file', `${file}.missing`])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--otp-file') as unknown,
+  })
+  writeFileSync(file, 'receiver:password of the receiver\n')
+  const hook = ['webhook', 'create', 'OPERATION', 'https://bank.example/pawl', '--user-file', file]
+  expect(await runCli(hook, env)).toMatchObject({ code: 0, stderr: '' })
+})
+
 test('operations: created, found, shown, taken offline, cancelled, and waited for', async () => {
   const { userId } = await world.activePhone('3.3')
   const payment = ['--parameter', 'amount=10.00', '--parameter', 'currency=EUR', '--parameter', 'iban=DE89370400440532013000']
@@ -252,7 +284,7 @@ describe('completion', () => {
   test('bash is offered commands, then their commands, then their options', () => {
     expect(complete('pawl', 'reg')).toEqual(['registration'])
     expect(complete('pawl', 'registration', 'c')).toEqual(['create', 'commit', 'claims'])
-    expect(complete('pawl', 'registration', 'create', 'alice', '--o')).toEqual(['--otp', '--otp-phase'])
+    expect(complete('pawl', 'registration', 'create', 'alice', '--o')).toEqual(['--otp', '--otp-file', '--otp-phase'])
     expect(complete('pawl', 'login', '--f')).toEqual(['--forget'])
     expect(complete('pawl', '')).toEqual([...ENTRIES.map(({ name }) => name), '--help'])
   })
