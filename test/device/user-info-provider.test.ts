@@ -99,6 +99,8 @@ describe('a provider that answers', () => {
     provider.answerWith(() => ({ body: { name: 'personal-claim' } }))
     await phone.exchange(await phone.prepareUserInfo())
     expect(server.log()).toContain('no user info')
+    expect(server.log()).toContain(`PAWL_USER_INFO_URL: ${provider.url} answered with no JSON object`)
+    expect(server.log()).toContain(`PAWL_USER_INFO_URL: ${provider.url} answered with status 500: its log may say why`)
     expect(server.log()).not.toContain('personal-claim')
     expect(server.log()).not.toContain('of-the-user-info-server')
   })

@@ -95,7 +95,9 @@ test('a receiver over HTTP gets every row at least once and in order, whatever i
   )
   const deliver = deliverTo(`http://127.0.0.1:${port}/audit`, 'Splunk marked')
   await write('http', ...Array.from({ length: 3 }, (_, i) => `row ${i}`))
-  await expect(deliver(never)).rejects.toThrow('status 503')
+  await expect(deliver(never)).rejects.toThrow(
+    `the receiver of PAWL_AUDIT_SINK_URL did not take the lines: http://127.0.0.1:${port} answered with status 503: its log may say why`,
+  )
   status = 200
   await deliver(never)
   await deliver(never)

@@ -1,7 +1,7 @@
 // Master keys under a key service: a server that speaks as Vault's transit engine does, with a key of its own.
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { runCli } from '../../../test/helpers/cli.ts'
 import { parseKeyList } from '../../lib/key-list.ts'
@@ -96,14 +96,18 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
   [
     'a wrong token',
     () => load(wrap(randomBytes(32)), { vaultKeyUrl: url, vaultToken: 'marked' }),
-    /answered decrypt with status 403$/,
+    /answered with status 403: look at PAWL_VAULT_TOKEN, and at what it allows$/,
   ],
-  ['a key of another service', () => load(`vault:v1:${randomBytes(60).toString('base64')}`), /answered decrypt with status 400$/],
+  [
+    'a key of another service',
+    () => load(`vault:v1:${randomBytes(60).toString('base64')}`),
+    /refuses to decrypt \(status 400\): look at the key in PAWL_VAULT_KEY_URL, and at PAWL_MASTER_KEY$/,
+  ],
   ['something else wrapped', () => load(wrap(randomBytes(16))), /what is wrapped is not a key of 32 bytes$/],
   [
     'a service that is away',
     () => load(wrap(randomBytes(32)), { vaultKeyUrl: 'http://127.0.0.1:1/v1/transit/keys/pawl' }),
-    /PAWL_VAULT_KEY_URL: /,
+    /PAWL_VAULT_KEY_URL: http:\/\/127\.0\.0\.1:1 refuses connections \(ECONNREFUSED\): nothing listens there/,
   ],
 ])('a start with %s is refused in one line', async (_, loading, message) => {
   const problem = await problemOf(loading())
@@ -112,14 +116,33 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
 })
 
 test.each([
-  ['no JSON', { status: 200, body: 'marked' }],
-  ['no data', { status: 200, body: '{"marked":1}' }],
-  ['a redirect', { status: 307, body: 'marked' }],
-])('an answer that is %s is refused without repeating it', async (_, body) => {
+  ['no JSON', { status: 200, body: 'marked' }, 'as a transit engine does'],
+  ['no data', { status: 200, body: '{"marked":1}' }, 'as a transit engine does'],
+  ['a redirect', { status: 307, body: 'marked' }, 'redirects are not followed'],
+  ['that of a sealed one', { status: 503, body: 'marked' }, 'it is sealed'],
+  ['that of a path that it lacks', { status: 404, body: 'marked' }, 'look at the path'],
+  ['larger than any key', { status: 200, body: `{"marked":"${'x'.repeat(100_000)}"}` }, 'as a transit engine does'],
+])('an answer that is %s is refused without repeating it', async (_, body, says) => {
   spoiled = body
   const problem = await problemOf(load(wrap(randomBytes(32)))).finally(() => {
     spoiled = undefined
   })
   expect(problem).toContain('PAWL_VAULT_KEY_URL: ')
+  expect(problem).toContain(says)
   expect(problem).not.toContain('marked')
+})
+
+test.each<[string, string, string]>([
+  ['resets', '', 'broke the connection (ECONNRESET): '],
+  ['speaks something else', 'SSH-2.0-x\r\n', 'does not answer in HTTP (HPE_INVALID_CONSTANT): '],
+  ['hints without end', 'HTTP/1.1 103 x\r\n\r\n'.repeat(1_000), 'sends interim answers without end'],
+])('a service that %s is told with its setting and the cause', async (_, says, problem) => {
+  const broken = createTcpServer((socket) => {
+    socket.on('error', () => undefined).once('data', () => (says === '' ? socket.resetAndDestroy() : socket.write(says)))
+  })
+  await new Promise<void>((resolve) => broken.listen(0, '127.0.0.1', resolve))
+  const { origin, pathname } = new URL(url.replace(/:\d+/, `:${(broken.address() as AddressInfo).port}`))
+  const told = await problemOf(load(wrap(randomBytes(32)), { vaultKeyUrl: origin + pathname, vaultToken: TOKEN }))
+  broken.close()
+  expect(told).toContain(`PAWL_VAULT_KEY_URL: ${origin} ${problem}`)
 })

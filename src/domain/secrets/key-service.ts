@@ -37,7 +37,7 @@ export function createVaultTransit({ keyUrl, token }: VaultSettings): KeyService
     }).catch((error: unknown) => {
       throw error instanceof OutboundError ? new StartError(`PAWL_VAULT_KEY_URL: ${error.message}`, { cause: error }) : error
     })
-    if (answer.status !== 200) throw new StartError(`PAWL_VAULT_KEY_URL: ${action}: ${origin} ${describeAnswer(answer.status)}`)
+    if (answer.status !== 200) throw new StartError(`PAWL_VAULT_KEY_URL: ${origin} ${describeAnswer(action, answer.status)}`)
     const data = readData(answer.body)
     if (data === undefined) throw new StartError(`PAWL_VAULT_KEY_URL: ${origin} does not answer as a transit engine does`)
     return data
@@ -57,11 +57,13 @@ export function createVaultTransit({ keyUrl, token }: VaultSettings): KeyService
   }
 }
 
-/** A Vault that is sealed or stands by answers with these (its API, "Health"). */
-const describeAnswer = (status: number): string =>
-  [429, 472, 473, 503].includes(status)
-    ? `answered with status ${status}: it is sealed, or stands by for another`
-    : describeStatus(status, 'PAWL_VAULT_TOKEN')
+/** What an answer of Vault that is no key means, and what to look at. */
+function describeAnswer(action: string, status: number): string {
+  if (status === 400) return `refuses to ${action} (status 400): look at the key in PAWL_VAULT_KEY_URL, and at PAWL_MASTER_KEY`
+  // Its API, "Health".
+  if ([429, 472, 473, 503].includes(status)) return `answered with status ${status}: it is sealed, or stands by for another`
+  return describeStatus(status, 'PAWL_VAULT_TOKEN')
+}
 
 function readData(body: Uint8Array): Readonly<Record<string, unknown>> | undefined {
   try {
