@@ -246,7 +246,9 @@ test('an OTP that a phone sends with it changes nothing', async () => {
 
 test('what the phone proves its identity with is not logged', () => {
   expect(server.log()).toContain('the activation provider gave no user')
-  expect(server.log()).toMatch(/PAWL_ACTIVATION_PROVIDER_URL: http:\/\/127\.0\.0\.1:\d+ answered with status 302: redirects are not followed/)
+  expect(server.log()).toMatch(
+    /PAWL_ACTIVATION_PROVIDER_URL: http:\/\/127\.0\.0\.1:\d+ answered with status 302: redirects are not followed/,
+  )
   expect(server.log()).not.toContain('p-1"')
   expect(server.log()).not.toContain('of-the-activation-server')
 })
