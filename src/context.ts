@@ -119,7 +119,7 @@ export async function createContext(
     )
     // The embedded database has one process. What the others are told, they are told in the background.
     const sharedFailures =
-      database.kind === 'embedded' || !worksInBackground ? undefined : createSharedFailures(db, installationKeys.codeLookup)
+      database.kind === 'embedded' || !worksInBackground ? undefined : createSharedFailures(db, installationKeys.codeLookup, platform)
     const shareAs = (of: string) => sharedFailures && { shared: sharedFailures, of }
     const base = {
       db,

@@ -20,7 +20,7 @@ export async function serveWithinBudget<T>(
   { ip, body }: { readonly ip: string; readonly body: Uint8Array },
   serve: () => Promise<T>,
 ): Promise<T> {
-  const now = platform.now()
+  const now = platform.monotonic()
   const source = sourceOf(ip)
   const place = sourceFailures.take(source, now, 1 + Math.floor(body.length / BYTES_OF_A_FAILURE))
   if (place === undefined) {

@@ -4,6 +4,8 @@ import { randomBytes, randomFillSync, randomUUID } from 'node:crypto'
 export interface Platform {
   /** Milliseconds since 1970-01-01 UTC. */
   readonly now: () => number
+  /** Milliseconds since some moment, which go on evenly whatever the clock is set to: for what waits or ends within this process. */
+  readonly monotonic: () => number
   /** `length` bytes of a cryptographically strong generator. */
   readonly randomBytes: (length: number) => Uint8Array
   /** UUID version 4, lower case. */
@@ -13,6 +15,7 @@ export interface Platform {
 /** The clock and the generator of the operating system. */
 export const systemPlatform: Platform = {
   now: () => Date.now(),
+  monotonic: () => performance.now(),
   randomBytes: (length) => (length <= DRAWN_MAX ? draw(length) : randomBytes(length)),
   uuid: () => randomUUID(),
 }

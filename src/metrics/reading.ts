@@ -32,7 +32,7 @@ export function createReading(instruments: Instruments, { now, read }: ReadingPa
   return async () => {
     if (Math.abs(now() - triedAt) >= EVERY_MS) running ??= start()
     if (running) await Promise.race([running, sleep(PATIENCE_MS, undefined, { ref: false })])
-    show(instruments, last && now() - last.at < BELIEVED_MS ? last.signs : NOTHING, now() / 1000)
+    show(instruments, last && Math.abs(now() - last.at) < BELIEVED_MS ? last.signs : NOTHING, now() / 1000)
     if (last) instruments.lastReading.set(last.at / 1000)
   }
 }

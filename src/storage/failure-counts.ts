@@ -21,20 +21,22 @@ const given = defineGivenRows<FailureCountRow>({
   waitEndsAt: 'timestamptz',
 })
 
-// A window lasts a minute. One that is over begins anew. Who begins a wait has used the failures up that led to it. In the order of keys, so that two processes
-// do not wait for each other.
+// A window lasts a minute. One that is over begins anew, and so does what ends later than anything can: the clock was set back. Who begins a
+// wait has used the failures up that led to it. In the order of keys, so that two processes do not wait for each other.
+const IS_SAME_WINDOW = sql`f.ends_at > excluded.ends_at - interval '1 minute' and f.ends_at < excluded.ends_at + interval '2 minutes'`
+const IS_WAIT_KNOWN = sql`f.wait_ends_at > excluded.ends_at - interval '61 minutes'
+  and f.wait_ends_at < excluded.ends_at + interval '20 minutes'`
 const ADD = given.define(
   (table) => sql`
     insert into failure_count as f (failure_key, failures, ends_at, waits, wait_ends_at)
     select "failureKey", "failures", "endsAt", "waits", "waitEndsAt" from ${table} as given order by "failureKey"
     on conflict (failure_key) do update set
       failures = case when excluded.waits > 0 then 0
-        when f.ends_at <= excluded.ends_at - interval '1 minute' then excluded.failures
-        else f.failures + excluded.failures end,
-      ends_at = case when f.ends_at <= excluded.ends_at - interval '1 minute' then excluded.ends_at else f.ends_at end,
-      waits = case when f.wait_ends_at <= excluded.ends_at - interval '61 minutes' then excluded.waits
-        else greatest(f.waits, excluded.waits) end,
-      wait_ends_at = greatest(f.wait_ends_at, excluded.wait_ends_at)
+        when ${IS_SAME_WINDOW} then f.failures + excluded.failures
+        else excluded.failures end,
+      ends_at = case when ${IS_SAME_WINDOW} then f.ends_at else excluded.ends_at end,
+      waits = case when ${IS_WAIT_KNOWN} then greatest(f.waits, excluded.waits) else excluded.waits end,
+      wait_ends_at = case when ${IS_WAIT_KNOWN} then greatest(f.wait_ends_at, excluded.wait_ends_at) else excluded.wait_ends_at end
     returning failure_key as "failureKey", failures, ends_at as "endsAt", waits, wait_ends_at as "waitEndsAt"`,
 )
 

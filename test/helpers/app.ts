@@ -30,7 +30,10 @@ export interface TestServer {
 }
 
 export interface TestClock {
+  /** Lets time pass; less than none sets the clocks back, as nothing within a process does. */
   readonly advance: (ms: number) => void
+  /** Sets the clock of the process alone. */
+  readonly step: (ms: number) => void
   /** From now on time stands still but for `advance`, and from `go` on it passes again. */
   readonly stop: () => void
   readonly go: () => void
@@ -199,21 +202,31 @@ async function runOn(url: string, statement: string): Promise<void> {
 
 function createClock(): TestClock & { readonly platform: Platform } {
   let offset = 0
+  let passed = 0
+  let stepped = 0
   let stoppedAt: number | undefined
   return {
     platform: {
-      now: () => (stoppedAt ?? Date.now()) + offset,
+      now: () => (stoppedAt ?? Date.now()) + offset + stepped,
+      monotonic: () => (stoppedAt ?? Date.now()) + passed,
       randomBytes: (length) => randomBytes(length),
       uuid: () => randomUUID(),
     },
     advance: (ms) => {
       offset += ms
+      passed += Math.max(0, ms)
+    },
+    step: (ms) => {
+      stepped += ms
     },
     stop: () => {
       stoppedAt ??= Date.now()
     },
     go: () => {
-      if (stoppedAt !== undefined) offset += stoppedAt - Date.now()
+      if (stoppedAt !== undefined) {
+        offset += stoppedAt - Date.now()
+        passed += stoppedAt - Date.now()
+      }
       stoppedAt = undefined
     },
   }

@@ -43,7 +43,7 @@ export async function prepare(folder: string, template: Blob): Promise<void> {
   const masterKey = random(32)
   const at = Date.now()
   // The ids of the server are the same each time: they decide the order in which some statements do their work.
-  const platform = { now: () => at, ...createIds(createChance(PREPARED_SEED)) }
+  const platform = { now: () => at, monotonic: () => at, ...createIds(createChance(PREPARED_SEED)) }
   const { app, context } = await startServer(database, { masterKey, platform })
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
   const admin = `admin:${String(await context.createFirstAdmin())}`

@@ -100,7 +100,7 @@ export async function openSite({
 
   const start = async (name: ServerName): Promise<void> => {
     drawn += 1
-    const platform = { now: () => time + (skews.get(name) ?? 0), ...createIds(createChance(seed + drawn)) }
+    const platform = { now: () => time + (skews.get(name) ?? 0), monotonic: () => time, ...createIds(createChance(seed + drawn)) }
     const starting = await startServer(database.connect(name), { masterKey: prepared.masterKey, platform })
     await starting.app.ready()
     const { promise: killed, resolve } = Promise.withResolvers<Lost>()

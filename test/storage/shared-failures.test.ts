@@ -1,9 +1,9 @@
 // Limits of failures that hold for two processes on one database: each has budgets and gates of its own, and tells the other.
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { importHmacKey } from '../../src/crypto/hmac.ts'
 import { createLoginGate, type Login, type LoginGate } from '../../src/domain/credential/login-gate.ts'
 import { createFailureBudget, type FailureBudget } from '../../src/domain/limits/failure-budget.ts'
-import { createSharedFailures } from '../../src/domain/limits/shared-failures.ts'
+import { createSharedFailures, type SharedFailures } from '../../src/domain/limits/shared-failures.ts'
 import { createEvents } from '../../src/lib/events.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { deleteOldFailureCounts } from '../../src/storage/failure-counts.ts'
@@ -18,7 +18,8 @@ afterAll(() => server.close())
 const MINUTE = 60_000
 const key = importHmacKey(Buffer.alloc(32, 1))
 const events = createEvents(createLog('silent', { write: () => undefined }))
-const share = () => createSharedFailures(server.context.db, key)
+/** Their clocks show what the tests say, which is what is in the database, too. */
+const share = () => createSharedFailures(server.context.db, key, { now: () => 0, monotonic: () => 0 })
 const countFailures = async (): Promise<number> => {
   const rows = await server.context.db.selectFrom('failure_count').select('failures').execute()
   return rows.reduce((sum, { failures }) => sum + failures, 0)
@@ -78,4 +79,57 @@ test('a password is not looked at by a process while another one makes its user 
   await expect.poll(countWaits).toBe(2)
   expect(await guess(first, at + MINUTE)).toMatchObject({ code: 'TOO_MANY_REQUESTS', retryAfterSeconds: 120 })
   expect(looks).toBe(5)
+})
+
+describe('a clock of the database that was set back', () => {
+  const set = 1_700_010_000_000
+  /** A process whose own clock shows `uptime`. */
+  const shareAt = (databaseNow: number, uptime: number) =>
+    createSharedFailures(server.context.db, key, { now: () => databaseNow, monotonic: () => uptime })
+  const failuresOf = async (share: SharedFailures, name: string) => (await share.ask([name])).get(name)?.failures
+
+  test.each([
+    ['an hour', 3_600_000],
+    ['a day', 86_400_000],
+    ['three minutes', 180_000],
+  ])('begins the minute of a source anew, by %s', async (name, ms) => {
+    const of = `by ${name}`
+    const before = createFailureBudget(3, { shared: shareAt(set, 10_000), of })
+    for (let i = 0; i < 3; i += 1) before.take('a', 10_000)?.keep()
+    await expect.poll(() => failuresOf(shareAt(set, 10_000), `${of}\0a`)).toBe(3)
+    const after = createFailureBudget(3, { shared: shareAt(set - ms, 5_000), of })
+    after.take('a', 5_000)?.keep()
+    await expect.poll(() => failuresOf(shareAt(set - ms, 5_000), `${of}\0a`)).toBe(1)
+    expect(after.take('a', 5_000)).toBeDefined()
+    expect(after.take('a', 5_000)).toBeDefined()
+    expect(after.take('a', 5_000)).toBeUndefined()
+    expect(after.secondsLeft('a', 5_000)).toBe(60)
+  })
+
+  test.each([
+    ['an hour', 3_600_000],
+    ['a day', 86_400_000],
+    ['three minutes', 180_000],
+  ])('leaves nobody waiting for it, by %s', async (name, ms) => {
+    const login: Login = { username: `mallory ${name}`, source: '192.0.2.9', onGone: () => () => undefined }
+    const guess = (gate: LoginGate, now: number): Promise<unknown> =>
+      gate
+        .check(login, String(now), now, async () => undefined)
+        .then(() => gate.fail(login, now, true))
+        .catch((error: unknown) => error)
+    const before = createLoginGate(events, () => 10_000, 1, shareAt(set, 10_000))
+    expect(await guess(before, 10_000)).toMatchObject({ code: 'CREDENTIALS_INVALID' })
+    // The wait is in the database.
+    const beside = () =>
+      guess(
+        createLoginGate(events, () => 99, 1, shareAt(set, 99)),
+        99,
+      )
+    await expect.poll(beside).toMatchObject({ code: 'TOO_MANY_REQUESTS', retryAfterSeconds: 60 })
+    const share = shareAt(set - ms, 5_000)
+    const after = createLoginGate(events, () => 5_000, 1, share)
+    expect(await guess(after, 5_000)).toMatchObject({ code: 'CREDENTIALS_INVALID' })
+    expect(await guess(after, 5_001)).toMatchObject({ code: 'TOO_MANY_REQUESTS', retryAfterSeconds: 60 })
+    expect(await guess(after, 65_000)).toMatchObject({ code: 'CREDENTIALS_INVALID' })
+  })
 })

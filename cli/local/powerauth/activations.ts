@@ -22,10 +22,10 @@ import type { SourceActivation, SourceHistory, SourceToken } from './source.ts'
 
 /** Takes all activations of the applications that were taken, some hundred at a time. */
 export async function importActivations(parts: ImportParts, applications: ReadonlySet<string>): Promise<void> {
-  const { source, record, platform } = parts
+  const { source, record } = parts
   const total = await source.countActivations()
   record.found('activation', total)
-  let saidAt = platform.now()
+  let saidAt = performance.now()
   let done = 0
   let after = ''
   for (;;) {
@@ -35,8 +35,8 @@ export async function importActivations(parts: ImportParts, applications: Readon
     const last = batch.at(-1)
     if (last === undefined || batch.length < BATCH_ROWS) return
     after = last.activationId
-    if (platform.now() - saidAt < PROGRESS_MS) continue
-    saidAt = platform.now()
+    if (performance.now() - saidAt < PROGRESS_MS) continue
+    saidAt = performance.now()
     parts.note(`${done} of ${total} activations`)
   }
 }

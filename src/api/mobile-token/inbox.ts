@@ -32,7 +32,7 @@ export const inboxCount = tokenReadEndpoint({
   response: ObjectResponse(Type.Object({ countUnread: Type.Integer() })),
   read: (names, { tokenReads }: MobileTokenParts) => tokenReads.unreadMessages(names),
   async handle({ bearer, found }, parts: MobileTokenParts) {
-    parts.mobileReads.take(bearer.activationId, parts.platform.now())
+    parts.mobileReads.take(bearer.activationId, parts.platform.monotonic())
     return ok({ countUnread: found })
   },
 })
@@ -56,7 +56,7 @@ export const inboxList = tokenEndpoint({
     size: Type.Integer(),
   }),
   async handle({ bearer, request: { requestObject } }, parts: MobileTokenParts) {
-    parts.mobileReads.take(bearer.activationId, parts.platform.now())
+    parts.mobileReads.take(bearer.activationId, parts.platform.monotonic())
     const { page, size, onlyUnread = false } = requestObject
     const messages = await listInboxMessages(parts.db, bearer, { page, size, onlyUnread })
     return { ...ok(messages.map(toMessage)), page, size }
@@ -71,7 +71,7 @@ export const inboxDetail = tokenEndpoint({
   request: OfMessage,
   response: ObjectResponse(Type.Composite([Message, Type.Object({ body: Type.String() })])),
   async handle({ bearer, request }, parts: MobileTokenParts) {
-    parts.mobileReads.take(bearer.activationId, parts.platform.now())
+    parts.mobileReads.take(bearer.activationId, parts.platform.monotonic())
     const message = await findInboxMessage(parts.db, bearer, request.requestObject.id)
     if (message === undefined) throw new PawlError('INBOX_REFUSED', { detail: 'no such message' })
     return ok({ ...toMessage(message), body: message.body })

@@ -5,7 +5,7 @@ import type { Others } from '../limits/failure-budget.ts'
 import type { Standing } from '../limits/shared-failures.ts'
 
 export interface BackOff {
-  /** What to throw while `key` has to wait, at `now` (ms). */
+  /** What to throw while `key` has to wait, at `now` (ms, of a clock that nobody sets). */
   readonly refusal: (key: string, now: number) => PawlError | undefined
   /**
    * Begins an attempt, which `end` ends. Returns what to throw instead when `key` has to wait, or would have to if the attempts under way
@@ -28,7 +28,7 @@ export function createBackOff(failures: number, others?: Others): BackOff {
 
   const stateAt = (key: string, now: number): State => {
     const known = keys.get(key)
-    const state = known ?? { failures: 0, minuteEnds: 0, underWay: 0, waits: 0, waitEnds: 0 }
+    const state = known ?? { failures: 0, minuteEnds: LONG_AGO, underWay: 0, waits: 0, waitEnds: LONG_AGO }
     if (known === undefined) keys.set(key, state)
     if (now >= state.waitEnds + MEMORY_MS) state.waits = 0
     if (now >= state.minuteEnds) state.failures = 0
@@ -43,12 +43,15 @@ export function createBackOff(failures: number, others?: Others): BackOff {
 
   const adopt = (key: string, standing: Standing, now: number): void => {
     const state = stateAt(key, now)
-    if (standing.waitEndsAt > state.waitEnds) {
-      state.waits = Math.max(state.waits, standing.waits)
-      state.waitEnds = standing.waitEndsAt
+    // What ends later than it could is of a time before the database's clock was set back.
+    const mayEnd = (end: number, msMax: number): boolean => end <= now + msMax + MINUTE_MS
+    const { waits, waitEndsAt } = standing
+    if (waits > 0 && waitEndsAt > state.waitEnds && mayEnd(waitEndsAt, waitAfter(waits - 1))) {
+      state.waits = Math.max(state.waits, waits)
+      state.waitEnds = waitEndsAt
       state.failures = 0
     }
-    if (standing.endsAt > now && standing.failures > state.failures) {
+    if (standing.endsAt > now && mayEnd(standing.endsAt, MINUTE_MS) && standing.failures > state.failures) {
       state.failures = standing.failures
       state.minuteEnds = standing.endsAt
     }
@@ -84,10 +87,10 @@ export function createBackOff(failures: number, others?: Others): BackOff {
       if (state.failures === 0) state.minuteEnds = now + MINUTE_MS
       state.failures += 1
       if (state.failures < allowed(state)) {
-        tell(key, { ...state, waits: 0, waitEnds: 0 }, now)
+        tell(key, { ...state, waits: 0 }, now)
         return undefined
       }
-      const wait = MINUTE_MS * 2 ** Math.min(state.waits, DOUBLINGS_MAX)
+      const wait = waitAfter(state.waits)
       state.waits += 1
       state.waitEnds = now + wait
       state.failures = 0
@@ -106,10 +109,14 @@ interface State {
   waitEnds: number
 }
 
+/** How long the next wait is after so many. */
+const waitAfter = (waits: number): number => MINUTE_MS * 2 ** Math.min(waits, DOUBLINGS_MAX)
+
 const refuse = (ms: number): PawlError =>
   new PawlError('TOO_MANY_REQUESTS', { retryAfterSeconds: Math.max(1, Math.ceil(ms / SECOND_MS)) })
 
 const SECOND_MS = 1_000
+const LONG_AGO = Number.NEGATIVE_INFINITY
 const MINUTE_MS = 60_000
 const MEMORY_MS = 3_600_000
 const DOUBLINGS_MAX = 4

@@ -103,7 +103,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
   const passwords = createPasswords(installationKeys.credentialHash)
   const gate = createLoginGate(
     parts.events,
-    () => platform.now(),
+    () => platform.monotonic(),
     parts.settings.credentialFailuresPerMinute,
     parts.sharedFailures,
   )
@@ -123,7 +123,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
   const verify: Credentials['verify'] = async (login, password) => {
     const { username } = login
     const now = platform.now()
-    gate.enter(login, now)
+    gate.enter(login, platform.monotonic())
     const key = toBase64(hmac(cacheKey, concat(u32(username.length), utf8(username), utf8(password))))
     const known = verified.get(key)
     if (known && isAdmitted(known, login)) {
@@ -137,8 +137,11 @@ export function createCredentials(parts: CredentialParts): Credentials {
     const isHere = credential !== undefined && isAdmitted(credential, login)
     const right = isHere ? rightRows.get(key) : undefined
     const remembered = right && usablePasswords(credential, now).find((row) => equalPublic(row.passwordHash, right.passwordHash))
-    const row = remembered ?? (await gate.check(login, key, now, (lane) => passwords.findMatch(credential, password, now, lane)))
-    if (credential === undefined || row === undefined || !isHere) throw gate.fail(login, platform.now(), credential !== undefined)
+    const row =
+      remembered ??
+      (await gate.check(login, key, platform.monotonic(), (lane) => passwords.findMatch(credential, password, now, lane)))
+    if (credential === undefined || row === undefined || !isHere)
+      throw gate.fail(login, platform.monotonic(), credential !== undefined)
     gate.pass(login)
     const { role, applicationId, expiresAt, allowedAddresses } = credential
     const caller = { username, role, applicationId, passwordId: row.passwordId, allowedAddresses }

@@ -21,6 +21,7 @@ export interface Login {
   readonly onGone: (callback: () => void) => () => void
 }
 
+/** Times are milliseconds of a clock that nobody sets. */
 export interface LoginGate {
   /** Throws TOO_MANY_REQUESTS while this user has to wait at this source; also while the source has to, unless the user is known there. */
   readonly enter: (login: Login, now: number) => void

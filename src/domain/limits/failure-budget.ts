@@ -18,7 +18,7 @@ export interface Others {
 
 export interface FailureBudget {
   /**
-   * Takes the place of one failure of `key` at `now` (ms), or of `weight`; undefined when its minute has none left. Attempts at once have a
+   * Takes the place of one failure of `key` at `now` (ms, of a clock that nobody sets), or of `weight`; undefined when its minute has none left. Attempts at once have a
    * place each.
    */
   readonly take: (key: string, now: number, weight?: number) => Attempt | undefined

@@ -3,7 +3,7 @@ import { PawlError } from '../../lib/errors.ts'
 import { createMemory } from '../../lib/memory.ts'
 
 export interface RateLimit {
-  /** Counts one call of `key` at `now` (ms); a TOO_MANY_REQUESTS to throw when the minute has had its number. */
+  /** Counts one call of `key` at `now` (ms, of a clock that nobody sets); a TOO_MANY_REQUESTS to throw when the minute has had its number. */
   readonly count: (key: string, now: number) => PawlError | undefined
   /** The same, and throws it. */
   readonly take: (key: string, now: number) => void

@@ -4,15 +4,16 @@ import type { KeyObject } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hmac } from '../../crypto/hmac.ts'
 import { utf8 } from '../../lib/bytes.ts'
+import type { Platform } from '../../lib/platform.ts'
 import type { Db } from '../../storage/database.ts'
 import { addFailures, type FailureCountRow, findFailures } from '../../storage/failure-counts.ts'
 
-/** What all processes have counted for a key. Times in milliseconds. */
+/** What all processes have counted for a key. Times are milliseconds of the monotonic clock of this process. */
 export interface Standing {
   /** In the window of a minute that ends at `endsAt`. */
   readonly failures: number
   readonly endsAt: number
-  /** Waits in a row, and the end of the last; 0 without one. */
+  /** Waits in a row, and the end of the last, which says nothing without one. */
   readonly waits: number
   readonly waitEndsAt: number
 }
@@ -29,16 +30,39 @@ interface Waiting {
   readonly adopt: ((standing: Standing) => void)[]
 }
 
-/** `lookup`: keys are stored as keyed hashes, because what somebody types as a user name may be a password. */
-export function createSharedFailures(db: Db, lookup: KeyObject): SharedFailures {
+/**
+ * In the database times are those of its clock. `lookup`: keys are stored as keyed hashes, because what somebody types as a user name may be
+ * a password.
+ */
+export function createSharedFailures(
+  db: Db,
+  lookup: KeyObject,
+  { now, monotonic }: Pick<Platform, 'now' | 'monotonic'>,
+): SharedFailures {
+  const toDate = (time: number): Date => new Date(time - monotonic() + now())
+  const fromDate = (date: Date): number => date.getTime() - now() + monotonic()
   const hashOf = (key: string): Uint8Array => hmac(lookup, utf8(`failure\0${key}`))
+  const toRow = (key: string, { failures, endsAt, waits, waitEndsAt }: Standing): FailureCountRow => ({
+    failureKey: hashOf(key),
+    failures,
+    endsAt: toDate(endsAt),
+    waits,
+    waitEndsAt: waits === 0 ? LONG_AGO : toDate(waitEndsAt),
+  })
+  const readByHash = async (read: Promise<readonly FailureCountRow[]>): Promise<ReadonlyMap<string, Standing>> =>
+    new Map(
+      (await read).map(({ failureKey, failures, endsAt, waits, waitEndsAt }) => [
+        nameOf(failureKey),
+        { failures, endsAt: fromDate(endsAt), waits, waitEndsAt: fromDate(waitEndsAt) },
+      ]),
+    )
   let waiting = new Map<string, Waiting>()
   let isTelling = false
 
   const tellAll = async (): Promise<void> => {
     const told = waiting
     waiting = new Map()
-    const rows = [...told].map(([key, { failure }]) => toRow(hashOf(key), failure))
+    const rows = [...told].map(([key, { failure }]) => toRow(key, failure))
     const standings = await readByHash(addFailures(db, rows))
     for (const [key, { adopt }] of told) {
       const standing = standings.get(nameOf(hashOf(key)))
@@ -84,25 +108,9 @@ const merge = (one: Standing, other: Standing): Standing => ({
   waitEndsAt: Math.max(one.waitEndsAt, other.waitEndsAt),
 })
 
-const toRow = (failureKey: Uint8Array, { failures, endsAt, waits, waitEndsAt }: Standing): FailureCountRow => ({
-  failureKey,
-  failures,
-  endsAt: new Date(endsAt),
-  waits,
-  waitEndsAt: new Date(waitEndsAt),
-})
-
-async function readByHash(read: Promise<readonly FailureCountRow[]>): Promise<ReadonlyMap<string, Standing>> {
-  return new Map(
-    (await read).map(({ failureKey, failures, endsAt, waits, waitEndsAt }) => [
-      nameOf(failureKey),
-      { failures, endsAt: endsAt.getTime(), waits, waitEndsAt: waitEndsAt.getTime() },
-    ]),
-  )
-}
-
 const nameOf = (hash: Uint8Array): string => Buffer.from(hash).toString('hex')
 
+const LONG_AGO = new Date(0)
 /** Between two statements of a process: strangers who fail all the time cost at most 50 of them a second. */
 const PAUSE_MS = 20
 const KEYS_MAX = 1_000

@@ -25,14 +25,14 @@ export async function tryWebhook(parts: AttemptParts, webhookId: string): Promis
   const { platform } = parts
   const webhook = await readWebhook(parts, webhookId)
   const id = platform.uuid()
-  const startedAt = platform.now()
+  const startedAt = platform.monotonic()
   const outcome = await attempt(parts, webhook, {
     deliveryId: id,
     objectId: platform.uuid(),
-    snapshot: exampleOf(webhook, startedAt),
+    snapshot: exampleOf(webhook, platform.now()),
     texts: { title: 'Test', message: 'A test of this webhook', summary: undefined },
   })
-  const durationMs = Math.max(0, platform.now() - startedAt)
+  const durationMs = Math.round(platform.monotonic() - startedAt)
   if ('received' in outcome) return { id, isDelivered: true, status: outcome.received, durationMs }
   const { reason, status } = outcome
   return { id, isDelivered: false, ...(status !== undefined && { status }), error: reason, durationMs }

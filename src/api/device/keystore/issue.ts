@@ -27,7 +27,7 @@ export function limitTemporaryKeys(
   { ip }: Client,
   { activationId }: Pick<TemporaryKeyRequest, 'activationId'>,
 ): void {
-  if (activationId === undefined) temporaryKeys.take(sourceOf(ip), platform.now())
+  if (activationId === undefined) temporaryKeys.take(sourceOf(ip), platform.monotonic())
 }
 
 /** Always computed: a missing party is checked against the decoy. */

@@ -15,7 +15,7 @@ export const operationClaim = tokenEndpoint({
   async handle({ bearer, client, request }, parts: MobileTokenParts) {
     const id = request.requestObject.id.toLowerCase()
     const find = () => findOperation(parts.db, bearer.applicationId, id)
-    parts.mobileReads.take(bearer.activationId, parts.platform.now())
+    parts.mobileReads.take(bearer.activationId, parts.platform.monotonic())
     // Refuses an operation that is unknown, foreign or over; one that somebody else claims in between is foreign the second time.
     await answerDetail(parts, bearer, await find(), client)
     await claimOperation(parts.db, id, bearer.userId, new Date(parts.platform.now()))

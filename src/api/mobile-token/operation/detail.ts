@@ -29,7 +29,7 @@ export const operationDetail = tokenReadEndpoint({
   read: (names, { tokenReads }: MobileTokenParts, request) =>
     tokenReads.operation({ ...names, operationId: request?.requestObject.id.toLowerCase() ?? '' }),
   async handle({ bearer, client, found }, parts: MobileTokenParts) {
-    parts.mobileReads.take(bearer.activationId, parts.platform.now())
+    parts.mobileReads.take(bearer.activationId, parts.platform.monotonic())
     return answerDetail(parts, bearer, found, client)
   },
 })

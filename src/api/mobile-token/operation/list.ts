@@ -16,8 +16,8 @@ export const operationList = tokenReadEndpoint({
     responseObject: Type.Array(OperationObject),
   }),
   async handle({ bearer, client, found }, parts: MobileTokenParts) {
+    parts.mobileReads.take(bearer.activationId, parts.platform.monotonic())
     const now = parts.platform.now()
-    parts.mobileReads.take(bearer.activationId, now)
     return {
       status: 'OK' as const,
       currentTimestamp: formatTime(now),
