@@ -37,7 +37,7 @@ async function main(): Promise<void> {
         installationKeys: { auditSeal: createSecretKey(randomBytes(32)) },
         settings: { auditRetentionDays: 365, auditPartitionDays: 30, adminAuditRetentionDays: 365 },
       }
-      await writeSteadily(database.db, startAuditSealing(parts))
+      await writeSteadily(database.db, startAuditSealing({ ...parts, clock: { isAgreed: () => true } }))
       await createAuditSealer(parts)()
       await sealHeap(database.db, createAuditSealer(parts), postgres.pid)
       const { isIntact, chains } = await verifyAudit(parts)

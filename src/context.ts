@@ -41,9 +41,11 @@ import { type ClaimsParts, createUserInfoProvider } from './domain/user-info/use
 import type { MetricsParts } from './api/metrics/index.ts'
 import type { HealthParts } from './http/health.ts'
 import { createCaches } from './lib/caches.ts'
+import { type Clock, createClock } from './lib/clock.ts'
 import { createEvents, type Events } from './lib/events.ts'
 import type { Log } from './lib/log.ts'
 import type { Platform } from './lib/platform.ts'
+import { startRounds } from './lib/rounds.ts'
 import type { Tracer } from './lib/span.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import type { Peers } from './metrics/peers.ts'
@@ -61,6 +63,7 @@ import { readVitalSigns } from './storage/vital-signs.ts'
 
 export interface Context extends DeviceParts, MobileTokenParts, CloudParts, UtilityParts, HealthParts, MetricsParts {
   readonly log: Log
+  readonly clock: Clock
   readonly metrics: Metrics
   readonly tracer: Tracer | undefined
   readonly settings: Config
@@ -92,10 +95,12 @@ export interface Surroundings {
 export async function createContext(
   config: Config,
   secrets: Secrets,
-  { platform, log, tracer, database: given, peers, worksInBackground = true }: Surroundings,
+  { platform: own, log, tracer, database: given, peers, worksInBackground = true }: Surroundings,
 ): Promise<Context> {
-  const metrics = createMetrics(createEvents(log), () => platform.now(), peers)
+  const metrics = createMetrics(createEvents(log), () => clock.now(), peers)
   const { events } = metrics
+  const clock = createClock(own, events)
+  const platform: Platform = { ...own, now: clock.now }
   const caches = createCaches()
   const { databaseUrl } = secrets
   const templatesOfFile = config.templatesFile === undefined ? undefined : readTemplateFile(config.templatesFile)
@@ -113,18 +118,22 @@ export async function createContext(
     const { db } = database
     const recordKeys = createRecordKeys(await loadMasterKeys({ config, secrets }, database.kind, platform), platform, caches)
     await requireMasterKey(db, recordKeys)
+    if (database.readTime !== undefined) await clock.hear(database.readTime)
     await (config.migrate === 'start' ? migrateDatabase(database) : requireMigrated(db))
     const installationKeys = await loadInstallationKeys(db, recordKeys, platform, (credentials) =>
       events.credentialsSealed({ credentials }),
     )
     // The embedded database has one process. What the others are told, they are told in the background.
     const sharedFailures =
-      database.kind === 'embedded' || !worksInBackground ? undefined : createSharedFailures(db, installationKeys.codeLookup, platform)
+      database.kind === 'embedded' || !worksInBackground
+        ? undefined
+        : createSharedFailures(db, installationKeys.codeLookup, platform)
     const shareAs = (of: string) => sharedFailures && { shared: sharedFailures, of }
     const base = {
       db,
       databaseKind: database.kind,
       platform,
+      clock,
       recordKeys,
       events,
       installationKeys,
@@ -162,8 +171,10 @@ export async function createContext(
       databaseKind: database.kind,
       poolUse: database.poolUse,
       listCaches: caches.list,
+      clockDifference: clock.difference,
       read: () => readVitalSigns(db),
     })
+    const stopHearing = startHearing(clock, database)
     const stopForgetting = caches.startForgetting(() => platform.now())
     return {
       ...channel,
@@ -197,7 +208,7 @@ export async function createContext(
       createFirstAdmin: () => createFirstAdmin(base, credentials, config.adminUser),
       close: async () => {
         stopForgetting()
-        await Promise.all(background.map((stop) => stop()))
+        await Promise.all([stopHearing, ...background].map((stop) => stop()))
         metrics.close()
         await database.close()
       },
@@ -208,6 +219,15 @@ export async function createContext(
     throw error
   }
 }
+
+/** Hears the database's time every few seconds; the returned function ends that. */
+function startHearing(clock: Clock, { readTime }: Database): () => Promise<void> {
+  if (readTime === undefined) return async () => undefined
+  // That the database does not answer is told by others.
+  return startRounds(() => clock.hear(readTime), HEAR_MS, { onFailure: () => undefined })
+}
+
+const HEAR_MS = 5_000
 
 /** What the database tells of itself while it is used. */
 const tellOfDatabase = (events: Events) => ({

@@ -12,9 +12,9 @@ const reset = command({
       import('../local/database.ts'),
       import('../local/administrator.ts'),
     ])
-    return withDatabase(terminal, { mustExist: true }, async (database, settings) => {
+    return withDatabase(terminal, { mustExist: true }, async (database, settings, platform) => {
       const user = values.user ?? settings.config.adminUser
-      const password = await resetAdministrator(database, settings, user)
+      const password = await resetAdministrator(database, settings, platform, user)
       return { json: { user, password }, text: `Administrator: ${user}, password: ${password} (shown only now)\n` }
     })
   },

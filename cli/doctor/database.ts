@@ -1,8 +1,7 @@
 // The configured database: reachable, migrated, under the right key, with the right time, and what lies in it that will not work for long.
-import { sql } from 'kysely'
 import { requireMigrated } from '../../src/storage/migrate.ts'
 import { listApplications } from '../../src/storage/applications.ts'
-import type { Database } from '../../src/storage/database.ts'
+import { type Database, readTime } from '../../src/storage/database.ts'
 import { listPinnedCertificates } from '../../src/storage/pinning.ts'
 import { listWebhooks } from '../../src/storage/webhooks.ts'
 import { explainFault } from '../fault.ts'
@@ -63,11 +62,11 @@ const CLOCK_FAULT_MS = 30_000
 
 async function examineClock({ db }: Database, now: () => number): Promise<Finding> {
   const before = now()
-  const { rows } = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(db)
-  const distance = Math.abs((rows[0]?.now.getTime() ?? 0) - (before + now()) / 2)
+  const time = await readTime(db)
+  const distance = Math.abs(time - (before + now()) / 2)
   const says = `the clock of this machine and that of the database are ${(distance / 1000).toFixed(1)} s apart`
   if (distance <= CLOCK_WARNING_MS) return ok('clock', says)
-  const todo = 'let both machines follow a time server (NTP): phones are refused whose time differs'
+  const todo = 'let both machines follow a time server (NTP): a server that is over a minute off is not ready'
   return distance > CLOCK_FAULT_MS ? fault('clock', says, todo) : warning('clock', says, todo)
 }
 

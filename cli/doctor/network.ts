@@ -36,10 +36,14 @@ async function examineInside(url: string, env: Instruments['env']): Promise<Find
   if (url.startsWith('https:') && !hasClientCertificate(env))
     return skipped('server', `${url} asks for a client certificate, and PAWL_CLIENT_CERTIFICATE names none`)
   try {
-    const { status } = await ask(env, `${url}/health/ready`, { method: 'GET', timeoutMs: TIMEOUT_MS })
+    const { status, text } = await ask(env, `${url}/health/ready`, { method: 'GET', timeoutMs: TIMEOUT_MS })
     if (status === 200) return ok('server', `${url} is ready`)
     return status === 503
-      ? fault('server', `${url} is not ready`, 'its log says why: the database does not answer, or it is about to stop')
+      ? fault(
+          'server',
+          `${url} is not ready${reasonIn(text)}`,
+          'its log says why: the database does not answer, or it is about to stop',
+        )
       : fault(
           'server',
           `${url} is no server of pawl (HTTP ${status})`,
@@ -119,6 +123,12 @@ async function examineTls({ protocol, hostname, port }: URL, { readCertificate, 
   } catch (error) {
     return skipped('TLS', `${hostname} shows no certificate (${explainFault(error)})`)
   }
+}
+
+/** What a server says of its own, which any program may have written. */
+function reasonIn(text: string): string {
+  const [, reason] = /"reason":"([\w ]{1,200})"/.exec(text) ?? []
+  return reason === undefined ? '' : `: ${reason}`
 }
 
 const reasonOf = (error: unknown): string => explainFault(error).replace(/^fetch failed: /, '')

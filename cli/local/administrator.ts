@@ -3,17 +3,22 @@ import { resetAdmin } from '../../src/domain/credential/administrator.ts'
 import { createCredentials } from '../../src/domain/credential/credential.ts'
 import { createEvents } from '../../src/lib/events.ts'
 import { createLog } from '../../src/lib/log.ts'
-import { systemPlatform as platform } from '../../src/lib/platform.ts'
+import type { Platform } from '../../src/lib/platform.ts'
 import type { Database } from '../../src/storage/database.ts'
 import { migrateDatabase } from '../../src/storage/migrate.ts'
 import { openInstallationKeys, type Settings } from './database.ts'
 
 /** Makes whoever has that name an administrator with a new password, which is returned. */
-export async function resetAdministrator(database: Database, settings: Settings, user: string): Promise<string> {
+export async function resetAdministrator(
+  database: Database,
+  settings: Settings,
+  platform: Platform,
+  user: string,
+): Promise<string> {
   await migrateDatabase(database)
   const { db } = database
   const { config } = settings
-  const installationKeys = await openInstallationKeys(database, settings)
+  const installationKeys = await openInstallationKeys(database, settings, platform)
   const parts = {
     db,
     platform,

@@ -14,17 +14,17 @@ export function parseHead(text: string, option: string): NotedHead {
 
 /** Verifies the log of the configured database; the exit code is 1 when it is not as it was written. */
 export const verifyLocal = (terminal: Terminal, heads: readonly NotedHead[]): Promise<Answer> =>
-  withDatabase(terminal, { mustExist: true }, async (database, settings) => {
-    const installationKeys = await openInstallationKeys(database, settings)
+  withDatabase(terminal, { mustExist: true }, async (database, settings, platform) => {
+    const installationKeys = await openInstallationKeys(database, settings, platform)
     const report = await verifyAudit({ db: database.db, installationKeys }, heads)
     return { json: report, text: renderReport(report), exitCode: report.isIntact ? 0 : 1 }
   })
 
 /** Prints the log as lines, and last of all where each chain ended. */
 export const exportLocal = (terminal: Terminal, after: readonly NotedHead[]): Promise<Answer> =>
-  withDatabase(terminal, { mustExist: true }, (database, settings) =>
+  withDatabase(terminal, { mustExist: true }, (database, settings, platform) =>
     patiently(database, async (db) => {
-      const installationKeys = await openInstallationKeys(database, settings)
+      const installationKeys = await openInstallationKeys(database, settings, platform)
       const chains = await exportAudit({ db, installationKeys }, after, (line) => terminal.write(`${line}\n`))
       const json = {
         next: chains.map(({ chain, position, seal }) => `${chain}=${position}:${seal}`),

@@ -6,8 +6,9 @@ import type { Config } from '../../src/config-shape.ts'
 import { type InstallationKeys, loadInstallationKeys } from '../../src/domain/installation-keys.ts'
 import { loadMasterKeys } from '../../src/domain/secrets/master-key.ts'
 import { createRecordKeys, type RecordKeys } from '../../src/domain/secrets/record-keys.ts'
+import { createClock } from '../../src/lib/clock.ts'
 import { StartError } from '../../src/lib/errors.ts'
-import { systemPlatform as platform } from '../../src/lib/platform.ts'
+import { type Platform, systemPlatform } from '../../src/lib/platform.ts'
 import { type Database, openDatabase, type Pool } from '../../src/storage/database.ts'
 import type { Terminal } from '../command.ts'
 import { explainFault, Fault } from '../fault.ts'
@@ -29,17 +30,18 @@ export function readSettings({ env }: Pick<Terminal, 'env'>): Settings {
 
 /**
  * Runs `work` on the database that the server would open with the same environment. With `mustExist` a missing embedded database is a
- * fault; without, it is created. Work that takes long says so.
+ * fault; without, it is created. Work that takes long says so. `platform` has the time of the database.
  */
 export async function withDatabase<T>(
   terminal: Pick<Terminal, 'env' | 'note'>,
   { mustExist }: { mustExist: boolean },
-  work: (database: Database, settings: Settings) => Promise<T>,
+  work: (database: Database, settings: Settings, platform: Platform) => Promise<T>,
 ): Promise<T> {
   const settings = readSettings(terminal)
   const database = await openConfigured(settings, mustExist)
   try {
-    return await withProgress(terminal.note, `at work on ${database.location}`, () => work(database, settings))
+    const platform = await openPlatform(terminal, database)
+    return await withProgress(terminal.note, `at work on ${database.location}`, () => work(database, settings, platform))
   } catch (error) {
     throw explainDatabase(error)
   } finally {
@@ -47,13 +49,29 @@ export async function withDatabase<T>(
   }
 }
 
+/** What a command does is written with the time of the database, as servers write it. */
+async function openPlatform({ note }: Pick<Terminal, 'note'>, { readTime }: Database): Promise<Platform> {
+  const clock = createClock(systemPlatform, {
+    clockDiffers: ({ seconds }) =>
+      note(
+        `the clock of this machine is ${Math.abs(seconds)} s ${seconds < 0 ? 'behind' : 'ahead of'} the database's, which holds`,
+      ),
+    clockAgrees: () => undefined,
+  })
+  if (readTime !== undefined) await clock.hear(readTime)
+  return { ...systemPlatform, now: clock.now }
+}
+
 /** Record encryption under the master keys of the settings. */
 export const openRecordKeys = async ({ kind }: Pick<Database, 'kind'>, settings: Settings): Promise<RecordKeys> =>
-  createRecordKeys(await loadMasterKeys(settings, kind, platform), platform)
+  createRecordKeys(await loadMasterKeys(settings, kind, systemPlatform), systemPlatform)
 
 /** The keys of the installation, opened with the master keys of the settings. */
-export const openInstallationKeys = async (database: Database, settings: Settings): Promise<InstallationKeys> =>
-  loadInstallationKeys(database.db, await openRecordKeys(database, settings), platform)
+export const openInstallationKeys = async (
+  database: Database,
+  settings: Settings,
+  platform: Platform,
+): Promise<InstallationKeys> => loadInstallationKeys(database.db, await openRecordKeys(database, settings), platform)
 
 /** Runs `work` where its statements take as long as they need. */
 export async function patiently<T>({ db, openPatient }: Database, work: (db: Pool) => Promise<T>): Promise<T> {

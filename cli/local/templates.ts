@@ -4,7 +4,6 @@ import { writeTemplate } from '../../src/domain/template/installation.ts'
 import { renderTemplate } from '../../src/domain/template/parser.ts'
 import { toTemplate } from '../../src/domain/template/template.ts'
 import { StartError } from '../../src/lib/errors.ts'
-import { systemPlatform as platform } from '../../src/lib/platform.ts'
 import { inTransaction } from '../../src/storage/database.ts'
 import { listTemplates } from '../../src/storage/templates.ts'
 import type { Answer, Terminal } from '../command.ts'
@@ -32,7 +31,7 @@ export const exportLocal = (terminal: Terminal): Promise<Answer> =>
 
 /** All of the file or nothing. */
 export const importLocal = (terminal: Terminal, file: string): Promise<Answer> =>
-  withDatabase(terminal, { mustExist: true }, async ({ db }) => {
+  withDatabase(terminal, { mustExist: true }, async ({ db }, _, platform) => {
     const templates = read(file)
     const outcomes = await inTransaction(db, async (tx) => {
       const done: { templateName: string; outcome: string }[] = []

@@ -3,7 +3,7 @@ import { AlteredLogError, eraseUser } from '../../src/domain/user-data/erasure.t
 import { exportUser } from '../../src/domain/user-data/export.ts'
 import { loadInstallationKeys } from '../../src/domain/installation-keys.ts'
 import type { RecordKeys } from '../../src/domain/secrets/record-keys.ts'
-import { systemPlatform as platform } from '../../src/lib/platform.ts'
+import type { Platform } from '../../src/lib/platform.ts'
 import type { Pool } from '../../src/storage/database.ts'
 import { requireMigrated } from '../../src/storage/migrate.ts'
 import type { Answer, Terminal } from '../command.ts'
@@ -13,14 +13,14 @@ import { checkFit } from './keys.ts'
 
 /** Everything on the user as JSON. */
 export const exportLocal = (terminal: Terminal, userId: string): Promise<Answer> =>
-  withKeys(terminal, async (db, recordKeys) => {
+  withKeys(terminal, async (db, recordKeys, platform) => {
     const json = await exportUser({ db, platform, recordKeys }, userId)
     return { json, text: `${JSON.stringify(json, null, 2)}\n` }
   })
 
 /** Erases the user and says what stands in the audit logs from now on. */
 export const eraseLocal = (terminal: Terminal, userId: string): Promise<Answer> =>
-  withKeys(terminal, async (db, recordKeys) => {
+  withKeys(terminal, async (db, recordKeys, platform) => {
     const installationKeys = await loadInstallationKeys(db, recordKeys, platform)
     const json = await eraseUser({ db, platform, installationKeys }, userId, CLOSED_MS).catch((error: unknown) => {
       throw error instanceof AlteredLogError ? new Fault('refused', error.message) : error
@@ -29,13 +29,16 @@ export const eraseLocal = (terminal: Terminal, userId: string): Promise<Answer> 
   })
 
 /** On a patient connection: tables without an index by user are read as a whole. */
-const withKeys = (terminal: Terminal, work: (db: Pool, recordKeys: RecordKeys) => Promise<Answer>): Promise<Answer> =>
-  withDatabase(terminal, { mustExist: true }, async (database, settings) => {
+const withKeys = (
+  terminal: Terminal,
+  work: (db: Pool, recordKeys: RecordKeys, platform: Platform) => Promise<Answer>,
+): Promise<Answer> =>
+  withDatabase(terminal, { mustExist: true }, async (database, settings, platform) => {
     await requireMigrated(database.db)
     const recordKeys = await openRecordKeys(database, settings)
     if ((await checkFit(database.db, recordKeys)) !== true)
       throw new Fault('refused', `none of the master keys is one that ${database.location} was written with`)
-    return patiently(database, (db) => work(db, recordKeys))
+    return patiently(database, (db) => work(db, recordKeys, platform))
   })
 
 // Requests that were on their way when the command ended are refused, too.

@@ -1,5 +1,6 @@
 // Background work every process does beside the others: make expiry durable, delete what has run out (v3 §7.3, §8.7, §14; cloud §9).
 import { takeBatches } from '../lib/batches.ts'
+import type { Clocked } from '../lib/clock.ts'
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import { startRounds } from '../lib/rounds.ts'
@@ -28,7 +29,7 @@ export interface HousekeepingParts {
 }
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
-export function startHousekeeping(parts: HousekeepingParts): () => Promise<void> {
+export function startHousekeeping(parts: HousekeepingParts & Clocked): () => Promise<void> {
   const isOutdatedDue = createTurn(OUTDATED_ROUNDS)
   return startRounds(
     async (signal) => {
@@ -39,6 +40,7 @@ export function startHousekeeping(parts: HousekeepingParts): () => Promise<void>
     {
       onFailure: (err) => parts.events.housekeepingFailed({ err }),
       onDone: (ms) => parts.events.roundDone({ work: 'housekeeping', ms }),
+      mayRun: parts.clock.isAgreed,
     },
   )
 }

@@ -1,6 +1,7 @@
 // Health for balancers and people: alive without the database, ready with it.
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from '@sinclair/typebox'
+import type { Clock } from '../lib/clock.ts'
 import type { Operation } from './operation.ts'
 import type { ServiceState } from './service-state.ts'
 
@@ -8,6 +9,7 @@ export interface HealthParts {
   /** Resolves when the database answers and takes writes, rejects when not. */
   readonly pingDatabase: () => Promise<void>
   readonly serviceState: ServiceState
+  readonly clock: Pick<Clock, 'isAgreed' | 'difference'>
 }
 
 export const health =
@@ -20,6 +22,11 @@ export const health =
         if (parts.serviceState.phase !== 'serving')
           return reply.code(503).header('retry-after', 1).send({ status: 'UNAVAILABLE' })
         await parts.pingDatabase()
+        if (!parts.clock.isAgreed())
+          return reply
+            .code(503)
+            .header('retry-after', 1)
+            .send({ status: 'UNAVAILABLE', reason: explain(parts.clock) })
         return { status: 'OK' as const }
       } catch {
         return reply.code(503).header('retry-after', 1).send({ status: 'UNAVAILABLE' })
@@ -27,8 +34,19 @@ export const health =
     })
   }
 
+const explain = ({ difference }: Pick<Clock, 'difference'>): string => {
+  const seconds = Math.round((difference() ?? 0) / 1000)
+  return `the clock of this process is ${Math.abs(seconds)} s ${seconds < 0 ? 'behind' : 'ahead of'} that of the database`
+}
+
 const Healthy = Type.Object({ status: Type.Literal('OK') }, { title: 'Ok' })
-const Unhealthy = Type.Object({ status: Type.Literal('UNAVAILABLE') }, { title: 'NotReady' })
+const Unhealthy = Type.Object(
+  {
+    status: Type.Literal('UNAVAILABLE'),
+    reason: Type.Optional(Type.String({ description: 'where the database is not to blame' })),
+  },
+  { title: 'NotReady' },
+)
 
 const tag = 'Description and health'
 
@@ -48,7 +66,8 @@ export const healthOperations: readonly Operation[] = [
     path: '/health/ready',
     operationId: 'readReadiness',
     tag,
-    summary: 'The database answers and takes writes, and the server is not about to stop',
+    summary:
+      'The database answers and takes writes, its clock and that of the process agree, and the server is not about to stop',
     security: [],
     answers: [
       { status: 200, description: 'ready', schema: Healthy },

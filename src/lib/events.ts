@@ -92,6 +92,13 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   statementTimedOut: untold as Untold<{ by: 'database' | 'process' }>,
   /** One statement for so many requests. */
   tripTaken: untold as Untold<{ trip: 'find' | 'store'; items: number }>,
+  /** `seconds`: by which the process's own clock is ahead, negative when it is behind. */
+  clockDiffers: (fields: { seconds: number }) =>
+    log.error(
+      fields,
+      'the clock of this machine and that of the database differ: the process is not ready, its background work stands still',
+    ),
+  clockAgrees: () => log.info('the clock of this machine and that of the database agree again'),
   databaseConnectionLost: (fields: { err: unknown }) => failures.tell('warn', fields, 'an idle database connection broke'),
   /** Of one batch; `reason` is the first one's and has the status or the host, never the path of the receiver. */
   webhookDeliveriesLost: (fields: { count: number }) =>

@@ -33,3 +33,16 @@ test('rounds run one at a time, also after a failure, and a stop waits for the o
   expect(failures).toEqual([new Error('first')])
   expect(done).toBe(2)
 })
+
+test('no round begins while none may run', async () => {
+  let [asked, rounds, done] = [0, 0, 0]
+  const stop = startRounds(async () => void (rounds += 1), 1, {
+    onFailure: () => undefined,
+    onDone: () => (done += 1),
+    mayRun: () => (asked += 1) > 5,
+  })
+  await vi.waitFor(() => expect(asked).toBeGreaterThanOrEqual(5), { timeout: 30_000 })
+  await vi.waitFor(() => expect(done).toBeGreaterThan(0), { timeout: 30_000 })
+  await stop()
+  expect(rounds).toBeLessThanOrEqual(asked - 5)
+})

@@ -3,17 +3,25 @@
 /** One round; `signal` says that the process wants to end. */
 export type Round = (signal: AbortSignal) => Promise<void>
 
-/** Runs a round every `intervalMs` unless one is running; the returned function stops it and waits. A failed round goes to `onFailure`, any other to `onDone`. */
+export interface RoundOptions {
+  readonly onFailure: (err: unknown) => void
+  /** Told of every round that did not fail. */
+  readonly onDone?: (ms: number) => void
+  /** Asked before each round; none begins while it says no. */
+  readonly mayRun?: () => boolean
+}
+
+/** Runs a round every `intervalMs` unless one is running; the returned function stops it and waits. */
 export function startRounds(
   run: Round,
   intervalMs: number,
-  { onFailure, onDone }: { readonly onFailure: (err: unknown) => void; readonly onDone?: (ms: number) => void },
+  { onFailure, onDone, mayRun = () => true }: RoundOptions,
 ): () => Promise<void> {
   const stopped = new AbortController()
   let round: Promise<void> = Promise.resolve()
   let isRunning = false
   const timer = setInterval(() => {
-    if (isRunning) return
+    if (isRunning || !mayRun()) return
     isRunning = true
     const startedAt = performance.now()
     round = run(stopped.signal)

@@ -84,6 +84,10 @@ export function createInstruments() {
       labelNames: ['trip'],
       registers,
     }),
+    clockDifference: gauge(
+      'pawl_clock_difference_seconds',
+      "By how much the clock of the process is ahead of the database's, negative when it is behind; 0 for the embedded database",
+    ),
     lastReading: gauge(
       'pawl_database_reading_timestamp_seconds',
       'When the metrics that come from the database were read last; they are left out when that is over a minute ago',

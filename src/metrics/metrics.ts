@@ -32,6 +32,8 @@ export interface MetricSources extends Pick<ReadingParts, 'read'> {
   /** Of PostgreSQL. */
   readonly poolUse: (() => PoolUse) | undefined
   readonly listCaches: () => readonly CacheUse[]
+  /** Milliseconds by which the clock of the process is ahead of the database's; undefined where they are one. */
+  readonly clockDifference: () => number | undefined
 }
 
 /** Metrics with a registry of their own. `now`: milliseconds. `peers`: the answer has what all of them count, told apart by the label worker. */
@@ -50,7 +52,7 @@ export function createMetrics(events: Events, now: () => number, peers?: Peers):
   peers?.onAsked(renderOwn)
   return {
     events: countEvents(events, instruments, now),
-    watch: ({ version, databaseKind, poolUse, listCaches, read }) => {
+    watch: ({ version, databaseKind, poolUse, listCaches, clockDifference, read }) => {
       // The start itself, with its migrations, says nothing of how requests are served.
       history = keepHistory(instruments, now, () => busyOf(poolUse?.()))
       const readDatabase = createReading(instruments, { now, read })
@@ -58,6 +60,7 @@ export function createMetrics(events: Events, now: () => number, peers?: Peers):
       update = async () => {
         showCaches(instruments, listCaches())
         if (poolUse) showPool(instruments, poolUse())
+        instruments.clockDifference.set((clockDifference() ?? 0) / 1000)
         await readDatabase()
       }
     },

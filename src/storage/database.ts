@@ -35,6 +35,8 @@ export interface Database {
   readonly kind: 'embedded' | 'postgresql'
   /** For people: where the data lies, without credentials. */
   readonly location: string
+  /** Of PostgreSQL: its time, in milliseconds since 1970. The clock of the embedded database is that of the process. */
+  readonly readTime?: (() => Promise<number>) | undefined
   /** Of PostgreSQL. */
   readonly room?: Room
   /** Of PostgreSQL. */
@@ -54,7 +56,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     const { pool, location, room, use, leaveServer } = connectPostgres(databaseUrl, options)
     const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }), ...log }) as Pool
     const openPatient = () => openPatientPostgres(databaseUrl, options.pooler)
-    return { db, kind: 'postgresql', location, room, poolUse: use, leaveServer, openPatient, close: () => db.destroy() }
+    const close = () => db.destroy()
+    return { db, kind: 'postgresql', location, readTime: () => readTime(db), room, poolUse: use, leaveServer, openPatient, close }
   }
   const { openEmbedded } = await loadEmbedded()
   return fromEmbedded(await openEmbedded(options.dataDir), options.dataDir, log)
@@ -84,6 +87,15 @@ function fromEmbedded({ pglite, release }: Embedded, location: string, log: Pick
     await release()
   }
   return { db, kind: 'embedded', location, close }
+}
+
+/** The time of the database, in milliseconds since 1970, whatever the session's zone and style of dates. */
+export async function readTime(db: Db): Promise<number> {
+  const { rows } = await sql<{ time: number }>`
+    select (extract(epoch from clock_timestamp()) * 1000)::float8 as time`.execute(db)
+  const [row] = rows
+  if (row === undefined) throw new TypeError('a statement without a row')
+  return row.time
 }
 
 /** Runs `work` in one transaction; a throw rolls back. */

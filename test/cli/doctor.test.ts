@@ -321,6 +321,15 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
     todo: /its log/,
     find: async () => withEnv(atPort(await serve({ '/health/ready': [503, '{}'] }))),
   },
+  'a server whose clock is wrong': {
+    check: 'server',
+    says: /is not ready: the clock of this process is 69120000 s ahead of that of the database$/,
+    todo: /its log/,
+    find: async () => {
+      const reason = 'the clock of this process is 69120000 s ahead of that of the database'
+      return withEnv(atPort(await serve({ '/health/ready': [503, JSON.stringify({ status: 'UNAVAILABLE', reason })] })))
+    },
+  },
   'no public URL': {
     check: 'public URL',
     state: 'warning',

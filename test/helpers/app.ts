@@ -34,6 +34,8 @@ export interface TestClock {
   readonly advance: (ms: number) => void
   /** Sets the clock of the process alone. */
   readonly step: (ms: number) => void
+  /** The time of a database that has a clock of its own. */
+  readonly databaseNow: () => number
   /** From now on time stands still but for `advance`, and from `go` on it passes again. */
   readonly stop: () => void
   readonly go: () => void
@@ -49,6 +51,8 @@ export interface TestServerOptions {
   readonly masterKeys?: MasterKeys
   /** Puts something between the server and its database. */
   readonly alterDatabase?: (database: Database) => Database
+  /** Gives the database a clock of its own, as PostgreSQL has one: by so many milliseconds the server's is ahead of it. */
+  readonly aheadOfDatabase?: number
   /** False leaves housekeeping and webhooks to the test, which calls runHousekeeping and deliverDue. */
   readonly worksInBackground?: boolean
 }
@@ -76,10 +80,13 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const { database, drop } = options.database ? lend(options.database) : await openTestDatabase(options.databaseUrl)
   const lines: string[] = []
   const log = createLog(config.logLevel, { write: (line: string) => lines.push(line) })
+  // A test moves the clock of its server, and that of PostgreSQL is not to be moved.
+  const readTime = options.aheadOfDatabase === undefined ? undefined : async () => clock.databaseNow()
+  clock.step(options.aheadOfDatabase ?? 0)
   const context = await createContext(config, secrets, {
     platform: clock.platform,
     log,
-    database: options.alterDatabase?.(database) ?? database,
+    database: { ...(options.alterDatabase?.(database) ?? database), readTime },
     worksInBackground: options.worksInBackground ?? true,
   })
   const app = await buildApp(context)
@@ -212,6 +219,7 @@ function createClock(): TestClock & { readonly platform: Platform } {
       randomBytes: (length) => randomBytes(length),
       uuid: () => randomUUID(),
     },
+    databaseNow: () => (stoppedAt ?? Date.now()) + offset,
     advance: (ms) => {
       offset += ms
       passed += Math.max(0, ms)

@@ -1,7 +1,7 @@
 // The import on the database of the settings: opens both sides, and tells what was done.
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { parseBase64 } from '../../../src/lib/base64.ts'
-import { systemPlatform as platform } from '../../../src/lib/platform.ts'
+import type { Platform } from '../../../src/lib/platform.ts'
 import { type Database, openDatabase } from '../../../src/storage/database.ts'
 import { migrateDatabase } from '../../../src/storage/migrate.ts'
 import type { Answer, Terminal } from '../../command.ts'
@@ -44,9 +44,9 @@ export async function importPowerauth(terminal: Terminal, options: ImportOptions
       note: terminal.note,
     }
     const withTarget: WithTarget = (work) =>
-      withDatabase(terminal, { mustExist: false }, async (database, settings) => {
+      withDatabase(terminal, { mustExist: false }, async (database, settings, platform) => {
         into = database.location
-        return work(await openTarget(database, settings))
+        return work(await openTarget(database, settings, platform))
       })
     const report = await readSource(db, options.timeZone ?? 'UTC', (source) => importAll({ source, ...from }, withTarget))
     const json = { from: origin.location, into, isDryRun: options.dryRun, ...report }
@@ -61,10 +61,10 @@ export async function importPowerauth(terminal: Terminal, options: ImportOptions
 }
 
 /** A dry run needs the tables as well. */
-async function openTarget(database: Database, settings: Settings): Promise<TargetParts> {
+async function openTarget(database: Database, settings: Settings, platform: Platform): Promise<TargetParts> {
   await migrateDatabase(database)
   const recordKeys = await openRecordKeys(database, settings)
-  const installationKeys = await openInstallationKeys(database, settings)
+  const installationKeys = await openInstallationKeys(database, settings, platform)
   return { db: database.db, platform, recordKeys, installationKeys, settings: settings.config }
 }
 

@@ -1,5 +1,6 @@
 // Continuous delivery of the audit logs to a store outside (SIEM): at least once, each chain in its order, by one process at a time.
 import type { KeyObject } from 'node:crypto'
+import type { Clocked } from '../../lib/clock.ts'
 import type { Events } from '../../lib/events.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { startRounds } from '../../lib/rounds.ts'
@@ -18,12 +19,15 @@ export interface AuditDeliveryParts {
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
 export function startAuditDelivery(
-  parts: AuditDeliveryParts,
+  parts: AuditDeliveryParts & Clocked,
   url: string,
   authorization: string | undefined,
 ): () => Promise<void> {
   const deliver = createAuditDelivery(parts, createAuditSink(url, authorization))
-  return startRounds(deliver, INTERVAL_MS, { onFailure: (err) => parts.events.auditDeliveryFailed({ err }) })
+  return startRounds(deliver, INTERVAL_MS, {
+    onFailure: (err) => parts.events.auditDeliveryFailed({ err }),
+    mayRun: parts.clock.isAgreed,
+  })
 }
 
 /**
@@ -40,7 +44,7 @@ export function createAuditDelivery(parts: AuditDeliveryParts, send: SendLines):
   }
   return async (signal) => {
     const leaseId = platform.uuid()
-    const startedAt = platform.now()
+    const startedAt = platform.monotonic()
     // A round that left the work to another process tells nothing: a receiver that hangs would look well.
     if (!(await lease(leaseId))) return
     try {
@@ -65,7 +69,7 @@ export function createAuditDelivery(parts: AuditDeliveryParts, send: SendLines):
           if (isAltered || !last) break
         }
       }
-      parts.events.roundDone({ work: 'audit_delivery', ms: platform.now() - startedAt })
+      parts.events.roundDone({ work: 'audit_delivery', ms: platform.monotonic() - startedAt })
     } finally {
       await endDeliveryLease(db, leaseId)
     }

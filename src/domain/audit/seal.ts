@@ -1,6 +1,7 @@
 // The background sealer of the audit logs (cloud §7). Rows are written unsealed, so that no request waits for another's place in a chain; a
 // few seconds later they are chained here, by one process at a time.
 import type { KeyObject } from 'node:crypto'
+import type { Clocked } from '../../lib/clock.ts'
 import type { Events } from '../../lib/events.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { startRounds } from '../../lib/rounds.ts'
@@ -35,10 +36,11 @@ export interface AuditSealParts {
 }
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
-export const startAuditSealing = (parts: AuditSealParts): (() => Promise<void>) =>
+export const startAuditSealing = (parts: AuditSealParts & Clocked): (() => Promise<void>) =>
   startRounds(createAuditSealer(parts), INTERVAL_MS, {
     onFailure: (err) => parts.events.auditSealingFailed({ err }),
     onDone: (ms) => parts.events.roundDone({ work: 'audit_sealing', ms }),
+    mayRun: parts.clock.isAgreed,
   })
 
 /** The sealer of this process. Each call is one round: seals what can be seen, then removes what retention ends. */

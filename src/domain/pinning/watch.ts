@@ -1,5 +1,6 @@
 // Looks once a day at what each pinned domain really shows. A live certificate that is not pinned means that apps are about to stop
 // working: that is the alarm (utility §4). Several processes share the work by claims in the database.
+import type { Clocked } from '../../lib/clock.ts'
 import type { Events } from '../../lib/events.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import type { Platform } from '../../lib/platform.ts'
@@ -16,10 +17,11 @@ export interface WatchParts {
 }
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
-export const startCertificateWatch = (parts: WatchParts): (() => Promise<void>) =>
+export const startCertificateWatch = (parts: WatchParts & Clocked): (() => Promise<void>) =>
   startRounds((signal) => runCertificateWatch(parts, signal), ROUND_MS, {
     onFailure: (err) => parts.events.certificateWatchFailed({ err }),
     onDone: (ms) => parts.events.roundDone({ work: 'certificate_watch', ms }),
+    mayRun: parts.clock.isAgreed,
   })
 
 /** One round: checks every domain that is due and that no other process has taken. */

@@ -1,4 +1,5 @@
 // The background work that delivers webhooks, in every process beside the others (cloud §9).
+import type { Clocked } from '../../lib/clock.ts'
 import { listDueWebhooks } from '../../storage/webhook-deliveries.ts'
 import { deliverBatch, type DeliveryParts } from './delivery.ts'
 import { startPatience } from './patience.ts'
@@ -9,7 +10,7 @@ import { startPatience } from './patience.ts'
  * from a small number of lanes that slow receivers share, until it answers in time again. The returned function stops all of it and gives
  * running attempts a moment to end.
  */
-export function startWebhookDelivery(parts: DeliveryParts): () => Promise<void> {
+export function startWebhookDelivery(parts: DeliveryParts & Clocked): () => Promise<void> {
   const lanes = new Map<string, { readonly serving: Promise<void>; pace: Pace }>()
   /** Webhooks whose last batch was slow. */
   const slow = new Set<string>()
@@ -70,7 +71,7 @@ export function startWebhookDelivery(parts: DeliveryParts): () => Promise<void> 
   }
 
   const lookOnce = (): void => {
-    if (isStopped || looking !== undefined) return
+    if (isStopped || looking !== undefined || !parts.clock.isAgreed()) return
     looking = look()
       .catch(fail)
       .finally(() => {
