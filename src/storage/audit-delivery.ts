@@ -9,11 +9,13 @@ export interface DeliveryLease {
   readonly until: Date
 }
 
-/** Takes the right to deliver, or keeps it longer; false while another process has it. */
+/** Takes the right to deliver, or keeps it longer; false while another process has it, unless its end is of a clock that was set back. */
 export async function leaseDelivery(db: Db, { leaseId, at, until }: DeliveryLease): Promise<boolean> {
   const { rows } = await sql`
     update audit_deliverer set lease_id = ${leaseId}, leased_until = ${until}
-    where lease_id = ${leaseId} or leased_until < ${at} returning 1`.execute(db)
+    where lease_id = ${leaseId} or leased_until < ${at} or leased_until > ${until}::timestamptz + interval '1 minute' returning 1`.execute(
+    db,
+  )
   return rows.length > 0
 }
 
