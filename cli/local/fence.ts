@@ -1,5 +1,6 @@
 // pawl registration fence, on the database itself.
 import { fenceActivations } from '../../src/domain/activation/fence.ts'
+import { systemPlatform } from '../../src/lib/platform.ts'
 import { v3 } from '../../src/protocol/v3/index.ts'
 import { v4 } from '../../src/protocol/v4/index.ts'
 import { requireMigrated } from '../../src/storage/migrate.ts'
@@ -9,9 +10,9 @@ import { openRecordKeys, withDatabase } from './database.ts'
 import { checkFit } from './keys.ts'
 
 /** Fences the configured database; `since` is in milliseconds since 1970. */
-export const fenceLocal = (terminal: Terminal, since: number, keepsActive: boolean): Promise<Answer> =>
-  withDatabase(terminal, { mustExist: true }, async (database, settings, platform) => {
-    if (since > platform.now()) throw usageFault('--since is in the future: it is the moment to which the database went back')
+export const fenceLocal = (terminal: Terminal, since: number, keepsActive: boolean): Promise<Answer> => {
+  if (since > systemPlatform.now()) throw usageFault('--since is in the future: it is the moment to which the database went back')
+  return withDatabase(terminal, { mustExist: true }, async (database, settings, platform) => {
     const { db } = database
     await requireMigrated(db)
     const recordKeys = await openRecordKeys(database, settings)
@@ -31,6 +32,7 @@ export const fenceLocal = (terminal: Terminal, since: number, keepsActive: boole
     const text = `${moved}${removed} registrations removed that waited for a phone\n`
     return { json: { fenced, blocked, removed, steps }, text }
   })
+}
 
 /** The version that an activation records says which generation moves its counter. */
 function advanceCounter(protocolVersion: number, ctrData: Uint8Array): Uint8Array {
