@@ -181,8 +181,7 @@ describe('a right code', () => {
     ['another amount', PAYMENT_DATA.replace('A10EUR', 'A11EUR')],
     ['a space more', `${PAYMENT_DATA} `],
     ['small letters', PAYMENT_DATA.toLowerCase()],
-    ['nothing', ''],
-    ['null', null],
+    ['a word', 'A2'],
   ])('over %s as data counts on the operation and moves the counter', async (_, data) => {
     const { holder, operation, authorize, ctrByte } = await begin()
     expectError(await authorize({ data }), 401, 'OPERATION_FAILED')
@@ -195,12 +194,6 @@ describe('a right code', () => {
     })
     expect(await world.audit(operation.id)).toEqual([])
     expectOk(await authorize())
-  })
-
-  test('over no data counts too', async () => {
-    const { holder, phone, operation } = await begin()
-    expectError(await phone.send(phone.prepareAuthorize({ id: operation.id })), 401, 'OPERATION_FAILED')
-    expect(await world.counts(holder, operation.id)).toMatchObject({ failedAttempts: 0, failureCount: 1 })
   })
 
   test('of factors that the template does not list counts on the operation', async () => {
@@ -492,21 +485,6 @@ describe('a body', () => {
     ['has an id of a list', '{"requestObject":{"id":["ID"],"data":"DATA"}}'],
     ['has an id of 256 characters', `{"requestObject":{"id":"${'x'.repeat(256)}","data":"DATA"}}`],
     ['has an id with U+0000', '{"requestObject":{"id":"ID\\u0000","data":"DATA"}}'],
-    ['has half of a surrogate pair', '{"requestObject":{"id":"ID","data":"DATA","x":"\\ud800"}}'],
-    ['has U+0000 in the data', '{"requestObject":{"id":"ID","data":"\\u0000"}}'],
-    ['has U+0000 in the name of a member', '{"requestObject":{"id":"ID","data":"DATA","a\\u0000":1}}'],
-    ['has U+0000 in the data of the app', '{"requestObject":{"id":"ID","data":"DATA","mobileTokenData":{"a":["\\u0000"]}}}'],
-    ['has data of a number', '{"requestObject":{"id":"ID","data":7}}'],
-    ['has data of an object', '{"requestObject":{"id":"ID","data":{}}}'],
-    ['has a text for data of the app', '{"requestObject":{"id":"ID","data":"DATA","mobileTokenData":"x"}}'],
-    ['has a list for data of the app', '{"requestObject":{"id":"ID","data":"DATA","mobileTokenData":[]}}'],
-    ['has a text for a proximity check', '{"requestObject":{"id":"ID","data":"DATA","proximityCheck":"12345678"}}'],
-    ['has a proximity check without password', '{"requestObject":{"id":"ID","data":"DATA","proximityCheck":{"type":"QR_CODE"}}}'],
-    [
-      'has a password of a number',
-      '{"requestObject":{"id":"ID","data":"DATA","proximityCheck":{"otp":12345678,"type":"QR_CODE"}}}',
-    ],
-    ['has an unknown kind of check', '{"requestObject":{"id":"ID","data":"DATA","proximityCheck":{"otp":"1","type":"NFC"}}}'],
   ])('that %s is a failed authentication and counts nothing', async (_, body) => {
     const { holder, phone, operation } = await begin()
     const text = body.replace('ID', operation.id).replace('DATA', operation.data)

@@ -191,11 +191,6 @@ describe('a body', () => {
     ['has an empty id', '{"requestObject":{"id":""}}'],
     ['has an id of a number', '{"requestObject":{"id":1}}'],
     ['has an id with U+0000', '{"requestObject":{"id":"ID\\u0000"}}'],
-    ['has a reason of a number', '{"requestObject":{"id":"ID","reason":1}}'],
-    ['has a reason of 256 characters', `{"requestObject":{"id":"ID","reason":"${'x'.repeat(256)}"}}`],
-    ['has a reason with U+0000', '{"requestObject":{"id":"ID","reason":"\\u0000"}}'],
-    ['has a reason of half a surrogate pair', '{"requestObject":{"id":"ID","reason":"\\ud800"}}'],
-    ['has a text for data of the app', '{"requestObject":{"id":"ID","mobileTokenData":"x"}}'],
   ])('that %s is a failed authentication and counts nothing', async (_, body) => {
     const { holder, phone, operation } = await begin()
     const text = body.replace('ID', operation.id)

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { tokenReadEndpoint } from '../../channel/flow/token-read.ts'
 import { tokenEndpoint } from '../../channel/flow/token.ts'
-import { ObjectRequest, ObjectResponse, Ok, ok } from '../../http/types.ts'
+import { ObjectRequest, ObjectResponse, Ok, ok, OptionalOrNull } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import {
   findInboxMessage,
@@ -46,7 +46,7 @@ export const inboxList = tokenEndpoint({
     Type.Object({
       page: Type.Integer({ minimum: 0, maximum: 100_000, description: 'from 0' }),
       size: Type.Integer({ minimum: 1, maximum: 100 }),
-      onlyUnread: Type.Optional(Type.Boolean()),
+      onlyUnread: OptionalOrNull(Type.Boolean()),
     }),
   ),
   response: Type.Object({
@@ -57,8 +57,8 @@ export const inboxList = tokenEndpoint({
   }),
   async handle({ bearer, request: { requestObject } }, parts: MobileTokenParts) {
     parts.mobileReads.take(bearer.activationId, parts.platform.monotonic())
-    const { page, size, onlyUnread = false } = requestObject
-    const messages = await listInboxMessages(parts.db, bearer, { page, size, onlyUnread })
+    const { page, size, onlyUnread } = requestObject
+    const messages = await listInboxMessages(parts.db, bearer, { page, size, onlyUnread: onlyUnread === true })
     return { ...ok(messages.map(toMessage)), page, size }
   },
 })

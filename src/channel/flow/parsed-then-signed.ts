@@ -1,12 +1,15 @@
 // Read, then signed (mobile-token §4.5, v4 §9.6): the code covers the JSON body as it came, and what the endpoint decides is stored in one
-// transaction with the counter, the failed attempts and the audit row of the code.
-import type { Static, TSchema } from '@sinclair/typebox'
+// transaction with the counter, the failed attempts and the audit row of the code. A body that is to decide an operation names it before its
+// code is looked at; whatever else is wrong with it is told after a right code, so that no phone takes its own fault for a wrong password
+// (mobile-token §2).
+import type { Static, TObject, TSchema, TString } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
 import { Ok } from '../../http/types.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { staged } from '../../lib/trace.ts'
 import type { Factors } from '../../protocol/protocol.ts'
+import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Tx } from '../../storage/database.ts'
 import type { LockedOperation } from '../../storage/operations.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
@@ -15,21 +18,28 @@ import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { coveredBodies } from '../stages/attempt.ts'
 import { authenticateWithin } from '../stages/code.ts'
 import type { CodeVerdict } from '../stages/decision.ts'
-import { parseBody } from '../stages/parse.ts'
+import { parseBody, parseDecision } from '../stages/parse.ts'
 import { type Client, limitSigned, PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
 import { describeCode } from './facts.ts'
 
-export interface ParsedSignedCall<Request> {
+interface Decided {
   /** The transaction of the code's check: what is written in it is durable together with the counter. */
   readonly tx: Tx
-  /** A wrong code is told to the handler too: what it counts must stay. */
-  readonly verdict: CodeVerdict
   /** What the request decides, locked in the application of the activation; undefined where it has no such operation. */
   readonly operation: LockedOperation | undefined
+  readonly factors: Factors
+}
+
+export interface ParsedSignedCall<Request> extends Decided {
+  /** As the code left it. */
+  readonly activation: ActivationRow
   /** The body, parsed and validated. */
   readonly request: Request
-  readonly factors: Factors
   readonly client: Client
+}
+
+export interface WrongCodeCall extends Decided {
+  readonly verdict: Extract<CodeVerdict, { readonly isRight: false }>
 }
 
 interface ParsedSignedDeclaration<Q extends TSchema, Parts> extends Omit<Declaration, 'response'> {
@@ -41,19 +51,19 @@ interface ParsedSignedDeclaration<Q extends TSchema, Parts> extends Omit<Declara
   }
   /** Schema of the JSON body. */
   readonly request: Q
-  /** How JSON that does not match the schema is refused. */
-  readonly requestInvalid: ErrorCode
-  /** Id of the operation that the request decides. */
-  readonly decides?: (request: Static<Q>) => string
+  /**
+   * Schema of what names the operation that the request decides. JSON that names none is refused like a wrong code, malformed JSON that does
+   * after a right one; where nothing is decided it is refused at once.
+   */
+  readonly decides?: TObject<{ requestObject: TObject<{ id: TString }> }>
   /** What the audit log shows in place of a body that holds a secret; undefined where nothing takes its place. */
   readonly auditAs?: (request: Static<Q>) => unknown
   /** The longest body, in bytes; 16 KiB when absent. */
   readonly bytesMax?: number
-  /**
-   * Returns how the request is refused, which is told after the commit; undefined when a right code did what it asks for, and when a wrong
-   * code is refused as a wrong code.
-   */
+  /** Of a right code. Returns how the request is refused, which is told after the commit; undefined when it did what it asks for. */
   readonly handle: (call: ParsedSignedCall<Static<Q>>, parts: Parts) => Promise<ErrorCode | undefined>
+  /** Counts a wrong code, whatever else its body says. Returns how it is refused; undefined when as a wrong code. */
+  readonly handleWrongCode?: (call: WrongCodeCall, parts: Parts) => Promise<ErrorCode | undefined>
 }
 
 /** Declares an endpoint that decides in the transaction of its code. The answer is `{ "status": "OK" }`. */
@@ -61,35 +71,42 @@ export function parsedSignedEndpoint<Q extends TSchema, Parts extends ChannelPar
   declared: ParsedSignedDeclaration<Q, Parts>,
 ): Endpoint<Parts> {
   const handle = staged('handle', declared.handle)
-  const { requestInvalid, decides, auditAs, bytesMax = PARSED_BYTES_MAX, authenticate: code } = declared
+  const { handleWrongCode, decides, auditAs, bytesMax = PARSED_BYTES_MAX, authenticate: code } = declared
   const { resourceId, factors, isPendingAccepted = false } = code
   return {
     ...declared,
     response: Ok,
     flow: {
-      refuses: ['AUTHENTICATION_CODE_INVALID', requestInvalid, 'REQUEST_INVALID'],
+      refuses: ['AUTHENTICATION_CODE_INVALID', 'REQUEST_INVALID'],
       headers: ['Authorization'],
       checks: [describeCode(code, 'the body as sent')],
       body: { kind: 'json', schema: declared.request },
     },
     prepare(parts, protocols) {
       const parse = compileParser(declared.request)
+      const parseName = decides && compileParser(decides)
       const form = { isJson: true, bytesMax, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const
       return async (request, serialize) => {
         const received = receive(protocols, request, limitSigned(parts, form))
         const header = readAuthorization(received, CODES)
-        const input = parseBody(parse, request.body, requestInvalid)
+        const decision = parseName && parseDecision(parseName, parse, request.body, 'AUTHENTICATION_CODE_INVALID')
+        const input = decision ? decision.input : parseBody(parse, request.body, 'REQUEST_INVALID')
         checkFactors(header, factors, 'AUTHENTICATION_CODE_INVALID')
-        const shown = auditAs?.(input)
+        // What is malformed may hold its secret anywhere.
+        const shown = input instanceof PawlError ? { requestObject: { id: decision?.operationId } } : auditAs?.(input)
         const audited = shown === undefined ? 'AS_SENT' : utf8(JSON.stringify(shown))
         const bodies = coveredBodies(received)
         const terms = { isPendingAccepted, isUpgradeSeen: false } as const
-        const attempt = { header, resourceId, bodies, audited, decides: decides?.(input), ...terms } as const
+        const attempt = { header, resourceId, bodies, audited, decides: decision?.operationId, ...terms } as const
         const { client } = received
-        const { verdict, result: refusal } = await authenticateWithin(parts, received, attempt, (tx, stored) =>
-          handle({ tx, ...stored, request: input, factors: header.factors, client }, parts),
-        )
+        const { verdict, result: refusal } = await authenticateWithin(parts, received, attempt, async (tx, stored) => {
+          const decided = { tx, operation: stored.operation, factors: header.factors }
+          if (!stored.verdict.isRight) return handleWrongCode?.({ ...decided, verdict: stored.verdict }, parts)
+          if (input instanceof PawlError) return undefined
+          return handle({ ...decided, activation: stored.verdict.activation, request: input, client }, parts)
+        })
         if (!verdict.isRight) throw new PawlError(refusal ?? 'AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
+        if (input instanceof PawlError) throw input
         if (refusal !== undefined) throw new PawlError(refusal, { detail: 'the code was right, what it asks for was refused' })
         return serialize({ status: 'OK' })
       }

@@ -10,6 +10,30 @@ export function parseBody<S extends TSchema>(parse: Parser<S>, body: Uint8Array,
   return refusing(code, () => parse(refuseUnstorable(json, body)))
 }
 
+/** What a body says that decides an operation: which, and all of it, or why it is malformed beyond that (REQUEST_INVALID). */
+export interface ParsedDecision<Request> {
+  readonly operationId: string
+  readonly input: Request | PawlError
+}
+
+/** Reads such a body. Refuses what is not JSON (REQUEST_INVALID) or names no operation (`unnamed`). */
+export function parseDecision<S extends TSchema>(
+  parseName: (value: unknown) => { readonly requestObject: { readonly id: string } },
+  parse: Parser<S>,
+  body: Uint8Array,
+  unnamed: ErrorCode,
+): ParsedDecision<ReturnType<Parser<S>>> {
+  const json = body.length === 0 ? {} : parseJson(body)
+  const name = refusing(unnamed, () => refuseUnstorable(parseName(json).requestObject.id, body) as string)
+  const operationId = name.toLowerCase()
+  try {
+    return { operationId, input: parse(refuseUnstorable(json, body)) }
+  } catch (error) {
+    if (error instanceof PawlError) return { operationId, input: error }
+    throw error
+  }
+}
+
 /** The plaintext as the schema says; an empty one has no members. Refuses what is not JSON (`plaintext`) or does not match (`request`). */
 export function parsePlaintext<S extends TSchema>(
   parse: Parser<S>,

@@ -26,7 +26,7 @@ export interface DecisionParts extends ProximityParts {
 
 /** What an approving phone says. */
 export interface Approval {
-  readonly data: string | undefined
+  readonly data: string
   /** Lower case, for example possession_knowledge. */
   readonly factors: string
   readonly proximityOtp: string | undefined

@@ -10,12 +10,10 @@ export const activationConfirm = parsedSignedEndpoint({
   description: 'Before or after the commit, once. The state stays. No body is `{}`: without biometry.',
   errors: ['ACTIVATION_FAILED'],
   authenticate: { resourceId: '/pa/activation/confirm', factors: ['POSSESSION_KNOWLEDGE'], isPendingAccepted: true },
-  requestInvalid: 'REQUEST_INVALID',
   request: Type.Object({ requestObject: OptionalOrNull(Type.Object({ enableBiometry: OptionalOrNull(Type.Boolean()) })) }),
-  async handle({ tx, verdict, request }) {
-    if (!verdict.isRight) return undefined
+  async handle({ tx, activation, request }) {
     const isBiometryEnabled = request.requestObject?.enableBiometry === true
-    const isConfirmed = await confirmActivation(tx, verdict.activation.activationId, isBiometryEnabled)
+    const isConfirmed = await confirmActivation(tx, activation.activationId, isBiometryEnabled)
     return isConfirmed ? undefined : 'ACTIVATION_FAILED'
   },
 })

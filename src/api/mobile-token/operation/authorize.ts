@@ -6,6 +6,7 @@ import { parsedSignedEndpoint } from '../../../channel/flow/parsed-then-signed.t
 import { countWrongCode, decideApproval } from '../../../domain/operation/decision.ts'
 import { OptionalOrNull, ObjectRequest } from '../../../http/types.ts'
 import type { MobileTokenParts } from '../parts.ts'
+import { OfOperation } from './detail.ts'
 
 export const operationAuthorize = parsedSignedEndpoint({
   path: 'auth/token/app/operation/authorize',
@@ -22,15 +23,13 @@ export const operationAuthorize = parsedSignedEndpoint({
     requestObject.proximityCheck
       ? { requestObject: { ...requestObject, proximityCheck: { ...requestObject.proximityCheck, otp: '[hidden]' } } }
       : undefined,
-  // A body without operation is answered like a wrong code (mobile-token §4.5, step 2).
-  requestInvalid: 'AUTHENTICATION_CODE_INVALID',
   request: ObjectRequest(
     Type.Object({
       id: Type.String({ minLength: 1, maxLength: 255 }),
-      data: OptionalOrNull(Type.String()),
+      data: Type.String({ minLength: 1 }),
       proximityCheck: OptionalOrNull(
         Type.Object({
-          otp: Type.String(),
+          otp: OptionalOrNull(Type.String()),
           type: OptionalOrNull(Type.Union([Type.Literal('QR_CODE'), Type.Literal('DEEPLINK')])),
           timestampReceived: OptionalOrNull(Type.Unknown()),
           timestampSent: OptionalOrNull(Type.Unknown()),
@@ -39,17 +38,18 @@ export const operationAuthorize = parsedSignedEndpoint({
       mobileTokenData: OptionalOrNull(Type.Record(Type.String(), Type.Unknown())),
     }),
   ),
-  decides: ({ requestObject }) => requestObject.id.toLowerCase(),
-  async handle({ tx, verdict, operation, factors, request, client }, parts: MobileTokenParts) {
-    const { data, proximityCheck, mobileTokenData } = request.requestObject
+  decides: OfOperation,
+  async handleWrongCode({ tx, verdict, operation }, parts: MobileTokenParts) {
     // Only a guess counts: otherwise whoever knows ids could end any number of operations (DIVERGENCES#only-guesses-count).
-    if (!verdict.isRight)
-      return verdict.isGuess && verdict.activation ? countWrongCode(tx, parts, operation, verdict.activation) : undefined
+    return verdict.isGuess && verdict.activation ? countWrongCode(tx, parts, operation, verdict.activation) : undefined
+  },
+  async handle({ tx, activation, operation, factors, request, client }, parts: MobileTokenParts) {
+    const { data, proximityCheck, mobileTokenData } = request.requestObject
     const authFactor = factors.toLowerCase()
-    return decideApproval(tx, parts, operation, verdict.activation, {
-      data: data ?? undefined,
+    return decideApproval(tx, parts, operation, activation, {
+      data,
       factors: authFactor,
-      proximityOtp: proximityCheck?.otp,
+      proximityOtp: proximityCheck?.otp ?? undefined,
       additionalData: {
         authFactor,
         ipAddress: client.ip,

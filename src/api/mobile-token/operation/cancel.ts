@@ -5,25 +5,24 @@ import { parsedSignedEndpoint } from '../../../channel/flow/parsed-then-signed.t
 import { decideRejection } from '../../../domain/operation/decision.ts'
 import { OptionalOrNull, ObjectRequest, Text } from '../../../http/types.ts'
 import type { MobileTokenParts } from '../parts.ts'
+import { OfOperation } from './detail.ts'
 
 export const operationCancel = parsedSignedEndpoint({
   path: 'auth/token/app/operation/cancel',
   summary: 'Rejects an operation',
   errors: ['OPERATION_NOT_FOUND', ...STATE_REFUSALS],
   authenticate: { resourceId: '/operation/cancel', factors: ['POSSESSION'] },
-  requestInvalid: 'AUTHENTICATION_CODE_INVALID',
   request: ObjectRequest(
     Type.Object({
       id: Type.String({ minLength: 1, maxLength: 255 }),
-      reason: OptionalOrNull(Text(255)),
+      reason: OptionalOrNull(Text(2000)),
       mobileTokenData: OptionalOrNull(Type.Record(Type.String(), Type.Unknown())),
     }),
   ),
-  decides: ({ requestObject }) => requestObject.id.toLowerCase(),
-  async handle({ tx, verdict, operation, request, client }, parts: MobileTokenParts) {
-    if (!verdict.isRight) return undefined
+  decides: OfOperation,
+  async handle({ tx, activation, operation, request, client }, parts: MobileTokenParts) {
     const { reason, mobileTokenData } = request.requestObject
-    return decideRejection(tx, parts, operation, verdict.activation, {
+    return decideRejection(tx, parts, operation, activation, {
       reason: reason ?? undefined,
       additionalData: {
         ipAddress: client.ip,
