@@ -7,6 +7,7 @@ import { toPath, toQuery } from '../query.ts'
 import { parseCount, parseSeconds } from '../time.ts'
 
 const OPTIONS = { ...BANK_OPTIONS, ...APPLICATION_OPTION } as const
+const NAME = 'the common name of the certificate, by which apps look it up'
 const FORCE = { force: flag('pins a certificate for other names too') } as const
 
 const list = command({
@@ -23,9 +24,9 @@ const list = command({
 const addPem = command({
   name: 'add-pem',
   summary: 'Pins a certificate from a PEM file',
-  words: { '<domain>': 'whose it is', '<file>': 'the file' },
+  words: { '<name>': NAME, '<file>': 'the file' },
   options: { ...OPTIONS, ...FORCE },
-  examples: ['certificate add-pem api.bank.example leaf.pem'],
+  examples: ['certificate add-pem api.bank.example leaf.pem', "certificate add-pem '*.bank.example' leaf.pem"],
   run: async ({ words: [domain, file = ''], values: { force, app, ...values }, terminal }) => {
     const pem = readFile('the file', file)
     const bank = openBank(values, terminal)
@@ -37,7 +38,7 @@ const addPem = command({
 const addFingerprint = command({
   name: 'add-fingerprint',
   summary: 'Pins a certificate by its fingerprint',
-  words: { '<domain>': 'whose it is', '<fingerprint>': 'SHA-256', '<expires>': 'seconds since 1970, or a date' },
+  words: { '<name>': NAME, '<fingerprint>': 'SHA-256', '<expires>': 'seconds since 1970, or a date' },
   options: OPTIONS,
   examples: ['certificate add-fingerprint api.bank.example 3b2f… 2027-01-31T12:00:00Z'],
   run: async ({ words: [domain, fingerprint, expires = ''], values: { app, ...values }, terminal }) => {
@@ -64,8 +65,8 @@ const fetchLive = command({
 
 const remove = command({
   name: 'remove',
-  summary: 'Removes a pinned certificate, or without a fingerprint the domain with all of its',
-  words: { '<domain>': 'whose it is', '[fingerprint]': 'SHA-256' },
+  summary: 'Removes a pinned certificate, or without a fingerprint the name with all of its',
+  words: { '<name>': 'as it is listed', '[fingerprint]': 'SHA-256' },
   options: OPTIONS,
   examples: ['certificate remove api.bank.example 3b2f…', 'certificate remove api.bank.example'],
   run: async ({ words: [domain, fingerprint], values: { app, ...values }, terminal }) => {

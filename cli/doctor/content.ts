@@ -7,6 +7,8 @@ export interface Pin {
   readonly app: string
   readonly domain: string
   readonly expiresAt: Date
+  /** Why apps do not find it under its name. */
+  readonly warning?: string | undefined
 }
 
 export interface Receiver {
@@ -34,9 +36,20 @@ export function judgeApplications(applications: readonly string[], pins: readonl
   return [
     ok('applications', `there are ${applications.length}`),
     ...(late.length === 0 ? [ok('certificates', `${pins.length} are pinned, for ${domains.size} domains`)] : []),
+    ...pins
+      .filter(({ warning: why }) => why !== undefined)
+      .map(({ app, domain, warning: why }) =>
+        warning(
+          'certificates',
+          `the pin of ${domain} (${app}) is not found: ${why}`,
+          'pin the certificate under its common name',
+        ),
+      ),
     ...late.map(({ app, domain, expiresAt }) => {
       const says = `the last pinned certificate of ${domain} (${app}) ends ${expiresAt.toISOString()}`
-      const todo = `pawl certificate fetch ${domain} --app ${app} pins the one that it shows now`
+      const todo = /^[\w.-]+$/.test(domain)
+        ? `pawl certificate fetch ${domain} --app ${app} pins the one that it shows now`
+        : `pawl certificate add-pem '${domain}' FILE --app ${app} pins the next one`
       return expiresAt.getTime() <= now ? fault('certificates', says, todo) : warning('certificates', says, todo)
     }),
   ]

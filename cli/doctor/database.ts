@@ -2,6 +2,7 @@
 import { requireMigrated } from '../../src/storage/migrate.ts'
 import { listApplications } from '../../src/storage/applications.ts'
 import { type Database, readTime } from '../../src/storage/database.ts'
+import { warnOfName } from '../../src/domain/pinning/certificate.ts'
 import { listPinnedCertificates } from '../../src/storage/pinning.ts'
 import { listWebhooks } from '../../src/storage/webhooks.ts'
 import { explainFault } from '../fault.ts'
@@ -99,7 +100,9 @@ async function examineKeys(database: Database, settings: Settings): Promise<Find
 async function examineApplications({ db }: Database, now: number): Promise<readonly Finding[]> {
   const applications = (await listApplications(db)).map(({ applicationId }) => applicationId)
   const pins = await Promise.all(
-    applications.map(async (app) => (await listPinnedCertificates(db, app)).map((pin) => ({ ...pin, app }))),
+    applications.map(async (app) =>
+      (await listPinnedCertificates(db, app)).map((pin) => ({ ...pin, app, warning: warnOfName(pin) })),
+    ),
   )
   return judgeApplications(applications, pins.flat(), now)
 }

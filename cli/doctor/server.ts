@@ -34,9 +34,9 @@ async function examineContent(instruments: Instruments): Promise<readonly Findin
 
 async function readPins(bank: Bank, app: string): Promise<readonly Pin[]> {
   const { domains } = (await bank.call('GET', toPath`/admin/apps/${app}`)) as {
-    domains: readonly { name: string; certificates: readonly { expires: number }[] }[]
+    domains: readonly { name: string; certificates: readonly { expires: number; warning?: string }[] }[]
   }
   return domains.flatMap(({ name, certificates }) =>
-    certificates.map(({ expires }) => ({ app, domain: name, expiresAt: new Date(expires * 1000) })),
+    certificates.map(({ expires, warning }) => ({ app, domain: name, expiresAt: new Date(expires * 1000), warning })),
   )
 }

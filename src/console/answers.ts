@@ -53,6 +53,7 @@ export interface PinnedCertificate {
   readonly source: 'pem' | 'fetch' | 'fingerprint'
   readonly created: number
   readonly pem?: string
+  readonly warning?: string
 }
 
 export interface PinnedDomain {

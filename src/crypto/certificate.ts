@@ -8,6 +8,8 @@ export interface Certificate {
   readonly fingerprint: Uint8Array
   /** notAfter, milliseconds since 1970-01-01 UTC. */
   readonly expiresAt: number
+  /** The most specific common name of the subject, exactly as it stands there; undefined where there is none. */
+  readonly commonName: string | undefined
   /** Whether a DNS subject alternative name is `host`, or stands for it with a wildcard as its whole first label (RFC 6125 §6.4.3). */
   readonly isFor: (host: string) => boolean
 }
@@ -25,10 +27,17 @@ export function parseCertificate(der: Uint8Array): Certificate | undefined {
       der: raw,
       fingerprint: sha256(raw),
       expiresAt,
+      commonName: readCommonName(certificate),
       // Host names do not belong in the subject, and never more than one (RFC 6125 §6.4.4).
       isFor: (host) => certificate.checkHost(host, { subject: 'never', partialWildcards: false }) !== undefined,
     }
   } catch {
     return undefined
   }
+}
+
+/** The last of several stands nearest to what is named (RFC 4514 §2.1). A subject without any name is undefined. */
+function readCommonName(certificate: X509Certificate): string | undefined {
+  const { subject } = certificate.toLegacyObject() as { subject?: { CN?: string | string[] } }
+  return [subject?.CN ?? []].flat().at(-1)
 }

@@ -188,7 +188,8 @@ export async function claimDueDomains(db: Db, at: Date, until: Date, limit: numb
 export interface DomainCheck {
   readonly applicationId: string
   readonly domain: string
-  readonly checkedAt: Date
+  /** Null where nothing could be looked at. */
+  readonly checkedAt: Date | null
   readonly nextCheckAt: Date
   readonly liveFingerprint: Uint8Array | null
   readonly liveExpiresAt: Date | null

@@ -11,12 +11,14 @@ import { examine } from '../../cli/doctor/doctor.ts'
 import { loadInstallationKeys } from '../../src/domain/installation-keys.ts'
 import { createRecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import { StartError } from '../../src/lib/errors.ts'
+import { parsePem } from '../../src/lib/pem.ts'
 import { systemPlatform as platform } from '../../src/lib/platform.ts'
 import { insertApplication } from '../../src/storage/applications.ts'
 import { type Db, type Database, inTransaction, openDatabase } from '../../src/storage/database.ts'
 import { insertPinnedCertificate } from '../../src/storage/pinning.ts'
 import { insertWebhook } from '../../src/storage/webhooks.ts'
 import { openMigratedInMemory } from '../helpers/app.ts'
+import { createCertificate } from '../helpers/certificates.ts'
 import { runCli } from '../helpers/cli.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 import { expectOk, startWorld, type World } from '../helpers/world.ts'
@@ -101,15 +103,15 @@ const insertHook = (db: Db) =>
     createdAt: new Date(),
   })
 
-const pin = (db: Db, expiresAt: Date) =>
+const pin = (db: Db, expiresAt: Date, domain = 'api.bank.example', pem?: string) =>
   insertPinnedCertificate(db, {
     applicationId: 'app',
-    domain: 'api.bank.example',
+    domain,
     port: 443,
     fingerprint: KEY,
     expiresAt,
     source: 'fingerprint',
-    certificate: null,
+    certificate: (pem && parsePem(pem)) || null,
     createdAt: new Date(0),
   })
 
@@ -285,6 +287,23 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
     says: /api\.bank\.example \(app\) ends /,
     todo: /pawl certificate fetch/,
     find: () => findWith((db) => pin(db, new Date(Date.now() + 3 * DAY_MS))),
+  },
+  'a pinned wildcard that soon ends': {
+    check: 'certificates',
+    state: 'warning',
+    says: /\*\.bank\.example \(app\) ends /,
+    todo: /pawl certificate add-pem '\*\.bank\.example' FILE --app app/,
+    find: () => findWith((db) => pin(db, new Date(Date.now() + 3 * DAY_MS), '*.bank.example')),
+  },
+  'a pin that apps do not find': {
+    check: 'certificates',
+    state: 'warning',
+    says: /api\.bank\.example \(app\) is not found: .* which is "\*\.bank\.example"$/,
+    todo: /under its common name/,
+    find: () => {
+      const { pem } = createCertificate(['DNS:*.bank.example'], { commonName: '*.bank.example' })
+      return findWith((db) => pin(db, new Date(Date.now() + 60 * DAY_MS), 'api.bank.example', pem))
+    },
   },
   'a webhook that was switched off': {
     check: 'webhooks',

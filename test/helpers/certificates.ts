@@ -19,6 +19,8 @@ export interface TestCertificate {
 interface CertificateOptions {
   readonly days?: number
   readonly commonName?: string
+  /** All of the subject in place of the common name, as OpenSSL takes it. */
+  readonly subject?: string
   /** Who signs it; by default it is self-signed, and may sign others. */
   readonly issuer?: TestCertificate
 }
@@ -26,7 +28,7 @@ interface CertificateOptions {
 /** A certificate for these subject alternative names, for instance `DNS:api.bank.example`. */
 export function createCertificate(
   names: readonly string[],
-  { days = 30, commonName = 'test', issuer }: CertificateOptions = {},
+  { days = 30, commonName = 'test', subject = `/CN=${commonName.replace(/[/+\\]/g, '\\$&')}`, issuer }: CertificateOptions = {},
 ): TestCertificate {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-certificate-'))
   try {
@@ -39,8 +41,8 @@ export function createCertificate(
       writeFileSync(caKey, issuer.privateKeyPem)
     }
     const signer = issuer ? ['-CA', caCert, '-CAkey', caKey] : []
-    const subject = ['-days', String(days), '-subj', `/CN=${commonName}`]
-    execFileSync('openssl', ['req', '-x509', ...curve, '-keyout', key, '-out', cert, ...signer, ...subject, ...alternatives], {
+    const named = ['-days', String(days), '-utf8', '-subj', subject]
+    execFileSync('openssl', ['req', '-x509', ...curve, '-keyout', key, '-out', cert, ...signer, ...named, ...alternatives], {
       stdio: 'pipe',
     })
     const pem = readFileSync(cert, 'utf8')

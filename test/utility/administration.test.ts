@@ -34,7 +34,7 @@ let bank: Bank
 let tls: TlsServer
 let local: TestCertificate
 beforeAll(async () => {
-  local = createCertificate(['DNS:localhost'], { days: 100 })
+  local = createCertificate(['DNS:localhost'], { days: 100, commonName: 'localhost' })
   tls = await startTlsServer(local)
   const env = { PAWL_CERTIFICATE_FETCH_PRIVATE: 'true', PAWL_CERTIFICATE_FETCH_PORTS: `443, ${tls.port}` }
   server = await startTestServer({ env })
@@ -139,7 +139,7 @@ describe('a certificate in PEM', () => {
   test('is pinned for a name it has, by its first certificate, and shown as it is', async () => {
     const leaf = createCertificate(['DNS:api.bank.example', 'DNS:*.wild.example'])
     const chain = `Bag Attributes\n${leaf.privateKeyPem}${leaf.pem.replaceAll('\n', '\r\n')}${local.pem}`
-    const reply = expectOk(await post('pem', { domain: 'API.bank.example', pem: chain }))
+    const reply = expectOk(await post('pem', { domain: 'api.bank.example', pem: chain }))
     const entry = {
       fingerprint: leaf.fingerprint,
       expires: leaf.expires,
@@ -147,6 +147,7 @@ describe('a certificate in PEM', () => {
       source: 'pem',
       created: expect.any(Number),
       pem: leaf.pem,
+      warning: 'apps look a pin up by the common name of the certificate, which is "test"',
     }
     expect(reply.json).toEqual({ name: 'api.bank.example', ...entry })
     expectOk(await post('pem', { domain: 'one.wild.example', pem: leaf.pem }))
@@ -172,8 +173,8 @@ describe('a certificate in PEM', () => {
     })
     const bare = createCertificate([], { commonName: 'common.example' })
     const wrong = [
-      ['common.example', leaf],
-      ['common.example', bare],
+      ['Common.example', leaf],
+      ['other.example', bare],
       ['wild.example', leaf],
       ['a.b.wild.example', leaf],
       ['page.part.example', leaf],
@@ -181,8 +182,8 @@ describe('a certificate in PEM', () => {
     ] as const
     for (const [domain, { pem }] of wrong) expectRefused(await post('pem', { domain, pem }), 'pem')
     expect(await readDomains()).toEqual([])
-    expectOk(await post('pem', { domain: 'common.example', pem: bare.pem, force: true }))
-    expect(await published()).toEqual([{ name: 'common.example', fingerprint: bare.fingerprint, expires: bare.expires }])
+    expectOk(await post('pem', { domain: 'other.example', pem: bare.pem, force: true }))
+    expect(await published()).toEqual([{ name: 'other.example', fingerprint: bare.fingerprint, expires: bare.expires }])
   })
 
   test('that has ended is refused, even by force', async () => {
@@ -212,8 +213,86 @@ describe('a certificate in PEM', () => {
   })
 })
 
+describe('the name of a pin', () => {
+  // Both SDKs look a pin up by the common name of the certificate, exactly.
+  test.each([
+    ['*.bank.example', ['DNS:*.bank.example', 'DNS:bank.example']],
+    ['bank.example', ['DNS:api.bank.example']],
+    ['API.Bank.Example', ['DNS:api.bank.example']],
+    ['Bank of Example, Ltd. = "we"', ['DNS:api.bank.example']],
+    [' bank.example ', ['DNS:bank.example']],
+    ['žlutá.bank.example', ['DNS:xn--lut-dla6q.bank.example']],
+    ['xn--bnk-qla.example', []],
+    ['192.0.2.1', ['IP:192.0.2.1']],
+    ['bank.example:443', ['DNS:bank.example']],
+    ['*', ['DNS:bank.example']],
+    ['__proto__', []],
+  ])('is the common name of its certificate as it stands there: %s', async (commonName, names) => {
+    const leaf = createCertificate(names, { commonName })
+    const reply = expectOk(await post('pem', { domain: commonName, pem: leaf.pem }))
+    expect(reply.json).toMatchObject({ name: commonName, fingerprint: leaf.fingerprint })
+    expect(member(reply.json, 'warning')).toBeUndefined()
+    const pin = { name: commonName, fingerprint: leaf.fingerprint, expires: leaf.expires }
+    expect(await published()).toEqual([pin])
+    const query = `domain=${encodeURIComponent(commonName)}`
+    const fingerprint = encodeURIComponent(leaf.fingerprint)
+    expectOk(await bank.call('DELETE', `/admin/apps/${app}/certificates?${query}&fingerprint=${fingerprint}`))
+    expectOk(await bank.call('DELETE', `/admin/apps/${app}/domains?${query}`))
+    expectOk(await post('fingerprint', { domain: commonName, ...pin }))
+    expect(await published()).toEqual([pin])
+  })
+
+  test.each([
+    ['api.bank.example', ['DNS:api.bank.example'], 'bank.example'],
+    ['API.bank.example', ['DNS:api.bank.example'], 'api.bank.example'],
+    ['one.bank.example', ['DNS:*.bank.example'], '*.bank.example'],
+    ['bänk.example', ['DNS:xn--bnk-qla.example'], 'xn--bnk-qla.example'],
+  ])('that is another one than the common name is taken with a warning: %s', async (domain, names, commonName) => {
+    const { pem, fingerprint } = createCertificate(names, { commonName })
+    const warning = `apps look a pin up by the common name of the certificate, which is "${commonName}"`
+    expect(expectOk(await post('pem', { domain, pem })).json).toMatchObject({ name: domain, warning })
+    expect((await readDomains())[0]).toMatchObject({ name: domain, certificates: [{ fingerprint, warning }] })
+  })
+
+  test('is not found where the certificate has no common name, or another one more specific', async () => {
+    const nameless = createCertificate(['DNS:api.bank.example'], { subject: '/O=Bank' })
+    const warning = 'apps look a pin up by the common name of the certificate, and this one has none'
+    expect(expectOk(await post('pem', { domain: 'api.bank.example', pem: nameless.pem })).json).toMatchObject({ warning })
+    const empty = createCertificate(['DNS:api.bank.example'], { subject: '/' })
+    expect(expectOk(await post('pem', { domain: 'api.bank.example', pem: empty.pem })).json).toMatchObject({ warning })
+    const two = createCertificate(['DNS:api.bank.example'], { subject: '/CN=one.example/CN=two.example' })
+    expectRefused(await post('pem', { domain: 'one.example', pem: two.pem }), 'pem')
+    expect(member(expectOk(await post('pem', { domain: 'two.example', pem: two.pem })).json, 'warning')).toBeUndefined()
+  })
+
+  test('is not known of a bare fingerprint, until its certificate comes', async () => {
+    const domain = 'Api.bank.example'
+    const { pem, fingerprint, expires } = createCertificate(['DNS:api.bank.example'], { commonName: 'api.bank.example' })
+    expect(member(expectOk(await post('fingerprint', { domain, fingerprint, expires })).json, 'warning')).toBeUndefined()
+    expect(member(expectOk(await post('pem', { domain, pem })).json, 'warning')).toContain('"api.bank.example"')
+  })
+
+  test('is told apart by case: another one is another pin', async () => {
+    const expires = nowSeconds() + 1000
+    for (const domain of ['bank.example', 'Bank.example', '*.bank.example'])
+      expectOk(await post('fingerprint', { domain, fingerprint: FINGERPRINT, expires }))
+    expect((await readDomains()).map(({ name }) => name)).toEqual(['*.bank.example', 'Bank.example', 'bank.example'])
+    expectError(await bank.call('DELETE', `/admin/apps/${app}/domains?domain=BANK.example`), 400, 'ERROR_ADMIN')
+    expectOk(await bank.call('DELETE', `/admin/apps/${app}/domains?domain=Bank.example`))
+    expect(await published()).toHaveLength(2)
+  })
+
+  test('has 1 to 255 characters, none of control', async () => {
+    for (const domain of [undefined, null, 7, '', ' ', 'x'.repeat(256), 'a\u0000', 'a\nb', ['a']]) {
+      const body = { domain, fingerprint: FINGERPRINT, expires: nowSeconds() + 1000, pem: local.pem }
+      for (const kind of ['fingerprint', 'pem', 'auto']) expectError(await post(kind, body), 400, 'ERROR_REQUEST')
+    }
+    expect(await readDomains()).toEqual([])
+  })
+})
+
 describe('a domain', () => {
-  const NO_NAMES = [
+  test.each([
     '192.0.2.1',
     '0x7f.1',
     '[::1]',
@@ -235,17 +314,8 @@ describe('a domain', () => {
     `${'a'.repeat(64)}.example`,
     `${'a.'.repeat(124)}example`,
     '\u{1F600}\u200d',
-  ]
-
-  test('is the name of a host, not an address, a pattern or part of a URL', async () => {
-    const expires = nowSeconds() + 1000
-    for (const domain of NO_NAMES)
-      expectRefused(await post('fingerprint', { domain, fingerprint: FINGERPRINT, expires }), 'domain')
-    for (const domain of NO_NAMES.slice(0, 2)) {
-      expectRefused(await post('auto', { domain }), 'domain')
-      expectRefused(await post('pem', { domain, pem: local.pem, force: true }), 'domain')
-      expectRefused(await bank.call('DELETE', `/admin/apps/${app}/domains?domain=${domain}`), 'domain')
-    }
+  ])('that is to be asked for its certificate is the name of a host, not %s', async (domain) => {
+    expectRefused(await post('auto', { domain, port: tls.port, force: true }), 'domain')
     expect(await readDomains()).toEqual([])
   })
 
@@ -256,7 +326,7 @@ describe('a domain', () => {
         expectOk(await post('fingerprint', { domain, fingerprint, expires: nowSeconds() + 9_000 }))
       }
     }
-    expectOk(await bank.call('DELETE', `/admin/apps/${app}/domains?domain=A.example`))
+    expectOk(await bank.call('DELETE', `/admin/apps/${app}/domains?domain=a.example`))
     expect((await readDomains()).map(({ name }) => name)).toEqual(['b.example'])
     expect(await published()).toHaveLength(2)
     expectError(await bank.call('DELETE', `/admin/apps/${app}/domains?domain=a.example`), 400, 'ERROR_ADMIN')
@@ -354,7 +424,8 @@ describe('fetching a certificate', () => {
     tls.show(local)
     const reply = expectOk(await post('auto', { domain: 'LOCALHOST', port: tls.port }))
     expect(reply.json).toMatchObject({
-      name: 'localhost',
+      name: 'LOCALHOST',
+      warning: 'apps look a pin up by the common name of the certificate, which is "localhost"',
       fingerprint: local.fingerprint,
       expires: local.expires,
       source: 'fetch',
@@ -363,7 +434,7 @@ describe('fetching a certificate', () => {
       chainProblem: 'DEPTH_ZERO_SELF_SIGNED_CERT',
     })
     expect(tls.asked.at(-1)).toBe('localhost')
-    expect(await readDomains()).toMatchObject([{ name: 'localhost', port: tls.port }])
+    expect(await readDomains()).toMatchObject([{ name: 'LOCALHOST', port: tls.port }])
     expect(await published()).toHaveLength(1)
   })
 
@@ -477,6 +548,22 @@ describe('the certificate watcher', () => {
     expect(await readLive()).toMatchObject({ isPinned: true })
     expect(linesOf(NOT_PINNED)).toHaveLength(1)
     tls.show(local)
+  })
+
+  test('looks at the host that a name in capital letters names, and at nothing for a name that names none', async () => {
+    tls.show(local)
+    expectOk(await post('auto', { domain: 'LocalHost', port: tls.port, force: true }))
+    for (const domain of ['*.bank.example', 'Bank of Example', '192.0.2.1'])
+      expectOk(await post('fingerprint', { domain, fingerprint: FINGERPRINT, expires: nowSeconds() + 9_000 }))
+    await look()
+    const domains = await readDomains()
+    expect(domains.map(({ name, live }) => [name, live?.isPinned])).toEqual([
+      ['*.bank.example', undefined],
+      ['192.0.2.1', undefined],
+      ['Bank of Example', undefined],
+      ['LocalHost', true],
+    ])
+    expect([...linesOf(NOT_PINNED), ...linesOf('could not be read')]).toEqual([])
   })
 
   test('says why it sees nothing', async () => {

@@ -10,6 +10,7 @@ const DAY_MS = 86_400_000
 const SOON_DAYS = 30
 /** The longest that is drawn. */
 const YEAR_DAYS = 365
+const NAME_HINT = 'exactly as in the certificate: apps look the pin up by it'
 const SOURCES = { pem: 'from a file', fetch: 'as the server showed it', fingerprint: 'by fingerprint' }
 
 const pathOf = ({ application = '' }: PageCall): string => at`/admin/apps/${application}`
@@ -93,12 +94,17 @@ function renderDomain(call: PageCall, { name, port, certificates: pins, live }: 
   )
 }
 
-function renderPin(call: PageCall, domain: string, { fingerprint, expires, isExpired, source }: PinnedCertificate): Markup {
+function renderPin(
+  call: PageCall,
+  domain: string,
+  { fingerprint, expires, isExpired, source, warning }: PinnedCertificate,
+): Markup {
   const left = (expires * 1000 - call.now) / DAY_MS
   const tone = isExpired ? 'bad' : left < SOON_DAYS ? 'wait' : 'good'
   const width = Math.round(Math.min(1, Math.max(0.01, left / YEAR_DAYS)) * 100)
   return html`<div class="pin">
     <p>${badge(tone, isExpired ? 'Ended' : `Ends ${sayDistance(expires * 1000 - call.now)}`)} <small>${exactTime(expires * 1000)}, ${SOURCES[source]}</small></p>
+    ${warning !== undefined && html`<p>${badge('wait', 'Not found by apps')} <small>${warning}</small></p>`}
     <svg class="span is-${tone}" viewBox="0 0 100 3" preserveAspectRatio="none" role="img" aria-label="${Math.max(0, Math.floor(left))} days of a year"><rect class="span-all" width="100" height="3"></rect><rect class="span-left" width="${width}" height="3"></rect></svg>
     <div class="row-head">${code(fingerprint)}${call.isAdmin && guardedForm(call, 'unpin', 'Unpin', { hidden: { domain, fingerprint }, question: 'Apps refuse a server that shows this certificate.' })}</div>
   </div>`
@@ -109,10 +115,10 @@ const renderForms = (call: PageCall): Markup =>
     fields: html`${field(call, 'domain', 'Domain', { isRequired: true, placeholder: 'api.bank.example' })}${field(call, 'port', 'Port', { type: 'number', value: '443' })}${force}`,
   })}
   <details class="more"><summary>From a PEM file</summary>${actionForm(call, 'pem', 'Pin', {
-    fields: html`${field(call, 'pemDomain', 'Domain', { isRequired: true, apiName: 'domain' })}${field(call, 'pem', 'Certificate', { isRequired: true, rows: 6, placeholder: '-----BEGIN CERTIFICATE-----' })}${force}`,
+    fields: html`${field(call, 'pemDomain', 'Common name', { isRequired: true, apiName: 'domain', hint: NAME_HINT })}${field(call, 'pem', 'Certificate', { isRequired: true, rows: 6, placeholder: '-----BEGIN CERTIFICATE-----' })}${force}`,
   })}</details>
   <details class="more"><summary>By its fingerprint</summary>${actionForm(call, 'fingerprint', 'Pin', {
-    fields: html`${field(call, 'printDomain', 'Domain', { isRequired: true, apiName: 'domain' })}${field(call, 'fingerprint', 'Fingerprint', { isRequired: true, hint: 'Base64 of SHA-256 over the DER bytes' })}${field(call, 'expires', 'Ends (UTC)', { type: 'datetime-local', isRequired: true })}`,
+    fields: html`${field(call, 'printDomain', 'Common name', { isRequired: true, apiName: 'domain', hint: NAME_HINT })}${field(call, 'fingerprint', 'Fingerprint', { isRequired: true, hint: 'Base64 of SHA-256 over the DER bytes' })}${field(call, 'expires', 'Ends (UTC)', { type: 'datetime-local', isRequired: true })}`,
   })}</details>`
 
 const force = html`<label class="check"><input type="checkbox" name="force" value="true"> even if it is for other names</label>`

@@ -1,4 +1,7 @@
 // Pinning a certificate: from a PEM text, from its fingerprint alone, or from the server that shows it (utility §4).
+//
+// Published SDKs look a pin up by the common name of the certificate that a server shows, exactly, and not by the name of the host. So a pin
+// has any name, and keeps it as it was given.
 import { domainToASCII } from 'node:url'
 import { type Certificate, parseCertificate } from '../../crypto/certificate.ts'
 import { parseBase64 } from '../../lib/base64.ts'
@@ -27,7 +30,7 @@ export interface FetchSettings {
   readonly certificateFetchPorts: readonly number[]
 }
 
-/** An application, which must exist, and a domain as an administrator named it. */
+/** An application, which must exist, and the name of a pin in it. */
 export interface PinTarget {
   readonly applicationId: string
   readonly domain: string
@@ -40,26 +43,29 @@ export type Pinned = PinnedCertificateRow
  * Pins the first certificate of a PEM text. Throws ADMINISTRATION_REFUSED when it is not a certificate, has ended or, without `force`, is
  * for other names.
  */
-export function pinPem(parts: CertificateParts, target: PinTarget, pem: string, force: boolean): Promise<Pinned> {
-  const domain = requireDomainName(target.domain)
+export function pinPem(
+  parts: CertificateParts,
+  { applicationId, domain }: PinTarget,
+  pem: string,
+  force: boolean,
+): Promise<Pinned> {
   const certificate = parseCertificate(parsePem(pem) ?? new Uint8Array())
   if (certificate === undefined) throw refuse('pem', 'must be a certificate in PEM')
   requireFit(parts, certificate, domain, force, 'pem')
-  return store(parts, target.applicationId, { domain, port: null, source: 'pem', ...toColumns(certificate) })
+  return store(parts, applicationId, { domain, port: null, source: 'pem', ...toColumns(certificate) })
 }
 
 /** Pins a certificate that is not at hand, for example one not yet deployed. Throws ADMINISTRATION_REFUSED. */
 export function pinFingerprint(
   parts: CertificateParts,
-  target: PinTarget,
+  { applicationId, domain }: PinTarget,
   fingerprint: string,
   expiresAt: Date,
 ): Promise<Pinned> {
-  const domain = requireDomainName(target.domain)
   const bytes = requireFingerprint(fingerprint)
   if (expiresAt.getTime() < parts.platform.now()) throw refuse('expires', 'must be in the future, in seconds since 1970')
   const certificate = { fingerprint: bytes, expiresAt, certificate: null }
-  return store(parts, target.applicationId, { domain, port: null, source: 'fingerprint', ...certificate })
+  return store(parts, applicationId, { domain, port: null, source: 'fingerprint', ...certificate })
 }
 
 /** What a domain shows, found fit to be pinned. */
@@ -73,15 +79,11 @@ export interface LiveCertificate {
 }
 
 /** Connects to the domain. Throws ADMINISTRATION_REFUSED when there is nothing there to be pinned. */
-export async function readLive(
-  parts: CertificateParts,
-  domainName: string,
-  port: number,
-  force: boolean,
-): Promise<LiveCertificate> {
-  const domain = requireDomainName(domainName)
+export async function readLive(parts: CertificateParts, domain: string, port: number, force: boolean): Promise<LiveCertificate> {
+  const host = toHostName(domain)
+  if (host === undefined) throw refuse('domain', 'must be the name of a host to be asked for its certificate')
   if (!parts.settings.certificateFetchPorts.includes(port)) throw refuse('port', 'is not allowed by PAWL_CERTIFICATE_FETCH_PORTS')
-  const { certificate, chainProblem } = await fetchCertificate(parts.settings, domain, port).catch((error: unknown) => {
+  const { certificate, chainProblem } = await fetchCertificate(parts.settings, host, port).catch((error: unknown) => {
     if (error instanceof OutboundError) throw refuse('domain', error.message, error)
     throw error
   })
@@ -96,26 +98,34 @@ export const pinLive = (
   { domain, port, certificate }: LiveCertificate,
 ): Promise<Pinned> => store(parts, applicationId, { domain, port, source: 'fetch', ...toColumns(certificate) })
 
-/** The leaf that a domain shows now. Throws OutboundError. */
+/** The leaf that a host shows now. Throws OutboundError. */
 export async function fetchCertificate(
   settings: FetchSettings,
-  domain: string,
+  host: string,
   port: number,
   signal?: AbortSignal,
 ): Promise<{ certificate: Certificate; chainProblem: PeerCertificate['chainProblem'] }> {
   const arePrivateAllowed = settings.certificateFetchPrivate
-  const peer = await readPeerCertificate({ host: domain, port, arePrivateAllowed, timeoutMs: FETCH_TIMEOUT_MS, signal })
+  const peer = await readPeerCertificate({ host, port, arePrivateAllowed, timeoutMs: FETCH_TIMEOUT_MS, signal })
   const certificate = parseCertificate(peer.der)
-  if (certificate === undefined) throw new OutboundError(`${domain} shows a certificate that does not parse`)
+  if (certificate === undefined) throw new OutboundError(`${host} shows a certificate that does not parse`)
   return { certificate, chainProblem: peer.chainProblem }
 }
 
-/** The name of a host as it is stored and published: lower case, IDN as punycode. Throws ADMINISTRATION_REFUSED for anything else. */
-export function requireDomainName(text: string): string {
+/** The host that the name of a pin names, in lower case and IDN as punycode; undefined where it names none, as a wildcard. */
+export function toHostName(name: string): string | undefined {
   // The conversion stops at what would end a host name in a URL.
-  const domain = /^[^\s/?#\\@:%[\]]{1,253}$/u.test(text) ? domainToASCII(text) : ''
-  if (domain.length > 253 || !HOST_NAME.test(domain)) throw refuse('domain', 'must be the name of a host')
-  return domain
+  const host = /^[^\s/?#\\@:%[\]]{1,253}$/u.test(name) ? domainToASCII(name) : ''
+  return host.length <= 253 && HOST_NAME.test(host) ? host : undefined
+}
+
+/** Why apps do not find a pin under its name; undefined when they do, or the certificate is not at hand. */
+export function warnOfName({ domain, certificate }: Pick<Pinned, 'domain' | 'certificate'>): string | undefined {
+  const parsed = certificate === null ? undefined : parseCertificate(certificate)
+  if (parsed === undefined || parsed.commonName === domain) return undefined
+  return parsed.commonName === undefined
+    ? 'apps look a pin up by the common name of the certificate, and this one has none'
+    : `apps look a pin up by the common name of the certificate, which is ${JSON.stringify(parsed.commonName)}`
 }
 
 /** The 32 bytes of a fingerprint in Base64, or in hex as OpenSSL prints it. Throws ADMINISTRATION_REFUSED. */
@@ -135,8 +145,8 @@ function requireFit(
   field: string,
 ): void {
   if (certificate.expiresAt < platform.now()) throw refuse(field, 'has expired')
-  if (!force && !certificate.isFor(domain))
-    throw refuse(field, `is a certificate for other names than ${domain}; force pins it anyway`)
+  if (force || certificate.commonName === domain || certificate.isFor(toHostName(domain) ?? domain)) return
+  throw refuse(field, `is a certificate for other names than ${domain}; force pins it anyway`)
 }
 
 async function store(

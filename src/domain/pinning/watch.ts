@@ -7,7 +7,7 @@ import type { Platform } from '../../lib/platform.ts'
 import { startRounds } from '../../lib/rounds.ts'
 import type { Db } from '../../storage/database.ts'
 import { claimDueDomains, type DomainCheck, type DueDomain, storeDomainCheck } from '../../storage/pinning.ts'
-import { type FetchSettings, fetchCertificate } from './certificate.ts'
+import { type FetchSettings, fetchCertificate, toHostName } from './certificate.ts'
 
 export interface WatchParts {
   readonly db: Db
@@ -38,18 +38,20 @@ export async function runCertificateWatch(parts: WatchParts, signal?: AbortSigna
 
 async function checkDomain(parts: WatchParts, { applicationId, domain, port }: DueDomain, signal: AbortSignal | undefined) {
   const { db, platform, events } = parts
-  const seen = await look(parts, domain, port, signal)
+  const host = toHostName(domain)
+  const seen = host === undefined ? NOTHING : await look(parts, host, port, signal)
   // A check that the end of the process cut off says nothing; the claim runs out and another process looks.
   if (signal?.aborted === true) return
   const now = platform.now()
   const isPinned = await storeDomainCheck(db, {
     applicationId,
     domain,
-    checkedAt: new Date(now),
+    // The pin of a wildcard, say, tells no host that could be looked at.
+    checkedAt: host === undefined ? null : new Date(now),
     nextCheckAt: new Date(now + PERIOD_MS),
     ...seen,
   })
-  if (isPinned === undefined) return
+  if (host === undefined || isPinned === undefined) return
   if (seen.liveExpiresAt === null) {
     events.certificateNotSeen({ applicationId, domain, reason: seen.problem ?? '' })
     return
@@ -61,12 +63,11 @@ async function checkDomain(parts: WatchParts, { applicationId, domain, port }: D
 
 type Seen = Pick<DomainCheck, 'liveFingerprint' | 'liveExpiresAt' | 'isChainTrusted' | 'problem'>
 
-async function look({ settings }: WatchParts, domain: string, port: number, signal: AbortSignal | undefined): Promise<Seen> {
-  const nothing = { liveFingerprint: null, liveExpiresAt: null, isChainTrusted: null }
+async function look({ settings }: WatchParts, host: string, port: number, signal: AbortSignal | undefined): Promise<Seen> {
   if (!settings.certificateFetchPorts.includes(port))
-    return { ...nothing, problem: `port ${port} is not allowed by PAWL_CERTIFICATE_FETCH_PORTS` }
+    return { ...NOTHING, problem: `port ${port} is not allowed by PAWL_CERTIFICATE_FETCH_PORTS` }
   try {
-    const { certificate, chainProblem } = await fetchCertificate(settings, domain, port, signal)
+    const { certificate, chainProblem } = await fetchCertificate(settings, host, port, signal)
     return {
       liveFingerprint: certificate.fingerprint,
       liveExpiresAt: new Date(certificate.expiresAt),
@@ -74,7 +75,7 @@ async function look({ settings }: WatchParts, domain: string, port: number, sign
       problem: null,
     }
   } catch (error) {
-    if (error instanceof OutboundError) return { ...nothing, problem: error.message }
+    if (error instanceof OutboundError) return { ...NOTHING, problem: error.message }
     throw error
   }
 }
@@ -82,6 +83,7 @@ async function look({ settings }: WatchParts, domain: string, port: number, sign
 /** Whole days from `now` to `then`, negative when it is past. */
 export const daysBetween = (now: number, then: number): number => Math.floor((then - now) / DAY_MS)
 
+const NOTHING: Seen = { liveFingerprint: null, liveExpiresAt: null, isChainTrusted: null, problem: null }
 const DAY_MS = 86_400_000
 const PERIOD_MS = DAY_MS
 const ROUND_MS = 60_000

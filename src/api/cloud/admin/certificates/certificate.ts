@@ -1,5 +1,6 @@
 // What the endpoints of pinned certificates share: what the mobile utility publishes for an application (utility §4).
 import { Type } from '@sinclair/typebox'
+import { warnOfName } from '../../../../domain/pinning/certificate.ts'
 import { toBase64 } from '../../../../lib/base64.ts'
 import { toPem } from '../../../../lib/pem.ts'
 import { listPinnedCertificates, type PinnedCertificateRow } from '../../../../storage/pinning.ts'
@@ -23,6 +24,7 @@ export const certificateMembers = {
   created: Seconds,
   /** Missing where only the fingerprint is known. */
   pem: Type.Optional(Type.String()),
+  warning: Type.Optional(Type.String({ description: 'why apps do not find the pin under its name' })),
 }
 
 /** A pinned certificate as administrators see it. */
@@ -32,14 +34,18 @@ export const PinnedCertificate = Type.Object(certificateMembers)
 export const PinnedOfDomain = named('PinnedCertificate', Type.Object({ name: Type.String(), ...certificateMembers }))
 
 /** The same of a row; `now` in milliseconds. */
-export const toCertificate = (row: PinnedCertificateRow, now: number) => ({
-  fingerprint: toBase64(row.fingerprint),
-  expires: toSeconds(row.expiresAt),
-  isExpired: row.expiresAt.getTime() < now,
-  source: row.source,
-  created: toSeconds(row.createdAt),
-  ...(row.certificate !== null && { pem: toPem(row.certificate) }),
-})
+export function toCertificate(row: PinnedCertificateRow, now: number) {
+  const warning = warnOfName(row)
+  return {
+    fingerprint: toBase64(row.fingerprint),
+    expires: toSeconds(row.expiresAt),
+    isExpired: row.expiresAt.getTime() < now,
+    source: row.source,
+    created: toSeconds(row.createdAt),
+    ...(row.certificate !== null && { pem: toPem(row.certificate) }),
+    ...(warning !== undefined && { warning }),
+  }
+}
 
 /** How changes of the pins of an app are recorded. */
 export const auditedCertificates: Audited<unknown, unknown, { readonly name: string }, unknown> = {

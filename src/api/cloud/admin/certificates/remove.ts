@@ -1,6 +1,6 @@
 // DELETE /admin/apps/{name}/certificates: takes a pin away (utility §4).
 import { Type } from '@sinclair/typebox'
-import { requireDomainName, requireFingerprint } from '../../../../domain/pinning/certificate.ts'
+import { requireFingerprint } from '../../../../domain/pinning/certificate.ts'
 import { Ok } from '../../../../http/types.ts'
 import { notFound } from '../../../../lib/errors.ts'
 import { deletePinnedCertificate } from '../../../../storage/pinning.ts'
@@ -18,8 +18,8 @@ export const certificateRemove = auditedEndpoint({
   params: OfApp,
   query: Type.Object({ domain: Identifier, fingerprint: Identifier }),
   response: Ok,
-  async handle({ params: { name }, query, tx, parts, afterCommit }) {
-    const [domain, fingerprint] = [requireDomainName(query.domain), requireFingerprint(query.fingerprint)]
+  async handle({ params: { name }, query: { domain, ...query }, tx, parts, afterCommit }) {
+    const fingerprint = requireFingerprint(query.fingerprint)
     if (!(await deletePinnedCertificate(tx, name, domain, fingerprint)))
       throw notFound(`such certificate of ${domain} in ${name}`)
     afterCommit(() => parts.pinning.forget(name))

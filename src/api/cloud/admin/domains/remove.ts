@@ -1,6 +1,5 @@
 // DELETE /admin/apps/{name}/domains: takes a domain with its pins away (utility §4).
 import { Type } from '@sinclair/typebox'
-import { requireDomainName } from '../../../../domain/pinning/certificate.ts'
 import { Ok } from '../../../../http/types.ts'
 import { notFound } from '../../../../lib/errors.ts'
 import { deletePinnedDomain } from '../../../../storage/pinning.ts'
@@ -18,8 +17,7 @@ export const domainRemove = auditedEndpoint({
   params: OfApp,
   query: Type.Object({ domain: Identifier }),
   response: Ok,
-  async handle({ params: { name }, query, tx, parts, afterCommit }) {
-    const domain = requireDomainName(query.domain)
+  async handle({ params: { name }, query: { domain }, tx, parts, afterCommit }) {
     if (!(await deletePinnedDomain(tx, name, domain))) throw notFound(`domain ${domain} in ${name}`)
     afterCommit(() => parts.pinning.forget(name))
     return { status: 'OK' as const }
