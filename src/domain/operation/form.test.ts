@@ -57,6 +57,32 @@ describe('formData', () => {
       { a: 'LOUD', m: 'x', t: 'y' },
       '{"type":"ALERT","id":"i","label":"L","alertType":"INFO","title":"y","message":"x"}',
     ],
+    ...(
+      [
+        ['warning', 'WARNING'],
+        ['Error', 'ERROR'],
+        [' success ', 'SUCCESS'],
+        ['ERRORS', 'INFO'],
+        ['', 'INFO'],
+      ] as const
+    ).map(([given, shown]): [AttributeTemplate, Record<string, string>, string] => [
+      row('ALERT', { alertType: 'a', message: 'm' }),
+      { a: given, m: 'x' },
+      `{"type":"ALERT","id":"i","label":"L","alertType":"${shown}","message":"x"}`,
+    ]),
+    // What is not named by the template, or not given with the operation.
+    [row('ALERT', { message: 'm' }), { m: 'x' }, '{"type":"ALERT","id":"i","label":"L","alertType":"INFO","message":"x"}'],
+    [
+      row('ALERT', { alertType: 'constructor', title: 't', message: 'm' }),
+      { m: 'x' },
+      '{"type":"ALERT","id":"i","label":"L","alertType":"INFO","message":"x"}',
+    ],
+    [
+      row('PARTY_INFO', { logoUrl: 'l', name: 'n' }),
+      { n: '2' },
+      '{"type":"PARTY_INFO","id":"i","label":"L","partyInfo":' +
+        '{"logoUrl":"about:blank","name":"2","description":"","websiteUrl":"about:blank"}}',
+    ],
     [
       row('IMAGE', { thumbnailUrl: 't', originalUrl: 'o' }),
       { t: 'https://a' },
@@ -99,6 +125,20 @@ describe('formData', () => {
         '"sourceAmount":1.26,"sourceCurrency":"EUR","sourceAmountFormatted":"1.26","sourceCurrencyFormatted":"€","sourceValueFormatted":"€1.26",' +
         '"targetAmount":1710,"targetCurrency":"JPY","targetAmountFormatted":"1,710","targetCurrencyFormatted":"¥","targetValueFormatted":"¥1,710"}',
     ],
+    ...(
+      [
+        [{ sourceAmount: 'a', sourceCurrency: 'c', targetAmount: 'a', targetCurrency: 'c' }, {}, false],
+        [{ dynamic: 'd', sourceAmount: 'a', sourceCurrency: 'c', targetAmount: 'a', targetCurrency: 'c' }, {}, false],
+        [{ dynamic: 'd', sourceAmount: 'a', sourceCurrency: 'c', targetAmount: 'a', targetCurrency: 'c' }, { d: 'TRUE ' }, true],
+        [{ dynamic: 'd', sourceAmount: 'a', sourceCurrency: 'c', targetAmount: 'a', targetCurrency: 'c' }, { d: '1' }, false],
+      ] as const
+    ).map(([params, parameters, isDynamic]): [AttributeTemplate, Record<string, string>, string] => [
+      row('AMOUNT_CONVERSION', params),
+      { a: '1', c: 'XTS', ...parameters },
+      `{"type":"AMOUNT_CONVERSION","id":"i","label":"L","dynamic":${isDynamic},` +
+        '"sourceAmount":1,"sourceCurrency":"XTS","sourceAmountFormatted":"1.00","sourceCurrencyFormatted":"XTS","sourceValueFormatted":"XTS\u00a01.00",' +
+        '"targetAmount":1,"targetCurrency":"XTS","targetAmountFormatted":"1.00","targetCurrencyFormatted":"XTS","targetValueFormatted":"XTS\u00a01.00"}',
+    ]),
     [row('UNHEARD_OF', { value: 'v' }), { v: 'x' }, '{"type":"KEY_VALUE","id":"i","label":"L","value":"x"}'],
     [row('constructor', { value: 'v' }), { v: 'x' }, '{"type":"KEY_VALUE","id":"i","label":"L","value":"x"}'],
   ])('shows %j', (attribute, parameters, expected) => {
@@ -110,6 +150,11 @@ describe('formData', () => {
     [row('KEY_VALUE', { value: 'constructor' }), {}],
     [row('AMOUNT', { amount: 'a', currency: 'c' }), { a: '1' }],
     [row('ALERT', { alertType: 'a', message: 'm' }), { a: 'INFO' }],
+    [
+      row('AMOUNT_CONVERSION', { sourceAmount: 'a', sourceCurrency: 'c', targetAmount: 'a', targetCurrency: 'd' }),
+      { a: '1', c: 'EUR' },
+    ],
+    [row('PARTY_INFO', { logoUrl: 'a', description: 'a', name: 'b' }), { a: '1' }],
     [row('UNHEARD_OF', { text: 'v' }), { v: 'x' }],
   ])('leaves out %j without its parameter', (attribute, parameters) => {
     expect(

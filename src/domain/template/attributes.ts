@@ -37,6 +37,8 @@ interface Kind {
   /** Without the parameter of one of these there is no attribute. */
   readonly required: readonly string[]
   readonly optional: readonly string[]
+  /** Other names that templates may have for slots. */
+  readonly aliases?: Readonly<Record<string, string>>
   /** `read` gives the value of a slot, `copy` a member of the slot's name, or none without a value. */
   readonly render: (
     read: (slot: string) => string,
@@ -68,7 +70,10 @@ function renderSide(side: 'source' | 'target', read: (slot: string) => string, l
 }
 
 /** iOS refuses an alert of another type. */
-const readAlertType = (text: string): string => (['SUCCESS', 'INFO', 'WARNING', 'ERROR'].includes(text) ? text : 'INFO')
+function readAlertType(text: string): string {
+  const type = text.trim().toUpperCase()
+  return ['SUCCESS', 'INFO', 'WARNING', 'ERROR'].includes(type) ? type : 'INFO'
+}
 
 const KINDS: Readonly<Record<string, Kind>> = {
   AMOUNT: {
@@ -77,10 +82,10 @@ const KINDS: Readonly<Record<string, Kind>> = {
     render: (read, _copy, locale) => ({ ...formatMoney(read('amount'), read('currency'), locale) }),
   },
   AMOUNT_CONVERSION: {
-    required: ['dynamic', 'sourceAmount', 'sourceCurrency', 'targetAmount', 'targetCurrency'],
-    optional: [],
+    required: ['sourceAmount', 'sourceCurrency', 'targetAmount', 'targetCurrency'],
+    optional: ['dynamic'],
     render: (read, _copy, locale) => ({
-      dynamic: read('dynamic').toLowerCase() === 'true',
+      dynamic: read('dynamic').trim().toLowerCase() === 'true',
       ...renderSide('source', read, locale),
       ...renderSide('target', read, locale),
     }),
@@ -94,8 +99,10 @@ const KINDS: Readonly<Record<string, Kind>> = {
   },
   // Published SDKs refuse an alert without its message, and do without a title.
   ALERT: {
-    required: ['alertType', 'message'],
-    optional: ['title'],
+    required: ['message'],
+    optional: ['alertType', 'title'],
+    // The name that the reference documents.
+    aliases: { type: 'alertType' },
     render: (read, copy) => ({ alertType: readAlertType(read('alertType')), ...copy('title'), ...copy('message') }),
   },
   IMAGE: {
@@ -104,14 +111,14 @@ const KINDS: Readonly<Record<string, Kind>> = {
     render: (_read, copy) => ({ ...copy('thumbnailUrl'), ...copy('originalUrl') }),
   },
   PARTY_INFO: {
-    required: ['logoUrl', 'name', 'description'],
-    optional: ['websiteUrl'],
+    required: ['name'],
+    optional: ['logoUrl', 'description', 'websiteUrl'],
     // One SDK fails when the website is missing, another leaves out the row when a URL is not one.
     render: (read, copy) => ({
       partyInfo: {
         logoUrl: safeUrl(read('logoUrl')),
         ...copy('name'),
-        ...copy('description'),
+        description: read('description'),
         websiteUrl: safeUrl(read('websiteUrl')),
       },
     }),
@@ -119,4 +126,4 @@ const KINDS: Readonly<Record<string, Kind>> = {
 }
 
 /** Slots by type of attribute. */
-export const ATTRIBUTE_SLOTS: Readonly<Record<string, Pick<Kind, 'required' | 'optional'>>> = KINDS
+export const ATTRIBUTE_SLOTS: Readonly<Record<string, Pick<Kind, 'required' | 'optional' | 'aliases'>>> = KINDS

@@ -159,17 +159,28 @@ function readAttribute(value: unknown, path: string, faults: Violation[]): Attri
   }
 }
 
-function readParams(value: unknown, type: string, path: string, faults: Violation[]): Record<string, string> {
-  if (!isObject(value)) {
-    faults.push(fault(path, value, 'must be an object'))
+function readParams(given: unknown, type: string, path: string, faults: Violation[]): Record<string, string> {
+  if (!isObject(given)) {
+    faults.push(fault(path, given, 'must be an object'))
     return {}
   }
-  const { required, optional } = ATTRIBUTE_SLOTS[type] ?? { required: [], optional: [] }
+  const { required, optional, aliases = {} } = ATTRIBUTE_SLOTS[type] ?? { required: [], optional: [] }
   const known = [...required, ...optional]
+  const value = withoutAliases(given, aliases)
   const strange = Object.keys(value).find((slot) => !known.includes(slot))
   if (strange !== undefined) faults.push(fault(path, strange, `${type} has ${known.join(', ') || 'no params'}`))
   const used = known.filter((slot) => required.includes(slot) || !isAbsent(value[slot]))
   return Object.fromEntries(used.map((slot) => [slot, readText(value, slot, PARAMETER_NAME, faults, `${path}.`)]))
+}
+
+/** Slots under the names that templates are stored with. An alias beside the name that it stands for stays, and is refused. */
+function withoutAliases(given: Json, aliases: Readonly<Record<string, string>>): Json {
+  const nameOf = (slot: string): string => {
+    const name = Object.hasOwn(aliases, slot) ? aliases[slot] : undefined
+    return name !== undefined && isAbsent(given[name]) ? name : slot
+  }
+  const params = Object.entries(given).filter(([, name]) => !isAbsent(name))
+  return Object.fromEntries(params.map(([slot, name]) => [nameOf(slot), name]))
 }
 
 /** What phones refuse is refused here; members that they do not know are free JSON. */

@@ -115,6 +115,33 @@ describe('parseTemplate', () => {
     )
   })
 
+  test.each([
+    [
+      { type: 'level', message: 'm' },
+      { alertType: 'level', message: 'm' },
+    ],
+    [
+      { message: 'm', title: 't', type: 'type' },
+      { alertType: 'type', message: 'm', title: 't' },
+    ],
+    [{ type: null, message: 'm' }, { message: 'm' }],
+    [
+      { type: 'a', alertType: null, message: 'm' },
+      { alertType: 'a', message: 'm' },
+    ],
+  ])('takes the name that the reference documents for the kind of an alert: %j', (params, read) => {
+    const parsed = parseTemplate(attribute({ type: 'ALERT', params }))
+    expect('template' in parsed && parsed.template.texts['en']?.attributes[0]?.params).toEqual(read)
+  })
+
+  test.each([
+    ['ALERT', { message: 'm' }],
+    ['AMOUNT_CONVERSION', { sourceAmount: 'a', sourceCurrency: 'b', targetAmount: 'c', targetCurrency: 'd' }],
+    ['PARTY_INFO', { name: 'n' }],
+  ])('takes a row %s without what a phone can do without', (type, params) => {
+    expect(violationsOf(attribute({ type, params }))).toEqual({})
+  })
+
   test('gives one text for one content: the order of languages and risk flags does not count', () => {
     const content = (json: unknown) => {
       const parsed = parseTemplate(json)
@@ -212,6 +239,10 @@ describe('parseTemplate', () => {
     ['texts.en.attributes.0.id', attribute({ id: '' })],
     ['texts.en.attributes.0.text', attribute({ text: undefined })],
     ['texts.en.attributes.0.params', attribute({ params: 'note' })],
+    ['texts.en.attributes.0.params', attribute({ params: { note: 'a', type: 'b' } })],
+    ['texts.en.attributes.0.params', attribute({ type: 'ALERT', params: { message: 'a', type: 'b', alertType: 'c' } })],
+    ['texts.en.attributes.0.params.alertType', attribute({ type: 'ALERT', params: { message: 'a', type: 7 } })],
+    ['texts.en.attributes.0.params.message', attribute({ type: 'ALERT', params: { type: 'a' } })],
     ['texts.en.attributes.0.params', attribute({ params: { note: 'a', value: 'b' } })],
     ['texts.en.attributes.0.params.note', attribute({ params: {} })],
     ['texts.en.attributes.0.params.note', attribute({ params: { note: '' } })],
