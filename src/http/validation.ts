@@ -49,6 +49,7 @@ export function refuseMalformedQuery(url: string): void {
 export function toViolations(errors: readonly ErrorObject[] | null | undefined): Violation[] {
   const byField = new Map<string, Violation>()
   for (const error of errors ?? []) {
+    if (isOfChoice(error)) continue
     const missing = error.keyword === 'required' ? `.${String(error.params['missingProperty'])}` : ''
     const fieldName = `${error.instancePath.replaceAll('/', '.')}${missing}`.slice(1) || 'body'
     if (!byField.has(fieldName))
@@ -56,6 +57,13 @@ export function toViolations(errors: readonly ErrorObject[] | null | undefined):
   }
   return [...byField.values()]
 }
+
+/**
+ * That a value is none of several, or not null, is beside what is wrong with it as one of them. Everywhere in pawl that is said too: nothing
+ * has to be null.
+ */
+const isOfChoice = ({ keyword, params }: ErrorObject): boolean =>
+  keyword === 'anyOf' || (keyword === 'type' && params['type'] === 'null')
 
 function describeValue(fieldName: string, error: ErrorObject): { invalidValue?: string } {
   if (error.keyword === 'required' || SECRET_FIELDS.test(fieldName)) return {}
@@ -72,6 +80,8 @@ function describeHint(error: ErrorObject): string {
       return 'must not be blank'
     case 'pattern':
       return (error.parentSchema as { description?: string } | undefined)?.description ?? 'has the wrong form'
+    case 'const':
+      return `must be ${String(error.params['allowedValue'])}`
     case 'enum':
       return `must be one of ${(error.params['allowedValues'] as unknown[]).join(', ')}`
     default:

@@ -1,0 +1,68 @@
+// What a body that does not match its schema is told: one violation for each fault (cloud §1.2).
+import { Type } from '@sinclair/typebox'
+import { describe, expect, test } from 'vitest'
+import { PawlError, type Violation } from '../lib/errors.ts'
+import { OptionalOrNull } from './types.ts'
+import { compileParser } from './validation.ts'
+
+const parse = compileParser(
+  Type.Object({
+    parameters: OptionalOrNull(Type.Record(Type.String(), Type.String({ pattern: '^.{0,3}$', description: 'must be short' }))),
+    list: OptionalOrNull(Type.Array(OptionalOrNull(Type.Object({ a: Type.String(), b: OptionalOrNull(Type.Integer()) })))),
+    basic: OptionalOrNull(Type.Object({ user: Type.String(), more: OptionalOrNull(Type.Object({ deep: Type.Boolean() })) })),
+    text: OptionalOrNull(Type.Union([Type.String(), Type.Array(Type.String())])),
+    status: Type.Optional(Type.Literal('DEAD')),
+  }),
+)
+
+function violationsOf(value: unknown): readonly Violation[] {
+  try {
+    parse(value)
+    return []
+  } catch (error) {
+    if (error instanceof PawlError) return error.violations ?? []
+    throw error
+  }
+}
+
+describe('a member that may be null', () => {
+  test.each<[unknown, [string, string][]]>([
+    [{ parameters: { amount: 12.5 } }, [['parameters.amount', 'must be string']]],
+    [{ parameters: { a: null } }, [['parameters.a', 'must be string']]],
+    [{ parameters: { a: 'long' } }, [['parameters.a', 'must be short']]],
+    [
+      { parameters: { a: ['x'], b: {}, c: 'x' } },
+      [
+        ['parameters.a', 'must be string'],
+        ['parameters.b', 'must be string'],
+      ],
+    ],
+    [{ parameters: 5 }, [['parameters', 'must be object']]],
+    [{ parameters: [] }, [['parameters', 'must be object']]],
+    [{ list: [{ a: 1 }] }, [['list.0.a', 'must be string']]],
+    [{ list: [null, {}] }, [['list.1.a', 'must be present']]],
+    [
+      { list: [5, { a: 'x', b: 'y' }] },
+      [
+        ['list.0', 'must be object'],
+        ['list.1.b', 'must be integer'],
+      ],
+    ],
+    [{ basic: { user: 'u', more: { deep: 'yes' } } }, [['basic.more.deep', 'must be boolean']]],
+    [
+      { basic: { more: {} } },
+      [
+        ['basic.user', 'must be present'],
+        ['basic.more.deep', 'must be present'],
+      ],
+    ],
+    [{ text: 5 }, [['text', 'must be string']]],
+    [{ status: 'ALIVE' }, [['status', 'must be DEAD']]],
+  ])('has one violation for each fault of %j', (value, expected) => {
+    expect(violationsOf(value).map(({ fieldName, hint }) => [fieldName, hint])).toEqual(expected)
+  })
+
+  test('may be null', () => {
+    expect(violationsOf({ parameters: null, list: [null, { a: '', b: null }], basic: null, text: null })).toEqual([])
+  })
+})
