@@ -71,7 +71,7 @@ const exportAll = command({
   run: async ({ values, terminal }) => {
     if (values.local) return (await import('../local/templates.ts')).exportLocal(terminal)
     const { templates } = (await online(values, terminal)) as { templates: readonly Row[] }
-    return asFile(templates.map(({ source: _source, ...template }) => template))
+    return asFile(templates.map(({ source: _source, warning: _warning, ...template }) => template))
   },
 })
 

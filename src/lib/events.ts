@@ -65,6 +65,7 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   adminPasswordReplaced: (fields: { username: string }) => log.warn(fields, 'admin password replaced by the configured one'),
   templateChanged: (fields: { templateName: string; change: 'created' | 'changed' | 'deleted'; by: string }) =>
     log.info(fields, 'template changed'),
+  templateDoubtful: (fields: { templateName: string; warning: string }) => log.warn(fields, 'a template of the file is doubtful'),
   /** `errorId` is what the caller got. */
   utilityRequestRefused: (fields: { errorId: string; path: string; code: string }) =>
     log.info(fields, 'mobile utility request refused'),

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readTemplateFile } from '../../src/domain/template/file.ts'
-import { installTemplates } from '../../src/domain/template/installation.ts'
+import { installTemplates, writeTemplate } from '../../src/domain/template/installation.ts'
 import { createTemplateTexts } from '../../src/domain/template/texts.ts'
 import { SHIPPED_TEMPLATES, type Template } from '../../src/domain/template/template.ts'
 import { StartError } from '../../src/lib/errors.ts'
@@ -28,7 +28,7 @@ const texts = { en: { title: 'Title', message: 'Confirm ${what}', attributes: []
 const template = (templateName: string, more: Record<string, unknown> = {}) => ({
   templateName,
   operationType: 'test',
-  dataTemplate: 'A0*T${what}',
+  dataTemplate: 'A3*T${what}',
   signatureType: ['possession_knowledge'],
   maxFailureCount: 5,
   expiration: 300,
@@ -254,6 +254,50 @@ describe('a start', () => {
     expect(await read('payment')).toMatchObject({ expiration: 301 })
     expect(await read('login')).toMatchObject({ source: 'administration', expiration: 300 })
     expectError(await bank.call('GET', path('account_new')), 400, 'ERROR_ADMIN')
+  })
+
+  test('gives account_new a number that every SDK takes, unless somebody has written it', async () => {
+    const shipped = SHIPPED_TEMPLATES.find(({ templateName }) => templateName === 'account_new')
+    if (shipped === undefined) throw new Error('nothing is shipped')
+    const older = { ...shipped, dataTemplate: 'A0*R${challenge}' }
+    const write = (source: 'shipped' | 'administration') =>
+      inTransaction(server.context.db, (tx) => writeTemplate(tx, server.context.platform, older, source))
+    await write('shipped')
+    await installTemplates(server.context, undefined)
+    expect(await read('account_new')).toMatchObject({ dataTemplate: 'A3*R${challenge}', source: 'shipped' })
+    expect(member(await read('account_new'), 'warning')).toBeUndefined()
+    await write('administration')
+    await installTemplates(server.context, undefined)
+    const warning = expect.stringContaining('3 to 99')
+    expect(await read('account_new')).toMatchObject({ dataTemplate: older.dataTemplate, source: 'administration', warning })
+  })
+
+  test.each([
+    ['A0', true],
+    ['A0*T${what}', true],
+    ['A0*N', true],
+    ['A1*A1EUR*I${what}', false],
+    ['A2', false],
+    ['A3', false],
+    ['A10*T${what}', false],
+    ['A99*T', false],
+  ])('warns of the data %s: %s', async (dataTemplate, isWarned) => {
+    const name = `warned of ${dataTemplate}`
+    const warning = isWarned ? expect.stringContaining('number 0') : undefined
+    expect(member(expectOk(await create(name, { dataTemplate })).json, 'warning')).toEqual(warning)
+    expect(member(expectOk(await bank.call('PUT', path(name), template(name, { dataTemplate }))).json, 'warning')).toEqual(
+      warning,
+    )
+    const { templates } = expectOk(await bank.call('GET', '/admin/templates')).json as { templates: Record<string, unknown>[] }
+    expect(templates.find(({ templateName }) => templateName === name)?.['warning']).toEqual(warning)
+    await installTemplates(server.context, [ofFile(name, { dataTemplate })])
+    expect(
+      server
+        .log()
+        .split('\n')
+        .some((line) => line.includes('3 to 99') && line.includes(`"${name}"`)),
+    ).toBe(isWarned)
+    await installTemplates(server.context, [])
   })
 
   test('of several processes at once does what one does', async () => {

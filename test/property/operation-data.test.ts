@@ -7,7 +7,7 @@ import { listPlaceholders } from '../../src/domain/template/template.ts'
 const text = fc
   .array(fc.oneof(fc.constantFrom('*', '\\', '\n', 'n', '$', '{', '}', '${a}', 'A', ',', ' '), fc.string({ unit: 'grapheme' })))
   .map((parts) => parts.join(''))
-  .filter((value) => !/[^\n -\u{10FFFF}]|[\u202A-\u202E\u2066-\u2069]/u.test(value))
+  .filter((value) => !/[^\n -\u{10FFFF}]|[\u202A-\u202E\u2066-\u2069]|\\$/u.test(value))
 const letters = fc.array(fc.constantFrom('A', 'I', 'Q', 'D', 'R', 'N', 'T'), { minLength: 1, maxLength: 5 })
 
 const compose = (template: string, parameters: Record<string, string>): string => {
@@ -15,7 +15,38 @@ const compose = (template: string, parameters: Record<string, string>): string =
   return 'data' in composed ? composed.data : `refused: ${JSON.stringify(composed.violations)}`
 }
 
+/** As the SDKs for Android, iOS and JavaScript split: at every asterisk, but for those behind a backslash. */
+function splitAsPhone(data: string): string[] {
+  const fields: string[] = []
+  let isContinued = false
+  for (const part of data.split('*')) {
+    if (isContinued) fields.push(`${(fields.pop() ?? '').slice(0, -1)}*${part}`)
+    else fields.push(part)
+    isContinued = part.endsWith('\\')
+  }
+  return fields
+}
+
 describe('composed operation data', () => {
+  test('is split by a phone into its fields, or refused', () => {
+    const any = fc.array(fc.constantFrom('\\', '*', 'a', '\n'), { maxLength: 4 }).map((parts) => parts.join(''))
+    fc.assert(
+      fc.property(letters, fc.array(fc.tuple(any, any), { minLength: 5, maxLength: 5 }), (order, values) => {
+        const template = `A0${order.map((letter, index) => `*${letter}\${p${index}}\${q${index}}`).join('')}`
+        const parameters = values.flatMap(([p, q], index) => [[`p${index}`, p] as const, [`q${index}`, q] as const])
+        const composed = composeOperationData(template, Object.fromEntries(parameters))
+        const isLegible = order.every((_, index) => index === order.length - 1 || !values[index]?.join('').endsWith('\\'))
+        expect('data' in composed).toBe(isLegible)
+        if (!('data' in composed)) return
+        const escaped = order.map((letter, index) => {
+          const value = values[index]?.join('') ?? ''
+          return letter + value.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
+        })
+        expect(splitAsPhone(composed.data)).toEqual(['A0', ...escaped])
+      }),
+    )
+  })
+
   test('reads back to the fields it was made of', () => {
     fc.assert(
       fc.property(letters, fc.array(text, { minLength: 5, maxLength: 5 }), fc.nat({ max: 99 }), (order, values, number) => {
@@ -186,6 +217,34 @@ describe('composeOperationData', () => {
     })
   })
 
+  test.each([
+    ['A0*T${a}*N${b}', { a: '\\', b: 'x' }, ['a']],
+    ['A0*T${a}*N${b}', { a: 'C:\\', b: '' }, ['a']],
+    ['A0*T${a}*N${b}', { a: 'x\\\\', b: '\\' }, ['a']],
+    ['A0*T${a}*', { a: 'x\\' }, ['a']],
+    ['A0*T${a}**N${b}', { a: 'x\\', b: 'y' }, ['a']],
+    ['A0*T${a}${b}*N', { a: 'x\\', b: '' }, ['a']],
+    ['A0*R${a}*T${b}*N${a}', { a: '*\\', b: '\n\\' }, ['a', 'b']],
+    ['A1*A${amount}EUR*Q${iban}*R${a}*N', { amount: '1', iban: '1/2', a: '\\' }, ['a']],
+    ['A1*A1EUR*Q${iban}*N', { iban: '1\\' }, ['iban']],
+    ['A0*T\\\\${a}*N', { a: '' }, []],
+  ])('%s refuses %j, which phones would split elsewhere', (template, parameters, names) => {
+    const fields = names.length === 0 ? ['template'] : names.map((name) => `parameters.${name}`)
+    const composed = composeOperationData(template, parameters as Record<string, string>)
+    expect('violations' in composed && composed.violations.map(({ fieldName }) => fieldName)).toEqual(fields)
+    expect(JSON.stringify(composed)).toContain('backslash before another field')
+  })
+
+  test.each([
+    ['A0*T${a}', { a: 'x\\' }],
+    ['A0*T${a}*N${b}', { a: '\\x', b: '\\' }],
+    ['A0*T${a}*N${b}', { a: 'x\\*', b: '*' }],
+    ['A0*T${a}.*N', { a: '\\' }],
+    ['A2', { other: '\\' }],
+  ])('%s takes %j', (template, parameters) => {
+    expect(composeOperationData(template, parameters as Record<string, string>)).toHaveProperty('data')
+  })
+
   test('judges the fields of payments only', () => {
     expect(compose('A0*A${a}', { a: 'anything' })).toBe('A0*Aanything')
   })
@@ -209,6 +268,7 @@ describe('a data template', () => {
       ['', 'B0', 'A', 'A100', 'A01', 'a0', 'A0R${a}', '${a}', 'A${n}*R'],
       ['A0*R${a', 'A0*R${}', 'A0*R${a b}', 'A0*R${a:-b}', 'A0*R${${a}}', 'A0*R${a*b}'],
       ['A0*R*R*R*R*R*R', 'A0*r', 'A0*1', 'A0*R\\', 'A0*R\\x', 'A0*R\\${a}', 'A0*R\n', 'A0*R\t', 'A1', 'A1*A${a}'],
+      ['A0*R\\\\*N', 'A0*R${a}\\\\*N', 'A0*R\\\\*', 'A0*Ra\\\\\\\\*N'],
     ].flat(),
   )('%j is refused', (template) => {
     expect(isOperationDataTemplate(template)).toBe(false)

@@ -1,4 +1,5 @@
 // The editor of a template: its form, and beside it what phones show of it, or why it is none.
+import { warnOfDataTemplate } from '../../domain/template/operation-data.ts'
 import { parseTemplate, renderTemplate } from '../../domain/template/parser.ts'
 import { chooseTexts, PAYMENT_TEMPLATE, type Template } from '../../domain/template/template.ts'
 import { at, Refusal } from '../api.ts'
@@ -103,8 +104,13 @@ const renderFaults = (violations: Refusal['violations']): Markup =>
     ({ fieldName, hint }) => html`<li><code>${fieldName}</code> ${hint}</li>`,
   )}</ul></div>`
 
+function renderWarning({ dataTemplate }: Template): Markup | false {
+  const warning = warnOfDataTemplate(dataTemplate)
+  return warning !== undefined && html`<div class="notice is-wait"><p>${warning}</p></div>`
+}
+
 const renderLanguages = (sound: Template): Markup =>
-  html`<div class="stack">${languagesOf(sound).map((language, i) =>
+  html`${renderWarning(sound)}<div class="stack">${languagesOf(sound).map((language, i) =>
     i === 0
       ? templatePreview(sound, {}, language)
       : html`<details class="more"><summary>In ${language}</summary>${templatePreview(sound, {}, language)}</details>`,

@@ -11,6 +11,7 @@ import {
   type TemplateSource,
   type TemplateWrite,
 } from '../../storage/templates.ts'
+import { warnOfDataTemplate } from './operation-data.ts'
 import { SHIPPED_TEMPLATES, type Template, toTemplateContent } from './template.ts'
 
 export interface TemplateParts {
@@ -46,6 +47,10 @@ export async function installTemplates(
     return done
   })
   for (const [templateName, change] of changes) parts.events.templateChanged({ templateName, change, by: 'start' })
+  for (const { templateName, dataTemplate } of file ?? []) {
+    const warning = warnOfDataTemplate(dataTemplate)
+    if (warning !== undefined) parts.events.templateDoubtful({ templateName, warning })
+  }
 }
 
 /** Writes one template. `refused` when `onlyIf` does not hold. */

@@ -12,7 +12,8 @@ export type ComposedOperationData = { readonly data: string } | { readonly viola
 
 /**
  * Fills the data template with escaped parameters. Violations name the parameter: characters that are refused wherever they are, a
- * placeholder without parameter, data that is too long to be approved, and for payments (A1) a field that a phone could not read.
+ * placeholder without parameter, data that is too long to be approved or that a phone would split elsewhere, and for payments (A1) a field
+ * that a phone could not read.
  */
 export function composeOperationData(dataTemplate: string, parameters: OperationParameters): ComposedOperationData {
   const violations = [...findRefusedCharacters(parameters), ...findMissing(dataTemplate, parameters)]
@@ -22,6 +23,8 @@ export function composeOperationData(dataTemplate: string, parameters: Operation
   const data = replacePlaceholders(dataTemplate, (name) => escapeText(parameters[name] ?? ''))
   if (data.length > DATA_MAX)
     return { violations: [{ fieldName: 'parameters', hint: `must give at most ${DATA_MAX} characters of data` }] }
+  const splits = findSplitFaults(dataTemplate, data, parameters)
+  if (splits.length > 0) return { violations: splits }
   const faults = isPayment(dataTemplate) ? findPaymentFaults(dataTemplate, data, parameters) : []
   return faults.length > 0 ? { violations: faults } : { data }
 }
@@ -59,10 +62,18 @@ export function isOperationDataTemplate(dataTemplate: string): boolean {
   if (!hasSoundPlaceholders(dataTemplate)) return false
   // A placeholder may stand for a whole field, letter included.
   const [header = '', ...fields] = splitFields(replacePlaceholders(dataTemplate, () => 'X'))
-  const areSound = fields.every((field) => unescapeText(field) !== undefined && /^([A-Z]|$)/.test(field))
+  const areSound = fields.every(
+    (field, index) => unescapeText(field) !== undefined && /^([A-Z]|$)/.test(field) && !isSplitWrongly(field, index, fields),
+  )
   const isFull = fields.length <= FIELDS_MAX && (!isPayment(dataTemplate) || fields.length >= PAYMENT_FIELDS_MIN)
   return HEADER.test(header) && !CONTROL.test(dataTemplate) && !hasDirectionChange(dataTemplate) && isFull && areSound
 }
+
+/** What is doubtful about a sound data template; undefined when nothing is. */
+export const warnOfDataTemplate = (dataTemplate: string): string | undefined =>
+  /^A0(\*|$)/.test(dataTemplate)
+    ? 'the number 0 in dataTemplate is refused by the SDK in TypeScript, so that its phones cannot approve offline; 3 to 99 are taken by all'
+    : undefined
 
 /** Text as it stands in a field: backslash, asterisk and line break escaped. */
 export const escapeText = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('*', '\\*').replaceAll('\n', '\\n')
@@ -80,6 +91,25 @@ function findMissing(dataTemplate: string, parameters: OperationParameters): Vio
     .filter((name) => !Object.hasOwn(parameters, name))
     .map((name) => ({ fieldName: `parameters.${name}`, hint: 'must be present, the template needs it' }))
 }
+
+/** One violation for each parameter that ends a field, but the last, with a backslash. */
+function findSplitFaults(dataTemplate: string, data: string, parameters: OperationParameters): Violation[] {
+  const hint = 'must not end with a backslash before another field: phones would read the two as one'
+  // Escaped values hold no field separator, so both have the same fields.
+  const templates = splitFields(dataTemplate)
+  return splitFields(data).flatMap((field, index, fields) => {
+    if (!isSplitWrongly(field, index, fields)) return []
+    const names = new Set(listPlaceholders(templates[index] ?? ''))
+    const ending = [...names].filter((name) => parameters[name]?.endsWith('\\'))
+    return ending.length === 0
+      ? [{ fieldName: 'template', hint }]
+      : ending.map((name) => violation(name, parameters[name] ?? '', hint))
+  })
+}
+
+/** SDKs split at every asterisk, and take one behind a backslash for escaped though the backslash is. */
+const isSplitWrongly = (field: string, index: number, fields: readonly string[]): boolean =>
+  index < fields.length - 1 && field.endsWith('\\')
 
 /** One violation for each parameter of a field that is not as a payment needs it. */
 function findPaymentFaults(dataTemplate: string, data: string, parameters: OperationParameters): Violation[] {

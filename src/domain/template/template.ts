@@ -176,7 +176,7 @@ export const SHIPPED_TEMPLATES: readonly Template[] = [
     ...common,
     templateName: 'account_new',
     operationType: 'account_new',
-    dataTemplate: 'A0*R${challenge}',
+    dataTemplate: 'A3*R${challenge}',
     signatureTypes: ['possession_knowledge'],
     texts: { en: { title: 'New account', message: 'Please confirm the opening of a new account', attributes: [] } },
   },

@@ -1,7 +1,8 @@
 // A template as the endpoints show it (cloud §4).
 import { Type } from '@sinclair/typebox'
+import { warnOfDataTemplate } from '../../../../domain/template/operation-data.ts'
 import { renderTemplate } from '../../../../domain/template/parser.ts'
-import { type SignatureType, type TemplateTexts, toTemplate } from '../../../../domain/template/template.ts'
+import { type SignatureType, type Template, type TemplateTexts, toTemplate } from '../../../../domain/template/template.ts'
 import type { TemplateRow, TemplateSource } from '../../../../storage/templates.ts'
 import { named } from '../../../../http/types.ts'
 
@@ -53,7 +54,15 @@ export const TemplateAnswer = named(
     source: Type.Unsafe<TemplateSource>(
       Type.String({ enum: ['shipped', 'file', 'administration'], description: 'who wrote it last' }),
     ),
+    warning: Type.Optional(Type.String({ description: 'what some phones cannot do with it' })),
   }),
 )
 
-export const renderTemplateRow = (row: TemplateRow) => ({ ...renderTemplate(toTemplate(row)), source: row.source })
+/** A value of TemplateAnswer. */
+export function toTemplateAnswer(template: Template, source: TemplateSource) {
+  const warning = warnOfDataTemplate(template.dataTemplate)
+  return { ...renderTemplate(template), source, ...(warning !== undefined && { warning }) }
+}
+
+/** The same of a row. */
+export const toRowAnswer = (row: TemplateRow) => toTemplateAnswer(toTemplate(row), row.source)

@@ -1,10 +1,9 @@
 // POST /admin/templates: a new template (cloud §4).
 import { Type } from '@sinclair/typebox'
 import { writeTemplate } from '../../../../domain/template/installation.ts'
-import { renderTemplate } from '../../../../domain/template/parser.ts'
 import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
-import { TemplateAnswer } from './answer.ts'
+import { TemplateAnswer, toTemplateAnswer } from './answer.ts'
 import { templateMembers, optionalTemplateMembers, readTemplate, refuseTemplate, viewTemplate } from './template.ts'
 
 export const templateCreate = auditedEndpoint({
@@ -25,7 +24,7 @@ export const templateCreate = auditedEndpoint({
       parts.templates.forget()
       parts.events.templateChanged({ templateName, change: 'created', by: caller.username })
     })
-    return { ...renderTemplate(template), source: 'administration' as const }
+    return toTemplateAnswer(template, 'administration')
   },
   audited: {
     target: ({ body: { templateName } }) => `template ${templateName}`,

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { listTemplates } from '../../../../storage/templates.ts'
 import { cloudEndpoint } from '../../endpoint.ts'
-import { renderTemplateRow, TemplateAnswer } from './answer.ts'
+import { toRowAnswer, TemplateAnswer } from './answer.ts'
 
 export const templatesList = cloudEndpoint({
   method: 'GET',
@@ -14,6 +14,6 @@ export const templatesList = cloudEndpoint({
   response: Type.Object({ templates: Type.Array(TemplateAnswer) }),
   async handle({ parts }) {
     const rows = await listTemplates(parts.db)
-    return { templates: rows.map(renderTemplateRow) }
+    return { templates: rows.map(toRowAnswer) }
   },
 })

@@ -1,7 +1,7 @@
 // GET /admin/templates/{name}: one template (cloud §4).
 import { findTemplate } from '../../../../storage/templates.ts'
 import { cloudEndpoint } from '../../endpoint.ts'
-import { renderTemplateRow, TemplateAnswer } from './answer.ts'
+import { toRowAnswer, TemplateAnswer } from './answer.ts'
 import { OfTemplate, refuseTemplate } from './template.ts'
 
 export const templateRead = cloudEndpoint({
@@ -16,6 +16,6 @@ export const templateRead = cloudEndpoint({
   async handle({ params: { name }, parts }) {
     const row = await findTemplate(parts.db, name)
     if (row === undefined) throw refuseTemplate(`no template ${name}`)
-    return renderTemplateRow(row)
+    return toRowAnswer(row)
   },
 })

@@ -1,12 +1,11 @@
 // PUT /admin/templates/{name}: a new revision of a template (cloud §4).
 import { Type } from '@sinclair/typebox'
 import { writeTemplate } from '../../../../domain/template/installation.ts'
-import { renderTemplate } from '../../../../domain/template/parser.ts'
 import { OptionalOrNull } from '../../../../http/types.ts'
 import { PawlError } from '../../../../lib/errors.ts'
 import { auditedEndpoint } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
-import { TemplateAnswer } from './answer.ts'
+import { TemplateAnswer, toTemplateAnswer } from './answer.ts'
 import {
   auditedTemplate,
   templateMembers,
@@ -40,7 +39,7 @@ export const templateReplace = auditedEndpoint({
       parts.templates.forget()
       if (outcome === 'changed') parts.events.templateChanged({ templateName: name, change: outcome, by: caller.username })
     })
-    return { ...renderTemplate(template), source: 'administration' as const }
+    return toTemplateAnswer(template, 'administration')
   },
   audited: auditedTemplate,
 })

@@ -1,14 +1,14 @@
 // What the endpoints of templates share (cloud §4). Schemas say the structure, parseTemplate the rest.
 import { Type } from '@sinclair/typebox'
-import { parseTemplate } from '../../../../domain/template/parser.ts'
-import type { Template } from '../../../../domain/template/template.ts'
+import { parseTemplate, renderTemplate } from '../../../../domain/template/parser.ts'
+import { type Template, toTemplate } from '../../../../domain/template/template.ts'
 import { OptionalOrNull } from '../../../../http/types.ts'
 import { PawlError } from '../../../../lib/errors.ts'
 import type { Db } from '../../../../storage/database.ts'
 import { findTemplate } from '../../../../storage/templates.ts'
 import type { Audited } from '../../audited-endpoint.ts'
 import { Identifier } from '../../fields.ts'
-import { renderTemplateRow, signatureType } from './answer.ts'
+import { signatureType } from './answer.ts'
 
 const text = (max: number, description: string) => Type.String({ pattern: `^[^]{1,${max}}$`, description })
 
@@ -80,7 +80,7 @@ export function readTemplate(body: unknown): Template {
 /** A template for the audit log. */
 export async function viewTemplate(db: Db, templateName: string) {
   const row = await findTemplate(db, templateName)
-  return row && renderTemplateRow(row)
+  return row && { ...renderTemplate(toTemplate(row)), source: row.source }
 }
 
 export const refuseTemplate = (detail: string) => new PawlError('ADMINISTRATION_REFUSED', { detail })
