@@ -27,6 +27,8 @@ export const serverOptions = ({ trustedProxies }: ServerSettings, platform: Plat
     return503OnClosing: false,
     exposeHeadRoutes: false,
     clientErrorHandler: (error, socket) => refuseBytes(error, socket, platform.uuid()),
+    // SDKs put the path behind a base URL as it was given, and that may end with a slash (mobile-token §1).
+    rewriteUrl: ({ url = '' }) => (url.startsWith('//') ? url.replace(/^\/+(?=\/api\/)/, '') : url),
     // Longer parameters than any name are judged by the schema of their endpoint.
     routerOptions: { maxParamLength: 4096 },
     onProtoPoisoning: 'error',
