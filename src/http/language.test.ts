@@ -24,7 +24,12 @@ describe('parseAcceptLanguage', () => {
     ['i-klingon,x-private,english,e,cs', ['cs']],
     ['cs;q=2,de;q=-1,fr;q=x,it;q=0.1234,en;q=1.000', ['en']],
     ['cs;level=1, en', ['en']],
-    ['en_US, cs', ['cs']],
+    ['en_US, cs', ['en-US', 'cs']],
+    ['cs_CZ', ['cs-CZ']],
+    ['zh_hans_TW;q=0.5, pt_BR', ['pt-BR', 'zh-Hans-TW']],
+    ['sr_Latn-RS', ['sr-Latn-RS']],
+    ['cs_CZ, cs-CZ', ['cs-CZ']],
+    ['_cs, cs_, cs__CZ, en_u_nu_arab', ['en']],
     [',,;q=1,;,cs', ['cs']],
   ])('reads %j as %j', (header, tags) => {
     expect(parseAcceptLanguage(header)).toEqual(tags)

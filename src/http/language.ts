@@ -2,8 +2,8 @@
 import { createMemory } from '../lib/memory.ts'
 
 /**
- * Language tags (BCP 47, without extensions) of an Accept-Language header, most wanted first; refused ones (q=0), `*` and what is not a tag
- * are left out. The texts of an operation decide which of them is served (domain/template/template.ts, chooseTexts). Never throws.
+ * Language tags (BCP 47, without extensions) of an Accept-Language header, most wanted first; an underscore, as some systems write it, is a
+ * hyphen. Refused ones (q=0), `*` and what is not a tag are left out. The texts of an operation decide which of them is served (domain/template/template.ts, chooseTexts). Never throws.
  */
 export function parseAcceptLanguage(header = ''): readonly string[] {
   let tags = known.get(header)
@@ -27,7 +27,7 @@ function parse(header: string): readonly string[] {
 /** Undefined for what is not a tag; `-u-` and `-x-` extensions would let a caller choose digits and calendars. */
 function toCanonicalTag(tag: string): string | undefined {
   try {
-    return new Intl.Locale(tag).baseName
+    return new Intl.Locale(tag.replaceAll('_', '-')).baseName
   } catch (error) {
     if (error instanceof RangeError) return undefined
     throw error
@@ -38,4 +38,4 @@ const KNOWN_MAX = 500
 const KNOWN_LENGTH_MAX = 200
 const known = createMemory<readonly string[]>({ max: KNOWN_MAX })
 const RANGES_MAX = 32
-const RANGE = /^\s*([A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,8})\s*(?:;\s*[qQ]\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*)?$/
+const RANGE = /^\s*([A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8}){0,8})\s*(?:;\s*[qQ]\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*)?$/

@@ -177,6 +177,30 @@ describe('operation/list', () => {
     }
   })
 
+  test('has numbers as the phone writes them, though its template lacks the language', async () => {
+    const holder = await world.holder()
+    const params = { amount: 'amount', currency: 'currency' }
+    const attributes = [{ id: 'a', type: 'AMOUNT', text: 'A', params }]
+    const texts = { en: { title: 'Payment', message: 'x', attributes }, cs: { title: 'Platba', message: 'x', attributes } }
+    const parameters = { ...PAYMENT, amount: '1234.5' }
+    await world.operation(holder.userId, { template: await world.template({ texts }), parameters })
+    for (const [language, title, valueFormatted] of [
+      ['de-DE', 'Payment', '1.234,50\u00a0€'],
+      ['de_DE', 'Payment', '1.234,50\u00a0€'],
+      ['cs_CZ', 'Platba', '1\u00a0234,50\u00a0€'],
+      ['fr, cs;q=0.9', 'Platba', '1\u202f234,50\u00a0€'],
+      ['en, cs;q=0.9', 'Payment', '€1,234.50'],
+      // Nobody writes numbers in it.
+      ['tlh, cs;q=0.5', 'Platba', '1\u00a0234,50\u00a0€'],
+      ['tlh', 'Payment', '€1,234.50'],
+      ['*', 'Payment', '€1,234.50'],
+    ]) {
+      const [object] = await list(holder, { language: language ?? '' })
+      const shown = [member(object, 'formData', 'title'), member(object, 'formData', 'attributes', '0', 'valueFormatted')]
+      expect(shown, language).toEqual([title, valueFormatted])
+    }
+  })
+
   test('takes the alphabetically first language when there is no English', async () => {
     const holder = await world.holder()
     const texts = {

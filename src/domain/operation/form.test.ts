@@ -162,6 +162,14 @@ describe('formData', () => {
     ).toHaveLength(1)
   })
 
+  test('formats numbers for the phone, and takes texts of its own from the language of the texts', () => {
+    const attributes = [row('AMOUNT', { amount: 'a', currency: 'c' })]
+    const parameters = { a: '1234.5', c: 'EUR' }
+    const form = render({ texts: texts({ attributes }), parameters, locale: 'en', numberLocale: 'de-DE', riskFlags: 'F' })
+    expect(form.formData.attributes[0]).toMatchObject({ amountFormatted: '1.234,50', valueFormatted: '1.234,50\u00a0€' })
+    expect(form.ui).toMatchObject({ preApprovalScreen: { heading: 'Could this be fraud?' } })
+  })
+
   test('formats by the locale', () => {
     expect(attributesOf([row('AMOUNT', { amount: 'a', currency: 'c' })], { a: '1', c: 'EUR' }, 'de-AT')[0]).toContain('"1,00"')
   })

@@ -8,6 +8,8 @@ export interface OperationFormInput {
   readonly texts: LocalizedTexts
   /** BCP 47. */
   readonly locale: string
+  /** BCP 47, for numbers; as the texts when absent. */
+  readonly numberLocale?: string | undefined
   readonly parameters: OperationParameters
   /** Letters of X, F and C in any order. */
   readonly riskFlags: string
@@ -32,14 +34,14 @@ export interface OperationForm {
 
 /** The form of an operation. Amounts in it are raw JSON: serialise it with JSON.stringify. */
 export function renderOperationForm(input: OperationFormInput): OperationForm {
-  const { texts, locale, parameters } = input
+  const { texts, locale, numberLocale = locale, parameters } = input
   const missing = new Set<string>()
   const fill = (text: string): string => {
     const filled = fillText(text, parameters)
     for (const name of filled.missing) missing.add(name)
     return filled.text
   }
-  const attributes = texts.attributes.flatMap((attribute) => renderAttribute(attribute, parameters, locale) ?? [])
+  const attributes = texts.attributes.flatMap((attribute) => renderAttribute(attribute, parameters, numberLocale) ?? [])
   const formData = {
     title: fill(texts.title),
     message: fill(texts.message),

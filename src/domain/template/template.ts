@@ -64,7 +64,7 @@ export interface ChosenTexts {
 
 /**
  * The texts for the first of `tags` (BCP 47, most wanted first) whose language there is, else those in English, else those of the
- * alphabetically first language. Numbers follow the tag that was served, so `en-GB` keeps its region.
+ * alphabetically first language. The locale is the tag that was served, so `en-GB` keeps its region.
  */
 export function chooseTexts(texts: TemplateTexts, tags: readonly string[]): ChosenTexts {
   const served = tags.find((tag) => Object.hasOwn(texts, languageOf(tag)))

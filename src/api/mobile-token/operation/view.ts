@@ -39,12 +39,22 @@ export async function toOperationObjects(
   now: number,
   client: Pick<Client, 'acceptLanguage' | 'userAgent'>,
 ): Promise<OperationView[]> {
-  const phone = { tags: parseAcceptLanguage(client.acceptLanguage), listElementType: listElementTypeOf(client.userAgent) }
+  const tags = parseAcceptLanguage(client.acceptLanguage)
+  // A template may lack the phone's language; its numbers look as everywhere else on the phone all the same.
+  const numberLocale = tags.find((tag) => Intl.NumberFormat.supportedLocalesOf(tag).length > 0)
+  const phone = { tags, numberLocale, listElementType: listElementTypeOf(client.userAgent) }
   const texts = await templateTexts(operations.map(({ templateRevisionId }) => templateRevisionId))
   return operations.flatMap((operation) => {
     const own = texts.get(operation.templateRevisionId)
     return own === undefined ? [] : [toOperationObject(operation, own, statusAt(operation, now), phone)]
   })
+}
+
+/** How the phone reads. */
+interface Phone {
+  readonly tags: readonly string[]
+  readonly numberLocale: string | undefined
+  readonly listElementType: ListElementType
 }
 
 type OperationView = Static<typeof OperationObject>
@@ -53,10 +63,11 @@ function toOperationObject(
   operation: OperationRow,
   texts: TemplateTexts,
   status: OperationStatus,
-  { tags, listElementType }: { readonly tags: readonly string[]; readonly listElementType: ListElementType },
+  { tags, numberLocale, listElementType }: Phone,
 ): OperationView {
   const { formData, ui } = renderOperationForm({
     ...chooseTexts(texts, tags),
+    numberLocale,
     parameters: operation.parameters,
     riskFlags: operation.riskFlags,
     hasProximityCheck: operation.proximitySeed !== null,
