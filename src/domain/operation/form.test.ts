@@ -192,6 +192,15 @@ describe('formData', () => {
 })
 
 describe('ui', () => {
+  // A template that was stored before its screens were checked may have a placeholder there.
+  test.each(['5', '5.5', 'x', '', undefined])('has no screen whose seconds a parameter should give: %j', (seconds) => {
+    const payload = { redirectText: 'T', redirectUrl: 'https://a', countdown: '${seconds}' }
+    const ui = { flipButtons: true, postApprovalScreen: { type: 'MERCHANT_REDIRECT', heading: 'H', message: 'M', payload } }
+    const form = render({ texts: texts({ ui }), parameters: seconds === undefined ? {} : { seconds } })
+    expect(form).toMatchObject({ ui: { flipButtons: true }, leftOut: ['postApprovalScreen'] })
+    expect(form.ui).not.toHaveProperty('postApprovalScreen')
+  })
+
   test('is absent when there is nothing to say', () => {
     expect(render({})).not.toHaveProperty('ui')
     expect(render({ texts: texts({ ui: {} }) })).not.toHaveProperty('ui')

@@ -68,6 +68,29 @@ const badScreens = [
     'postApprovalScreen.payload.attributes.0.partyInfo.logoUrl',
     review({ type: 'PARTY_INFO', partyInfo: { name: 'N', description: 'D' } }),
   ],
+  ...['', 'slider', '${type}', 5, ['SLIDER']].map((approvalType) => [
+    'preApprovalScreen.approvalType',
+    { preApprovalScreen: { ...screen, approvalType } },
+  ]),
+  ...[[{}], [['x']], [null], [7]].map((items) => ['preApprovalScreen.items.0', { preApprovalScreen: { ...screen, items } }]),
+  ...[{}, 7, ['H']].map((heading) => ['postApprovalScreen.heading', post('REVIEW', { attributes: [] }, { heading })]),
+  ...[null, [], true].map((payload) => ['postApprovalScreen.payload', post('GENERIC', payload)]),
+  // No parameter fills it: only whole seconds can be counted down.
+  ...['5', '', '${seconds}', '${seconds}0', 1.5, -1, 2 ** 31, null, [5], {}].map((countdown) => [
+    'postApprovalScreen.payload.countdown',
+    post('MERCHANT_REDIRECT', { ...redirect, countdown }),
+  ]),
+  ...[null, {}, 'x'].map((attributes) => ['postApprovalScreen.payload.attributes', post('REVIEW', { attributes })]),
+  ...[[], [[]], ['N'], {}].map((value) => ['postApprovalScreen.payload.attributes.0.note', review({ note: value })]),
+  ...[[], [{}], ['x']].map((value) => ['postApprovalScreen.payload.attributes.0.more', review({ more: value })]),
+  [
+    'postApprovalScreen.payload.attributes.0.partyInfo.more',
+    review({ type: 'PARTY_INFO', partyInfo: { logoUrl: 'https://a', name: 'N', description: 'D', more: [1] } }),
+  ],
+  ...['yes', '', '${flip}', 0, [true]].flatMap((value) => [
+    ['flipButtons', { flipButtons: value }],
+    ['blockApprovalOnCall', { blockApprovalOnCall: value }],
+  ]),
 ].map(([path, ui]) => [`texts.en.ui.${String(path)}`, withEn({ ui })] as [string, unknown])
 
 describe('parseTemplate', () => {
