@@ -31,6 +31,7 @@ import { loadMasterKeys } from './domain/secrets/master-key.ts'
 import { createPinning } from './domain/pinning/pinning.ts'
 import { createSharedFailures } from './domain/limits/shared-failures.ts'
 import { createRateLimit } from './domain/limits/rate.ts'
+import { startBinding } from './domain/secrets/binding.ts'
 import { createRecordKeys } from './domain/secrets/record-keys.ts'
 import { readTemplateFile } from './domain/template/file.ts'
 import { installTemplates } from './domain/template/installation.ts'
@@ -116,7 +117,10 @@ export async function createContext(
     }))
   try {
     const { db } = database
-    const recordKeys = createRecordKeys(await loadMasterKeys({ config, secrets }, database.kind, platform), platform, caches)
+    const recordKeys = createRecordKeys(await loadMasterKeys({ config, secrets }, database.kind, platform), platform, {
+      caches,
+      onAltered: events.recordAltered,
+    })
     await requireMasterKey(db, recordKeys)
     if (database.readTime !== undefined) await clock.hear(database.readTime)
     await (config.migrate === 'start' ? migrateDatabase(database) : requireMigrated(db))
@@ -140,6 +144,7 @@ export async function createContext(
       sharedFailures,
       settings: config,
     }
+    const stopBinding = await startBinding(base, { database, works: worksInBackground })
     const credentials = createCredentials(base)
     await installTemplates(base, templatesOfFile)
     await applyAdminPassword(base, credentials, config.adminUser, secrets.adminPassword)
@@ -208,7 +213,7 @@ export async function createContext(
       createFirstAdmin: () => createFirstAdmin(base, credentials, config.adminUser),
       close: async () => {
         stopForgetting()
-        await Promise.all([stopHearing, ...background].map((stop) => stop()))
+        await Promise.all([stopHearing(), stopBinding(), ...background.map((stop) => stop())])
         metrics.close()
         await database.close()
       },

@@ -3,8 +3,8 @@
 import { randomUUID } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
 import type { PhoneState, PhoneToken } from '../../phone/state.ts'
-import { createRecordKeys, type RecordKeys } from '../../src/domain/secrets/record-keys.ts'
-import { places } from '../../src/domain/secrets/secrets.ts'
+import { createRecordKeys, type Place, type RecordKeys } from '../../src/domain/secrets/record-keys.ts'
+import { type OwnedToken, places } from '../../src/domain/secrets/secrets.ts'
 import { systemPlatform } from '../../src/lib/platform.ts'
 import { type Db, openDatabase } from '../../src/storage/database.ts'
 
@@ -45,6 +45,7 @@ function copyOf(phone: PhoneState, token: PhoneToken): PhoneCopy {
 
 /** What the server keeps of a phone and nobody else knows. */
 interface OpenSecrets {
+  readonly applicationId: string
   readonly serverPrivateKey: Uint8Array
   readonly masterSecret: Uint8Array
 }
@@ -57,28 +58,38 @@ interface Model extends OpenSecrets {
 async function openSecrets(db: Db, keys: RecordKeys, { activationId }: PhoneState): Promise<OpenSecrets> {
   const found = await db
     .selectFrom('activation')
-    .select(['server_private_key', 'master_secret'])
+    .select(['application_id', 'user_id', 'server_private_key', 'master_secret'])
     .where('activation_id', '=', activationId)
     .executeTakeFirstOrThrow()
+  const applicationId = found.application_id
+  const owner = { activationId, applicationId, userId: found.user_id }
   return {
-    serverPrivateKey: keys.open(places.serverPrivateKey(activationId), found.server_private_key),
-    masterSecret: keys.open(places.masterSecret(activationId), found.master_secret ?? new Uint8Array(0)),
+    applicationId,
+    serverPrivateKey: keys.open(places.serverPrivateKey(owner), found.server_private_key),
+    masterSecret: keys.open(places.masterSecret(owner), found.master_secret ?? new Uint8Array(0)),
   }
 }
 
 async function storeCopies(
   db: Db,
   keys: RecordKeys,
-  { phone: { activationId, ctrData }, token: { id: tokenId, secret }, serverPrivateKey, masterSecret }: Model,
+  { applicationId, phone: { activationId, ctrData }, token: { id: tokenId, secret, factors }, serverPrivateKey, masterSecret }: Model,
   copies: readonly PhoneCopy[],
 ): Promise<void> {
-  const ids = copies.map(({ state }) => state.activationId)
-  const sealFor = (names: readonly string[], place: typeof places.ctrData, plaintext: Uint8Array) =>
-    names.map((name) => keys.seal(place(name), plaintext))
+  const owners = copies.map(({ userId, state, token }) => ({
+    activationId: state.activationId,
+    applicationId,
+    userId,
+    tokenId: token.id,
+    factors: factors.toUpperCase(),
+  }))
+  const ids = owners.map((owner) => owner.activationId)
+  const sealFor = (placeOf: (owner: OwnedToken) => Place, plaintext: Uint8Array) =>
+    owners.map((owner) => keys.seal(placeOf(owner), plaintext))
   await insertLike(db, 'activation', {
     model: sql`select * from activation where activation_id = ${activationId}`,
-    each: sql`unnest(${ids}::text[], ${copies.map(({ userId }) => userId)}::text[], ${sealFor(ids, places.serverPrivateKey, serverPrivateKey)}::bytea[],
-      ${sealFor(ids, places.masterSecret, masterSecret)}::bytea[], ${sealFor(ids, places.ctrData, ctrData)}::bytea[])
+    each: sql`unnest(${ids}::text[], ${copies.map(({ userId }) => userId)}::text[], ${sealFor(places.serverPrivateKey, serverPrivateKey)}::bytea[],
+      ${sealFor(places.masterSecret, masterSecret)}::bytea[], ${sealFor((owner) => places.ctrData(owner.activationId), ctrData)}::bytea[])
       as s (id, user_id, server_private_key, master_secret, ctr_data)`,
     columns: {
       activation_id: 's.id',
@@ -92,7 +103,7 @@ async function storeCopies(
   const tokenIds = copies.map(({ token }) => token.id)
   await insertLike(db, 'token', {
     model: sql`select * from token where token_id = ${tokenId}`,
-    each: sql`unnest(${tokenIds}::text[], ${ids}::text[], ${sealFor(tokenIds, places.tokenSecret, secret)}::bytea[])
+    each: sql`unnest(${tokenIds}::text[], ${ids}::text[], ${sealFor(places.tokenSecret, secret)}::bytea[])
       as s (id, activation_id, token_secret)`,
     columns: { token_id: 's.id', activation_id: 's.activation_id', token_secret: 's.token_secret' },
   })

@@ -3,7 +3,7 @@
 // What a request names may not exist, belong to somebody else, or be in the wrong state. It is then checked against a decoy, keys that
 // nobody knows, so that a request with an unknown, a foreign or a wrong name takes the same steps and the same time and ends in the same
 // refusal.
-import { openApplicationSecret, places } from '../domain/secrets/secrets.ts'
+import { openApplicationSecret, places, unlessAltered } from '../domain/secrets/secrets.ts'
 import type { RecordKeys } from '../domain/secrets/record-keys.ts'
 import { toBase64 } from '../lib/base64.ts'
 import type { Platform } from '../lib/platform.ts'
@@ -40,7 +40,10 @@ export function createDecoy<Keys extends ActivationKeys>(
 export const applicationSecretOf = (keys: RecordKeys, decoy: Decoy, version: VersionRow | undefined): string =>
   version === undefined ? decoy.applicationSecret : openApplicationSecret(keys, version)
 
-/** The derived keys of an activation that has exchanged keys under this protocol; undefined for any other. */
+/**
+ * The derived keys of an activation that has exchanged keys under this protocol; undefined for any other, and for one that was moved to another
+ * user or application in the database.
+ */
 export function activationKeysOf<Keys extends ActivationKeys>(
   keys: RecordKeys,
   protocol: Protocol<Keys>,
@@ -48,10 +51,13 @@ export function activationKeysOf<Keys extends ActivationKeys>(
 ): Keys | undefined {
   if (activation?.masterSecret == null || activation.protocolVersion !== protocol.activationVersion) return undefined
   const { activationKeyBytes, deriveActivationKeys } = protocol
-  const place = places.masterSecret(activation.activationId)
-  return activationKeyBytes === undefined
-    ? keys.openCached(place, activation.masterSecret, deriveActivationKeys)
-    : activationKeyBytes.parse(keys.openBytes(place, activation.masterSecret, activationKeyBytes.derive))
+  const { masterSecret } = activation
+  const place = places.masterSecret(activation)
+  return unlessAltered(() =>
+    activationKeyBytes === undefined
+      ? keys.openCached(place, masterSecret, deriveActivationKeys)
+      : activationKeyBytes.parse(keys.openBytes(place, masterSecret, activationKeyBytes.derive)),
+  )
 }
 
 /** The hash-based counter of an activation; undefined before the key exchange. */
@@ -62,8 +68,8 @@ export const ctrDataOf = (keys: RecordKeys, activation: StatusRow | undefined): 
 export const serverKeysOf = (
   keys: RecordKeys,
   protocol: Protocol,
-  { activationId, algorithm, serverPrivateKey }: ReadActivationRow,
+  activation: ReadActivationRow,
 ): SigningKeys =>
-  keys.openCached(places.serverPrivateKey(activationId), serverPrivateKey, (stored) =>
-    protocol.importSigningKeys(algorithm ?? 'EC_P256', stored),
+  keys.openCached(places.serverPrivateKey(activation), activation.serverPrivateKey, (stored) =>
+    protocol.importSigningKeys(activation.algorithm ?? 'EC_P256', stored),
   )

@@ -62,6 +62,21 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   /** Once in the life of a database; another time somebody has removed the key of the MACs. */
   credentialsSealed: (fields: { credentials: readonly string[] }) =>
     log.warn(fields, 'credentials got their first MAC as they are: check their roles'),
+  /** `record`: its place. Refused as if there were none. */
+  recordAltered: (fields: { record: string }) =>
+    log.error(fields, 'a sealed record was altered in the database, or moved to another owner, and is refused'),
+  bindingAltered: () =>
+    log.error('the row of record_binding was altered in the database: sealed records that are bound to no owner are refused'),
+  bindingStage: (fields: { stage: 'OPEN' | 'BEGUN' | 'BOUND' }) =>
+    fields.stage === 'OPEN'
+      ? log.warn(fields, 'sealed records are not bound to their users: pawl key bind, once no process of the version before runs')
+      : log.info(fields, fields.stage === 'BEGUN' ? 'sealed records are to be bound to their users' : 'all sealed records are bound'),
+  /** `unopened`: places of records that open under none of the keys. */
+  recordsBound: (fields: { replaced: number; left: number; unopened: readonly string[] }) =>
+    fields.unopened.length === 0
+      ? log.info(fields, 'sealed records were bound to their users')
+      : log.error(fields, 'sealed records were bound to their users, but for some that do not open'),
+  bindingFailed: (fields: { err: unknown }) => failures.tell('error', fields, 'the binding of sealed records failed'),
   adminPasswordReplaced: (fields: { username: string }) => log.warn(fields, 'admin password replaced by the configured one'),
   templateChanged: (fields: { templateName: string; change: 'created' | 'changed' | 'deleted'; by: string }) =>
     log.info(fields, 'template changed'),

@@ -38,6 +38,10 @@ export function countEvents(events: Events, instruments: Instruments, now: () =>
     auditChainBroken: () => i.brokenChains.inc(),
     counterWentBack: () => i.alterations.inc({ of: 'counter' }),
     credentialAltered: () => i.alterations.inc({ of: 'credential' }),
+    recordAltered: () => i.alterations.inc({ of: 'record' }),
+    bindingAltered: () => i.alterations.inc({ of: 'record_binding' }),
+    bindingStage: ({ stage }) => i.unboundRecordsTaken.set(stage === 'BOUND' ? 0 : 1),
+    bindingFailed: failRound('record_binding'),
     certificateNotPinned: () => i.certificateAlarms.inc(),
     roundDone: ({ work, ms }) => {
       i.rounds.observe({ work }, ms / 1000)

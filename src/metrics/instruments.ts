@@ -102,8 +102,12 @@ export function createInstruments() {
     brokenChains: counter('pawl_audit_chains_broken_total', 'Audit chains that were found altered'),
     alterations: counter(
       'pawl_database_alterations_total',
-      'What somebody changed in the database by hand. of: counter (of an activation, put back) or credential',
+      'What somebody changed in the database by hand. of: counter (of an activation, put back), credential, record (sealed) or record_binding',
       ['of'],
+    ),
+    unboundRecordsTaken: gauge(
+      'pawl_unbound_records_taken',
+      'Whether sealed records are taken that are bound to no user; 0 once all are bound (pawl key bind)',
     ),
 
     rounds: histogram('pawl_background_round_seconds', 'Rounds of background work that went through', ROUNDS, ['work']),
@@ -145,10 +149,10 @@ export function createInstruments() {
   }
   // What is asked for the rate of something rare needs its zero.
   for (const by of ['database', 'process']) instruments.statementTimeouts.inc({ by }, 0)
-  for (const altered of ['counter', 'credential']) instruments.alterations.inc({ of: altered }, 0)
+  for (const altered of ['counter', 'credential', 'record', 'record_binding']) instruments.alterations.inc({ of: altered }, 0)
   for (const fault of ['internal', 'unavailable']) instruments.failedRequests.inc({ of: fault }, 0)
   for (const what of ['envelope', 'temporary_key', 'activation', 'credential']) instruments.refusals.inc({ of: what }, 0)
-  for (const work of ['housekeeping', 'audit_sealing', 'audit_delivery', 'certificate_watch', 'webhooks'])
+  for (const work of ['housekeeping', 'audit_sealing', 'audit_delivery', 'certificate_watch', 'webhooks', 'record_binding'])
     instruments.failedRounds.inc({ work }, 0)
   return instruments
 }

@@ -38,6 +38,8 @@ export type * from './schema-webhooks.ts'
 export type ActivationState = 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
 /** Where an activation is committed, and where its OTP is demanded if it has one. */
 export type CommitPhase = 'ON_COMMIT' | 'ON_KEY_EXCHANGE'
+/** OPEN: records are bound to no owner, as the version before reads them. BEGUN: new ones are bound, and the others are sealed anew. */
+export type BindingStage = 'OPEN' | 'BEGUN'
 /** Who reads an item: every app of the application, or activated ones. */
 export type ConfigScope = 'APPLICATION' | 'ACTIVATION'
 /** What the keys of an activation of protocol 4.0 were agreed with. */
@@ -50,6 +52,13 @@ export interface WrappedKeyTable {
   purpose: string
   wrapped_key: Bytes
   created_at: Date
+}
+
+export interface RecordBindingTable {
+  is_only: Generated<boolean>
+  stage: BindingStage
+  begun_at: OptionalTime
+  mac: OptionalBytes
 }
 
 export interface ApplicationTable {
@@ -244,6 +253,7 @@ export interface UserClaimsTable {
 
 export interface Schema {
   wrapped_key: WrappedKeyTable
+  record_binding: RecordBindingTable
   application: ApplicationTable
   application_version: ApplicationVersionTable
   master_key_pair: MasterKeyPairTable

@@ -1,5 +1,5 @@
-// Every sealed column, read and replaced in pages of rows: for a new master key, whatever else runs on the database.
-import { sql } from 'kysely'
+// Every sealed column, read and replaced in pages of rows: for a new master key or another form, whatever else runs on the database.
+import { type RawBuilder, sql } from 'kysely'
 import type { Db } from './database.ts'
 import { KEY_ID_BYTES } from '../lib/sealed-value.ts'
 
@@ -11,6 +11,21 @@ export interface SealedTable {
   readonly columns: readonly [string, ...string[]]
   /** The table whose columns the values are sealed for, where it is another one. */
   readonly sealedFor?: string
+  /** Those of the columns that are bound to the owner of an activation, which `activation_id` names. */
+  readonly boundColumns?: readonly [string, ...string[]]
+  /** What they are bound to besides, as SQL over the row `t`: names and values of a JSON object. */
+  readonly boundTo?: RawBuilder<unknown>
+}
+
+/** What is known of a row whose values are bound. */
+export interface RowOwner {
+  readonly activationId: string
+  readonly applicationId: string
+  readonly userId: string
+  /** Of a token. */
+  readonly factors?: string
+  /** In hex, of an activation before its key exchange. */
+  readonly codeHash?: string | null
 }
 
 /** All of them. A start opens those of the first, so that its result is known before the others are touched. */
@@ -24,6 +39,8 @@ export const SEALED_TABLES: readonly SealedTable[] = [
     table: 'activation',
     key: ['activation_id'],
     columns: ['activation_qr_code', 'server_private_key', 'master_secret', 'ctr_data'],
+    boundColumns: ['activation_qr_code', 'server_private_key', 'master_secret'],
+    boundTo: sql`'codeHash', case when t.master_secret is null then encode(t.activation_code_hash, 'hex') end`,
   },
   // After `activation`, into which they move as they are: one that moves meanwhile is found in the next pass.
   {
@@ -31,39 +48,59 @@ export const SEALED_TABLES: readonly SealedTable[] = [
     key: ['activation_id'],
     columns: ['server_private_key', 'master_secret', 'ctr_data'],
     sealedFor: 'activation',
+    boundColumns: ['server_private_key', 'master_secret'],
   },
-  { table: 'token', key: ['token_id'], columns: ['token_secret'] },
+  {
+    table: 'token',
+    key: ['token_id'],
+    columns: ['token_secret'],
+    boundColumns: ['token_secret'],
+    boundTo: sql`'factors', t.factors`,
+  },
   { table: 'temporary_key', key: ['temporary_key_id'], columns: ['private_key'] },
   { table: 'operation', key: ['operation_id'], columns: ['proximity_seed'] },
-  { table: 'push_registration', key: ['activation_id'], columns: ['push_token'] },
+  { table: 'push_registration', key: ['activation_id'], columns: ['push_token'], boundColumns: ['push_token'] },
   { table: 'user_claims', key: ['application_id', 'user_id'], columns: ['claims'] },
 ]
+
+/** Tables with values that are bound. */
+export const OWNED_TABLES = SEALED_TABLES.filter(
+  (table): table is SealedTable & Required<Pick<SealedTable, 'boundColumns'>> => table.boundColumns !== undefined,
+)
 
 /** One row: its primary key, and its sealed values in the order of the columns. */
 export interface SealedRow {
   readonly key: readonly string[]
+  /** Null where no value is bound. */
+  readonly owner: RowOwner | null
   readonly values: readonly (Buffer | null)[]
 }
 
 /** A row and what its values become; those that stay are the same. */
-export interface Replacement extends SealedRow {
+export interface Replacement extends Omit<SealedRow, 'owner'> {
   readonly next: readonly (Uint8Array | null)[]
 }
 
 /** Up to `limit` rows in the order of their primary key, those behind `after`. */
 export async function readSealedRows(
   db: Db,
-  { table, key, columns }: SealedTable,
+  { table, key, columns, boundColumns, boundTo }: SealedTable,
   after: readonly string[] | undefined,
   limit: number,
 ): Promise<readonly SealedRow[]> {
-  const keyColumns = sql.join(key.map((name) => sql.ref(name)))
+  const keyColumns = sql.join(key.map((name) => sql.ref(`t.${name}`)))
+  const owner =
+    boundColumns === undefined
+      ? sql`null`
+      : sql`json_build_object('activationId', o.activation_id, 'applicationId', o.application_id, 'userId', o.user_id${boundTo ? sql`, ${boundTo}` : sql``})`
+  const joined = boundColumns === undefined ? sql`` : sql` join activation o on o.activation_id = t.activation_id`
   const behind =
     after === undefined ? sql`` : sql`where (${keyColumns}) > (${sql.join(after.map((value) => sql`${value}::text`))})`
   const { rows } = await sql<SealedRow>`
-    select array[${keyColumns}] as key, array[${sql.join(columns.map((name) => sql`encode(${sql.ref(name)}, 'hex')`))}] as values
-    from ${sql.table(table)} ${behind} order by ${keyColumns} limit ${limit}`.execute(db)
-  return rows.map((row) => ({ key: row.key, values: row.values.map((value) => value && Buffer.from(String(value), 'hex')) }))
+    select array[${keyColumns}] as key, ${owner} as owner,
+      array[${sql.join(columns.map((name) => sql`encode(${sql.ref(`t.${name}`)}, 'hex')`))}] as values
+    from ${sql.table(table)} t${joined} ${behind} order by ${keyColumns} limit ${limit}`.execute(db)
+  return rows.map((row) => ({ ...row, values: row.values.map((value) => value && Buffer.from(String(value), 'hex')) }))
 }
 
 /**

@@ -12,13 +12,14 @@ export async function insertActivations(db: Db, recordKeys: RecordKeys, count: n
   while (ids.length < count) {
     const rows = Array.from({ length: Math.min(BATCH_ROWS, count - ids.length) }, (_, i) => {
       const activationId = `${run}-filler-${String(ids.length + i).padStart(8, '0')}`
+      const owner = { activationId, applicationId: model.application_id, userId: activationId }
       return {
         ...model,
         activation_id: activationId,
-        user_id: activationId,
+        user_id: owner.userId,
         activation_code_hash: Buffer.from(random(32)),
-        server_private_key: Buffer.from(recordKeys.seal(places.serverPrivateKey(activationId), random(32))),
-        master_secret: Buffer.from(recordKeys.seal(places.masterSecret(activationId), random(16))),
+        server_private_key: Buffer.from(recordKeys.seal(places.serverPrivateKey(owner), random(32))),
+        master_secret: Buffer.from(recordKeys.seal(places.masterSecret(owner), random(16))),
         ctr_data: Buffer.from(recordKeys.seal(places.ctrData(activationId), random(16))),
       }
     })

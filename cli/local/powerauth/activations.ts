@@ -156,10 +156,10 @@ function convert(parts: ImportParts, row: SourceActivation): ImportedActivation 
         ? platform.randomBytes(CODE_HASH_BYTES)
         : hashActivationCode(installationKeys.codeLookup, row.activationCode),
     serverPublicKey: pair.publicKey,
-    serverPrivateKey: recordKeys.seal(places.serverPrivateKey(activationId), pair.pkcs8),
+    serverPrivateKey: recordKeys.seal(places.serverPrivateKey(row), pair.pkcs8),
     devicePublicKey,
     activationFingerprint: activationFingerprint(devicePublicKey, activationId, pair.publicKey),
-    masterSecret: recordKeys.seal(places.masterSecret(activationId), masterSecret),
+    masterSecret: recordKeys.seal(places.masterSecret(row), masterSecret),
     ctrData: recordKeys.seal(places.ctrData(activationId), ctrData),
     counter: row.counter,
     failedAttempts: row.failedAttempts,
@@ -186,19 +186,22 @@ async function convertTokens(
   activations: readonly ImportedActivation[],
   tokens: readonly SourceToken[],
 ): Promise<readonly ImportedToken[]> {
-  const removed = new Set(activations.filter(({ state }) => state === 'REMOVED').map(({ activationId }) => activationId))
+  const owners = new Map(activations.map((activation) => [activation.activationId, activation]))
   record.found('token', tokens.length)
   return tokens.flatMap(({ tokenId, activationId, secret, signatureType, createdAt }) => {
     const factors = signatureType.toUpperCase()
     const bytes = parseBase64(secret, TOKEN_SECRET_BYTES)
+    const owner = owners.get(activationId)
     const refusal =
       bytes === undefined
         ? 'its secret is not Base64 of 16 bytes'
         : FACTORS.includes(factors)
-          ? removed.has(activationId) && 'its activation is removed'
+          ? owner?.state === 'REMOVED' && 'its activation is removed'
           : `its factors are ${signatureType}`
-    if (bytes !== undefined && refusal === false)
-      return [{ tokenId, activationId, factors, tokenSecret: recordKeys.seal(places.tokenSecret(tokenId), bytes), createdAt }]
+    if (bytes !== undefined && owner !== undefined && refusal === false) {
+      const tokenSecret = recordKeys.seal(places.tokenSecret({ ...owner, tokenId, factors }), bytes)
+      return [{ tokenId, activationId, factors, tokenSecret, createdAt }]
+    }
     record.leaveOut('token', tokenId, String(refusal))
     return []
   })

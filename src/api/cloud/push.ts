@@ -1,6 +1,6 @@
 // /push/registration: where the bank's push sender reaches a user's phone, beyond the contract (mobile-token §7).
 import { Type } from '@sinclair/typebox'
-import { places } from '../../domain/secrets/secrets.ts'
+import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
 import { fromUtf8 } from '../../lib/bytes.ts'
 import { findPushRegistration } from '../../storage/push-registrations.ts'
 import { ownerOf } from './application-of.ts'
@@ -28,7 +28,10 @@ export const pushRegistrationRead = cloudEndpoint({
     const registration = await findPushRegistration(call.parts.db, applicationId, userId)
     if (registration === undefined) return {}
     const { activationId, platform, environment, pushToken } = registration
-    const token = fromUtf8(call.parts.recordKeys.open(places.pushToken(activationId), pushToken))
+    const place = places.pushToken({ activationId, applicationId, userId })
+    const opened = unlessAltered(() => call.parts.recordKeys.open(place, pushToken))
+    if (opened === undefined) return {}
+    const token = fromUtf8(opened)
     return { activationId, platform, ...(environment !== null && { environment }), token }
   },
 })

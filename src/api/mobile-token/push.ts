@@ -32,12 +32,13 @@ const registerAt = (path: string) =>
       }),
     ),
     response: Ok,
-    async handle({ bearer: { activationId }, request }, parts: MobileTokenParts) {
+    async handle({ bearer, request }, parts: MobileTokenParts) {
       const { platform: name, environment, token } = request.requestObject
       const platform = PLATFORMS[name]
       if (platform === undefined) throw new PawlError('REQUEST_INVALID', { detail: `push platform ${name}` })
-      const pushToken = parts.recordKeys.seal(places.pushToken(activationId), utf8(token))
+      const pushToken = parts.recordKeys.seal(places.pushToken(bearer), utf8(token))
       const pushTokenHash = hashPushToken(parts.installationKeys.codeLookup, platform, token)
+      const { activationId } = bearer
       const registration = { activationId, platform, environment: environment ?? null, pushToken, pushTokenHash }
       const isStored = await putPushRegistration(parts.db, registration, new Date(parts.platform.now()))
       if (!isStored) throw new PawlError('PUSH_REGISTRATION_REFUSED', { detail: 'the activation is not active any more' })

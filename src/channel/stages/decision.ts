@@ -179,11 +179,11 @@ export function noteBlock({ events }: ChannelParts, { write }: CodeDecision): vo
   events.activationBlocked({ activationId, reason: blockedReason, until: blockExpiresAt?.toISOString() })
 }
 
-function sealMove({ recordKeys }: ChannelParts, { activationId, counter }: ActivationRow, move: CounterMove) {
-  const masterSecret = move.activationSecret && recordKeys.seal(places.masterSecret(activationId), move.activationSecret)
+function sealMove({ recordKeys }: ChannelParts, activation: ActivationRow, move: CounterMove) {
+  const masterSecret = move.activationSecret && recordKeys.seal(places.masterSecret(activation), move.activationSecret)
   return {
-    counter: counter + move.steps,
-    ctrData: recordKeys.seal(places.ctrData(activationId), move.ctrData),
+    counter: activation.counter + move.steps,
+    ctrData: recordKeys.seal(places.ctrData(activation.activationId), move.ctrData),
     ...(masterSecret && { masterSecret }),
   }
 }

@@ -1,5 +1,5 @@
 // Checking a token header (v3 §11.3): window, digest, then whether its nonce was used before. Nothing is used up here.
-import { places } from '../../domain/secrets/secrets.ts'
+import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { Factors, Protocol, TokenHeader } from '../../protocol/protocol.ts'
 import type { FoundToken } from '../../storage/activation/proofs.ts'
@@ -71,10 +71,9 @@ function checkToken(
     parts.events.authenticationFailed({ activationId, resourceId, reason })
   }
   const { recordKeys, settings, platform } = parts
+  const known = token && unlessAltered(() => recordKeys.open(places.tokenSecret(token), token.tokenSecret))
   // An unknown token is checked against a secret that nobody knows, so that it takes the time of a known one.
-  const secret = token
-    ? recordKeys.open(places.tokenSecret(token.tokenId), token.tokenSecret)
-    : platform.randomBytes(protocol.tokenSecretLength)
+  const secret = known ?? platform.randomBytes(protocol.tokenSecretLength)
   const isRight = protocol.verifyTokenDigest(secret, header)
   const windowSeconds = protocol.hasShortTokenWindow(header.version)
     ? settings.requestWindowSeconds

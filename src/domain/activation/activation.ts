@@ -18,7 +18,7 @@ import type { CreatedActivation } from './created.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
 import type { PendingUse } from './pending-use.ts'
 import { isExpired } from './registration.ts'
-import { openPrivateKey, places } from '../secrets/secrets.ts'
+import { openPrivateKey, places, unlessAltered } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
 
 export interface ActivationParts {
@@ -153,8 +153,10 @@ export async function agreeOnKeys<Answer>(
   to: 'PENDING_COMMIT' | 'ACTIVE',
 ): Promise<KeysToStore<Answer> | 'INVALID_DEVICE_KEY' | 'UNUSABLE'> {
   const { activationId, serverPublicKey, userId } = activation
-  const place = places.serverPrivateKey(activationId)
-  const openServerPrivateKey = () => openPrivateKey(recordKeys, place, activation.serverPrivateKey)
+  const waiting = places.waitingServerKey(activation)
+  const ownKey = unlessAltered(() => recordKeys.open(waiting, activation.serverPrivateKey))
+  if (ownKey === undefined) return 'UNUSABLE'
+  const openServerPrivateKey = () => openPrivateKey(recordKeys, waiting, activation.serverPrivateKey)
   const agreed = await agreement.agree({ activationId, serverPublicKey, openServerPrivateKey })
   if (agreed === 'INVALID_DEVICE_KEY' || agreed === 'UNUSABLE') return agreed
   const { algorithm, devicePublicKey, activationFingerprint, serverKeys, answer } = agreed
@@ -171,9 +173,9 @@ export async function agreeOnKeys<Answer>(
     isBiometryEnabled: agreement.isConfirmedByPhone ? false : null,
     devicePublicKey,
     activationFingerprint,
-    serverPublicKey: serverKeys && serverKeys.publicKey,
-    serverPrivateKey: serverKeys && recordKeys.seal(place, serverKeys.privateKey),
-    masterSecret: recordKeys.seal(places.masterSecret(activationId), agreed.activationSecret),
+    serverPublicKey: serverKeys?.publicKey ?? serverPublicKey,
+    serverPrivateKey: recordKeys.seal(places.serverPrivateKey(activation), serverKeys?.privateKey ?? ownKey),
+    masterSecret: recordKeys.seal(places.masterSecret(activation), agreed.activationSecret),
     ctrData: recordKeys.seal(places.ctrData(activationId), ctrData),
     name: device.name,
     platform: device.platform?.toLowerCase() || 'unknown',

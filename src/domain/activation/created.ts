@@ -37,6 +37,8 @@ export interface CreatedActivation {
   readonly activationId: string
   readonly applicationId: string
   readonly userId: string
+  /** Of its activation code. */
+  readonly codeHash: Uint8Array
   readonly rowVersion: number
   readonly serverPublicKey: Uint8Array
   /** sealed */
@@ -60,13 +62,15 @@ export function prepareActivation(
   const activationId = platform.uuid()
   const now = platform.now()
   const pair = createKeyPair()
-  const serverPrivateKey = sealPrivateKey(recordKeys, places.serverPrivateKey(activationId), pair)
+  const codeHash = hashActivationCode(installationKeys.codeLookup, code)
+  const owned = { activationId, applicationId, userId, codeHash }
+  const serverPrivateKey = sealPrivateKey(recordKeys, places.waitingServerKey(owned), pair)
   const row: NewActivationRow = {
     activationId,
     applicationId,
     userId,
-    activationCodeHash: hashActivationCode(installationKeys.codeLookup, code),
-    activationQrCode: qrText === null ? null : recordKeys.seal(places.activationQrCode(activationId), utf8(qrText)),
+    activationCodeHash: codeHash,
+    activationQrCode: qrText === null ? null : recordKeys.seal(places.activationQrCode(owned), utf8(qrText)),
     serverPublicKey: pair.publicKey,
     serverPrivateKey,
     maxFailedAttempts: settings.maxFailedAttempts,
@@ -78,9 +82,7 @@ export function prepareActivation(
   const audit = createAuditEvent({ applicationId, userId, activationId }, 'registration_created', {}, now)
   return {
     created: {
-      activationId,
-      applicationId,
-      userId,
+      ...owned,
       rowVersion: FIRST_ROW_VERSION,
       serverPublicKey: pair.publicKey,
       serverPrivateKey,

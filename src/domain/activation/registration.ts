@@ -15,7 +15,7 @@ import { composeActivationQrText, createActivationCode, signActivationCode, sign
 import { type CreatedActivationParts, prepareActivation } from './created.ts'
 import type { RegistrationBases, RememberedBasis } from './registration-bases.ts'
 import { findSigningMasterKeys, openMasterKey, qrSignatureCurveOf } from '../application/master-keys.ts'
-import { places } from '../secrets/secrets.ts'
+import { places, unlessAltered } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
 
 export interface RegistrationParts extends CreatedActivationParts {
@@ -48,11 +48,16 @@ export async function readRegistration(
   return row && isExpired(row, parts.platform.now()) ? undefined : row
 }
 
-/** The QR text of a CREATED registration; the same one on each call. */
-export const openQrText = (parts: RegistrationParts, row: RegistrationRow): string =>
-  row.activationQrCode === null
-    ? ''
-    : fromUtf8(parts.recordKeys.open(places.activationQrCode(row.activationId), row.activationQrCode))
+/** The QR text of a CREATED registration, the same one on each call; empty where there is none for this owner. */
+export function openQrText(
+  { recordKeys }: RegistrationParts,
+  owner: Owner,
+  { activationId, activationQrCode }: RegistrationRow,
+): string {
+  if (activationQrCode === null) return ''
+  const place = places.activationQrCode({ ...owner, activationId })
+  return fromUtf8(unlessAltered(() => recordKeys.open(place, activationQrCode)) ?? new Uint8Array(0))
+}
 
 /** How a registration becomes active (v3 §8.5). */
 export interface CommitRules {

@@ -154,7 +154,7 @@ test('what was built is let go of soon after its end, the rest is kept', () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   try {
     const caches = createCaches()
-    const own = createRecordKeys([masterKey], platform, caches)
+    const own = createRecordKeys([masterKey], platform, { caches })
     let now = 1_000
     const stop = caches.startForgetting(() => now)
     const build = (plaintext: Uint8Array) => ({ plaintext })
@@ -184,7 +184,7 @@ test.each([
   ['ML-DSA-87', generateMlDsaKeyPair('ML-DSA-87').privateKey, 300, 400],
 ])('of keys of %s as many are kept as 16 MiB hold', (_, key, least, most) => {
   const caches = createCaches()
-  const own = createRecordKeys([masterKey], platform, caches)
+  const own = createRecordKeys([masterKey], platform, { caches })
   for (let i = 0; i < 5_000; i += 1) own.sealBuilt({ ...place, row: String(i) }, secret, { key })
   const entries = caches.list().find(({ name }) => name === 'opened_records')?.entries
   expect(entries).toBeGreaterThan(least)

@@ -2,11 +2,12 @@
 //
 // A record's key is HMAC-SHA-256(master key, place), so that no AES-GCM key ever sees more than the writes of one row and random
 // 96-bit nonces stay far below the 2^32 invocations of NIST SP 800-38D §8.3. The place is authenticated a second time as
-// associated data together with the id of the master key.
+// associated data together with the id of the master key, and behind it what else a place is bound to, as of row-mac.ts.
 //
-//   sealed = 0x01 ‖ master key id (4) ‖ nonce (12) ‖ ciphertext ‖ tag (16)
+//   sealed = form ‖ master key id (4) ‖ nonce (12) ‖ ciphertext ‖ tag (16)
 //
-// Of several master keys the first seals, and a record opens under the one that it names.
+// The form is 0x02 where the place is bound to something, else 0x01. Records of a bound place that are older than the binding are 0x01 too:
+// binding.ts says how long they are taken. Of several master keys the first seals, and a record opens under the one that it names.
 import type { KeyObject } from 'node:crypto'
 import { open as openAead, seal as sealAead } from '../../crypto/aead.ts'
 import { hmac, importHmacKey } from '../../crypto/hmac.ts'
@@ -14,10 +15,12 @@ import { bytesOfKeys } from '../../crypto/key.ts'
 import { createByteMemory } from '../../lib/byte-memory.ts'
 import { concat, equalPublic, ownBytes, utf8 } from '../../lib/bytes.ts'
 import { type Caches, createCaches } from '../../lib/caches.ts'
+import { PawlError } from '../../lib/errors.ts'
 import { createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
-import { KEY_ID_BYTES, keyIdOf } from '../../lib/sealed-value.ts'
+import { BOUND_FORM, KEY_ID_BYTES, keyIdOf, PLAIN_FORM } from '../../lib/sealed-value.ts'
 import { concatWithSizes, splitBySizes } from '../../lib/sizes.ts'
+import { encodeTexts } from './row-mac.ts'
 
 /** Where a sealed value stands. */
 export interface Place {
@@ -25,6 +28,18 @@ export interface Place {
   readonly column: string
   /** The primary key of the row. */
   readonly row: string
+  /** Of other columns of the row what must be as it was when the value was sealed: whose it is. */
+  readonly bound?: readonly string[]
+}
+
+/** What becomes of the records of bound places. It changes while a process runs, in one direction (binding.ts). */
+export interface BoundRecords {
+  /** Whether they are sealed with what they are bound to. */
+  areBound: boolean
+  /** Until when it is known that they are not to be; of the clock that never goes back, in milliseconds. */
+  knownUntil: number
+  /** Whether those that are not are opened. */
+  areUnboundTaken: boolean
 }
 
 /** One master key or more. The first seals. */
@@ -37,6 +52,12 @@ export interface RecordKeys {
   readonly seal: (place: Place, plaintext: Uint8Array) => Buffer
   /** The same, and remembers `value` as what openCached would build of it: who has just made a key does not decode it again. */
   readonly sealBuilt: (place: Place, plaintext: Uint8Array, value: object, kept?: Kept) => Buffer
+  /** May be changed as `binding.ts` does. */
+  readonly boundRecords: BoundRecords
+  /** Whether a value is in a form that is opened there. */
+  readonly isTaken: (place: Place, sealed: Uint8Array) => boolean
+  /** Whether `seal` would seal a value for this place as it is sealed: in the same form under the same master key. */
+  readonly isSealedAsNow: (place: Place, sealed: Uint8Array) => boolean
   /** Decrypts; throws SealedRecordError when the value was altered, moved, or sealed under a master key that is not there. */
   readonly open: (place: Place, sealed: Uint8Array) => Uint8Array
   /**
@@ -58,17 +79,27 @@ export interface Kept {
 
 /** A sealed record could not be opened. Carries the place, never the bytes. */
 export class SealedRecordError extends Error {
-  constructor(place: Place) {
-    super(`cannot open the sealed record ${describe(place)}: altered, moved, or sealed under a master key that is not given`)
+  /** False where only its master key is missing. */
+  readonly isAltered: boolean
+  constructor(place: Place, isAltered: boolean) {
+    const why = isAltered ? 'altered, or moved' : 'sealed under a master key that is not given'
+    super(`cannot open the sealed record ${describe(place)}: ${why}`)
     this.name = 'SealedRecordError'
+    this.isAltered = isAltered
   }
 }
 
-/** Record encryption under master keys of 32 bytes each. */
+export interface RecordKeysOptions {
+  readonly caches?: Caches
+  /** Is told of each record that was altered or moved; `record` is its place, for people. */
+  readonly onAltered?: (fields: { readonly record: string }) => void
+}
+
+/** Record encryption under master keys of 32 bytes each. Until somebody says otherwise, no record is taken that is not bound to its owner. */
 export function createRecordKeys(
   masterKeys: MasterKeys,
   platform: Pick<Platform, 'randomBytes'>,
-  caches: Caches = createCaches(),
+  { caches = createCaches(), onAltered = () => undefined }: RecordKeysOptions = {},
 ): RecordKeys {
   const [first, ...others] = masterKeys
   const sealing = toRoot(first)
@@ -96,21 +127,44 @@ export function createRecordKeys(
     return key
   }
 
+  const boundRecords: BoundRecords = { areBound: true, knownUntil: 0, areUnboundTaken: false }
+  const formFor = ({ bound }: Place): number => (bound !== undefined && boundRecords.areBound ? BOUND_FORM : PLAIN_FORM)
+  /** What is sealed unbound after all others are bound would be lost. */
+  const requireKnown = ({ bound }: Place): void => {
+    if (bound === undefined || boundRecords.areBound || performance.now() <= boundRecords.knownUntil) return
+    throw new PawlError('UNAVAILABLE', { detail: 'the database has not said lately how records are sealed', retryAfterSeconds: 1 })
+  }
+  const isTaken = ({ bound }: Place, sealed: Uint8Array): boolean =>
+    bound === undefined
+      ? sealed[0] === PLAIN_FORM
+      : sealed[0] === BOUND_FORM || (sealed[0] === PLAIN_FORM && boundRecords.areUnboundTaken)
+
   const sealBy = (keyFor: typeof keyOf, place: Place, plaintext: Uint8Array): Buffer => {
-    const name = nameOf(place)
-    const { header } = sealing
+    requireKnown(place)
     const nonce = platform.randomBytes(NONCE_BYTES)
-    return Buffer.concat([header, nonce, sealAead(keyFor(sealing, name), nonce, plaintext, concat(header, utf8(name)))])
+    const header = concat(Uint8Array.of(formFor(place)), sealing.idBytes)
+    const key = keyFor(sealing, nameOf(place))
+    return Buffer.concat([header, nonce, sealAead(key, nonce, plaintext, associatedData(header, place))])
+  }
+
+  const altered = (place: Place): SealedRecordError => {
+    onAltered({ record: describe(place) })
+    return new SealedRecordError(place, true)
+  }
+
+  /** Before anything that is remembered is looked at, too. */
+  const requireTaken = (place: Place, sealed: Uint8Array): void => {
+    if (!isTaken(place, sealed)) throw altered(place)
   }
 
   const openBy = (keyFor: typeof keyOf, place: Place, sealed: Uint8Array): Uint8Array => {
-    const root = sealed[0] === FORMAT ? roots.get(keyIdOf(sealed)) : undefined
-    if (root === undefined) throw new SealedRecordError(place)
-    const name = nameOf(place)
+    requireTaken(place, sealed)
+    const root = roots.get(keyIdOf(sealed))
+    if (root === undefined) throw new SealedRecordError(place, false)
     const nonce = sealed.subarray(HEADER_BYTES, HEADER_BYTES + NONCE_BYTES)
-    const associated = concat(root.header, utf8(name))
-    const plaintext = openAead(keyFor(root, name), nonce, sealed.subarray(HEADER_BYTES + NONCE_BYTES), associated)
-    if (plaintext === undefined) throw new SealedRecordError(place)
+    const associated = associatedData(sealed.subarray(0, HEADER_BYTES), place)
+    const plaintext = openAead(keyFor(root, nameOf(place)), nonce, sealed.subarray(HEADER_BYTES + NONCE_BYTES), associated)
+    if (plaintext === undefined) throw altered(place)
     return plaintext
   }
 
@@ -122,6 +176,7 @@ export function createRecordKeys(
   }
 
   const openCached: RecordKeys['openCached'] = (place, sealed, build, { form = '', until = FOR_EVER } = {}) => {
+    requireTaken(place, sealed)
     const name = cacheNameOf(place, form)
     const known = opened.get(name)
     if (known !== undefined && equalPublic(known.sealed, sealed)) return known.value as ReturnType<typeof build>
@@ -131,7 +186,8 @@ export function createRecordKeys(
   }
 
   const openBytes: RecordKeys['openBytes'] = (place, sealed, build) => {
-    const name = nameOf(place)
+    requireTaken(place, sealed)
+    const name = cacheNameOf(place)
     const cached = derived.get(name)
     const [from, known] = cached === undefined ? [] : splitBySizes(cached)
     if (from !== undefined && known !== undefined && equalPublic(from, sealed)) return known
@@ -142,6 +198,9 @@ export function createRecordKeys(
 
   return {
     keyIds: [sealing.id, ...[...roots.keys()].filter((id) => id !== sealing.id)],
+    boundRecords,
+    isTaken,
+    isSealedAsNow: (place, sealed) => sealed[0] === formFor(place) && keyIdOf(sealed) === sealing.id,
     seal: (place, plaintext) => sealBy(keyOf, place, plaintext),
     sealBuilt,
     open: (place, sealed) => openBy(keyOf, place, sealed),
@@ -164,25 +223,30 @@ const bytesOf = ({ sealed, value }: Opened): number => OPENED_BYTES + sealed.len
 interface Root {
   readonly id: string
   readonly root: KeyObject
-  /** What every record under it begins with. */
-  readonly header: Uint8Array
+  readonly idBytes: Uint8Array
 }
 
 function toRoot(masterKey: Uint8Array): Root {
   const root = importHmacKey(masterKey)
   const id = hmac(root, utf8('pawl/master-key-id')).subarray(0, KEY_ID_BYTES)
-  return { id: Buffer.from(id).toString('hex'), root, header: concat(Uint8Array.of(FORMAT), id) }
+  return { id: Buffer.from(id).toString('hex'), root, idBytes: id }
 }
 
 const deriveKey = ({ root }: Root, name: string): Uint8Array => hmac(root, utf8(`pawl/record-key\0${name}`))
 
-// NUL separates: table and column names are ours, and no row key contains it.
+// NUL separates: table and column names are ours, and neither a row key nor another column contains it.
 const nameOf = (place: Place): string => `${place.table}\0${place.column}\0${place.row}`
-const cacheNameOf = (place: Place, form: string): string => `${nameOf(place)}\0${form}`
+/** What is opened for one owner is not found for another. */
+const cacheNameOf = (place: Place, form = ''): string => [nameOf(place), form, ...(place.bound ?? [])].join('\0')
 const describe = (place: Place): string => `${place.table}.${place.column} of ${place.row}`
 
+/** One key is for one table, column and row, so that the texts begin at one place. */
+const associatedData = (header: Uint8Array, place: Place): Uint8Array => {
+  const prefix = concat(header, utf8(nameOf(place)))
+  return header[0] === BOUND_FORM ? encodeTexts(prefix, place.bound ?? []) : prefix
+}
+
 const FOR_EVER = Number.POSITIVE_INFINITY
-const FORMAT = 1
 const HEADER_BYTES = 1 + KEY_ID_BYTES
 const NONCE_BYTES = 12
 // What full caches hold is measured in docs/decisions/0014-memory.md.

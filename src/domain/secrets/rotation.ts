@@ -1,17 +1,18 @@
-// A new master key: every sealed value is opened under the key that it names and sealed under the first one, a page of rows at a time, while
-// servers work on the same rows. It can be ended at any moment: what is done stays, and the next run passes over it.
+// Sealed values become what they would be if they were sealed now: under the first master key, and in the form of binding.ts. A page of rows at a
+// time, while servers work on the same rows. It can be ended at any moment: what is done stays, and the next run passes over it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from '../../storage/database.ts'
 import {
   readSealedRows,
   type Replacement,
+  type RowOwner,
   replaceSealedRows,
   SEALED_TABLES,
   type SealedRow,
   type SealedTable,
 } from '../../storage/sealed-columns.ts'
-import { keyIdOf } from '../../lib/sealed-value.ts'
-import { type RecordKeys, SealedRecordError } from './record-keys.ts'
+import { type Place, type RecordKeys, SealedRecordError } from './record-keys.ts'
+import { places } from './secrets.ts'
 
 export interface RotationParts {
   readonly db: Db
@@ -25,6 +26,17 @@ export interface Rotation {
   readonly left: number
   /** Places that open under none of the keys; at most 20 are named. */
   readonly unopened: readonly string[]
+  /** Whether one of them names a master key that is not given. */
+  readonly isKeyMissing: boolean
+}
+
+export interface RotationTerms {
+  /** All of them, or those that may have something to do. */
+  readonly tables?: readonly SealedTable[]
+  /** Whether a value stays as it is. */
+  readonly isDone?: (place: Place, value: Uint8Array) => boolean
+  /** Ends it between two pages. */
+  readonly signal?: AbortSignal
 }
 
 export interface Progress {
@@ -36,25 +48,27 @@ export interface Progress {
 }
 
 /**
- * Seals every value under the first key. Passes over all tables follow each other until one finds nothing more to do, because servers go
+ * Seals every value anew that is not sealed as it would be now. Passes over all tables follow each other until one finds nothing more to do, because servers go
  * on writing; a server that still seals under an older key is what makes an end impossible, and after some passes `left` says so. After a
  * page with work it rests for as long as the page took.
  */
 export async function rotateRecords(
   parts: RotationParts,
   onPage: (progress: Progress) => void = () => undefined,
+  { tables = SEALED_TABLES, isDone = parts.recordKeys.isSealedAsNow, signal }: RotationTerms = {},
 ): Promise<Rotation> {
   let replaced = 0
   let left = 0
-  const unopened = new Set<string>()
+  const unopened: Unopened = { places: new Set(), isKeyMissing: false }
   for (let pass = 0; pass < PASSES_MAX; pass += 1) {
     left = 0
     let foundInPass = 0
-    for (const table of SEALED_TABLES) {
+    for (const table of tables) {
       let seen = 0
       for await (const page of readPages(parts.db, table)) {
         const startedAt = performance.now()
-        const due = page.flatMap((row) => sealAnew(parts.recordKeys, table, row, unopened))
+        signal?.throwIfAborted()
+        const due = page.flatMap((row) => sealAnew(parts.recordKeys, isDone, table, row, unopened))
         const done = due.length === 0 ? 0 : await replaceSealedRows(parts.db, table, due)
         seen += page.length
         replaced += done
@@ -66,7 +80,7 @@ export async function rotateRecords(
     }
     if (foundInPass === 0) break
   }
-  return { replaced, left, unopened: [...unopened] }
+  return { replaced, left, unopened: [...unopened.places], isKeyMissing: unopened.isKeyMissing }
 }
 
 async function* readPages(db: Db, table: SealedTable): AsyncGenerator<readonly SealedRow[]> {
@@ -79,24 +93,48 @@ async function* readPages(db: Db, table: SealedTable): AsyncGenerator<readonly S
   }
 }
 
-/** Nothing for a row whose values are all under the first key. What does not open stays as it is. */
-function sealAnew(recordKeys: RecordKeys, table: SealedTable, row: SealedRow, unopened: Set<string>): readonly Replacement[] {
+interface Unopened {
+  readonly places: Set<string>
+  isKeyMissing: boolean
+}
+
+/** Nothing for a row whose values all stay. What does not open stays as it is. */
+function sealAnew(
+  recordKeys: RecordKeys,
+  isDone: Required<RotationTerms>['isDone'],
+  table: SealedTable,
+  row: SealedRow,
+  unopened: Unopened,
+): readonly Replacement[] {
   const { columns, sealedFor = table.table } = table
   // As `places` names a row of two columns.
   const name = row.key.length === 1 ? String(row.key[0]) : JSON.stringify(row.key)
   const next = columns.map((column, i) => {
     const value = row.values[i]
-    if (!value || keyIdOf(value) === recordKeys.keyIds[0]) return value ?? null
-    const place = { table: sealedFor, column, row: name }
+    const place = ownPlaceOf(`${sealedFor}.${column}`, row) ?? { table: sealedFor, column, row: name }
+    if (!value || isDone(place, value)) return value ?? null
     try {
       return recordKeys.seal(place, recordKeys.open(place, value))
     } catch (error) {
       if (!(error instanceof SealedRecordError)) throw error
-      if (unopened.size < UNOPENED_MAX) unopened.add(`${table.table}.${column} of ${name}`)
+      if (!error.isAltered) unopened.isKeyMissing = true
+      if (unopened.places.size < UNOPENED_MAX) unopened.places.add(`${table.table}.${column} of ${name}`)
       return value
     }
   })
   return next.every((value, i) => value === (row.values[i] ?? null)) ? [] : [{ ...row, next }]
+}
+
+const ownPlaceOf = (column: string, { key, owner }: SealedRow): Place | undefined =>
+  owner === null ? undefined : OWN_PLACES[column]?.(owner, String(key[0]))
+
+const OWN_PLACES: Readonly<Record<string, (owner: RowOwner, key: string) => Place>> = {
+  'activation.activation_qr_code': places.activationQrCode,
+  'activation.server_private_key': ({ codeHash, ...owner }) =>
+    codeHash ? places.waitingServerKey({ ...owner, codeHash: Buffer.from(codeHash, 'hex') }) : places.serverPrivateKey(owner),
+  'activation.master_secret': places.masterSecret,
+  'token.token_secret': ({ factors = '', ...owner }, tokenId) => places.tokenSecret({ ...owner, factors, tokenId }),
+  'push_registration.push_token': places.pushToken,
 }
 
 const PAGE_ROWS = 200

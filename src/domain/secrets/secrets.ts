@@ -2,31 +2,80 @@
 import type { KeyObject } from 'node:crypto'
 import { exportKeyPair, generateKeyPair, importPrivateKey, type KeyPair } from '../../crypto/key.ts'
 import { hmac } from '../../crypto/hmac.ts'
-import { fromUtf8, utf8 } from '../../lib/bytes.ts'
-import type { Place, RecordKeys } from './record-keys.ts'
+import { asBuffer, fromUtf8, utf8 } from '../../lib/bytes.ts'
+import { type Place, type RecordKeys, SealedRecordError } from './record-keys.ts'
+
+/** Whose an activation is, as its row says. */
+export interface OwnedActivation {
+  readonly activationId: string
+  readonly applicationId: string
+  readonly userId: string
+}
+
+/** The same with what it waits for. */
+export interface WaitingActivation extends OwnedActivation {
+  /** Of its activation code. */
+  readonly codeHash: Uint8Array
+}
+
+/** A token, and whose its activation is. */
+export interface OwnedToken extends OwnedActivation {
+  readonly tokenId: string
+  readonly factors: string
+}
 
 const place =
   (table: string, column: string) =>
   (row: string): Place => ({ table, column, row })
 
-/** The places of all sealed columns. */
+/** A value of an activation: it opens for its owner alone. */
+const owned =
+  (table: string, column: string) =>
+  ({ activationId, applicationId, userId }: OwnedActivation): Place => ({
+    table,
+    column,
+    row: activationId,
+    bound: [applicationId, userId],
+  })
+
+/** The places of all sealed columns. Those of counters are bound to nothing: without the master secret beside them they prove nothing. */
 export const places = {
   applicationSecret: place('application_version', 'application_secret'),
   masterPrivateKey: place('master_key_pair', 'private_key'),
   pinningPrivateKey: place('pinning_key_pair', 'private_key'),
-  activationQrCode: place('activation', 'activation_qr_code'),
-  serverPrivateKey: place('activation', 'server_private_key'),
-  masterSecret: place('activation', 'master_secret'),
+  activationQrCode: owned('activation', 'activation_qr_code'),
+  /** Until the key exchange: who changes the code of a row, or the state of one that has exchanged keys, opens nothing. */
+  waitingServerKey: ({ codeHash, ...activation }: WaitingActivation): Place => {
+    const { bound = [], ...at } = places.serverPrivateKey(activation)
+    return { ...at, bound: [...bound, asBuffer(codeHash).toString('hex')] }
+  },
+  serverPrivateKey: owned('activation', 'server_private_key'),
+  masterSecret: owned('activation', 'master_secret'),
   ctrData: place('activation', 'ctr_data'),
-  tokenSecret: place('token', 'token_secret'),
+  tokenSecret: ({ tokenId, activationId, applicationId, userId, factors }: OwnedToken): Place => ({
+    table: 'token',
+    column: 'token_secret',
+    row: tokenId,
+    bound: [applicationId, userId, activationId, factors],
+  }),
   temporaryPrivateKey: place('temporary_key', 'private_key'),
   proximitySeed: place('operation', 'proximity_seed'),
   webhookSecret: place('webhook', 'secret'),
   webhookPreviousSecret: place('webhook', 'previous_secret'),
   webhookBasicCredentials: place('webhook', 'basic_credentials'),
-  pushToken: place('push_registration', 'push_token'),
+  pushToken: owned('push_registration', 'push_token'),
   userClaims: (applicationId: string, userId: string) => place('user_claims', 'claims')(JSON.stringify([applicationId, userId])),
 } as const
+
+/** What `open` gives; undefined for a record that was altered or moved to another owner. */
+export function unlessAltered<T>(open: () => T): T | undefined {
+  try {
+    return open()
+  } catch (error) {
+    if (error instanceof SealedRecordError && error.isAltered) return undefined
+    throw error
+  }
+}
 
 /** The Base64 text of an application secret, as the protocol uses it (v3 §3.1). */
 export const openApplicationSecret = (

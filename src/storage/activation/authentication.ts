@@ -179,8 +179,11 @@ async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly bo
   return changes.map(({ outcome }) => stored.has(outcome.activationId))
 }
 
-const toMove = ({ outcome, audit: { eventType, eventData } }: Change): AnyMove => ({
+/** With the owner that the audit row names: what was read, or remembered, of an activation is not stored in the row of another owner. */
+const toMove = ({ outcome, audit: { applicationId, userId, eventType, eventData } }: Change): AnyMove => ({
   ...outcome,
+  applicationId,
+  userId,
   eventType,
   eventData,
   value: outcome.use?.valueHash ?? null,
@@ -200,6 +203,8 @@ const FIND = ASKED.define(
 
 const USUAL_COLUMNS = {
   activationId: 'text',
+  applicationId: 'text',
+  userId: 'text',
   rowVersion: 'int',
   from: 'text',
   counter: 'int',
@@ -254,6 +259,7 @@ const withMoved = (moves: RawBuilder<unknown>, { set, returned, beside }: Change
       row_version = a.row_version + 1${set}
     from ${moves} as i
     where a.activation_id = i."activationId" and a.row_version = i."rowVersion" and a.state = i."from"
+      and a.application_id = i."applicationId" and a.user_id = i."userId"
       and (i."acceptedFor" is null or ${isTaken(sql`i."acceptedFor"`, sql`i."highestVersion"`)})
     returning a.activation_id, a.application_id, a.user_id, i."eventType", i."eventData", i.at${returned}
   )${beside}`

@@ -17,6 +17,7 @@ import { joinVersion, toVersion, VERSION_COLUMNS, type VersionColumns, type Vers
 /** An activation before its key exchange. */
 export interface WaitingActivationRow extends ReadActivationRow {
   readonly serverPublicKey: Buffer
+  readonly codeHash: Buffer
   readonly commitPhase: CommitPhase
   readonly otpHash: Buffer | null
 }
@@ -79,7 +80,7 @@ const FIND = defineGivenRows<ExchangeNames & { readonly position: number }>({
   (asked) => sql`
   select ${VERSION_COLUMNS}, ${TEMPORARY_KEY_COLUMNS},
     exists (select from unique_value u where u.value_hash in (i.value, i."secondValue")) as "isUsed", c.claims as "userClaims",
-    ${selectActivation(sql`i.at`)}, a.server_public_key as "serverPublicKey", a.commit_phase as "commitPhase", a.otp_hash as "otpHash"
+    ${selectActivation(sql`i.at`)}, a.server_public_key as "serverPublicKey", a.activation_code_hash as "codeHash", a.commit_phase as "commitPhase", a.otp_hash as "otpHash"
   from ${asked} as i
   ${joinVersion(sql`i."applicationKey"`)}
   ${joinTemporaryKey(sql`i."temporaryKeyId"`)}

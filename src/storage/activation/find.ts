@@ -10,6 +10,7 @@ import { type BlockColumns, blockExpiresAt, failedAttemptsAt, isBlockOver, type 
 export interface StatusRow {
   readonly activationId: string
   readonly applicationId: string
+  readonly userId: string
   readonly state: ActivationState
   readonly protocolVersion: number | null
   /** sealed */
@@ -24,7 +25,6 @@ export interface StatusRow {
 
 /** An activation as a device request needs it. */
 export interface ActivationRow extends StatusRow, BlockColumns {
-  readonly userId: string
   /** Null in protocol 3. */
   readonly algorithm: ActivationAlgorithm | null
   /** The phone has not yet confirmed what it activated (v4 §9.6). */
@@ -98,13 +98,13 @@ export async function findRegistration(
 
 /** What is selected of an activation `a` that is seen at a time, for its status. */
 export const selectStatus = (at: SeenAt): RawBuilder<unknown> =>
-  sql`a.activation_id as "activationId", a.application_id as "applicationId", ${stateAt(at)} as state,
+  sql`a.activation_id as "activationId", a.application_id as "applicationId", a.user_id as "userId", ${stateAt(at)} as state,
   a.protocol_version as "protocolVersion", a.master_secret as "masterSecret", a.ctr_data as "ctrData", a.counter,
   ${failedAttemptsAt(at)} as "failedAttempts", a.max_failed_attempts as "maxFailedAttempts", a.expires_at as "expiresAt"`
 
 /** The same with what other requests of a device need. */
 export const selectActivation = (at: SeenAt): RawBuilder<unknown> =>
-  sql`${selectStatus(at)}, a.user_id as "userId", ${blockExpiresAt(at)} as "blockExpiresAt", ${isBlockOver(at)} as "isBlockOver", a.algorithm,
+  sql`${selectStatus(at)}, ${blockExpiresAt(at)} as "blockExpiresAt", ${isBlockOver(at)} as "isBlockOver", a.algorithm,
   a.is_confirmation_pending as "isConfirmationPending", a.is_biometry_enabled as "isBiometryEnabled",
   a.server_private_key as "serverPrivateKey", a.blocks_in_row as "blocksInRow", a.highest_version as "highestVersion", a.name,
   a.row_version as "rowVersion"`

@@ -19,10 +19,10 @@ export interface KeyExchange {
   readonly algorithm: ActivationAlgorithm | null
   readonly isConfirmationPending: boolean
   readonly isBiometryEnabled: boolean | null
-  /** Of keys that were made in the exchange, in place of those of the creation; null when those stay. */
-  readonly serverPublicKey: Uint8Array | null
-  /** sealed; null with the public one */
-  readonly serverPrivateKey: Uint8Array | null
+  /** Of keys that were made in the exchange, or of those of the creation. */
+  readonly serverPublicKey: Uint8Array
+  /** sealed; anew also when it is that of the creation */
+  readonly serverPrivateKey: Uint8Array
   readonly devicePublicKey: Uint8Array
   readonly activationFingerprint: string
   /** sealed */
@@ -158,8 +158,7 @@ const EXCHANGE = EXCHANGES.define(
   with moved as (
     update activation a set state = i."to", protocol_version = i."protocolVersion", highest_version = i."highestVersion",
       algorithm = i.algorithm, is_confirmation_pending = i."isConfirmationPending", is_biometry_enabled = i."isBiometryEnabled",
-      server_public_key = coalesce(i."serverPublicKey", a.server_public_key),
-      server_private_key = coalesce(i."serverPrivateKey", a.server_private_key), device_public_key = i."devicePublicKey",
+      server_public_key = i."serverPublicKey", server_private_key = i."serverPrivateKey", device_public_key = i."devicePublicKey",
       activation_fingerprint = i."activationFingerprint", master_secret = i."masterSecret", ctr_data = i."ctrData", counter = 0,
       failed_attempts = 0, name = i.name, platform = i.platform, device_info = i."deviceInfo", extras = i.extras,
       external_id = i."externalId", activation_qr_code = null, row_version = a.row_version + 1,

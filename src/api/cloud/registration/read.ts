@@ -37,12 +37,13 @@ export const registrationRead = cloudEndpoint({
     },
   ),
   async handle(call) {
-    const row = await readRegistration(call.parts, await ownerOf(call, call.query.userId))
+    const owner = await ownerOf(call, call.query.userId)
+    const row = await readRegistration(call.parts, owner)
     if (row === undefined) return { registration: 'NONE' }
     if (row.state === 'CREATED') {
       // Everybody who has the code can bind a phone, so a caller who may only read does not get it.
       const mayBind = call.caller.role !== 'read-only'
-      return { registration: row.state, ...(mayBind && { activationQrCodeData: openQrText(call.parts, row) }) }
+      return { registration: row.state, ...(mayBind && { activationQrCodeData: openQrText(call.parts, owner, row) }) }
     }
     const device = { name: row.name ?? '', platform: row.platform ?? 'unknown', deviceInfo: row.deviceInfo ?? '' }
     const isPending = row.state === 'PENDING_COMMIT'

@@ -43,11 +43,12 @@ export async function replaceFactorKey(
  */
 export async function changeFactorKeys(
   { db, recordKeys }: DeviceParts,
-  { activationId, masterSecret }: ActivationRow,
+  activation: ActivationRow,
   change: (stored: Uint8Array) => Uint8Array,
   { refusal, isBiometryEnabled }: KeyChangeTerms,
 ): Promise<void> {
-  const place = places.masterSecret(activationId)
+  const { activationId, masterSecret } = activation
+  const place = places.masterSecret(activation)
   const refused = () => new PawlError(refusal, { detail: 'removed, or its keys were changed by a later request' })
   if (masterSecret === null) throw refused()
   const before = recordKeys.open(place, masterSecret)

@@ -24,8 +24,8 @@ export const tokenCreate = signedOpenedEndpoint({
   async handle({ activation, authorization, protocol, pending }, { db, platform, recordKeys }: DeviceParts) {
     const tokenId = platform.uuid()
     const secret = platform.randomBytes(protocol.tokenSecretLength)
-    const tokenSecret = recordKeys.seal(places.tokenSecret(tokenId), secret)
     const { factors } = authorization
+    const tokenSecret = recordKeys.seal(places.tokenSecret({ ...activation, tokenId, factors }), secret)
     const audit = createAuditEvent(activation, 'token_created', { tokenId, factors }, platform.now())
     const token = { tokenId, activationId: activation.activationId, factors, tokenSecret }
     await insertToken(db, token, audit, pending.left()[0]).catch((error: unknown) => {

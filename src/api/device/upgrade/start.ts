@@ -32,7 +32,8 @@ export const upgradeStart = signedOpenedByNextEndpoint({
     serverPublicKeys: Type.Object({ ecdsa: Type.String(), mldsa: Type.Optional(Type.String()) }),
     ctrData: Type.String(),
   }),
-  async handle({ request, activation: { activationId, applicationId, counter } }, parts: DeviceParts) {
+  async handle({ request, activation }, parts: DeviceParts) {
+    const { activationId, applicationId, counter } = activation
     const { algorithm, sharedSecretRequest, deviceKeys } = await readKeys(parts, applicationId, request)
     const { platform, recordKeys, protocols } = parts
     const exchanged = await protocols.v4.exchangeKeys(sharedSecretRequest, deviceKeys, activationId, platform.randomBytes(32))
@@ -43,8 +44,8 @@ export const upgradeStart = signedOpenedByNextEndpoint({
       algorithm,
       devicePublicKey: joinPublicKeys(deviceKeys),
       serverPublicKey: joinPublicKeys(serverKeys.publicKeys),
-      serverPrivateKey: recordKeys.seal(places.serverPrivateKey(activationId), exportSigningKeys(serverKeys)),
-      masterSecret: recordKeys.seal(places.masterSecret(activationId), activationSecret),
+      serverPrivateKey: recordKeys.seal(places.serverPrivateKey(activation), exportSigningKeys(serverKeys)),
+      masterSecret: recordKeys.seal(places.masterSecret(activation), activationSecret),
       ctrData: recordKeys.seal(places.ctrData(activationId), ctrData),
       activationFingerprint,
       isBiometryEnabled: request.enableBiometry === true,

@@ -1,0 +1,132 @@
+// Records of an activation are sealed for its user and its application (`places`): a row that somebody moves to another user opens nothing. Those
+// of a version before are sealed for their row alone. They are taken until a server has sealed them all anew, and then refused for ever, also
+// when one is put back. A row of the database says that they are still taken, under a MAC; without the row they are not.
+//
+//   OPEN   processes of the version before may run, which read no bound record: new records are unbound
+//   BEGUN  new records are bound; once every process knows it, servers seal the others anew
+//   none   all are bound
+//
+// An embedded database has one process, which begins at its start. On PostgreSQL an operator says that none of before is left (`pawl key bind`).
+import type { KeyObject } from 'node:crypto'
+import type { Events } from '../../lib/events.ts'
+import { startRounds } from '../../lib/rounds.ts'
+import { BOUND_FORM } from '../../lib/sealed-value.ts'
+import type { Database, Db } from '../../storage/database.ts'
+import { beginBinding, endBinding, findBinding, hasBoundRecords, signBinding } from '../../storage/record-binding.ts'
+import type { BindingStage } from '../../storage/schema.ts'
+import { OWNED_TABLES } from '../../storage/sealed-columns.ts'
+import type { RecordKeys } from './record-keys.ts'
+import { rotateRecords } from './rotation.ts'
+import { authenticateRow, isRowAuthentic } from './row-mac.ts'
+
+export interface BindingParts {
+  readonly db: Db
+  readonly recordKeys: RecordKeys
+  readonly installationKeys: { readonly credentialMac: KeyObject }
+  readonly events: Pick<Events, 'bindingAltered' | 'bindingStage' | 'bindingFailed' | 'recordsBound'>
+}
+
+/** What the row says of this moment. */
+export interface Binding {
+  readonly stage: BindingStage
+  /** Whether every process knows it. */
+  readonly isSettled: boolean
+}
+
+/**
+ * Reads the row, and has the records of this process follow it; undefined when all are bound. A row that was altered counts as none, and
+ * what a process knows never goes back. `scan`: where the look that tells the row of a migration from a forged one may take its time.
+ */
+export async function followBinding(
+  { db, recordKeys, installationKeys, events }: BindingParts,
+  { scan = db, settleSeconds = SETTLE_SECONDS }: { readonly scan?: Db; readonly settleSeconds?: number } = {},
+): Promise<Binding | undefined> {
+  const { credentialMac } = installationKeys
+  const askedAt = performance.now()
+  let row = await findBinding(db, settleSeconds)
+  if (row?.stage === 'OPEN' && row.mac === null && !(await hasBoundRecords(scan))) {
+    await signBinding(db, macOf(credentialMac, 'OPEN'))
+    row = await findBinding(db, settleSeconds)
+  }
+  const isAuthentic = row !== undefined && isRowAuthentic(credentialMac, decidingRow(row.stage), row.mac)
+  if (row !== undefined && !isAuthentic) events.bindingAltered()
+  const stage = isAuthentic ? row?.stage : undefined
+  recordKeys.boundRecords.areUnboundTaken = stage !== undefined
+  recordKeys.boundRecords.areBound ||= stage !== 'OPEN'
+  recordKeys.boundRecords.knownUntil = askedAt + KNOWN_MS
+  return stage && { stage, isSettled: row?.isSettled === true }
+}
+
+/** Has new records bound from now on, and the others sealed anew by the servers. */
+export async function beginToBind(parts: BindingParts): Promise<Binding | undefined> {
+  await beginBinding(parts.db, macOf(parts.installationKeys.credentialMac, 'BEGUN'))
+  return followBinding(parts)
+}
+
+export interface BindingTerms {
+  readonly database: Pick<Database, 'kind' | 'openPatient'>
+  /** False for a process that leaves the work to others. */
+  readonly works: boolean
+  /** How long after the beginning every process knows of it. */
+  readonly settleSeconds?: number
+  readonly intervalMs?: number
+}
+
+/** Follows the row at the start and from then on, and seals anew what has to be. The returned function stops it and waits. */
+export async function startBinding(
+  parts: BindingParts,
+  { database, works, settleSeconds = database.kind === 'embedded' ? 0 : SETTLE_SECONDS, intervalMs = INTERVAL_MS }: BindingTerms,
+): Promise<() => Promise<void>> {
+  const { events } = parts
+  parts.recordKeys.boundRecords.areBound = false
+  let stage = (await followAtStart(parts, database))?.stage
+  if (stage === undefined) return async () => undefined
+  events.bindingStage({ stage })
+  return startRounds(
+    async (signal) => {
+      if (stage === undefined) return
+      const binding = await followBinding(parts, { settleSeconds })
+      const isDue = works && binding?.stage === 'BEGUN' && binding.isSettled
+      const next = isDue && (await bindRecords(parts, signal)) ? undefined : binding?.stage
+      if (next !== stage) events.bindingStage({ stage: next ?? 'BOUND' })
+      stage = next
+    },
+    intervalMs,
+    { onFailure: (err) => parts.events.bindingFailed({ err }) },
+  )
+}
+
+async function followAtStart(parts: BindingParts, { kind, openPatient }: BindingTerms['database']): Promise<Binding | undefined> {
+  const patient = openPatient?.()
+  try {
+    const first = await followBinding(parts, { scan: patient?.db ?? parts.db })
+    return first?.stage === 'OPEN' && kind === 'embedded' ? await beginToBind(parts) : first
+  } finally {
+    await patient?.close()
+  }
+}
+
+/**
+ * Seals anew what is not bound, and ends the binding when nothing is left: then it is true. What was altered is left, and refused from then on.
+ */
+export async function bindRecords(parts: BindingParts, signal?: AbortSignal): Promise<boolean> {
+  const { replaced, left, unopened, isKeyMissing } = await rotateRecords(parts, undefined, {
+    tables: OWNED_TABLES,
+    isDone: ({ bound }, value) => bound === undefined || value[0] === BOUND_FORM,
+    ...(signal && { signal }),
+  })
+  parts.events.recordsBound({ replaced, left, unopened })
+  if (left > 0 || isKeyMissing) return false
+  await endBinding(parts.db)
+  parts.recordKeys.boundRecords.areUnboundTaken = false
+  return true
+}
+
+const decidingRow = (stage: BindingStage) => ({ table: 'record_binding', fields: [stage] })
+const macOf = (key: KeyObject, stage: BindingStage): Uint8Array => authenticateRow(key, decidingRow(stage))
+
+const INTERVAL_MS = 5_000
+/** A process that has not asked for so long seals no unbound record, and says that it is not available. */
+const KNOWN_MS = 30_000
+/** Longer than that, and than what was sealed in its last moment needs to be stored. */
+const SETTLE_SECONDS = 120
