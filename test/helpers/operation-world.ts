@@ -49,6 +49,8 @@ export interface OperationWorld extends World {
   /** One for each server. */
   readonly contexts: readonly Context[]
   readonly db: Db
+  /** What the servers have logged so far. */
+  readonly log: () => string
   /** Puts a template under a new name, which it returns; every member has a default. */
   readonly template: (change?: Partial<Template>) => Promise<string>
   /** Of version 3.2 by default, the quickest that has all checks of a token. */
@@ -124,7 +126,8 @@ export async function startOperationWorld(options: OperationWorldOptions = {}): 
       await own?.drop()
     },
   })
-  return { ...world, contexts, ...(await createTools(world, contexts, first.context)) }
+  const log = () => running.map((server) => server.log()).join('')
+  return { ...world, contexts, log, ...(await createTools(world, contexts, first.context)) }
 }
 
 async function createTools(world: World, contexts: readonly Context[], { db }: Context) {
