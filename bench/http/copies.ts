@@ -73,7 +73,13 @@ async function openSecrets(db: Db, keys: RecordKeys, { activationId }: PhoneStat
 async function storeCopies(
   db: Db,
   keys: RecordKeys,
-  { applicationId, phone: { activationId, ctrData }, token: { id: tokenId, secret, factors }, serverPrivateKey, masterSecret }: Model,
+  {
+    applicationId,
+    phone: { activationId, ctrData },
+    token: { id: tokenId, secret, factors },
+    serverPrivateKey,
+    masterSecret,
+  }: Model,
   copies: readonly PhoneCopy[],
 ): Promise<void> {
   const owners = copies.map(({ userId, state, token }) => ({

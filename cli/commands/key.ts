@@ -42,8 +42,19 @@ const rotate = command({
   run: async ({ terminal }) => (await import('../local/key-rotation.ts')).rotateKeys(terminal),
 })
 
+const bind = command({
+  name: 'bind',
+  summary: 'Binds the sealed records of a database of the version before to their users',
+  more:
+    'Only once no process of the version before runs: it reads no bound record, and there is no way back. Two minutes later servers seal ' +
+    'anew what is there, while they go on; pawl doctor says how much is left. A new database has all records bound, and an embedded one ' +
+    'begins at its start. docs/UPGRADE.md, "Several processes".',
+  examples: ['key bind'],
+  run: async ({ terminal }) => (await import('../local/record-binding.ts')).bindRecords(terminal),
+})
+
 export const key: Noun = {
   name: 'key',
   summary: 'The master key, which encrypts the secrets in the database',
-  commands: [create, check, list, rotate],
+  commands: [create, check, list, rotate, bind],
 }

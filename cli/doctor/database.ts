@@ -8,11 +8,12 @@ import { listWebhooks } from '../../src/storage/webhooks.ts'
 import { explainFault } from '../fault.ts'
 import type { Settings } from '../local/database.ts'
 import { readKeyFit } from '../local/keys.ts'
+import { readBinding } from '../local/record-binding.ts'
 import { judgeApplications, judgeWebhooks } from './content.ts'
 import { type Finding, fault, type Instruments, ok, skipped, warning } from './finding.ts'
 import { examineThroughServer } from './server.ts'
 
-const WITHIN = ['clock', 'migrations', 'keys', 'applications', 'certificates', 'webhooks']
+const WITHIN = ['clock', 'migrations', 'keys', 'records', 'applications', 'certificates', 'webhooks']
 
 /** All checks that need the database; they are skipped where it cannot be opened. */
 export async function examineDatabase(settings: Settings, instruments: Instruments): Promise<readonly Finding[]> {
@@ -53,6 +54,7 @@ async function examineOpened(database: Database, settings: Settings, instruments
     ...findings,
     migrations,
     await examineKeys(database, settings),
+    await examineRecords(database),
     ...(await examineApplications(database, instruments.now())),
     ...(await examineWebhooks(database, instruments)),
   ]
@@ -95,6 +97,16 @@ async function examineKeys(database: Database, settings: Settings): Promise<Find
   } catch (error) {
     return fault('keys', explainFault(error), 'give PAWL_MASTER_KEY, or put the key file back from the backup')
   }
+}
+
+/** Whether sealed records are bound to their users. */
+async function examineRecords(database: Database): Promise<Finding> {
+  const { stage, left } = await readBinding(database)
+  if (stage === 'BOUND') return ok('records', 'all sealed records are bound to their users')
+  const says = `${left} rows have sealed records that are bound to no user`
+  return stage === 'OPEN'
+    ? warning('records', says, 'pawl key bind, once no process of the version before runs (docs/UPGRADE.md)')
+    : warning('records', `${says}; servers seal them anew`, 'look again later; the log of a server says what stays and why')
 }
 
 async function examineApplications({ db }: Database, now: number): Promise<readonly Finding[]> {

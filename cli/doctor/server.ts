@@ -13,6 +13,7 @@ export async function examineThroughServer(instruments: Instruments): Promise<re
     ok('clock', 'the embedded database has the clock of this machine'),
     ok('migrations', 'the server that runs brought the schema up to date when it started'),
     ok('keys', 'the server that runs has opened the database with its key'),
+    ok('records', 'the server that runs binds sealed records to their users, if any are left'),
     ...(await examineContent(instruments)),
   ]
 }

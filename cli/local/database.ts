@@ -3,13 +3,17 @@ import { existsSync, readFileSync } from 'node:fs'
 import { ConfigError, parseConfig } from '../../src/config-parser.ts'
 import type { Secrets } from '../../src/config-secrets.ts'
 import type { Config } from '../../src/config-shape.ts'
+import { type BindingParts, followBinding } from '../../src/domain/secrets/binding.ts'
 import { type InstallationKeys, loadInstallationKeys } from '../../src/domain/installation-keys.ts'
 import { loadMasterKeys } from '../../src/domain/secrets/master-key.ts'
 import { createRecordKeys, type RecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import { createClock } from '../../src/lib/clock.ts'
 import { StartError } from '../../src/lib/errors.ts'
+import { createEvents } from '../../src/lib/events.ts'
+import { createLog } from '../../src/lib/log.ts'
 import { type Platform, systemPlatform } from '../../src/lib/platform.ts'
 import { type Database, openDatabase, type Pool } from '../../src/storage/database.ts'
+import { findBinding } from '../../src/storage/record-binding.ts'
 import type { Terminal } from '../command.ts'
 import { explainFault, Fault } from '../fault.ts'
 import { withProgress } from '../progress.ts'
@@ -65,6 +69,26 @@ async function openPlatform({ note }: Pick<Terminal, 'note'>, { readTime }: Data
 /** Record encryption under the master keys of the settings. */
 export const openRecordKeys = async ({ kind }: Pick<Database, 'kind'>, settings: Settings): Promise<RecordKeys> =>
   createRecordKeys(await loadMasterKeys(settings, kind, systemPlatform), systemPlatform)
+
+/**
+ * The same for a command that works on the records of activations. Throws a Fault while processes may run that read none that is bound to its
+ * owner.
+ */
+export async function openOwnedRecordKeys(database: Database, settings: Settings, platform: Platform): Promise<RecordKeys> {
+  const recordKeys = await openRecordKeys(database, settings)
+  if ((await findBinding(database.db, 0)) === undefined) return recordKeys
+  const binding = await followBinding({ ...(await openBindingParts(database, settings, platform)), recordKeys })
+  if (binding?.stage === 'OPEN')
+    throw new Fault('refused', 'sealed records are not bound to their users yet: run pawl key bind first (docs/UPGRADE.md)')
+  return recordKeys
+}
+
+/** What the binding of records works on. */
+export async function openBindingParts(database: Database, settings: Settings, platform: Platform): Promise<BindingParts> {
+  const events = createEvents(createLog('error', process.stderr))
+  const recordKeys = await openRecordKeys(database, settings)
+  return { db: database.db, recordKeys, installationKeys: await openInstallationKeys(database, settings, platform), events }
+}
 
 /** The keys of the installation, opened with the master keys of the settings. */
 export const openInstallationKeys = async (

@@ -8,7 +8,7 @@ import type { Answer, Terminal } from '../command.ts'
 import { Fault } from '../fault.ts'
 import { layOutTable } from '../output.ts'
 import { checkFit } from './keys.ts'
-import { openRecordKeys, patiently, withDatabase } from './database.ts'
+import { openOwnedRecordKeys, openRecordKeys, patiently, withDatabase } from './database.ts'
 
 interface KeyUse {
   readonly keyId: string
@@ -44,10 +44,10 @@ async function readKeyUse(database: Database, recordKeys: RecordKeys): Promise<r
 
 /** The exit code is 1 when something is not under the first key in the end. */
 export const rotateKeys = (terminal: Terminal): Promise<Answer> =>
-  withDatabase(terminal, { mustExist: true }, async (database, settings) => {
+  withDatabase(terminal, { mustExist: true }, async (database, settings, platform) => {
     const { db } = database
     await requireMigrated(db)
-    const recordKeys = await openRecordKeys(database, settings)
+    const recordKeys = await openOwnedRecordKeys(database, settings, platform)
     if ((await checkFit(db, recordKeys)) === false)
       throw new Fault('refused', `none of the master keys is one that ${database.location} was written with`)
     const [keyId] = recordKeys.keyIds

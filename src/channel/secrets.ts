@@ -65,11 +65,7 @@ export const ctrDataOf = (keys: RecordKeys, activation: StatusRow | undefined): 
   activation?.ctrData == null ? undefined : keys.open(places.ctrData(activation.activationId), activation.ctrData)
 
 /** The private keys of an activation: KEY_SERVER_PRIVATE of protocol 3, or those that sign for it in 4.0. */
-export const serverKeysOf = (
-  keys: RecordKeys,
-  protocol: Protocol,
-  activation: ReadActivationRow,
-): SigningKeys =>
+export const serverKeysOf = (keys: RecordKeys, protocol: Protocol, activation: ReadActivationRow): SigningKeys =>
   keys.openCached(places.serverPrivateKey(activation), activation.serverPrivateKey, (stored) =>
     protocol.importSigningKeys(activation.algorithm ?? 'EC_P256', stored),
   )

@@ -70,7 +70,10 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   bindingStage: (fields: { stage: 'OPEN' | 'BEGUN' | 'BOUND' }) =>
     fields.stage === 'OPEN'
       ? log.warn(fields, 'sealed records are not bound to their users: pawl key bind, once no process of the version before runs')
-      : log.info(fields, fields.stage === 'BEGUN' ? 'sealed records are to be bound to their users' : 'all sealed records are bound'),
+      : log.info(
+          fields,
+          fields.stage === 'BEGUN' ? 'sealed records are to be bound to their users' : 'all sealed records are bound',
+        ),
   /** `unopened`: places of records that open under none of the keys. */
   recordsBound: (fields: { replaced: number; left: number; unopened: readonly string[] }) =>
     fields.unopened.length === 0

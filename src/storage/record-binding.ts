@@ -27,7 +27,9 @@ export async function signBinding(db: Db, mac: Uint8Array): Promise<void> {
 
 /** OPEN to BEGUN, now. */
 export async function beginBinding(db: Db, mac: Uint8Array): Promise<void> {
-  await sql`update record_binding set stage = 'BEGUN', begun_at = clock_timestamp(), mac = ${mac} where stage = 'OPEN'`.execute(db)
+  await sql`update record_binding set stage = 'BEGUN', begun_at = clock_timestamp(), mac = ${mac} where stage = 'OPEN'`.execute(
+    db,
+  )
 }
 
 /** False when another process has ended it. */
@@ -39,7 +41,9 @@ export async function endBinding(db: Db): Promise<boolean> {
 /** Whether a record is bound to its owner. Reads every row where none is: on a patient connection. */
 export async function hasBoundRecords(db: Db): Promise<boolean> {
   const found = OWNED_TABLES.flatMap(({ table, boundColumns }) =>
-    boundColumns.map((column) => sql`exists (select from ${sql.table(table)} where get_byte(${sql.ref(column)}, 0) = ${BOUND_FORM})`),
+    boundColumns.map(
+      (column) => sql`exists (select from ${sql.table(table)} where get_byte(${sql.ref(column)}, 0) = ${BOUND_FORM})`,
+    ),
   )
   const { rows } = await sql<{ isFound: boolean }>`select ${sql.join(found, sql` or `)} as "isFound"`.execute(db)
   return rows[0]?.isFound === true

@@ -25,7 +25,14 @@ beforeAll(async () => {
 afterAll(() => server.close())
 
 const createActivations = (count: number): Promise<string[]> =>
-  Promise.all(Array.from({ length: count }, async () => (await world.activePhone('3.3')).phone.state.activationId))
+  Promise.all(
+    Array.from({ length: count }, async () => {
+      const { userId, phone } = await world.activePhone('3.3')
+      owners.set(phone.state.activationId, userId)
+      return phone.state.activationId
+    }),
+  )
+const owners = new Map<string, string>()
 
 const outcomeFor = (activationId: string, rowVersion: number, counter: number): AuthenticationOutcome => ({
   activationId,
@@ -45,7 +52,7 @@ const outcomeFor = (activationId: string, rowVersion: number, counter: number): 
 })
 const auditFor = (activationId: string, eventData: string) => ({
   applicationId: world.applicationId,
-  userId: 'somebody',
+  userId: owners.get(activationId) ?? '',
   activationId,
   eventType: 'test_of_store',
   eventData,

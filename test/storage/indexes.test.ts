@@ -109,7 +109,8 @@ describe.runIf(serverUrl() !== undefined)('on PostgreSQL', () => {
         blocksInRow,
         acceptedFor: null,
       } as const
-      expect(await storeAuthentication(tx, { ...outcome, ...rest, highestVersion: '3.3', at }, auditOf(activationId))).toBe(true)
+      const audit = { ...auditOf(activationId), applicationId: activation.applicationId, userId: activation.userId }
+      expect(await storeAuthentication(tx, { ...outcome, ...rest, highestVersion: '3.3', at }, audit)).toBe(true)
     })
     expect(moved.updated).toBe(300)
     expect(moved.hot).toBeGreaterThanOrEqual(285)

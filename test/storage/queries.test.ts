@@ -40,6 +40,7 @@ import * as operations from '../../src/storage/operations.ts'
 import * as operationTransitions from '../../src/storage/operation-transitions.ts'
 import * as pushRegistrations from '../../src/storage/push-registrations.ts'
 import * as retention from '../../src/storage/retention.ts'
+import * as recordBinding from '../../src/storage/record-binding.ts'
 import * as sealedColumns from '../../src/storage/sealed-columns.ts'
 import * as failureCounts from '../../src/storage/failure-counts.ts'
 import * as strangerCounts from '../../src/storage/stranger-counts.ts'
@@ -750,6 +751,17 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     replaceSealedRows: (db) =>
       sealedColumns.replaceSealedRows(db, PAIRED, [{ key: ['a', 'u'], values: [Buffer.from(bytes)], next: [bytes] }]),
     countByKey: (db) => sealedColumns.countByKey(db),
+    'readSealedRows of values that are bound': async (db) => {
+      for (const table of sealedColumns.OWNED_TABLES) await sealedColumns.readSealedRows(db, table, undefined, 2)
+    },
+  },
+  recordBinding: {
+    findBinding: (db) => recordBinding.findBinding(db, 120),
+    signBinding: (db) => recordBinding.signBinding(db, bytes),
+    beginBinding: (db) => recordBinding.beginBinding(db, bytes),
+    endBinding: (db) => recordBinding.endBinding(db),
+    hasBoundRecords: (db) => recordBinding.hasBoundRecords(db),
+    countUnbound: (db) => recordBinding.countUnbound(db).catch(ignoreNoRow),
   },
   wrappedKeys: {
     hasWrappedKeys: (db) => wrappedKeys.hasWrappedKeys(db),

@@ -196,7 +196,7 @@ async function convertTokens(
       bytes === undefined
         ? 'its secret is not Base64 of 16 bytes'
         : FACTORS.includes(factors)
-          ? owner?.state === 'REMOVED' && 'its activation is removed'
+          ? (owner === undefined || owner.state === 'REMOVED') && 'its activation is removed'
           : `its factors are ${signatureType}`
     if (bytes !== undefined && owner !== undefined && refusal === false) {
       const tokenSecret = recordKeys.seal(places.tokenSecret({ ...owner, tokenId, factors }), bytes)

@@ -7,7 +7,7 @@ import { migrateDatabase } from '../../../src/storage/migrate.ts'
 import type { Answer, Terminal } from '../../command.ts'
 import { explainFault, Fault, usageFault } from '../../fault.ts'
 import { layOutTable } from '../../output.ts'
-import { explainDatabase, openInstallationKeys, openRecordKeys, type Settings, withDatabase } from '../database.ts'
+import { explainDatabase, openInstallationKeys, openOwnedRecordKeys, type Settings, withDatabase } from '../database.ts'
 import { importAll, type ImportReport, type WithTarget } from './import.ts'
 import type { TargetParts } from './parts.ts'
 import { createRecordOpener } from './records.ts'
@@ -63,7 +63,7 @@ export async function importPowerauth(terminal: Terminal, options: ImportOptions
 /** A dry run needs the tables as well. */
 async function openTarget(database: Database, settings: Settings, platform: Platform): Promise<TargetParts> {
   await migrateDatabase(database)
-  const recordKeys = await openRecordKeys(database, settings)
+  const recordKeys = await openOwnedRecordKeys(database, settings, platform)
   const installationKeys = await openInstallationKeys(database, settings, platform)
   return { db: database.db, platform, recordKeys, installationKeys, settings: settings.config }
 }

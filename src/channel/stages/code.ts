@@ -1,5 +1,6 @@
 // Checking an authentication code (v3 §10.5): one read, the computation without any lock, one conditional write together with its audit
 // row. The write compares the row version; after a lost race the row is read and the code decided again.
+import { places } from '../../domain/secrets/secrets.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { networkOf } from '../../lib/source.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
@@ -139,7 +140,7 @@ async function readAndJudge(
 ): Promise<{ readonly parties: RequestParties; readonly judged: Judged }> {
   const code = { ...attempt, method }
   const isAsked = round === 0 && read === undefined && !attempt.isUpgradeSeen
-  const remembered = isAsked ? parts.authenticationStore.recall(attempt.header) : undefined
+  const remembered = isAsked ? recall(parts, attempt.header) : undefined
   const judgeRemembered = (parties: RequestParties) => judgeCode(parts, protocol, code, parties, 1)
   if (remembered?.activation !== undefined) {
     const judged = await judgeRemembered(remembered)
@@ -149,6 +150,14 @@ async function readAndJudge(
   const judged = await judgeCode(parts, protocol, code, parties, parts.settings.counterLookAhead)
   if (remembered !== undefined && remembered.activation === undefined && !judged.isRight) await judgeRemembered(remembered)
   return { parties, judged }
+}
+
+/** A phone that is remembered with a record in a form that is not taken any more has to be read. */
+function recall({ authenticationStore, recordKeys }: ChannelParts, header: CodeAttempt['header']): RequestParties {
+  const remembered = authenticationStore.recall(header)
+  const { activation } = remembered
+  const isTaken = !activation?.masterSecret || recordKeys.isTaken(places.masterSecret(activation), activation.masterSecret)
+  return isTaken ? remembered : { version: undefined, activation: undefined }
 }
 
 /** Tells the log of a decision that is stored, and remembers the phone of a right code. */

@@ -132,7 +132,10 @@ export function createRecordKeys(
   /** What is sealed unbound after all others are bound would be lost. */
   const requireKnown = ({ bound }: Place): void => {
     if (bound === undefined || boundRecords.areBound || performance.now() <= boundRecords.knownUntil) return
-    throw new PawlError('UNAVAILABLE', { detail: 'the database has not said lately how records are sealed', retryAfterSeconds: 1 })
+    throw new PawlError('UNAVAILABLE', {
+      detail: 'the database has not said lately how records are sealed',
+      retryAfterSeconds: 1,
+    })
   }
   const isTaken = ({ bound }: Place, sealed: Uint8Array): boolean =>
     bound === undefined

@@ -11,7 +11,10 @@ test('a private key is opened as it was sealed: by this process as the same obje
     createRecordKeys([masterKey], { randomBytes }),
     createRecordKeys([masterKey], { randomBytes }),
   ]
-  const [pair, place] = [createKeyPair(), places.serverPrivateKey({ activationId: 'an activation', applicationId: 'app', userId: 'user' })]
+  const [pair, place] = [
+    createKeyPair(),
+    places.serverPrivateKey({ activationId: 'an activation', applicationId: 'app', userId: 'user' }),
+  ]
   const sealed = sealPrivateKey(keys, place, pair)
   expect(keys.openCached(place, sealed, (pkcs8) => ({ pkcs8 }))).toHaveProperty('pkcs8')
   expect(openPrivateKey(keys, place, sealed)).toBe(pair.privateKey)
