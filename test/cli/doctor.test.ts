@@ -127,6 +127,7 @@ test('an installation in order has nothing broken, and every check is there', as
     'clock',
     'migrations',
     'keys',
+    'records',
     'applications',
     'certificates',
     'webhooks',

@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { loadInstallationKeys } from '../../src/domain/installation-keys.ts'
 import { createRecordKeys } from '../../src/domain/secrets/record-keys.ts'
@@ -57,4 +58,28 @@ test('keys that do not open the database rotate nothing, and are told from those
   })
   expect((await runCli(['key', 'list'], env)).stdout).toMatch(new RegExp(`${idOf(newer)} +not given +4\n`))
   give(newer)
+})
+
+test('records are bound to their users when an operator says so; a rotation waits for it', async () => {
+  const BOUND = 'all sealed records are bound to their users\n'
+  expect(await runCli(['key', 'bind'], env)).toEqual({ code: 0, stdout: BOUND, stderr: '' })
+  const change = async (statement: string): Promise<void> => {
+    const database = await openDatabase({ dataDir, poolSize: 1 })
+    await sql.raw(statement).execute(database.db)
+    await database.close()
+  }
+  await change(`insert into record_binding (stage) values ('OPEN')`)
+  expect(await runCli(['key', 'rotate'], env)).toMatchObject({
+    stdout: '',
+    stderr: expect.stringContaining('run pawl key bind first'),
+  })
+  const begun = /^new records are bound to their users; 0 rows are left, which servers seal anew/
+  for (let i = 0; i < 2; i += 1) expect((await runCli(['key', 'bind'], env)).stdout).toMatch(begun)
+  expect(JSON.parse((await runCli(['key', 'bind', '--json'], env)).stdout)).toEqual({ stage: 'BEGUN', left: 0 })
+  expect((await runCli(['key', 'rotate'], env)).code).toBe(0)
+  await change(`update record_binding set stage = 'OPEN'`)
+  const altered = await runCli(['key', 'bind'], env)
+  expect(altered.stdout).toMatch(/^the row of record_binding was altered in the database/)
+  await change('delete from record_binding')
+  expect((await runCli(['key', 'bind'], env)).stdout).toBe(BOUND)
 })
