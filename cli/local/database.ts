@@ -85,7 +85,7 @@ export async function openOwnedRecordKeys(database: Database, settings: Settings
 
 /** What the binding of records works on. */
 export async function openBindingParts(database: Database, settings: Settings, platform: Platform): Promise<BindingParts> {
-  const events = createEvents(createLog('error', process.stderr))
+  const events = createEvents(createLog('silent', process.stderr))
   const recordKeys = await openRecordKeys(database, settings)
   return { db: database.db, recordKeys, installationKeys: await openInstallationKeys(database, settings, platform), events }
 }

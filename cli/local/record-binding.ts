@@ -29,7 +29,11 @@ export const bindRecords = (terminal: Terminal): Promise<Answer> =>
       if (binding?.stage === 'OPEN') await beginToBind(parts)
     }
     const progress = await readBinding(database)
-    return { json: { ...progress }, text: `${SAID[progress.stage](progress.left)}\n` }
+    return {
+      json: { ...progress },
+      text: `${SAID[progress.stage](progress.left)}\n`,
+      exitCode: progress.stage === 'OPEN' ? 1 : 0,
+    }
   })
 
 const SAID: Readonly<Record<BindingProgress['stage'], (left: number) => string>> = {
