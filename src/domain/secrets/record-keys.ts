@@ -258,7 +258,7 @@ const CACHED_KEYS = 5_000
 // The key and its name.
 const RECORD_KEY_BYTES = 128
 const CACHED_DERIVED = 100_000
-// Two sizes, 49 bytes of a sealed KEY_MASTER_SECRET, 112 of the keys of its activation (v3 §3.2), and 61 of their name.
+// Two sizes, 49 bytes of a sealed KEY_MASTER_SECRET, 112 of the keys of its activation (v3 §3.2), 61 of their name, and the owner's.
 const DERIVED_BYTES = 256
 const CACHED_VALUES = 5_000
 const CACHED_BYTES = 16 * 1024 * 1024
