@@ -48,7 +48,7 @@ const bind = command({
   more:
     'Only once no process of the version before runs: it reads no bound record, and there is no way back. Two minutes later servers seal ' +
     'anew what is there, while they go on; pawl doctor says how much is left. A new database has all records bound, and an embedded one ' +
-    'begins at its start. docs/UPGRADE.md, "Several processes".',
+    'begins at its start. docs/UPGRADE.md, "Several processes, without an interruption".',
   examples: ['key bind'],
   run: async ({ terminal }) => (await import('../local/record-binding.ts')).bindRecords(terminal),
 })

@@ -79,7 +79,10 @@ test('records are bound to their users when an operator says so; a rotation wait
   expect((await runCli(['key', 'rotate'], env)).code).toBe(0)
   await change(`update record_binding set stage = 'OPEN'`)
   const altered = await runCli(['key', 'bind'], env)
-  expect(altered).toMatchObject({ code: 1, stdout: expect.stringMatching(/^the row of record_binding was altered in the database/) })
+  expect(altered).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/^the row of record_binding was altered in the database/),
+  })
   await change('delete from record_binding')
   expect((await runCli(['key', 'bind'], env)).stdout).toBe(BOUND)
 })
