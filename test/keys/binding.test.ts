@@ -318,7 +318,7 @@ describe('the work', () => {
       ...parts.recordKeys,
       seal: (...given: Parameters<RecordKeys['seal']>) => (cut.abort(), parts.recordKeys.seal(...given)),
     }
-    await expect(bindRecords({ ...parts, recordKeys: once }, cut.signal)).rejects.toThrow('aborted')
+    expect(await bindRecords({ ...parts, recordKeys: once }, cut.signal)).toBe(false)
     const left = await countUnbound(database.db)
     expect(left).toBeGreaterThan(0)
     expect(left).toBeLessThan(500)

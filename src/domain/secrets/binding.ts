@@ -10,13 +10,13 @@
 import type { KeyObject } from 'node:crypto'
 import type { Events } from '../../lib/events.ts'
 import { startRounds } from '../../lib/rounds.ts'
-import { BOUND_FORM } from '../../lib/sealed-value.ts'
+import { BOUND_FORM, keyIdOf } from '../../lib/sealed-value.ts'
 import type { Database, Db } from '../../storage/database.ts'
 import { beginBinding, endBinding, findBinding, hasBoundRecords, signBinding } from '../../storage/record-binding.ts'
 import type { BindingStage } from '../../storage/schema.ts'
 import { OWNED_TABLES } from '../../storage/sealed-columns.ts'
 import type { RecordKeys } from './record-keys.ts'
-import { rotateRecords } from './rotation.ts'
+import { rotateRecords, type RotationTerms } from './rotation.ts'
 import { authenticateRow, isRowAuthentic } from './row-mac.ts'
 
 export interface BindingParts {
@@ -82,17 +82,20 @@ export async function startBinding(
   let stage = (await followAtStart(parts, database))?.stage
   if (stage === undefined) return async () => undefined
   events.bindingStage({ stage })
+  let dueAt = 0
   return startRounds(
     async (signal) => {
       if (stage === undefined) return
       const binding = await followBinding(parts, { settleSeconds })
-      const isDue = works && binding?.stage === 'BEGUN' && binding.isSettled
+      const isDue = works && binding?.stage === 'BEGUN' && binding.isSettled && performance.now() >= dueAt
+      // What could not be sealed now cannot be in a moment.
+      if (isDue) dueAt = performance.now() + AGAIN_MS
       const next = isDue && (await bindRecords(parts, signal)) ? undefined : binding?.stage
       if (next !== stage) events.bindingStage({ stage: next ?? 'BOUND' })
       stage = next
     },
     intervalMs,
-    { onFailure: (err) => parts.events.bindingFailed({ err }) },
+    { onFailure: (err) => events.bindingFailed({ err }) },
   )
 }
 
@@ -107,18 +110,28 @@ async function followAtStart(parts: BindingParts, { kind, openPatient }: Binding
 }
 
 /**
- * Seals anew what is not bound, and ends the binding when nothing is left: then it is true. What was altered is left, and refused from then on.
+ * Seals anew what is not bound, and ends the binding when nothing is left: then it is true. What was altered is left, and refused from then on;
+ * what is under a master key that is not given is waited for.
  */
 export async function bindRecords(parts: BindingParts, signal?: AbortSignal): Promise<boolean> {
-  const { replaced, left, unopened, isKeyMissing } = await rotateRecords(parts, undefined, {
-    tables: OWNED_TABLES,
-    isDone: ({ bound }, value) => bound === undefined || value[0] === BOUND_FORM,
-    ...(signal && { signal }),
+  const { db, recordKeys, events } = parts
+  let isKeyMissing = false
+  const isDone: RotationTerms['isDone'] = ({ bound }, value) => {
+    if (bound === undefined || value[0] === BOUND_FORM) return true
+    isKeyMissing ||= !recordKeys.keyIds.includes(keyIdOf(value))
+    return false
+  }
+  const terms = { tables: OWNED_TABLES, isDone, ...(signal && { signal }) }
+  const rotation = await rotateRecords(parts, undefined, terms).catch((error: unknown) => {
+    if (signal?.aborted !== true) throw error
   })
-  parts.events.recordsBound({ replaced, left, unopened })
+  // The process ends; the next one goes on.
+  if (rotation === undefined) return false
+  const { replaced, left, unopened } = rotation
+  events.recordsBound({ replaced, left, unopened })
   if (left > 0 || isKeyMissing) return false
-  await endBinding(parts.db)
-  parts.recordKeys.boundRecords.areUnboundTaken = false
+  await endBinding(db)
+  recordKeys.boundRecords.areUnboundTaken = false
   return true
 }
 
@@ -126,6 +139,7 @@ const decidingRow = (stage: BindingStage) => ({ table: 'record_binding', fields:
 const macOf = (key: KeyObject, stage: BindingStage): Uint8Array => authenticateRow(key, decidingRow(stage))
 
 const INTERVAL_MS = 5_000
+const AGAIN_MS = 60_000
 /** A process that has not asked for so long seals no unbound record, and says that it is not available. */
 const KNOWN_MS = 30_000
 /** Longer than that, and than what was sealed in its last moment needs to be stored. */

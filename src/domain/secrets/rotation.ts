@@ -26,8 +26,6 @@ export interface Rotation {
   readonly left: number
   /** Places that open under none of the keys; at most 20 are named. */
   readonly unopened: readonly string[]
-  /** Whether one of them names a master key that is not given. */
-  readonly isKeyMissing: boolean
 }
 
 export interface RotationTerms {
@@ -35,7 +33,7 @@ export interface RotationTerms {
   readonly tables?: readonly SealedTable[]
   /** Whether a value stays as it is. */
   readonly isDone?: (place: Place, value: Uint8Array) => boolean
-  /** Ends it between two pages. */
+  /** Ends it between two pages, by a throw. */
   readonly signal?: AbortSignal
 }
 
@@ -59,7 +57,7 @@ export async function rotateRecords(
 ): Promise<Rotation> {
   let replaced = 0
   let left = 0
-  const unopened: Unopened = { places: new Set(), isKeyMissing: false }
+  const unopened = new Set<string>()
   for (let pass = 0; pass < PASSES_MAX; pass += 1) {
     left = 0
     let foundInPass = 0
@@ -80,7 +78,7 @@ export async function rotateRecords(
     }
     if (foundInPass === 0) break
   }
-  return { replaced, left, unopened: [...unopened.places], isKeyMissing: unopened.isKeyMissing }
+  return { replaced, left, unopened: [...unopened] }
 }
 
 async function* readPages(db: Db, table: SealedTable): AsyncGenerator<readonly SealedRow[]> {
@@ -93,18 +91,13 @@ async function* readPages(db: Db, table: SealedTable): AsyncGenerator<readonly S
   }
 }
 
-interface Unopened {
-  readonly places: Set<string>
-  isKeyMissing: boolean
-}
-
 /** Nothing for a row whose values all stay. What does not open stays as it is. */
 function sealAnew(
   recordKeys: RecordKeys,
   isDone: Required<RotationTerms>['isDone'],
   table: SealedTable,
   row: SealedRow,
-  unopened: Unopened,
+  unopened: Set<string>,
 ): readonly Replacement[] {
   const { columns, sealedFor = table.table } = table
   // As `places` names a row of two columns.
@@ -117,8 +110,7 @@ function sealAnew(
       return recordKeys.seal(place, recordKeys.open(place, value))
     } catch (error) {
       if (!(error instanceof SealedRecordError)) throw error
-      if (!error.isAltered) unopened.isKeyMissing = true
-      if (unopened.places.size < UNOPENED_MAX) unopened.places.add(`${table.table}.${column} of ${name}`)
+      if (unopened.size < UNOPENED_MAX) unopened.add(`${table.table}.${column} of ${name}`)
       return value
     }
   })
