@@ -101,10 +101,10 @@ test('records are taken as they are, until they are sealed anew while phones go 
 
   const stops = [await work(first.server), await work(second.server)]
   const failed: unknown[] = []
-  let isOver = false
+  const state = { isOver: false }
   const load = Promise.all(
     [one, two, four].map(async ({ phone }, i) => {
-      for (let turn = i; !isOver; turn += 1) {
+      for (let turn = i; !state.isOver; turn += 1) {
         const url = turn % 2 === 0 ? first.world.url : second.world.url
         const request = phone.prepareValidation({ body: `pay ${turn}` })
         const { status, text } = await phone.send(request, url)
@@ -114,7 +114,7 @@ test('records are taken as they are, until they are sealed anew while phones go 
     }),
   )
   await untilBound(database)
-  isOver = true
+  state.isOver = true
   await load
   expect(failed).toEqual([])
   expect(await formsOf(database)).toEqual([2])

@@ -155,14 +155,16 @@ async function collectStored(installation: Installation, env: Environment, secre
   const recordKeys = createRecordKeys([installation.masterKey()], systemPlatform)
   const { db, close } = await openDatabase({ databaseUrl, dataDir: installation.dataDir, poolSize: 1 })
   try {
-    for (const { table, column, key, sealedFor = table } of SEALED) {
-      const { rows } = await sql<{ row: string; sealed: Buffer }>`
-        select ${sql.ref(key)} as row, ${sql.ref(column)} as sealed from ${sql.table(table)} where ${sql.ref(column)} is not null`.execute(
-        db,
-      )
+    for (const { table, column, key, sealedFor = table, bound } of SEALED) {
+      const owner = bound === undefined ? sql`` : sql` join activation o on o.activation_id = t.activation_id`
+      const { rows } = await sql<{ row: string; sealed: Buffer; bound: string[] | null }>`
+        select ${sql.ref(`t.${key}`)} as row, ${sql.ref(`t.${column}`)} as sealed,
+          array_remove(array[${sql.raw(bound ?? 'null')}], null) as bound
+        from ${sql.table(table)} t${owner} where ${sql.ref(`t.${column}`)} is not null`.execute(db)
       expect(rows.length, `${table}.${column}`).toBeGreaterThan(0)
-      for (const { row, sealed } of rows) {
-        const plaintext = recordKeys.open({ table: sealedFor, column, row }, sealed)
+      for (const { row, sealed, bound: texts } of rows) {
+        const place = { table: sealedFor, column, row }
+        const plaintext = recordKeys.open(bound === undefined || texts === null ? place : { ...place, bound: texts }, sealed)
         secrets.addBytes(`${table}.${column}`, plaintext)
         const parts = column.endsWith('private_key') ? readPrivateKeys(plaintext) : []
         for (const part of parts) secrets.addBytes(`part of ${table}.${column}`, part)
@@ -175,19 +177,24 @@ async function collectStored(installation: Installation, env: Environment, secre
   if (databaseUrl !== undefined) secrets.addText('password of the database', decodeURIComponent(new URL(databaseUrl).password))
 }
 
-const SEALED: readonly { table: string; column: string; key: string; sealedFor?: string }[] = [
+/** Whose a value is, and the code of a registration that waits for its phone. */
+const OWNER = 'o.application_id, o.user_id'
+const WAITING = `${OWNER}, case when o.master_secret is null then encode(o.activation_code_hash, 'hex') end`
+
+/** `bound`: what a value is bound to besides its row. */
+const SEALED: readonly { table: string; column: string; key: string; sealedFor?: string; bound?: string }[] = [
   { table: 'wrapped_key', column: 'wrapped_key', key: 'purpose' },
   { table: 'application_version', column: 'application_secret', key: 'application_key' },
   { table: 'master_key_pair', column: 'private_key', key: 'master_key_pair_id' },
-  { table: 'activation', column: 'activation_qr_code', key: 'activation_id' },
-  { table: 'activation', column: 'server_private_key', key: 'activation_id' },
-  { table: 'activation', column: 'master_secret', key: 'activation_id' },
+  { table: 'activation', column: 'activation_qr_code', key: 'activation_id', bound: OWNER },
+  { table: 'activation', column: 'server_private_key', key: 'activation_id', bound: WAITING },
+  { table: 'activation', column: 'master_secret', key: 'activation_id', bound: OWNER },
   { table: 'activation', column: 'ctr_data', key: 'activation_id' },
   // They move to `activation` as they are.
-  { table: 'activation_upgrade', column: 'server_private_key', key: 'activation_id', sealedFor: 'activation' },
-  { table: 'activation_upgrade', column: 'master_secret', key: 'activation_id', sealedFor: 'activation' },
+  { table: 'activation_upgrade', column: 'server_private_key', key: 'activation_id', sealedFor: 'activation', bound: OWNER },
+  { table: 'activation_upgrade', column: 'master_secret', key: 'activation_id', sealedFor: 'activation', bound: OWNER },
   { table: 'activation_upgrade', column: 'ctr_data', key: 'activation_id', sealedFor: 'activation' },
-  { table: 'token', column: 'token_secret', key: 'token_id' },
+  { table: 'token', column: 'token_secret', key: 'token_id', bound: `${OWNER}, t.activation_id, t.factors` },
   { table: 'temporary_key', column: 'private_key', key: 'temporary_key_id' },
   { table: 'webhook', column: 'secret', key: 'webhook_id' },
   { table: 'webhook', column: 'previous_secret', key: 'webhook_id' },
