@@ -14,7 +14,7 @@ import { migrate } from '../../src/storage/migrate.ts'
 import { countUnbound, findBinding } from '../../src/storage/record-binding.ts'
 import { insertWrappedKey } from '../../src/storage/wrapped-keys.ts'
 import { random } from '../../phone/crypto.ts'
-import { openMigratedInMemory, openTestDatabase, startTestServer, type TestServer } from '../helpers/app.ts'
+import { openTestDatabase, startTestServer, type TestServer } from '../helpers/app.ts'
 import { insertActivations } from '../helpers/sealed-rows.ts'
 import { expectOk, openWorldOn, type World } from '../helpers/world.ts'
 import { openPhonesV4 } from '../helpers/world-v4.ts'
@@ -27,6 +27,12 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close()
 })
 
+async function openNew(): Promise<Database> {
+  const { database, drop } = await openTestDatabase()
+  closing.push(drop, () => database.close())
+  return database
+}
+
 interface Installation {
   readonly database: Database
   readonly masterKeys: MasterKeys
@@ -36,8 +42,7 @@ interface Installation {
 
 /** A database that a version before has written: with its row, and with records that are bound to nobody. */
 async function openOld({ isMarked = true } = {}): Promise<Installation> {
-  const { database, drop } = await openTestDatabase()
-  closing.push(drop, () => database.close())
+  const database = await openNew()
   const masterKeys: MasterKeys = [random(32)]
   if (isMarked) await sql`insert into record_binding (stage) values ('OPEN')`.execute(database.db)
   const start = async () => {
@@ -166,8 +171,7 @@ describe('the row that says that records of before are taken', () => {
   const masterKeys: MasterKeys = [random(32)]
   const mac = importHmacKey(random(32))
   beforeEach(async () => {
-    database = await openMigratedInMemory()
-    closing.push(() => database.close())
+    database = await openNew()
   })
   const put = (stage: 'OPEN' | 'BEGUN', by: Uint8Array | null) =>
     database.db
@@ -261,7 +265,7 @@ describe('the row that says that records of before are taken', () => {
   test('begins by itself where there is one process, and ends where nothing is left', async () => {
     await put('OPEN', null)
     const parts = openParts(database, masterKeys, mac)
-    const stop = await startBinding(parts, { database, works: true, intervalMs: 5 })
+    const stop = await startBinding(parts, { database: { kind: 'embedded' }, works: true, intervalMs: 5 })
     await untilBound(database)
     await stop()
     expect(parts.told).toEqual(['BEGUN', 'replaced 0, left 0, unopened ', 'BOUND'])
@@ -288,8 +292,7 @@ describe('the row that says that records of before are taken', () => {
 describe('the work', () => {
   const [older, newer] = [random(32), random(32)]
   async function openFilled(masterKey: Uint8Array, count: number) {
-    const database = await openMigratedInMemory()
-    closing.push(() => database.close())
+    const database = await openNew()
     const old = createRecordKeys([masterKey], platform)
     Object.assign(old.boundRecords, { areBound: false, knownUntil: Number.POSITIVE_INFINITY })
     await sql`insert into application values ('app', true, default, now())`.execute(database.db)

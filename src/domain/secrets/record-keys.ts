@@ -145,7 +145,7 @@ export function createRecordKeys(
   const sealBy = (keyFor: typeof keyOf, place: Place, plaintext: Uint8Array): Buffer => {
     requireKnown(place)
     const nonce = platform.randomBytes(NONCE_BYTES)
-    const header = concat(Uint8Array.of(formFor(place)), sealing.idBytes)
+    const header = formFor(place) === BOUND_FORM ? sealing.boundHeader : sealing.plainHeader
     const key = keyFor(sealing, nameOf(place))
     return Buffer.concat([header, nonce, sealAead(key, nonce, plaintext, associatedData(header, place))])
   }
@@ -226,13 +226,16 @@ const bytesOf = ({ sealed, value }: Opened): number => OPENED_BYTES + sealed.len
 interface Root {
   readonly id: string
   readonly root: KeyObject
-  readonly idBytes: Uint8Array
+  /** What every record under it begins with, in each form. */
+  readonly plainHeader: Uint8Array
+  readonly boundHeader: Uint8Array
 }
 
 function toRoot(masterKey: Uint8Array): Root {
   const root = importHmacKey(masterKey)
   const id = hmac(root, utf8('pawl/master-key-id')).subarray(0, KEY_ID_BYTES)
-  return { id: Buffer.from(id).toString('hex'), root, idBytes: id }
+  const [plainHeader, boundHeader] = [concat(Uint8Array.of(PLAIN_FORM), id), concat(Uint8Array.of(BOUND_FORM), id)]
+  return { id: Buffer.from(id).toString('hex'), root, plainHeader, boundHeader }
 }
 
 const deriveKey = ({ root }: Root, name: string): Uint8Array => hmac(root, utf8(`pawl/record-key\0${name}`))
