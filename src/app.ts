@@ -15,6 +15,7 @@ import { utilityApi } from './api/utility/index.ts'
 import { consolePages } from './console/index.ts'
 import type { Context } from './context.ts'
 import { describeApis } from './description.ts'
+import { boundBodies } from './http/body-bounds.ts'
 import { type ErrorRenderer, renderErrorsWith, renderUnknownPathsWith, toPawlError } from './http/errors.ts'
 import { keepRawBodies } from './http/raw-body.ts'
 import { ANSWER_HEADERS, guardRequests } from './http/request-guards.ts'
@@ -56,6 +57,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
   if (tls) followFiles(app, context, tls)
   guardRequests(app)
   limitLoad(app, context.settings, context.events)
+  boundBodies(app)
   giveBackConnections(app, context.serviceState)
   // A signed GET may carry a body; a code of 4.0 covers it, one of protocol 3 does not (v3 §10.1, v4 §7.1).
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })

@@ -33,6 +33,8 @@ export interface FlowFacts {
   /** Sentences of Markdown: what is checked. */
   readonly checks: readonly string[]
   readonly body: BodyFacts
+  /** What covers a body that may be longer than 16 KiB. PAWL_SIGNED_BODY_BYTES_MAX is the longest that a code may cover. */
+  readonly covered?: { readonly by: 'code'; readonly bytesMax?: number } | { readonly by: 'envelope'; readonly bytesMax: number }
 }
 
 /** What the body of a request holds. `envelope`: of the last of the generations of the endpoint alone, if `isOfLast`. */

@@ -1,11 +1,12 @@
 // Puts the endpoints of an API into the server: one route a path, bodies as bytes, the API's own errors.
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
 import type { PawlError } from '../lib/errors.ts'
+import { STRANGERS_BYTES_MAX } from '../http/body-bounds.ts'
 import { renderErrorsWith, renderUnknownPathsWith } from '../http/errors.ts'
 import { hideContentTypes, keepRawBodies } from '../http/raw-body.ts'
 import type { Protocol } from '../protocol/protocol.ts'
-import type { Declaration, Endpoint } from './endpoint.ts'
-import type { ChannelParts } from './parts.ts'
+import type { Declaration, Endpoint, FlowFacts } from './endpoint.ts'
+import type { ChannelParts, ChannelSettings } from './parts.ts'
 import { serveWithinBudget, type SourceBudgetParts } from './source-budget.ts'
 
 /** Endpoints that the same generations serve at the same place. */
@@ -23,7 +24,7 @@ export interface Mount<P> {
 }
 
 /** Mounts the endpoints of an API that phones call. Every request passes the flow of its endpoint. */
-export async function mountDeviceEndpoints<P extends Pick<ChannelParts, 'events'> & SourceBudgetParts>(
+export async function mountDeviceEndpoints<P extends Pick<ChannelParts, 'events' | 'settings'> & SourceBudgetParts>(
   app: FastifyInstance,
   parts: P,
   { groups, renderError }: Mount<P>,
@@ -48,7 +49,8 @@ export async function mountDeviceEndpoints<P extends Pick<ChannelParts, 'events'
       const text = await serveWithinBudget(parts, received, () => serve(received, serialize))
       return reply.type('application/json').send(text)
     }
-    for (const url of urlsOf(prefix, endpoint)) app.route({ method: [...methodsOf(endpoint)], url, handler })
+    const bodyLimit = bodyLimitOf(endpoint.flow, parts.settings)
+    for (const url of urlsOf(prefix, endpoint)) app.route({ method: [...methodsOf(endpoint)], url, bodyLimit, handler })
   }
 }
 
@@ -56,6 +58,11 @@ export async function mountDeviceEndpoints<P extends Pick<ChannelParts, 'events'
 export const urlsOf = (prefix: string, { path, alsoAt = [] }: Declaration): readonly string[] => [prefix + path, ...alsoAt]
 
 export const methodsOf = ({ methods }: Declaration): readonly HTTPMethods[] => methods ?? ['POST']
+
+function bodyLimitOf({ covered }: FlowFacts, { signedBodyBytesMax }: Pick<ChannelSettings, 'signedBodyBytesMax'>): number {
+  if (covered === undefined) return STRANGERS_BYTES_MAX
+  return covered.by === 'envelope' ? covered.bytesMax : Math.min(covered.bytesMax ?? signedBodyBytesMax, signedBodyBytesMax)
+}
 
 function splitOnce(text: string, separator: string): [string, string | undefined] {
   const at = text.indexOf(separator)

@@ -1,5 +1,7 @@
 // The pieces pages are made of: badges, times, lists, forms, QR codes.
 import { renderSVG } from 'uqr'
+import { PawlError } from '../lib/errors.ts'
+import { fitsQrCode } from '../lib/qr-code.ts'
 import { html, type Markup, nothing, trust, type Value } from './markup.ts'
 import type { PageCall } from './page.ts'
 
@@ -94,9 +96,11 @@ export const empty = (title: string, text: Value, action: Value = nothing): Mark
 /** A value that is to be copied whole. */
 export const code = (text: string): Markup => html`<code class="value">${text}</code>`
 
-/** A QR code of a text; `label` says what it is for. */
-export const qr = (text: string, label: string): Markup =>
-  html`<div class="qr" role="img" aria-label="${label}">${trust(renderSVG(text, { border: 2 }))}</div>`
+/** A QR code of a text; `label` says what it is for. Throws REQUEST_INVALID for a text that none holds. */
+export function qr(text: string, label: string): Markup {
+  if (!fitsQrCode(text)) throw new PawlError('REQUEST_INVALID', { detail: 'a text that is too long for a QR code' })
+  return html`<div class="qr" role="img" aria-label="${label}">${trust(renderSVG(text, { border: 2 }))}</div>`
+}
 
 export interface FieldOptions {
   readonly value?: string | undefined

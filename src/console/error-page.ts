@@ -13,7 +13,12 @@ export const createErrorPage =
   (error, request, reply) => {
     const { status, title, text } = TEXTS[error.code] ?? FAILED
     if (error.retryAfterSeconds !== undefined) void reply.header('retry-after', error.retryAfterSeconds)
-    send(assets, reply, { status, title, text, note: `Request ${request.id}` })
+    send(assets, reply, {
+      status,
+      title,
+      text,
+      note: [...error.violations.map(({ fieldName, hint }) => `${fieldName} ${hint}`), `Request ${request.id}`].join(', '),
+    })
   }
 
 /** Renders what the API did not give to the page that asked for it. */

@@ -1,29 +1,33 @@
 // The console: pages for administrators at /console/, on the listener of the bank's API (docs/CONSOLE.md).
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { isFormTokenOf, readSession, type Session } from '../domain/credential/session.ts'
+import { isFormTokenOf, type Session } from '../domain/credential/session.ts'
+import { CALLERS_BYTES_MAX } from '../http/body-bounds.ts'
 import { refuseForeignPage } from '../http/cross-site.ts'
 import { renderErrorsWith, renderUnknownPathsWith } from '../http/errors.ts'
-import { fromUtf8 } from '../lib/bytes.ts'
 import { PawlError } from '../lib/errors.ts'
 import { type Api, createApi, Refusal } from './api.ts'
 import { serveAssets } from './assets.ts'
 import { createErrorPage, createRefusalPage } from './error-page.ts'
 import { renderPage } from './layout.ts'
-import { type ApplicationSummary, type Form, type Outcome, type Page, type PageCall, readForm, type View } from './page.ts'
+import {
+  type ApplicationSummary,
+  type Form,
+  formOf,
+  type Outcome,
+  type Page,
+  type PageCall,
+  readForm,
+  type View,
+} from './page.ts'
 import { pages } from './pages/index.ts'
 import type { ConsoleParts } from './parts.ts'
-import { readToken, serveSignIn } from './sign-in.ts'
+import { findSession, serveSignIn } from './sign-in.ts'
 
 /** To be registered at /console, on a server that also has the cloud API. */
 export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance) => {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'buffer' }, (_request, body, done) => {
-    try {
-      done(null, readForm(fromUtf8(body as Buffer)))
-    } catch {
-      done(new PawlError('REQUEST_INVALID', { detail: 'the form is not UTF-8' }))
-    }
-  })
+  // Forms stay bytes until their page reads them.
+  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   app.addHook('onSend', async (_request, reply) => {
     void reply.headers(SECURITY_HEADERS)
   })
@@ -38,14 +42,22 @@ export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance
   serveSignIn(app, parts, assets)
 
   const renderRefusal = createRefusalPage(assets)
+  const sessions = new WeakMap<FastifyRequest, Session>()
+
+  /** Before the body is read: nobody without a session has a form parsed. */
+  const requireSession = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+    const isUse = request.headers['hx-request'] === undefined
+    const session = await findSession(parts, request, isUse)
+    if (session === undefined) return sendToSignIn(request, reply)
+    sessions.set(request, session)
+    return undefined
+  }
 
   const serve = async (page: Page, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const isUse = request.headers['hx-request'] === undefined
-    const token = readToken(request)
-    const session = token === undefined ? undefined : await readSession(parts, { token, source: request.ip, isUse })
-    if (session === undefined) return sendToSignIn(request, reply)
+    const session = sessions.get(request)
+    if (session === undefined) throw new TypeError('a page was reached without a session')
     const isPost = request.method === 'POST'
-    const form = isPost ? ((request.body as Form | undefined) ?? NO_FORM) : NO_FORM
+    const form = isPost ? formOf(request) : NO_FORM
     if (isPost && !isFormTokenOf(session, form.text('csrf')))
       throw new PawlError('REQUEST_INVALID', { detail: 'a form without the token of its session' })
     try {
@@ -83,8 +95,9 @@ export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance
   }
 
   for (const page of pages) {
-    app.get(page.path, (request, reply) => serve(page, request, reply))
-    if (page.actions !== undefined) app.post(page.path, (request, reply) => serve(page, request, reply))
+    const handler = (request: FastifyRequest, reply: FastifyReply) => serve(page, request, reply)
+    app.get(page.path, { onRequest: requireSession }, handler)
+    if (page.actions !== undefined) app.post(page.path, { onRequest: requireSession, bodyLimit: CALLERS_BYTES_MAX }, handler)
   }
 }
 

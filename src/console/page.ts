@@ -1,5 +1,8 @@
 // What a page of the console declares: its address, what it shows, and what can be done on it.
+import type { FastifyRequest } from 'fastify'
 import type { Session } from '../domain/credential/session.ts'
+import { fromUtf8 } from '../lib/bytes.ts'
+import { PawlError } from '../lib/errors.ts'
 import { type Api, type Query, type Refusal, withQuery } from './api.ts'
 import type { Markup } from './markup.ts'
 import type { ConsoleParts } from './parts.ts'
@@ -82,10 +85,27 @@ export interface Form {
   readonly isEmpty: boolean
 }
 
-/** The form of a body in `application/x-www-form-urlencoded`; line ends are those of Unix. */
+/**
+ * The form that a request was sent with, of `membersMax` members at most; empty where none was sent. Throws REQUEST_INVALID for a longer
+ * one, and for what is not UTF-8.
+ */
+export function formOf({ body }: FastifyRequest, membersMax = MEMBERS_MAX): Form {
+  const bytes = (body as Buffer | undefined) ?? Buffer.alloc(0)
+  let members = 1
+  for (let at = bytes.indexOf('&'); at !== -1 && members <= membersMax; at = bytes.indexOf('&', at + 1)) members += 1
+  if (members > membersMax) throw new PawlError('REQUEST_INVALID', { detail: `a form of more than ${membersMax} members` })
+  try {
+    return readForm(fromUtf8(bytes))
+  } catch (cause) {
+    throw new PawlError('REQUEST_INVALID', { detail: 'the form is not UTF-8', cause })
+  }
+}
+
+/** The form of a text in `application/x-www-form-urlencoded`; line ends are those of Unix. */
 export function readForm(body: string): Form {
   const entries = [...new URLSearchParams(body)].map(([name, value]) => [name, value.replaceAll('\r\n', '\n')] as const)
-  const all = (name: string) => entries.filter(([other]) => other === name).map(([, value]) => value)
+  const byName = Map.groupBy(entries, ([name]) => name)
+  const all = (name: string) => (byName.get(name) ?? []).map(([, value]) => value)
   const text = (name: string) => (all(name)[0] ?? '').trim()
   return {
     text,
@@ -122,3 +142,6 @@ export const DONE = {
 } as const
 
 export type Done = keyof typeof DONE
+
+// As many as 256 KiB hold of a template's, line by line.
+const MEMBERS_MAX = 5_000

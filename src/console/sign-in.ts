@@ -1,19 +1,31 @@
 // Signing in and out. The password goes through the same gate as one of HTTP Basic: its waits, its lanes, its log lines.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { beginSession, endSession, isFormTokenOf, readSession } from '../domain/credential/session.ts'
+import { beginSession, endSession, isFormTokenOf, readSession, type Session } from '../domain/credential/session.ts'
 import { toPawlError } from '../http/errors.ts'
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
 import type { Assets } from './assets.ts'
 import { renderBare } from './layout.ts'
 import { html } from './markup.ts'
-import { type Form, readForm } from './page.ts'
+import { formOf } from './page.ts'
+import { pages } from './pages/index.ts'
 import type { ConsoleParts } from './parts.ts'
 
-const COOKIE = 'pawl_console'
+/**
+ * The cookie of the console that a browser asks, which sends it to each port of the host: each console has a name of its own. By TLS the
+ * prefix keeps other hosts of the domain, and pages without TLS, from setting it.
+ */
+const nameOf = ({ protocol, host }: FastifyRequest): string => {
+  const [, port] = /:(\d{1,5})$/.exec(host) ?? []
+  return `${protocol === 'https' ? '__Host-' : ''}pawl_console${port === undefined ? '' : `_${port}`}`
+}
 
-/** The token of a request's session, if it has the form of one. */
-export const readToken = ({ headers }: FastifyRequest): string | undefined =>
-  /(?:^|;\s*)pawl_console=([\w-]{43})(?:;|$)/.exec(headers.cookie ?? '')?.[1]
+/** The session of a request, if it shows one that lasts. `isUse`: as readSession. */
+export async function findSession(parts: ConsoleParts, request: FastifyRequest, isUse: boolean): Promise<Session | undefined> {
+  const name = `${nameOf(request)}=`
+  const cookies = (request.headers.cookie ?? '').split(';').map((cookie) => cookie.trim())
+  const token = cookies.find((cookie) => cookie.startsWith(name))?.slice(name.length)
+  return token !== undefined && TOKEN.test(token) ? readSession(parts, { token, source: request.ip, isUse }) : undefined
+}
 
 /** Mounts the form, and what it and the button to sign out are sent to. */
 export function serveSignIn(app: FastifyInstance, parts: ConsoleParts, assets: Assets): void {
@@ -23,7 +35,7 @@ export function serveSignIn(app: FastifyInstance, parts: ConsoleParts, assets: A
   app.get<{ Querystring: { next?: unknown } }>('/sign-in', async ({ query }, reply) => show(reply, readNext(query.next)))
 
   app.post('/sign-in', async (request, reply) => {
-    const form = (request.body as Form | undefined) ?? readForm('')
+    const form = formOf(request, MEMBERS_MAX)
     const [username, next] = [form.text('username'), readNext(form.text('next'))]
     const onGone = (callback: () => void) => {
       reply.raw.once('close', callback)
@@ -41,26 +53,47 @@ export function serveSignIn(app: FastifyInstance, parts: ConsoleParts, assets: A
     }
   })
 
-  app.post('/sign-out', async (request, reply) => {
-    const token = readToken(request)
-    const session = token === undefined ? undefined : await readSession(parts, { token, source: request.ip, isUse: false })
-    if (session !== undefined) {
-      const form = (request.body as Form | undefined) ?? readForm('')
-      if (!isFormTokenOf(session, form.text('csrf')))
-        throw new PawlError('REQUEST_INVALID', { detail: 'a form without the token of its session' })
-      await endSession(parts, session.sessionId, session.caller.username)
-    }
-    return reply.header('set-cookie', `${cookieOf(request, '')}; Max-Age=0`).redirect('/console/sign-in', 303)
+  const sessions = new WeakMap<FastifyRequest, Session>()
+  const leave = (request: FastifyRequest, reply: FastifyReply): FastifyReply =>
+    reply.header('set-cookie', `${cookieOf(request, '')}; Max-Age=0`).redirect('/console/sign-in', 303)
+  const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+    const session = await findSession(parts, request, false)
+    if (session === undefined) return leave(request, reply)
+    sessions.set(request, session)
+    return undefined
+  }
+  app.post('/sign-out', { onRequest }, async (request, reply) => {
+    const session = sessions.get(request)
+    if (session === undefined) throw new TypeError('a sign-out without a session')
+    if (!isFormTokenOf(session, formOf(request, MEMBERS_MAX).text('csrf')))
+      throw new PawlError('REQUEST_INVALID', { detail: 'a form without the token of its session' })
+    await endSession(parts, session.sessionId, session.caller.username)
+    return leave(request, reply)
   })
 }
 
-/** It ends with the browser. TLS ends before pawl; where the request came by it, the cookie never leaves it. */
-const cookieOf = ({ protocol }: FastifyRequest, token: string): string =>
-  `${COOKIE}=${token}; Path=/console; HttpOnly; SameSite=Strict${protocol === 'https' ? '; Secure' : ''}`
+/** It ends with the browser. TLS ends before pawl; where the request came by it, the cookie never leaves it, and has the path of its prefix. */
+const cookieOf = (request: FastifyRequest, token: string): string => {
+  const [path, secure] = request.protocol === 'https' ? ['/', '; Secure'] : ['/console', '']
+  return `${nameOf(request)}=${token}; Path=${path}; HttpOnly; SameSite=Strict${secure}`
+}
 
-/** Only a page of the console: an address in a link must not lead elsewhere. */
-const readNext = (next: unknown): string =>
-  typeof next === 'string' && /^\/console\/(?!sign-)[\w\-./?&=%+~]*$/.test(next) && !next.includes('//') ? next : '/console/'
+/** Only a page of the console, as a browser resolves the address: one in a link must not lead elsewhere. */
+function readNext(next: unknown): string {
+  if (typeof next !== 'string' || !URL.canParse(next, HERE)) return '/console/'
+  const { origin, pathname, search } = new URL(next, HERE)
+  const isPage = origin === HERE && PAGES.some((page) => page.test(pathname)) && !ENCODED_SLASH.test(pathname)
+  return isPage ? `${pathname}${search}` : '/console/'
+}
+
+const HERE = 'http://pawl.invalid'
+/** Of a parameter, anything but another segment. */
+const PAGES = pages.map(({ path }) => new RegExp(`^/console${path.replaceAll(/:\w+/g, '[^/]+')}$`))
+/** A proxy may resolve what a browser does not. */
+const ENCODED_SLASH = /%(?:2f|5c)/i
+const TOKEN = /^[\w-]{43}$/
+/** More than either form has. */
+const MEMBERS_MAX = 16
 
 const renderForm = (next: string, problem: string | undefined, username: string) =>
   html`<h1>Sign in</h1>

@@ -3,6 +3,7 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ConnectionError, FastifyHttpOptions } from 'fastify'
 import type { Platform } from '../lib/platform.ts'
+import { STRANGERS_BYTES_MAX, TOO_MANY_PIECES } from './body-bounds.ts'
 import { ANSWER_HEADERS } from './request-guards.ts'
 
 export interface ServerSettings {
@@ -13,7 +14,7 @@ export interface ServerSettings {
 /** Limits and framing. TLS of phones ends at the balancer in front of pawl. */
 export const serverOptions = ({ trustedProxies }: ServerSettings, platform: Platform) =>
   ({
-    bodyLimit: 256 * 1024,
+    bodyLimit: STRANGERS_BYTES_MAX,
     trustProxy: trustedProxies.length > 0 ? [...trustedProxies] : false,
     // Clients keep connections; one that is closed while they send costs them a request that may not be repeated.
     keepAliveTimeout: 75_000,
@@ -56,6 +57,7 @@ function refuseBytes(error: ConnectionError, socket: Socket, requestId: string):
 
 const REFUSALS: Readonly<Record<string, { readonly status: string; readonly message: string }>> = {
   HPE_HEADER_OVERFLOW: { status: '431 Request Header Fields Too Large', message: 'The headers are too long' },
+  [TOO_MANY_PIECES]: { status: '400 Bad Request', message: 'The body comes in too many pieces' },
   ERR_HTTP_REQUEST_TIMEOUT: { status: '408 Request Timeout', message: 'The request did not arrive in time' },
 }
 

@@ -2,6 +2,8 @@
 import { type HttpReply, send } from '../../phone/http.ts'
 
 export interface ConsoleSession {
+  /** The name of the cookie. */
+  readonly cookie: string
   /** The value of the cookie. */
   readonly token: string
   readonly formToken: string
@@ -37,21 +39,22 @@ export const trySignIn = (
 /** Signs in; throws when it is refused. */
 export async function startSession(url: string, username: string, password: string): Promise<ConsoleSession> {
   const reply = await trySignIn(url, username, password)
-  const token = /^pawl_console=([\w-]{43});/.exec(String(reply.headers['set-cookie']))?.[1]
-  if (reply.status !== 303 || token === undefined) throw new Error(`HTTP ${reply.status}: not signed in`)
+  const [, cookie, token] = /^(pawl_console_\d+)=([\w-]{43});/.exec(String(reply.headers['set-cookie'])) ?? []
+  if (reply.status !== 303 || cookie === undefined || token === undefined) throw new Error(`HTTP ${reply.status}: not signed in`)
   const get: ConsoleSession['get'] = (path, headers = {}) =>
     send(url, {
       method: 'GET',
       path: `/console${path}`,
-      headers: { Cookie: `pawl_console=${token}`, ...headers },
+      headers: { Cookie: `${cookie}=${token}`, ...headers },
       body: Buffer.alloc(0),
     })
   const formToken = /name="csrf" value="([\w-]+)"/.exec((await get('/')).text)?.[1] ?? ''
   return {
+    cookie,
     token,
     formToken,
     get,
     post: (path, form, headers = {}) =>
-      postForm(url, path, { csrf: formToken, ...form }, { Cookie: `pawl_console=${token}`, ...headers }),
+      postForm(url, path, { csrf: formToken, ...form }, { Cookie: `${cookie}=${token}`, ...headers }),
   }
 }

@@ -45,19 +45,76 @@ describe('signing in', () => {
     '/console//evil.example',
     '/console/\\evil',
     '/admin',
-  ])('leads nowhere else: %s', async (next) => {
+    '/console/../../evil',
+    '/console/%2e%2e/%2E%2E/evil',
+    '/console/registrations/.%2e/../../admin/users',
+    '/console/registrations/..%2f..%2fevil',
+    '/console/registrations/..%5cevil',
+    '/console/\t/evil.example',
+    '/\\evil.example/console/',
+    'javascript:alert(1)//console/',
+    '/console/nothing',
+    '/console/sign-out',
+    '/console/assets/style.css',
+    '/console',
+    '',
+  ])('leads nowhere else: %j', async (next) => {
     const form = { username: server.admin.user, password: server.admin.password, next }
-    const location = String((await postForm(server.url, '/sign-in', form)).headers['location'])
-    expect(new URL(location, server.url).href).toMatch(new RegExp(`^${server.url}/(console/|admin$)`))
-    expect(location).toMatch(/^\/console\//)
+    expect((await postForm(server.url, '/sign-in', form)).headers['location']).toBe('/console/')
+    const shown = await send(server.url, {
+      method: 'GET',
+      path: `/console/sign-in?${new URLSearchParams({ next }).toString()}`,
+      headers: {},
+      body: Buffer.alloc(0),
+    })
+    expect(shown.text).toContain('name="next" value="/console/"')
   })
+
+  test.each(['/console/registrations/a%20b?app=x', '/console/../console/audit?username=%22', '/console/templates/new'])(
+    'leads to a page with what it is asked: %s',
+    async (next) => {
+      const form = { username: server.admin.user, password: server.admin.password, next }
+      const { href } = new URL(next, server.url)
+      expect((await postForm(server.url, '/sign-in', form)).headers['location']).toBe(href.slice(server.url.length))
+    },
+  )
 
   test('gives a cookie that scripts and other sites never see, and plain HTTP not where the browser came by TLS', async () => {
     const { user, password } = server.admin
     const plain = String((await trySignIn(server.url, user, password)).headers['set-cookie'])
-    expect(plain).toMatch(/^pawl_console=[\w-]{43}; Path=\/console; HttpOnly; SameSite=Strict$/)
-    const behindTls = await trySignIn(server.url, user, password, { 'X-Forwarded-Proto': 'https' })
-    expect(String(behindTls.headers['set-cookie'])).toMatch(/; SameSite=Strict; Secure$/)
+    expect(plain).toMatch(/^pawl_console_\d+=[\w-]{43}; Path=\/console; HttpOnly; SameSite=Strict$/)
+    const behindTls = await trySignIn(server.url, user, password, { 'X-Forwarded-Proto': 'https', Host: 'pawl.example' })
+    expect(String(behindTls.headers['set-cookie'])).toMatch(
+      /^__Host-pawl_console=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Secure$/,
+    )
+  })
+
+  test('gives a cookie by the port that the browser asks, so that two consoles on a host do not end each other', async () => {
+    const { user, password } = server.admin
+    const cookieAt = async (headers: Record<string, string>): Promise<string> =>
+      String((await trySignIn(server.url, user, password, headers)).headers['set-cookie']).split(';')[0] ?? ''
+    const statusAt = async (headers: Record<string, string>): Promise<number> =>
+      (await send(server.url, { method: 'GET', path: '/console/', headers, body: Buffer.alloc(0) })).status
+    const hosts = [
+      { Host: 'pawl.example:8081' },
+      { Host: '[::1]:9081' },
+      { Host: '[::1]' },
+      { Host: 'pawl.example:8443', 'X-Forwarded-Proto': 'https' },
+    ]
+    const cookies = await Promise.all(hosts.map(cookieAt))
+    expect(cookies.map((cookie) => cookie.split('=')[0])).toEqual([
+      'pawl_console_8081',
+      'pawl_console_9081',
+      'pawl_console',
+      '__Host-pawl_console_8443',
+    ])
+    // A browser sends all of them everywhere.
+    const all = await Promise.all(hosts.map((host) => statusAt({ ...host, Cookie: cookies.join('; ') })))
+    expect(all).toEqual([200, 200, 200, 200])
+    const [first = '', ...others] = cookies
+    expect(await statusAt({ Host: 'pawl.example:8081', Cookie: others.join('; ') })).toBe(303)
+    // What was set without TLS is no session with it.
+    expect(await statusAt({ Host: 'pawl.example:8081', 'X-Forwarded-Proto': 'https', Cookie: first })).toBe(303)
   })
 
   test('is for administrators and those who read everything, and refuses others as wrong or as back ends', async () => {
@@ -183,7 +240,7 @@ describe('a session ends', () => {
     const session = await signIn()
     const reply = await session.post('/sign-out', {})
     expect(reply.status).toBe(303)
-    expect(String(reply.headers['set-cookie'])).toMatch(/^pawl_console=; Path=\/console; .*Max-Age=0$/)
+    expect(String(reply.headers['set-cookie'])).toMatch(/^pawl_console_\d+=; Path=\/console; .*Max-Age=0$/)
     expect(await isOpen(session)).toBe(false)
   })
 })
@@ -240,7 +297,7 @@ describe('nobody comes in', () => {
     const forged = await send(server.url, {
       method: 'GET',
       path: '/console/',
-      headers: { Cookie: `pawl_console=${token.toString('base64url')}` },
+      headers: { Cookie: `${session.cookie}=${token.toString('base64url')}` },
       body: Buffer.alloc(0),
     })
     expect([forged.status, await isOpen(session)]).toEqual([303, true])

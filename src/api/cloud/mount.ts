@@ -1,6 +1,7 @@
 // The route of an endpoint of the cloud API: credentials, role, structure, then the handler (cloud §1.2).
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../../domain/credential/credential.ts'
+import { CALLERS_BYTES_MAX } from '../../http/body-bounds.ts'
 import { refuseMalformedQuery } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { staged } from '../../lib/trace.ts'
@@ -19,6 +20,7 @@ export function mountCloudEndpoint(
   app.route({
     method: endpoint.method,
     url: endpoint.path,
+    bodyLimit: CALLERS_BYTES_MAX,
     schema: {
       ...(body && { body }),
       ...(querystring && { querystring }),

@@ -21,4 +21,4 @@ export function bodylessEndpoint<R extends TSchema, Parts>(declared: BodylessDec
   }
 }
 
-const TERMS = { isJson: false, bytesMax: Number.POSITIVE_INFINITY, contradiction: undefined }
+const TERMS = { isJson: false, contradiction: undefined }

@@ -72,12 +72,13 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
       headers: ['Encryption'],
       checks: [describeEncryption(place)],
       body: { kind: 'nested', outer: declared.request, inner: inner.request },
+      covered: { by: 'envelope', bytesMax },
     },
     prepare(parts, protocols) {
       const parse = compileParser(declared.request)
       const parseInner = compileParser(inner.request)
       return async (request, serialize) => {
-        const received = receive(protocols, request, { isJson: true, bytesMax, contradiction: 'ENCRYPTION_FAILED' })
+        const received = receive(protocols, request, RECEIVE)
         const { protocol } = received
         const header = readAnyAuthorization(received, 'ENCRYPTION_FAILED') ?? readEncryption(received, protocol)
         const context = findContext(header, place, 'ENCRYPTION_FAILED')
@@ -126,3 +127,5 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
     },
   }
 }
+
+const RECEIVE = { isJson: true, contradiction: 'ENCRYPTION_FAILED' } as const

@@ -11,7 +11,7 @@ import { findContext, readEncryption, readEnvelope } from '../stages/envelope.ts
 import { findEnvelope } from '../stages/find-proofs.ts'
 import { openOfApplication } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
-import { PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
+import { receive } from '../stages/receive.ts'
 import { describeEncryption } from './facts.ts'
 
 export interface OpenedByApplicationCall<Request> {
@@ -60,4 +60,4 @@ export function openedByApplicationEndpoint<Q extends TSchema, R extends TSchema
   }
 }
 
-const RECEIVE = { isJson: true, bytesMax: PARSED_BYTES_MAX, contradiction: 'ENCRYPTION_FAILED' } as const
+const RECEIVE = { isJson: true, contradiction: 'ENCRYPTION_FAILED' } as const

@@ -14,7 +14,7 @@ import { findContext, readEnvelope } from '../stages/envelope.ts'
 import { findEnvelope } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { parsePlaintext, unlessRefused } from '../stages/parse.ts'
-import { limitSigned, PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
+import { receive } from '../stages/receive.ts'
 import { describeCode, describeEncryption } from './facts.ts'
 
 export interface OpenedSignedCall<Request> {
@@ -57,7 +57,7 @@ export function openedSignedEndpoint<Q extends TSchema, R extends TSchema, Parts
     prepare(parts, protocols) {
       const parse = compileParser(declared.request)
       return async (request, serialize) => {
-        const received = receive(protocols, request, limitSigned(parts, RECEIVE))
+        const received = receive(protocols, request, RECEIVE)
         const { protocol } = received
         const header = readAuthorization(received, CODES)
         checkFactors(header, factors, 'AUTHENTICATION_CODE_INVALID')
@@ -78,4 +78,4 @@ export function openedSignedEndpoint<Q extends TSchema, R extends TSchema, Parts
 }
 
 const CODES = { headerMissing: 'AUTHENTICATION_CODE_INVALID', headerMalformed: 'AUTHENTICATION_CODE_INVALID' } as const
-const RECEIVE = { isJson: true, bytesMax: PARSED_BYTES_MAX, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const
+const RECEIVE = { isJson: true, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const

@@ -12,7 +12,7 @@ import { readAnyAuthorization } from '../stages/authorization.ts'
 import { findContext, readEncryption, readEnvelope } from '../stages/envelope.ts'
 import { findEnvelopeAndToken } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
-import { PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
+import { receive } from '../stages/receive.ts'
 import { acceptToken, readToken } from '../stages/token.ts'
 import { describeEncryption, describeToken } from './facts.ts'
 
@@ -68,4 +68,4 @@ export function openedTokenEndpoint<R extends TSchema, Parts extends ChannelPart
 }
 
 const CODES = { headerMissing: 'AUTHENTICATION_CODE_INVALID', token: 'AUTHENTICATION_CODE_INVALID' } as const
-const RECEIVE = { isJson: true, bytesMax: PARSED_BYTES_MAX, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const
+const RECEIVE = { isJson: true, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const

@@ -13,7 +13,7 @@ import { findContext, readEncryption, readEnvelope } from '../stages/envelope.ts
 import { findEnvelope, findStatusEnvelope } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
-import { PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
+import { receive } from '../stages/receive.ts'
 import { describeEncryption } from './facts.ts'
 
 export interface OpenedCall<Request> {
@@ -86,4 +86,4 @@ const findWithoutCustomObject: typeof findStatusEnvelope = async (parts, context
   customObjectText: null,
 })
 
-const RECEIVE = { isJson: true, bytesMax: PARSED_BYTES_MAX, contradiction: 'ENCRYPTION_FAILED' } as const
+const RECEIVE = { isJson: true, contradiction: 'ENCRYPTION_FAILED' } as const

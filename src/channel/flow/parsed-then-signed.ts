@@ -19,7 +19,7 @@ import { coveredBodies } from '../stages/attempt.ts'
 import { authenticateWithin } from '../stages/code.ts'
 import type { CodeVerdict } from '../stages/decision.ts'
 import { parseBody, parseDecision } from '../stages/parse.ts'
-import { type Client, limitSigned, PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
+import { type Client, receive } from '../stages/receive.ts'
 import { describeCode } from './facts.ts'
 
 interface Decided {
@@ -71,7 +71,7 @@ export function parsedSignedEndpoint<Q extends TSchema, Parts extends ChannelPar
   declared: ParsedSignedDeclaration<Q, Parts>,
 ): Endpoint<Parts> {
   const handle = staged('handle', declared.handle)
-  const { handleWrongCode, decides, auditAs, bytesMax = PARSED_BYTES_MAX, authenticate: code } = declared
+  const { handleWrongCode, decides, auditAs, bytesMax, authenticate: code } = declared
   const { resourceId, factors, isPendingAccepted = false } = code
   return {
     ...declared,
@@ -81,13 +81,14 @@ export function parsedSignedEndpoint<Q extends TSchema, Parts extends ChannelPar
       headers: ['Authorization'],
       checks: [describeCode(code, 'the body as sent')],
       body: { kind: 'json', schema: declared.request },
+      ...(bytesMax !== undefined && { covered: { by: 'code', bytesMax } }),
     },
     prepare(parts, protocols) {
       const parse = compileParser(declared.request)
       const parseName = decides && compileParser(decides)
-      const form = { isJson: true, bytesMax, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const
+      const form = { isJson: true, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const
       return async (request, serialize) => {
-        const received = receive(protocols, request, limitSigned(parts, form))
+        const received = receive(protocols, request, form)
         const header = readAuthorization(received, CODES)
         const decision = parseName && parseDecision(parseName, parse, request.body, 'AUTHENTICATION_CODE_INVALID')
         const input = decision ? decision.input : parseBody(parse, request.body, 'REQUEST_INVALID')

@@ -5,7 +5,7 @@ import { staged } from '../../lib/trace.ts'
 import type { Dialect } from '../headers.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
 import { parseBody } from '../stages/parse.ts'
-import { type Client, PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
+import { type Client, receive } from '../stages/receive.ts'
 
 export interface PlainCall<Request> {
   /** The body, parsed and validated. */
@@ -39,4 +39,4 @@ export function plainEndpoint<Q extends TSchema, R extends TSchema, Parts>(
   }
 }
 
-const TERMS = { isJson: true, bytesMax: PARSED_BYTES_MAX, contradiction: undefined }
+const TERMS = { isJson: true, contradiction: undefined }

@@ -11,7 +11,7 @@ import type { ChannelParts } from '../parts.ts'
 import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { coveredBodies } from '../stages/attempt.ts'
 import { authenticateWithin } from '../stages/code.ts'
-import { limitSigned, receive } from '../stages/receive.ts'
+import { receive } from '../stages/receive.ts'
 import { describeCode } from './facts.ts'
 
 export interface SignedByUpgradeCall {
@@ -45,10 +45,11 @@ export function signedByUpgradeEndpoint<Parts extends ChannelParts>(
       headers: ['Authorization'],
       checks: [describeCode(code, 'the body as sent')],
       body: { kind: 'bytes' },
+      covered: { by: 'code' },
     },
     prepare: (parts, protocols) => async (request, serialize) => {
-      const terms = { isJson: false, bytesMax: Number.POSITIVE_INFINITY, contradiction: headerRefusal }
-      const received = receive(protocols, request, limitSigned(parts, terms))
+      const terms = { isJson: false, contradiction: headerRefusal }
+      const received = receive(protocols, request, terms)
       const header = readAuthorization(received, codes)
       checkFactors(header, factors, 'AUTHENTICATION_CODE_INVALID')
       const bodies = coveredBodies(received)

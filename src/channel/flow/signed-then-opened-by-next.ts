@@ -16,7 +16,7 @@ import { findContext, readEncryption, readSignedEnvelope } from '../stages/envel
 import { findEnvelopeOf } from '../stages/find-proofs.ts'
 import { openOfApplication } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
-import { limitSigned, PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
+import { receive } from '../stages/receive.ts'
 import { describeCode, describeEncryption } from './facts.ts'
 
 export interface SignedOpenedByNextCall<Request> {
@@ -55,9 +55,9 @@ export function signedOpenedByNextEndpoint<Q extends TSchema, R extends TSchema,
     prepare(parts, protocols) {
       const parse = compileParser(declared.request)
       const [signing, opening] = pairOf(protocols)
-      const terms = { isJson: true, bytesMax: PARSED_BYTES_MAX, contradiction: refusal }
+      const terms = { isJson: true, contradiction: refusal }
       return async (request, serialize) => {
-        const received = receive([signing], request, limitSigned(parts, terms))
+        const received = receive([signing], request, terms)
         const header = readAuthorization(received, { headerMissing: refusal, headerMalformed: refusal })
         checkFactors(header, factors, 'AUTHENTICATION_CODE_INVALID')
         const context = findContext(readEncryption(received, opening), place, refusal)

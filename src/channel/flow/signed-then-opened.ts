@@ -16,7 +16,7 @@ import { findContext, readSignedEnvelope } from '../stages/envelope.ts'
 import { findEnvelopeOf } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
-import { limitSigned, PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
+import { receive } from '../stages/receive.ts'
 import { describeCode, describeEncryption } from './facts.ts'
 
 export interface SignedOpenedCall<Request> {
@@ -61,7 +61,7 @@ export function signedOpenedEndpoint<Q extends TSchema, R extends TSchema, Parts
     prepare(parts, protocols) {
       const parse = compileParser(declared.request)
       return async (request, serialize) => {
-        const received = receive(protocols, request, limitSigned(parts, RECEIVE))
+        const received = receive(protocols, request, RECEIVE)
         const { protocol } = received
         const header = readAuthorization(received, CODES)
         checkFactors(header, factors, 'AUTHENTICATION_CODE_INVALID')
@@ -86,4 +86,4 @@ export function signedOpenedEndpoint<Q extends TSchema, R extends TSchema, Parts
 
 const CODES = { headerMissing: 'AUTHENTICATION_CODE_INVALID', headerMalformed: 'AUTHENTICATION_CODE_INVALID' } as const
 const OPEN = { isStateChecked: true, isVersionChecked: true }
-const RECEIVE = { isJson: true, bytesMax: PARSED_BYTES_MAX, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const
+const RECEIVE = { isJson: true, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const

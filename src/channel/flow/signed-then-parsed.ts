@@ -10,7 +10,7 @@ import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { coveredBodies } from '../stages/attempt.ts'
 import { authenticate } from '../stages/code.ts'
 import { parseBody } from '../stages/parse.ts'
-import { limitSigned, type Client, receive } from '../stages/receive.ts'
+import { type Client, receive } from '../stages/receive.ts'
 import { describeCode } from './facts.ts'
 
 export interface SignedParsedCall<Request> {
@@ -41,11 +41,12 @@ export function signedParsedEndpoint<Q extends TSchema, R extends TSchema, Parts
       headers: ['Authorization'],
       checks: [describeCode({ resourceId, factors }, 'the body as sent')],
       body: { kind: 'json', schema: declared.request },
+      covered: { by: 'code' },
     },
     prepare(parts, protocols) {
       const parse = compileParser(declared.request)
       return async (request, serialize) => {
-        const received = receive(protocols, request, limitSigned(parts, RECEIVE))
+        const received = receive(protocols, request, RECEIVE)
         const header = readAuthorization(received, CODES)
         checkFactors(header, factors, 'AUTHENTICATION_CODE_INVALID')
         const covered = { bodies: coveredBodies(received), audited: 'AS_SENT' } as const
@@ -59,4 +60,4 @@ export function signedParsedEndpoint<Q extends TSchema, R extends TSchema, Parts
 }
 
 const CODES = { headerMissing: 'AUTHENTICATION_CODE_INVALID', headerMalformed: 'AUTHENTICATION_CODE_INVALID' } as const
-const RECEIVE = { isJson: true, bytesMax: Number.POSITIVE_INFINITY, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const
+const RECEIVE = { isJson: true, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const

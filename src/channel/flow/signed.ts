@@ -9,7 +9,7 @@ import type { ChannelParts } from '../parts.ts'
 import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { coveredBodies } from '../stages/attempt.ts'
 import { authenticate } from '../stages/code.ts'
-import { limitSigned, receive } from '../stages/receive.ts'
+import { receive } from '../stages/receive.ts'
 import { describeCode } from './facts.ts'
 
 export interface SignedCall {
@@ -44,9 +44,10 @@ export function signedEndpoint<R extends TSchema, Parts extends ChannelParts>(
       headers: ['Authorization'],
       checks: [describeCode({ resourceId, factors: fixedFactors }, 'the body as sent')],
       body: { kind: 'bytes' },
+      covered: { by: 'code' },
     },
     prepare: (parts, protocols) => async (request, serialize) => {
-      const received = receive(protocols, request, limitSigned(parts, RECEIVE))
+      const received = receive(protocols, request, RECEIVE)
       const header = readAuthorization(received, codes)
       checkFactors(header, typeof factors === 'function' ? factors(parts) : factors, 'AUTHENTICATION_CODE_INVALID')
       const covered = { bodies: coveredBodies(received), audited: 'AS_SENT' } as const
@@ -56,4 +57,4 @@ export function signedEndpoint<R extends TSchema, Parts extends ChannelParts>(
   }
 }
 
-const RECEIVE = { isJson: false, bytesMax: Number.POSITIVE_INFINITY, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const
+const RECEIVE = { isJson: false, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const

@@ -36,7 +36,7 @@ export function tokenReadEndpoint<R extends TSchema, Found, Parts extends Channe
   const handle = staged('handle', declared.handle)
   const terms = { resourceId: `/${declared.path}`, factors: FACTOR_COMBINATIONS, isRepeatable: true }
   const { request: schema } = declared
-  const received = { isJson: schema !== undefined, bytesMax: Number.POSITIVE_INFINITY, contradiction: CODES.token }
+  const received = { isJson: schema !== undefined, contradiction: CODES.token }
   return {
     ...declared,
     flow: {

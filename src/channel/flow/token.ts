@@ -59,4 +59,4 @@ export function tokenEndpoint<Q extends TSchema, R extends TSchema, Parts extend
 }
 
 const CODES = { headerMissing: 'AUTHENTICATION_CODE_INVALID', token: 'AUTHENTICATION_CODE_INVALID' } as const
-const RECEIVE = { isJson: true, bytesMax: Number.POSITIVE_INFINITY, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const
+const RECEIVE = { isJson: true, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const

@@ -17,7 +17,7 @@ import { findContext, readSignedEnvelope } from '../stages/envelope.ts'
 import { findEnvelope } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
-import { limitSigned, PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
+import { receive } from '../stages/receive.ts'
 import { describeCode, describeEncryption } from './facts.ts'
 
 export interface UnlockCallV3<Request> {
@@ -65,7 +65,7 @@ export function unlockEndpointV3<Q extends TSchema, R extends TSchema, Parts ext
     prepare(parts, protocols) {
       const parse = compileParser(declared.request)
       return async (request, serialize) => {
-        const received = receive(protocols, request, limitSigned(parts, RECEIVE))
+        const received = receive(protocols, request, RECEIVE)
         const { protocol } = received
         const header = readAuthorization(received, HEADER_CODES)
         const context = findContext(header, place, 'AUTHENTICATION_REQUEST_INVALID')
@@ -95,4 +95,4 @@ const HEADER_CODES = {
 } as const
 const PLAINTEXT_CODES = { plaintext: 'AUTHENTICATION_REQUEST_INVALID', request: 'VAULT_FAILED' } as const
 const STATE_LEFT_TO_CODE = { isStateChecked: false, isVersionChecked: false }
-const RECEIVE = { isJson: true, bytesMax: PARSED_BYTES_MAX, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const
+const RECEIVE = { isJson: true, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const

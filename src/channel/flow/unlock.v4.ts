@@ -16,7 +16,7 @@ import { findContext, readEnvelope } from '../stages/envelope.ts'
 import { findEnvelope } from '../stages/find-proofs.ts'
 import { openOfActivation } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
-import { limitSigned, PARSED_BYTES_MAX, receive } from '../stages/receive.ts'
+import { receive } from '../stages/receive.ts'
 import { describeCode, describeEncryption } from './facts.ts'
 
 export interface UnlockCallV4<Request> {
@@ -58,7 +58,7 @@ export function unlockEndpointV4<Q extends TSchema, R extends TSchema, Parts ext
     prepare(parts, protocols) {
       const parse = compileParser(declared.request)
       return async (request, serialize) => {
-        const received = receive(protocols, request, limitSigned(parts, RECEIVE))
+        const received = receive(protocols, request, RECEIVE)
         const { protocol } = received
         const header = readAuthorization(received, HEADER_CODES)
         const context = findContext(header, place, 'VAULT_FAILED')
@@ -78,4 +78,4 @@ export function unlockEndpointV4<Q extends TSchema, R extends TSchema, Parts ext
 
 const HEADER_CODES = { headerMissing: 'AUTHENTICATION_CODE_INVALID', headerMalformed: 'AUTHENTICATION_CODE_INVALID' } as const
 const ACTIVE_ONLY = { isStateChecked: true, isVersionChecked: true }
-const RECEIVE = { isJson: true, bytesMax: PARSED_BYTES_MAX, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const
+const RECEIVE = { isJson: true, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const

@@ -1,7 +1,6 @@
-// The first stage: a request as it came, the spelling of its headers, the generation that reads them, how long its body may be.
+// The first stage: a request as it came, the spelling of its headers, the generation that reads them.
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { Protocol } from '../../protocol/protocol.ts'
-import type { ChannelParts } from '../parts.ts'
 import { type Dialect, type ProtocolHeaders, readProtocolHeaders } from '../headers.ts'
 
 /** A request as it came over HTTP. */
@@ -24,7 +23,7 @@ export interface Client {
   readonly acceptLanguage: string | undefined
 }
 
-/** A request whose headers agree, of a body that is not too long. */
+/** A request whose headers agree. */
 export interface Received {
   readonly request: DeviceRequest
   readonly headers: ProtocolHeaders
@@ -37,25 +36,11 @@ export interface Received {
 export interface ReceiveTerms {
   /** The body is JSON: another content type is refused. */
   readonly isJson: boolean
-  /** The longest body. */
-  readonly bytesMax: number
   /** How headers that contradict each other are refused; undefined where the endpoint reads none of them. */
   readonly contradiction: ErrorCode | undefined
 }
 
-/**
- * How long a body may be that is parsed before anything proves who sent it. The longest request that needs no more is an upgrade with the
- * keys of ML-KEM-1024 and ML-DSA-87, some 8 KiB.
- */
-export const PARSED_BYTES_MAX = 16 * 1024
-
-/** The same terms for a body that a code covers, of which PAWL_SIGNED_BODY_BYTES_MAX is the longest. */
-export const limitSigned = ({ settings }: Pick<ChannelParts, 'settings'>, terms: ReceiveTerms): ReceiveTerms => ({
-  ...terms,
-  bytesMax: Math.min(terms.bytesMax, settings.signedBodyBytesMax),
-})
-
-/** Refuses another content type than JSON and long bodies (REQUEST_INVALID), and headers that contradict each other (`contradiction`). */
+/** Refuses another content type than JSON (REQUEST_INVALID), and headers that contradict each other (`contradiction`). */
 export function receive(protocols: readonly Protocol[], request: DeviceRequest, terms: ReceiveTerms): Received {
   const { headers, ip } = request
   if (terms.isJson) refuseContentType(request)
@@ -63,7 +48,6 @@ export function receive(protocols: readonly Protocol[], request: DeviceRequest, 
   if (terms.contradiction !== undefined && protocolHeaders.isMalformed)
     throw new PawlError(terms.contradiction, { detail: 'protocol headers contradict each other' })
   const protocol = selectProtocol(protocols, protocolHeaders)
-  refuseLongBody(request, terms.bytesMax)
   const client = { ip, userAgent: headers['user-agent']?.toString(), acceptLanguage: headers['accept-language']?.toString() }
   return { request, headers: protocolHeaders, protocol, dialect: protocolHeaders.dialect, client }
 }
@@ -89,12 +73,6 @@ function refuseContentType({ contentType, body }: DeviceRequest): void {
   if (body.length === 0 || contentType === undefined || JSON_CONTENT_TYPE.test(contentType)) return
   const violations = [{ fieldName: 'Content-Type', hint: 'must be application/json' }]
   throw new PawlError('REQUEST_INVALID', { detail: 'wrong content type', violations })
-}
-
-function refuseLongBody({ body }: DeviceRequest, bytesMax: number): void {
-  if (body.length <= bytesMax) return
-  const violations = [{ fieldName: 'body', hint: `must have at most ${bytesMax} bytes` }]
-  throw new PawlError('REQUEST_INVALID', { detail: 'the body is too long', violations })
 }
 
 const JSON_CONTENT_TYPE = /^application\/json\s*(;|$)/i

@@ -1,4 +1,5 @@
 // One application: what its mobile app needs, which protocols it takes, and its versions.
+import { fitsQrCode } from '../../lib/qr-code.ts'
 import { at, unlessRefused } from '../api.ts'
 import {
   actionForm,
@@ -123,7 +124,7 @@ function renderValues({
       html`<details class="more"><summary>Show</summary>${code(mobileSdkConfig)}</details>`,
     ],
   ])
-  const fits = mobileSdkConfig !== undefined && mobileSdkConfig.length <= QR_CHARACTERS_MAX
+  const fits = mobileSdkConfig !== undefined && fitsQrCode(mobileSdkConfig)
   // With keys of ML-DSA it is too long for any QR code; the values beside it are what phones of protocol 3 need.
   const scanned = fits ? mobileSdkConfig : JSON.stringify({ serviceBaseUrl, appKey, appSecret, masterServerPublicKey })
   const what = fits ? 'the SDK configuration' : 'the first four values, as JSON'
@@ -178,4 +179,3 @@ function renderSettings(call: PageCall, detail: Detail): Markup {
 }
 
 /** Characters that fit into the largest QR code. */
-const QR_CHARACTERS_MAX = 2_953

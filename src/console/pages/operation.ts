@@ -2,6 +2,8 @@
 import { readOperation } from '../../domain/operation/operation.ts'
 import { renderOperationForm } from '../../domain/operation/form.ts'
 import { chooseTexts, type OperationParameters } from '../../domain/template/template.ts'
+import { PawlError } from '../../lib/errors.ts'
+import { fitsQrCode } from '../../lib/qr-code.ts'
 import {
   actionForm,
   ago,
@@ -19,7 +21,7 @@ import {
   stateBadge,
 } from '../elements.ts'
 import { html, type Markup, nothing } from '../markup.ts'
-import { done, link, type Page, type PageCall, type View } from '../page.ts'
+import { done, type Form, link, type Page, type PageCall, type View } from '../page.ts'
 import { phonePreview } from '../phone-preview.ts'
 
 interface Answer {
@@ -46,11 +48,7 @@ export const operation: Page = {
   path: '/operations/:id',
   section: 'operations',
   // After a wrong password the code is still the one that the user scanned.
-  render: (call) =>
-    render(
-      call,
-      call.form.optional('nonce') === undefined ? undefined : { text: call.form.text('qr'), nonce: call.form.text('nonce') },
-    ),
+  render: (call) => render(call, readOffline(call.form)),
   actions: {
     cancel: async (call) => {
       const operationId = call.params['id'] ?? ''
@@ -67,11 +65,19 @@ export const operation: Page = {
     },
     otp: async (call) => {
       const operationId = call.params['id'] ?? ''
-      const [otp, nonce] = [call.form.text('otp'), call.form.text('nonce')]
+      const { nonce = '' } = readOffline(call.form) ?? {}
+      const otp = call.form.text('otp')
       await call.api.send('POST', '/operations/offline/otp', { operationId, otp, nonce })
       return done(call, `/operations/${operationId}`, 'approved')
     },
   },
+}
+
+/** The code that a form brings back; undefined where it brings none. Throws REQUEST_INVALID for a text that was none. */
+function readOffline(form: Form): OfflineCode | undefined {
+  const [text, nonce] = [form.text('qr'), form.optional('nonce')]
+  if (!fitsQrCode(text)) throw new PawlError('REQUEST_INVALID', { detail: 'a text that no QR code was made of' })
+  return nonce === undefined ? undefined : { text, nonce }
 }
 
 async function render(call: PageCall, offline: OfflineCode | undefined): Promise<View> {

@@ -1,6 +1,8 @@
 // Approval without a connection: the phone reads the operation from a QR code, its user types a one-time password (cloud §6.5, §6.6).
 import { toBase64 } from '../../lib/base64.ts'
+import { utf8 } from '../../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import { QR_BYTES_MAX } from '../../lib/qr-code.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { type ActivationRow, findActivation, findRegistration, type ReadActivationRow } from '../../storage/activation/find.ts'
 import { inTransaction, type Tx } from '../../storage/database.ts'
@@ -57,7 +59,7 @@ export interface OfflineParts extends OperationParts {
 
 /**
  * A QR code for one more attempt of approval, with its nonce (Base64 of 16 bytes). Throws OPERATION_NOT_FOUND, REGISTRATION_NOT_FOUND
- * when the user has no ACTIVE registration, or the code of the state.
+ * when the user has no ACTIVE registration, the code of the state, or REQUEST_INVALID when no QR code holds the operation.
  */
 export async function createOfflineQr(
   parts: OfflineParts,
@@ -77,6 +79,11 @@ export async function createOfflineQr(
   const totp = listProximityOtps(parts, operation)?.[0]
   const operationQrCodeData = parts.offline.createPayload(activation, { data, totp, nonce })
   if (operationQrCodeData === undefined) throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no keys to sign for' })
+  const { length } = utf8(operationQrCodeData)
+  if (length > QR_BYTES_MAX) {
+    const hint = `must be of an operation that fits into a QR code: this one has ${length} bytes, and at most ${QR_BYTES_MAX} fit`
+    throw new PawlError('REQUEST_INVALID', { detail: hint, violations: [{ fieldName: 'operationId', hint }] })
+  }
   await insertOperationNonce(parts.db, operationId, nonce, new Date(parts.platform.now()), LIVE_NONCES)
   return { operationQrCodeData, nonce }
 }
