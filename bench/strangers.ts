@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type HttpRequest, send } from '../phone/http.ts'
 import type { VirtualPhone } from '../phone/virtual-phone.ts'
 import { startPostgres } from './http/postgres.ts'
+import { openMeter, printLongBodies, toBytes } from './http/long-bodies.ts'
 import { openScene, type Stranger } from './http/strangers.ts'
 import { startTarget, type Target } from './http/target.ts'
 import { quantile } from './http/window.ts'
@@ -55,6 +56,12 @@ async function measure(target: Target): Promise<void> {
     const { busy, alone, answers } = await measureCost(target, stranger)
     costs.push({ stranger, ms: busy })
     print(`${stranger.name.padEnd(44)} ${busy.toFixed(2).padStart(10)} ${alone.toFixed(2).padStart(10)}  ${answers}`)
+  }
+  const unit = strangers.find(({ name }) => name === UNIT)
+  const [pid = 0] = target.processes()
+  if (unit) {
+    const meter = openMeter({ pid, port: Number(new URL(target.url).port) }, async () => toBytes(await unit.make()))
+    await printLongBodies(meter, print, isWanted)
   }
   const [worst] = costs.filter(({ stranger }) => stranger.isLogin === undefined).toSorted((a, b) => b.ms - a.ms)
   if (worst === undefined) return
@@ -178,6 +185,8 @@ function print(line: string): void {
 }
 
 const CONNECTION_LOST = 0
+/** What a stranger's request may cost three times. */
+const UNIT = '4.0 code, 2 bytes'
 /** Until the compiler of Node has nothing more to do for this kind of request. */
 const WARM_UP = 150
 const PAUSE_MS = 20

@@ -10,7 +10,21 @@ export function cpuMicroseconds(pid: number): number {
   return ticks * (1_000_000 / TICKS_PER_SECOND)
 }
 
-/** The same of a process and everything below it, whether it still runs or was waited for. */
+/** Microseconds of processor time of the threads that a process has, exactly. */
+export const threadsCpuMicroseconds = (pid: number): number =>
+  readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + threadNanoseconds(`/proc/${pid}/task/${thread}/schedstat`), 0) /
+  1000
+
+/** 0 for a thread that has ended meanwhile. */
+function threadNanoseconds(path: string): number {
+  try {
+    return Number(readFileSync(path, 'utf8').split(' ')[0])
+  } catch {
+    return 0
+  }
+}
+
+/** Microseconds of processor time of a process and everything below it, whether it still runs or was waited for. */
 export function treeCpuMicroseconds(pid: number): number {
   return cpuMicroseconds(pid) + childrenOf(pid).reduce((sum, child) => sum + cpuMicrosecondsIfAlive(child), 0)
 }

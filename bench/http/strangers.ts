@@ -26,7 +26,7 @@ export interface Scene {
 }
 
 /** Opens an application on the server, binds `victims` phones and a phone of each generation that the strangers speak of. */
-export async function openScene(target: Target, victims: number): Promise<Scene> {
+export async function openScene(target: Pick<Target, 'url' | 'admin'>, victims: number): Promise<Scene> {
   const bank = createBank(target.url, target.admin)
   const app = readApplication(await bank.createApplication(APPLICATION))
   const { json } = await bank.call('GET', `/admin/applications/${APPLICATION}`)

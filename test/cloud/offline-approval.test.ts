@@ -1,4 +1,5 @@
 // /operations/offline: a QR code that the phone scans, and the one-time password that its user types (cloud §6.5, §6.6, §6.8; v3 §15).
+import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectError, MINUTE, readCounters, SECOND, STATE } from '../helpers/expectations.ts'
 import type { HttpReply } from '../../phone/http.ts'
@@ -102,6 +103,36 @@ describe('GET /operations/offline/qr', () => {
     const shown = member(expectOk(await world.bank.readOperation(operation.id)).json, 'proximityOtp')
     expect(qr.totp).toMatch(/^\d{8}$/)
     expect(qr.totp).toBe(shown)
+  })
+
+  test.each([
+    ['x', 1],
+    ['ř', 2],
+    ['💶', 4],
+    // As it stands in the text: escaped.
+    ['\\', 2],
+  ])('fits into a QR code, or is refused, with many %j', async (character, bytes) => {
+    const { userId } = await world.holder()
+    // A parameter is shorter than a QR code.
+    const names = Array.from({ length: 8 }, (_, i) => `note${i}`)
+    const message = names.map((name) => `\${${name}}`).join('')
+    const template = await world.template({ texts: { en: { title: 'Pay', message, attributes: [] } } })
+    const qrOf = async (count: number) => {
+      const notes = names.map((name, i) => [name, character.repeat(Math.min(500, Math.max(0, count - 500 * i)))])
+      const { id } = await world.operation(userId, { template, parameters: { ...PAYMENT, ...Object.fromEntries(notes) } })
+      return { id, reply: await world.bank.offlineQr(id) }
+    }
+    const textOf = (reply: HttpReply) => Buffer.from(String(member(expectOk(reply).json, 'operationQrCodeData')))
+    // Signatures differ by a few bytes.
+    const room = Math.floor((2_953 - textOf((await qrOf(1)).reply).length) / bytes) - 4
+    expect(textOf((await qrOf(room)).reply).length).toBeGreaterThan(2_900)
+    for (const count of [room + 20, 3_500]) {
+      const { id, reply } = await qrOf(count)
+      expectError(reply, 400, 'ERROR_REQUEST')
+      expect(reply.text).toContain('2953')
+      const { rows } = await sql`select 1 from operation_nonce where operation_id = ${id}`.execute(world.db)
+      expect(rows).toEqual([])
+    }
   })
 
   test('refuses what is unknown, foreign, over, or of a user without active registration', async () => {

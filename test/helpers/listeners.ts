@@ -1,6 +1,5 @@
 // The listeners of a process, each with the routes that it really has.
 import diagnostics from 'node:diagnostics_channel'
-import { connect } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { buildApp, type Surface } from '../../src/app.ts'
@@ -41,27 +40,6 @@ export async function openListener(context: Context, surface: Surface): Promise<
   }
   return { surface, port, routes, close }
 }
-
-/** Sends bytes over a connection of their own and waits for the headers of an answer: its status, or what came in place of one. */
-export const sendBytes = (port: number, bytes: string | Uint8Array, timeoutMs = 10_000): Promise<number | string> =>
-  new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1')
-    const end = (what: number | string): void => {
-      clearTimeout(timer)
-      socket.destroy()
-      resolve(what)
-    }
-    const timer = setTimeout(() => end('no answer'), timeoutMs)
-    let text = ''
-    socket.on('data', (chunk: Buffer) => {
-      text += chunk.toString('latin1')
-      const [, status] = /^HTTP\/1\.1 (\d{3}) [^]*?\r\n\r\n/.exec(text) ?? []
-      if (status !== undefined) end(Number(status))
-    })
-    socket.on('error', ({ message }) => end(message))
-    socket.on('close', () => end('closed'))
-    socket.write(bytes)
-  })
 
 /** Headers of a request, with a blank line at their end. */
 export const headersOf = ({ method, path }: Route, headers: Readonly<Record<string, string | undefined>>): string =>

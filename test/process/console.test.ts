@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { member } from '../../phone/http.ts'
 import type { VirtualPhone } from '../../phone/virtual-phone.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
+import { startSession } from '../helpers/console-session.ts'
 import { createCertificate } from '../helpers/certificates.ts'
 import {
   CHROMIUM,
@@ -210,6 +211,25 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
       await press(page, 'Approve')
       expect(await said()).toContain('approved')
       expect(await factOf('Status')).toBe('Approved')
+    })
+
+    test('try no password with a text that no QR code was made of', async () => {
+      const { user, password } = server.admin
+      const session = await startSession(server.url, user, password)
+      const { bank } = furnished.world
+      const { json } = await bank.createOperation({ userId: 'frank', template: 'login', parameters: {} })
+      const operationId = String(member(json, 'operationId'))
+      const { json: made } = await bank.offlineQr(operationId)
+      const nonce = String(member(made, 'nonce'))
+      const page = `/operations/${operationId}`
+      for (const qr of ['x'.repeat(3_500), 'ř'.repeat(1_500), '💶'.repeat(2_000), 'x'.repeat(200_000)])
+        for (const action of ['otp', 'nothing', 'cancel?'])
+          expect((await session.post(page, { action, otp: '12345678-12345678', nonce, qr })).status).toBe(400)
+      expect((await bank.readOperation(operationId)).json).toMatchObject({ failureCount: 0, status: 'PENDING' })
+      const typed = { action: 'otp', otp: '12345678-12345678', nonce, qr: String(member(made, 'operationQrCodeData')) }
+      expect((await session.post(page, typed)).text).toContain('QR code of the operation')
+      expect((await bank.readOperation(operationId)).json).toMatchObject({ failureCount: 1 })
+      await bank.cancelOperation(operationId)
     })
 
     test('have operations canceled, and end for good', async () => {
