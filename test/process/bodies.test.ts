@@ -1,5 +1,7 @@
 // Nobody who has proved nothing has a long body read: every route of every listener, whatever the content type.
+import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { send } from '../../phone/http.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { BODY_KINDS, sendBytes } from '../../bench/http/long-bodies.ts'
 import { headersOf, type Listener, openListener, type Route, SURFACES } from '../helpers/listeners.ts'
@@ -111,3 +113,79 @@ describe.each(SURFACES)('the listener of %s', (surface) => {
     expect(await findTaken(port, requests)).toEqual([])
   })
 })
+
+describe('a body', () => {
+  const port = (): number => listenerOf('everything').port
+  const status = { method: 'POST', path: '/pa/v3/activation/status' }
+  const json = (bytes: number): string => `{"requestObject":{"activationId":"x"},"x":"${'x'.repeat(bytes - 45)}"}`
+
+  test.each(Object.entries(COVERED))('of %s is waited for up to %i bytes', async (path, bytesMax) => {
+    const bytes = headersOf({ method: 'POST', path }, { 'Content-Type': 'application/json', 'Content-Length': String(bytesMax) })
+    expect(await sendBytes(port(), bytes, 300)).toBe('no answer')
+  })
+
+  test.each([
+    ['16 KiB', json(STRANGERS), '200'],
+    ['a byte more', json(STRANGERS + 1), '400'],
+    ['248 KB', json(248_000), '400'],
+  ])('of %s is answered, and so is the next request of its connection or of another', async (_, body, answer) => {
+    for (let i = 0; i < 10; i += 1) {
+      const headers = { 'Content-Type': 'application/json' }
+      const reply = await send(`http://127.0.0.1:${port()}`, { ...status, headers, body: Buffer.from(body) })
+      expect(String(reply.status)).toBe(answer)
+      if (answer === '400') expect(reply.text).toContain('must have at most 16384 bytes')
+    }
+  })
+
+  test('that is too long for an unknown path leaves it unknown', async () => {
+    for (const path of ['/nothing', '/pa/nothing', '/console/nothing', '/app/nothing']) {
+      const bytes = headersOf({ method: 'POST', path }, { 'Content-Type': 'text/plain', 'Content-Length': '300000' })
+      expect(await sendBytes(port(), bytes)).toBe('404')
+    }
+  })
+
+  test.each([
+    [500, '200'],
+    [513, '400'],
+    [16_000, '400'],
+  ])('may come in %i chunks: %s', async (count, answer) => {
+    const body = json(count)
+    const chunks = Array.from(body, (character) => `1\r\n${character}\r\n`).join('')
+    const headers = headersOf(status, { 'Content-Type': 'application/json', 'Transfer-Encoding': 'chunked' })
+    expect(body).toHaveLength(count)
+    expect(await sendBytes(port(), `${headers}${chunks}0\r\n\r\n`)).toBe(answer)
+  })
+
+  test.each(['/nothing', '/health/live', '/registration', '/console/registrations', '/swagger-ui.html'])(
+    'without an end is not read on after the answer: %s',
+    async (path) => {
+      const method = path === '/registration' || path === '/console/registrations' ? 'POST' : 'GET'
+      for (const expectation of [undefined, '100-continue', 'anything']) {
+        const headers = headersOf({ method, path }, { Expect: expectation, 'Transfer-Encoding': 'chunked' })
+        expect(await readToEnd(port(), `${headers}${'1\r\nx\r\n'.repeat(40_000)}`)).toMatch(
+          /^HTTP\/1\.1 (?!5|417)[^]*connection: close/i,
+        )
+      }
+    },
+  )
+})
+
+/** What comes over a connection until the other side closes it. */
+const readToEnd = (port: number, bytes: string): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1')
+    let text = ''
+    const timer = setTimeout(() => {
+      socket.destroy()
+      reject(new Error(`still open after ${text}`))
+    }, 10_000)
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1')
+    })
+    socket.on('error', () => undefined)
+    socket.on('close', () => {
+      clearTimeout(timer)
+      resolve(text.replace(/^HTTP\/1\.1 100 Continue\r\n\r\n/, ''))
+    })
+    socket.write(bytes)
+  })

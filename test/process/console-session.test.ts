@@ -272,6 +272,40 @@ describe('what changes something', () => {
     expect([reply.status, await registered()]).toEqual([303, 'CREATED'])
   })
 
+  test('has as many members as a page can have, and the sign-in as few as it needs', async () => {
+    const session = await signIn()
+    const form = (count: number): Record<string, string> =>
+      Object.fromEntries(Array.from({ length: count }, (_, i) => [`m${i}`, 'x']))
+    const replies = [
+      await session.post('/registrations', { action: 'create', newUserId: 'many', ...form(4_997) }),
+      await session.post('/registrations', { action: 'create', newUserId: 'more', ...form(4_998) }),
+      await session.post('/sign-out', form(16)),
+      await postForm(server.url, '/sign-in', { username: 'admin', password: 'wrong', ...form(15) }),
+    ]
+    expect(replies.map(({ status }) => status)).toEqual([303, 400, 400, 400])
+    for (const body of ['&'.repeat(16_384), '%ff', 'a=b&'.repeat(4_096)]) {
+      const headers = { 'Content-Type': 'application/x-www-form-urlencoded' }
+      const reply = await send(server.url, { method: 'POST', path: '/console/sign-in', headers, body: Buffer.from(body) })
+      expect([reply.status, reply.text.includes('<!doctype html>')]).toEqual([body === '%ff' ? 401 : 400, true])
+    }
+    expect(await isOpen(session)).toBe(true)
+  })
+
+  test('is asked for before its form: without a session no form is read, whatever is in it', async () => {
+    for (const path of ['/registrations', '/templates/check', '/sign-out', '/audit']) {
+      for (const type of ['application/x-www-form-urlencoded', 'application/json', 'multipart/form-data; boundary=x']) {
+        const headers = { 'Content-Type': type, Cookie: `pawl_console_1=${'a'.repeat(43)}` }
+        const reply = await send(server.url, {
+          method: 'POST',
+          path: `/console${path}`,
+          headers,
+          body: Buffer.from('a=b&'.repeat(62_000)),
+        })
+        expect([path, type, reply.status]).toEqual([path, type, path === '/sign-out' ? 400 : 303])
+      }
+    }
+  })
+
   test('is refused to who may only read, by the API itself', async () => {
     const session = await startSession(server.url, 'looking', await newCredential('looking', 'read-only'))
     const reply = await session.post('/registrations', { action: 'create', newUserId: 'trudy' })
