@@ -90,9 +90,10 @@ export function openMeter({ pid, port }: { readonly pid: number; readonly port: 
   }
   return {
     measure: async ({ make }, count) => {
-      const before = await cost(makeUnit, UNITS)
+      const units = Math.max(UNITS, Math.ceil(count / 3))
+      const before = await cost(makeUnit, units)
       const { each, answers } = await cost(make, count)
-      const after = await cost(makeUnit, UNITS)
+      const after = await cost(makeUnit, units)
       return { units: each / ((before.each + after.each) / 2), answers }
     },
   }
