@@ -28,6 +28,7 @@ import * as auditDelivery from './0025_audit-delivery.ts'
 import * as clientCertificates from './0026_client-certificates.ts'
 import * as indexConditions from './0027_index-conditions.ts'
 import * as referencesOfManyRows from './0028_references-of-many-rows.ts'
+import * as triggerFunctions from './0029_trigger-functions.ts'
 import * as recordBinding from './0030_record-binding.ts'
 import * as userErasures from './0031_user-erasures.ts'
 
@@ -60,6 +61,7 @@ export const migrations: Record<string, Migration> = {
   '0026_client-certificates': clientCertificates,
   '0027_index-conditions': indexConditions,
   '0028_references-of-many-rows': referencesOfManyRows,
+  '0029_trigger-functions': triggerFunctions,
   '0030_record-binding': recordBinding,
   '0031_user-erasures': userErasures,
 }

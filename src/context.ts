@@ -58,6 +58,7 @@ import { createExchangeBasisReader } from './storage/activation/exchange-basis.t
 import { createStatusReader } from './storage/activation/status.ts'
 import { type Database, openDatabase, pingDatabase } from './storage/database.ts'
 import { migrateDatabase, requireMigrated } from './storage/migrate.ts'
+import { requireDatabase } from './storage/requirements.ts'
 import { createTokenReads } from './storage/token-reads.ts'
 import { createUniqueValueStore } from './storage/unique-values.ts'
 import { readVitalSigns } from './storage/vital-signs.ts'
@@ -121,6 +122,7 @@ export async function createContext(
       caches,
       onAltered: events.recordAltered,
     })
+    await requireDatabase(database)
     await requireMasterKey(db, recordKeys)
     if (database.readTime !== undefined) await clock.hear(database.readTime)
     await (config.migrate === 'start' ? migrateDatabase(database) : requireMigrated(db))
@@ -237,6 +239,7 @@ const HEAR_MS = 5_000
 /** What the database tells of itself while it is used. */
 const tellOfDatabase = (events: Events) => ({
   onConnectionError: (err: Error) => events.databaseConnectionLost({ err }),
+  onNoRoom: (err: unknown) => events.connectionRefused({ err }),
   onConnection: (ms: number) => events.connectionAwaited({ ms }),
   onTimeout: (by: 'database' | 'process') => events.statementTimedOut({ by }),
 })

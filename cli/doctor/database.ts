@@ -4,6 +4,7 @@ import { listApplications } from '../../src/storage/applications.ts'
 import { type Database, readTime } from '../../src/storage/database.ts'
 import { warnOfName } from '../../src/domain/pinning/certificate.ts'
 import { listPinnedCertificates } from '../../src/storage/pinning.ts'
+import { findUnmet, type Unmet } from '../../src/storage/requirements.ts'
 import { listWebhooks } from '../../src/storage/webhooks.ts'
 import { explainFault } from '../fault.ts'
 import type { Settings } from '../local/database.ts'
@@ -46,7 +47,7 @@ async function examineOpened(database: Database, settings: Settings, instruments
     if (said.includes('in use by another pawl')) return examineThroughServer(instruments)
     return [explainUnopened(said), ...WITHIN.map((check) => skipped(check, 'the database does not answer'))]
   }
-  const findings = [ok('database', `${database.location} answers`), clock]
+  const findings = [ok('database', `${database.location} answers`), ...(await examineServer(database, settings)), clock]
   const migrations = await examineMigrations(database)
   if (migrations.state !== 'ok')
     return [...findings, migrations, ...WITHIN.slice(2).map((check) => skipped(check, 'the schema is not that of this version'))]
@@ -58,6 +59,23 @@ async function examineOpened(database: Database, settings: Settings, instruments
     ...(await examineApplications(database, instruments.now())),
     ...(await examineWebhooks(database, instruments)),
   ]
+}
+
+/** What must hold of a server; the embedded database is as it is. */
+async function examineServer({ db, kind }: Database, { config }: Settings): Promise<readonly Finding[]> {
+  if (kind === 'embedded') return []
+  const connections = config.databasePooler === 'transaction' ? undefined : config.databasePoolSize * config.processes
+  const unmet = await findUnmet(db, connections)
+  if (unmet.length === 0) return [ok('server', 'encoding, settings, commits and connections are as they must be')]
+  return unmet.map(({ requirement, says, todo }) => WEIGHT[requirement](requirement, says, todo))
+}
+
+const WEIGHT: Readonly<Record<Unmet['requirement'], typeof fault>> = {
+  encoding: fault,
+  settings: fault,
+  writes: fault,
+  commits: warning,
+  connections: warning,
 }
 
 const CLOCK_WARNING_MS = 2_000

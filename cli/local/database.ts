@@ -14,6 +14,7 @@ import { createLog } from '../../src/lib/log.ts'
 import { type Platform, systemPlatform } from '../../src/lib/platform.ts'
 import { type Database, openDatabase, type Pool } from '../../src/storage/database.ts'
 import { findBinding } from '../../src/storage/record-binding.ts'
+import { requireDatabase } from '../../src/storage/requirements.ts'
 import type { Terminal } from '../command.ts'
 import { explainFault, Fault } from '../fault.ts'
 import { withProgress } from '../progress.ts'
@@ -44,6 +45,7 @@ export async function withDatabase<T>(
   const settings = readSettings(terminal)
   const database = await openConfigured(settings, mustExist)
   try {
+    await requireDatabase(database)
     const platform = await openPlatform(terminal, database)
     return await withProgress(terminal.note, `at work on ${database.location}`, () => work(database, settings, platform))
   } catch (error) {

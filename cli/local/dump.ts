@@ -21,7 +21,7 @@ export async function dumpDatabase({ db, location }: Database): Promise<Answer> 
 async function listTables(db: Db): Promise<readonly Table[]> {
   const { rows } = await sql<Table>`
     select table_schema as schema, table_name as name from information_schema.tables
-    where table_type = 'BASE TABLE' and table_schema not in ('pg_catalog', 'information_schema') order by 1, 2`.execute(db)
+    where table_type = 'BASE TABLE' and table_schema = any (current_schemas(false)) order by 1, 2`.execute(db)
   return rows
 }
 

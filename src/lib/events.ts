@@ -106,6 +106,8 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
     log.debug(fields, 'the caller went away before its request was whole'),
   connectionDropped: () =>
     failures.tell('warn', { err: new Error('more connections than PAWL_CONNECTIONS_MAX') }, 'a connection was not taken'),
+  connectionRefused: (fields: { err: unknown }) =>
+    failures.tell('warn', fields, 'the database has no room for another connection, requests wait for those that there are'),
   connectionAwaited: untold as Untold<{ ms: number }>,
   /** `by`: the database ended the statement, or the process stopped waiting for it. */
   statementTimedOut: untold as Untold<{ by: 'database' | 'process' }>,

@@ -32,6 +32,7 @@ export function countEvents(events: Events, instruments: Instruments, now: () =>
     connectionAwaited: ({ ms }) => i.poolWaits.observe(ms / 1000),
     statementTimedOut: ({ by }) => i.statementTimeouts.inc({ by }),
     databaseConnectionLost: () => i.lostConnections.inc(),
+    connectionRefused: () => i.refusedConnections.inc(),
     connectionDropped: () => i.droppedConnections.inc(),
     requestFailed: () => i.failedRequests.inc({ of: 'internal' }),
     requestRefused: () => i.failedRequests.inc({ of: 'unavailable' }),

@@ -77,6 +77,14 @@ export function createInstruments() {
       ['by'],
     ),
     lostConnections: counter('pawl_database_connections_lost_total', 'Connections that broke while idle'),
+    refusedConnections: counter(
+      'pawl_database_connections_refused_total',
+      'Connections for which the database had no room; requests waited for those that there were',
+    ),
+    durable: gauge(
+      'pawl_database_durable',
+      '1 when what is committed survives a crash of the database, by its fsync, full_page_writes and synchronous_commit; the embedded database does not wait for the disk',
+    ),
     trips: createSeriesHistogram({
       name: 'pawl_database_trip_items',
       help: 'Requests that shared one statement of an authentication. trip: find (the read) or store (the write)',

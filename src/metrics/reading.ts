@@ -37,13 +37,15 @@ export function createReading(instruments: Instruments, { now, read }: ReadingPa
   }
 }
 
-function show(instruments: Instruments, { operations, webhooks, audit, certificates }: Partial<VitalSigns>, now: number): void {
+function show(instruments: Instruments, signs: Partial<VitalSigns>, now: number): void {
+  const { isDurable, operations, webhooks, audit, certificates } = signs
   const { waitingDeliveries, webhookLag, webhookFailures, webhookEnabled } = instruments
   const ofWebhooks = [waitingDeliveries, webhookLag, webhookFailures, webhookEnabled]
   // What is gone since the last time must not stay.
-  for (const gauge of [instruments.pendingOperations, instruments.oldestOperation]) gauge.remove()
+  for (const gauge of [instruments.durable, instruments.pendingOperations, instruments.oldestOperation]) gauge.remove()
   for (const gauge of [...ofWebhooks, instruments.sealLag, instruments.certificateExpiry]) gauge.reset()
   const ageOf = (since: number | null): number => (since === null ? 0 : Math.max(0, now - since))
+  if (isDurable !== undefined) instruments.durable.set(isDurable ? 1 : 0)
   if (operations) {
     instruments.pendingOperations.set(operations.pending)
     instruments.oldestOperation.set(ageOf(operations.oldest))

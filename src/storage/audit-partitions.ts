@@ -9,16 +9,19 @@ export interface AuditPartition {
   readonly endsAt: Date
 }
 
-/** Oldest first. */
+/** Oldest first. Throws when somebody has attached one without an end, which would never be over or always. */
 export async function findPartitions(db: Db): Promise<AuditPartition[]> {
   // The bound is written and read in one session, whatever its time zone and style of dates.
-  const { rows } = await sql<AuditPartition>`
+  const { rows } = await sql<{ name: string; endsAt: Date | null }>`
     select name, ends_at as "endsAt" from (
       select c.relname as name, substring(pg_get_expr(c.relpartbound, c.oid) from 'TO \\(''([^'']+)''\\)')::timestamptz as ends_at
       from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'audit_log'::regclass
     ) as partition
     order by ends_at`.execute(db)
-  return rows
+  return rows.map(({ name, endsAt }) => {
+    if (endsAt === null) throw new TypeError(`the partition ${name} of audit_log has no end that can be read; detach it`)
+    return { name, endsAt }
+  })
 }
 
 /**

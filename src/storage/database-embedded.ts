@@ -8,9 +8,10 @@ import { gunzip as gunzipWithCallback, gzip as gzipWithCallback } from 'node:zli
 import { PGlite, types } from '@electric-sql/pglite'
 import type { PGliteDialectConfig } from 'kysely'
 import { StartError } from '../lib/errors.ts'
-import { parseBytea } from './bytea.ts'
 import { lockDirectory } from './directory-lock.ts'
 import { serveBackup } from './embedded-backup.ts'
+import { parseBytea, parseTime } from './row-values.ts'
+import { composeSet, SESSION_SETTINGS } from './session-settings.ts'
 
 type PGliteForKysely = Exclude<PGliteDialectConfig['pglite'], (...args: never[]) => unknown>
 
@@ -33,6 +34,7 @@ export async function openEmbedded(dataDir: string): Promise<Embedded> {
     const path = join(dataDir, FOLDER)
     const pglite = await PGlite.create(path, embeddedOptions)
     opened = pglite
+    await pglite.exec(composeSet(SESSION_SETTINGS))
     closeFiles(path)
     return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), release }
   } catch (error) {
@@ -120,6 +122,7 @@ function refuseOpenDirectory(path: string): void {
 /** A database in memory, with the same guards; made from `template`, the dump of an empty one, when there is one. */
 export async function createInMemory(template?: Blob): Promise<Embedded> {
   const pglite = await PGlite.create({ ...embeddedOptions, ...(template && { loadDataDir: template }) })
+  await pglite.exec(composeSet(SESSION_SETTINGS))
   return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), release: async () => undefined }
 }
 
@@ -127,6 +130,7 @@ const embeddedOptions = {
   parsers: {
     [types.INT8]: (value: string) => value,
     [types.BYTEA]: parseBytea,
+    [types.TIMESTAMPTZ]: parseTime,
   },
   // The default takes 350 to 900 MB of resident memory.
   postgresqlconf: ['shared_buffers=16MB'],

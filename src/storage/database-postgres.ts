@@ -1,12 +1,13 @@
 // The pool of PostgreSQL connections, with prepared statements for every text that has parameters.
 import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { PostgresPool } from 'kysely'
 import pg from 'pg'
-import { ownBytes } from '../lib/bytes.ts'
 import { parseDatabaseUrl } from '../lib/database-url.ts'
-import { parseBytea } from './bytea.ts'
-import { codeOf, type WatchedConnection, watchConnection } from './postgres-connection.ts'
+import { codeOf, NO_ROOM, READ_ONLY, type WatchedConnection, watchConnection } from './postgres-connection.ts'
 import { createHosts, type Hosts } from './postgres-hosts.ts'
+import { parseBytea, parseTime } from './row-values.ts'
+import { composeSet, POOLED_SETTINGS, SESSION_SETTINGS } from './session-settings.ts'
 
 /** Room on the disk of the database. */
 export interface Room {
@@ -40,6 +41,8 @@ export interface PostgresOptions {
   readonly poolSize: number
   readonly pooler?: Pooler
   readonly onConnectionError?: (error: Error) => void
+  /** Told that the server has no room for another connection. */
+  readonly onNoRoom?: (error: unknown) => void
   /** Told how long somebody waited who found no idle connection, in milliseconds. */
   readonly onConnection?: (ms: number) => void
   /** Told of a statement without an answer in time: the database has ended it, or the process does not wait any longer. */
@@ -60,14 +63,11 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
   const address = parseDatabaseUrl(databaseUrl)
   if (address === undefined) throw new TypeError('not the URL of a database')
   const { urls, mustWrite, location } = address
-  const limits = limitsOf(isPatient)
-  const hosts = createHosts({ urls, mustWrite, prepare: pooler === 'session' ? composeSet(limits) : undefined })
+  const hosts = createHosts({ urls, mustWrite, ...SETTINGS_OF[pooler]({ ...SESSION_SETTINGS, ...limitsOf(isPatient) }) })
   const pool = new pg.Pool({
     Client: hosts.Client,
     max: options.poolSize,
-    connectionTimeoutMillis: 5_000,
-    // A pooler refuses them at the start of a connection; in its transaction mode they would be those of somebody else later.
-    ...(pooler === 'none' && limits),
+    connectionTimeoutMillis: CONNECT_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     application_name: 'pawl',
@@ -88,8 +88,13 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
       const code = codeOf(error)
       if (code === DISK_FULL) isRoomMissing = true
       if (code === QUERY_CANCELED) options.onTimeout?.('database')
+      // The others lead to the same server, or were made while it still took writes.
+      if (code === READ_ONLY) leaveServer('the server takes no writes')
     },
     nameOf,
+  }
+  const leaveServer = (reason: string): void => {
+    for (const connection of watched.values()) connection.retire(reason)
   }
   pool.on('error', (error) => options.onConnectionError?.(error))
   pool.on('connect', (client) => {
@@ -100,7 +105,7 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
   pool.on('remove', (client) => watched.delete(client))
   const connect = async () => {
     const askedAt = pool.idleCount > 0 ? undefined : performance.now()
-    const client = await hosts.connect(() => pool.connect())
+    const client = await hosts.connect(() => connectWithin(pool, watched, options))
     if (askedAt !== undefined) options.onConnection?.(performance.now() - askedAt)
     return watched.get(client) ?? client
   }
@@ -112,9 +117,7 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
   return {
     pool: { connect, end, options: pool.options } as PostgresPool,
     use: () => ({ open: pool.totalCount, max: options.poolSize, idle: pool.idleCount, waiting: pool.waitingCount }),
-    leaveServer: () => {
-      for (const connection of watched.values()) connection.retire('the server takes no writes')
-    },
+    leaveServer: () => leaveServer('the server takes no writes'),
     location,
     room: {
       isMissing: () => isRoomMissing,
@@ -125,17 +128,46 @@ export function connectPostgres(databaseUrl: string, options: PostgresOptions): 
   }
 }
 
+/**
+ * Gets a connection. Where the server has no room for another one, those that there are have to do for a while, and somebody who finds none idle
+ * waits for the next that is; without any, for the room.
+ */
+async function connectWithin(
+  pool: pg.Pool,
+  living: ReadonlyMap<unknown, unknown>,
+  { poolSize, onNoRoom }: PostgresOptions,
+): Promise<pg.PoolClient> {
+  const until = performance.now() + CONNECT_MS
+  for (;;) {
+    try {
+      return await pool.connect()
+    } catch (error) {
+      if (codeOf(error) !== NO_ROOM || performance.now() > until) throw error
+      onNoRoom?.(error)
+      if (pool.options.max === poolSize) setTimeout(() => (pool.options.max = poolSize), NO_ROOM_MS).unref()
+      pool.options.max = Math.max(1, living.size)
+      if (living.size === 0) await sleep(NO_ROOM_STEP_MS)
+    }
+  }
+}
+
 /** How long the database lets a statement, and an open transaction without one, last. */
-const limitsOf = (isPatient: boolean) => ({
-  ...(!isPatient && { statement_timeout: STATEMENT_MS }),
+const limitsOf = (isPatient: boolean): Settings => ({
+  statement_timeout: isPatient ? '0' : `${STATEMENT_MS}ms`,
   // Locks of a process that has disappeared without a word are free again then.
-  idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+  idle_in_transaction_session_timeout: `${IDLE_IN_TRANSACTION_MS}ms`,
 })
 
-const composeSet = (limits: Readonly<Record<string, number>>): string =>
-  Object.entries(limits)
-    .map(([name, ms]) => `set ${name} = ${ms}`)
-    .join('; ')
+/**
+ * How a connection gets its settings. A pooler refuses most of them at the start of a connection; what is set later would be somebody else's in
+ * its transaction mode, so there the role has to have the others (requireSettings).
+ */
+const SETTINGS_OF: Readonly<Record<Pooler, (settings: Settings) => { startup?: Settings; prepare?: string }>> = {
+  none: (settings) => ({ startup: settings }),
+  session: (settings) => ({ prepare: composeSet(settings) }),
+  transaction: () => ({ startup: POOLED_SETTINGS }),
+}
+type Settings = Readonly<Record<string, string>>
 
 /**
  * Looks for another primary whenever a statement is late, and ends the connections to the host before when there is one: a primary that
@@ -173,17 +205,20 @@ function createNames(): (text: string) => string {
   }
 }
 
-/** As node-postgres has them, but for bytes, which may be remembered. */
+/** As node-postgres has them, but for bytes, which may be remembered, and times, which are none where it cannot read them. */
 const ROW_TYPES: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
-    oid === BYTEA && format !== 'binary' ? parseAnyBytea : (pg.types.getTypeParser(oid, format) as never),
+    (format !== 'binary' && OWN_PARSERS.get(oid)) || (pg.types.getTypeParser(oid, format) as never),
 }
-// A server may be set to write bytes in its older way (bytea_output = escape).
-const parseAnyBytea = (text: string): Buffer =>
-  text.startsWith(String.raw`\x`) ? parseBytea(text) : ownBytes(parseEscaped(text))
-const BYTEA: number = pg.types.builtins.BYTEA
-const parseEscaped = pg.types.getTypeParser(BYTEA) as (text: string) => Buffer
+const OWN_PARSERS: ReadonlyMap<number, (text: string) => unknown> = new Map<number, (text: string) => unknown>([
+  [pg.types.builtins.BYTEA, parseBytea],
+  [pg.types.builtins.TIMESTAMPTZ, parseTime],
+])
 
+const CONNECT_MS = 5_000
+// A connection that is refused costs the server a process, so that is not tried for every request.
+const NO_ROOM_MS = 10_000
+const NO_ROOM_STEP_MS = 100
 const LOOK_MS = 250
 // Few statements take so long, and then nothing but a look at the other hosts follows.
 const LATE_MS = 1_000

@@ -23,11 +23,15 @@ export async function migrate(
   { known = migrations, attemptsMax = ATTEMPTS_MAX }: MigrateOptions = {},
 ): Promise<string[]> {
   const names: string[] = []
-  const pending = await findPending(db, known)
+  const schema = await findSchema(db)
+  const pending = await findPending(db, known, schema)
   if (pending.length === 0) return names
+  requireTarget(schema)
   const isEmpty = pending.length === Object.keys(known).length
   const impatient = Object.fromEntries(Object.entries(known).map(([name, migration]) => [name, limitWaits(migration)]))
-  const migrator = new Migrator({ db, provider: { getMigrations: async () => impatient } })
+  // Without its name, Kysely takes the list of another schema for its own.
+  const migrationTableSchema = schema.name
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => impatient }, migrationTableSchema })
   for (let attempt = 1; ; ) {
     // Nobody uses the tables of an empty database; there it is quicker all at once.
     const { error, results } = await (isEmpty ? migrator.migrateToLatest() : migrator.migrateUp())
@@ -59,15 +63,15 @@ export async function migrateDatabase({ db, openPatient }: Database, options?: M
 
 /** For a start that does not migrate. Throws StartError when a migration is missing, and when the schema is too far ahead. */
 export async function requireMigrated(db: Db, known: Readonly<Record<string, Migration>> = migrations): Promise<void> {
-  const pending = await findPending(db, known)
+  const pending = await findPending(db, known, await findSchema(db))
   if (pending.length > 0)
     throw new StartError(`the database lacks ${countOf(pending)}; run pawl migrate, or start with PAWL_MIGRATE=start`)
 }
 
 /** The migrations that are to run; none when the database is one ahead. Throws StartError when it is further ahead. */
-async function findPending(db: Db, known: Readonly<Record<string, Migration>>): Promise<string[]> {
+async function findPending(db: Db, known: Readonly<Record<string, Migration>>, schema: FoundSchema): Promise<string[]> {
   const names = Object.keys(known).toSorted()
-  const done = await readDone(db)
+  const done = await readDone(db, schema)
   const unknown = done.filter((name) => !(name in known))
   if (unknown.length === 0) return names.filter((name) => !done.includes(name))
   const isOneAhead = unknown.length === 1 && names.every((name) => done.includes(name) && name < String(unknown[0]))
@@ -77,12 +81,42 @@ async function findPending(db: Db, known: Readonly<Record<string, Migration>>): 
   )
 }
 
+interface FoundSchema {
+  /** Where the tables of pawl are, or are to be: the search path may lead to others with a list of their own. */
+  readonly name: string
+  /** Where a new table goes. */
+  readonly target: string
+  readonly hasList: boolean
+}
+
+/** The first schema of the search path that has tables of pawl and a list of migrations; where none has, the one for new tables. */
+async function findSchema(db: Db): Promise<FoundSchema> {
+  const has = (table: string) => sql`exists (select from pg_tables where schemaname = s.name and tablename = ${table})`
+  const { rows } = await sql<FoundSchema>`
+    select s.name, current_schema()::text as target, ${has('kysely_migration')} as "hasList"
+    from unnest(current_schemas(false)) with ordinality as s (name, place)
+    where s.place = 1 or ${has('kysely_migration')} and ${has('activation_history')}
+    order by ${has('activation_history')} desc, s.place limit 1`.execute(db)
+  const [schema] = rows
+  if (schema === undefined)
+    throw new StartError('no schema of the search_path is there, or may be used; create one for the role of pawl')
+  return schema
+}
+
+/** Throws StartError where new tables would lie apart from those that there are. */
+function requireTarget({ name, target }: FoundSchema): void {
+  if (name !== target)
+    throw new StartError(
+      `the tables of pawl are in the schema ${name}, and new ones would go to ${target}; alter role ... set search_path = ${name}`,
+    )
+}
+
 /** What has run here, in its order; an empty database has no list. */
-async function readDone(db: Db): Promise<string[]> {
-  const list = await sql<{ name: string | null }>`select to_regclass('kysely_migration')::text as name`.execute(db)
-  if (list.rows[0]?.name == null) return []
-  const { rows } = await sql<{ name: string }>`select name from kysely_migration order by name`.execute(db)
-  return rows.map(({ name }) => name)
+async function readDone(db: Db, { name, hasList }: FoundSchema): Promise<string[]> {
+  if (!hasList) return []
+  const { rows } = await sql<{ name: string }>`
+    select name from ${sql.id(name, 'kysely_migration')} order by name collate "C"`.execute(db)
+  return rows.map((row) => row.name)
 }
 
 const countOf = (names: readonly string[]): string =>

@@ -115,10 +115,12 @@ const isAborted = (error: unknown): boolean => codeOf(error) === '25P02'
 export const codeOf = (error: unknown): unknown =>
   typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
 
+/** SQLSTATE read_only_sql_transaction. */
+export const READ_ONLY = '25006'
+/** SQLSTATE too_many_connections: of the server, the database or the role. */
+export const NO_ROOM = '53300'
 // ReadyForQuery says I outside of a transaction, T within one, E within one that has failed.
 const OUTSIDE = 'I'
 const BEGINS = /^(begin|start transaction)\b/i
 const ENDS = /^(commit|rollback)$/i
-// SQLSTATE read_only_sql_transaction.
-const READ_ONLY = '25006'
 const LAST_SECOND_MS = 1_000

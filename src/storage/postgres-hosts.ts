@@ -2,14 +2,17 @@
 // made to a server that takes no writes, leads to the next host.
 import { callbackify } from 'node:util'
 import pg from 'pg'
+import { codeOf, NO_ROOM } from './postgres-connection.ts'
 
 export interface HostsOptions {
   /** One for each host, in the order in which they are tried. */
   readonly urls: readonly string[]
   /** Whether a server that takes no writes is refused. */
   readonly mustWrite: boolean
+  /** Settings that each connection asks for at its start. */
+  readonly startup?: Readonly<Record<string, string>>
   /** Run on each new connection before its first use: what it is to have for its whole life. */
-  readonly prepare?: string | undefined
+  readonly prepare?: string
 }
 
 export interface Hosts {
@@ -23,7 +26,7 @@ export interface Hosts {
   readonly isCurrent: (client: pg.ClientBase) => boolean
 }
 
-export function createHosts({ urls, mustWrite, prepare }: HostsOptions): Hosts {
+export function createHosts({ urls, mustWrite, startup, prepare }: HostsOptions): Hosts {
   const hasSeveral = urls.length > 1
   const hostOf = new WeakMap<pg.ClientBase, number>()
   let current = 0
@@ -42,13 +45,18 @@ export function createHosts({ urls, mustWrite, prepare }: HostsOptions): Hosts {
           await connect()
           await makeFit(this)
         } catch (error) {
-          // From now on the next host is tried, unless another connection has moved on to it already.
-          if (current === host) current = (host + 1) % urls.length
+          // From now on the next host is tried, unless another connection has moved on to it already, or this one is just full.
+          if (current === host && codeOf(error) !== NO_ROOM) current = (host + 1) % urls.length
           throw error
         }
       }
       // The pool connects with a callback.
       this.connect = callbackify(connectFit) as typeof this.connect
+    }
+
+    /** What node-postgres sends at the start of a connection; its types do not tell, and it knows few settings itself. */
+    getStartupConf(): object {
+      return { ...startupOf.call(this), ...startup }
     }
   }
 
@@ -90,6 +98,8 @@ export function createHosts({ urls, mustWrite, prepare }: HostsOptions): Hosts {
 
   return { Client: HostClient, connect, findOther, isCurrent: (client) => hostOf.get(client) === current }
 }
+
+const { getStartupConf: startupOf } = pg.Client.prototype as pg.Client & { getStartupConf: (this: pg.Client) => object }
 
 async function isWriter(url: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: HOST_MS, query_timeout: HOST_MS })

@@ -2,9 +2,12 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import { amongPending, amongUndelivered } from './index-conditions.ts'
+import { IS_DURABLE } from './requirements.ts'
 
 /** Times are seconds since 1970. */
 export interface VitalSigns {
+  /** Whether what is committed survives a crash of the database. */
+  readonly isDurable: boolean
   /** Operations without a decision; at most PENDING_MAX are counted, those first that expire first. */
   readonly operations: { readonly pending: number; readonly oldest: number | null }
   /** The first 200 webhooks by name of their ids; of each at most 10,000 messages are counted. */
@@ -29,12 +32,18 @@ export interface VitalSigns {
 }
 
 /** Of a database without anything. */
-export const NOTHING_READ: VitalSigns = { operations: { pending: 0, oldest: null }, webhooks: [], audit: [], certificates: [] }
+export const NOTHING_READ: VitalSigns = {
+  isDurable: true,
+  operations: { pending: 0, oldest: null },
+  webhooks: [],
+  audit: [],
+  certificates: [],
+}
 
 /** Reads all of it in one statement. */
 export async function readVitalSigns(db: Db): Promise<VitalSigns> {
   const { rows } = await sql<VitalSigns>`
-    select
+    select ${IS_DURABLE} as "isDurable",
       (select json_build_object('pending', count(*), 'oldest', extract(epoch from min(created_at)))
         from (select created_at from operation where ${amongPending('operation')} order by expires_at limit ${PENDING_MAX}) p) as operations,
       (select coalesce(json_agg(json_build_object('webhookId', w.webhook_id, 'isEnabled', w.is_enabled,

@@ -774,7 +774,6 @@ const STORAGE = new URL('../../src/storage/', import.meta.url)
 
 /** Modules of src/storage without queries of their own. */
 const NO_QUERIES = [
-  'bytea',
   'embedded-backup',
   'activation/packed-activation',
   'activation/parties',
@@ -793,11 +792,14 @@ const NO_QUERIES = [
   'pooler',
   'postgres-connection',
   'postgres-hosts',
+  'requirements',
+  'row-values',
   'schema',
   'schema-audit',
   'schema-operations',
   'schema-pinning',
   'schema-webhooks',
+  'session-settings',
   'activation/seen-state',
   'activation/version',
   'shared-trips',

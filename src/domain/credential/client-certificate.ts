@@ -5,6 +5,7 @@ import { createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { type CredentialWithPasswords, listCertificateHolders } from '../../storage/credentials.ts'
 import type { Db } from '../../storage/database.ts'
+import { hasEnded } from './password.ts'
 
 /** Whom a certificate stands for. */
 export type CertificateHolder = Pick<CredentialWithPasswords, 'username' | 'role' | 'applicationId' | 'allowedAddresses'>
@@ -38,8 +39,8 @@ export function createCertificateLogin(parts: CertificateParts): CertificateLogi
     // Of two nobody is meant.
     const credential = username === undefined || others.length > 0 ? undefined : await findAuthentic(username)
     if (credential === undefined || credential.isDisabled || !credential.certificates.includes(fingerprint)) return undefined
+    if (hasEnded(credential.expiresAt, now)) return undefined
     const end = credential.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY
-    if (end <= now) return undefined
     // A credential that was read before the memory was cleared may be out of date.
     if (generationRead === generation) known.set(fingerprint, credential, { from: now, to: Math.min(now + rememberMs, end) })
     return credential

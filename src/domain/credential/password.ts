@@ -52,6 +52,7 @@ export function usablePasswords(credential: CredentialWithPasswords | undefined,
   return credential.passwords.filter(({ expiresAt }) => !hasEnded(expiresAt, now))
 }
 
-const hasEnded = (expiresAt: Date | null, now: number): boolean => expiresAt !== null && expiresAt.getTime() <= now
+/** Null is without an end. A time that is none counts as over. */
+export const hasEnded = (expiresAt: Date | null, now: number): boolean => expiresAt !== null && !(now < expiresAt.getTime())
 
 const NO_SALT = new Uint8Array(16)

@@ -21,7 +21,7 @@ import { authenticateRow, type DecidingRow, isRowAuthentic } from '../secrets/ro
 import { type Caller, type Credentials, isAdmitted } from './credential.ts'
 import type { Login } from './login-gate.ts'
 import { isCredentialAuthentic } from './mac.ts'
-import { usablePasswords } from './password.ts'
+import { hasEnded, usablePasswords } from './password.ts'
 
 export interface SessionParts {
   readonly db: Pool
@@ -96,7 +96,7 @@ export async function readSession(
   const bytes = Buffer.from(token, 'base64url')
   const row = await findSession(db, sha256(bytes))
   const now = platform.now()
-  if (row === undefined || row.expiresAt.getTime() <= now) return undefined
+  if (row === undefined || hasEnded(row.expiresAt, now)) return undefined
   if (!isRowAuthentic(installationKeys.credentialMac, decidingRow(row), row.mac)) return undefined
   if (row.lastSeenAt.getTime() + settings.consoleIdleSeconds * 1000 <= now) return undefined
   const credential = await findCredential(db, row.username)
@@ -104,7 +104,7 @@ export async function readSession(
     return undefined
   if (!isCredentialAuthentic(installationKeys.credentialMac, credential) || credential.isDisabled) return undefined
   if (!isAdmitted(credential, { source })) return undefined
-  if (credential.expiresAt !== null && credential.expiresAt.getTime() <= now) return undefined
+  if (hasEnded(credential.expiresAt, now)) return undefined
   if (isUse && now - row.lastSeenAt.getTime() >= TOUCH_MS) await touchSession(db, row.sessionId, new Date(now))
   const { username, role, applicationId } = credential
   return { sessionId: row.sessionId, caller: { username, role, applicationId }, formToken: deriveFormToken(bytes) }

@@ -1,0 +1,21 @@
+// Values of rows, from the text in which the database gives them. What cannot be read is an error: a time that is none would never be over.
+import pg from 'pg'
+
+/** A bytea as hex (`session-settings.ts`), in memory of its own: what is remembered of a row keeps nothing else (`lib/bytes.ts`, ownBytes). */
+export function parseBytea(text: string): Buffer {
+  if (!text.startsWith(HEX)) throw new TypeError('the database gave bytes that cannot be read')
+  const bytes = Buffer.allocUnsafeSlow((text.length - HEX.length) / 2)
+  bytes.write(text.slice(HEX.length), 'hex')
+  return bytes
+}
+
+/** A time. One that never comes (`infinity`) is none that pawl has written. */
+export function parseTime(text: string): Date {
+  const time: unknown = readTime(text)
+  if (!(time instanceof Date) || Number.isNaN(time.getTime()))
+    throw new TypeError(`the database gave a time that cannot be read: ${text}`)
+  return time
+}
+
+const readTime = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ) as (text: string) => unknown
+const HEX = String.raw`\x`
