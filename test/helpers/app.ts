@@ -3,7 +3,6 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import pg from 'pg'
 import type { MasterKeys } from '../../src/domain/secrets/record-keys.ts'
 import { buildApp } from '../../src/app.ts'
 import { parseConfig } from '../../src/config-parser.ts'
@@ -16,6 +15,7 @@ import type { Platform } from '../../src/lib/platform.ts'
 import { type Database, openDatabase, openInMemory } from '../../src/storage/database.ts'
 import { migrate } from '../../src/storage/migrate.ts'
 import { watchAnswers } from './documented.ts'
+import { runAll, SCHEMA, urlOf } from './hostile.ts'
 
 export interface TestServer {
   /** http://127.0.0.1:PORT */
@@ -113,7 +113,10 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
 }
 
 export interface PostgresDatabase {
+  /** For pawl. */
   readonly databaseUrl: string
+  /** For the test: of a superuser whose sessions are set as usual, with the same search path. */
+  readonly adminUrl: string
   readonly name: string
   readonly drop: () => Promise<void>
 }
@@ -123,11 +126,20 @@ export async function createPostgresDatabase({ isEmpty = false } = {}): Promise<
   const server = serverUrl()
   if (server === undefined) throw new Error('PAWL_TEST_DATABASE_URL is not set')
   const name = `pawl_test_${randomUUID().replaceAll('-', '')}`
-  await runOn(server, `create database ${name}${isEmpty ? '' : ` template ${testTemplate()}`}`)
-  const url = new URL(server)
-  url.pathname = `/${name}`
-  return { databaseUrl: url.toString(), name, drop: () => runOn(server, `drop database ${name} with (force)`) }
+  const { PAWL_TEST_ROLE_URL: roleUrl, PAWL_TEST_EMPTY_TEMPLATE: emptyTemplate = 'template1' } = process.env
+  await runAll(server, [`create database ${name} template ${isEmpty ? emptyTemplate : testTemplate()}`])
+  const adminUrl = new URL(urlOf(server, { database: name }))
+  if (roleUrl !== undefined) adminUrl.searchParams.set('options', `-c search_path=${quoteOption(SCHEMA)}`)
+  return {
+    databaseUrl: urlOf(roleUrl ?? server, { database: name }),
+    adminUrl: adminUrl.toString(),
+    name,
+    drop: () => runAll(server, [`drop database ${name} with (force)`]),
+  }
 }
+
+/** As the settings within `options` are written. */
+const quoteOption = (name: string): string => `"${name}"`.replaceAll(' ', String.raw`\ `)
 
 /**
  * How many statements in a PostgreSQL database wait for the end of somebody's transaction. Not to be asked within one: there the list of
@@ -196,16 +208,6 @@ function describe({ publicUrl, internalPort }: Config): object {
 }
 
 const descriptions = new Map<string, object>()
-
-async function runOn(url: string, statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    await client.query(statement)
-  } finally {
-    await client.end()
-  }
-}
 
 function createClock(): TestClock & { readonly platform: Platform } {
   let offset = 0

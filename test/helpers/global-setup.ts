@@ -8,6 +8,7 @@ import { openDatabase } from '../../src/storage/database.ts'
 import { migrate } from '../../src/storage/migrate.ts'
 import type { Schema } from '../../src/storage/schema.ts'
 import { createPostgresDatabase, serverUrl } from './app.ts'
+import { makeHostileServer } from './hostile.ts'
 
 let remove: () => void | Promise<void> = () => undefined
 const home = mkdtempSync(join(tmpdir(), 'pawl-test-home-'))
@@ -47,6 +48,13 @@ async function makeFolder(): Promise<string> {
 }
 
 async function makeDatabase(): Promise<string> {
+  const server = serverUrl()
+  if (server !== undefined && process.env['PAWL_TEST_DATABASE_HOSTILE']) {
+    const { empty, migrated, roleUrl, drop: dropAll } = await makeHostileServer(server)
+    remove = dropAll
+    Object.assign(process.env, { PAWL_TEST_EMPTY_TEMPLATE: empty, PAWL_TEST_ROLE_URL: roleUrl })
+    return migrated
+  }
   const { databaseUrl, name, drop } = await createPostgresDatabase({ isEmpty: true })
   remove = drop
   const { db, close } = await openDatabase({ databaseUrl, dataDir: '', poolSize: 1 })

@@ -25,6 +25,8 @@ export interface Installation {
   readonly directory: string
   /** Where the embedded database will be. */
   readonly dataDir: string
+  /** Of PostgreSQL, for the test itself. */
+  readonly adminUrl?: string
   /** 32 bytes; of an embedded one only after its first start. */
   readonly masterKey: () => Uint8Array
 }
@@ -39,11 +41,11 @@ export async function createInstallation(kind: DatabaseKind, { isEmpty = false }
     const masterKey = (): Uint8Array => Buffer.from(readFileSync(join(dataDir, 'master.key'), 'utf8'), 'base64')
     return { kind, directory, dataDir, env: { PAWL_DATA_DIR: dataDir }, masterKey }
   }
-  const { databaseUrl, drop } = await createPostgresDatabase({ isEmpty })
+  const { databaseUrl, adminUrl, drop } = await createPostgresDatabase({ isEmpty })
   cleanups.push(drop)
   const key = randomBytes(32)
   const env = { DATABASE_URL: databaseUrl, PAWL_MASTER_KEY: key.toString('base64'), PAWL_DATA_DIR: dataDir }
-  return { kind, directory, dataDir, env, masterKey: () => key }
+  return { kind, directory, dataDir, env, adminUrl, masterKey: () => key }
 }
 
 /** How a process ended, and everything it printed. */

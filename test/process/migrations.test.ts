@@ -1,6 +1,5 @@
 // Migrations of a database that holds rows of every table of the first one, without rights beyond those of its owner.
 import { randomBytes, randomUUID } from 'node:crypto'
-import { type Migration, Migrator } from 'kysely/migration'
 import { sql } from 'kysely'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
@@ -17,9 +16,7 @@ const open = (databaseUrl: string): Promise<Database> => openDatabase({ database
 /** As the first release left it. */
 async function prepare(db: Db): Promise<void> {
   const [first] = Object.entries(migrations)
-  const provider = { getMigrations: async (): Promise<Record<string, Migration>> => Object.fromEntries(first ? [first] : []) }
-  const { error } = await new Migrator({ db, provider }).migrateToLatest()
-  expect(error).toBeUndefined()
+  await migrate(db, { known: Object.fromEntries(first ? [first] : []) })
   for (const statement of ROWS) await sql.raw(statement).execute(db)
 }
 

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Database, openDatabase, pingDatabase } from '../../src/storage/database.ts'
 import { createPostgresDatabase, type PostgresDatabase, serverUrl } from '../helpers/app.ts'
+import { runAll } from '../helpers/hostile.ts'
 
 describe.skipIf(serverUrl() === undefined)('on PostgreSQL, where PAWL_TEST_DATABASE_URL is set', () => {
   let place: PostgresDatabase
@@ -37,16 +38,15 @@ describe.skipIf(serverUrl() === undefined)('on PostgreSQL, where PAWL_TEST_DATAB
 
   test('one that cannot give the room is not ready', async () => {
     // A role that may not make a temporary table gets no room, as on a full disk.
-    await sql`create role ${sql.id(ROLE)}`.execute(database.db)
-    await sql`revoke temporary on database ${sql.id(place.name)} from public`.execute(database.db)
-    const url = new URL(place.databaseUrl)
+    await runAll(place.adminUrl, [`create role ${ROLE}`, `revoke temporary on database ${place.name} from public`])
+    const url = new URL(place.adminUrl)
     url.searchParams.set('options', `-c role=${ROLE}`)
     const poor = await openDatabase({ databaseUrl: url.toString(), dataDir: '', poolSize: 1 })
     await expect(fail.execute(poor.db)).rejects.toThrow('full')
     await expect(pingDatabase(poor)).rejects.toThrow('permission denied')
     expect(poor.room?.isMissing()).toBe(true)
     await poor.close()
-    await sql`drop role ${sql.id(ROLE)}`.execute(database.db)
+    await runAll(place.adminUrl, [`drop role ${ROLE}`])
   })
 })
 
