@@ -41,7 +41,8 @@ export interface HostileServer {
 export async function makeHostileServer(server: string): Promise<HostileServer> {
   const id = randomBytes(6).toString('hex')
   const [owner, serving, empty, migrated] = ['owner', 'serving', 'empty', 'migrated'].map((name) => `pawl_test_${name}_${id}`)
-  if (owner === undefined || serving === undefined || empty === undefined || migrated === undefined) throw new TypeError('no names')
+  if (owner === undefined || serving === undefined || empty === undefined || migrated === undefined)
+    throw new TypeError('no names')
   const password = randomBytes(12).toString('hex')
   await runAll(server, [
     ...[owner, serving].flatMap((role) => [

@@ -137,7 +137,9 @@ test('what opens under none of the keys is named and left alone', async () => {
 test('every column of bytes is sealed and known to the rotation, or is no secret', async () => {
   const { rows } = await sql<{ place: string }>`
     select table_name || '.' || column_name as place from information_schema.columns
-    where table_schema = current_schema() and data_type = 'bytea' and table_name <> 'registration' order by 1`.execute(database.db)
+    where table_schema = current_schema() and data_type = 'bytea' and table_name <> 'registration' order by 1`.execute(
+    database.db,
+  )
   const sealed = SEALED_TABLES.flatMap(({ table, columns }) => columns.map((column) => `${table}.${column}`))
   const isOpen =
     /\.(?:public_key|\w*_public_key|\w*hash|mac|\w*_mac|salt|\w*fingerprint|certificate|seal|\w*_seal|authentication)$/

@@ -268,7 +268,9 @@ async function countWrites(db: Db): Promise<void> {
   await sql`
     create function count_write() returns trigger language plpgsql as
     'begin perform nextval(''written_rows''); return coalesce(new, old); end'`.execute(db)
-  const { rows } = await sql<{ name: string }>`select tablename as name from pg_tables where schemaname = current_schema()`.execute(db)
+  const { rows } = await sql<{
+    name: string
+  }>`select tablename as name from pg_tables where schemaname = current_schema()`.execute(db)
   expect(rows.length).toBeGreaterThan(15)
   for (const { name } of rows) {
     await sql`create trigger count_write before insert or update or delete on ${sql.id(name)} for each row execute function count_write()`.execute(

@@ -29,7 +29,9 @@ test('the schema is the committed one', async () => {
     db,
   )
   const functions = await sql<{ line: string }>`
-    select pg_get_functiondef(oid) as line from pg_proc where pronamespace = quote_ident(current_schema())::regnamespace order by proname`.execute(db)
+    select pg_get_functiondef(oid) as line from pg_proc where pronamespace = quote_ident(current_schema())::regnamespace order by proname`.execute(
+    db,
+  )
   const lines = [columns, indexes, constraints, triggers, functions].map(({ rows }) => rows.map(({ line }) => line).join('\n'))
   // Where tests run on a hostile database the schema has another name.
   const text = lines.join('\n\n').replaceAll(`"${SCHEMA}"`, 'public').replaceAll(`'${SCHEMA}'`, `'public'`)
