@@ -1,8 +1,11 @@
 // Behind PgBouncer, in session and in transaction mode: everything is served, and a setting that does not fit is named.
-import { Client } from 'pg'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { member } from '../../phone/http.ts'
+import { SESSION_SETTINGS } from '../../src/storage/session-settings.ts'
 import { serverUrl } from '../helpers/app.ts'
 import { runCli } from '../helpers/cli.ts'
+import { SECOND } from '../helpers/expectations.ts'
+import { HOSTILE_SETTINGS, runAll } from '../helpers/hostile.ts'
 import { hasPgbouncer, openPgbouncer, PGBOUNCER, type Pgbouncer } from '../helpers/pgbouncer.ts'
 import {
   ADMIN_PASSWORD,
@@ -28,6 +31,8 @@ afterEach(async () => {
 /** The database of an installation through the pooler, and what pawl is told of it. */
 async function open(mode: 'session' | 'transaction', told: string, options?: Parameters<typeof openPgbouncer>[2]) {
   const installation = await createInstallation('postgresql')
+  // What docs/OPERATIONS.md asks for: in transaction mode the role has what a pooler does not pass on.
+  if (mode === 'transaction') await setRole(installation, SESSION_SETTINGS)
   pooler = await openPgbouncer(databaseOf(installation), mode, options)
   const env: Environment = {
     ...installation.env,
@@ -36,6 +41,16 @@ async function open(mode: 'session' | 'transaction', told: string, options?: Par
     PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD,
   }
   return { installation, env }
+}
+
+/** Settings of the role in its database, for sessions that begin from now on. */
+async function setRole({ env, adminUrl = '' }: Installation, settings: Readonly<Record<string, string>>): Promise<void> {
+  const { username, pathname } = new URL(env['DATABASE_URL'] ?? '')
+  const whose = `role ${username} in database ${pathname.slice(1)}`
+  await runAll(
+    adminUrl,
+    Object.entries(settings).map(([name, value]) => `alter ${whose} set ${name} = '${value}'`),
+  )
 }
 
 const databaseOf = ({ env }: Installation): string => env['DATABASE_URL'] ?? ''
@@ -77,6 +92,60 @@ describe.skipIf(serverUrl() === undefined || !hasPgbouncer)(title, () => {
     for (const server of [first, second]) expect(server.output()).not.toMatch(/"level":"(error|fatal)"|connection/)
   })
 
+  test.each([
+    ['session', HOSTILE_SETTINGS],
+    ['transaction', { DateStyle: 'German', TimeZone: 'Asia/Kathmandu', standard_conforming_strings: 'off' }],
+    ['transaction', { DateStyle: 'SQL, DMY', TimeZone: 'America/St_Johns' }],
+    ['transaction', { DateStyle: 'Postgres, MDY', IntervalStyle: 'sql_standard' }],
+  ] as const)('in %s mode, a role that is set to %o is served as any other', async (mode, settings) => {
+    const { installation } = await open(mode, mode)
+    await setRole(installation, settings)
+    await pooler?.close()
+    pooler = await openPgbouncer(databaseOf(installation), mode, { poolSize: 12 })
+    const env = { ...installation.env, PAWL_DATABASE_POOLER: mode, PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
+    const { url } = await startPawl({ ...env, DATABASE_URL: pooler.url })
+    const admin = `admin:${ADMIN_PASSWORD}`
+    const world = await openWorld({ urls: [url], admin, advance: () => undefined, close: async () => undefined })
+    const { phone } = await world.activePhone('3.3')
+    const user = { username: 'over', role: 'integration', application: world.applicationId, expiresAt: Date.now() + SECOND }
+    const reply = await world.bank.call('POST', '/admin/users', user)
+    const over = world.bank.as(`over:${String(member(reply.json, 'password'))}`)
+    for (let round = 0; round < 10; round += 1) expectOk(await phone.send(phone.prepareValidation({ body: `pay ${round}` })))
+    await vi.waitFor(async () => expect((await over.view('nobody')).status).toBe(401), { timeout: 10_000, interval: 200 })
+    expect((await fetch(`${url}/health/ready`)).status).toBe(200)
+  })
+
+  test.each([
+    ['default_transaction_isolation', 'serializable', 'read committed'],
+    ['default_transaction_isolation', 'repeatable read', 'read committed'],
+    ['bytea_output', 'escape', 'hex'],
+    ['extra_float_digits', '-15', '1'],
+    ['array_nulls', 'off', 'on'],
+  ])('in transaction mode, a role whose %s is %s is refused with what to do, and then served', async (name, wrong, right) => {
+    const { installation } = await open('transaction', 'transaction')
+    const { username } = new URL(databaseOf(installation))
+    const env = { ...installation.env, PAWL_DATABASE_POOLER: 'transaction', PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
+    const reopen = async (value: string): Promise<Environment> => {
+      await setRole(installation, { [name]: value })
+      await pooler?.close()
+      pooler = await openPgbouncer(databaseOf(installation), 'transaction')
+      return { ...env, DATABASE_URL: pooler.url }
+    }
+    const wrongEnv = await reopen(wrong)
+    const { code, stderr } = await refusePawl(wrongEnv)
+    const says = `sessions of the role ${username} have ${name} = '${wrong}'`
+    const todo = `alter role ${username} set ${name} = '${right}'`
+    expect(code).toBe(1)
+    expect(stderr.trim().split('\n')).toEqual([expect.stringContaining(`pawl cannot start: ${says}`)])
+    expect(stderr).toContain(todo)
+    const doctor = await runCli(['doctor'], wrongEnv)
+    expect(doctor.code).toBe(1)
+    expect(doctor.stdout).toContain(`BROKEN   settings: ${says}`)
+    expect(doctor.stdout).toContain(todo)
+    const { url } = await startPawl(await reopen(right))
+    expect((await fetch(`${url}/health/ready`)).status).toBe(200)
+  })
+
   test('a setting that is missing stops the start, where PgBouncer refuses the time limits', async () => {
     const { env } = await open('transaction', 'none')
     const { code, stderr } = await refusePawl(env)
@@ -100,11 +169,7 @@ describe.skipIf(serverUrl() === undefined || !hasPgbouncer)(title, () => {
     await startPawl(env)
     const before = await runCli(['doctor'], env)
     expect(before.stdout).toContain('the role has no statement_timeout')
-    const database = new URL(databaseOf(installation)).pathname.slice(1)
-    const client = new Client(databaseOf(installation))
-    await client.connect()
-    await client.query(`alter role ${client.user} in database ${database} set statement_timeout = '8s'`)
-    await client.end()
+    await setRole(installation, { statement_timeout: '8s' })
     await pooler?.close()
     pooler = await openPgbouncer(databaseOf(installation), 'transaction')
     const after = await runCli(['doctor'], { ...env, DATABASE_URL: pooler.url })
