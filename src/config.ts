@@ -133,7 +133,7 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     default: 'none',
     description:
       'Mode of the pooler that DATABASE_URL leads to, PgBouncer 1.18 or newer. With transaction nothing belongs to a session: statements are ' +
-      'not prepared, and the time limits are those of the role. docs/OPERATIONS.md says how to set them.',
+      'not prepared, and time limits and some other settings are those of the role. docs/OPERATIONS.md says how to set them.',
   },
   migrate: {
     name: 'PAWL_MIGRATE',

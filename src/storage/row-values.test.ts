@@ -1,3 +1,4 @@
+// Values of rows that are what a database with usual settings writes, and those that are not.
 import { describe, expect, test } from 'vitest'
 import { parseBytea, parseTime } from './row-values.ts'
 
