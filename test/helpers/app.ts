@@ -129,7 +129,8 @@ export async function createPostgresDatabase({ isEmpty = false } = {}): Promise<
   const { PAWL_TEST_ROLE_URL: roleUrl, PAWL_TEST_EMPTY_TEMPLATE: emptyTemplate = 'template1' } = process.env
   await runAll(server, [`create database ${name} template ${isEmpty ? emptyTemplate : testTemplate()}`])
   const adminUrl = new URL(urlOf(server, { database: name }))
-  if (roleUrl !== undefined) adminUrl.searchParams.set('options', `-c search_path=${quoteOption(SCHEMA)}`)
+  // Not by searchParams: libpq takes a + for itself.
+  if (roleUrl !== undefined) adminUrl.search = `options=${encodeURIComponent(`-c search_path=${quoteOption(SCHEMA)}`)}`
   return {
     databaseUrl: urlOf(roleUrl ?? server, { database: name }),
     adminUrl: adminUrl.toString(),

@@ -99,7 +99,7 @@ async function restore(
 }
 
 /** A backup of a stopped installation; what it returns puts it back. */
-function backUp({ kind, env, dataDir, directory }: Installation): () => void {
+function backUp({ kind, adminUrl = '', dataDir, directory }: Installation): () => void {
   const copy = join(directory, 'backup')
   if (kind === 'embedded') {
     cpSync(dataDir, copy, { recursive: true })
@@ -109,9 +109,8 @@ function backUp({ kind, env, dataDir, directory }: Installation): () => void {
     }
   }
   const run = (program: string, ...args: string[]) => execFileSync(join(newestBin(), program), args, { stdio: 'pipe' })
-  const url = env['DATABASE_URL'] ?? ''
-  run('pg_dump', '--format=custom', `--file=${copy}`, url)
-  return () => run('pg_restore', '--clean', '--if-exists', '--single-transaction', `--dbname=${url}`, copy)
+  run('pg_dump', '--format=custom', `--file=${copy}`, adminUrl)
+  return () => run('pg_restore', '--clean', '--if-exists', '--single-transaction', `--dbname=${adminUrl}`, copy)
 }
 
 const fenceBy =

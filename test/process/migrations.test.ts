@@ -10,6 +10,7 @@ import { type Database, type Db, openDatabase, openInMemory } from '../../src/st
 import { migrate, migrateDatabase, requireMigrated } from '../../src/storage/migrate.ts'
 import { insertWrappedKey } from '../../src/storage/wrapped-keys.ts'
 import { createPostgresDatabase, openMigratedInMemory, serverUrl, startTestServer } from '../helpers/app.ts'
+import { runAll, urlOf } from '../helpers/hostile.ts'
 
 const open = (databaseUrl: string): Promise<Database> => openDatabase({ databaseUrl, dataDir: '', poolSize: 2 })
 
@@ -50,15 +51,15 @@ test('the newest schema is reached from the first one with all that is there', a
 })
 
 test.skipIf(serverUrl() === undefined)('and by several processes at once, as the owner of the database alone', async () => {
-  const { databaseUrl, drop } = await createPostgresDatabase({ isEmpty: true })
-  const root = await open(databaseUrl)
+  const { databaseUrl, adminUrl, name, drop } = await createPostgresDatabase({ isEmpty: true })
   const owner = `pawl_test_${randomUUID().replaceAll('-', '')}`
-  await sql.raw(`create role ${owner} login nosuperuser password 'x'`).execute(root.db)
-  await sql.raw(`alter database ${new URL(databaseUrl).pathname.slice(1)} owner to ${owner}`).execute(root.db)
-  const url = new URL(databaseUrl)
-  url.username = owner
-  url.password = 'x'
-  const databases = await Promise.all(Array.from({ length: 3 }, () => open(url.toString())))
+  await runAll(adminUrl, [
+    `create role ${owner} login nosuperuser password 'x'`,
+    `alter database ${name} owner to ${owner}`,
+    `create schema ${owner} authorization ${owner}`,
+  ])
+  const url = urlOf(databaseUrl, { role: owner, password: 'x' })
+  const databases = await Promise.all(Array.from({ length: 3 }, () => open(url)))
   const [first] = databases
   if (first) await prepare(first.db)
   const done = await Promise.all(databases.map((database) => migrateDatabase(database)))
@@ -66,11 +67,8 @@ test.skipIf(serverUrl() === undefined)('and by several processes at once, as the
   expect(done.flat().toSorted()).toEqual(Object.keys(migrations).slice(1))
   if (first) await expectMigrated(first.db)
   for (const database of databases) await database.close()
-  await root.close()
   await drop()
-  const server = await open(serverUrl() ?? '')
-  await sql.raw(`drop role ${owner}`).execute(server.db)
-  await server.close()
+  await runAll(serverUrl() ?? '', [`drop role ${owner}`])
 })
 
 test.skipIf(serverUrl() === undefined)('while another process takes columns away', async () => {
