@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Database, openDatabase, pingDatabase } from '../../src/storage/database.ts'
 import { findUnmet, requireDatabase, type Unmet } from '../../src/storage/requirements.ts'
 import { readVitalSigns } from '../../src/storage/vital-signs.ts'
-import { createPostgresDatabase, type PostgresDatabase, serverUrl } from '../helpers/app.ts'
+import { createPostgresDatabase, type PostgresDatabase, serverUrl, startTestServer } from '../helpers/app.ts'
 import { runAll, urlOf } from '../helpers/hostile.ts'
 
 describe.skipIf(serverUrl() === undefined)('on PostgreSQL, where PAWL_TEST_DATABASE_URL is set', () => {
@@ -53,6 +53,8 @@ describe.skipIf(serverUrl() === undefined)('on PostgreSQL, where PAWL_TEST_DATAB
       `the encoding of the database is ${encoding}; make it anew: create database ... encoding 'UTF8' template template0`,
     )
     await opened.pop()?.close()
+    const databaseUrl = urlOf(server, { database: name })
+    await expect(startTestServer({ databaseUrl })).rejects.toThrow(`the encoding of the database is ${encoding}`)
     await runAll(server, [`drop database ${name}`])
   })
 
