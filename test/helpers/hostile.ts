@@ -70,8 +70,7 @@ export async function makeHostileServer(server: string): Promise<HostileServer> 
     drop: () =>
       runAll(server, [
         ...[empty, migrated].map((database) => `drop database ${database} with (force)`),
-        // A test that ended badly may have left a database behind that has rows of theirs.
-        ...[serving, owner].map((role) => `drop role if exists ${role}`),
+        ...[serving, owner].map((role) => `drop role ${role}`),
       ]),
   }
 }
