@@ -2,7 +2,8 @@
 import { type Kysely, sql } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  for (const statement of statements) await sql.raw(statement).execute(db)
+  const { rows } = await sql<{ schema: string }>`select quote_ident(current_schema()) as schema`.execute(db)
+  for (const { schema } of rows) for (const statement of composeStatements(schema)) await sql.raw(statement).execute(db)
 }
 
 /** Deferred: what a transaction wrote is judged at its end, however long it was open. */
@@ -10,7 +11,8 @@ const refuseOn = (table: string, events: string, column: string): string =>
   `create constraint trigger ${table}_refuse_erased after ${events} on ${table} deferrable initially deferred for each row
     when (new.${column} is not null) execute function refuse_erased_user()`
 
-const statements = [
+/** `schema`: of the tables, for a session that has no search path, as a restore of a dump. */
+const composeStatements = (schema: string): readonly string[] => [
   `create table user_erasure (
     erasure_id text primary key,
     salt bytea not null,
@@ -20,7 +22,8 @@ const statements = [
   // The lock is held to the end of the transaction. An erasure that has had it alone knows that whoever does not see its row is over: a look sees
   // what was committed before it, because transactions are READ COMMITTED.
   // The error is one of those that ask for the same once more.
-  `create function refuse_erased_user() returns trigger language plpgsql as $$
+  `create function refuse_erased_user() returns trigger language plpgsql
+  set search_path = ${schema}, pg_temp as $$
 declare
   name text;
 begin

@@ -7,7 +7,7 @@ export async function findStoredText(db: Db, text: string): Promise<string[]> {
   const { rows: columns } = await sql<{ table: string; column: string; type: string }>`
     select c.table_name as table, c.column_name as column, c.data_type as type from information_schema.columns c
     join information_schema.tables t on t.table_schema = c.table_schema and t.table_name = c.table_name
-    where c.table_schema = 'public' and t.table_type = 'BASE TABLE'`.execute(db)
+    where c.table_schema = current_schema() and t.table_type = 'BASE TABLE'`.execute(db)
   const forms = formsOf(text)
   const looks = columns.map(({ table, column, type }) => {
     const name = sql.ref(column)

@@ -77,7 +77,7 @@ describe.runIf(serverUrl() === undefined)('statements and keys', () => {
 
   test('every table has one place', async () => {
     const { rows } = await embedded.pglite.query<{ name: string }>(
-      `select relname as name from pg_class where relkind in ('r', 'p') and not relispartition and relnamespace = 'public'::regnamespace
+      `select relname as name from pg_class where relkind in ('r', 'p') and not relispartition and relnamespace = current_schema()::regnamespace
         and relname not like 'kysely%' order by 1`,
     )
     expect([...spread.keys(), ...planned.keys()].toSorted()).toEqual(rows.map(({ name }) => name))
