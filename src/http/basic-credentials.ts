@@ -2,6 +2,7 @@
 import basicAuth from '@fastify/basic-auth'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { toPawlError } from './errors.ts'
+import { exemptFromShares } from './load-limits.ts'
 
 /** Who shows a password, and how to hear that he has gone. */
 export interface BasicLogin {
@@ -33,6 +34,10 @@ export async function requireCredentials<Caller extends object>(
   { recognise = () => undefined, verifyToken, certificate }: OtherCallers<Caller> = {},
 ): Promise<(request: FastifyRequest) => Caller> {
   const callers = new WeakMap<FastifyRequest, Caller>()
+  const accept = (request: FastifyRequest, caller: Caller): void => {
+    callers.set(request, caller)
+    exemptFromShares(request)
+  }
   await app.register(basicAuth, {
     validate: async (username, password, request, reply) => {
       const onGone = (callback: () => void) => {
@@ -40,7 +45,7 @@ export async function requireCredentials<Caller extends object>(
         return () => reply.raw.off('close', callback)
       }
       try {
-        callers.set(request, await verify({ username, source: request.ip, onGone }, password))
+        accept(request, await verify({ username, source: request.ip, onGone }, password))
       } catch (error) {
         // The plugin takes every error that is thrown here for a wrong password, also that of a lost database.
         throw toPawlError(error)
@@ -59,7 +64,7 @@ export async function requireCredentials<Caller extends object>(
   }
   app.addHook('onRequest', async (request) => {
     const caller = recognise(request) ?? (await verifyOther(request))
-    if (caller !== undefined) callers.set(request, caller)
+    if (caller !== undefined) accept(request, caller)
   })
   app.addHook('onRequest', (request, reply, done) => {
     if (callers.has(request)) done()

@@ -1,22 +1,72 @@
-// How much a listener takes at once. Beyond it each caller is told so at once and clearly, instead of all of them waiting for memory.
+// How much a listener takes at once, and that no source has it all (lib/places.ts): connections, bodies on their way, requests in flight. Beyond
+// it each caller is told so at once and clearly, instead of all of them waiting for memory.
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { isInRanges } from '../lib/address-ranges.ts'
 import type { Events } from '../lib/events.ts'
 import { PawlError } from '../lib/errors.ts'
+import { createPlaces, type Place, type Places } from '../lib/places.ts'
+import { sourceOf } from '../lib/source.ts'
 import { eventOfConnection } from './connections.ts'
+import { refuseBytes } from './server-options.ts'
 
 export interface LoadLimits {
-  /** Connections beyond it are answered and closed; a quarter more, and they are not taken. */
   readonly connectionsMax: number
-  /** From the headers to the last byte of the answer, so bodies that are on their way count. */
+  /** Of whole requests until the last byte of their answer. As many more may be on their way. */
   readonly requestsInFlightMax: number
+  /** Their connections are no source's, and their requests are those of the address that they forward. */
+  readonly trustedProxies: readonly string[]
 }
 
-/** Refuses what is beyond the limits with UNAVAILABLE. Health is never refused: a busy process is alive, and not to be replaced. Neither are metrics, which say how busy it is. */
-export function limitLoad(app: FastifyInstance, { connectionsMax, requestsInFlightMax }: LoadLimits, events: Events): void {
-  let connections = 0
-  let inFlight = 0
-  const surplus = new WeakSet<Socket>()
+interface Listener {
+  readonly connections: Places<Connection>
+  readonly bodies: Places<Call>
+  readonly inFlight: Places<Call>
+  readonly events: Events
+}
+
+interface Connection {
+  readonly listener: Listener
+  readonly socket: Socket
+  readonly peer: string
+  readonly isProxy: boolean
+  /** It came when no place was left, and none could be made. */
+  readonly isSurplus: boolean
+  /** Offered while no whole request waits for its answer. */
+  place: Place<Connection> | undefined
+  /** Whole requests that wait for their answers. */
+  running: number
+  /** The request whose body is on its way. */
+  arriving: Call | undefined
+}
+
+/** A request. */
+interface Call {
+  readonly connection: Connection
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  /** Undefined where it takes nobody's share. */
+  source: string | undefined
+  state: 'arriving' | 'running' | 'cut'
+  body: Place<Call> | undefined
+  place: Place<Call> | undefined
+  readonly since: number
+  readonly bytesBefore: number
+}
+
+/**
+ * Refuses what is beyond the limits with UNAVAILABLE; before it refuses others it ends what waits longest at the source that has most. Health is
+ * never refused: a busy process is alive, and not to be replaced. Neither are metrics, which say how busy it is.
+ */
+export function limitLoad(app: FastifyInstance, limits: LoadLimits, events: Events): void {
+  const { connectionsMax, requestsInFlightMax, trustedProxies } = limits
+  const listener: Listener = {
+    connections: createPlaces(connectionsMax),
+    bodies: createPlaces(requestsInFlightMax),
+    inFlight: createPlaces(requestsInFlightMax),
+    events,
+  }
   // Those that wait to be refused need room as well, and health needs a place among them.
   app.server.maxConnections = connectionsMax + Math.max(Math.ceil(connectionsMax / 4), 8)
   // Without this, Node hands a connection that one process drops to another process, which drops it too, over and over. The types of Node
@@ -24,25 +74,160 @@ export function limitLoad(app: FastifyInstance, { connectionsMax, requestsInFlig
   Object.assign(app.server, { dropMaxConnection: true })
   app.server.on('drop', () => events.connectionDropped())
   app.server.on(eventOfConnection(app.server), (socket: Socket) => {
-    connections += 1
-    if (connections > connectionsMax) surplus.add(socket)
-    socket.once('close', () => {
-      connections -= 1
-    })
+    open(listener, socket, isInRanges(trustedProxies, socket.remoteAddress ?? ''))
   })
   app.addHook('onRequest', (request, reply, done) => {
-    const { raw } = request
-    if (raw.url?.startsWith('/health/') === true || raw.url === '/metrics') return done()
-    const isSurplus = surplus.has(raw.socket)
-    if (isSurplus) void reply.header('connection', 'close')
-    if (isSurplus || inFlight >= requestsInFlightMax) return done(isSurplus ? TOO_MANY_CONNECTIONS : TOO_MANY_REQUESTS)
-    inFlight += 1
-    reply.raw.once('close', () => {
-      inFlight -= 1
-    })
-    done()
+    const connection = connectionOf.get(request.raw.socket)
+    // What the console asks of the API within the process has none; the request of the browser is counted.
+    if (connection === undefined) return done()
+    const call = begin(connection, request, reply)
+    if (connection.isSurplus && !isAlwaysServed(request)) {
+      void reply.header('connection', 'close')
+      return done(TOO_MANY_CONNECTIONS)
+    }
+    done(hasBody(request.raw) ? receive(call) : run(call))
+  })
+  app.addHook('preValidation', (request, _reply, done) => {
+    const call = callOf.get(request.raw)
+    done(call === undefined || call.state === 'running' ? undefined : run(call))
+  })
+  // What has arrived is read first: the process may have been busy.
+  const timer = setInterval(() => setImmediate(endSlowBodies, listener), LOOK_MS).unref()
+  app.addHook('onClose', async () => clearInterval(timer))
+}
+
+/** The sender has proved who it is: neither this request nor its connection takes a share from now on. */
+export function exemptFromShares({ raw }: FastifyRequest): void {
+  const call = callOf.get(raw)
+  if (call === undefined) return
+  const { connections, bodies, inFlight } = call.connection.listener
+  call.source = undefined
+  connections.exempt(call.connection.place)
+  bodies.exempt(call.body)
+  inFlight.exempt(call.place)
+}
+
+function open(listener: Listener, socket: Socket, isProxy: boolean): void {
+  const { connections } = listener
+  const peer = sourceOf(socket.remoteAddress ?? '')
+  const source = isProxy ? undefined : peer
+  const surplus = connections.findSurplus(source)
+  if (surplus) endForOthers(surplus)
+  const connection: Connection = {
+    listener,
+    socket,
+    peer,
+    isProxy,
+    isSurplus: surplus === undefined && !connections.isOpenTo(source),
+    place: undefined,
+    running: 0,
+    arriving: undefined,
+  }
+  connection.place = connections.take(source, connection)
+  connections.offer(connection.place)
+  connectionOf.set(socket, connection)
+  socket.once('close', () => {
+    connections.leave(connection.place)
+    if (connection.arriving) arrive(connection.arriving)
   })
 }
 
+function begin(connection: Connection, request: FastifyRequest, reply: FastifyReply): Call {
+  const call: Call = {
+    connection,
+    request,
+    reply,
+    source: connection.isProxy ? sourceOf(request.ip) : connection.peer,
+    state: 'arriving',
+    body: undefined,
+    place: undefined,
+    since: performance.now(),
+    bytesBefore: connection.socket.bytesRead,
+  }
+  callOf.set(request.raw, call)
+  reply.raw.once('close', () => finish(call))
+  return call
+}
+
+/** Awaits the body: meanwhile the request takes no place among those in flight. */
+function receive(call: Call): PawlError | undefined {
+  const { connection, request, source } = call
+  const { connections, bodies } = connection.listener
+  const surplus = bodies.findSurplus(source)
+  if (surplus) endForOthers(surplus.connection)
+  else if (!bodies.isOpenTo(source) && !isAlwaysServed(request)) return TOO_MANY_REQUESTS
+  call.body = bodies.take(source, call)
+  bodies.offer(call.body)
+  connection.arriving = call
+  request.raw.once('end', () => arrive(call))
+  // It has done something now: what idles longer goes first.
+  connections.offer(connection.place)
+  return undefined
+}
+
+function arrive(call: Call): void {
+  const { connection, body } = call
+  connection.listener.bodies.leave(body)
+  if (connection.arriving === call) connection.arriving = undefined
+}
+
+/** The request is whole. */
+function run(call: Call): PawlError | undefined {
+  const { connection, source } = call
+  const { connections, inFlight } = connection.listener
+  // Its caller has been told that it was not taken.
+  if (call.state === 'cut') return TOO_MANY_REQUESTS
+  call.state = 'running'
+  connection.running += 1
+  connections.withdraw(connection.place)
+  if (isAlwaysServed(call.request)) return undefined
+  if (!inFlight.isOpenTo(source)) return TOO_MANY_REQUESTS
+  call.place = inFlight.take(source, call)
+  return undefined
+}
+
+/** It is answered, or its connection has ended. */
+function finish({ connection, state, place }: Call): void {
+  const { connections, inFlight } = connection.listener
+  inFlight.leave(place)
+  if (state === 'running') connection.running -= 1
+  if (connection.running === 0) connections.offer(connection.place)
+}
+
+function endForOthers({ listener, place, peer: source, socket, arriving }: Connection): void {
+  listener.events.connectionEnded({ source })
+  listener.connections.leave(place)
+  if (arriving) cut(arriving, 'PAWL_CROWDED')
+  else socket.destroy()
+}
+
+function endSlowBodies({ bodies }: Listener): void {
+  const now = performance.now()
+  for (const call of bodies.listOffered()) {
+    const bytes = call.connection.socket.bytesRead - call.bytesBefore
+    if (now - call.since > BODY_MS + bytes / BYTES_PER_MS) cut(call, 'ERR_HTTP_REQUEST_TIMEOUT')
+  }
+}
+
+/** Ends a request whose body is on its way, and its connection. */
+function cut(call: Call, code: string): void {
+  const { socket } = call.connection
+  arrive(call)
+  call.state = 'cut'
+  if (call.reply.raw.headersSent) socket.destroy()
+  else refuseBytes(code, socket, call.request.id)
+}
+
+const isAlwaysServed = ({ raw: { url = '' } }: FastifyRequest): boolean => url.startsWith('/health/') || url === '/metrics'
+
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
+
+const connectionOf = new WeakMap<Socket, Connection>()
+const callOf = new WeakMap<IncomingMessage, Call>()
 const TOO_MANY_CONNECTIONS = new PawlError('UNAVAILABLE', { detail: 'too many connections', retryAfterSeconds: 1 })
 const TOO_MANY_REQUESTS = new PawlError('UNAVAILABLE', { detail: 'too many requests in flight', retryAfterSeconds: 1 })
+/** How long a body may take, and as much longer as its bytes need at the slowest rate that is served: 16 KiB have seven seconds. */
+const BODY_MS = 5_000
+const BYTES_PER_MS = 8
+const LOOK_MS = 1_000

@@ -1,7 +1,7 @@
 // Options of the HTTP server that hold for every API.
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
-import type { ConnectionError, FastifyHttpOptions } from 'fastify'
+import type { FastifyHttpOptions } from 'fastify'
 import type { Platform } from '../lib/platform.ts'
 import { STRANGERS_BYTES_MAX, TOO_MANY_PIECES } from './body-bounds.ts'
 import { ANSWER_HEADERS } from './request-guards.ts'
@@ -27,7 +27,7 @@ export const serverOptions = ({ trustedProxies }: ServerSettings, platform: Plat
     // What still arrives on an open connection while the server stops is served, and the connection closed after it.
     return503OnClosing: false,
     exposeHeadRoutes: false,
-    clientErrorHandler: (error, socket) => refuseBytes(error, socket, platform.uuid()),
+    clientErrorHandler: ({ code }, socket) => refuseBytes(code, socket, platform.uuid()),
     // SDKs put the path behind a base URL as it was given, and that may end with a slash (mobile-token §1).
     rewriteUrl: ({ url = '' }) => (url.startsWith('//') ? url.replace(/^\/+(?=\/api\/)/, '') : url),
     // Longer parameters than any name are judged by the schema of their endpoint.
@@ -36,30 +36,44 @@ export const serverOptions = ({ trustedProxies }: ServerSettings, platform: Plat
     onConstructorPoisoning: 'error',
   }) as const satisfies FastifyHttpOptions<Server>
 
-/** Answers bytes that are not an HTTP request, headers over the limit, and requests that do not arrive in time, whatever their route. */
-function refuseBytes(error: ConnectionError, socket: Socket, requestId: string): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+/**
+ * Answers bytes that are not an HTTP request, headers over the limit, and requests that do not arrive in time or are ended for others, whatever their
+ * route. Ends the connection.
+ */
+export function refuseBytes(errorCode: string, socket: Socket, requestId: string): void {
+  if (errorCode === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
     return
   }
-  const { status, message } = REFUSALS[error.code] ?? { status: '400 Bad Request', message: 'Not an HTTP request' }
+  const {
+    status,
+    message,
+    headers: own = [],
+  } = REFUSALS[errorCode] ?? { status: '400 Bad Request', message: 'Not an HTTP request' }
   const body = JSON.stringify({ status: 'ERROR', responseObject: { code: 'ERROR_REQUEST', message } })
   const guards = Object.entries(ANSWER_HEADERS).map(([name, value]) => `${name}: ${value}`)
   const headers = [
     'Content-Type: application/json',
     `Content-Length: ${body.length}`,
     ...guards,
+    ...own,
     `X-Request-Id: ${requestId}`,
     'Connection: close',
   ]
   socket.end(`HTTP/1.1 ${status}\r\n${headers.join('\r\n')}\r\n\r\n${body}`)
+  // A caller who reads on to the end has it by then; one who does not end the connection would keep it.
+  setTimeout(() => socket.destroy(), FAREWELL_MS).unref()
 }
 
-const REFUSALS: Readonly<Record<string, { readonly status: string; readonly message: string }>> = {
+const REFUSALS: Readonly<
+  Record<string, { readonly status: string; readonly message: string; readonly headers?: readonly string[] }>
+> = {
   HPE_HEADER_OVERFLOW: { status: '431 Request Header Fields Too Large', message: 'The headers are too long' },
   [TOO_MANY_PIECES]: { status: '400 Bad Request', message: 'The body comes in too many pieces' },
   ERR_HTTP_REQUEST_TIMEOUT: { status: '408 Request Timeout', message: 'The request did not arrive in time' },
+  PAWL_CROWDED: { status: '503 Service Unavailable', message: 'The server is busy', headers: ['Retry-After: 1'] },
 }
 
+const FAREWELL_MS = 1_000
 const REQUEST_MS = 30_000
 const HEADERS_MS = 10_000

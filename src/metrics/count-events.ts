@@ -34,6 +34,7 @@ export function countEvents(events: Events, instruments: Instruments, now: () =>
     databaseConnectionLost: () => i.lostConnections.inc(),
     connectionRefused: () => i.refusedConnections.inc(),
     connectionDropped: () => i.droppedConnections.inc(),
+    connectionEnded: () => i.droppedConnections.inc(),
     requestFailed: () => i.failedRequests.inc({ of: 'internal' }),
     requestRefused: () => i.failedRequests.inc({ of: 'unavailable' }),
     auditChainBroken: () => i.brokenChains.inc(),

@@ -29,7 +29,10 @@ export function createInstruments() {
       labelNames: ['method', 'route', 'status'],
       registers,
     }),
-    droppedConnections: counter('pawl_http_connections_dropped_total', 'Connections that were not taken: too many at once'),
+    droppedConnections: counter(
+      'pawl_http_connections_dropped_total',
+      'Connections that were not taken, or ended for others: too many at once',
+    ),
 
     verifications: createSeriesCounter({
       name: 'pawl_verifications_total',

@@ -1,116 +1,167 @@
-// What a process does with more connections, requests and bytes than it takes: each caller is told so, and health still answers.
-import { connect, type Socket } from 'node:net'
+// What a process does with more connections, requests and bytes than it takes: others and health are served, and each caller is told.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { NO_BODY, send, sendJson } from '../../phone/http.ts'
-import { errorCode } from '../helpers/expectations.ts'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { send, sendJson } from '../../phone/http.ts'
+import { basicAuthorization } from '../helpers/bank.ts'
+import { findQuietPort } from '../helpers/ports.ts'
 import type { PawlProcess } from '../helpers/process.ts'
-import { createInstallation, DATABASE_KIND, endEverything, startPawl } from '../helpers/process.ts'
+import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, startPawl } from '../helpers/process.ts'
+import { beginningOf, createSockets, type RawConnection, requestOf } from '../helpers/sockets.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
-const CONNECTIONS = 30
-const IN_FLIGHT = 10
+/** Three quarters are 30 and 12. */
+const CONNECTIONS = 40
+const IN_FLIGHT = 16
+const STRANGER = '127.0.0.2'
+const OTHERS = ['127.0.0.1', '127.0.0.3']
 
 let pawl: PawlProcess
-const sockets: Socket[] = []
+let internalPort: number
+const phones = createSockets(() => Number(new URL(pawl.url).port))
+const bank = createSockets(() => internalPort)
 beforeAll(async () => {
+  internalPort = await findQuietPort()
   const { env } = await createInstallation(DATABASE_KIND)
-  pawl = await startPawl(env, { PAWL_CONNECTIONS_MAX: String(CONNECTIONS), PAWL_REQUESTS_IN_FLIGHT_MAX: String(IN_FLIGHT) })
-})
-afterAll(async () => {
-  for (const socket of sockets) socket.destroy()
-  await endEverything()
-})
-
-/** A connection and everything that came over it. */
-async function open(
-  bytes = '',
-): Promise<{ readonly socket: Socket; readonly text: () => string; readonly closed: Promise<void> }> {
-  const socket = connect(Number(new URL(pawl.url).port), '127.0.0.1')
-  sockets.push(socket)
-  let text = ''
-  socket.setEncoding('utf8').on('data', (chunk: string) => {
-    text += chunk
+  pawl = await startPawl(env, {
+    PAWL_INTERNAL_PORT: String(internalPort),
+    PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD,
+    PAWL_CONNECTIONS_MAX: String(CONNECTIONS),
+    PAWL_REQUESTS_IN_FLIGHT_MAX: String(IN_FLIGHT),
   })
-  socket.on('error', () => undefined)
-  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
-  await new Promise<void>((resolve) => socket.once('connect', () => resolve()))
-  if (bytes !== '') await new Promise<void>((resolve) => socket.write(bytes, () => resolve()))
-  return { socket, text: () => text, closed }
+})
+afterEach(() => {
+  phones.endAll()
+  bank.endAll()
+})
+afterAll(endEverything)
+
+const statusOf = ({ text }: RawConnection): string | undefined => /^HTTP\/1\.1 (\d+)/.exec(text())?.[1]
+
+/** A right request over a connection of its own, its body in two parts; and readiness, as a balancer asks for it. */
+async function askBoth(from: string): Promise<(string | undefined)[]> {
+  const connection = await phones.open(from, beginningOf('/pa/v3/status', 2))
+  const probe = await phones.open(from, requestOf('GET', '/health/ready'))
+  await sleep(10)
+  connection.socket.write('}')
+  await vi.waitFor(() => expect([connection, probe].every((one) => statusOf(one) !== undefined)).toBe(true))
+  connection.socket.destroy()
+  probe.socket.destroy()
+  return [connection, probe].map(statusOf)
 }
 
-const closeAll = async (): Promise<void> => {
-  for (const socket of sockets.splice(0)) socket.destroy()
-  await vi.waitFor(async () => expect((await sendJson(pawl.url, 'POST', '/pa/v3/status', {})).status).toBe(200))
-}
+describe.each([
+  ['bodies on their way', beginningOf('/pa/v3/activation/status'), ' '],
+  [
+    'bodies without a length',
+    'POST /pa/v3/status HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n',
+    '1\r\n \r\n',
+  ],
+  ['bodies larger than a buffer', beginningOf('/pa/v3/signature/validate', 100_000) + ' '.repeat(20_000), ' '],
+  ['bodies for paths that there are not', beginningOf('/nothing/here'), ' '],
+  ['bodies with a question for health', beginningOf('/health/live').replace('POST', 'GET'), ' '],
+  ['connections that asked for health and idle', requestOf('GET', '/health/live'), ''],
+  ['connections that were refused and idle', requestOf('POST', '/api/auth/token/app/operation/list'), ''],
+  ['headers on their way', 'POST /pa/v3/status HTTP/1.1\r\nHost: a\r\n', 'X'],
+  ['connections that send nothing', '', ''],
+])('%s, three times as many from one address as there are places', (_, bytes, drip) => {
+  test('take nothing from others', async () => {
+    const sent = await phones.openMany(CONNECTIONS * 3, STRANGER, bytes)
+    const timer = setInterval(() => {
+      for (const { socket, isOpen } of sent) if (drip !== '' && isOpen()) socket.write(drip)
+    }, 100)
+    for (let i = 0; i < 8; i += 1)
+      for (const answer of await Promise.all([...OTHERS, ...OTHERS].map(askBoth))) expect(answer).toEqual(['200', '200'])
+    clearInterval(timer)
+    const left = sent.filter(({ isOpen }) => isOpen()).length
+    expect(left).toBeGreaterThan(0)
+    expect(left).toBeLessThanOrEqual(CONNECTIONS * 0.75)
+    await vi.waitFor(() => expect(pawl.output()).toContain('"source":"127.0.0.2"'))
+  })
+})
 
-const requestOf = (method: string, path: string): string => `${method} ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n`
-
-const health = (kind: string) => send(pawl.url, { method: 'GET', path: `/health/${kind}`, headers: {}, body: NO_BODY })
-
-const DRIP =
-  'POST /pa/v3/activation/status HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{'
-
-describe('requests in flight beyond the limit', () => {
+describe('the internal listener', () => {
   test.each([
-    ['POST', '/pa/v3/status', 'ERROR_GENERIC'],
-    ['POST', '/api/auth/token/app/operation/list', 'ERROR_GENERIC'],
-    ['GET', '/registration?userId=a', 'HTTP_503'],
-  ])('%s %s is 503 in the form of its API, health is not', async (method, path, code) => {
-    await Promise.all(Array.from({ length: IN_FLIGHT }, () => open(DRIP)))
-    await vi.waitFor(async () => {
-      const reply = await sendJson(pawl.url, method, path, method === 'POST' ? {} : undefined)
-      expect([reply.status, errorCode(reply), reply.headers['retry-after']]).toEqual([503, code, '1'])
-    })
-    expect((await health('ready')).status).toBe(200)
-    expect((await health('live')).status).toBe(200)
-    await closeAll()
+    ['bodies on their way', beginningOf('/registration')],
+    ['connections that asked for health and idle', requestOf('GET', '/health/live')],
+    ['connections that send nothing', ''],
+  ])('answers probes and the bank, whatever a source does there and to phones: %s', async (_, bytes) => {
+    for (const { openMany } of [bank, phones]) await openMany(CONNECTIONS * 3, STRANGER, bytes)
+    const url = `http://127.0.0.1:${internalPort}`
+    for (const path of ['/health/ready', '/health/live', '/metrics']) expect((await sendJson(url, 'GET', path)).status).toBe(200)
+    // From one address, over more connections than a source has, whose credential is right.
+    const headers = { ...basicAuthorization(`admin:${ADMIN_PASSWORD}`), 'Content-Type': 'application/json' }
+    const ask = () => send(url, { method: 'GET', path: '/admin/applications', headers, body: new Uint8Array(0) })
+    expect((await Promise.all(Array.from({ length: IN_FLIGHT - 2 }, ask))).map(({ status }) => status)).toEqual(
+      Array(IN_FLIGHT - 2).fill(200),
+    )
   })
 })
 
-describe('connections beyond the limit', () => {
-  test('are told so with 503 and closed, and health answers on them', async () => {
-    await Promise.all(Array.from({ length: CONNECTIONS }, () => open()))
-    await sleep(200)
-    const refused = await open(requestOf('POST', '/pa/v3/status'))
-    await refused.closed
-    expect(refused.text()).toMatch(/^HTTP\/1\.1 503 Service Unavailable\r\n/)
-    expect(refused.text()).toMatch(/\r\nconnection: close\r\n/i)
-    expect(refused.text()).toMatch(/\r\nretry-after: 1\r\n/i)
-    expect(refused.text()).toContain('"code":"ERROR_GENERIC"')
-    const healthy = await open(requestOf('GET', '/health/ready'))
-    await vi.waitFor(() => expect(healthy.text()).toMatch(/^HTTP\/1\.1 200 OK\r\n/))
-    await closeAll()
-  })
+test('one source alone has three quarters, and a refusal has the form of its API', async () => {
+  const sent = await phones.openMany(CONNECTIONS * 0.75, STRANGER)
+  await sleep(100)
+  expect(sent.filter(({ isOpen }) => isOpen())).toHaveLength(CONNECTIONS * 0.75)
+  const flood = requestOf('POST', '/pa/v3/status').repeat(IN_FLIGHT * 3)
+  const flooding = await phones.open(STRANGER, flood)
+  await vi.waitFor(() => expect(flooding.text().match(/^HTTP\/1\.1 503/gm)?.length).toBeGreaterThan(0))
+  expect(flooding.text()).toMatch(/HTTP\/1\.1 503 [^]*\r\nretry-after: 1\r\n[^]*"code":"ERROR_GENERIC"/)
+})
 
-  test('far beyond are not taken, and the process lives', async () => {
-    const opened = await Promise.all(Array.from({ length: CONNECTIONS * 3 }, () => open()))
-    await Promise.race(opened.map(({ closed }) => closed))
-    await vi.waitFor(() => expect(pawl.output()).toContain('a connection was not taken'))
-    await closeAll()
-    expect((await health('live')).status).toBe(200)
-  })
+test('more connections than there are places are not taken, and the process lives', async () => {
+  const dropped = /pawl_http_connections_dropped_total (\d+)/
+  const count = async (): Promise<number> =>
+    Number(dropped.exec((await sendJson(`http://127.0.0.1:${internalPort}`, 'GET', '/metrics')).text)?.[1])
+  const before = await count()
+  await Promise.all(Array.from({ length: CONNECTIONS * 5 }, (_, i) => phones.open(`127.0.1.${i}`)))
+  await vi.waitFor(async () => expect(await count()).toBeGreaterThanOrEqual(before + CONNECTIONS * 4))
+  expect(await askBoth('127.0.0.1')).toEqual(['200', '200'])
 })
 
 describe('a request that does not arrive', () => {
   test.each([
-    ['its headers', 'POST /pa/v3/status HTTP/1.1\r\nHost: a\r\n'],
-    ['its body', DRIP],
-  ])('ends at the time limit with 408: %s', async (_what, bytes) => {
+    ['headers', 'POST /pa/v3/status HTTP/1.1\r\nHost: a\r\n', 'X', 1_000, [9, 13]],
+    ['nothing at all', '', '', 1_000, [9, 13]],
+    ['a body, a byte a second', beginningOf('/pa/v3/activation/status', 1000), ' ', 1_000, [5, 8]],
+    ['a body that was refused, a byte a second', beginningOf('/app/init', 1000), ' ', 1_000, [5, 8]],
+    [
+      'a long body, a hundred bytes a tenth of a second',
+      beginningOf('/pa/v3/signature/validate', 100_000),
+      ' '.repeat(100),
+      100,
+      [5, 9],
+    ],
+    [
+      'a long body without a length',
+      'POST /pa/v4/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n',
+      '1\r\n \r\n',
+      100,
+      [5, 9],
+    ],
+  ] as const)('ends in time with its connection: %s', async (_, bytes, drip, everyMs, [least, most]) => {
     const printed = pawl.output().length
     const since = performance.now()
-    const { text, closed, socket } = await open(bytes)
-    // It drips, so the connection is never silent.
-    const timer = setInterval(() => socket.write(bytes === DRIP ? ' ' : 'X'), 1_000)
-    await closed
+    const { text, closed, socket } = await phones.open('127.0.0.1', bytes, { staysOpen: true })
+    // It drips, so the connection is never silent; and it is never ended from this side.
+    const timer = setInterval(() => drip !== '' && socket.write(drip), everyMs)
+    await Promise.race([new Promise((resolve) => socket.once('end', resolve)), closed])
     clearInterval(timer)
     const seconds = (performance.now() - since) / 1000
-    expect(seconds).toBeGreaterThan(9)
-    expect(seconds).toBeLessThan(34)
-    expect(text()).toMatch(/^HTTP\/1\.1 408 Request Timeout\r\n/)
+    expect(seconds).toBeGreaterThan(least)
+    expect(seconds).toBeLessThan(most)
+    expect(text()).toMatch(/^HTTP\/1\.1 4(08 Request Timeout|04 Not Found)\r\n/)
     expect(text()).toMatch(/\r\nX-Request-Id: [\da-f-]{36}\r\n/i)
     expect(text()).toMatch(/"status":"ERROR"/)
     expect(pawl.output().slice(printed)).not.toContain('"stack"')
+  })
+
+  test('is served however slow it is, as long as it keeps to the slowest rate', async () => {
+    const bytes = 100_000
+    const connection = await phones.open('127.0.0.1', beginningOf('/pa/v3/signature/validate', bytes + 1))
+    for (let sent = 0; sent < bytes; sent += 1_250) {
+      connection.socket.write(' '.repeat(1_250))
+      await sleep(100)
+    }
+    await vi.waitFor(() => expect(statusOf(connection)).toBe('401'))
   })
 })

@@ -1,0 +1,111 @@
+// Places under a limit, and which source has how many. Three quarters of them are for whoever comes. Beyond these a share holds: an equal part
+// of the limit for each source that has a place, and three quarters for one alone. A source that has its share gets a new place only for one
+// that it gives up. So somebody else is always let in, and when no place is left, by the source that has most.
+
+/** One place, until it is left. What has been left, or was never taken, is left as it is by every function below. */
+export interface Place<Owner> {
+  readonly owner: Owner
+  account: Account<Owner> | undefined
+}
+
+interface Account<Owner> {
+  /** Undefined: of all who have no share. */
+  readonly source: string | undefined
+  held: number
+  /** Those that may be ended, the longest offered first. */
+  readonly offered: Set<Place<Owner>>
+}
+
+export interface Places<Owner> {
+  /** Whether one more is left for `source`. Undefined, here and below: somebody who has no share, and is stopped by the limit alone. */
+  readonly isOpenTo: (source: string | undefined) => boolean
+  readonly take: (source: string | undefined, owner: Owner) => Place<Owner>
+  readonly leave: (place: Place<Owner> | undefined) => void
+  /** It may be ended for others, after all that are offered already. */
+  readonly offer: (place: Place<Owner> | undefined) => void
+  readonly withdraw: (place: Place<Owner> | undefined) => void
+  /** It is part of no share from now on, and withdrawn. */
+  readonly exempt: (place: Place<Owner> | undefined) => void
+  /**
+   * Who has to go for one more of `source`, if anybody has to and can: the longest offered of its own where it has its share, else of the source that
+   * has most, else of those who have no share.
+   */
+  readonly findSurplus: (source: string | undefined) => Owner | undefined
+  /** All who are offered and have a share. */
+  readonly listOffered: () => readonly Owner[]
+}
+
+export function createPlaces<Owner>(limit: number): Places<Owner> {
+  const open = Math.floor((limit * 3) / 4)
+  const accounts = new Map<string, Account<Owner>>()
+  const others: Account<Owner> = { source: undefined, held: 0, offered: new Set() }
+  let taken = 0
+
+  const hasShare = (source: string | undefined): boolean => {
+    const account = source === undefined ? undefined : accounts.get(source)
+    if (account === undefined || taken < open) return false
+    return account.held >= Math.max(1, Math.min(open, Math.floor(limit / accounts.size)))
+  }
+
+  const accountOf = (source: string | undefined): Account<Owner> => {
+    if (source === undefined) return others
+    const known = accounts.get(source)
+    if (known !== undefined) return known
+    const account = { source, held: 0, offered: new Set<Place<Owner>>() }
+    accounts.set(source, account)
+    return account
+  }
+
+  const enter = (place: Place<Owner>, source: string | undefined): void => {
+    place.account = accountOf(source)
+    place.account.held += 1
+    taken += 1
+  }
+
+  const leave = (place: Place<Owner> | undefined): void => {
+    const account = place?.account
+    if (place === undefined || account === undefined) return
+    place.account = undefined
+    account.offered.delete(place)
+    account.held -= 1
+    taken -= 1
+    if (account.held === 0 && account.source !== undefined) accounts.delete(account.source)
+  }
+
+  return {
+    leave,
+    isOpenTo: (source) => taken < limit && !hasShare(source),
+    take: (source, owner) => {
+      const place = { owner, account: undefined }
+      enter(place, source)
+      return place
+    },
+    offer: (place) => {
+      if (place === undefined) return
+      place.account?.offered.delete(place)
+      place.account?.offered.add(place)
+    },
+    withdraw: (place) => {
+      if (place) place.account?.offered.delete(place)
+    },
+    exempt: (place) => {
+      if (place?.account?.source === undefined) return
+      leave(place)
+      enter(place, undefined)
+    },
+    findSurplus: (source) => {
+      if (hasShare(source)) return firstOf(accountOf(source))
+      if (taken < limit) return undefined
+      let most = others
+      for (const account of accounts.values())
+        if (account.offered.size > 0 && (most === others || account.held > most.held)) most = account
+      return firstOf(most)
+    },
+    listOffered: () => [...accounts.values()].flatMap(({ offered }) => [...offered].map(({ owner }) => owner)),
+  }
+}
+
+function firstOf<Owner>({ offered }: Account<Owner>): Owner | undefined {
+  const [place] = offered
+  return place?.owner
+}
