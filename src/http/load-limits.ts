@@ -198,7 +198,8 @@ function endForOthers({ listener, place, peer: source, socket, arriving }: Conne
   listener.events.connectionEnded({ source })
   listener.connections.leave(place)
   if (arriving) cut(arriving, 'PAWL_CROWDED')
-  else socket.destroy()
+  // Its room is needed now, whenever the other side ends it.
+  socket.destroySoon()
 }
 
 function endSlowBodies({ bodies }: Listener): void {

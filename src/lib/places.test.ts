@@ -15,7 +15,7 @@ function setUp(limit: number, held: Readonly<Record<string, number>>) {
   return { places, all }
 }
 
-const EIGHT = { a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1 }
+const MANY = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`s${i}`, 3]))
 
 test.each([
   ['alone, below three quarters', 100, { a: 74 }, 'a', true],
@@ -25,8 +25,9 @@ test.each([
   ['more than an equal part, below three quarters', 100, { a: 60, b: 14 }, 'a', true],
   ['less than an equal part', 100, { a: 60, b: 39 }, 'b', true],
   ['an equal part', 100, { a: 49, b: 50 }, 'b', false],
-  ['a first one, of many sources', 8, EIGHT, 'h', true],
-  ['a second one, of many sources', 8, EIGHT, 'a', false],
+  ['a first one, of many sources', 100, MANY, 'a', true],
+  ['a fourth one, of many sources', 100, MANY, 's0', true],
+  ['a fifth one, of many sources', 100, { ...MANY, s0: 4 }, 's0', false],
   ['everybody, at the limit', 100, { a: 60, b: 40 }, 'c', false],
   ['whoever has no share, at the limit', 100, { a: 60, b: 40 }, undefined, false],
 ])('is open to %s', (_, limit, held, source, isOpen) => {

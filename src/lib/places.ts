@@ -1,5 +1,5 @@
 // Places under a limit, and which source has how many. Three quarters of them are for whoever comes. Beyond these a share holds: an equal part
-// of the limit for each source that has a place, and three quarters for one alone. A source that has its share gets a new place only for one
+// of the limit for each source that has a place, at least four, and three quarters for one alone. A source that has its share gets a new place only for one
 // that it gives up. So somebody else is always let in, and when no place is left, by the source that has most.
 
 /** One place, until it is left. What has been left, or was never taken, is left as it is by every function below. */
@@ -44,7 +44,7 @@ export function createPlaces<Owner>(limit: number): Places<Owner> {
   const hasShare = (source: string | undefined): boolean => {
     const account = source === undefined ? undefined : accounts.get(source)
     if (account === undefined || taken < open) return false
-    return account.held >= Math.max(1, Math.min(open, Math.floor(limit / accounts.size)))
+    return account.held >= Math.max(SHARE_MIN, Math.min(open, Math.floor(limit / accounts.size)))
   }
 
   const accountOf = (source: string | undefined): Account<Owner> => {
@@ -109,3 +109,6 @@ function firstOf<Owner>({ offered }: Account<Owner>): Owner | undefined {
   const [place] = offered
   return place?.owner
 }
+
+/** What one phone has at once, however many sources there are. */
+const SHARE_MIN = 4

@@ -1,8 +1,10 @@
 // What one source can take of a listener, and what is left for others. Limits are small, and requests last as long as the test wants.
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { KyselyPlugin } from 'kysely'
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { sendJson } from '../../phone/http.ts'
 import { renderErrorsWith, sendError } from '../../src/http/errors.ts'
 import { exemptFromShares, limitLoad } from '../../src/http/load-limits.ts'
 import { keepRawBodies } from '../../src/http/raw-body.ts'
@@ -10,6 +12,9 @@ import { serverOptions } from '../../src/http/server-options.ts'
 import { createEvents } from '../../src/lib/events.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { systemPlatform } from '../../src/lib/platform.ts'
+import type { Pool } from '../../src/storage/database.ts'
+import { startTestServer, type TestServer } from '../helpers/app.ts'
+import { errorCode } from '../helpers/expectations.ts'
 import { beginningOf, createSockets, type RawConnection, requestOf } from '../helpers/sockets.ts'
 
 const STRANGER = '127.0.0.2'
@@ -243,4 +248,42 @@ test('a connection that was refused ends, also when its caller does not end it',
   await vi.waitFor(() => expect(statusOf(refused)).toBe('400'))
   const count = (): Promise<number> => new Promise((resolve) => app.server.getConnections((_error, number) => resolve(number)))
   await vi.waitFor(async () => expect(await count()).toBe(0), { timeout: 3_000 })
+})
+
+describe('more requests than are taken', () => {
+  let server: TestServer
+  let answers: Promise<void> = Promise.resolve()
+  const logins = createSockets(() => Number(new URL(server.url).port))
+  const plugin: KyselyPlugin = {
+    transformQuery: ({ node }) => node,
+    transformResult: async ({ result }) => answers.then(() => result),
+  }
+  beforeAll(async () => {
+    server = await startTestServer({
+      env: { PAWL_REQUESTS_IN_FLIGHT_MAX: '8' },
+      worksInBackground: false,
+      alterDatabase: (database) => ({ ...database, db: database.db.withPlugin(plugin) as Pool }),
+    })
+  })
+  afterEach(logins.endAll)
+  afterAll(() => server.close())
+
+  test.each([
+    ['POST', '/pa/v3/status', 'ERROR_GENERIC'],
+    ['POST', '/api/auth/token/app/operation/list', 'ERROR_GENERIC'],
+    ['GET', '/registration?userId=a', 'HTTP_503'],
+  ])('%s %s is 503 in the form of its API, health is not', async (method, path, code) => {
+    const held = Promise.withResolvers<void>()
+    answers = held.promise
+    for (let i = 1; i <= 8; i += 1) {
+      const credential = Buffer.from(`user${i}:not the password`).toString('base64')
+      await logins.open(`127.0.2.${i}`, requestOf('GET', '/registration', `Authorization: Basic ${credential}\r\n`))
+    }
+    await sleep(100)
+    const reply = await sendJson(server.url, method, path, method === 'POST' ? {} : undefined)
+    const probe = await sendJson(server.url, 'GET', '/health/live')
+    held.resolve()
+    expect([reply.status, errorCode(reply), reply.headers['retry-after'], probe.status]).toEqual([503, code, '1', 200])
+    expect((await sendJson(server.url, 'GET', '/health/ready')).status).toBe(200)
+  })
 })

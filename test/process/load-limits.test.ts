@@ -44,7 +44,14 @@ async function askBoth(from: string): Promise<(string | undefined)[]> {
   const probe = await phones.open(from, requestOf('GET', '/health/ready'))
   await sleep(10)
   connection.socket.write('}')
-  await vi.waitFor(() => expect([connection, probe].every((one) => statusOf(one) !== undefined)).toBe(true))
+  await vi.waitFor(
+    () =>
+      expect([connection, probe].map((one) => [statusOf(one), one.isOpen()])).toEqual([
+        ['200', true],
+        ['200', true],
+      ]),
+    5_000,
+  )
   connection.socket.destroy()
   probe.socket.destroy()
   return [connection, probe].map(statusOf)
@@ -89,26 +96,23 @@ describe('the internal listener', () => {
     for (const { openMany } of [bank, phones]) await openMany(CONNECTIONS * 3, STRANGER, bytes)
     const url = `http://127.0.0.1:${internalPort}`
     for (const path of ['/health/ready', '/health/live', '/metrics']) expect((await sendJson(url, 'GET', path)).status).toBe(200)
-    // From one address, over more connections than a source has, whose credential is right.
+    // From one address, and more at once than a source has that proves nothing. The first one takes the time of a hash.
     const headers = { ...basicAuthorization(`admin:${ADMIN_PASSWORD}`), 'Content-Type': 'application/json' }
-    const ask = () => send(url, { method: 'GET', path: '/admin/applications', headers, body: new Uint8Array(0) })
+    const ask = async () => send(url, { method: 'GET', path: '/admin/applications', headers, body: new Uint8Array(0) })
+    expect((await ask()).status).toBe(200)
     expect((await Promise.all(Array.from({ length: IN_FLIGHT - 2 }, ask))).map(({ status }) => status)).toEqual(
       Array(IN_FLIGHT - 2).fill(200),
     )
   })
 })
 
-test('one source alone has three quarters, and a refusal has the form of its API', async () => {
+test('one source alone has three quarters', async () => {
   const sent = await phones.openMany(CONNECTIONS * 0.75, STRANGER)
   await sleep(100)
   expect(sent.filter(({ isOpen }) => isOpen())).toHaveLength(CONNECTIONS * 0.75)
-  const flood = requestOf('POST', '/pa/v3/status').repeat(IN_FLIGHT * 3)
-  const flooding = await phones.open(STRANGER, flood)
-  await vi.waitFor(() => expect(flooding.text().match(/^HTTP\/1\.1 503/gm)?.length).toBeGreaterThan(0))
-  expect(flooding.text()).toMatch(/HTTP\/1\.1 503 [^]*\r\nretry-after: 1\r\n[^]*"code":"ERROR_GENERIC"/)
 })
 
-test('more connections than there are places are not taken, and the process lives', async () => {
+test('as many sources as there are places and more: the earliest go, and the process lives', async () => {
   const dropped = /pawl_http_connections_dropped_total (\d+)/
   const count = async (): Promise<number> =>
     Number(dropped.exec((await sendJson(`http://127.0.0.1:${internalPort}`, 'GET', '/metrics')).text)?.[1])
