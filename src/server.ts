@@ -74,7 +74,8 @@ function tlsFilesOf({ internalTlsCertificate: certificate, internalTlsKey: key, 
 async function openListener(context: Context, surface: Surface, host: string, port: number, tls?: TlsFiles): Promise<Listener> {
   const app = await buildApp(context, surface, tls)
   const connections = followConnections(app.server)
-  await app.listen({ host, port })
+  // As many as are taken may wait to be: the system throws away what is beyond it, and a caller tries again a second later.
+  await app.listen({ host, port, backlog: context.settings.connectionsMax })
   return { app, connections }
 }
 

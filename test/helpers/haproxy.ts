@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { vi } from 'vitest'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Balancer } from './balancer.ts'
 import { findQuietPort } from './ports.ts'
 
@@ -23,10 +23,15 @@ export interface Haproxy extends Balancer {
 }
 
 const SHIPPED = readFileSync(fileURLToPath(new URL('../../deploy/haproxy/haproxy.cfg', import.meta.url)), 'utf8')
+const READY_ATTEMPTS = 400
+const READY_STEP_MS = 50
 const TLS = / ssl crt \S+( alpn \S+)?/g
 
-/** Starts it before two processes, without TLS, and waits until both are up. */
-export async function openHaproxy(behind: readonly [Behind, Behind]): Promise<Haproxy> {
+/** Starts it before two processes, without TLS, and waits until both are up. `limits`: lines of the file, and what stands in their place. */
+export async function openHaproxy(
+  behind: readonly [Behind, Behind],
+  limits: Readonly<Record<string, string>> = {},
+): Promise<Haproxy> {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-haproxy-'))
   const [phones, bank] = [await findQuietPort(), await findQuietPort()].map((port) => `127.0.0.1:${port}`)
   const [one, two] = behind
@@ -39,23 +44,27 @@ export async function openHaproxy(behind: readonly [Behind, Behind]): Promise<Ha
     '127.0.0.1:8182': `127.0.0.1:${two.internalPort}`,
   }
   const file = join(folder, 'haproxy.cfg')
-  writeFileSync(file, SHIPPED.replace(/[\d.]+:\d+\b/g, (address) => replaced[address] ?? address).replace(TLS, ''))
+  let text = SHIPPED.replace(/[\d.]+:\d+\b/g, (address) => replaced[address] ?? address).replace(TLS, '')
+  for (const [shipped, own] of Object.entries(limits)) {
+    if (!text.includes(shipped)) throw new Error(`${shipped} is not in the shipped file`)
+    text = text.replace(shipped, own)
+  }
+  writeFileSync(file, text)
   const child = spawn(HAPROXY, ['-db', '-f', file], { stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (more: string) => (output += more))
   const ended = new Promise((resolve) => child.once('close', resolve))
   const readyCount = (): number => {
     const states = new Map(['pawl-1', 'pawl-2'].map((name) => [name, 'UP']))
     for (const [, name = '', state = ''] of output.matchAll(/Server pawl_bank\/(\S+) is (UP|DOWN)/g)) states.set(name, state)
     return [...states.values()].filter((state) => state === 'UP').length
   }
-  await vi.waitFor(
-    async () => {
-      const answer = await fetch(`http://${bank}/health/ready`)
-      if (answer.status !== 200) throw new Error(`${answer.status}: ${output}`)
-    },
-    { timeout: 20_000 },
-  )
+  for (let attempt = 1; ; attempt += 1) {
+    const status = await fetch(`http://${bank}/health/ready`).then((answer) => answer.status, String)
+    if (status === 200) break
+    if (attempt === READY_ATTEMPTS) throw new Error(`${status}: ${output}`)
+    await sleep(READY_STEP_MS)
+  }
   return {
     url: `http://${bank}`,
     phonesUrl: `http://${phones}`,
