@@ -23,6 +23,7 @@ const USAGE = `What each kind of request costs over real HTTP, in processor time
 The client shares the machine with the server, so compare processor time, and only within one run.
   npm run bench -- strangers                      requests that nobody proved anything for, and what users notice of them
   npm run bench -- strangers --works keystore     only requests whose name holds one of the words
+  npm run bench -- strangers --works sockets      only what one address with 2,500 sockets takes from others, also through HAProxy
   npm run bench -- metrics                        what counting costs a request, and what a look costs
   npm run bench -- limit                          beside what PostgreSQL (pgbench) and OpenSSL alone take
   npm run bench -- start                          processor time and memory of a start with a warm compile cache

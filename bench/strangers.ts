@@ -1,12 +1,16 @@
 // What strangers cost, and what users notice of them: npm run bench -- strangers. First the processor time of requests that nobody
 // proved anything for, each from a source of its own; then the latencies of right requests of others, in a quiet time and while one
-// source sends the dearest of these at a steady rate.
+// source sends the dearest of these at a steady rate; while one address holds thousands of sockets, directly and through HAProxy as it is
+// shipped; and whether 3,000 phones behind HAProxy are served that have one address.
+import { Agent, request as openRequest } from 'node:http'
 import { availableParallelism, loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type HttpRequest, send } from '../phone/http.ts'
 import type { VirtualPhone } from '../phone/virtual-phone.ts'
+import { hasHaproxy, openHaproxy } from '../test/helpers/haproxy.ts'
+import { CROWDS, gatherCrowd } from './http/crowd.ts'
 import { startPostgres } from './http/postgres.ts'
 import { openMeter, printLongBodies, toBytes } from './http/long-bodies.ts'
 import { openScene, type Stranger } from './http/strangers.ts'
@@ -22,27 +26,40 @@ const { values } = parseArgs({
     rate: { type: 'string', default: '50' },
     seconds: { type: 'string', default: '10' },
     victims: { type: 'string', default: '4' },
+    crowd: { type: 'string', default: '2500' },
+    'crowd-seconds': { type: 'string', default: '35' },
+    phones: { type: 'string', default: '3000' },
   },
 })
 
 async function main(): Promise<void> {
   const postgres = await startPostgres()
-  try {
-    const target = await startTarget({
+  const start = (database: string, env: Readonly<Record<string, string>>): Promise<Target> =>
+    startTarget({
       name: 'pawl',
       checkout: values.checkout,
-      databaseUrl: postgres.createDatabase('bench_strangers'),
+      databaseUrl: postgres.createDatabase(database),
       databasePid: postgres.pid,
-      // Sources are what X-Forwarded-For says; the phones that make the requests ahead have one for all the keys they ask for.
-      env: { PAWL_TRUSTED_PROXIES: '127.0.0.1', PAWL_TEMPORARY_KEYS_PER_MINUTE: '3000' },
+      // The phones that make the requests ahead have one address for all the keys they ask for.
+      env: { PAWL_TEMPORARY_KEYS_PER_MINUTE: '3000', ...env },
     })
-    try {
-      await measure(target)
-    } finally {
-      await target.close()
-    }
+  try {
+    // Sources are what X-Forwarded-For says.
+    const behindProxy = { PAWL_TRUSTED_PROXIES: '127.0.0.1' }
+    if (values.works !== SOCKETS) await runWith(await start('bench_strangers', behindProxy), measure)
+    if (values.works !== '' && values.works !== SOCKETS) return
+    await runWith(await start('bench_sockets', {}), measureCrowds)
+    if (hasHaproxy) await runWith(await start('bench_phones', behindProxy), measureBehindHaproxy)
   } finally {
     await postgres.close()
+  }
+}
+
+async function runWith(target: Target, work: (target: Target) => Promise<void>): Promise<void> {
+  try {
+    await work(target)
+  } finally {
+    await target.close()
   }
 }
 
@@ -67,16 +84,89 @@ async function measure(target: Target): Promise<void> {
   if (worst === undefined) return
   const seconds = Number(values.seconds)
   print(`\nright codes of ${victims.length} users, each sending the next one 20 ms after the answer, ${seconds} s:`)
-  print(`  quiet: ${await measureVictims(target.url, victims, seconds)}`)
+  print(`  quiet: ${describe(await measureVictims(target.url, victims, seconds))}`)
   // Made ahead: this process also measures the users.
   const flooding: HttpRequest[] = []
   for (let i = 0; i < Number(values.rate) * (seconds + 1); i += 1)
     flooding.push(withSource(await worst.stranger.make(), '198.51.100.66'))
   const flood = startFlood(target.url, flooding, Number(values.rate))
-  print(`  under ${values.rate} a second of "${worst.stranger.name}": ${await measureVictims(target.url, victims, seconds)}`)
+  print(
+    `  under ${values.rate} a second of "${worst.stranger.name}": ${describe(await measureVictims(target.url, victims, seconds))}`,
+  )
   print(`  the source got ${await flood.stop()}`)
   print(`load at the end: ${loadavg()[0]?.toFixed(1)}`)
 }
+
+/** Right codes of users at one address, while another one holds sockets. */
+async function measureCrowds(target: Target): Promise<void> {
+  const { victims } = await openScene(target, Number(values.victims))
+  print(
+    `\n127.0.0.2 holds ${values.crowd} sockets and opens them anew each 30 s; right codes of ${victims.length} users at 127.0.0.1:`,
+  )
+  await compareCrowds(target.url, victims)
+}
+
+async function compareCrowds(url: string, victims: readonly VirtualPhone[]): Promise<void> {
+  const seconds = Number(values['crowd-seconds'])
+  const quiet = await measureVictims(url, victims, seconds)
+  print(`  quiet: ${describe(quiet)}`)
+  for (const kind of CROWDS) {
+    const crowd = gatherCrowd(url, kind, Number(values.crowd))
+    const beside = await measureVictims(url, victims, seconds)
+    print(`  ${kind.name}: ${describe(beside)}, ${(beside.p99 / quiet.p99).toFixed(1)} times the p99; ${await crowd.stop()}`)
+  }
+}
+
+/** HAProxy as it is shipped, before one process. */
+async function measureBehindHaproxy(target: Target): Promise<void> {
+  const { victims } = await openScene(target, PHONES_BOUND)
+  const { port } = new URL(target.url)
+  const haproxy = await openHaproxy([
+    { port, internalPort: port },
+    { port, internalPort: port },
+  ])
+  try {
+    print('\nthe same through HAProxy as it is shipped:')
+    await compareCrowds(haproxy.phonesUrl, victims.slice(0, Number(values.victims)))
+    print(`\n${values.phones} phones of one address through HAProxy:`)
+    print(`  ${await measurePhones(haproxy.phonesUrl, victims)}`)
+  } finally {
+    await haproxy.close()
+  }
+}
+
+/** Each phone is a connection that is kept. Two right codes over each, in turn; then one request over all of them at once. */
+async function measurePhones(url: string, victims: readonly VirtualPhone[]): Promise<string> {
+  const agents = Array.from({ length: Number(values.phones) }, () => new Agent({ keepAlive: true, maxSockets: 1 }))
+  const turns = [...agents, ...agents].values()
+  const codes: number[] = []
+  const times: number[] = []
+  await Promise.all(
+    victims.map(async (victim) => {
+      // All take from one iterator.
+      for (const agent of turns) {
+        const sent = performance.now()
+        codes.push(await sendOver(agent, url, victim.prepareValidation({ body: BODY })))
+        times.push(performance.now() - sent)
+      }
+    }),
+  )
+  const status: HttpRequest = { method: 'POST', path: '/pa/v3/status', headers: {}, body: Buffer.from('{}') }
+  const atOnce = await Promise.all(agents.map((agent) => sendOver(agent, url, status)))
+  for (const agent of agents) agent.destroy()
+  return `right codes ${tally(codes)} (p99 ${quantile(Float64Array.from(times).sort(), 0.99).toFixed(1)} ms); all at once ${tally(atOnce)}`
+}
+
+const sendOver = (agent: Agent, url: string, { method, path, headers, body }: HttpRequest): Promise<number> =>
+  new Promise((resolve) => {
+    const outgoing = openRequest(
+      url + path,
+      { agent, method, headers: { ...headers, 'Content-Length': body.length } },
+      (answer) => answer.resume().once('end', () => resolve(answer.statusCode ?? CONNECTION_LOST)),
+    )
+    outgoing.once('error', () => resolve(CONNECTION_LOST))
+    outgoing.end(body)
+  })
 
 function isWanted(name: string): boolean {
   const words = values.works.split(',').filter(Boolean)
@@ -123,7 +213,15 @@ async function sendAll(
   return { ms: (target.usage().node - before) / 1000 / requests.length, statuses }
 }
 
-async function measureVictims(url: string, victims: readonly VirtualPhone[], seconds: number): Promise<string> {
+interface Victims {
+  readonly requests: number
+  readonly refused: number
+  readonly p50: number
+  readonly p95: number
+  readonly p99: number
+}
+
+async function measureVictims(url: string, victims: readonly VirtualPhone[], seconds: number): Promise<Victims> {
   const times: number[] = []
   let refused = 0
   const end = performance.now() + seconds * 1000
@@ -132,7 +230,10 @@ async function measureVictims(url: string, victims: readonly VirtualPhone[], sec
       while (performance.now() < end) {
         const request = withSource(phone.prepareValidation({ body: BODY }), `192.0.2.${i + 1}`)
         const sent = performance.now()
-        const { status } = await send(url, request)
+        const status = await send(url, request).then(
+          (reply) => reply.status,
+          () => CONNECTION_LOST,
+        )
         times.push(performance.now() - sent)
         if (status !== 200) refused += 1
         await sleep(PAUSE_MS)
@@ -140,9 +241,12 @@ async function measureVictims(url: string, victims: readonly VirtualPhone[], sec
     }),
   )
   const sorted = Float64Array.from(times).sort()
-  const [p50, p95, p99] = [0.5, 0.95, 0.99].map((share) => quantile(sorted, share).toFixed(1))
-  return `${times.length} requests, p50 ${p50} ms, p95 ${p95} ms, p99 ${p99} ms, ${refused} refused`
+  const at = (share: number): number => quantile(sorted, share)
+  return { requests: times.length, refused, p50: at(0.5), p95: at(0.95), p99: at(0.99) }
 }
+
+const describe = ({ requests, refused, p50, p95, p99 }: Victims): string =>
+  `${requests} requests, p50 ${p50.toFixed(1)} ms, p95 ${p95.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, ${refused} refused`
 
 /** One source that sends `rate` requests a second and does not wait for answers. */
 function startFlood(url: string, requests: readonly HttpRequest[], rate: number): { stop: () => Promise<string> } {
@@ -187,9 +291,13 @@ function print(line: string): void {
 const CONNECTION_LOST = 0
 /** What a stranger's request may cost three times. */
 const UNIT = '4.0 code, 2 bytes'
+/** In place of a word of requests. */
+const SOCKETS = 'sockets'
 /** Until the compiler of Node has nothing more to do for this kind of request. */
 const WARM_UP = 150
 const PAUSE_MS = 20
+/** Who send for all the phones behind HAProxy: to bind 3,000 would take minutes. */
+const PHONES_BOUND = 32
 const BODY = JSON.stringify({ amount: '10.00', currency: 'EUR', iban: 'DE89370400440532013000' })
 
 await main()

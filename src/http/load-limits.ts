@@ -8,7 +8,6 @@ import type { Events } from '../lib/events.ts'
 import { PawlError } from '../lib/errors.ts'
 import { createPlaces, type Place, type Places } from '../lib/places.ts'
 import { sourceOf } from '../lib/source.ts'
-import { eventOfConnection } from './connections.ts'
 import { refuseBytes } from './server-options.ts'
 
 export interface LoadLimits {
@@ -28,7 +27,8 @@ interface Listener {
 
 interface Connection {
   readonly listener: Listener
-  readonly socket: Socket
+  /** With TLS, once the handshake is done, the one that its requests have. */
+  socket: Socket
   readonly peer: string
   readonly isProxy: boolean
   /** It came when no place was left, and none could be made. */
@@ -73,8 +73,22 @@ export function limitLoad(app: FastifyInstance, limits: LoadLimits, events: Even
   // lack the member.
   Object.assign(app.server, { dropMaxConnection: true })
   app.server.on('drop', () => events.connectionDropped())
-  app.server.on(eventOfConnection(app.server), (socket: Socket) => {
-    open(listener, socket, isInRanges(trustedProxies, socket.remoteAddress ?? ''))
+  const byEnd = new Map<string, Connection>()
+  app.server.on('connection', (socket: Socket) => {
+    const connection = open(listener, socket, isInRanges(trustedProxies, socket.remoteAddress ?? ''))
+    connectionOf.set(socket, connection)
+    const end = endOf(socket)
+    byEnd.set(end, connection)
+    socket.once('close', () => {
+      close(connection)
+      if (byEnd.get(end) === connection) byEnd.delete(end)
+    })
+  })
+  app.server.on('secureConnection', (socket: Socket) => {
+    const connection = byEnd.get(endOf(socket))
+    if (connection === undefined) return
+    connection.socket = socket
+    connectionOf.set(socket, connection)
   })
   app.addHook('onRequest', (request, reply, done) => {
     const connection = connectionOf.get(request.raw.socket)
@@ -107,7 +121,7 @@ export function exemptFromShares({ raw }: FastifyRequest): void {
   inFlight.exempt(call.place)
 }
 
-function open(listener: Listener, socket: Socket, isProxy: boolean): void {
+function open(listener: Listener, socket: Socket, isProxy: boolean): Connection {
   const { connections } = listener
   const peer = sourceOf(socket.remoteAddress ?? '')
   const source = isProxy ? undefined : peer
@@ -125,11 +139,12 @@ function open(listener: Listener, socket: Socket, isProxy: boolean): void {
   }
   connection.place = connections.take(source, connection)
   connections.offer(connection.place)
-  connectionOf.set(socket, connection)
-  socket.once('close', () => {
-    connections.leave(connection.place)
-    if (connection.arriving) arrive(connection.arriving)
-  })
+  return connection
+}
+
+function close({ listener, place, arriving }: Connection): void {
+  listener.connections.leave(place)
+  if (arriving) arrive(arriving)
 }
 
 function begin(connection: Connection, request: FastifyRequest, reply: FastifyReply): Call {
@@ -197,7 +212,8 @@ function finish({ connection, state, place }: Call): void {
 function endForOthers({ listener, place, peer: source, socket, arriving }: Connection): void {
   listener.events.connectionEnded({ source })
   listener.connections.leave(place)
-  if (arriving) cut(arriving, 'PAWL_CROWDED')
+  if (arriving === undefined) return void socket.destroy()
+  cut(arriving, 'PAWL_CROWDED')
   // Its room is needed now, whenever the other side ends it.
   socket.destroySoon()
 }
@@ -218,6 +234,9 @@ function cut(call: Call, code: string): void {
   if (call.reply.raw.headersSent) socket.destroy()
   else refuseBytes(code, socket, call.request.id)
 }
+
+/** The other end of a connection: a socket of TLS has the same as the one below it. */
+const endOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
 
 const isAlwaysServed = ({ raw: { url = '' } }: FastifyRequest): boolean => url.startsWith('/health/') || url === '/metrics'
 

@@ -108,11 +108,11 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
     failures.tell('warn', { err: new Error('more connections than PAWL_CONNECTIONS_MAX') }, 'a connection was not taken'),
   connectionRefused: (fields: { err: unknown }) =>
     failures.tell('warn', fields, 'the database has no room for another connection, requests wait for those that there are'),
-  /** `source`: the one that had most. */
+  /** `source` had its share or, where no place was left, most. */
   connectionEnded: (fields: { source: string }) =>
     failures.tell(
       'warn',
-      { ...fields, err: new Error('three quarters of PAWL_CONNECTIONS_MAX or PAWL_REQUESTS_IN_FLIGHT_MAX are taken') },
+      { ...fields, err: 'more than three quarters of PAWL_CONNECTIONS_MAX or PAWL_REQUESTS_IN_FLIGHT_MAX are taken' },
       'a connection was ended for others',
     ),
   connectionAwaited: untold as Untold<{ ms: number }>,

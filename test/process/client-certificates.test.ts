@@ -3,11 +3,13 @@
 import { writeFileSync } from 'node:fs'
 import type { IncomingHttpHeaders } from 'node:http'
 import { request } from 'node:https'
+import { connect as connectPlain } from 'node:net'
 import { join } from 'node:path'
-import type { SecureVersion, TLSSocket } from 'node:tls'
+import { connect, type SecureVersion, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { basicAuthorization } from '../helpers/bank.ts'
 import { createCertificate, type TestCertificate } from '../helpers/certificates.ts'
+import { createSockets } from '../helpers/sockets.ts'
 import {
   ADMIN_PASSWORD,
   createInstallation,
@@ -177,6 +179,44 @@ test('new files hold without a restart, and files that do not fit together chang
   await pawl.printed('new files of TLS hold for new connections')
   expect(await call({ certificate: foreign, headers: admin })).toMatchObject({ status: 200, shown: 'CN=next server' })
   await expect(call({ certificate: other, headers: admin })).rejects.toThrow()
+})
+
+test('connections of one address that never finish their handshake leave room for others', async () => {
+  const limited = await startPawl(settings(), await createInstallation('embedded').then(({ env }) => env), {
+    PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD,
+    PAWL_CONNECTIONS_MAX: '16',
+    PAWL_REQUESTS_IN_FLIGHT_MAX: '8',
+  })
+  const internal = new URL(/^Cloud API and administration, never for phones: (\S+)$/m.exec(limited.output())?.[1] ?? '')
+  const { open, openMany, endAll } = createSockets(() => Number(internal.port))
+  const before = url
+  url = internal.origin
+  try {
+    for (const bytes of ['', '\x16\x03\x01', 'GET / HTTP/1.1\r\n']) {
+      const sent = await openMany(60, '127.0.0.2', bytes)
+      await open('127.0.0.3', bytes)
+      for (let i = 0; i < 3; i += 1) expect((await call({ certificate: back, headers: admin })).status).toBe(200)
+      expect(sent.filter(({ isOpen }) => isOpen()).length).toBeLessThanOrEqual(12)
+    }
+    const secure = await Promise.all(
+      Array.from({ length: 40 }, async () => {
+        const below = connectPlain({ host: '127.0.0.1', port: Number(internal.port), localAddress: '127.0.0.2' })
+        below.on('error', () => undefined)
+        const socket = connect({ socket: below, host: '127.0.0.1', ca: authority.pem, cert: back.pem, key: back.privateKeyPem })
+        socket.on('error', () => undefined).resume()
+        await new Promise((resolve) => socket.once('secureConnect', resolve).once('close', resolve))
+        socket.write('POST /registration HTTP/1.1\r\nHost: a\r\nContent-Length: 15000\r\n\r\n{')
+        return socket
+      }),
+    )
+    expect((await call({ certificate: back, headers: admin })).status).toBe(200)
+    await vi.waitFor(() => expect(secure.filter(({ readableEnded, destroyed }) => !readableEnded && !destroyed)).toHaveLength(6))
+    for (const socket of secure) socket.destroy()
+  } finally {
+    url = before
+    endAll()
+    await limited.end('SIGTERM')
+  }
 })
 
 test('a start says what is wrong with the files', async () => {
