@@ -20,7 +20,8 @@ export const SERVING_SETTINGS: { readonly [M in Serving]: Setting<Config[M]> } =
     default: '2000',
     unit: 'connections',
     description:
-      'Of each listener of each process. Over it requests are answered 503; a quarter more are not taken. Health is always served.',
+      'Of each listener of each process. From three quarters on a source has a share of them, and at the limit the source that has most gives up ' +
+      'one that idles; where none does, 503. Health is always served.',
   },
   requestsInFlightMax: {
     name: 'PAWL_REQUESTS_IN_FLIGHT_MAX',
@@ -28,7 +29,8 @@ export const SERVING_SETTINGS: { readonly [M in Serving]: Setting<Config[M]> } =
     default: '500',
     unit: 'requests',
     description:
-      'Of each listener of each process at once, those still arriving too. More are answered 503. Health is always served.',
+      'Of each listener of each process at once, from the last byte of a request to that of its answer; as many bodies may be on their way. ' +
+      'From three quarters on a source has a share of each. More are answered 503. Health is always served.',
   },
   drainSeconds: {
     name: 'PAWL_DRAIN_SECONDS',

@@ -68,7 +68,8 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     name: 'PAWL_TRUSTED_PROXIES',
     kind: addressList,
     default: '',
-    description: 'Reverse proxies whose X-Forwarded-For is believed. By default none.',
+    description:
+      'Reverse proxies whose X-Forwarded-For is believed, and whose connections have no share of PAWL_CONNECTIONS_MAX. By default none.',
   },
   console: {
     name: 'PAWL_CONSOLE',

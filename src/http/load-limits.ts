@@ -51,8 +51,9 @@ interface Call {
   state: 'arriving' | 'running' | 'cut'
   body: Place<Call> | undefined
   place: Place<Call> | undefined
-  readonly since: number
-  readonly bytesBefore: number
+  /** When its headers were there, and how many bytes had come over the connection by then. */
+  since: number
+  bytesBefore: number
 }
 
 /**
@@ -156,8 +157,8 @@ function begin(connection: Connection, request: FastifyRequest, reply: FastifyRe
     state: 'arriving',
     body: undefined,
     place: undefined,
-    since: performance.now(),
-    bytesBefore: connection.socket.bytesRead,
+    since: 0,
+    bytesBefore: 0,
   }
   callOf.set(request.raw, call)
   reply.raw.once('close', () => finish(call))
@@ -173,6 +174,8 @@ function receive(call: Call): PawlError | undefined {
   else if (!bodies.isOpenTo(source) && !isAlwaysServed(request)) return TOO_MANY_REQUESTS
   call.body = bodies.take(source, call)
   bodies.offer(call.body)
+  call.since = performance.now()
+  call.bytesBefore = connection.socket.bytesRead
   connection.arriving = call
   request.raw.once('end', () => arrive(call))
   // It has done something now: what idles longer goes first.
