@@ -14,7 +14,7 @@ const withoutPostgres = [
   'test/{conformance,property}/**',
   'test/cli/{commands,phone-store}.test.ts',
   'test/device/remembered-keys.test.ts',
-  'test/process/{alerts,backup,client-certificates,listeners,prepare,readme,standards,start,statements,templates,traces}.test.ts',
+  'test/process/{alerts,backup,client-certificates,haproxy,listeners,prepare,readme,standards,start,statements,templates,traces}.test.ts',
   'test/process/{bad-envelopes-v4,bad-headers-v4,bad-keys-v4,command-lines,console,description-page,phone}.test.ts',
 ]
 // Faults, failovers and simulations have configurations of their own.

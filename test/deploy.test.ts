@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { listMetrics } from '../scripts/metrics-docs.ts'
 import { SECRET_SETTINGS } from '../src/config-secrets.ts'
 import { SETTINGS } from '../src/config.ts'
+import { checkShippedConfiguration, HAPROXY, hasHaproxy } from './helpers/haproxy.ts'
 
 const readText = (path: string): string => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
 const rules = readText('deploy/prometheus/pawl.rules.yml')
@@ -113,4 +114,18 @@ test('the manifest of Kubernetes uses the ports, the user and the probes of the 
   expect(manifest).toContain(`runAsUser: ${user}`)
   expect(listAll(manifest, /containerPort: (\d+)/g)).toEqual((/^EXPOSE (.*)$/m.exec(image)?.[1] ?? '').split(' '))
   expect(listAll(manifest, /httpGet: \{ path: ([^,]+)/g)).toEqual(['/health/live', '/health/live', '/health/ready'])
+})
+
+test.skipIf(!hasHaproxy)(`HAProxy takes the file that is shipped (needs ${HAPROXY})`, checkShippedConfiguration)
+
+test('HAProxy keeps what is not whole from pawl, and fewer requests at a process than a source may have there', () => {
+  const text = readText('deploy/haproxy/haproxy.cfg')
+  expect(text).toMatch(/^ {4}option http-buffer-request$/m)
+  const [perProcess] = listAll(text, /default-server maxconn (\d+)/g)
+  expect(Number(perProcess)).toBeLessThan(Number(SETTINGS.requestsInFlightMax.default) * 0.75)
+  // Half of what the listener for phones takes, and that less than all.
+  const [all, phones] = listAll(text, /^ {4}maxconn (\d+)$/gm).map(Number)
+  const [perAddress] = listAll(text, /reject if \{ sc0_conn_cur gt (\d+) \}/g)
+  expect(Number(perAddress) * 2).toBe(phones)
+  expect(phones).toBeLessThan(all ?? 0)
 })

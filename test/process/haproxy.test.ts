@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { HAPROXY, type Haproxy, hasHaproxy, openHaproxy } from '../helpers/haproxy.ts'
 import { findQuietPort } from '../helpers/ports.ts'
-import { createInstallation, DATABASE_KIND, endEverything, startPawl } from '../helpers/process.ts'
+import { createInstallation, endEverything, startPawl } from '../helpers/process.ts'
 import { beginningOf, createSockets, type RawConnection, requestOf } from '../helpers/sockets.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -15,7 +15,7 @@ const phones = createSockets(() => Number(new URL(haproxy.phonesUrl).port))
 afterEach(phones.endAll)
 
 async function start(limits?: Readonly<Record<string, string>>): Promise<void> {
-  const { env } = await createInstallation(DATABASE_KIND)
+  const { env } = await createInstallation('embedded')
   const [port, internalPort] = [String(await findQuietPort()), String(await findQuietPort())]
   await startPawl(env, { PAWL_PORT: port, PAWL_INTERNAL_PORT: internalPort, PAWL_TRUSTED_PROXIES: '127.0.0.1' })
   const process = { port, internalPort }
