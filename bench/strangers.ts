@@ -108,12 +108,14 @@ async function measureCrowds(target: Target): Promise<void> {
 
 async function compareCrowds(url: string, victims: readonly VirtualPhone[]): Promise<void> {
   const seconds = Number(values['crowd-seconds'])
-  const quiet = await measureVictims(url, victims, seconds)
-  print(`  quiet: ${describe(quiet)}`)
   for (const kind of CROWDS) {
+    // Each beside a quiet time of its own: what else the machine does changes over the minutes.
+    const quiet = await measureVictims(url, victims, seconds)
     const crowd = gatherCrowd(url, kind, Number(values.crowd))
     const beside = await measureVictims(url, victims, seconds)
-    print(`  ${kind.name}: ${describe(beside)}, ${(beside.p99 / quiet.p99).toFixed(1)} times the p99; ${await crowd.stop()}`)
+    print(`  ${kind.name}: ${(beside.p99 / quiet.p99).toFixed(1)} times the p99; ${await crowd.stop()}`)
+    print(`    quiet: ${describe(quiet)}`)
+    print(`    beside: ${describe(beside)}`)
   }
 }
 
