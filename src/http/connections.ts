@@ -4,7 +4,7 @@ import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 
 /** Which event of a server has the socket that its requests will have: with TLS it is there after the handshake. */
-export const eventOfConnection = (server: Server): 'connection' | 'secureConnection' =>
+const eventOfConnection = (server: Server): 'connection' | 'secureConnection' =>
   'setSecureContext' in server ? 'secureConnection' : 'connection'
 
 /** Follows the connections of `server` from now on. `cutWaiting` ends those on which no completely received request runs. */
