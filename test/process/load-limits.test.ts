@@ -84,7 +84,7 @@ describe.each([
     const left = sent.filter(({ isOpen }) => isOpen()).length
     expect(left).toBeGreaterThan(0)
     expect(left).toBeLessThanOrEqual(CONNECTIONS * 0.75)
-    await vi.waitFor(() => expect(pawl.output()).toContain('"source":"127.0.0.2"'))
+    await vi.waitFor(() => expect(pawl.output()).toContain('"source":"127.0.0.2"'), 10_000)
   })
 })
 
@@ -119,7 +119,7 @@ test('as many sources as there are places and more: the earliest go, and the pro
     Number(dropped.exec((await sendJson(`http://127.0.0.1:${internalPort}`, 'GET', '/metrics')).text)?.[1])
   const before = await count()
   await Promise.all(Array.from({ length: CONNECTIONS * 5 }, (_, i) => phones.open(`127.0.1.${i}`)))
-  await vi.waitFor(async () => expect(await count()).toBeGreaterThanOrEqual(before + CONNECTIONS * 4))
+  await vi.waitFor(async () => expect(await count()).toBeGreaterThanOrEqual(before + CONNECTIONS * 4), 20_000)
   expect(await askBoth('127.0.0.1')).toEqual(['200', '200'])
 })
 
@@ -167,7 +167,7 @@ describe('a request that does not arrive', () => {
       connection.socket.write(' '.repeat(1_250))
       await sleep(100)
     }
-    await vi.waitFor(() => expect(statusOf(connection)).toBe('401'))
+    await vi.waitFor(() => expect(statusOf(connection)).toBe('401'), 10_000)
   })
 })
 
