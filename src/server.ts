@@ -17,6 +17,8 @@ import type { Peers } from './metrics/peers.ts'
 /** How long answers say that their connection ends, before it is ended. */
 const FAREWELL_MS = 1_000
 const DATABASE_CLOSE_MS = 1_000
+/** What Node has without being told. */
+const BACKLOG_MIN = 511
 /** How long the last spans may take to their collector. */
 const TRACES_CLOSE_MS = 1_000
 
@@ -75,7 +77,7 @@ async function openListener(context: Context, surface: Surface, host: string, po
   const app = await buildApp(context, surface, tls)
   const connections = followConnections(app.server)
   // As many as are taken may wait to be: the system throws away what is beyond it, and a caller tries again a second later.
-  await app.listen({ host, port, backlog: context.settings.connectionsMax })
+  await app.listen({ host, port, backlog: Math.max(BACKLOG_MIN, context.settings.connectionsMax) })
   return { app, connections }
 }
 
