@@ -1,7 +1,7 @@
 // A database of the version before: its records are bound to no user. They are taken until servers have sealed them all anew, and then refused.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { beginToBind, bindRecords, type BindingTerms, followBinding, startBinding } from '../../src/domain/secrets/binding.ts'
 import { createRecordKeys, type MasterKeys, type RecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import { authenticateRow } from '../../src/domain/secrets/row-mac.ts'
@@ -124,6 +124,9 @@ test('records are taken as they are, until they are sealed anew while phones go 
   expect(failed).toEqual([])
   expect(await formsOf(database)).toEqual([2])
   expect(await countUnbound(database.db)).toBe(0)
+  // The one that did not end it hears of the end in its next look.
+  const terms = [first, second].map(({ server }) => server.context.recordKeys.boundRecords)
+  await vi.waitFor(() => expect(terms.map(({ areUnboundTaken }) => areUnboundTaken)).toEqual([false, false]), 10_000)
   for (const stop of stops) await stop()
 
   // Phones, tokens, codes and what is under way go on, in these processes and in one that starts afterwards.
