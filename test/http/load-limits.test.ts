@@ -8,6 +8,7 @@ import { sendJson } from '../../phone/http.ts'
 import { renderErrorsWith, sendError } from '../../src/http/errors.ts'
 import { exemptFromShares, limitLoad } from '../../src/http/load-limits.ts'
 import { keepRawBodies } from '../../src/http/raw-body.ts'
+import { CALLERS_BYTES_MAX } from '../../src/http/body-bounds.ts'
 import { serverOptions } from '../../src/http/server-options.ts'
 import { createEvents } from '../../src/lib/events.ts'
 import { createLog } from '../../src/lib/log.ts'
@@ -53,7 +54,7 @@ beforeEach(async () => {
     if (request.url === '/refused') throw Object.assign(new Error('who are you?'), { statusCode: 401 })
   })
   for (const path of ['/slow', '/fast', '/refused', '/health/live', '/health/slow'])
-    app.route({ method: ['GET', 'POST'], url: path, handler: serve })
+    app.route({ method: ['GET', 'POST'], url: path, bodyLimit: CALLERS_BYTES_MAX, handler: serve })
   await app.listen({ host: '127.0.0.1', port: 0 })
 })
 

@@ -354,9 +354,9 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     await added.getByLabel('Label').fill('Bank')
     await added.getByLabel('Kind').selectOption('PARTY_INFO')
     for (const [slot, parameter] of [
-      ['Logo from', 'logo'],
+      ['Logo from (may be left out)', 'logo'],
       ['Name from', 'bank'],
-      ['Description from', 'place'],
+      ['Description from (may be left out)', 'place'],
     ] as const)
       await added.getByLabel(slot, { exact: true }).fill(parameter)
     expect(await labels()).toEqual(['Amount', 'To account', 'Bank'])
