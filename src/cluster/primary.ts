@@ -34,7 +34,9 @@ export function startPrimary({ processes, nameOfNumber, log, output }: PrimaryOp
   let hasStarted = false
   let hasEndedWell = true
 
-  cluster.setupPrimary({ stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
+  // A worker opens no inspector from its first moment on, however this process was started (bin/pawl.mjs).
+  const execArgv = [...process.execArgv, '--disable-sigusr1']
+  cluster.setupPrimary({ execArgv, stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
 
   const start = (number: number): void => {
     if (isStopping) return

@@ -32,7 +32,7 @@ test.each([
   ['as it is started by hand', []],
   ['as the image starts it', ['--disable-sigusr1']],
 ])('a server %s goes on, and listens where it did', async (_, flags) => {
-  const { env } = await createInstallation('embedded')
+  const { env } = await createInstallation(serverUrl() === undefined ? 'embedded' : 'postgresql')
   const running = startNode([...flags, 'bin/pawl.mjs', 'serve'], { ...env, PAWL_PORT: '0' })
   await running.printed('Create an application:')
   const before = portsOf(running.pid)
