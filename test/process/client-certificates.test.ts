@@ -169,18 +169,6 @@ test('a certificate stands for the credential that it is noted at, with its role
   expect((await call({ certificate: back })).status).toBe(401)
 })
 
-test('new files hold without a restart, and files that do not fit together change nothing', async () => {
-  const next = createCertificate(NAMES, { commonName: 'next server', issuer: authority })
-  write('server.pem', next.pem)
-  await pawl.printed('new files of TLS are wrong, the former go on')
-  expect((await call({ certificate: other, headers: admin })).shown).toBe('CN=server')
-  write('server.key', next.privateKeyPem)
-  write('clients.pem', foreign.pem)
-  await pawl.printed('new files of TLS hold for new connections')
-  expect(await call({ certificate: foreign, headers: admin })).toMatchObject({ status: 200, shown: 'CN=next server' })
-  await expect(call({ certificate: other, headers: admin })).rejects.toThrow()
-})
-
 test('connections of one address that never finish their handshake leave room for others', async () => {
   const limited = await startPawl(settings(), await createInstallation('embedded').then(({ env }) => env), {
     PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD,
@@ -217,6 +205,18 @@ test('connections of one address that never finish their handshake leave room fo
     endAll()
     await limited.end('SIGTERM')
   }
+})
+
+test('new files hold without a restart, and files that do not fit together change nothing', async () => {
+  const next = createCertificate(NAMES, { commonName: 'next server', issuer: authority })
+  write('server.pem', next.pem)
+  await pawl.printed('new files of TLS are wrong, the former go on')
+  expect((await call({ certificate: other, headers: admin })).shown).toBe('CN=server')
+  write('server.key', next.privateKeyPem)
+  write('clients.pem', foreign.pem)
+  await pawl.printed('new files of TLS hold for new connections')
+  expect(await call({ certificate: foreign, headers: admin })).toMatchObject({ status: 200, shown: 'CN=next server' })
+  await expect(call({ certificate: other, headers: admin })).rejects.toThrow()
 })
 
 test('a start says what is wrong with the files', async () => {
