@@ -33,9 +33,11 @@ export async function requireCredentials<Caller extends object>(
   verify: (login: BasicLogin, password: string) => Promise<Caller>,
   { recognise = () => undefined, verifyToken, certificate }: OtherCallers<Caller> = {},
 ): Promise<(request: FastifyRequest) => Caller> {
-  const callers = new WeakMap<FastifyRequest, Caller>()
+  const known = Symbol('caller')
+  app.decorateRequest(known, undefined)
+  const callerOf = (request: FastifyRequest): Caller | undefined => request.getDecorator(known)
   const accept = (request: FastifyRequest, caller: Caller): void => {
-    callers.set(request, caller)
+    request.setDecorator(known, caller)
     exemptFromShares(request)
   }
   await app.register(basicAuth, {
@@ -67,11 +69,11 @@ export async function requireCredentials<Caller extends object>(
     if (caller !== undefined) accept(request, caller)
   })
   app.addHook('onRequest', (request, reply, done) => {
-    if (callers.has(request)) done()
+    if (callerOf(request) !== undefined) done()
     else app.basicAuth(request, reply, done)
   })
   return (request) => {
-    const caller = callers.get(request)
+    const caller = callerOf(request)
     if (caller === undefined) throw new TypeError('a route was reached without credentials')
     return caller
   }

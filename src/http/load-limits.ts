@@ -91,6 +91,7 @@ export function limitLoad(app: FastifyInstance, limits: LoadLimits, events: Even
     connection.socket = socket
     connectionOf.set(socket, connection)
   })
+  app.decorateRequest(CALL, null)
   app.addHook('onRequest', (request, reply, done) => {
     const connection = connectionOf.get(request.raw.socket)
     // What the console asks of the API within the process has none; the request of the browser is counted.
@@ -103,8 +104,8 @@ export function limitLoad(app: FastifyInstance, limits: LoadLimits, events: Even
     done(hasBody(request.raw) ? receive(call) : run(call))
   })
   app.addHook('preValidation', (request, _reply, done) => {
-    const call = callOf.get(request.raw)
-    done(call === undefined || call.state === 'running' ? undefined : run(call))
+    const call = request.getDecorator<Call | null>(CALL)
+    done(call === null || call.state === 'running' ? undefined : run(call))
   })
   // What has arrived is read first: the process may have been busy.
   const timer = setInterval(() => setImmediate(endSlowBodies, listener), LOOK_MS).unref()
@@ -112,9 +113,9 @@ export function limitLoad(app: FastifyInstance, limits: LoadLimits, events: Even
 }
 
 /** The sender has proved who it is: neither this request nor its connection takes a share from now on. */
-export function exemptFromShares({ raw }: FastifyRequest): void {
-  const call = callOf.get(raw)
-  if (call === undefined) return
+export function exemptFromShares(request: FastifyRequest): void {
+  const call = request.getDecorator<Call | null>(CALL)
+  if (call === null) return
   const { connections, bodies, inFlight } = call.connection.listener
   call.source = undefined
   connections.exempt(call.connection.place)
@@ -160,7 +161,7 @@ function begin(connection: Connection, request: FastifyRequest, reply: FastifyRe
     since: 0,
     bytesBefore: 0,
   }
-  callOf.set(request.raw, call)
+  request.setDecorator<Call | null>(CALL, call)
   reply.raw.once('close', () => finish(call))
   return call
 }
@@ -247,7 +248,8 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0'
 
 const connectionOf = new WeakMap<Socket, Connection>()
-const callOf = new WeakMap<IncomingMessage, Call>()
+// A member of the request: what a weak map has of each request costs the collector of garbage a twentieth of a whole request.
+const CALL = Symbol('call')
 const TOO_MANY_CONNECTIONS = new PawlError('UNAVAILABLE', { detail: 'too many connections', retryAfterSeconds: 1 })
 const TOO_MANY_REQUESTS = new PawlError('UNAVAILABLE', { detail: 'too many requests in flight', retryAfterSeconds: 1 })
 /** How long a body may take, and as much longer as its bytes need at the slowest rate that is served: 16 KiB have seven seconds. */

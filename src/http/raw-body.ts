@@ -12,17 +12,18 @@ export function keepRawBodies(app: FastifyInstance): void {
 
 /** Hides content types from Fastify, which refuses malformed ones; returns what gives the one a request was sent with. */
 export function hideContentTypes(app: FastifyInstance): (request: FastifyRequest) => string | undefined {
-  const contentTypes = new WeakMap<FastifyRequest, string>()
+  const hidden = Symbol('content type')
+  app.decorateRequest(hidden, undefined)
   app.addHook('onRequest', (request, _reply, done) => {
     const { headers } = request.raw
     if (headers['content-type'] !== undefined) {
-      contentTypes.set(request, headers['content-type'])
+      request.setDecorator(hidden, headers['content-type'])
       // Without the member itself, V8 would look up every other header more slowly.
       headers['content-type'] = undefined
     }
     done()
   })
-  return (request) => contentTypes.get(request)
+  return (request) => request.getDecorator<string | undefined>(hidden)
 }
 
 /** Accepts JSON bodies only; an empty one counts as none. */

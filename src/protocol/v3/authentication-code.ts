@@ -80,9 +80,9 @@ function splitDecimal(code: string): readonly Uint8Array[] | undefined {
 function splitBinary(code: string): readonly Uint8Array[] | undefined {
   const bytes = parseBase64(code)
   if (bytes === undefined || bytes.length % BASE64_PART_LENGTH !== 0) return undefined
-  return Array.from({ length: bytes.length / BASE64_PART_LENGTH }, (_, i) =>
-    bytes.subarray(i * BASE64_PART_LENGTH, (i + 1) * BASE64_PART_LENGTH),
-  )
+  const parts = []
+  for (let at = 0; at < bytes.length; at += BASE64_PART_LENGTH) parts.push(bytes.subarray(at, at + BASE64_PART_LENGTH))
+  return parts
 }
 
 const FACTOR_KEYS = {
