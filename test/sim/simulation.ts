@@ -72,6 +72,8 @@ async function takeStep(
   const { site } = life
   const { chance, trace } = site
   moveClocks(site)
+  // From the last look on: what phones ask for before they send has late statements done as well.
+  const late = site.lateStatements()
   const made = await makeAll(life)
   const sendings: Sending[] = made.flatMap((one) => send(one, mailbox, chance.happens(FAULTY_REQUESTS), site))
   if (mailbox.length > 0 && chance.happens(ARRIVALS)) {
@@ -79,7 +81,6 @@ async function takeStep(
     if (late !== undefined) sendings.push({ job: late, to: chance.pick(SERVERS), fault: ', which arrives late' })
   }
   trace.push(`step ${number + 1}: ${sendings.map(describe).join(' | ') || 'nothing'}`)
-  const late = site.lateStatements()
   const checks: Check[] = []
   const outcomes = await site.settle(
     sendings.map((one) => run(one, life)),
