@@ -143,12 +143,12 @@ async function readAndJudge(
   const remembered = isAsked ? recall(parts, attempt.header) : undefined
   const judgeRemembered = (parties: RequestParties) => judgeCode(parts, protocol, code, parties, 1)
   if (remembered?.activation !== undefined) {
-    const judged = await judgeRemembered(remembered)
+    const judged = judgeRemembered(remembered)
     if (judged.isRight) return { parties: remembered, judged }
   }
   const parties = (round === 0 ? read : undefined) ?? (await findParties(parts, attempt.header, attempt))
-  const judged = await judgeCode(parts, protocol, code, parties, parts.settings.counterLookAhead)
-  if (remembered !== undefined && remembered.activation === undefined && !judged.isRight) await judgeRemembered(remembered)
+  const judged = judgeCode(parts, protocol, code, parties, parts.settings.counterLookAhead)
+  if (remembered !== undefined && remembered.activation === undefined && !judged.isRight) judgeRemembered(remembered)
   return { parties, judged }
 }
 

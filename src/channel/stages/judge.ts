@@ -15,16 +15,16 @@ import { findMove } from './find-move.ts'
 export type CodeToJudge = CodeAttempt & CodeTerms & { readonly method: string }
 
 /** Judges a code against `lookAhead` counter values. Unknown parties cost the same: their code is checked against a decoy. */
-export async function judgeCode(
+export function judgeCode(
   parts: ChannelParts,
   protocol: Protocol,
   code: CodeToJudge,
   { version, activation }: RequestParties,
   lookAhead: number,
-): Promise<Judged> {
+): Judged {
   const { header, isUpgradeSeen } = code
   const keys = activationKeysOf(parts.recordKeys, protocol, activation)
-  const { move, isPossessionRight } = await matchOf(parts, protocol, code, { version, activation, keys }, lookAhead)
+  const { move, isPossessionRight } = matchOf(parts, protocol, code, { version, activation, keys }, lookAhead)
   if (activation === undefined) return { isRight: false, refusal: 'activation_unknown', isGuess: false, outcome: undefined }
   const isVersionRight = version?.isSupported === true && version.applicationId === activation.applicationId
   const isPendingAccepted =
@@ -60,7 +60,7 @@ function matchOf(
   { header, method, resourceId, bodies }: CodeToJudge,
   { version, activation, keys }: RequestParties & { readonly keys: ActivationKeys | undefined },
   lookAhead: number,
-): Promise<CodeMatch> {
+): CodeMatch {
   const decoy = decoys[protocol.path]
   const applicationSecret = applicationSecretOf(recordKeys, decoy, version)
   const ctrData = (keys && ctrDataOf(recordKeys, activation)) ?? decoy.openCtrData()
