@@ -91,7 +91,7 @@ export function limitLoad(app: FastifyInstance, limits: LoadLimits, events: Even
     connection.socket = socket
     connectionOf.set(socket, connection)
   })
-  app.decorateRequest(CALL, null)
+  app.decorateRequest(CALL, undefined)
   app.addHook('onRequest', (request, reply, done) => {
     const connection = connectionOf.get(request.raw.socket)
     // What the console asks of the API within the process has none; the request of the browser is counted.
@@ -104,8 +104,8 @@ export function limitLoad(app: FastifyInstance, limits: LoadLimits, events: Even
     done(hasBody(request.raw) ? receive(call) : run(call))
   })
   app.addHook('preValidation', (request, _reply, done) => {
-    const call = request.getDecorator<Call | null>(CALL)
-    done(call === null || call.state === 'running' ? undefined : run(call))
+    const call = request.getDecorator<Call | undefined>(CALL)
+    done(call === undefined || call.state === 'running' ? undefined : run(call))
   })
   // What has arrived is read first: the process may have been busy.
   const timer = setInterval(() => setImmediate(endSlowBodies, listener), LOOK_MS).unref()
@@ -114,8 +114,8 @@ export function limitLoad(app: FastifyInstance, limits: LoadLimits, events: Even
 
 /** The sender has proved who it is: neither this request nor its connection takes a share from now on. */
 export function exemptFromShares(request: FastifyRequest): void {
-  const call = request.getDecorator<Call | null>(CALL)
-  if (call === null) return
+  const call = request.getDecorator<Call | undefined>(CALL)
+  if (call === undefined) return
   const { connections, bodies, inFlight } = call.connection.listener
   call.source = undefined
   connections.exempt(call.connection.place)
@@ -161,7 +161,7 @@ function begin(connection: Connection, request: FastifyRequest, reply: FastifyRe
     since: 0,
     bytesBefore: 0,
   }
-  request.setDecorator<Call | null>(CALL, call)
+  request.setDecorator<Call | undefined>(CALL, call)
   reply.raw.once('close', () => finish(call))
   return call
 }

@@ -58,12 +58,13 @@ export function parseJson(bytes: Uint8Array): unknown {
 }
 
 /**
- * Returns a JSON value, which was parsed from `bytes`, unless a string or name in it cannot be stored: U+0000, which PostgreSQL text cannot
- * hold, or half of a surrogate pair, which UTF-8 cannot tell from another. Throws PawlError REQUEST_INVALID that names the member.
+ * Returns a JSON value, whole or a part of it, unless a string or name in it cannot be stored: U+0000, which PostgreSQL text cannot
+ * hold, or half of a surrogate pair, which UTF-8 cannot tell from another. Throws PawlError REQUEST_INVALID that names the member. `bytes`: what
+ * it was parsed from, where walking the value may take longer than a look at them.
  */
-export function refuseUnstorable(json: unknown, bytes: Uint8Array): unknown {
+export function refuseUnstorable<T>(json: T, bytes?: Uint8Array): T {
   // JSON in UTF-8 can hold either only as an escape: without one there is no need to walk the value.
-  if (!UNSTORABLE_ESCAPE.test(latin1(bytes))) return json
+  if (bytes !== undefined && !UNSTORABLE_ESCAPE.test(latin1(bytes))) return json
   const path = findUnstorable(json)
   if (path === undefined) return json
   const violations = [{ fieldName: path.join('.') || 'body', hint: 'must be Unicode text without U+0000' }]

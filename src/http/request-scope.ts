@@ -5,17 +5,18 @@ import type { Span, Tracer } from '../lib/span.ts'
 
 /** Every answer and every log line of a request has its id, and its trace has both. */
 export function followRequests(app: FastifyInstance, tracer: Tracer | undefined): void {
-  const spans = new WeakMap<FastifyRequest, Span>()
+  const traced = Symbol('span')
+  app.decorateRequest(traced, undefined)
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-request-id', request.id)
     const span = tracer && startSpan(tracer, request)
-    if (span) spans.set(request, span)
+    if (span) request.setDecorator(traced, span)
     runInScope({ id: request.id, span }, done)
   })
   if (tracer === undefined) return
   app.addHook('onResponse', (request, { statusCode }, done) => {
     const failure = statusCode >= 500 ? String(statusCode) : undefined
-    spans.get(request)?.end({ failure, attributes: { 'http.response.status_code': statusCode } })
+    request.getDecorator<Span | undefined>(traced)?.end({ failure, attributes: { 'http.response.status_code': statusCode } })
     done()
   })
 }

@@ -73,7 +73,7 @@ async function takeStep(
   const { chance, trace } = site
   moveClocks(site)
   // From the last look on: what phones ask for before they send has late statements done as well.
-  const late = site.lateStatements()
+  const lateBefore = site.lateStatements()
   const made = await makeAll(life)
   const sendings: Sending[] = made.flatMap((one) => send(one, mailbox, chance.happens(FAULTY_REQUESTS), site))
   if (mailbox.length > 0 && chance.happens(ARRIVALS)) {
@@ -87,7 +87,7 @@ async function takeStep(
     storm,
   )
   const after = await look(site.database.direct)
-  const isCertain = site.lateStatements() === late
+  const isCertain = site.lateStatements() === lateBefore
   for (const [i, { job, fault }] of sendings.entries()) {
     if (job === undefined) continue
     const reply = outcomes[i] as HttpReply | Lost

@@ -24,7 +24,7 @@ export function parseDecision<S extends TSchema>(
   unnamed: ErrorCode,
 ): ParsedDecision<ReturnType<Parser<S>>> {
   const json = body.length === 0 ? {} : parseJson(body)
-  const name = refusing(unnamed, () => refuseUnstorable(parseName(json).requestObject.id, body) as string)
+  const name = refusing(unnamed, () => refuseUnstorable(parseName(json).requestObject.id))
   const operationId = name.toLowerCase()
   try {
     return { operationId, input: parse(refuseUnstorable(json, body)) }

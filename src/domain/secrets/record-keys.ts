@@ -243,11 +243,7 @@ const deriveKey = ({ root }: Root, name: string): Uint8Array => hmac(root, utf8(
 // NUL separates: table and column names are ours, and neither a row key nor another column contains it.
 const nameOf = (place: Place): string => `${place.table}\0${place.column}\0${place.row}`
 /** What is opened for one owner is not found for another. */
-const cacheNameOf = (place: Place, form = ''): string => {
-  let name = `${nameOf(place)}\0${form}`
-  for (const bound of place.bound ?? []) name += `\0${bound}`
-  return name
-}
+const cacheNameOf = (place: Place, form = ''): string => `${nameOf(place)}\0${form}\0${place.bound?.join('\0') ?? ''}`
 const describe = (place: Place): string => `${place.table}.${place.column} of ${place.row}`
 
 /** One key is for one table, column and row, so that the texts begin at one place. */
