@@ -281,7 +281,7 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
     unit: 'bytes',
     description:
       'The longest body that an authentication code may cover. The approval of operation data of 10,000 characters may need 65536. ' +
-      'Bodies over 11 KiB have fewer than 20 counter values tried, those of 64 KiB 3, those of 128 KiB 1.',
+      'Bodies over 7 KiB have fewer than 20 counter values tried, down to 2 from 64 KiB on.',
   },
   templatesFile: {
     name: 'PAWL_TEMPLATES_FILE',
