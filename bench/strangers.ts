@@ -15,12 +15,12 @@ import { startPostgres } from './http/postgres.ts'
 import { openMeter, printLongBodies, toBytes } from './http/long-bodies.ts'
 import { openScene, type Stranger } from './http/strangers.ts'
 import { startTarget, type Target } from './http/target.ts'
-import { quantile } from './http/window.ts'
+import { median, quantile } from './http/window.ts'
 
 const { values } = parseArgs({
   options: {
     checkout: { type: 'string', default: fileURLToPath(new URL('..', import.meta.url)) },
-    requests: { type: 'string', default: '300' },
+    requests: { type: 'string', default: '200' },
     works: { type: 'string', default: '' },
     'in-flight': { type: 'string', default: '8' },
     rate: { type: 'string', default: '50' },
@@ -66,21 +66,18 @@ async function runWith(target: Target, work: (target: Target) => Promise<void>):
 async function measure(target: Target): Promise<void> {
   const { strangers, victims } = await openScene(target, Number(values.victims))
   print(`processes that ran on the machine's ${availableParallelism()} cores in the minute before: ${loadavg()[0]?.toFixed(1)}`)
-  print(`ms of CPU a request, ${values['in-flight']} in flight and one at a time`)
-  print(`${'request'.padEnd(44)} ${'in flight'.padStart(10)} ${'alone'.padStart(10)}  answers`)
-  const costs: { stranger: Stranger; ms: number }[] = []
-  for (const stranger of strangers.filter(({ name }) => isWanted(name))) {
-    const { busy, alone, answers } = await measureCost(target, stranger)
-    costs.push({ stranger, ms: busy })
-    print(`${stranger.name.padEnd(44)} ${busy.toFixed(2).padStart(10)} ${alone.toFixed(2).padStart(10)}  ${answers}`)
-  }
+  const costs = await measureCosts(
+    target,
+    strangers.filter(({ name }) => isWanted(name)),
+  )
+  printCosts(costs)
   const unit = strangers.find(({ name }) => name === UNIT)
   const [pid = 0] = target.processes()
   if (unit) {
     const meter = openMeter({ pid, port: Number(new URL(target.url).port) }, async () => toBytes(await unit.make()))
     await printLongBodies(meter, print, isWanted)
   }
-  const [worst] = costs.filter(({ stranger }) => stranger.isLogin === undefined).toSorted((a, b) => b.ms - a.ms)
+  const [worst] = costs.filter(({ stranger }) => stranger.isLogin === undefined).toSorted((a, b) => b.busy - a.busy)
   if (worst === undefined) return
   const seconds = Number(values.seconds)
   print(`\nright codes of ${victims.length} users, each sending the next one 20 ms after the answer, ${seconds} s:`)
@@ -175,27 +172,54 @@ function isWanted(name: string): boolean {
   return words.length === 0 || words.some((word) => name.includes(word))
 }
 
-/** Milliseconds of processor time of the server a request, and how often each status was answered. */
+/** Milliseconds of processor time of the server a request, and what was answered. */
 interface Cost {
+  readonly stranger: Stranger
   /** With `--in-flight` requests on their way at any time, as a flood comes. */
   readonly busy: number
   /** One at a time: each finds threads asleep and caches cold. */
   readonly alone: number
-  readonly answers: string
+  readonly statuses: readonly number[]
 }
 
-/** Warm: the first requests are not counted. */
-async function measureCost(target: Target, stranger: Stranger): Promise<Cost> {
+/** Medians of rounds, in each of which every stranger has a turn: what the machine does meanwhile, and how warm it is, is the same for all. */
+async function measureCosts(target: Target, strangers: readonly Stranger[]): Promise<readonly Cost[]> {
+  for (const stranger of strangers) await measureTurn(target, stranger, WARM_UP)
+  const rounds: (readonly Cost[])[] = []
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const turns: Cost[] = []
+    for (const stranger of strangers) turns.push(await measureTurn(target, stranger, Number(values.requests)))
+    rounds.push(turns)
+  }
+  return strangers.map((stranger, i) => {
+    const turns = rounds.flatMap((round) => round[i] ?? [])
+    return {
+      stranger,
+      busy: median(turns.map(({ busy }) => busy)),
+      alone: median(turns.map(({ alone }) => alone)),
+      statuses: turns.flatMap(({ statuses }) => statuses),
+    }
+  })
+}
+
+async function measureTurn(target: Target, stranger: Stranger, requests: number): Promise<Cost> {
   // A password takes scrypt a tenth of a second; it needs no more to be exact.
-  const [warmUp, count] = stranger.isLogin ? [3, 20] : [WARM_UP, Number(values.requests)]
-  const requests: HttpRequest[] = []
-  for (let i = 0; i < warmUp + 2 * count; i += 1)
-    requests.push(withSource(await stranger.make(), `2001:db8:${i.toString(16)}::1`))
-  const inFlight = Number(values['in-flight'])
-  const warming = await sendAll(target, requests.slice(0, warmUp), inFlight)
-  const busy = await sendAll(target, requests.slice(warmUp, warmUp + count), inFlight)
-  const alone = await sendAll(target, requests.slice(warmUp + count), 1)
-  return { busy: busy.ms, alone: alone.ms, answers: tally([...warming.statuses, ...busy.statuses, ...alone.statuses]) }
+  const count = stranger.isLogin ? Math.ceil(requests / 60) : requests
+  const made: HttpRequest[] = []
+  for (let i = 0; i < 2 * count; i += 1) made.push(withSource(await stranger.make(), `2001:db8:${i.toString(16)}::1`))
+  const busy = await sendAll(target, made.slice(0, count), Number(values['in-flight']))
+  const alone = await sendAll(target, made.slice(count), 1)
+  return { stranger, busy: busy.ms, alone: alone.ms, statuses: [...busy.statuses, ...alone.statuses] }
+}
+
+/** In milliseconds, and in units of the wrong code of two bytes where it was measured. */
+function printCosts(costs: readonly Cost[]): void {
+  const unit = costs.find(({ stranger }) => stranger.name === UNIT)
+  const shown = (ms: number, unitMs = Number.NaN): string =>
+    ms.toFixed(2).padStart(10) + (unit ? `${(ms / unitMs).toFixed(1)} units`.padStart(12) : '')
+  print(`ms of CPU a request, ${values['in-flight']} in flight, then one at a time; medians of ${ROUNDS} rounds`)
+  for (const { stranger, busy, alone, statuses } of costs)
+    print(`${stranger.name.padEnd(44)} ${shown(busy, unit?.busy)} ${shown(alone, unit?.alone)}  ${tally(statuses)}`)
 }
 
 /** Sends with `inFlight` requests on their way at a time; milliseconds of processor time a request, and all statuses. */
@@ -296,7 +320,8 @@ const UNIT = '4.0 code, 2 bytes'
 /** In place of a word of requests. */
 const SOCKETS = 'sockets'
 /** Until the compiler of Node has nothing more to do for this kind of request. */
-const WARM_UP = 150
+const WARM_UP = 75
+const ROUNDS = 5
 const PAUSE_MS = 20
 /** Who send for all the phones behind HAProxy: to bind 3,000 would take minutes. */
 const PHONES_BOUND = 32
