@@ -102,18 +102,20 @@ const isStorable = (text: string): boolean => !text.includes('\0') && text.isWel
 /** Brackets outside of strings. Looking at bytes is enough: in UTF-8 no other character contains one of these bytes. */
 function isDeeperThan(bytes: Uint8Array, depthMax: number): boolean {
   let depth = 0
-  let isInString = false
-  for (let i = 0; i < bytes.length; i += 1) {
+  for (let i = 0; i < bytes.length && depth <= depthMax; i += 1) {
     const byte = bytes[i]
-    if (isInString) {
-      if (byte === BACKSLASH) i += 1
-      else if (byte === QUOTE) isInString = false
-    } else if (byte === QUOTE) isInString = true
+    if (byte === QUOTE) i = endOfString(bytes, i + 1)
     else if (byte === OPENING_BRACE || byte === OPENING_BRACKET) depth += 1
     else if (byte === CLOSING_BRACE || byte === CLOSING_BRACKET) depth -= 1
-    if (depth > depthMax) return true
   }
-  return false
+  return depth > depthMax
+}
+
+/** Where the quote is that ends it. */
+function endOfString(bytes: Uint8Array, start: number): number {
+  let i = start
+  while (i < bytes.length && bytes[i] !== QUOTE) i += bytes[i] === BACKSLASH ? 2 : 1
+  return i
 }
 
 const QUOTE = 0x22
