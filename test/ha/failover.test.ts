@@ -10,7 +10,7 @@ import { ADMIN_PASSWORD, endEverything, type Environment, startPawl } from '../h
 import { activatePhones, type LoadPhone, openApplication, replay, runLoad } from '../helpers/recorded-load.ts'
 import { type Cluster, type CuttableCluster, openCluster } from './cluster.ts'
 import { openDatabaseHaproxy } from './haproxy.ts'
-import { hasPatroni, openPatroniCluster } from './patroni.ts'
+import { hasPatroni, openPatroniCluster, type RestartableCluster } from './patroni.ts'
 
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -22,9 +22,12 @@ interface Case {
   readonly way: string
   readonly fault: string
   readonly isInstalled: boolean
-  readonly open: () => Promise<{ readonly cluster: Cluster; readonly url: string; readonly strike: () => Promise<void> }>
-  /** What becomes of the old primary in the end. */
-  readonly last: NodeJS.Signals
+  readonly open: () => Promise<{
+    readonly cluster: Cluster
+    readonly url: string
+    readonly strike: () => Promise<void>
+    readonly wake: () => Promise<unknown>
+  }>
 }
 
 const kill = async ({ signalPrimary }: Cluster) => signalPrimary('SIGKILL')
@@ -34,17 +37,24 @@ const cutAndKill = async ({ cutReplication, signalPrimary }: CuttableCluster) =>
   await sleep(1_000)
   signalPrimary('SIGKILL')
 }
+const goOn = async ({ signalPrimary }: Cluster) => signalPrimary('SIGCONT')
+// The watchdog resets a machine that stood still: what it had under way is gone, and its server starts as a standby. An agent that goes on
+// instead takes the lock back (Patroni before 3.0.3), and its server answers from what it had until the agent has ended it (all versions).
+const isReset = async ({ signalPrimary, restartPrimary }: RestartableCluster) => {
+  signalPrimary('SIGKILL')
+  return restartPrimary()
+}
 const allHosts = async ({ urlOf }: Cluster) => urlOf()
 
 const CASES: readonly Case[] = [
   prepare('all hosts in the URL', 'is killed', openCluster, allHosts, kill),
   prepare('all hosts in the URL', 'is killed a second after its replication was cut', openCluster, allHosts, cutAndKill),
   // What a frozen machine had under way goes on: nothing of it may count.
-  prepare('all hosts in the URL', 'stands still', openCluster, allHosts, freeze, { last: 'SIGCONT' }),
+  prepare('all hosts in the URL', 'stands still', openCluster, allHosts, freeze, { wake: goOn }),
   prepare('HAProxy', 'is killed', openCluster, throughHaproxy, kill, { isInstalled: hasHaproxy }),
   prepare('HAProxy', 'stands still', openCluster, throughHaproxy, freeze, { isInstalled: hasHaproxy }),
   prepare('Patroni', 'is killed', openPatroniCluster, allHosts, kill, { isInstalled: hasPatroni }),
-  prepare('Patroni', 'stands still', openPatroniCluster, allHosts, freeze, { isInstalled: hasPatroni, last: 'SIGCONT' }),
+  prepare('Patroni', 'stands still', openPatroniCluster, allHosts, freeze, { isInstalled: hasPatroni, wake: isReset }),
 ]
 
 function prepare<C extends Cluster>(
@@ -53,19 +63,19 @@ function prepare<C extends Cluster>(
   openIt: () => Promise<C>,
   reach: (cluster: C) => Promise<string>,
   strike: (cluster: C) => Promise<void>,
-  { isInstalled = true, last = 'SIGKILL' }: { readonly isInstalled?: boolean; readonly last?: NodeJS.Signals } = {},
+  { isInstalled = true, wake = kill }: { readonly isInstalled?: boolean; readonly wake?: (cluster: C) => Promise<unknown> } = {},
 ): Case {
   const open = async () => {
     const cluster = await openIt()
     closers.push(cluster.close)
-    return { cluster, url: await reach(cluster), strike: () => strike(cluster) }
+    return { cluster, url: await reach(cluster), strike: () => strike(cluster), wake: () => wake(cluster) }
   }
-  return { way, fault, isInstalled, open, last }
+  return { way, fault, isInstalled, open }
 }
 
-describe.each(CASES)('with $way', ({ way, fault, isInstalled, open, last }) => {
+describe.each(CASES)('with $way', ({ way, fault, isInstalled, open }) => {
   test.runIf(isInstalled)(`a primary that ${fault}`, async () => {
-    const { cluster, url, strike } = await open()
+    const { cluster, url, strike, wake } = await open()
     const env: Environment = {
       DATABASE_URL: url,
       PAWL_MASTER_KEY: randomBytes(32).toString('base64'),
@@ -97,7 +107,7 @@ describe.each(CASES)('with $way', ({ way, fault, isInstalled, open, last }) => {
     await vi.waitFor(() => expect(times.some((at) => at > promotedAt)).toBe(true), { timeout: 30_000, interval: 50 })
     const backMs = (times.find((at) => at > promotedAt) ?? Number.NaN) - promotedAt
     await sleep(AFTER_MS)
-    if (fault === 'stands still') cluster.signalPrimary(last)
+    if (fault === 'stands still') await wake()
     await sleep(AFTER_MS)
     state.isOver = true
     const { refused } = await load
@@ -132,8 +142,8 @@ const UNLIMITED = { PAWL_SOURCE_FAILURES_PER_MINUTE: '1000000', PAWL_CODE_FAILUR
 const startWhenWritable = (env: Environment) => vi.waitFor(() => startPawl(env), { timeout: 60_000, interval: 1_000 })
 
 /**
- * The two that are left: a primary that was replaced is shut out before pawl starts anew. Patroni shuts it out itself, and may make it the
- * primary again.
+ * The two that are left: a primary that was replaced is shut out before pawl starts anew. Under Patroni it follows, and may become the primary
+ * again.
  */
 const reached = (way: string, { ports }: Cluster): string[] =>
   ports.slice(way === 'Patroni' ? 0 : 1).map((port) => `localhost:${port}`)

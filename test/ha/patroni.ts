@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { vi } from 'vitest'
 import { newestBin, serverIdentity } from '../../bench/http/postgres.ts'
@@ -21,11 +21,17 @@ interface Node {
   readonly port: number
   readonly apiPort: number
   readonly data: string
-  readonly agent: ChildProcess
+  readonly file: string
+  agent: ChildProcess
+}
+
+export interface RestartableCluster extends Cluster {
+  /** Starts the agent of the first primary again after it was killed, as after a reset of its machine, and waits until its server follows. */
+  readonly restartPrimary: () => Promise<unknown>
 }
 
 /** Starts etcd and all three, the one that becomes the primary first, and waits until one of the standbys is synchronous. */
-export async function openPatroniCluster(): Promise<Cluster> {
+export async function openPatroniCluster(): Promise<RestartableCluster> {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-patroni-'))
   chmodSync(folder, 0o755)
   const certificate = writeCertificate(folder)
@@ -59,6 +65,10 @@ export async function openPatroniCluster(): Promise<Cluster> {
       urlOf: (hosts = ports.map((port) => `localhost:${port}`)) => composeUrl(hosts, certificate.ssl_cert_file),
       signalPrimary: (signal) => signalNode(primary, signal),
       promote: () => vi.waitFor(() => Promise.any(standbys.map(expectPromoted)), WAIT),
+      restartPrimary: () => {
+        primary.agent = startAgent(primary.file)
+        return vi.waitFor(() => expectRole(primary, 'replica'), WAIT)
+      },
       close,
     }
   } catch (error) {
@@ -94,7 +104,10 @@ interface NodeOptions {
   readonly certificate: ReturnType<typeof writeCertificate>
 }
 
-/** Starts the shipped file with the addresses of a test. There is no watchdog: a machine of many tests has no device of its own for each. */
+/**
+ * Starts the shipped file with the addresses of a test. There is no watchdog: a machine of many tests has no device of its own for each. A
+ * test does what it would do.
+ */
 async function startNode({ name, folder, etcdPort, certificate }: NodeOptions): Promise<Node> {
   const [port, apiPort] = [await findQuietPort(), await findQuietPort()]
   const home = join(folder, name)
@@ -121,8 +134,11 @@ async function startNode({ name, folder, etcdPort, certificate }: NodeOptions): 
   const text = Object.entries(replaced).reduce((config, [from, to]) => config.replaceAll(from, to), SHIPPED)
   const file = join(home, 'patroni.yml')
   writeFileSync(file, text)
-  const agent = spawn(PATRONI, [file], { stdio: 'ignore', env: { PATH: '/usr/bin:/bin', HOME: home }, ...identity })
-  return { port, apiPort, data, agent }
+  return { port, apiPort, data, file, agent: startAgent(file) }
+}
+
+function startAgent(file: string): ChildProcess {
+  return spawn(PATRONI, [file], { stdio: 'ignore', env: { PATH: '/usr/bin:/bin', HOME: dirname(file) }, ...serverIdentity() })
 }
 
 /** Throws unless the agent says that its server has the role. */
