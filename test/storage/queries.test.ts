@@ -309,6 +309,8 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   },
   'activation/import': {
     findExistingActivations: (db) => activationImport.findExistingActivations(db, ['x']),
+    findExistingTokens: (db) => activationImport.findExistingTokens(db, ['t']),
+    lockImport: (_db, tx) => activationImport.lockImport(tx),
     listLiveActivations: (db) => activationImport.listLiveActivations(db, ['u']),
     insertImportedActivations: (_db, tx) => activationImport.insertImportedActivations(tx, [imported]),
     insertImportedHistory: (_db, tx) =>

@@ -69,6 +69,22 @@ export async function findExistingActivations(db: Db, activationIds: readonly st
   return new Set(rows.map(({ id }) => id))
 }
 
+/** Which of these tokens are stored already. */
+export async function findExistingTokens(db: Db, tokenIds: readonly string[]): Promise<ReadonlySet<string>> {
+  if (tokenIds.length === 0) return new Set()
+  const { rows } = await sql<{ id: string }>`
+    select token_id as id from token where token_id = any(${[...tokenIds]}::text[])`.execute(db)
+  return new Set(rows.map(({ id }) => id))
+}
+
+/** Keeps other imports out until the end of the transaction, which may wait for long; false when one is under way. */
+export async function lockImport(tx: Tx): Promise<boolean> {
+  const { rows } = await sql<{ isLocked: boolean }>`
+    select pg_try_advisory_xact_lock(hashtextextended('pawl.import', 0)) as "isLocked",
+      set_config('idle_in_transaction_session_timeout', '0', true)`.execute(tx)
+  return rows[0]?.isLocked === true
+}
+
 /** The live activations of these users, in any application. */
 export async function listLiveActivations(
   db: Db,
