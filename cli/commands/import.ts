@@ -4,7 +4,7 @@ import { command, flag, type Noun, text } from '../command.ts'
 const powerauth = command({
   name: 'powerauth',
   summary: 'Takes over applications, phones, tokens, templates and callbacks of a PowerAuth server 1.9',
-  more: 'From its PostgreSQL database, which is only read, into the database of the settings; an embedded one only while its server is stopped. What is there already is skipped, so it can be stopped and started again. docs/IMPORT.md has the order of the day.',
+  more: 'From its PostgreSQL database, which is only read, into the database of the settings; an embedded one only while its server is stopped. What is there already is skipped, so it can be stopped and started again; one runs at a time. What cannot be taken is left out and named. docs/IMPORT.md has the order of the day.',
   options: {
     from: text('URL', 'its database; by default POWERAUTH_DATABASE_URL, which keeps the password out of the list of processes'),
     masterDbKeyFile: text(
@@ -14,7 +14,7 @@ const powerauth = command({
     timeZone: text('ZONE', 'the time zone of its Java process, which its times are in; by default UTC'),
     dryRun: flag('writes nothing and says what would be imported, what left out, and why'),
     liveOnly: flag('leaves out activations that are removed'),
-    leftOutFile: text('FILE', 'writes every row that is left out with its reason, a JSON object a line'),
+    leftOutFile: text('FILE', 'writes every row that is left out or changed, with what is wrong in it, a JSON object a line'),
   },
   examples: [
     'import powerauth --from postgres://reader@db.internal/powerauth --dry-run',

@@ -6,18 +6,17 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { importAll } from '../../cli/local/powerauth/import.ts'
 import { createRecordOpener, openKeyPair } from '../../cli/local/powerauth/records.ts'
-import { createRecorder, type Kind } from '../../cli/local/powerauth/report.ts'
 import { readSource } from '../../cli/local/powerauth/source.ts'
 import { b64, hasNonce, newKeyPair, PHONE_VERSIONS, random, unb64 } from '../../phone/crypto.ts'
 import { member } from '../../phone/http.ts'
 import { createPhone } from '../../phone/virtual-phone.ts'
 import { type Database, openDatabase } from '../../src/storage/database.ts'
-import { createPostgresDatabase, openMigratedInMemory, serverUrl, startTestServer, type TestServer } from '../helpers/app.ts'
+import { createPostgresDatabase, serverUrl, startTestServer, type TestServer } from '../helpers/app.ts'
 import { type Bank, createBank, readQrCode } from '../helpers/bank.ts'
 import { runCli } from '../helpers/cli.ts'
 import { expectRefused, STATE } from '../helpers/expectations.ts'
+import { importInto, type ImportRun, openOrigin as openEmpty } from '../helpers/powerauth-import.ts'
 import {
   createReferenceDatabase,
   LOCAL_TIME,
@@ -34,51 +33,15 @@ let reference: ReferenceDatabase
 let server: TestServer
 let bank: Bank
 const drops: (() => Promise<void>)[] = []
-
-/** A database of its own, on PostgreSQL where the tests run on it. */
-async function openOrigin(): Promise<{ database: Database; databaseUrl: string | undefined }> {
-  if (serverUrl() === undefined) return { database: await openMigratedInMemory(), databaseUrl: undefined }
-  const { databaseUrl, drop } = await createPostgresDatabase({ isEmpty: true })
-  drops.push(drop)
-  return { database: await openDatabase({ databaseUrl, dataDir: '', poolSize: 4 }), databaseUrl }
-}
-
-interface RunOptions {
-  readonly masterDbKey?: Uint8Array | undefined
-  readonly isDryRun?: boolean
-  readonly isLiveOnly?: boolean
-  readonly timeZone?: string
-  readonly into?: TestServer
-  readonly from?: Database
+const openOrigin = async () => {
+  const opened = await openEmpty()
+  drops.push(opened.drop)
+  return opened
 }
 
 /** Imports into the running server's database, as the command does. */
-async function runImport(options: RunOptions = {}) {
-  const {
-    masterDbKey = MASTER_DB_KEY,
-    isDryRun = false,
-    isLiveOnly = false,
-    timeZone = 'UTC',
-    into = server,
-    from = origin,
-  } = options
-  const leftOut: { kind: Kind; id: string; reason: string }[] = []
-  const report = await readSource(from.db, timeZone, (source) =>
-    importAll(
-      {
-        source,
-        openRecord: createRecordOpener(masterDbKey),
-        hasMasterDbKey: true,
-        record: createRecorder((row) => leftOut.push(row)),
-        isDryRun,
-        isLiveOnly,
-        note: () => undefined,
-      },
-      (work) => work(into.context),
-    ),
-  )
-  return { ...report, reasonOf: (id: string) => leftOut.find((row) => row.id === id)?.reason }
-}
+const runImport = (options: Partial<ImportRun> = {}) =>
+  importInto({ from: origin, into: server, masterDbKey: MASTER_DB_KEY, ...options })
 
 const phones = new Map<string, ReferencePhone>()
 const phone = (name: string) => {

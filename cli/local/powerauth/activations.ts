@@ -3,10 +3,12 @@ import { hashActivationCode, places } from '../../../src/domain/secrets/secrets.
 import { composeEventData } from '../../../src/domain/audit/audit.ts'
 import { parseBase64 } from '../../../src/lib/base64.ts'
 import { isIdentifier } from '../../../src/lib/identifier.ts'
+import { parseUuid } from '../../../src/protocol/wire/identifier.ts'
 import { activationFingerprint } from '../../../src/protocol/v3/fingerprint.ts'
 import { agreeMasterSecret } from '../../../src/protocol/v3/key-schedule.ts'
 import {
   findExistingActivations,
+  findExistingTokens,
   type ImportedActivation,
   type ImportedHistory,
   type ImportedToken,
@@ -16,7 +18,7 @@ import {
   listLiveActivations,
 } from '../../../src/storage/activation/import.ts'
 import { inTransaction } from '../../../src/storage/database.ts'
-import { type ImportParts, parseTexts } from './parts.ts'
+import { explainRefusal, type ImportParts, isSourceId, parseTexts } from './parts.ts'
 import { openKeyPair, type OpenedKeyPair, readPoint } from './records.ts'
 import type { SourceActivation, SourceHistory, SourceToken } from './source.ts'
 
@@ -25,16 +27,19 @@ export async function importActivations(parts: ImportParts, applications: Readon
   const { source, record } = parts
   const total = await source.countActivations()
   record.found('activation', total)
+  record.found('token', await source.countTokens())
+  for (const tokenId of await source.lostTokens()) record.leaveOut('token', tokenId, 'its activation is missing')
   let saidAt = performance.now()
   let done = 0
-  let after = ''
-  for (;;) {
-    const batch = await source.activations(after, BATCH_ROWS)
-    await importBatch(parts, applications, batch)
-    done += batch.length
+  let chosen = new Map<string, string>()
+  for await (const batch of source.activations(BATCH_ROWS)) {
+    await importBatch(parts, applications, batch, chosen)
     const last = batch.at(-1)
-    if (last === undefined || batch.length < BATCH_ROWS) return
-    after = last.activationId
+    const owner = last === undefined ? '' : ownerOf(last)
+    const id = chosen.get(owner)
+    // Only of the last user may there be more.
+    chosen = new Map(id === undefined ? [] : [[owner, id]])
+    done += batch.length
     if (performance.now() - saidAt < PROGRESS_MS) continue
     saidAt = performance.now()
     parts.note(`${done} of ${total} activations`)
@@ -51,61 +56,159 @@ export function openServerKeyPair(
   return number && openKeyPair(number, row.serverPublicKey)
 }
 
+/** A phone with all that belongs to it. */
+interface Phone {
+  readonly activation: ImportedActivation
+  readonly history: readonly ImportedHistory[]
+  readonly tokens: readonly ImportedToken[]
+}
+
+/**
+ * Takes a batch. The live phones of a user come with the preferred one first: the next one has its turn when that one cannot be taken.
+ * `chosen`: the phone of each user and application, as far as it is known.
+ */
 async function importBatch(
   parts: ImportParts,
   applications: ReadonlySet<string>,
   batch: readonly SourceActivation[],
+  chosen: Map<string, string>,
 ): Promise<void> {
   const { db, source, record } = parts
   const ids = batch.map(({ activationId }) => activationId)
   const existing = await findExistingActivations(db, ids)
   record.alreadyThere('activation', existing.size)
-  const fresh = batch.filter(({ activationId }) => !existing.has(activationId))
-  const live = new Set(
-    (await listLiveActivations(db, [...new Set(fresh.map(({ userId }) => userId))])).map(({ applicationId, userId }) =>
-      JSON.stringify([applicationId, userId]),
-    ),
-  )
-  const rows: ImportedActivation[] = []
-  for (const row of fresh) {
-    const refusal = findRefusal(parts, applications, row) ?? (isTakenUser(live, row) ? OTHER_PHONE : undefined)
-    const converted = refusal ?? convert(parts, row)
-    if (typeof converted === 'string')
-      record.leaveOut('activation', row.activationId, converted, row.preferred === null ? undefined : row.preferred)
-    else rows.push(converted)
+  const users = batch.filter(({ activationId }) => !existing.has(activationId)).map(({ userId }) => userId)
+  const live = new Set((await listLiveActivations(db, [...new Set(users)])).map(ownerOf))
+  const tokens = await source.tokens(ids)
+  const tokensOf = Map.groupBy(tokens, ({ activationId }) => activationId)
+  const taken = new Map<string, ImportedActivation>()
+  const storedTokens = new Set<string>()
+  for (let open = batch; open.length > 0; ) {
+    const rows: ImportedActivation[] = []
+    const waiting: SourceActivation[] = []
+    const asked = new Set<string>()
+    for (const row of open) {
+      const { activationId } = row
+      const owner = ownerOf(row)
+      if (existing.has(activationId)) {
+        if (isLive(row)) chosen.set(owner, activationId)
+        continue
+      }
+      if (isLive(row) && asked.has(owner)) {
+        waiting.push(row)
+        continue
+      }
+      const other = isLive(row) ? chosen.get(owner) : undefined
+      const refusal =
+        findRefusal(parts, applications, row) ??
+        (other === undefined ? undefined : SECOND_PHONE) ??
+        (isLive(row) && live.has(owner) ? OTHER_PHONE : undefined)
+      const converted = refusal ?? convert(parts, row)
+      if (typeof converted === 'string') {
+        const detail = { [BAD_TIME]: row.badTimes ?? undefined, [SECOND_PHONE]: other }[converted]
+        record.leaveOut('activation', activationId, converted, detail)
+        continue
+      }
+      rows.push(converted)
+      if (isLive(row)) asked.add(owner)
+    }
+    const stored = await store(parts, await completePhones(parts, rows, tokensOf))
+    for (const { activation, tokenIds } of stored) {
+      taken.set(activation.activationId, activation)
+      if (activation.state !== 'REMOVED') chosen.set(ownerOf(activation), activation.activationId)
+      for (const tokenId of tokenIds) storedTokens.add(tokenId)
+    }
+    open = waiting
   }
-  const wanted = rows.map(({ activationId }) => activationId)
-  const tokens = await convertTokens(parts, rows, await source.tokens(wanted))
-  if (parts.isDryRun) {
-    record.imported('activation', rows.length)
-    record.imported('token', tokens.length)
-    return
-  }
-  const history = convertHistory(rows, await source.history(wanted))
-  if (rows.length > 0) await store(parts, rows, history, tokens)
+  await countTokens(parts, tokens, { existing, taken, storedTokens })
 }
 
-async function store(
-  { db, record }: ImportParts,
-  rows: readonly ImportedActivation[],
-  history: readonly ImportedHistory[],
-  tokens: readonly ImportedToken[],
-): Promise<void> {
-  const { inserted, storedTokens } = await inTransaction(db, async (tx) => {
-    const activations = await insertImportedActivations(tx, rows)
-    const isOfInserted = ({ activationId }: { activationId: string }) => activations.has(activationId)
-    await insertImportedHistory(tx, history.filter(isOfInserted))
-    return { inserted: activations, storedTokens: await insertImportedTokens(tx, tokens.filter(isOfInserted)) }
+/** What is stored beside the activations. */
+async function completePhones(
+  parts: ImportParts,
+  activations: readonly ImportedActivation[],
+  tokensOf: ReadonlyMap<string, readonly SourceToken[]>,
+): Promise<readonly Phone[]> {
+  if (activations.length === 0) return []
+  const history = await parts.source.history(activations.map(({ activationId }) => activationId))
+  const historyOf = Map.groupBy(history, ({ activationId }) => activationId)
+  return activations.map((activation) => ({
+    activation,
+    history: convertHistory(parts, activation, historyOf.get(activation.activationId) ?? []),
+    tokens: (tokensOf.get(activation.activationId) ?? []).flatMap((token) => {
+      const converted = convertToken(parts, activation, token)
+      return typeof converted === 'string' ? [] : [converted]
+    }),
+  }))
+}
+
+interface Stored {
+  readonly activation: ImportedActivation
+  readonly tokenIds: readonly string[]
+}
+
+/** Stores phones, all of them at once. Where the database does not take that, in halves, down to the row that it is about. */
+async function store(parts: ImportParts, phones: readonly Phone[]): Promise<readonly Stored[]> {
+  const { record, isDryRun } = parts
+  const [first] = phones
+  if (first === undefined) return []
+  try {
+    const stored = isDryRun ? await foresee(parts, phones) : await storeAtOnce(parts, phones)
+    const inserted = new Set(stored.map(({ activation }) => activation.activationId))
+    record.imported('activation', stored.length)
+    for (const { activation } of phones)
+      if (!inserted.has(activation.activationId)) record.leaveOut('activation', activation.activationId, OTHER_PHONE)
+    return stored
+  } catch (error) {
+    const said = explainRefusal(error)
+    if (said === undefined) throw error
+    if (phones.length > 1) {
+      const middle = Math.ceil(phones.length / 2)
+      return [...(await store(parts, phones.slice(0, middle))), ...(await store(parts, phones.slice(middle)))]
+    }
+    record.leaveOut('activation', first.activation.activationId, 'the database refuses it', said)
+    return []
+  }
+}
+
+const storeAtOnce = ({ db, platform }: ImportParts, phones: readonly Phone[]): Promise<readonly Stored[]> =>
+  inTransaction(db, async (tx) => {
+    const rows = phones.map(({ activation }) => activation)
+    const inserted = new Set(await insertImportedActivations(tx, rows))
+    // The reference has codes twice. They were used long ago: nobody asks for them again.
+    const rest = rows.filter(({ activationId }) => !inserted.has(activationId))
+    const again = rest.map((row) => ({ ...row, activationCodeHash: platform.randomBytes(CODE_HASH_BYTES) }))
+    if (again.length > 0) for (const id of await insertImportedActivations(tx, again)) inserted.add(id)
+    const stored = phones.filter(({ activation }) => inserted.has(activation.activationId))
+    await insertImportedHistory(
+      tx,
+      stored.flatMap(({ history }) => history),
+    )
+    const tokens = await insertImportedTokens(
+      tx,
+      stored.flatMap((phone) => phone.tokens),
+    )
+    return stored.map(({ activation, tokens: own }) => ({
+      activation,
+      tokenIds: own.map(({ tokenId }) => tokenId).filter((tokenId) => tokens.has(tokenId)),
+    }))
   })
-  record.imported('activation', inserted.size)
-  record.imported('token', storedTokens.size)
-  for (const { activationId } of rows) if (!inserted.has(activationId)) record.leaveOut('activation', activationId, OTHER_PHONE)
-  for (const { tokenId } of tokens)
-    if (!storedTokens.has(tokenId)) record.leaveOut('token', tokenId, 'its activation is left out, or its id is there already')
+
+/** What a dry run would store. */
+async function foresee({ db }: ImportParts, phones: readonly Phone[]): Promise<readonly Stored[]> {
+  const tokenIds = phones.flatMap(({ tokens }) => tokens.map(({ tokenId }) => tokenId))
+  const there = await findExistingTokens(db, tokenIds)
+  return phones.map(({ activation, tokens }) => ({
+    activation,
+    tokenIds: tokens.map(({ tokenId }) => tokenId).filter((tokenId) => !there.has(tokenId)),
+  }))
 }
 
-const isTakenUser = (live: ReadonlySet<string>, { applicationId, userId, status }: SourceActivation): boolean =>
-  STATES[status] !== 'REMOVED' && live.has(JSON.stringify([applicationId, userId]))
+/** What belongs to one user in one application. */
+const ownerOf = ({ applicationId, userId }: { readonly applicationId: string | null; readonly userId: string }): string =>
+  JSON.stringify([applicationId, userId])
+
+const isLive = ({ status }: SourceActivation): boolean => ['PENDING_COMMIT', 'ACTIVE', 'BLOCKED'].includes(STATES[status] ?? '')
 
 /** Why an activation is left out, as far as its plain columns tell. */
 function findRefusal(
@@ -114,6 +217,8 @@ function findRefusal(
   row: SourceActivation,
 ): string | undefined {
   const state = STATES[row.status]
+  if (parseUuid(row.activationId) === undefined || /[A-F]/.test(row.activationId)) return 'its id is no UUID in lower case'
+  if (row.applicationId === null) return 'its application is missing'
   if (!applications.has(row.applicationId)) return 'its application is left out'
   if (row.protocol !== 'powerauth') return `its protocol is ${row.protocol}`
   if (state === undefined) return `its state ${row.status} is not known`
@@ -121,29 +226,33 @@ function findRefusal(
   if (state === 'REMOVED' && isLiveOnly) return 'it is removed, and --live-only was given'
   if (row.devicePublicKey === null || row.ctrData === null) return 'it has never exchanged keys'
   if (row.version !== ACTIVATION_VERSION) return `it is of protocol ${row.version ?? 'unknown'}`
-  if (!isIdentifier(row.userId)) return 'its user id is blank, or has control characters'
+  if (!isSourceId(row.userId)) return 'its user id is blank, or has control characters'
+  if (row.createdAt === null || row.expiresAt === null || row.lastUsedAt === null) return BAD_TIME
   if (state === 'PENDING_COMMIT' && row.hasOtp) return 'it waits for a commit with an OTP'
   if (state === 'PENDING_COMMIT' && row.expiresAt.getTime() <= platform.now()) return 'it waited for its commit too long'
-  if (row.preferred !== null) return 'the user has another live phone in this application'
   return undefined
 }
 
 /** The row, or why it is left out. */
 function convert(parts: ImportParts, row: SourceActivation): ImportedActivation | string {
   const { recordKeys, installationKeys, platform } = parts
-  const { activationId, applicationId, userId } = row
+  const { activationId, applicationId, userId, createdAt, expiresAt, lastUsedAt } = row
   const state = STATES[row.status]
   const flags = parseTexts(row.flags)
   const pair = openServerKeyPair(parts, row)
   const devicePublicKey = readPoint(row.devicePublicKey ?? '')
   const ctrData = parseBase64(row.ctrData ?? '', CTR_DATA_BYTES)
-  if (state === undefined || state === 'CREATED') throw new TypeError(`an activation in state ${row.status} was not left out`)
+  if (state === undefined || state === 'CREATED' || applicationId === null || createdAt === null || expiresAt === null)
+    throw new TypeError(`activation ${activationId} was not left out`)
   if (pair === undefined) return 'its server key cannot be opened, or is not the private half of its public key'
   const masterSecret = devicePublicKey && agreeMasterSecret(pair.privateKey, devicePublicKey)
   if (devicePublicKey === undefined || masterSecret === undefined) return 'its device key is not a point of P-256'
   if (ctrData === undefined) return 'its counter data is not Base64 of 16 bytes'
-  if (flags === undefined || flags.some((flag) => flag === '' || /[\s,]/.test(flag))) return 'its flags are not a list of names'
+  if (flags === undefined || flags.some((flag) => !isIdentifier(flag) || /[\s,]/.test(flag)))
+    return 'its flags are not a list of names'
   if (row.maxFailedAttempts < 1 || row.counter < 0 || row.failedAttempts < 0) return 'one of its counts is out of range'
+  // There must be room to go on counting.
+  if (Math.max(row.maxFailedAttempts, row.counter, row.failedAttempts) > COUNT_MAX) return 'one of its counts is out of range'
   return {
     activationId,
     applicationId,
@@ -156,10 +265,10 @@ function convert(parts: ImportParts, row: SourceActivation): ImportedActivation 
         ? platform.randomBytes(CODE_HASH_BYTES)
         : hashActivationCode(installationKeys.codeLookup, row.activationCode),
     serverPublicKey: pair.publicKey,
-    serverPrivateKey: recordKeys.seal(places.serverPrivateKey(row), pair.pkcs8),
+    serverPrivateKey: recordKeys.seal(places.serverPrivateKey({ activationId, applicationId, userId }), pair.pkcs8),
     devicePublicKey,
     activationFingerprint: activationFingerprint(devicePublicKey, activationId, pair.publicKey),
-    masterSecret: recordKeys.seal(places.masterSecret(row), masterSecret),
+    masterSecret: recordKeys.seal(places.masterSecret({ activationId, applicationId, userId }), masterSecret),
     ctrData: recordKeys.seal(places.ctrData(activationId), ctrData),
     counter: row.counter,
     failedAttempts: row.failedAttempts,
@@ -170,9 +279,9 @@ function convert(parts: ImportParts, row: SourceActivation): ImportedActivation 
     deviceInfo: row.deviceInfo,
     extras: row.extras,
     externalId: row.externalId,
-    createdAt: row.createdAt,
-    expiresAt: row.expiresAt,
-    lastUsedAt: row.lastUsedAt,
+    createdAt,
+    expiresAt,
+    lastUsedAt,
     flags: flags.join(','),
     commitPhase: row.commitPhase === 1 ? 'ON_KEY_EXCHANGE' : 'ON_COMMIT',
     eventType: 'registration_imported',
@@ -181,51 +290,82 @@ function convert(parts: ImportParts, row: SourceActivation): ImportedActivation 
   }
 }
 
-async function convertTokens(
-  { recordKeys, record }: ImportParts,
-  activations: readonly ImportedActivation[],
+/** The token, or why it is left out. */
+function convertToken(
+  { recordKeys }: Pick<ImportParts, 'recordKeys'>,
+  owner: ImportedActivation,
+  { tokenId, activationId, secret, signatureType, createdAt }: SourceToken,
+): ImportedToken | string {
+  const factors = signatureType.toUpperCase()
+  const bytes = parseBase64(secret, TOKEN_SECRET_BYTES)
+  if (!isSourceId(tokenId)) return BAD_ID
+  if (bytes === undefined) return 'its secret is not Base64 of 16 bytes'
+  if (!FACTORS.includes(factors)) return `its factors are ${signatureType}`
+  if (owner.state === 'REMOVED') return 'its activation is removed'
+  if (createdAt === null) return BAD_TIME
+  return {
+    tokenId,
+    activationId,
+    factors,
+    tokenSecret: recordKeys.seal(places.tokenSecret({ ...owner, tokenId, factors }), bytes),
+    createdAt,
+  }
+}
+
+/** Counts each token of a batch, and says why it is left out. */
+async function countTokens(
+  parts: ImportParts,
   tokens: readonly SourceToken[],
-): Promise<readonly ImportedToken[]> {
-  const owners = new Map(activations.map((activation) => [activation.activationId, activation]))
-  record.found('token', tokens.length)
-  return tokens.flatMap(({ tokenId, activationId, secret, signatureType, createdAt }) => {
-    const factors = signatureType.toUpperCase()
-    const bytes = parseBase64(secret, TOKEN_SECRET_BYTES)
-    const owner = owners.get(activationId)
-    const refusal =
-      bytes === undefined
-        ? 'its secret is not Base64 of 16 bytes'
-        : FACTORS.includes(factors)
-          ? (owner === undefined || owner.state === 'REMOVED') && 'its activation is removed'
-          : `its factors are ${signatureType}`
-    if (bytes !== undefined && owner !== undefined && refusal === false) {
-      const tokenSecret = recordKeys.seal(places.tokenSecret({ ...owner, tokenId, factors }), bytes)
-      return [{ tokenId, activationId, factors, tokenSecret, createdAt }]
+  {
+    existing,
+    taken,
+    storedTokens,
+  }: {
+    readonly existing: ReadonlySet<string>
+    readonly taken: ReadonlyMap<string, ImportedActivation>
+    readonly storedTokens: ReadonlySet<string>
+  },
+): Promise<void> {
+  const { db, record } = parts
+  const there = await findExistingTokens(
+    db,
+    tokens.filter(({ activationId }) => existing.has(activationId)).map(({ tokenId }) => tokenId),
+  )
+  for (const token of tokens) {
+    const { tokenId, activationId } = token
+    const owner = taken.get(activationId)
+    if (storedTokens.has(tokenId)) record.imported('token', 1)
+    else if (there.has(tokenId)) record.alreadyThere('token', 1)
+    else if (existing.has(activationId)) record.leaveOut('token', tokenId, 'its activation is there already, without it')
+    else if (owner === undefined) record.leaveOut('token', tokenId, 'its activation is left out')
+    else {
+      const refusal = convertToken(parts, owner, token)
+      record.leaveOut('token', tokenId, typeof refusal === 'string' ? refusal : 'its id is there already')
     }
-    record.leaveOut('token', tokenId, String(refusal))
-    return []
-  })
+  }
 }
 
 /** What the reference wrote down, and a last row that says where it comes from. */
 function convertHistory(
-  activations: readonly ImportedActivation[],
+  { record }: Pick<ImportParts, 'record'>,
+  { activationId, state, at }: ImportedActivation,
   history: readonly SourceHistory[],
 ): readonly ImportedHistory[] {
-  const byActivation = Map.groupBy(history, ({ activationId }) => activationId)
-  return activations.flatMap(({ activationId, state, at }) => {
-    let fromState: string | null = null
-    const rows: ImportedHistory[] = (byActivation.get(activationId) ?? []).flatMap(
-      ({ status, reason, externalUserId, occurredAt }) => {
-        const toState = status === null ? undefined : STATES[status]
-        if (toState === undefined) return []
-        const row = { activationId, fromState, toState, reason, externalUserId, occurredAt }
-        fromState = toState
-        return [row]
-      },
-    )
-    return [...rows, { activationId, fromState: state, toState: state, reason: 'IMPORTED', externalUserId: null, occurredAt: at }]
+  let fromState: string | null = null
+  const rows = history.flatMap(({ status, reason, externalUserId, occurredAt }): readonly ImportedHistory[] => {
+    const toState = status === null ? undefined : STATES[status]
+    if (toState === undefined || occurredAt === null) return []
+    const row = { activationId, fromState, toState, reason, externalUserId, occurredAt }
+    fromState = toState
+    return [row]
   })
+  if (rows.length < history.length)
+    record.mend(
+      'activation',
+      activationId,
+      'taken without rows of its history that have no state or no time of the years 1971 to 4999',
+    )
+  return [...rows, { activationId, fromState: state, toState: state, reason: 'IMPORTED', externalUserId: null, occurredAt: at }]
 }
 
 const STATES: Readonly<Record<number, 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'>> = {
@@ -236,11 +376,15 @@ const STATES: Readonly<Record<number, 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 
   5: 'REMOVED',
 }
 const FACTORS: readonly string[] = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
-const OTHER_PHONE = 'the user has a live registration in pawl already, or its code is there'
+const OTHER_PHONE = 'the user has a live registration in pawl already'
+const SECOND_PHONE = 'the user has another live phone in this application'
+const BAD_ID = 'its id is blank, or has control characters'
+const BAD_TIME = 'one of its times is none of the years 1971 to 4999'
 /** Of 3.0 to 3.3. */
 const ACTIVATION_VERSION = 3
 const CTR_DATA_BYTES = 16
 const TOKEN_SECRET_BYTES = 16
 const CODE_HASH_BYTES = 32
 const BATCH_ROWS = 500
+const COUNT_MAX = 2_000_000_000
 const PROGRESS_MS = 5_000

@@ -1,4 +1,5 @@
 // Applications with their versions and the master key pair that their apps carry (v3 §3.1).
+import { addVersion, DEFAULT_VERSION } from '../../../src/domain/application/application.ts'
 import { createMasterKeys, insertMasterKeys } from '../../../src/domain/application/master-keys.ts'
 import { createPinningKeyPair } from '../../../src/domain/pinning/pinning.ts'
 import { places } from '../../../src/domain/secrets/secrets.ts'
@@ -16,7 +17,7 @@ import {
 } from '../../../src/storage/applications.ts'
 import { inTransaction } from '../../../src/storage/database.ts'
 import { insertPinningKeyPair } from '../../../src/storage/pinning.ts'
-import { type ImportParts, parseTexts } from './parts.ts'
+import { explainRefusal, type ImportParts, isSourceId, parseTexts } from './parts.ts'
 import { type OpenedKeyPair, openKeyPair } from './records.ts'
 import type { SourceApplication, SourceVersion } from './source.ts'
 
@@ -25,25 +26,25 @@ export async function importApplications(parts: ImportParts): Promise<ReadonlySe
   const { source, record } = parts
   const applications = await source.applications()
   const pairs = await source.masterKeyPairs()
-  const versions = await source.versions()
+  const versions = Map.groupBy(await source.versions(), ({ applicationNumber }) => applicationNumber)
   record.found('application', applications.length)
-  record.found('version', versions.length)
-  const owners = await findVersionOwners(
-    parts.db,
-    versions.flatMap(({ applicationKey }) => applicationKey ?? []),
-  )
+  record.found('version', [...versions.values()].flat().length)
   const taken = new Set<string>()
+  const seenKeys = new Set<string>()
   for (const application of applications) {
-    const own = versions.filter(({ applicationNumber }) => applicationNumber === application.number)
     // The apps were built with the newest pair; older ones have been replaced.
     const stored = pairs.find(({ applicationNumber }) => applicationNumber === application.number)
     const number = stored && parseBase64(stored.privateKey)
     const pair = number && stored && openKeyPair(number, stored.publicKey)
-    const refusal = isIdentifier(application.applicationId) ? await takeApplication(parts, application, pair) : BAD_NAME
+    const refusal = await takeApplication(parts, application, pair)
     if (refusal === undefined) taken.add(application.applicationId)
     else record.leaveOut('application', application.applicationId, refusal)
-    await takeVersions(parts, application, own, { isTaken: refusal === undefined, owners })
+    await takeVersions(parts, application, versions.get(application.number) ?? [], { isTaken: refusal === undefined, seenKeys })
+    versions.delete(application.number)
   }
+  for (const [application, lost] of versions)
+    for (const { name, number } of lost)
+      record.leaveOut('version', `${application}/${name ?? number}`, 'its application is missing')
   return taken
 }
 
@@ -53,10 +54,9 @@ async function takeApplication(
   { applicationId, roles: storedRoles }: SourceApplication,
   pair: OpenedKeyPair | undefined,
 ): Promise<string | undefined> {
-  const { db, platform, record } = parts
-  const roles = parseTexts(storedRoles)
+  const { db, record } = parts
+  if (!isSourceId(applicationId)) return BAD_NAME
   if (pair === undefined) return 'it has no master key pair that can be read'
-  if (roles === undefined || roles.some((role) => role.includes(','))) return 'its roles are not a JSON list of names'
   if ((await findApplication(db, applicationId)) !== undefined) {
     const [own] = await findMasterKeyPairs(db, applicationId, ['EC_P256'])
     if (own === undefined || !equalPublic(own.publicKey, pair.publicKey))
@@ -64,54 +64,101 @@ async function takeApplication(
     record.alreadyThere('application', 1)
     return undefined
   }
-  if (!parts.isDryRun) {
-    const others = await createMasterKeys(['EC_P384', 'ML_DSA_65', 'ML_DSA_87'])
-    const imported = { algorithm: 'EC_P256', publicKey: pair.publicKey, exported: pair.pkcs8 } as const
-    await inTransaction(db, async (tx) => {
-      await insertApplication(tx, applicationId, null, new Date(platform.now()))
-      if (roles.length > 0) await setApplicationSettings(tx, applicationId, { roles })
-      await insertMasterKeys({ ...parts, db: tx }, applicationId, [imported, ...others])
-      await insertPinningKeyPair(tx, createPinningKeyPair(parts, applicationId))
-    })
+  const roles = parseTexts(storedRoles)
+  const good = roles?.filter((role) => isIdentifier(role) && !role.includes(','))
+  try {
+    if (!parts.isDryRun) await storeApplication(parts, applicationId, good ?? [], pair)
+  } catch (error) {
+    const said = explainRefusal(error)
+    if (said === undefined) throw error
+    return `the database refuses it: ${said}`
   }
+  if (good === undefined || good.length !== roles?.length)
+    record.mend('application', applicationId, 'taken without those of its roles that are no names')
   record.imported('application', 1)
   return undefined
 }
 
+async function storeApplication(
+  parts: ImportParts,
+  applicationId: string,
+  roles: readonly string[],
+  pair: OpenedKeyPair,
+): Promise<void> {
+  const others = await createMasterKeys(['EC_P384', 'ML_DSA_65', 'ML_DSA_87'])
+  const imported = { algorithm: 'EC_P256', publicKey: pair.publicKey, exported: pair.pkcs8 } as const
+  await inTransaction(parts.db, async (tx) => {
+    await insertApplication(tx, applicationId, null, new Date(parts.platform.now()))
+    if (roles.length > 0) await setApplicationSettings(tx, applicationId, { roles })
+    await insertMasterKeys({ ...parts, db: tx }, applicationId, [imported, ...others])
+    await insertPinningKeyPair(tx, createPinningKeyPair(parts, applicationId))
+  })
+}
+
+/** Takes what can be taken; an application that has no version to show, or none that is on, gets one of its own. */
 async function takeVersions(
-  { db, recordKeys, platform, record, isDryRun }: ImportParts,
+  parts: ImportParts,
   { applicationId }: SourceApplication,
   versions: readonly SourceVersion[],
-  { isTaken, owners }: { isTaken: boolean; owners: ReadonlyMap<string, string> },
+  { isTaken, seenKeys }: { isTaken: boolean; seenKeys: Set<string> },
 ): Promise<void> {
-  const names = new Set(isTaken ? (await listApplicationVersions(db, applicationId)).map(({ name }) => name) : [])
-  for (const { number, applicationKey: key, applicationSecret: secret, name, isSupported } of versions) {
-    const id = `${applicationId}/${name ?? number}`
-    const keyBytes = key === null ? undefined : parseBase64(key, KEY_BYTES)
-    const secretBytes = secret === null ? undefined : parseBase64(secret, KEY_BYTES)
-    if (!isTaken) record.leaveOut('version', id, 'its application is left out')
-    else if (keyBytes === undefined || secretBytes === undefined)
-      record.leaveOut('version', id, 'its key or secret is not Base64 of 16 bytes')
-    else if (owners.get(toBase64(keyBytes)) === applicationId) record.alreadyThere('version', 1)
-    else if (owners.has(toBase64(keyBytes))) record.leaveOut('version', id, 'another application of pawl has its key')
-    else {
-      // Names have to differ here; the number of the row makes them so.
-      const wanted = name !== null && isIdentifier(name) ? name : 'unnamed'
-      const free = names.has(wanted) ? `${wanted.slice(0, 240)} (${number})` : wanted
-      names.add(free)
-      const applicationKey = toBase64(keyBytes)
-      if (!isDryRun)
-        await insertApplicationVersion(db, {
-          application_key: applicationKey,
-          application_id: applicationId,
-          name: free,
-          application_secret: recordKeys.seal(places.applicationSecret(applicationKey), utf8(toBase64(secretBytes))),
-          is_supported: isSupported,
-          created_at: new Date(platform.now()),
-        })
-      record.imported('version', 1)
-    }
+  const { db, record, isDryRun } = parts
+  const stored = isTaken ? await listApplicationVersions(db, applicationId) : []
+  const names = new Set(stored.map(({ name }) => name))
+  let isShown = stored.some(({ isSupported }) => isSupported)
+  for (const version of versions) {
+    const id = `${applicationId}/${version.name ?? version.number}`
+    const refusal = isTaken
+      ? await takeVersion(parts, applicationId, version, { names, seenKeys })
+      : 'its application is left out'
+    if (refusal !== undefined) record.leaveOut('version', id, refusal)
+    else isShown ||= version.isSupported
   }
+  if (!isTaken || isShown || names.has(DEFAULT_VERSION)) return
+  if (!isDryRun) await addVersion(parts, applicationId, DEFAULT_VERSION)
+  record.mend('application', applicationId, 'taken with a new version: it has none that is on')
+}
+
+/** Undefined, or why it is left out. `names`: those of the application; `seenKeys`: those of all versions before. */
+async function takeVersion(
+  parts: ImportParts,
+  applicationId: string,
+  { number, applicationKey, applicationSecret, name, isSupported }: SourceVersion,
+  { names, seenKeys }: { names: Set<string>; seenKeys: Set<string> },
+): Promise<string | undefined> {
+  const { db, recordKeys, platform, record } = parts
+  const key = parseBase64(applicationKey ?? '', KEY_BYTES)
+  const secret = parseBase64(applicationSecret ?? '', KEY_BYTES)
+  if (key === undefined || secret === undefined) return 'its key or secret is not Base64 of 16 bytes'
+  const application_key = toBase64(key)
+  // Base64 has several forms of the same bytes.
+  if (seenKeys.has(application_key)) return 'another version has its key'
+  seenKeys.add(application_key)
+  const owner = (await findVersionOwners(db, [application_key])).get(application_key)
+  if (owner !== undefined && owner !== applicationId) return 'another application of pawl has its key'
+  if (owner !== undefined) {
+    record.alreadyThere('version', 1)
+    return undefined
+  }
+  // Names have to differ here; the number of the row makes them so.
+  const wanted = name !== null && isSourceId(name) ? name : 'unnamed'
+  const free = [wanted, `${wanted.slice(0, 240)} (${number})`, application_key].find((one) => !names.has(one)) ?? application_key
+  try {
+    if (!parts.isDryRun) {
+      const application_secret = recordKeys.seal(places.applicationSecret(application_key), utf8(toBase64(secret)))
+      const at = new Date(platform.now())
+      const row = { application_key, application_id: applicationId, name: free, application_secret, is_supported: isSupported }
+      if (!(await insertApplicationVersion(db, { ...row, created_at: at }))) return 'another version has its name'
+    }
+  } catch (error) {
+    const said = explainRefusal(error)
+    if (said === undefined) throw error
+    return `the database refuses it: ${said}`
+  }
+  names.add(free)
+  if (free !== name) record.mend('version', `${applicationId}/${name ?? number}`, 'taken under another name', free)
+  record.imported('version', 1)
+  return undefined
 }
 
 const BAD_NAME = 'its id is blank, too long, or has control characters'

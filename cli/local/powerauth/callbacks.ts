@@ -2,10 +2,9 @@
 import { PawlError } from '../../../src/lib/errors.ts'
 import { parseBase64 } from '../../../src/lib/base64.ts'
 import { fromUtf8, utf8 } from '../../../src/lib/bytes.ts'
-import { isIdentifier } from '../../../src/lib/identifier.ts'
 import { type BasicCredentials, checkWebhook, createWebhook } from '../../../src/domain/webhook/webhook.ts'
 import { findWebhook } from '../../../src/storage/webhooks.ts'
-import { type ImportParts, parseJson, parseTexts } from './parts.ts'
+import { explainRefusal, type ImportParts, isSourceId, parseJson, parseTexts } from './parts.ts'
 import type { SourceCallback } from './source.ts'
 
 /** Takes the callbacks of the applications that were taken. */
@@ -19,23 +18,34 @@ export async function importCallbacks(parts: ImportParts, applications: Readonly
       record.alreadyThere('webhook', 1)
       continue
     }
-    const refusal = applications.has(callback.applicationId) ? await take(parts, callback) : 'its application is left out'
+    const refusal = await judge(parts, applications, callback)
     if (refusal === undefined) record.imported('webhook', 1)
     else record.leaveOut('webhook', callbackId, refusal)
   }
 }
 
-/** Undefined, or why it is left out. */
-async function take(parts: ImportParts, callback: SourceCallback): Promise<string | undefined> {
-  const { callbackId, applicationId, name, url } = callback
-  const kind = KINDS[callback.type]
+/** Takes it; undefined, or why it is left out. */
+async function judge(
+  parts: ImportParts,
+  applications: ReadonlySet<string>,
+  callback: SourceCallback,
+): Promise<string | undefined> {
+  const { callbackId, applicationId } = callback
+  if (!isSourceId(callbackId)) return 'its id is blank, or has control characters'
+  if (applicationId === null) return 'its application is missing'
+  return applications.has(applicationId) ? take(parts, applicationId, callback) : 'its application is left out'
+}
+
+async function take(parts: ImportParts, applicationId: string, callback: SourceCallback): Promise<string | undefined> {
+  const { callbackId, name, url } = callback
+  const kind = Object.hasOwn(KINDS, callback.type) ? KINDS[callback.type] : undefined
   const attributes = parseTexts(callback.attributes)
-  const basic = readBasic(parts, callback)
+  const basic = readBasic(parts, applicationId, callback)
   if (kind === undefined) return `its type is ${callback.type}`
   if (attributes === undefined) return 'its attributes are not a JSON list of names'
   if (typeof basic === 'string') return basic
   const target = {
-    name: name !== null && isIdentifier(name) ? name : kind.toLowerCase(),
+    name: name !== null && isSourceId(name) ? name : kind.toLowerCase(),
     url: url ?? '',
     attributes,
     basic,
@@ -47,13 +57,18 @@ async function take(parts: ImportParts, callback: SourceCallback): Promise<strin
     return undefined
   } catch (error) {
     if (error instanceof PawlError) return explain(error)
-    throw error
+    const said = explainRefusal(error)
+    if (said === undefined) throw error
+    return `the database refuses it: ${said}`
   }
 }
 
 /** The credentials it sends, null for none, or why it cannot be taken. */
-function readBasic({ openRecord }: ImportParts, callback: SourceCallback): BasicCredentials | null | string {
-  const { authentication, applicationId, encryption } = callback
+function readBasic(
+  { openRecord }: ImportParts,
+  applicationId: string,
+  { authentication, encryption }: SourceCallback,
+): BasicCredentials | null | string {
   if (authentication === null || authentication === '') return null
   const stored = encryption === 'AES_HMAC' ? parseBase64(authentication) : utf8(authentication)
   const opened = stored && openRecord(encryption, stored, [applicationId])

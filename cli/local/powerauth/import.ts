@@ -44,4 +44,4 @@ async function checkMasterDbKey(from: SourceParts): Promise<void> {
   )
 }
 
-const SAMPLES = 20
+const SAMPLES = 200

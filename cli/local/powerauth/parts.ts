@@ -1,9 +1,12 @@
 // What every part of an import works with.
 import type { InstallationKeys } from '../../../src/domain/installation-keys.ts'
 import type { RecordKeys } from '../../../src/domain/secrets/record-keys.ts'
+import { isIdentifier } from '../../../src/lib/identifier.ts'
 import type { Platform } from '../../../src/lib/platform.ts'
 import type { Pool } from '../../../src/storage/database.ts'
+import { codeOf } from '../../../src/storage/postgres-connection.ts'
 import type { Config } from '../../../src/config-shape.ts'
+import { explainFault } from '../../fault.ts'
 import type { OpenRecord } from './records.ts'
 import type { Recorder } from './report.ts'
 import type { Source } from './source.ts'
@@ -32,6 +35,17 @@ export interface TargetParts {
 }
 
 export type ImportParts = SourceParts & TargetParts
+
+/** Whether an id of the reference is one here: U+FFFD stands for bytes that had no meaning. */
+export const isSourceId = (id: string): boolean => isIdentifier(id) && !id.includes('\uFFFD')
+
+/**
+ * What the database says of rows that it does not take; undefined for every other failure. Values and references (SQLSTATE 22, 23, 54), and what
+ * a trigger refuses for the time being (40).
+ */
+export function explainRefusal(error: unknown): string | undefined {
+  return /^(22|23|40|54)...$/.test(String(codeOf(error))) ? explainFault(error) : undefined
+}
 
 /** A JSON list of texts, as the reference keeps flags, roles and attributes; none of null. Undefined for anything else. */
 export function parseTexts(json: string | null): readonly string[] | undefined {

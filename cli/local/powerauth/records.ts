@@ -16,14 +16,18 @@ export type EncryptionMode = 'NO_ENCRYPTION' | 'AES_HMAC'
  * Opens what the reference stored for these ids; undefined for what cannot be opened. A record has no MAC: of 256 wrong keys one yields
  * some bytes, so the caller checks what they are.
  */
-export type OpenRecord = (mode: EncryptionMode | undefined, stored: Uint8Array, ids: readonly string[]) => Uint8Array | undefined
+export type OpenRecord = (
+  mode: EncryptionMode | null | undefined,
+  stored: Uint8Array,
+  ids: readonly string[],
+) => Uint8Array | undefined
 
 /** With its master DB encryption key, 16 bytes; without one, only what is not encrypted. */
 export const createRecordOpener =
   (masterDbKey: Uint8Array | undefined): OpenRecord =>
   (mode, stored, ids) => {
     if (mode === 'NO_ENCRYPTION') return stored
-    if (mode === undefined || masterDbKey === undefined || stored.length < 2 * BLOCK_BYTES) return undefined
+    if (mode !== 'AES_HMAC' || masterDbKey === undefined || stored.length < 2 * BLOCK_BYTES) return undefined
     const key = kdfInternal(masterDbKey, utf8(ids.join('&')))
     return aesCbcDecrypt(key, stored.subarray(0, BLOCK_BYTES), stored.subarray(BLOCK_BYTES))
   }

@@ -1,4 +1,4 @@
-// What an import did, or would do: counts, and what it left out, each with its reason.
+// What an import did, or would do: counts, and what it left out or changed, each with its reason.
 
 export const KINDS = ['application', 'version', 'template', 'activation', 'token', 'webhook'] as const
 export type Kind = (typeof KINDS)[number]
@@ -11,7 +11,8 @@ export interface Tally {
   readonly leftOut: number
 }
 
-export interface LeftOut {
+/** Rows with the same fate. */
+export interface Reasoned {
   readonly kind: Kind
   readonly reason: string
   readonly count: number
@@ -21,8 +22,13 @@ export interface LeftOut {
 
 export interface Report {
   readonly tallies: Readonly<Record<Kind, Tally>>
-  readonly leftOut: readonly LeftOut[]
+  readonly leftOut: readonly Reasoned[]
+  /** What was taken without a part, or with another one. */
+  readonly mended: readonly Reasoned[]
 }
+
+/** What is told of a row: why it was left out, or in what it was mended. */
+export type Told = { readonly kind: Kind; readonly id: string } & ({ readonly reason: string } | { readonly mended: string })
 
 /** Counts while the import goes on. */
 export interface Recorder {
@@ -31,17 +37,18 @@ export interface Recorder {
   readonly alreadyThere: (kind: Kind, count: number) => void
   /** `reason` is the same text for rows of the same kind of trouble; what is of one row alone goes into `detail`. */
   readonly leaveOut: (kind: Kind, id: string, reason: string, detail?: string) => void
+  /** The same for a row that is taken. */
+  readonly mend: (kind: Kind, id: string, reason: string, detail?: string) => void
   readonly report: () => Report
 }
 
-/** `onLeftOut` is told of every row, of which the report keeps counts and the first ids. */
-export function createRecorder(
-  onLeftOut: (row: { readonly kind: Kind; readonly id: string; readonly reason: string }) => void,
-): Recorder {
+/** `tell` is told of every row, of which the report keeps counts and the first ids. */
+export function createRecorder(tell: (row: Told) => void): Recorder {
   const tallies = Object.fromEntries(
     KINDS.map((kind) => [kind, { found: 0, imported: 0, alreadyThere: 0, leftOut: 0 }]),
   ) as unknown as Record<Kind, { -readonly [M in keyof Tally]: number }>
-  const reasons = new Map<string, { kind: Kind; reason: string; count: number; ids: string[] }>()
+  const leftOut = createReasons()
+  const mended = createReasons()
   return {
     found: (kind, count) => {
       tallies[kind].found += count
@@ -54,15 +61,32 @@ export function createRecorder(
     },
     leaveOut: (kind, id, reason, detail) => {
       tallies[kind].leftOut += 1
+      leftOut.add(kind, id, reason)
+      tell({ kind, id, reason: withDetail(reason, detail) })
+    },
+    mend: (kind, id, reason, detail) => {
+      mended.add(kind, id, reason)
+      tell({ kind, id, mended: withDetail(reason, detail) })
+    },
+    report: () => ({ tallies, leftOut: leftOut.list(), mended: mended.list() }),
+  }
+}
+
+function createReasons() {
+  const reasons = new Map<string, { kind: Kind; reason: string; count: number; ids: string[] }>()
+  return {
+    add: (kind: Kind, id: string, reason: string): void => {
       const key = `${kind} ${reason}`
       const entry = reasons.get(key) ?? { kind, reason, count: 0, ids: [] }
       reasons.set(key, entry)
       entry.count += 1
-      if (entry.ids.length < IDS_SHOWN) entry.ids.push(id)
-      onLeftOut({ kind, id, reason: detail === undefined ? reason : `${reason}: ${detail}` })
+      if (entry.ids.length < IDS_SHOWN && !entry.ids.includes(id)) entry.ids.push(id)
     },
-    report: () => ({ tallies, leftOut: [...reasons.values()] }),
+    list: (): readonly Reasoned[] => [...reasons.values()],
   }
 }
+
+const withDetail = (reason: string, detail: string | undefined): string =>
+  detail === undefined ? reason : `${reason}: ${detail}`
 
 const IDS_SHOWN = 10

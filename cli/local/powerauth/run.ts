@@ -2,17 +2,26 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { parseBase64 } from '../../../src/lib/base64.ts'
 import type { Platform } from '../../../src/lib/platform.ts'
-import { type Database, openDatabase } from '../../../src/storage/database.ts'
+import { lockImport } from '../../../src/storage/activation/import.ts'
+import { type Database, inTransaction, openDatabase } from '../../../src/storage/database.ts'
 import { migrateDatabase } from '../../../src/storage/migrate.ts'
+import { codeOf } from '../../../src/storage/postgres-connection.ts'
 import type { Answer, Terminal } from '../../command.ts'
 import { explainFault, Fault, usageFault } from '../../fault.ts'
-import { layOutTable } from '../../output.ts'
-import { explainDatabase, openInstallationKeys, openOwnedRecordKeys, type Settings, withDatabase } from '../database.ts'
+import { layOutTable, printable } from '../../output.ts'
+import {
+  explainDatabase,
+  openInstallationKeys,
+  openOwnedRecordKeys,
+  patiently,
+  type Settings,
+  withDatabase,
+} from '../database.ts'
 import { importAll, type ImportReport, type WithTarget } from './import.ts'
 import type { TargetParts } from './parts.ts'
 import { createRecordOpener } from './records.ts'
-import { createRecorder, KINDS } from './report.ts'
-import { readSource } from './source.ts'
+import { createRecorder, KINDS, type Reasoned, type Report } from './report.ts'
+import { readSource, SourceFailure } from './source.ts'
 
 export interface ImportOptions {
   readonly from: string | undefined
@@ -30,34 +39,48 @@ export async function importPowerauth(terminal: Terminal, options: ImportOptions
     throw usageFault(`give the PostgreSQL URL of the reference's database with --from or ${URL_NAME}`)
   const masterDbKey = readMasterDbKey(terminal.env, options.masterDbKeyFile)
   const list = openList(options.leftOutFile)
-  const origin = await openDatabase({ databaseUrl: url, dataDir: '', poolSize: 1 })
-  // A scan of a large table lasts longer than a request may.
+  // A scan of a large table lasts longer than a request may. What else the session needs, its transaction sets: so poolers take it, too.
+  const origin = await openDatabase({ databaseUrl: url, dataDir: '', poolSize: 1, pooler: 'transaction' })
   const { db, close } = origin.openPatient?.() ?? origin
-  let into = ''
+  const record = createRecorder(list.write)
+  let into: string | undefined
   try {
     const from = {
       openRecord: createRecordOpener(masterDbKey),
       hasMasterDbKey: masterDbKey !== undefined,
-      record: createRecorder(list.write),
+      record,
       isDryRun: options.dryRun,
       isLiveOnly: options.liveOnly,
       note: terminal.note,
     }
-    const withTarget: WithTarget = (work) =>
-      withDatabase(terminal, { mustExist: false }, async (database, settings, platform) => {
+    const withTarget: WithTarget = (work) => {
+      into = 'the database of the settings'
+      return withDatabase(terminal, { mustExist: false }, (database, settings, platform) => {
         into = database.location
-        return work(await openTarget(database, settings, platform))
+        return alone(database, async () => work(await openTarget(database, settings, platform)))
       })
+    }
     const report = await readSource(db, options.timeZone ?? 'UTC', (source) => importAll({ source, ...from }, withTarget))
     const json = { from: origin.location, into, isDryRun: options.dryRun, ...report }
     return { json, text: render(json) }
   } catch (error) {
-    throw explainOrigin(error)
+    throw explainFailure(error, { from: origin.location, into, isDryRun: options.dryRun, ...record.report() })
   } finally {
     list.close()
     await close()
     await origin.close()
   }
+}
+
+/** Runs `work` while no other import may run. An embedded database is open in one process anyway. */
+async function alone<T>(database: Database, work: () => Promise<T>): Promise<T> {
+  if (database.kind === 'embedded') return work()
+  return patiently(database, (db) =>
+    inTransaction(db, async (tx) => {
+      if (await lockImport(tx)) return work()
+      throw new Fault('refused', `another import into ${database.location} is under way: wait for its end; this one did nothing`)
+    }),
+  )
 }
 
 /** A dry run needs the tables as well. */
@@ -68,12 +91,31 @@ async function openTarget(database: Database, settings: Settings, platform: Plat
   return { db: database.db, platform, recordKeys, installationKeys, settings: settings.config }
 }
 
-/** What PostgreSQL says of a name, password or right that is missing is no fault of pawl. */
-function explainOrigin(error: unknown): unknown {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  return /^(28...|3D000|42501)$/.test(code)
-    ? new Fault('unreachable', `the reference's database: ${explainFault(error)}`)
-    : explainDatabase(error)
+interface Sides {
+  readonly from: string
+  /** Undefined until it is opened. */
+  readonly into: string | undefined
+  readonly isDryRun: boolean
+}
+
+/** Which database failed, how far the import came, and what to do next. What is a fault of pawl, and every Fault, stays as it is. */
+function explainFailure(error: unknown, { from, into, isDryRun, tallies }: Sides & Report): unknown {
+  if (error instanceof Fault && error.kind !== 'unreachable') return error
+  if (error instanceof TypeError || error instanceof RangeError) return error
+  const isOfSource = error instanceof SourceFailure
+  if (!isOfSource && into === undefined) return explainDatabase(error)
+  const code = isOfSource ? error.code : String(codeOf(error) ?? '')
+  const who = isOfSource ? `the reference's database (${from})` : `pawl's database (${into})`
+  const said = KINDS.filter((kind) => tallies[kind].found > 0).map((kind) => {
+    const { found, imported, alreadyThere, leftOut } = tallies[kind]
+    return `${kind}s ${imported + alreadyThere} of ${found}${leftOut > 0 ? `, ${leftOut} left out` : ''}`
+  })
+  const far = said.length === 0 || isDryRun ? 'nothing was imported' : `in pawl so far: ${said.join('; ')}`
+  const setting = isOfSource ? `--from, or ${URL_NAME}` : 'DATABASE_URL'
+  const hint = /^(28...|3D000|42501)$/.test(code) ? ` (${setting} names the role, its password and the database)` : ''
+  const next = `when that is mended${hint}, run the same command again: what is in pawl is skipped`
+  const kind = /^(?!42501)(22|23|42|XX)/.test(code) ? 'refused' : 'unreachable'
+  return new Fault(kind, `${who} failed: ${explainFault(error)}\n${far}\nwhat to do: ${next}`)
 }
 
 function readMasterDbKey(env: Terminal['env'], file: string | undefined): Uint8Array | undefined {
@@ -95,34 +137,38 @@ function readText(file: string): string {
 /** A JSON object a line. */
 function openList(file: string | undefined): { readonly write: (row: object) => void; readonly close: () => void } {
   if (file === undefined) return { write: () => undefined, close: () => undefined }
-  try {
-    const handle = openSync(file, 'w', 0o600)
-    return { write: (row) => writeSync(handle, `${JSON.stringify(row)}\n`), close: () => closeSync(handle) }
-  } catch (error) {
-    throw new Fault('usage', `--left-out-file: ${explainFault(error)}`)
+  const attempt = <T>(step: () => T): T => {
+    try {
+      return step()
+    } catch (error) {
+      throw new Fault('usage', `--left-out-file: ${explainFault(error)}`)
+    }
+  }
+  const handle = attempt(() => openSync(file, 'w', 0o600))
+  return {
+    write: (row) => attempt(() => writeSync(handle, `${JSON.stringify(row)}\n`)),
+    close: () => closeSync(handle),
   }
 }
 
-function render({
-  from,
-  into,
-  isDryRun,
-  tallies,
-  leftOut,
-  notTaken,
-}: ImportReport & Readonly<Record<'from' | 'into', string>> & { isDryRun: boolean }): string {
+function render({ from, into, isDryRun, tallies, leftOut, mended, notTaken }: ImportReport & Sides): string {
   const imported = isDryRun ? 'would be imported' : 'imported'
   const rows = KINDS.map((kind) => {
     const { found, imported: count, alreadyThere, leftOut: out } = tallies[kind]
     return { '': `${kind}s`, found, [imported]: count, 'already there': alreadyThere, 'left out': out }
   })
-  const reasons = leftOut.map(
-    ({ kind, reason, count, ids }) =>
-      `  ${count} ${kind}${count === 1 ? '' : 's'}: ${reason} (${ids.join(', ')}${count > ids.length ? ', …' : ''})\n`,
-  )
   const others = `not taken over: ${notTaken.pendingOperations} pending operations, ${notTaken.recoveryCodes} recovery codes\n`
   const head = isDryRun ? 'dry run, nothing was written' : 'done'
-  return `${from} -> ${into}: ${head}\n\n${layOutTable(rows)}\n${reasons.length > 0 ? `left out:\n${reasons.join('')}` : ''}${others}`
+  const lists = `${renderReasons('left out', leftOut)}${renderReasons('taken with a change', mended)}`
+  return `${from} -> ${into ?? ''}: ${head}\n\n${layOutTable(rows)}\n${lists}${others}`
+}
+
+function renderReasons(title: string, list: readonly Reasoned[]): string {
+  const lines = list.map(({ kind, reason, count, ids }) => {
+    const named = ids.map((id) => (id.trim() === '' ? JSON.stringify(id) : id)).join(', ')
+    return printable(`  ${count} ${kind}${count === 1 ? '' : 's'}: ${reason} (${named}${count > ids.length ? ', …' : ''})`)
+  })
+  return lines.length > 0 ? `${title}:\n${lines.join('\n')}\n` : ''
 }
 
 const URL_NAME = 'POWERAUTH_DATABASE_URL'

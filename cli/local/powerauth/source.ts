@@ -1,9 +1,13 @@
 // Reads the database of PowerAuth server 1.9, in one transaction that sees one moment and writes nothing.
 //
-// Its times have no time zone: they are what the clock of its process showed.
+// Its times have no time zone: they are what the clock of its process showed. Nothing is taken for granted of a row, as the type of its column
+// does: what is missing is an empty text or a number out of range, and a time that no calendar of pawl has is null.
 import { type RawBuilder, sql } from 'kysely'
+import { codeOf } from '../../../src/storage/postgres-connection.ts'
 import type { Db, Pool } from '../../../src/storage/database.ts'
-import { Fault } from '../../fault.ts'
+import { SESSION_SETTINGS } from '../../../src/storage/session-settings.ts'
+import { explainFault, Fault } from '../../fault.ts'
+import { checkTables } from './columns.ts'
 import type { EncryptionMode } from './records.ts'
 
 export interface SourceApplication {
@@ -29,12 +33,12 @@ export interface SourceMasterKeyPair {
   readonly applicationNumber: number
   readonly privateKey: string
   readonly publicKey: string
-  readonly createdAt: Date
 }
 
 export interface SourceActivation {
   readonly activationId: string
-  readonly applicationId: string
+  /** Null where its row is missing. */
+  readonly applicationId: string | null
   readonly userId: string
   /** 1 CREATED to 5 REMOVED. */
   readonly status: number
@@ -46,7 +50,8 @@ export interface SourceActivation {
   readonly devicePublicKey: string | null
   readonly serverPublicKey: string
   readonly serverPrivateKey: string
-  readonly encryption: EncryptionMode | undefined
+  /** Null for one that is not known. */
+  readonly encryption: EncryptionMode | null
   readonly name: string | null
   readonly extras: string | null
   readonly platform: string | null
@@ -60,11 +65,11 @@ export interface SourceActivation {
   readonly protocol: string
   readonly version: number | null
   readonly commitPhase: number
-  readonly createdAt: Date
-  readonly expiresAt: Date
-  readonly lastUsedAt: Date
-  /** The phone of the same user and application that goes before this one. */
-  readonly preferred: string | null
+  readonly createdAt: Date | null
+  readonly expiresAt: Date | null
+  readonly lastUsedAt: Date | null
+  /** Names and values of the columns of those times that are null; null when none is. */
+  readonly badTimes: string | null
 }
 
 export interface SourceHistory {
@@ -72,7 +77,7 @@ export interface SourceHistory {
   readonly status: number | null
   readonly reason: string | null
   readonly externalUserId: string | null
-  readonly occurredAt: Date
+  readonly occurredAt: Date | null
 }
 
 export interface SourceToken {
@@ -80,12 +85,13 @@ export interface SourceToken {
   readonly activationId: string
   readonly secret: string
   readonly signatureType: string
-  readonly createdAt: Date
+  readonly createdAt: Date | null
 }
 
 export interface SourceCallback {
   readonly callbackId: string
-  readonly applicationId: string
+  /** Null where its row is missing. */
+  readonly applicationId: string | null
   readonly name: string | null
   readonly url: string | null
   readonly type: string
@@ -93,8 +99,8 @@ export interface SourceCallback {
   readonly attributes: string | null
   /** JSON, encrypted or not. */
   readonly authentication: string | null
-  readonly encryption: EncryptionMode | undefined
-  readonly isEnabled: boolean
+  /** Null for one that is not known. */
+  readonly encryption: EncryptionMode | null
 }
 
 export interface SourceTemplate {
@@ -118,6 +124,8 @@ export interface SourceTexts {
   readonly attributes: string | null
   /** JSON. */
   readonly ui: string | null
+  /** JSON. */
+  readonly resultTexts: string | null
 }
 
 export interface Source {
@@ -126,13 +134,19 @@ export interface Source {
   /** Newest first. */
   readonly masterKeyPairs: () => Promise<readonly SourceMasterKeyPair[]>
   readonly countActivations: () => Promise<number>
-  /** The next ones after this id, in the order of their ids. */
-  readonly activations: (after: string, limit: number) => Promise<readonly SourceActivation[]>
+  /**
+   * All activations. Those of a user in an application come one after the other: first ACTIVE ones, then BLOCKED, then PENDING_COMMIT, then the
+   * others, and of two alike the one that was used last.
+   */
+  readonly activations: (batchRows: number) => AsyncIterable<readonly SourceActivation[]>
   /** Some that are encrypted. */
   readonly encryptedActivations: (limit: number) => Promise<readonly SourceActivation[]>
   /** Oldest first. */
   readonly history: (activationIds: readonly string[]) => Promise<readonly SourceHistory[]>
+  readonly countTokens: () => Promise<number>
   readonly tokens: (activationIds: readonly string[]) => Promise<readonly SourceToken[]>
+  /** Ids of tokens whose activation is missing. */
+  readonly lostTokens: () => Promise<readonly string[]>
   readonly callbacks: () => Promise<readonly SourceCallback[]>
   readonly templates: () => Promise<readonly SourceTemplate[]>
   readonly texts: () => Promise<readonly SourceTexts[]>
@@ -140,47 +154,100 @@ export interface Source {
   readonly countOthers: () => Promise<{ readonly operations: number; readonly recoveryCodes: number }>
 }
 
-/** Runs `work` on the reference's database. Throws a Fault where the tables are not those of its version 1.9. */
-export const readSource = <T>(db: Pool, timeZone: string, work: (source: Source) => Promise<T>): Promise<T> =>
-  db
-    .transaction()
-    .setIsolationLevel('repeatable read')
-    .setAccessMode('read only')
-    .execute(async (tx) => {
-      // It is idle while a batch is written elsewhere; a connection of pawl is ended after some seconds of that.
-      await sql`set local idle_in_transaction_session_timeout = 0`.execute(tx)
-      await checkTimeZone(tx, timeZone)
-      await checkTables(tx)
-      return work(createSource(tx, timeZone))
-    })
+/** The reference's database does not answer, or not as it must. */
+export class SourceFailure extends Error {
+  /** SQLSTATE, or what Node calls it. */
+  readonly code: string
+
+  constructor(cause: unknown) {
+    super(explainFault(cause), { cause })
+    this.name = 'SourceFailure'
+    this.code = String(codeOf(cause) ?? '')
+  }
+}
+
+/**
+ * Runs `work` on the reference's database. Throws a Fault where the tables are not those of its version 1.9, and a SourceFailure where the
+ * database fails.
+ */
+export async function readSource<T>(db: Pool, timeZone: string, work: (source: Source) => Promise<T>): Promise<T> {
+  let outcome: PromiseSettledResult<T> | undefined
+  try {
+    await db
+      .transaction()
+      .setIsolationLevel('repeatable read')
+      .setAccessMode('read only')
+      .execute(async (tx) => {
+        await prepare(tx)
+        await checkTimeZone(tx, timeZone)
+        await checkTables(tx)
+        ;[outcome] = await Promise.allSettled([work(createSource(tx, timeZone))])
+      })
+  } catch (error) {
+    // How the transaction ends tells nothing of the work: it has written nothing here.
+    if (outcome === undefined) throw error instanceof Fault ? error : new SourceFailure(error)
+  }
+  if (outcome?.status === 'fulfilled') return outcome.value
+  throw outcome?.reason
+}
+
+/** Server, database, role and pooler may each have settings of their own; those of the transaction hold. */
+async function prepare(tx: Db): Promise<void> {
+  const settings = {
+    ...SESSION_SETTINGS,
+    // The transaction is idle while a batch is written elsewhere.
+    idle_in_transaction_session_timeout: '0',
+    transaction_timeout: '0',
+    statement_timeout: '0',
+    lock_timeout: '0',
+  }
+  await sql`
+    select set_config(name, value, true)
+    from unnest(${Object.keys(settings)}::text[], ${Object.values(settings)}::text[]) as given (name, value)
+    where current_setting(name, true) is not null`.execute(tx)
+  // Such a database does not know what its bytes mean, and would refuse those that are no UTF-8: a row of them would end everything.
+  await sql`
+    select set_config('client_encoding', 'SQL_ASCII', true) where current_setting('server_encoding') = 'SQL_ASCII'`.execute(tx)
+}
 
 function createSource(tx: Db, timeZone: string): Source {
-  const read = async <T>(query: RawBuilder<T>): Promise<readonly T[]> => (await query.execute(tx)).rows
+  const read = async <T>(query: RawBuilder<T>): Promise<readonly T[]> => {
+    try {
+      return (await query.execute(tx)).rows
+    } catch (error) {
+      throw new SourceFailure(error)
+    }
+  }
   const count = async (query: RawBuilder<{ count: number }>): Promise<number> => (await read(query))[0]?.count ?? 0
-  const time = (column: string) => sql`${sql.ref(column)} at time zone ${timeZone}::text`
+  const text = (column: string) => sql`coalesce(${sql.ref(column)}, '')`
+  // Of infinity and of times BC no reader knows a form, lists of pawl are searched from 1970 on, and near the ends of what the database can hold
+  // another time zone fails.
+  const hasTime = (column: string) =>
+    sql`coalesce(${sql.ref(column)} >= timestamp '1971-01-01' and ${sql.ref(column)} < timestamp '5000-01-01', false)`
+  const time = (column: string) => sql`case when ${hasTime(column)} then ${sql.ref(column)} at time zone ${timeZone}::text end`
+  const badTime = (column: string, name: string) =>
+    sql`case when not ${hasTime(column)} then ${`${name} `}::text || coalesce(${sql.ref(column)}::text, 'null') end`
   const mode = (column: string) => sql`case ${sql.ref(column)} when 0 then 'NO_ENCRYPTION' when 1 then 'AES_HMAC' end`
-  const activations = (where: RawBuilder<unknown>, limit: number) =>
-    read(sql<SourceActivation>`
-    select a.activation_id as "activationId", p.name as "applicationId", a.user_id as "userId", a.activation_status as status,
-      a.activation_code as "activationCode", a.activation_otp is not null as "hasOtp", a.blocked_reason as "blockedReason", a.counter,
-      a.ctr_data as "ctrData", a.device_public_key_base64 as "devicePublicKey", a.server_public_key_base64 as "serverPublicKey",
-      a.server_private_key_base64 as "serverPrivateKey", ${mode('a.server_private_key_encryption')} as encryption,
-      a.activation_name as name, a.extras, a.platform, a.device_info as "deviceInfo", a.flags, a.failed_attempts as "failedAttempts",
-      a.max_failed_attempts as "maxFailedAttempts", a.external_id as "externalId", coalesce(a.protocol, 'powerauth') as protocol,
-      a.version, coalesce(a.commit_phase, 0) as "commitPhase", ${time('a.timestamp_created')} as "createdAt",
+  const activations = (rest: RawBuilder<unknown>) => sql<SourceActivation>`
+    select a.activation_id as "activationId", p.name as "applicationId", ${text('a.user_id')} as "userId",
+      coalesce(a.activation_status, 0) as status, a.activation_code as "activationCode", a.activation_otp is not null as "hasOtp",
+      a.blocked_reason as "blockedReason", coalesce(a.counter, -1) as counter, a.ctr_data as "ctrData",
+      a.device_public_key_base64 as "devicePublicKey", ${text('a.server_public_key_base64')} as "serverPublicKey",
+      ${text('a.server_private_key_base64')} as "serverPrivateKey", ${mode('a.server_private_key_encryption')} as encryption,
+      a.activation_name as name, a.extras, a.platform, a.device_info as "deviceInfo", a.flags,
+      coalesce(a.failed_attempts, -1) as "failedAttempts", coalesce(a.max_failed_attempts, -1) as "maxFailedAttempts",
+      a.external_id as "externalId", coalesce(a.protocol, 'powerauth') as protocol, a.version,
+      coalesce(a.commit_phase, 0) as "commitPhase", ${time('a.timestamp_created')} as "createdAt",
       ${time('a.timestamp_activation_expire')} as "expiresAt", ${time('a.timestamp_last_used')} as "lastUsedAt",
-      case when a.activation_status in (2, 3, 4) then (
-        select o.activation_id from pa_activation o
-        where o.user_id = a.user_id and o.application_id = a.application_id and o.activation_status in (2, 3, 4) and o.version = 3
-          and coalesce(o.protocol, 'powerauth') = 'powerauth'
-          and (${rank('o')}, o.timestamp_last_used, o.activation_id) > (${rank('a')}, a.timestamp_last_used, a.activation_id)
-        order by ${rank('o')} desc, o.timestamp_last_used desc, o.activation_id desc limit 1
-      ) end as preferred
-    from pa_activation a join pa_application p on p.id = a.application_id
-    where ${where} order by a.activation_id limit ${limit}`)
+      nullif(concat_ws(', ', ${badTime('a.timestamp_created', 'timestamp_created')},
+        ${badTime('a.timestamp_activation_expire', 'timestamp_activation_expire')},
+        ${badTime('a.timestamp_last_used', 'timestamp_last_used')}), '') as "badTimes"
+    from pa_activation a left join pa_application p on p.id = a.application_id ${rest}`
   return {
     applications: () =>
-      read(sql<SourceApplication>`select id as number, name as "applicationId", roles from pa_application order by id`),
+      read(
+        sql<SourceApplication>`select id as number, ${text('name')} as "applicationId", roles from pa_application order by id`,
+      ),
     versions: () =>
       read(sql<SourceVersion>`
       select id as number, application_id as "applicationNumber", application_key as "applicationKey",
@@ -188,43 +255,62 @@ function createSource(tx: Db, timeZone: string): Source {
       from pa_application_version order by id`),
     masterKeyPairs: () =>
       read(sql<SourceMasterKeyPair>`
-      select id as number, application_id as "applicationNumber", master_key_private_base64 as "privateKey",
-        master_key_public_base64 as "publicKey", ${time('timestamp_created')} as "createdAt"
+      select id as number, application_id as "applicationNumber", ${text('master_key_private_base64')} as "privateKey",
+        ${text('master_key_public_base64')} as "publicKey"
       from pa_master_keypair order by timestamp_created desc, id desc`),
     countActivations: () => count(sql`select count(*)::int as count from pa_activation`),
-    activations: (after, limit) => activations(sql`a.activation_id > ${after}`, limit),
-    encryptedActivations: (limit) => activations(sql`a.server_private_key_encryption = 1`, limit),
+    async *activations(batchRows) {
+      const order = sql`order by a.user_id, a.application_id, ${RANK} desc, a.timestamp_last_used desc, a.activation_id desc`
+      await read(sql`declare imported no scroll cursor for ${activations(order)}`)
+      for (;;) {
+        const batch = await read(sql<SourceActivation>`fetch forward ${sql.lit(batchRows)} from imported`)
+        if (batch.length > 0) yield batch
+        if (batch.length < batchRows) break
+      }
+      await read(sql`close imported`)
+    },
+    encryptedActivations: (limit) =>
+      read(activations(sql`where a.server_private_key_encryption = 1 order by a.activation_id limit ${limit}`)),
     history: (activationIds) =>
       read(sql<SourceHistory>`
       select activation_id as "activationId", activation_status as status, event_reason as reason,
         external_user_id as "externalUserId", ${time('timestamp_created')} as "occurredAt"
       from pa_activation_history where activation_id = any(${[...activationIds]}::text[]) order by timestamp_created, id`),
+    countTokens: () => count(sql`select count(*)::int as count from pa_token`),
     tokens: (activationIds) =>
       read(sql<SourceToken>`
-      select token_id as "tokenId", activation_id as "activationId", token_secret as secret, signature_type as "signatureType",
-        ${time('timestamp_created')} as "createdAt"
+      select token_id as "tokenId", activation_id as "activationId", ${text('token_secret')} as secret,
+        ${text('signature_type')} as "signatureType", ${time('timestamp_created')} as "createdAt"
       from pa_token where activation_id = any(${[...activationIds]}::text[]) order by token_id`),
+    lostTokens: async () =>
+      (
+        await read(sql<{ tokenId: string }>`
+        select t.token_id as "tokenId" from pa_token t
+        where not exists (select from pa_activation a where a.activation_id = t.activation_id) order by t.token_id`)
+      ).map(({ tokenId }) => tokenId),
     callbacks: () =>
       read(sql<SourceCallback>`
-      select c.id as "callbackId", p.name as "applicationId", c.name, c.callback_url as url, c.type, c.attributes, c.authentication,
-        case when c.encryption_mode in ('NO_ENCRYPTION', 'AES_HMAC') then c.encryption_mode end as encryption,
-        coalesce((to_jsonb(c) ->> 'enabled')::boolean, true) as "isEnabled"
-      from pa_application_callback c join pa_application p on p.id = c.application_id order by c.id`),
+      select c.id as "callbackId", p.name as "applicationId", c.name, c.callback_url as url, ${text('c.type')} as type, c.attributes,
+        c.authentication,
+        case when c.encryption_mode in ('NO_ENCRYPTION', 'AES_HMAC') then c.encryption_mode end as encryption
+      from pa_application_callback c left join pa_application p on p.id = c.application_id order by c.id`),
     templates: () =>
       read(sql<SourceTemplate>`
-      select template_name as "templateName", operation_type as "operationType", data_template as "dataTemplate",
-        signature_type as "signatureType", max_failure_count::float8 as "maxFailureCount", expiration::float8 as expiration,
-        risk_flags as "riskFlags", proximity_check_enabled as "isProximityCheckEnabled"
+      select ${text('template_name')} as "templateName", ${text('operation_type')} as "operationType",
+        ${text('data_template')} as "dataTemplate", ${text('signature_type')} as "signatureType",
+        coalesce(max_failure_count, 0)::float8 as "maxFailureCount", coalesce(expiration, 0)::float8 as expiration,
+        risk_flags as "riskFlags", coalesce(proximity_check_enabled, false) as "isProximityCheckEnabled"
       from pa_operation_template order by template_name`),
     texts: async () =>
-      (await hasTable(tx, 'es_operation_template'))
+      (await isThere(read, 'es_operation_template'))
         ? read(sql<SourceTexts>`
-          select placeholder as "operationType", language, title, message, attributes, to_jsonb(t) ->> 'ui' as ui
+          select ${text('placeholder')} as "operationType", ${text('language')} as language, ${text('title')} as title,
+            ${text('message')} as message, attributes, to_jsonb(t) ->> 'ui' as ui, to_jsonb(t) ->> 'result_texts' as "resultTexts"
           from es_operation_template t order by placeholder, language`)
         : [],
     countOthers: async () => ({
       operations: await count(sql`select count(*)::int as count from pa_operation where status = 0`),
-      recoveryCodes: (await hasTable(tx, 'pa_recovery_code'))
+      recoveryCodes: (await isThere(read, 'pa_recovery_code'))
         ? await count(sql`select count(*)::int as count from pa_recovery_code where status in (1, 2)`)
         : 0,
     }),
@@ -232,12 +318,13 @@ function createSource(tx: Db, timeZone: string): Source {
 }
 
 /** A user has one live phone here: an active one goes before a blocked one, and that before one that waits for its commit. */
-const rank = (table: string): RawBuilder<unknown> =>
-  sql`case ${sql.ref(`${table}.activation_status`)} when 3 then 3 when 4 then 2 else 1 end`
+const RANK = sql`case a.activation_status when 3 then 3 when 4 then 2 when 2 then 1 else 0 end`
 
-async function hasTable(tx: Db, table: string): Promise<boolean> {
-  const { rows } = await sql<{ isThere: boolean }>`select to_regclass(${table}) is not null as "isThere"`.execute(tx)
-  return rows[0]?.isThere === true
+async function isThere(
+  read: (query: RawBuilder<{ isThere: boolean }>) => Promise<readonly { isThere: boolean }[]>,
+  table: string,
+): Promise<boolean> {
+  return (await read(sql`select to_regclass(${table}) is not null as "isThere"`))[0]?.isThere === true
 }
 
 async function checkTimeZone(tx: Db, timeZone: string): Promise<void> {
@@ -245,30 +332,3 @@ async function checkTimeZone(tx: Db, timeZone: string): Promise<void> {
     select from pg_timezone_names where name = ${timeZone}`.execute(tx)
   if (rows.length === 0) throw new Fault('usage', `--time-zone ${timeZone}: not a name that PostgreSQL knows, like Europe/Prague`)
 }
-
-async function checkTables(tx: Db): Promise<void> {
-  const { rows } = await sql<{ name: string }>`
-    select attrelid::regclass::text || '.' || attname as name from pg_attribute
-    where attnum > 0 and not attisdropped and attrelid = any(
-      select to_regclass(t) from unnest(${[...new Set(COLUMNS.map((name) => name.split('.')[0]))]}::text[]) as t)`.execute(tx)
-  const there = new Set(rows.map(({ name }) => name.split('.').slice(-2).join('.')))
-  const missing = COLUMNS.filter((name) => !there.has(name))
-  if (missing.length > 0)
-    throw new Fault('refused', `this is not the database of a PowerAuth server 1.9: it has no ${missing.join(', ')}`)
-}
-
-/** What tells the schema of 1.9 from older ones, and from any other database. */
-const COLUMNS = [
-  'pa_application.roles',
-  'pa_application_version.application_secret',
-  'pa_master_keypair.master_key_private_base64',
-  'pa_activation.server_private_key_base64',
-  'pa_activation.external_id',
-  'pa_activation.protocol',
-  'pa_activation.commit_phase',
-  'pa_activation_history.event_reason',
-  'pa_token.token_secret',
-  'pa_application_callback.encryption_mode',
-  'pa_operation.status',
-  'pa_operation_template.proximity_check_enabled',
-] as const

@@ -158,4 +158,5 @@ function chooseVersion(versions: readonly ApplicationVersionRow[], name: string 
   return versions.find((version) => version.name === DEFAULT_VERSION) ?? versions.find((version) => version.isSupported)
 }
 
-const DEFAULT_VERSION = 'default'
+/** The name of the version that an application begins with. */
+export const DEFAULT_VERSION = 'default'
