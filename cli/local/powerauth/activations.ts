@@ -18,9 +18,10 @@ import {
   listLiveActivations,
 } from '../../../src/storage/activation/import.ts'
 import { inTransaction } from '../../../src/storage/database.ts'
-import { explainRefusal, type ImportParts, isSourceId, parseTexts } from './parts.ts'
+import { BAD_TIME, explainRefusal, type ImportParts, isSourceId, parseTexts } from './parts.ts'
 import { openKeyPair, type OpenedKeyPair, readPoint } from './records.ts'
 import type { SourceActivation, SourceHistory, SourceToken } from './source.ts'
+import { convertToken, countTokens } from './tokens.ts'
 
 /** Takes all activations of the applications that were taken, some hundred at a time. */
 export async function importActivations(parts: ImportParts, applications: ReadonlySet<string>): Promise<void> {
@@ -290,61 +291,6 @@ function convert(parts: ImportParts, row: SourceActivation): ImportedActivation 
   }
 }
 
-/** The token, or why it is left out. */
-function convertToken(
-  { recordKeys }: Pick<ImportParts, 'recordKeys'>,
-  owner: ImportedActivation,
-  { tokenId, activationId, secret, signatureType, createdAt }: SourceToken,
-): ImportedToken | string {
-  const factors = signatureType.toUpperCase()
-  const bytes = parseBase64(secret, TOKEN_SECRET_BYTES)
-  if (!isSourceId(tokenId)) return BAD_ID
-  if (bytes === undefined) return 'its secret is not Base64 of 16 bytes'
-  if (!FACTORS.includes(factors)) return `its factors are ${signatureType}`
-  if (owner.state === 'REMOVED') return 'its activation is removed'
-  if (createdAt === null) return BAD_TIME
-  return {
-    tokenId,
-    activationId,
-    factors,
-    tokenSecret: recordKeys.seal(places.tokenSecret({ ...owner, tokenId, factors }), bytes),
-    createdAt,
-  }
-}
-
-/** Counts each token of a batch, and says why it is left out. */
-async function countTokens(
-  parts: ImportParts,
-  tokens: readonly SourceToken[],
-  {
-    existing,
-    taken,
-    storedTokens,
-  }: {
-    readonly existing: ReadonlySet<string>
-    readonly taken: ReadonlyMap<string, ImportedActivation>
-    readonly storedTokens: ReadonlySet<string>
-  },
-): Promise<void> {
-  const { db, record } = parts
-  const there = await findExistingTokens(
-    db,
-    tokens.filter(({ activationId }) => existing.has(activationId)).map(({ tokenId }) => tokenId),
-  )
-  for (const token of tokens) {
-    const { tokenId, activationId } = token
-    const owner = taken.get(activationId)
-    if (storedTokens.has(tokenId)) record.imported('token', 1)
-    else if (there.has(tokenId)) record.alreadyThere('token', 1)
-    else if (existing.has(activationId)) record.leaveOut('token', tokenId, 'its activation is there already, without it')
-    else if (owner === undefined) record.leaveOut('token', tokenId, 'its activation is left out')
-    else {
-      const refusal = convertToken(parts, owner, token)
-      record.leaveOut('token', tokenId, typeof refusal === 'string' ? refusal : 'its id is there already')
-    }
-  }
-}
-
 /** What the reference wrote down, and a last row that says where it comes from. */
 function convertHistory(
   { record }: Pick<ImportParts, 'record'>,
@@ -375,15 +321,11 @@ const STATES: Readonly<Record<number, 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 
   4: 'BLOCKED',
   5: 'REMOVED',
 }
-const FACTORS: readonly string[] = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
 const OTHER_PHONE = 'the user has a live registration in pawl already'
 const SECOND_PHONE = 'the user has another live phone in this application'
-const BAD_ID = 'its id is blank, or has control characters'
-const BAD_TIME = 'one of its times is none of the years 1971 to 4999'
 /** Of 3.0 to 3.3. */
 const ACTIVATION_VERSION = 3
 const CTR_DATA_BYTES = 16
-const TOKEN_SECRET_BYTES = 16
 const CODE_HASH_BYTES = 32
 const BATCH_ROWS = 500
 const COUNT_MAX = 2_000_000_000

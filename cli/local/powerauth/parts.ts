@@ -62,3 +62,6 @@ export function parseJson(text: string): unknown {
     return undefined
   }
 }
+
+/** Why a row is left out that has a time of which `source.ts` gives none. */
+export const BAD_TIME = 'one of its times is none of the years 1971 to 4999'
