@@ -292,6 +292,61 @@ test('every registration can be read, page by page', async () => {
   expect(seen).toHaveLength(first.tallies.activation.imported)
 })
 
+test('of two rows with the same id the first is taken, in each run', async () => {
+  const other = await startTestServer()
+  const own = await openOrigin()
+  const { db } = own.database
+  const source = await createReferenceDatabase(db, MASTER_DB_KEY)
+  const { activationId } = await source.addPhone('3.3')
+  await source.insert('pa_token', {
+    token_id: 'twice',
+    activation_id: activationId,
+    token_secret: b64(random(16)),
+    signature_type: 'POSSESSION',
+    timestamp_created: LOCAL_TIME,
+  })
+  await source.insert('pa_application_callback', {
+    id: 'hook',
+    application_id: 7,
+    callback_url: 'https://bank.example/hook',
+    attributes: '[]',
+  })
+  await source.insert('pa_operation_template', {
+    id: 1,
+    template_name: 'template',
+    operation_type: 'template',
+    data_template: 'A2',
+    signature_type: 'possession',
+    max_failure_count: 5,
+    expiration: 300,
+  })
+  const tables = ['pa_activation', 'pa_token', 'pa_application_callback', 'pa_operation_template', 'pa_application']
+  for (const table of tables) {
+    const { rows } = await sql<{ name: string }>`
+      select conname as name from pg_constraint where conrelid = to_regclass(${table}) and contype in ('p', 'u')`.execute(db)
+    for (const { name } of rows) await sql`alter table ${sql.table(table)} drop constraint ${sql.ref(name)} cascade`.execute(db)
+  }
+  await sql`drop index pa_application_name`.execute(db)
+  for (const table of tables) await sql`insert into ${sql.table(table)} select * from ${sql.table(table)}`.execute(db)
+  // One of another user, so that the two are not beside each other.
+  await sql`insert into pa_activation select * from pa_activation limit 1`.execute(db)
+  await sql`update pa_activation set user_id = 'z' where ctid = (select max(ctid) from pa_activation)`.execute(db)
+  const kinds = { activation: 3, token: 2, webhook: 2, template: 2, application: 2 } as const
+  for (const [isDryRun, imported, alreadyThere] of [
+    [true, 1, 0],
+    [false, 1, 0],
+    [false, 0, 1],
+  ] as const) {
+    const { tallies, told } = await importInto({ from: own.database, into: other, masterDbKey: MASTER_DB_KEY, isDryRun })
+    for (const [kind, found] of Object.entries(kinds) as [keyof typeof kinds, number][])
+      expect([kind, tallies[kind]]).toEqual([kind, { found, imported, alreadyThere, leftOut: found - 1 }])
+    expect(new Set(told.map((row) => ('reason' in row ? row.reason : '')))).toContain('another row has its id')
+  }
+  await other.close()
+  await own.database.close()
+  await own.drop()
+})
+
 describe('what the database of pawl refuses', () => {
   test('is left out row by row, and the next phone of the user has its turn', async () => {
     const other = await startTestServer()

@@ -18,8 +18,9 @@ import {
   listLiveActivations,
 } from '../../../src/storage/activation/import.ts'
 import { inTransaction } from '../../../src/storage/database.ts'
-import { BAD_TIME, explainRefusal, type ImportParts, isSourceId, parseTexts } from './parts.ts'
+import { BAD_TIME, explainRefusal, type ImportParts, isSourceId, parseTexts, SECOND_ROW } from './parts.ts'
 import { openKeyPair, type OpenedKeyPair, readPoint } from './records.ts'
+import type { Kind } from './report.ts'
 import type { SourceActivation, SourceHistory, SourceToken } from './source.ts'
 import { convertToken, countTokens } from './tokens.ts'
 
@@ -30,11 +31,15 @@ export async function importActivations(parts: ImportParts, applications: Readon
   record.found('activation', total)
   record.found('token', await source.countTokens())
   for (const tokenId of await source.lostTokens()) record.leaveOut('token', tokenId, 'its activation is missing')
+  const withoutSeconds = createFilter(parts, 'activation', await source.repeated('activations'))
+  const withoutSecondTokens = createFilter(parts, 'token', await source.repeated('tokens'))
+  let chosen = new Map<string, string>()
   let saidAt = performance.now()
   let done = 0
-  let chosen = new Map<string, string>()
   for await (const batch of source.activations(BATCH_ROWS)) {
-    await importBatch(parts, applications, batch, chosen)
+    const rows = withoutSeconds(batch, ({ activationId }) => activationId)
+    const tokens = await source.tokens(rows.map(({ activationId }) => activationId))
+    await importBatch(parts, applications, { rows, tokens: withoutSecondTokens(tokens, ({ tokenId }) => tokenId) }, chosen)
     const last = batch.at(-1)
     const owner = last === undefined ? '' : ownerOf(last)
     const id = chosen.get(owner)
@@ -45,6 +50,22 @@ export async function importActivations(parts: ImportParts, applications: Readon
     saidAt = performance.now()
     parts.note(`${done} of ${total} activations`)
   }
+}
+
+/** Leaves out rows whose id an earlier one has. `repeated`: the ids that several rows have. */
+function createFilter({ record }: Pick<ImportParts, 'record'>, kind: Kind, repeated: readonly string[]) {
+  const candidates = new Set(repeated)
+  const seen = new Set<string>()
+  return <Row>(rows: readonly Row[], idOf: (row: Row) => string): readonly Row[] =>
+    rows.filter((row) => {
+      const id = idOf(row)
+      if (seen.has(id)) {
+        record.leaveOut(kind, id, SECOND_ROW)
+        return false
+      }
+      if (candidates.has(id)) seen.add(id)
+      return true
+    })
 }
 
 /** The server's key pair of an activation; undefined when it cannot be opened. */
@@ -71,16 +92,15 @@ interface Phone {
 async function importBatch(
   parts: ImportParts,
   applications: ReadonlySet<string>,
-  batch: readonly SourceActivation[],
+  { rows: batch, tokens }: { readonly rows: readonly SourceActivation[]; readonly tokens: readonly SourceToken[] },
   chosen: Map<string, string>,
 ): Promise<void> {
-  const { db, source, record } = parts
+  const { db, record } = parts
   const ids = batch.map(({ activationId }) => activationId)
   const existing = await findExistingActivations(db, ids)
   record.alreadyThere('activation', existing.size)
   const users = batch.filter(({ activationId }) => !existing.has(activationId)).map(({ userId }) => userId)
   const live = new Set((await listLiveActivations(db, [...new Set(users)])).map(ownerOf))
-  const tokens = await source.tokens(ids)
   const tokensOf = Map.groupBy(tokens, ({ activationId }) => activationId)
   const taken = new Map<string, ImportedActivation>()
   const storedTokens = new Set<string>()

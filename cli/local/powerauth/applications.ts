@@ -17,7 +17,7 @@ import {
 } from '../../../src/storage/applications.ts'
 import { inTransaction } from '../../../src/storage/database.ts'
 import { insertPinningKeyPair } from '../../../src/storage/pinning.ts'
-import { explainRefusal, type ImportParts, isSourceId, parseTexts } from './parts.ts'
+import { explainRefusal, type ImportParts, isSourceId, parseTexts, SECOND_ROW } from './parts.ts'
 import { type OpenedKeyPair, openKeyPair } from './records.ts'
 import type { SourceApplication, SourceVersion } from './source.ts'
 
@@ -36,7 +36,7 @@ export async function importApplications(parts: ImportParts): Promise<ReadonlySe
     const stored = pairs.find(({ applicationNumber }) => applicationNumber === application.number)
     const number = stored && parseBase64(stored.privateKey)
     const pair = number && stored && openKeyPair(number, stored.publicKey)
-    const refusal = await takeApplication(parts, application, pair)
+    const refusal = taken.has(application.applicationId) ? SECOND_ROW : await takeApplication(parts, application, pair)
     if (refusal === undefined) taken.add(application.applicationId)
     else record.leaveOut('application', application.applicationId, refusal)
     await takeVersions(parts, application, versions.get(application.number) ?? [], { isTaken: refusal === undefined, seenKeys })

@@ -4,7 +4,7 @@ import { parseBase64 } from '../../../src/lib/base64.ts'
 import { fromUtf8, utf8 } from '../../../src/lib/bytes.ts'
 import { type BasicCredentials, checkWebhook, createWebhook } from '../../../src/domain/webhook/webhook.ts'
 import { findWebhook } from '../../../src/storage/webhooks.ts'
-import { explainRefusal, type ImportParts, isSourceId, parseJson, parseTexts } from './parts.ts'
+import { explainRefusal, type ImportParts, isSourceId, parseJson, parseTexts, SECOND_ROW } from './parts.ts'
 import type { SourceCallback } from './source.ts'
 
 /** Takes the callbacks of the applications that were taken. */
@@ -12,15 +12,18 @@ export async function importCallbacks(parts: ImportParts, applications: Readonly
   const { source, record } = parts
   const callbacks = await source.callbacks()
   record.found('webhook', callbacks.length)
+  const claimed = new Set<string>()
   for (const callback of callbacks) {
     const { callbackId } = callback
-    if ((await findWebhook(parts.db, callbackId)) !== undefined) {
-      record.alreadyThere('webhook', 1)
+    const isThere = !claimed.has(callbackId) && (await findWebhook(parts.db, callbackId)) !== undefined
+    const refusal = claimed.has(callbackId) ? SECOND_ROW : isThere ? undefined : await judge(parts, applications, callback)
+    if (refusal !== undefined) {
+      record.leaveOut('webhook', callbackId, refusal)
       continue
     }
-    const refusal = await judge(parts, applications, callback)
-    if (refusal === undefined) record.imported('webhook', 1)
-    else record.leaveOut('webhook', callbackId, refusal)
+    claimed.add(callbackId)
+    if (isThere) record.alreadyThere('webhook', 1)
+    else record.imported('webhook', 1)
   }
 }
 

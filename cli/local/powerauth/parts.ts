@@ -63,5 +63,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
+/** Why a row is left out whose id another one has. */
+export const SECOND_ROW = 'another row has its id'
 /** Why a row is left out that has a time of which `source.ts` gives none. */
 export const BAD_TIME = 'one of its times is none of the years 1971 to 4999'

@@ -145,8 +145,10 @@ export interface Source {
   readonly history: (activationIds: readonly string[]) => Promise<readonly SourceHistory[]>
   readonly countTokens: () => Promise<number>
   readonly tokens: (activationIds: readonly string[]) => Promise<readonly SourceToken[]>
-  /** Ids of tokens whose activation is missing. */
+  /** Ids of tokens whose activation is missing, or has no id. */
   readonly lostTokens: () => Promise<readonly string[]>
+  /** Ids that several rows have; none as long as the tables have their primary keys. */
+  readonly repeated: (of: 'activations' | 'tokens') => Promise<readonly string[]>
   readonly callbacks: () => Promise<readonly SourceCallback[]>
   readonly templates: () => Promise<readonly SourceTemplate[]>
   readonly texts: () => Promise<readonly SourceTexts[]>
@@ -229,7 +231,7 @@ function createSource(tx: Db, timeZone: string): Source {
     sql`case when not ${hasTime(column)} then ${`${name} `}::text || coalesce(${sql.ref(column)}::text, 'null') end`
   const mode = (column: string) => sql`case ${sql.ref(column)} when 0 then 'NO_ENCRYPTION' when 1 then 'AES_HMAC' end`
   const activations = (rest: RawBuilder<unknown>) => sql<SourceActivation>`
-    select a.activation_id as "activationId", p.name as "applicationId", ${text('a.user_id')} as "userId",
+    select ${text('a.activation_id')} as "activationId", ${APPLICATION} as "applicationId", ${text('a.user_id')} as "userId",
       coalesce(a.activation_status, 0) as status, a.activation_code as "activationCode", a.activation_otp is not null as "hasOtp",
       a.blocked_reason as "blockedReason", coalesce(a.counter, -1) as counter, a.ctr_data as "ctrData",
       a.device_public_key_base64 as "devicePublicKey", ${text('a.server_public_key_base64')} as "serverPublicKey",
@@ -242,7 +244,7 @@ function createSource(tx: Db, timeZone: string): Source {
       nullif(concat_ws(', ', ${badTime('a.timestamp_created', 'timestamp_created')},
         ${badTime('a.timestamp_activation_expire', 'timestamp_activation_expire')},
         ${badTime('a.timestamp_last_used', 'timestamp_last_used')}), '') as "badTimes"
-    from pa_activation a left join pa_application p on p.id = a.application_id ${rest}`
+    from pa_activation a ${rest}`
   return {
     applications: () =>
       read(
@@ -279,21 +281,28 @@ function createSource(tx: Db, timeZone: string): Source {
     countTokens: () => count(sql`select count(*)::int as count from pa_token`),
     tokens: (activationIds) =>
       read(sql<SourceToken>`
-      select token_id as "tokenId", activation_id as "activationId", ${text('token_secret')} as secret,
+      select ${text('token_id')} as "tokenId", activation_id as "activationId", ${text('token_secret')} as secret,
         ${text('signature_type')} as "signatureType", ${time('timestamp_created')} as "createdAt"
-      from pa_token where activation_id = any(${[...activationIds]}::text[]) order by token_id`),
+      from pa_token where activation_id = any(${[...activationIds]}::text[]) and activation_id <> '' order by token_id`),
     lostTokens: async () =>
       (
         await read(sql<{ tokenId: string }>`
-        select t.token_id as "tokenId" from pa_token t
-        where not exists (select from pa_activation a where a.activation_id = t.activation_id) order by t.token_id`)
+        select ${text('t.token_id')} as "tokenId" from pa_token t
+        where coalesce(t.activation_id, '') = '' or not exists (select from pa_activation a where a.activation_id = t.activation_id) order by t.token_id`)
       ).map(({ tokenId }) => tokenId),
+    repeated: async (of) => {
+      const [table, column] =
+        of === 'activations' ? (['pa_activation', 'activation_id'] as const) : (['pa_token', 'token_id'] as const)
+      const ids = sql<{ id: string }>`
+        select ${text(column)} as id from ${sql.table(table)} group by 1 having count(*) > 1`
+      return (await read(ids)).map(({ id }) => id)
+    },
     callbacks: () =>
       read(sql<SourceCallback>`
-      select c.id as "callbackId", p.name as "applicationId", c.name, c.callback_url as url, ${text('c.type')} as type, c.attributes,
-        c.authentication,
-        case when c.encryption_mode in ('NO_ENCRYPTION', 'AES_HMAC') then c.encryption_mode end as encryption
-      from pa_application_callback c left join pa_application p on p.id = c.application_id order by c.id`),
+      select ${text('a.id')} as "callbackId", ${APPLICATION} as "applicationId", a.name, a.callback_url as url, ${text('a.type')} as type, a.attributes,
+        a.authentication,
+        case when a.encryption_mode in ('NO_ENCRYPTION', 'AES_HMAC') then a.encryption_mode end as encryption
+      from pa_application_callback a order by a.id`),
     templates: () =>
       read(sql<SourceTemplate>`
       select ${text('template_name')} as "templateName", ${text('operation_type')} as "operationType",
@@ -316,6 +325,9 @@ function createSource(tx: Db, timeZone: string): Source {
     }),
   }
 }
+
+/** Its name; null where it is missing. A join would give rows twice where it is there twice. */
+const APPLICATION = sql`(select p.name from pa_application p where p.id = a.application_id limit 1)`
 
 /** A user has one live phone here: an active one goes before a blocked one, and that before one that waits for its commit. */
 const RANK = sql`case a.activation_status when 3 then 3 when 4 then 2 when 2 then 1 else 0 end`

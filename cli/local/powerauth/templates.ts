@@ -6,7 +6,7 @@ import { parseTemplate, type ParsedTemplate } from '../../../src/domain/template
 import type { Violation } from '../../../src/lib/errors.ts'
 import { inTransaction } from '../../../src/storage/database.ts'
 import { findTemplate, lockTemplates } from '../../../src/storage/templates.ts'
-import { explainRefusal, type ImportParts, isSourceId, parseJson } from './parts.ts'
+import { explainRefusal, type ImportParts, isSourceId, parseJson, SECOND_ROW } from './parts.ts'
 import type { SourceTemplate, SourceTexts } from './source.ts'
 
 /** Takes all templates. One of the same name stays as it is here, unless pawl shipped it. */
@@ -15,9 +15,11 @@ export async function importTemplates(parts: ImportParts): Promise<void> {
   const templates = await source.templates()
   const texts = Map.groupBy(await source.texts(), ({ operationType }) => operationType)
   record.found('template', templates.length)
+  const claimed = new Set<string>()
   for (const row of templates) {
-    const refusal = await take(parts, row, texts.get(row.operationType) ?? [])
-    if (refusal !== undefined) record.leaveOut('template', row.templateName, refusal)
+    const refusal = claimed.has(row.templateName) ? SECOND_ROW : await take(parts, row, texts.get(row.operationType) ?? [])
+    if (refusal === undefined) claimed.add(row.templateName)
+    else record.leaveOut('template', row.templateName, refusal)
   }
   const types = new Set(templates.map(({ operationType }) => operationType))
   for (const operationType of texts.keys())
