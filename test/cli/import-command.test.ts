@@ -1,6 +1,6 @@
 // pawl import powerauth as a command between two databases: one at a time, whatever the source is set to, and what it says when one of them fails.
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
@@ -127,11 +127,18 @@ describe.skipIf(serverUrl() === undefined)('between two databases, where PAWL_TE
   describe('one import at a time', () => {
     test('the second of two says that it is one, and does nothing', async () => {
       await beforeActivations('perform pg_sleep(1)')
-      const ends = await Promise.all([importIt('--json'), importIt('--json')])
+      await reference.addPhone('3.3', { row: { flags: 'x' } })
+      const list = join(HOME, 'left-out.jsonl')
+      writeFileSync(list, 'of an earlier run\n')
+      const words = ['--json', '--left-out-file', list]
+      const ends = await Promise.all([importIt(...words), importIt(...words)])
       const [done, refused] = ends.toSorted((a, b) => a.code - b.code)
       expect([done?.code, refused?.code, refused?.stdout]).toEqual([0, 1, ''])
       expect(refused?.stderr).toMatch(/another import into .* is under way: wait for its end; this one did nothing/)
-      expect(readTallies(done?.stdout ?? '')['activation']).toMatchObject({ imported: 3, leftOut: 0 })
+      expect(readTallies(done?.stdout ?? '')['activation']).toMatchObject({ imported: 3, leftOut: 1 })
+      expect(readFileSync(list, 'utf8')).toMatch(
+        /^\{"kind":"activation","id":"[0-9a-f-]{36}","reason":"its flags are not a list of names"\}\n$/,
+      )
     })
 
     test.each(['--dry-run', '--live-only'])('also with %s; when the first has ended, it goes on', async (option) => {

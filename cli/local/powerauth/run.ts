@@ -1,5 +1,5 @@
 // The import on the database of the settings: opens both sides, and tells what was done.
-import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { parseBase64 } from '../../../src/lib/base64.ts'
 import type { Platform } from '../../../src/lib/platform.ts'
 import { lockImport } from '../../../src/storage/activation/import.ts'
@@ -57,7 +57,11 @@ export async function importPowerauth(terminal: Terminal, options: ImportOptions
       into = 'the database of the settings'
       return withDatabase(terminal, { mustExist: false }, (database, settings, platform) => {
         into = database.location
-        return alone(database, async () => work(await openTarget(database, settings, platform)))
+        return alone(database, async () => {
+          // Not before: the list may be that of the import that is under way.
+          list.begin()
+          return work(await openTarget(database, settings, platform))
+        })
       })
     }
     const report = await readSource(db, options.timeZone ?? 'UTC', (source) => importAll({ source, ...from }, withTarget))
@@ -134,9 +138,16 @@ function readText(file: string): string {
   }
 }
 
-/** A JSON object a line. */
-function openList(file: string | undefined): { readonly write: (row: object) => void; readonly close: () => void } {
-  if (file === undefined) return { write: () => undefined, close: () => undefined }
+interface List {
+  /** Takes away what an earlier run wrote. */
+  readonly begin: () => void
+  readonly write: (row: object) => void
+  readonly close: () => void
+}
+
+/** A JSON object a line. Opened at once, so that a wrong name is told before anything is done. */
+function openList(file: string | undefined): List {
+  if (file === undefined) return { begin: () => undefined, write: () => undefined, close: () => undefined }
   const attempt = <T>(step: () => T): T => {
     try {
       return step()
@@ -144,8 +155,9 @@ function openList(file: string | undefined): { readonly write: (row: object) => 
       throw new Fault('usage', `--left-out-file: ${explainFault(error)}`)
     }
   }
-  const handle = attempt(() => openSync(file, 'w', 0o600))
+  const handle = attempt(() => openSync(file, 'a', 0o600))
   return {
+    begin: () => attempt(() => fstatSync(handle).isFile() && ftruncateSync(handle)),
     write: (row) => attempt(() => writeSync(handle, `${JSON.stringify(row)}\n`)),
     close: () => closeSync(handle),
   }
