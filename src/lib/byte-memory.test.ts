@@ -1,74 +1,65 @@
 // What lies beside the heap: that it comes back as it was set, how much of it, and that what is forgotten is gone.
 import { randomInt } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { BLOCK_BYTES } from './byte-blocks.ts'
 import { createByteMemory } from './byte-memory.ts'
 
-const limits = { max: 10, bytes: 6 * BLOCK_BYTES }
-/** The longest value under a key of three letters in so many blocks. */
-const lengthIn = (blocks: number): number => blocks * BLOCK_BYTES - 3
+const limits = { max: 2, slotBytes: 100 }
 
-test.each([0, 1, lengthIn(1), lengthIn(1) + 1, lengthIn(2), lengthIn(5) + 1, lengthIn(6)])(
-  '%i bytes come back as a copy of what was set',
-  (length) => {
-    const memory = createByteMemory(limits)
-    const bytes = Buffer.from(Array.from({ length }, (_, i) => i + 1))
-    const expected = Buffer.from(bytes)
-    memory.set('one', bytes)
-    bytes.fill(0)
-    const got = memory.get('one')
-    expect(got).toEqual(expected)
-    got?.fill(0)
-    expect(memory.get('one')).toEqual(expected)
-  },
-)
-
-test.each(['', 'a', 'ä', 'k'.repeat(BLOCK_BYTES), `${'k'.repeat(2 * BLOCK_BYTES)}x`])('the key %j is one of its own', (key) => {
+test.each([0, 1, 99, 100, 101, 1_000])('%i bytes come back as a copy of what was set, from a slot of 100 or beside it', (length) => {
   const memory = createByteMemory(limits)
+  const bytes = Buffer.from(Array.from({ length }, (_, i) => i + 1))
+  const expected = Buffer.from(bytes)
+  memory.set('one', bytes)
+  bytes.fill(0)
+  const got = memory.get('one')
+  expect(got).toEqual(expected)
+  got?.fill(0)
+  expect(memory.get('one')).toEqual(expected)
+})
+
+test.each(['', 'a', 'ä', '__proto__', 'k'.repeat(1_000)])('the key %j is one of its own', (key) => {
+  const memory = createByteMemory({ ...limits, max: 3 })
   for (const other of [`${key}x`, `x${key}`]) memory.set(other, Buffer.from('another'))
   expect(memory.get(key)).toBeUndefined()
   memory.set(key, Buffer.from('this'))
   expect(memory.get(key)?.toString()).toBe('this')
 })
 
-test('the entry least in use is forgotten when there are too many', () => {
-  const memory = createByteMemory({ ...limits, max: 2 })
-  memory.set('one', Buffer.from('1'))
-  memory.set('two', Buffer.from('2'))
-  memory.get('one')
-  memory.set('three', Buffer.from('3'))
-  expect(['one', 'two', 'three'].map((key) => memory.get(key)?.toString())).toEqual(['1', undefined, '3'])
-  memory.set('one', Buffer.from('4'))
-  memory.set('two', Buffer.from('5'))
-  expect(['one', 'two', 'three'].map((key) => memory.get(key)?.toString())).toEqual(['4', '5', undefined])
+test('where there are too many, one goes that was not used since it was passed over', () => {
+  const memory = createByteMemory(limits)
+  const set = (...keys: readonly string[]): void => keys.forEach((key) => memory.set(key, Buffer.from(key)))
+  const found = (...keys: readonly string[]) => keys.map((key) => memory.get(key)?.toString())
+  set('one', 'two')
+  // Both were used when they were set; from now on neither is.
+  set('three')
+  expect(found('one', 'three')).toEqual([undefined, 'three'])
+  set('four')
+  expect(found('two', 'three', 'four')).toEqual([undefined, 'three', 'four'])
   expect(memory.size()).toBe(2)
 })
 
-test('as many are forgotten as another one needs blocks; one that needs more than there are is not remembered, and its older value is gone', () => {
+test('a value that grows or shrinks, out of its slot and back, keeps no byte of the one before', () => {
   const memory = createByteMemory(limits)
-  for (const key of ['one', 'two', 'six']) memory.set(key, Buffer.alloc(lengthIn(2), key))
-  memory.set('ten', Buffer.alloc(lengthIn(3) + 1, 'ten'))
-  expect(['one', 'two', 'six', 'ten'].map((key) => memory.get(key)?.length)).toEqual([
-    undefined,
-    undefined,
-    lengthIn(2),
-    lengthIn(3) + 1,
-  ])
-  memory.set('six', Buffer.alloc(lengthIn(6) + 1))
-  expect([memory.get('six'), memory.get('ten')?.length, memory.size()]).toEqual([undefined, lengthIn(3) + 1, 1])
-})
-
-test('a value that grows or shrinks keeps no byte of the one before', () => {
-  const memory = createByteMemory(limits)
-  for (const length of [300, 1, 700, 400, 390, 510]) {
+  for (const length of [30, 1, 100, 101, 20, 500, 99]) {
     memory.set('one', Buffer.alloc(length, `${length} `))
     expect(memory.get('one')).toEqual(Buffer.alloc(length, `${length} `))
   }
 })
 
-// As many as there may be, fewer than are written, and so few that the table behind them is always as full as it gets.
+test('of values that are longer than a slot a thousand are remembered', () => {
+  const memory = createByteMemory({ max: 2_000, slotBytes: 10 })
+  for (let i = 0; i < 1_500; i += 1) memory.set(`${i}`, Buffer.alloc(11, i))
+  const found = Array.from({ length: 1_500 }, (_, i) => memory.get(`${i}`)).filter((value) => value !== undefined)
+  expect(found).toHaveLength(1_000)
+  expect(memory.get('1499')).toEqual(Buffer.alloc(11, 1499))
+  // One that was forgotten is not there again when its slot is given to another, and no shorter one is hidden by it.
+  memory.set('1499', Buffer.from('short'))
+  expect(memory.get('1499')?.toString()).toBe('short')
+})
+
+// As many as there may be, and fewer than are written.
 test.each([300, 16, 3, 1])('of entries of any lengths, %i at most, none ever gets the bytes of another one', (max) => {
-  const memory = createByteMemory({ max, bytes: max * 3 * BLOCK_BYTES })
+  const memory = createByteMemory({ max, slotBytes: 128 })
   const last = new Map<string, Buffer>()
   let found = 0
   let lost = 0
@@ -89,27 +80,21 @@ test.each([300, 16, 3, 1])('of entries of any lengths, %i at most, none ever get
   expect(memory.size()).toBeLessThanOrEqual(max)
 })
 
-test('what is remembered is the same as in a list that is searched from the front', () => {
-  const max = 50
-  const memory = createByteMemory({ max, bytes: max * BLOCK_BYTES })
-  let expected: [key: string, value: string][] = []
-  for (let i = 0; i < 20_000; i += 1) {
-    const key = String(randomInt(80))
-    const known = expected.find(([other]) => other === key)
-    if (randomInt(2) === 0) {
-      expect(memory.get(key)?.toString()).toBe(known?.[1])
-      if (known) expected = [known, ...expected.filter((one) => one !== known)]
-    } else {
-      memory.set(key, Buffer.from(String(i)))
-      expected = [[key, String(i)] as [string, string], ...expected.filter((one) => one !== known)].slice(0, max)
-    }
-    expect(memory.size()).toBe(expected.length)
+test('what is used again and again stays, whatever comes once beside it', () => {
+  const memory = createByteMemory({ max: 50, slotBytes: 16 })
+  let missed = 0
+  for (let i = 0; i < 5_000; i += 1) {
+    const key = `often ${i % 20}`
+    if (i >= 20 && memory.get(key) === undefined) missed += 1
+    memory.set(key, Buffer.from(key))
+    memory.set(`once ${i}`, Buffer.from(key))
   }
+  expect(missed).toBe(0)
 })
 
 test('what is forgotten is overwritten', () => {
   const made: Buffer[] = []
-  const memory = createByteMemory(limits, (length) => {
+  const memory = createByteMemory({ max: 1, slotBytes: 16 }, (length) => {
     const chunk = Buffer.alloc(length)
     made.push(chunk)
     return chunk
@@ -119,8 +104,8 @@ test('what is forgotten is overwritten', () => {
   expect(holds('aaaabbbb')).toBe(true)
   memory.set('one', Buffer.from('cc'))
   expect([holds('a'), holds('b'), holds('cc')]).toEqual([false, false, true])
-  memory.set('two', Buffer.alloc(lengthIn(6), 'd'))
+  memory.set('two', Buffer.from('dddddd'))
   expect([holds('cc'), memory.get('one')]).toEqual([false, undefined])
-  memory.set('two', Buffer.alloc(lengthIn(5), 'x'))
+  memory.set('two', Buffer.alloc(17, 'x'))
   expect(holds('d')).toBe(false)
 })

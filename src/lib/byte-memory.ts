@@ -1,8 +1,7 @@
-// A memory of byte strings of which nothing lies on the heap, neither the names nor what finds them: V8 walks no entry of it when it collects, and
-// what is written anew with each request is no garbage of the old generation (docs/decisions/0014-memory.md).
-import { BLOCK_BYTES, blocksOf, createByteBlocks } from './byte-blocks.ts'
-import { asBuffer } from './bytes.ts'
-import { createIndex, createOrder, NONE } from './numbered-entries.ts'
+// A memory of byte strings that lie beside the heap, each in a slot of its own: what is written anew with each request is overwritten in place and
+// leaves no garbage (docs/decisions/0014-memory.md).
+import { asBuffer, ownBytes } from './bytes.ts'
+import { createMemory } from './memory.ts'
 
 export interface ByteMemory {
   /** A copy. */
@@ -11,84 +10,66 @@ export interface ByteMemory {
   readonly size: () => number
 }
 
-interface ByteLimits {
+interface SlotLimits {
   readonly max: number
-  /** For keys and what is remembered under them, in blocks of 128. */
-  readonly bytes: number
+  /** The bytes of a slot. Of values that are longer, a thousand are remembered as objects of the heap. */
+  readonly slotBytes: number
 }
 
 /**
- * A memory of up to `max` byte strings, and of as many as have room in so many bytes. The one least in use is forgotten first, and one that has no
- * room alone is not remembered. What is forgotten is overwritten.
+ * A memory of up to `max` byte strings. Slots are given again in turns, but for those that were used since the last turn (second chance). Memory is
+ * allocated as it is needed, for 512 slots at a time.
  */
-export function createByteMemory({ max, bytes }: ByteLimits, allocate?: (length: number) => Buffer): ByteMemory {
-  const blocksMax = Math.floor(bytes / BLOCK_BYTES)
-  const blocks = createByteBlocks(blocksMax, allocate)
-  const order = createOrder(max)
-  const index = createIndex(max)
-  // Of each entry: the first block of a chain, and how many bytes of key and of value stand there.
-  const chains = new Int32Array(max)
-  const keyLengths = new Int32Array(max)
-  const valueLengths = new Int32Array(max)
-  const chainOf = (entry: number): number => chains[entry] as number
-  const keyLengthOf = (entry: number): number => keyLengths[entry] as number
-  const endOf = (entry: number): number => keyLengthOf(entry) + (valueLengths[entry] as number)
+export function createByteMemory({ max, slotBytes }: SlotLimits, allocate = (bytes: number) => Buffer.alloc(bytes)): ByteMemory {
+  const slots = new Map<string, number>()
+  const keys: string[] = []
+  const chunks: Buffer[] = []
+  const lengths = new Int32Array(max)
+  const wasUsed = new Uint8Array(max)
+  const long = createMemory<Uint8Array>({ max: LONG_MAX })
+  let turn = 0
 
-  const find = (key: Buffer, hash: number): number =>
-    index.find(hash, (entry) => keyLengthOf(entry) === key.length && blocks.startsWith(chainOf(entry), key))
-  const forget = (entry: number): void => {
-    index.remove(entry)
-    blocks.release(chainOf(entry))
-    order.remove(entry)
+  const bytesOf = (slot: number): Buffer => {
+    const start = (slot % CHUNK_SLOTS) * slotBytes
+    return (chunks[Math.floor(slot / CHUNK_SLOTS)] as Buffer).subarray(start, start + slotBytes)
   }
-  const add = (key: Buffer, hash: number, count: number): number => {
-    while (order.size() >= max || blocks.free() < count) forget(order.oldest())
-    const entry = order.add()
-    chains[entry] = blocks.take(count)
-    keyLengths[entry] = key.length
-    blocks.write(chainOf(entry), 0, key)
-    index.add(hash, entry)
-    return entry
+  const takeSlot = (): number => {
+    if (keys.length < max) {
+      if (keys.length === chunks.length * CHUNK_SLOTS) chunks.push(allocate(CHUNK_SLOTS * slotBytes))
+      return keys.length
+    }
+    for (; wasUsed[turn] === 1; turn = (turn + 1) % max) wasUsed[turn] = 0
+    const slot = turn
+    turn = (turn + 1) % max
+    slots.delete(keys[slot] as string)
+    return slot
   }
 
   return {
-    get: (text) => {
-      const key = Buffer.from(text)
-      const entry = find(key, hashOf(key))
-      if (entry === NONE) return undefined
-      order.use(entry)
-      return blocks.read(chainOf(entry), key.length, endOf(entry))
+    get: (key) => {
+      const slot = slots.get(key)
+      if (slot === undefined) return undefined
+      wasUsed[slot] = 1
+      const value = lengths[slot] === LONG ? long.get(key) : bytesOf(slot).subarray(0, lengths[slot])
+      return value && Buffer.from(value)
     },
-    set: (text, value) => {
-      const key = Buffer.from(text)
-      const hash = hashOf(key)
-      const count = blocksOf(key.length + value.length)
-      let entry = find(key, hash)
-      if (entry !== NONE && blocksOf(endOf(entry)) !== count) {
-        forget(entry)
-        entry = NONE
-      }
-      if (entry === NONE) {
-        if (count > blocksMax) return
-        entry = add(key, hash, count)
-      }
-      order.use(entry)
-      valueLengths[entry] = value.length
-      blocks.write(chainOf(entry), key.length, asBuffer(value))
+    set: (key, value) => {
+      const known = slots.get(key)
+      const slot = known ?? takeSlot()
+      slots.set(key, slot)
+      keys[slot] = key
+      // One that comes once goes before one that came back.
+      wasUsed[slot] = known === undefined ? 0 : 1
+      const isLong = value.length > slotBytes
+      lengths[slot] = isLong ? LONG : value.length
+      bytesOf(slot).fill(0)
+      if (isLong) long.set(key, ownBytes(value))
+      else asBuffer(value).copy(bytesOf(slot))
     },
-    size: order.size,
+    size: () => keys.length,
   }
 }
 
-/**
- * FNV-1a of 32 bits, its high bits mixed into the low ones that the index takes. Activations are named at random; what else names a record is a
- * back end of the bank.
- */
-function hashOf(key: Buffer): number {
-  let hash = FNV_START
-  for (let i = 0; i < key.length; i += 1) hash = Math.imul(hash ^ (key[i] as number), FNV_PRIME)
-  return hash ^ (hash >>> 15)
-}
-
-const FNV_START = 0x811c9dc5
-const FNV_PRIME = 0x01000193
+const CHUNK_SLOTS = 512
+const LONG = -1
+const LONG_MAX = 1_000

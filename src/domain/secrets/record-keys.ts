@@ -104,28 +104,13 @@ export function createRecordKeys(
   const [first, ...others] = masterKeys
   const sealing = toRoot(first)
   const roots = new Map([...others.map(toRoot), sealing].map((root) => [root.id, root]))
-  const keys = caches.watch(
-    'record_keys',
-    CACHED_KEYS,
-    createByteMemory({ max: CACHED_KEYS, bytes: CACHED_KEYS * RECORD_KEY_BYTES }),
-  )
   const derived = caches.watch(
     'derived_keys',
     CACHED_DERIVED,
-    createByteMemory({ max: CACHED_DERIVED, bytes: CACHED_DERIVED * DERIVED_BYTES }),
+    createByteMemory({ max: CACHED_DERIVED, slotBytes: DERIVED_BYTES }),
   )
   const values = createMemory<Opened>({ max: CACHED_VALUES, bytes: { max: CACHED_BYTES, of: bytesOf } })
   const opened = caches.watch('opened_records', CACHED_VALUES, values, (now) => values.forget(({ until }) => until <= now))
-
-  /** For records that are sealed or opened again and again. */
-  const keyOf = (root: Root, name: string): Uint8Array => {
-    const cached = `${root.id}${name}`
-    const known = keys.get(cached)
-    if (known !== undefined) return known
-    const key = deriveKey(root, name)
-    keys.set(cached, key)
-    return key
-  }
 
   const boundRecords: BoundRecords = { areBound: true, knownUntil: 0, areUnboundTaken: false }
   const formFor = ({ bound }: Place): number => (bound !== undefined && boundRecords.areBound ? BOUND_FORM : PLAIN_FORM)
@@ -142,11 +127,11 @@ export function createRecordKeys(
       ? sealed[0] === PLAIN_FORM
       : sealed[0] === BOUND_FORM || (sealed[0] === PLAIN_FORM && boundRecords.areUnboundTaken)
 
-  const sealBy = (keyFor: typeof keyOf, place: Place, plaintext: Uint8Array): Buffer => {
+  const seal: RecordKeys['seal'] = (place, plaintext) => {
     requireKnown(place)
     const nonce = platform.randomBytes(NONCE_BYTES)
     const header = formFor(place) === BOUND_FORM ? sealing.boundHeader : sealing.plainHeader
-    const key = keyFor(sealing, nameOf(place))
+    const key = deriveKey(sealing, nameOf(place))
     return Buffer.concat([header, nonce, sealAead(key, nonce, plaintext, associatedData(header, place))])
   }
 
@@ -160,20 +145,19 @@ export function createRecordKeys(
     if (!isTaken(place, sealed)) throw altered(place)
   }
 
-  const openBy = (keyFor: typeof keyOf, place: Place, sealed: Uint8Array): Uint8Array => {
+  const open: RecordKeys['open'] = (place, sealed) => {
     requireTaken(place, sealed)
     const root = roots.get(keyIdOf(sealed))
     if (root === undefined) throw new SealedRecordError(place, false)
     const nonce = sealed.subarray(HEADER_BYTES, HEADER_BYTES + NONCE_BYTES)
     const associated = associatedData(sealed.subarray(0, HEADER_BYTES), place)
-    const plaintext = openAead(keyFor(root, nameOf(place)), nonce, sealed.subarray(HEADER_BYTES + NONCE_BYTES), associated)
+    const plaintext = openAead(deriveKey(root, nameOf(place)), nonce, sealed.subarray(HEADER_BYTES + NONCE_BYTES), associated)
     if (plaintext === undefined) throw altered(place)
     return plaintext
   }
 
-  // What is built is remembered, so the key is not needed soon.
   const sealBuilt: RecordKeys['sealBuilt'] = (place, plaintext, value, { form = '', until = FOR_EVER } = {}) => {
-    const sealed = ownBytes(sealBy(deriveKey, place, plaintext))
+    const sealed = ownBytes(seal(place, plaintext))
     opened.set(cacheNameOf(place, form), { sealed, value, until })
     return sealed
   }
@@ -183,7 +167,7 @@ export function createRecordKeys(
     const name = cacheNameOf(place, form)
     const known = opened.get(name)
     if (known !== undefined && equalPublic(known.sealed, sealed)) return known.value as ReturnType<typeof build>
-    const value = build(openBy(deriveKey, place, sealed))
+    const value = build(open(place, sealed))
     opened.set(name, { sealed: ownBytes(sealed), value, until })
     return value
   }
@@ -194,7 +178,7 @@ export function createRecordKeys(
     const cached = derived.get(name)
     const [from, known] = cached === undefined ? [] : splitBySizes(cached)
     if (from !== undefined && known !== undefined && equalPublic(from, sealed)) return known
-    const bytes = build(openBy(deriveKey, place, sealed))
+    const bytes = build(open(place, sealed))
     derived.set(name, concatWithSizes(sealed, bytes))
     return bytes
   }
@@ -204,9 +188,9 @@ export function createRecordKeys(
     boundRecords,
     isTaken,
     isSealedAsNow: (place, sealed) => sealed[0] === formFor(place) && keyIdOf(sealed) === sealing.id,
-    seal: (place, plaintext) => sealBy(keyOf, place, plaintext),
+    seal,
     sealBuilt,
-    open: (place, sealed) => openBy(keyOf, place, sealed),
+    open,
     openCached,
     openBytes,
   }
@@ -256,13 +240,9 @@ const FOR_EVER = Number.POSITIVE_INFINITY
 const HEADER_BYTES = 1 + KEY_ID_BYTES
 const NONCE_BYTES = 12
 // What full caches hold is measured in docs/decisions/0014-memory.md.
-// A key that is made anew takes one HMAC, 3 µs.
-const CACHED_KEYS = 5_000
-// The key and its name.
-const RECORD_KEY_BYTES = 128
 const CACHED_DERIVED = 100_000
-// Two sizes, 49 bytes of a sealed KEY_MASTER_SECRET, 112 of the keys of its activation (v3 §3.2), 61 of their name, and the owner's.
-const DERIVED_BYTES = 256
+// Two sizes, 49 bytes of a sealed KEY_MASTER_SECRET, and 112 of the keys of its activation (v3 §3.2).
+const DERIVED_BYTES = 176
 const CACHED_VALUES = 5_000
 const CACHED_BYTES = 16 * 1024 * 1024
 // The derived keys of an activation, with what remembers them; a private key comes on top.

@@ -120,8 +120,9 @@ test('what was read takes the place of what was known, unless an acceptance took
 test.each([
   ['of protocol 3', [49, 49, 30], 100_000],
   ['of 4.0', [65, 65, 30], 100_000],
-  ['with long names', [49, 49, 1_000], 33_000],
-] as const)('as many phones %s are remembered as 40 MiB hold, 100,000 at most', (_, [masterSecret, ctrData, name], entries) => {
+  // As objects of the heap, a thousand of them.
+  ['with long names', [49, 49, 1_000], 1_000],
+] as const)('of phones %s the newest are remembered', (_, [masterSecret, ctrData, name], count) => {
   const caches = createCaches()
   const phones = createRecentPhones(events, caches)
   const activation = {
@@ -132,9 +133,7 @@ test.each([
   }
   const ids = Array.from({ length: 101_000 }, () => randomUUID())
   for (const activationId of ids) phones.remember({ version, activation: { ...activation, activationId } })
-  const [cache] = caches.list()
-  expect(cache).toMatchObject({ name: 'recent_phones', entriesMax: 100_000 })
-  expect(Math.round((cache?.entries ?? 0) / 1_000) * 1_000).toBe(entries)
-  expect(phones.latest(String(ids[0]))).toBeUndefined()
-  expect(phones.latest(String(ids.at(-1)))).toBeDefined()
+  expect(caches.list()).toMatchObject([{ name: 'recent_phones', entries: 100_000, entriesMax: 100_000 }])
+  const found = ids.map((activationId) => phones.latest(activationId) !== undefined)
+  expect(found).toEqual(ids.map((_id, i) => i >= ids.length - count))
 })

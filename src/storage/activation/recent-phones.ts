@@ -37,7 +37,7 @@ declare const REMEMBERED: unique symbol
 
 /** A memory of up to 100,000 phones, of as many as 40 MiB hold. Secrets in it are sealed. */
 export function createRecentPhones(events: PhoneEvents, caches: Caches = createCaches()): RecentPhones {
-  const memory = createByteMemory({ max: PHONES_MAX, bytes: PHONES_BYTES })
+  const memory = createByteMemory({ max: PHONES_MAX, slotBytes: PHONE_BYTES })
   const watched = caches.watch('recent_phones', PHONES_MAX, memory)
   const versions = createVersions()
 
@@ -108,7 +108,7 @@ function neverBehind(events: PhoneEvents, activation: ReadActivationRow, known: 
 const NOBODY: RequestParties = { version: undefined, activation: undefined }
 
 const PHONES_MAX = 100_000
-// 384 bytes for one without a long name (docs/decisions/0014-memory.md).
-const PHONES_BYTES = 40 * 1024 * 1024
+// One whose names have 160 bytes together (docs/decisions/0014-memory.md).
+const PHONE_BYTES = 448
 const VERSIONS_MAX = 1_000
 const VERSION_BYTES = 4
