@@ -24,7 +24,7 @@ const noun = (name: string, below: readonly string[]): Layer => ({
 const http = ['fastify', '@fastify/type-provider-typebox', '@sinclair/typebox']
 
 const layers: readonly Layer[] = [
-  { path: 'src/lib', pawl: [], packages: ['pino', 'lru-cache', 'ipaddr.js'] },
+  { path: 'src/lib', pawl: [], packages: ['pino', 'lru-cache', 'ipaddr.js', 'qr'] },
   { path: 'src/config-kinds.ts', pawl: ['src/lib'], packages: [] },
   { path: 'src/config-reader.ts', pawl: ['src/config-kinds.ts'], packages: [] },
   { path: 'src/config-shape.ts', pawl: ['src/lib'], packages: [] },
@@ -127,7 +127,7 @@ const layers: readonly Layer[] = [
   {
     path: 'src/console',
     pawl: ['src/metrics', 'src/http', 'src/domain', 'src/crypto', 'src/lib'],
-    packages: ['fastify', '@sinclair/typebox', 'ghtml', 'uqr'],
+    packages: ['fastify', '@sinclair/typebox', 'ghtml'],
   },
   { path: 'src/api/metrics', pawl: ['src/http', 'src/domain', 'src/lib'], packages: http },
   { path: 'src/api/docs', pawl: ['src/http', 'src/lib'], packages: http },
@@ -138,7 +138,7 @@ const layers: readonly Layer[] = [
   { path: 'src/server.ts', pawl: ['src'], packages: ['fastify'] },
   { path: 'src/main.ts', pawl: ['src'], packages: [] },
   // The command line: a client of the bank's API, but for what works on the database of the settings.
-  { path: 'cli', pawl: [], packages: ['commander', 'uqr'] },
+  { path: 'cli', pawl: [], packages: ['commander', 'qr'] },
   { path: 'cli/local', pawl: ['cli', 'src'], packages: ['kysely'] },
   // A phone of its own, beside anything of the server.
   { path: 'cli/phone', pawl: ['cli', 'phone'], packages: ['pngjs', 'qr'] },

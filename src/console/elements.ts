@@ -1,7 +1,6 @@
 // The pieces pages are made of: badges, times, lists, forms, QR codes.
-import { renderSVG } from 'uqr'
 import { PawlError } from '../lib/errors.ts'
-import { fitsQrCode } from '../lib/qr-code.ts'
+import { drawQrCode, fitsQrCode } from '../lib/qr-code.ts'
 import { html, type Markup, nothing, trust, type Value } from './markup.ts'
 import type { PageCall } from './page.ts'
 
@@ -99,7 +98,7 @@ export const code = (text: string): Markup => html`<code class="value">${text}</
 /** A QR code of a text; `label` says what it is for. Throws REQUEST_INVALID for a text that none holds. */
 export function qr(text: string, label: string): Markup {
   if (!fitsQrCode(text)) throw new PawlError('REQUEST_INVALID', { detail: 'a text that is too long for a QR code' })
-  return html`<div class="qr" role="img" aria-label="${label}">${trust(renderSVG(text, { border: 2 }))}</div>`
+  return html`<div class="qr" role="img" aria-label="${label}">${trust(drawQrCode(text))}</div>`
 }
 
 export interface FieldOptions {

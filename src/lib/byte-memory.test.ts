@@ -5,17 +5,20 @@ import { createByteMemory } from './byte-memory.ts'
 
 const limits = { max: 2, slotBytes: 100 }
 
-test.each([0, 1, 99, 100, 101, 1_000])('%i bytes come back as a copy of what was set, from a slot of 100 or beside it', (length) => {
-  const memory = createByteMemory(limits)
-  const bytes = Buffer.from(Array.from({ length }, (_, i) => i + 1))
-  const expected = Buffer.from(bytes)
-  memory.set('one', bytes)
-  bytes.fill(0)
-  const got = memory.get('one')
-  expect(got).toEqual(expected)
-  got?.fill(0)
-  expect(memory.get('one')).toEqual(expected)
-})
+test.each([0, 1, 99, 100, 101, 1_000])(
+  '%i bytes come back as a copy of what was set, from a slot of 100 or beside it',
+  (length) => {
+    const memory = createByteMemory(limits)
+    const bytes = Buffer.from(Array.from({ length }, (_, i) => i + 1))
+    const expected = Buffer.from(bytes)
+    memory.set('one', bytes)
+    bytes.fill(0)
+    const got = memory.get('one')
+    expect(got).toEqual(expected)
+    got?.fill(0)
+    expect(memory.get('one')).toEqual(expected)
+  },
+)
 
 test.each(['', 'a', 'ä', '__proto__', 'k'.repeat(1_000)])('the key %j is one of its own', (key) => {
   const memory = createByteMemory({ ...limits, max: 3 })

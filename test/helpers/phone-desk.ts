@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PNG } from 'pngjs'
-import { encode } from 'uqr'
+import encodeQR from 'qr'
 import { expect } from 'vitest'
 import { member } from '../../phone/http.ts'
 import { type CliEnd, runCli } from './cli.ts'
@@ -77,11 +77,12 @@ export async function openPhoneDesk(): Promise<PhoneDesk> {
 
 /** A picture of a QR code of four pixels a module, or of nothing. */
 export function drawPicture(text: string | undefined): Uint8Array {
-  const { data, size } = text === undefined ? { data: [], size: 40 } : encode(text, { ecc: 'L', border: 4 })
+  const modules = text === undefined ? [] : encodeQR(text, 'raw', { ecc: 'low', border: 4 })
+  const size = text === undefined ? 40 : modules.length
   const picture = new PNG({ width: size * 4, height: size * 4 })
   for (let y = 0; y < picture.height; y += 1) {
     for (let x = 0; x < picture.width; x += 1) {
-      const shade = data[Math.floor(y / 4)]?.[Math.floor(x / 4)] === true ? 0 : 255
+      const shade = modules[Math.floor(y / 4)]?.[Math.floor(x / 4)] === true ? 0 : 255
       picture.data.set([shade, shade, shade, 255], (y * picture.width + x) * 4)
     }
   }
