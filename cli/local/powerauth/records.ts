@@ -4,7 +4,7 @@
 //   IV (16) ‖ AES-128-CBC with PKCS#7 padding
 import type { KeyObject } from 'node:crypto'
 import { aesCbcDecrypt } from '../../../src/crypto/aes.ts'
-import { decodePoint, exportKeyPair, privateKeyFromScalar, publicKeyOf } from '../../../src/crypto/key.ts'
+import { decodePoint, exportPrivateKey, privateKeyFromScalar, publicKeyOf } from '../../../src/crypto/key.ts'
 import { parseBase64 } from '../../../src/lib/base64.ts'
 import { equalPublic, utf8 } from '../../../src/lib/bytes.ts'
 import { kdfInternal } from '../../../src/protocol/v3/key-schedule.ts'
@@ -54,7 +54,7 @@ export function openKeyPair(number: Uint8Array, publicKey: string): OpenedKeyPai
   if (privateKey === undefined || expected === undefined) return undefined
   const own = publicKeyOf(privateKey)
   if (!equalPublic(own, expected)) return undefined
-  return { privateKey, publicKey: own, pkcs8: exportKeyPair('P-256', { privateKey, publicKey: own }) }
+  return { privateKey, publicKey: own, pkcs8: exportPrivateKey(privateKey) }
 }
 
 /** The uncompressed form of a point of P-256, from Base64. */

@@ -1,6 +1,6 @@
 // Every secret column by its place: how it is sealed when written and opened when read.
 import type { KeyObject } from 'node:crypto'
-import { exportKeyPair, generateKeyPair, importPrivateKey, type KeyPair } from '../../crypto/key.ts'
+import { exportPrivateKey, generateKeyPair, importPrivateKey, type KeyPair } from '../../crypto/key.ts'
 import { hmac } from '../../crypto/hmac.ts'
 import { asBuffer, fromUtf8, utf8 } from '../../lib/bytes.ts'
 import { type Place, type RecordKeys, SealedRecordError } from './record-keys.ts'
@@ -95,7 +95,7 @@ export const createKeyPair = () => generateKeyPair('P-256')
 
 /** Seals the private half of a pair of createKeyPair for its place, as PKCS#8, and remembers it for openPrivateKey. */
 export const sealPrivateKey = (keys: RecordKeys, at: Place, pair: KeyPair): Uint8Array =>
-  keys.sealBuilt(at, exportKeyPair('P-256', pair), { key: pair.privateKey }, { form: PRIVATE_KEY })
+  keys.sealBuilt(at, exportPrivateKey(pair.privateKey), { key: pair.privateKey }, { form: PRIVATE_KEY })
 
 /** Apart from what a protocol makes of the server key of an activation. */
 const PRIVATE_KEY = 'private key'

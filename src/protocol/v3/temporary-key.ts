@@ -2,7 +2,7 @@
 import type { KeyObject } from 'node:crypto'
 import { ecdsaSign } from '../../crypto/ecdsa.ts'
 import { hmac } from '../../crypto/hmac.ts'
-import { exportKeyPair, generateKeyPair } from '../../crypto/key.ts'
+import { exportPrivateKey, generateKeyPair } from '../../crypto/key.ts'
 import { parseBase64, toBase64, toBase64Url } from '../../lib/base64.ts'
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import type { TemporaryKeyRequest } from '../protocol.ts'
@@ -35,7 +35,7 @@ export function parseTemporaryKeyRequest(jwt: string): TemporaryKeyRequest<Pick<
       const pair = generateKeyPair('P-256')
       const answer = { ...terms, applicationKey, activationId, challenge, publicKey: pair.publicKey }
       const jwt = createTemporaryKeyAnswer(answer, ecdsa)
-      return { envelopeKey: exportKeyPair('P-256', pair), openingKey: pair.privateKey, path: 'v3', jwt }
+      return { envelopeKey: exportPrivateKey(pair.privateKey), openingKey: pair.privateKey, path: 'v3', jwt }
     },
   }
 }

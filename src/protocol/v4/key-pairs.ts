@@ -1,5 +1,5 @@
 // Key pairs that sign: those of the server, made for each activation, and the public halves of the device (v4 §3.2).
-import { decodePoint, exportKeyPair, importPrivateKey } from '../../crypto/key.ts'
+import { decodePoint, exportPrivateKey, importPrivateKey } from '../../crypto/key.ts'
 import { exportMlDsaSeed, importMlDsaPublicKey, importMlDsaSeed } from '../../crypto/mldsa.ts'
 import { inThread } from '../../crypto/threads.ts'
 import { toBase64 } from '../../lib/base64.ts'
@@ -35,8 +35,8 @@ export async function generateSigningKeyPairs(algorithm: AlgorithmV4): Promise<S
 }
 
 /** Private keys as they are stored: the seed of ML-DSA (32 bytes) where there is one, then PKCS#8 of the P-384 key. */
-export const exportSigningKeys = ({ privateKeys: { ecdsa, mldsa }, publicKeys }: SigningKeyPairs): Uint8Array =>
-  concat(...(mldsa ? [exportMlDsaSeed(mldsa)] : []), exportKeyPair('P-384', { privateKey: ecdsa, publicKey: publicKeys.ecdsa }))
+export const exportSigningKeys = ({ privateKeys: { ecdsa, mldsa } }: SigningKeyPairs): Uint8Array =>
+  concat(...(mldsa ? [exportMlDsaSeed(mldsa)] : []), exportPrivateKey(ecdsa))
 
 /** Reads stored private keys of an algorithm; throws when the bytes are not such keys, because they come from our own storage only. */
 export function importSigningKeys(algorithm: AlgorithmV4, stored: Uint8Array): SigningKeys {
