@@ -5,12 +5,9 @@ import type { Instruments } from './instruments.ts'
 /** The same events, which are counted as well. `now`: milliseconds. */
 export function countEvents(events: Events, instruments: Instruments, now: () => number): Events {
   const i = instruments
-  // What every request of a phone tells has its labels looked up once.
-  const verifications = remember((version, type, result) => i.verifications.seriesOf({ version, type, result }))
-  const trips = { find: i.trips.seriesOf({ trip: 'find' }), store: i.trips.seriesOf({ trip: 'store' }) }
   const failRound = (work: string) => () => i.failedRounds.inc({ work })
   const counts: { readonly [Name in keyof Events]?: (...told: Parameters<Events[Name]>) => void } = {
-    authenticationChecked: ({ version, type, result }) => verifications(version, type, result).inc(),
+    authenticationChecked: ({ version, type, result }) => i.verifications.inc({ version, type, result }),
     activationBlocked: () => i.blockedActivations.inc(),
     registrationChanged: ({ to }) => i.changedActivations.inc({ state: to }),
     envelopeRefused: () => i.refusals.inc({ of: 'envelope' }),
@@ -28,7 +25,7 @@ export function countEvents(events: Events, instruments: Instruments, now: () =>
     webhookDelivered: ({ webhookId, count }) => i.webhookAttempts.inc({ webhook: webhookId, result: 'delivered' }, count),
     webhookAttemptsFailed: ({ webhookId, failed }) => i.webhookAttempts.inc({ webhook: webhookId, result: 'failed' }, failed),
     webhookDeliveryDead: ({ webhookId }) => i.deadDeliveries.inc({ webhook: webhookId }),
-    tripTaken: ({ trip, items }) => trips[trip].observe(items),
+    tripTaken: ({ trip, items }) => i.trips.observe({ trip }, items),
     connectionAwaited: ({ ms }) => i.poolWaits.observe(ms / 1000),
     statementTimedOut: ({ by }) => i.statementTimeouts.inc({ by }),
     databaseConnectionLost: () => i.lostConnections.inc(),
@@ -68,18 +65,5 @@ export function countEvents(events: Events, instruments: Instruments, now: () =>
         return [name, both]
       }),
     ),
-  }
-}
-
-function remember<Series>(make: (version: string, type: string, result: string) => Series) {
-  const known = new Map<string, Series>()
-  return (version: string, type: string, result: string): Series => {
-    const name = `${version} ${type} ${result}`
-    let series = known.get(name)
-    if (series === undefined) {
-      series = make(version, type, result)
-      known.set(name, series)
-    }
-    return series
   }
 }

@@ -2,8 +2,7 @@
 //
 // Labels have few values: routes as they are mounted, names of states and reasons, and what an administrator made (webhooks, pinned
 // domains, at most 200 of each). Never an id of a user, an activation or an operation, and never what a caller sent.
-import { Counter, Gauge, Histogram, Registry } from './prometheus.ts'
-import { createSeriesCounter, createSeriesHistogram } from './series.ts'
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
 /** The metrics of one server, in a registry of its own. */
 export function createInstruments() {
@@ -22,26 +21,22 @@ export function createInstruments() {
   const instruments = {
     registry,
 
-    requests: createSeriesHistogram({
-      name: 'pawl_http_request_duration_seconds',
-      help: 'Requests, from their headers to the end of their answer',
-      buckets: TIMES,
-      labelNames: ['method', 'route', 'status'],
-      registers,
-    }),
+    requests: histogram('pawl_http_request_duration_seconds', 'Requests, from their headers to the end of their answer', TIMES, [
+      'method',
+      'route',
+      'status',
+    ]),
     droppedConnections: counter(
       'pawl_http_connections_dropped_total',
       'Connections that were not taken, or ended for others: too many at once',
     ),
 
-    verifications: createSeriesCounter({
-      name: 'pawl_verifications_total',
-      help:
-        'Authentication codes, tokens and offline passwords of phones that were checked. type: the factors, token, or offline. version: of ' +
+    verifications: counter(
+      'pawl_verifications_total',
+      'Authentication codes, tokens and offline passwords of phones that were checked. type: the factors, token, or offline. version: of ' +
         'the protocol; of offline passwords its generation. result: accepted, or why not',
-      labelNames: ['version', 'type', 'result'],
-      registers,
-    }),
+      ['version', 'type', 'result'],
+    ),
     refusals: counter('pawl_refusals_total', 'What was refused before or beside a code', ['of']),
     blockedActivations: counter('pawl_activations_blocked_total', 'Activations that wrong codes blocked'),
     changedActivations: counter('pawl_activations_changed_total', 'Changes of the state of activations by this process', [
@@ -88,13 +83,12 @@ export function createInstruments() {
       'pawl_database_durable',
       '1 when what is committed survives a crash of the database, by its fsync, full_page_writes and synchronous_commit; the embedded database does not wait for the disk',
     ),
-    trips: createSeriesHistogram({
-      name: 'pawl_database_trip_items',
-      help: 'Requests that shared one statement of an authentication. trip: find (the read) or store (the write)',
-      buckets: ITEMS,
-      labelNames: ['trip'],
-      registers,
-    }),
+    trips: histogram(
+      'pawl_database_trip_items',
+      'Requests that shared one statement of an authentication. trip: find (the read) or store (the write)',
+      ITEMS,
+      ['trip'],
+    ),
     clockDifference: gauge(
       'pawl_clock_difference_seconds',
       "By how much the clock of the process is ahead of the database's, negative when it is behind; 0 for the embedded database",

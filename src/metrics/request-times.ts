@@ -1,7 +1,6 @@
 // How long requests take, by route and status.
 import type { FastifyInstance } from 'fastify'
 import type { Instruments } from './instruments.ts'
-import type { ObservedSeries } from './series.ts'
 
 interface Served {
   readonly method: string
@@ -13,17 +12,8 @@ interface Served {
 
 /** What has no route is one, whatever its path and method: nobody makes series by thinking of paths. */
 export function createRequestTimer({ requests }: Pick<Instruments, 'requests'>): (served: Served) => void {
-  const known = new Map<string, ObservedSeries>()
-  return ({ method: sent, route = 'unknown', status, ms }) => {
-    const method = route === 'unknown' ? 'any' : sent
-    const name = `${method} ${route} ${status}`
-    let series = known.get(name)
-    if (series === undefined) {
-      series = requests.seriesOf({ method, route, status: String(status) })
-      known.set(name, series)
-    }
-    series.observe(ms / 1000)
-  }
+  return ({ method, route, status, ms }) =>
+    requests.observe({ method: route ? method : 'any', route: route ?? 'unknown', status: String(status) }, ms / 1000)
 }
 
 /** Times the requests of a listener, from their headers to the end of their answer. */
