@@ -12,7 +12,6 @@ import { createDecoy } from './channel/secrets.ts'
 import { createActivationOtps } from './domain/activation/otp.ts'
 import { bootstrapApplication } from './domain/application/application.ts'
 import { createCustomObjectMemory } from './domain/application/custom-object.ts'
-import { createRegistrationBases } from './domain/activation/registration-bases.ts'
 import { createApplicationSigners } from './domain/application/signers.ts'
 import { startCertificateWatch } from './domain/pinning/watch.ts'
 import { startAuditDelivery } from './domain/audit/deliver.ts'
@@ -206,7 +205,6 @@ export async function createContext(
       mobileReads: createRateLimit(config.mobileReadsPerMinute),
       otpAttempts: createRateLimit(config.otpAttemptsPerMinute),
       applicationSigners: createApplicationSigners(caches),
-      registrationBases: createRegistrationBases(caches),
       temporaryKeys: createRateLimit(config.temporaryKeysPerMinute),
       pingDatabase: () => pingDatabase(database),
       serviceState: { phase: 'serving' },

@@ -97,8 +97,6 @@ const keyOfApplication = (temporaryKeyId: string) => ({
   },
   masterKeyPairIds: ['m'],
 })
-const grounds = { isOfDefault: true, isProtocol3Admitted: true, masterKeyPairId: 'm' }
-const commit = { externalUserId: null, at, eventType: 'e', eventData: '{}' }
 const OWNERS = ['u', 'v'].map((userId) => ({ applicationId: 'a', userId }))
 const place = { position: 1, seal: bytes }
 const chain = { name: 'c', start: place, head: place, authentication: bytes }
@@ -299,13 +297,6 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     'findRegistrationBasis for several at once': (db) =>
       Promise.all(OWNERS.map((owner) => activationInsert.findRegistrationBasis(db, owner))),
     insertActivation: (db) => activationInsert.insertActivation(db, { row: activation, audit: auditEvent }),
-    insertActivationOn: (db) => activationInsert.insertActivationOn(db, { row: activation, audit: auditEvent, grounds }),
-    'insertActivationOn for several at once': (db) =>
-      Promise.all(
-        OWNERS.map((owner) =>
-          activationInsert.insertActivationOn(db, { row: { ...activation, ...owner }, audit: auditEvent, grounds }),
-        ),
-      ),
   },
   'activation/import': {
     findExistingActivations: (db) => activationImport.findExistingActivations(db, ['x']),
@@ -361,9 +352,6 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     findRegistrationToCommit: (db) => activationCommit.findRegistrationToCommit(db, { applicationId: 'a', userId: 'u' }),
     'findRegistrationToCommit for several at once': (db) =>
       Promise.all(OWNERS.map((owner) => activationCommit.findRegistrationToCommit(db, owner))),
-    commitWithoutOtp: (db) => activationCommit.commitWithoutOtp(db, { applicationId: 'a', userId: 'u', ...commit }),
-    'commitWithoutOtp for several at once': (db) =>
-      Promise.all(OWNERS.map((owner) => activationCommit.commitWithoutOtp(db, { ...owner, ...commit }))),
     storeOtpFailure: (db) =>
       activationCommit.storeOtpFailure(
         db,

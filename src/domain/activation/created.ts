@@ -2,12 +2,7 @@
 import type { KeyObject } from 'node:crypto'
 import { utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
-import {
-  insertActivation,
-  insertActivationOn,
-  type NewActivationRow,
-  type RegistrationGrounds,
-} from '../../storage/activation/insert.ts'
+import { insertActivation, type NewActivationRow } from '../../storage/activation/insert.ts'
 import type { Db, Pool, Tx } from '../../storage/database.ts'
 import type { CommitPhase } from '../../storage/schema.ts'
 import { createAuditEvent } from '../audit/audit.ts'
@@ -45,13 +40,11 @@ export interface CreatedActivation {
   readonly serverPrivateKey: Uint8Array
 }
 
-/** A CREATED activation that is ready to be stored. Both ways to do so throw a unique violation when the code exists. */
+/** A CREATED activation that is ready to be stored. */
 export interface PreparedActivation {
   readonly created: CreatedActivation
-  /** Throws a unique violation also when the user has a live one. */
+  /** Throws a unique violation when the code exists, or the user has a live activation. */
   readonly insert: (db: Db) => Promise<void>
-  /** False when the grounds do not hold any more, or the user has a live one. */
-  readonly insertOn: (db: Db, grounds: RegistrationGrounds) => Promise<boolean>
 }
 
 /** Makes id, server keys and sealed values of a new activation; nothing is stored yet. */
@@ -88,7 +81,6 @@ export function prepareActivation(
       serverPrivateKey,
     },
     insert: (db) => insertActivation(db, { row, audit }),
-    insertOn: (db, grounds) => insertActivationOn(db, { row, audit, grounds }),
   }
 }
 

@@ -5,22 +5,20 @@ import { untilSettled } from '../../lib/until-settled.ts'
 import type { Events } from '../../lib/events.ts'
 import { changeState } from '../../storage/activation/change.ts'
 import { findRegistration, type RegistrationRow } from '../../storage/activation/find.ts'
-import { findRegistrationBasis, type LiveActivation } from '../../storage/activation/insert.ts'
+import { findRegistrationBasis, type LiveActivation, type RegistrationBasis } from '../../storage/activation/insert.ts'
 import { asOneStep, isUniqueViolation } from '../../storage/database.ts'
-import { commitWithoutOtp, findRegistrationToCommit } from '../../storage/activation/commit.ts'
+import { findRegistrationToCommit } from '../../storage/activation/commit.ts'
 import type { ActivationState, CommitPhase } from '../../storage/schema.ts'
 import { type ActivationOtps, countWrongOtp, createOtpJudge, type OtpJudge } from './otp.ts'
-import { composeEventData, createAuditEvent } from '../audit/audit.ts'
+import { createAuditEvent } from '../audit/audit.ts'
 import { composeActivationQrText, createActivationCode, signActivationCode, signActivationCodeP384 } from './code.ts'
 import { type CreatedActivationParts, prepareActivation } from './created.ts'
-import type { RegistrationBases, RememberedBasis } from './registration-bases.ts'
 import { findSigningMasterKeys, openMasterKey, qrSignatureCurveOf } from '../application/master-keys.ts'
 import { places, unlessAltered } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
 
 export interface RegistrationParts extends CreatedActivationParts {
   readonly events: Events
-  readonly registrationBases: RegistrationBases
   readonly activationOtps: ActivationOtps
 }
 
@@ -73,8 +71,8 @@ export interface CreatedRegistration {
 }
 
 /**
- * Creates a registration: one write where its application is remembered, else a read before it. Undefined when there is no such application.
- * Throws REGISTRATION_EXISTS when the user has a live one, also when another request creates it at the same time.
+ * Creates a registration. Undefined when there is no such application. Throws REGISTRATION_EXISTS when the user has a live one, also when
+ * another request creates it at the same time.
  */
 export async function createRegistration(
   parts: RegistrationParts,
@@ -82,36 +80,35 @@ export async function createRegistration(
   rules: CommitRules = { commitPhase: 'ON_COMMIT', otpHash: null },
 ): Promise<CreatedRegistration | undefined> {
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
-    // What was remembered is tried once: where it does not hold, the database says why.
-    const basis = (attempt === 0 && parts.registrationBases.recall(named.applicationId)) || (await readBasis(parts, named))
+    const basis = await findBasis(parts, named)
     if (basis === undefined) return undefined
-    const created = await createOn(parts, named, basis, rules)
+    const created = await createOn(parts, named.userId, basis, rules)
     if (created !== undefined) return created
   }
   throw new PawlError('INTERNAL', { detail: 'no registration could be stored' })
 }
 
-/** What a registration is made from; remembered. A live registration that has run out is removed, another one is REGISTRATION_EXISTS. */
-async function readBasis(parts: RegistrationParts, named: NamedOwner): Promise<RememberedBasis | undefined> {
+type Basis = Pick<RegistrationBasis, 'applicationId' | 'isProtocol3Admitted'> & {
+  readonly signingKey: NonNullable<RegistrationBasis['signingKey']>
+}
+
+/** What a registration is made from. A live registration that has run out is removed, another one is REGISTRATION_EXISTS. */
+async function findBasis(parts: RegistrationParts, named: NamedOwner): Promise<Basis | undefined> {
   const basis = await findRegistrationBasis(parts.db, named)
   if (basis === undefined) return undefined
   const { applicationId, isProtocol3Admitted, signingKey, existing } = basis
   if (existing !== undefined && !(await expire(parts, { applicationId, userId: named.userId }, existing)))
     throw new PawlError('REGISTRATION_EXISTS')
-  if (signingKey === undefined) {
-    await findSigningMasterKeys(parts, applicationId, isProtocol3Admitted ? 'EC_P256' : 'EC_P384')
-    return readBasis(parts, named)
-  }
-  const remembered = { applicationId, isProtocol3Admitted, signingKey }
-  parts.registrationBases.remember(named.applicationId, remembered)
-  return remembered
+  if (signingKey !== undefined) return { applicationId, isProtocol3Admitted, signingKey }
+  await findSigningMasterKeys(parts, applicationId, isProtocol3Admitted ? 'EC_P256' : 'EC_P384')
+  return findBasis(parts, named)
 }
 
-/** Undefined when the application is not what it was, the user has a live registration, or the code, one of 2^80, exists. */
+/** Undefined when the user has got a live registration meanwhile, or the code, one of 2^80, exists. */
 async function createOn(
   parts: RegistrationParts,
-  { applicationId: name, userId }: NamedOwner,
-  { applicationId, isProtocol3Admitted, signingKey }: RememberedBasis,
+  userId: string,
+  { applicationId, isProtocol3Admitted, signingKey }: Basis,
   { commitPhase, otpHash }: CommitRules,
 ): Promise<CreatedRegistration | undefined> {
   const code = createActivationCode(parts.platform.randomBytes(10))
@@ -121,12 +118,11 @@ async function createOn(
     openMasterKey(parts.recordKeys, signingKey),
   )
   const qrText = composeActivationQrText(code, signature)
-  const { created, insertOn } = prepareActivation(parts, { applicationId, userId, code, qrText, commitPhase, otpHash })
-  const grounds = { isOfDefault: name === null, isProtocol3Admitted, masterKeyPairId: signingKey.masterKeyPairId }
+  const { created, insert } = prepareActivation(parts, { applicationId, userId, code, qrText, commitPhase, otpHash })
   try {
     // Administration calls this within a transaction, which a violation would end.
-    const isStored = await asOneStep(parts.db, (db) => insertOn(db, grounds))
-    return isStored ? { activationId: created.activationId, activationQrCodeData: qrText } : undefined
+    await asOneStep(parts.db, insert)
+    return { activationId: created.activationId, activationQrCodeData: qrText }
   } catch (error) {
     if (isUniqueViolation(error)) return undefined
     throw error
@@ -142,8 +138,7 @@ export async function prepareCommit(parts: RegistrationParts, owner: Owner, otp:
 }
 
 /**
- * PENDING_COMMIT to ACTIVE: one write; where that finds nothing, or an OTP is demanded, a read besides. NO_APPLICATION when there is no such
- * application. Throws REGISTRATION_NOT_FOUND from any other state, also on a second commit, and OTP_INVALID when an OTP is demanded and this
+ * PENDING_COMMIT to ACTIVE. NO_APPLICATION when there is no such application. Throws REGISTRATION_NOT_FOUND from any other state, also on a second commit, and OTP_INVALID when an OTP is demanded and this
  * one is wrong; too many wrong ones remove the registration.
  */
 export async function commitRegistration(
@@ -152,7 +147,6 @@ export async function commitRegistration(
   { otp, externalUserId }: { readonly otp: string | null; readonly externalUserId: string | null },
   judgeOtp: OtpJudge = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp),
 ): Promise<'COMMITTED' | 'NO_APPLICATION'> {
-  if (otp === null && (await commitAtOnce(parts, named, externalUserId))) return 'COMMITTED'
   return untilSettled('registration', async () => {
     const found = await findRegistrationToCommit(parts.db, named)
     if (found === undefined) return 'NO_APPLICATION'
@@ -167,16 +161,6 @@ export async function commitRegistration(
     const isChanged = await change(parts, row, row, { to: 'ACTIVE', event: COMMITTED, externalUserId })
     return isChanged ? 'COMMITTED' : undefined
   })
-}
-
-/** False when there is nothing to commit without an OTP: the caller reads and says why. */
-async function commitAtOnce(parts: RegistrationParts, named: NamedOwner, externalUserId: string | null): Promise<boolean> {
-  const at = new Date(parts.platform.now())
-  const event = { eventType: COMMITTED, eventData: composeEventData({ externalUserId }) }
-  const activationId = await commitWithoutOtp(parts.db, { ...named, externalUserId, at, ...event })
-  if (activationId === undefined) return false
-  parts.events.registrationChanged({ activationId, from: 'PENDING_COMMIT', to: 'ACTIVE', reason: null })
-  return true
 }
 
 export type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'

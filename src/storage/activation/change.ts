@@ -62,7 +62,7 @@ const CHANGES = defineGivenRows<StateChange & Pick<AuditEvent, 'applicationId' |
  * The statement that makes changes with their history and audit rows. `changes`: a table with the columns of CHANGES. `andForget`: further
  * parts of the statement, over its table `moved`.
  */
-export const composeChanges = (changes: RawBuilder<unknown>, andForget: RawBuilder<unknown> = sql``): RawBuilder<unknown> => sql`
+const composeChanges = (changes: RawBuilder<unknown>, andForget: RawBuilder<unknown> = sql``): RawBuilder<unknown> => sql`
   with moved as (
     update activation a set state = i."to", row_version = a.row_version + 1,
       blocked_reason = case when i."to" = 'BLOCKED' then i.reason end,
@@ -89,7 +89,7 @@ export const composeChanges = (changes: RawBuilder<unknown>, andForget: RawBuild
     eventData: sql`"eventData"`,
     occurredAt: sql`at`,
   })}
-  returning activation_id, user_id`
+  returning activation_id`
 
 interface AuditedChange {
   readonly change: StateChange

@@ -2,10 +2,8 @@
 import { sql } from 'kysely'
 import { type AuditEvent, insertAuditEventFrom } from '../audit.ts'
 import type { Db } from '../database.ts'
-import { defineGivenRows } from '../given-rows.ts'
 import type { ActivationState, CommitPhase } from '../schema.ts'
 import { defineSharedTrip } from '../shared-trips.ts'
-import { composeChanges } from './change.ts'
 import { fromOwners, type OwnerNames, OWNERS } from './find.ts'
 import { insertHistoryFrom } from './history.ts'
 
@@ -45,29 +43,6 @@ type CommitColumns =
 
 const toRegistration = (row: CommitColumns): RegistrationToCommit | undefined =>
   row.applicationId === null ? undefined : { applicationId: row.applicationId, live: row.activationId === null ? undefined : row }
-
-/** A commit by the owner's name alone. */
-export interface NamedCommit extends OwnerNames {
-  readonly externalUserId: string | null
-  readonly at: Date
-  readonly eventType: string
-  readonly eventData: string
-}
-
-/**
- * PENDING_COMMIT to ACTIVE with history and audit row, in a statement that is shared with others. Returns the id of the activation; undefined
- * when the user has none that waits, or one with an OTP: findRegistrationToCommit says which.
- */
-export const commitWithoutOtp = defineSharedTrip(
-  async (db, commits: readonly NamedCommit[]): Promise<readonly (string | undefined)[]> => {
-    const ordered = commits.toSorted((one, other) => (one.userId < other.userId ? -1 : 1))
-    const { rows } = await db.executeQuery<{ readonly activation_id: string; readonly user_id: string }>(COMMIT(ordered))
-    const committed = new Map(rows.map((row) => [row.user_id, row.activation_id]))
-    return commits.map(({ userId }) => committed.get(userId))
-  },
-  // The default application may be named or not: two commits of one user may mean the same activation.
-  { keyOf: ({ userId }) => userId },
-)
 
 /** A wrong OTP: it is counted, and at the maximum the activation is removed. */
 export interface OtpFailure {
@@ -109,22 +84,4 @@ const FIND_TO_COMMIT = OWNERS.define(
     a.max_failed_attempts as "maxFailedAttempts", a.commit_phase as "commitPhase", a.otp_hash as "otpHash"
   ${fromOwners(asked)}
   order by i.position`,
-)
-
-const COMMITS = defineGivenRows<NamedCommit>({
-  applicationId: 'text',
-  userId: 'text',
-  externalUserId: 'text',
-  at: 'timestamptz',
-  eventType: 'text',
-  eventData: 'text',
-})
-
-const COMMIT = COMMITS.define((asked) =>
-  composeChanges(sql`(
-    select a.activation_id as "activationId", a.row_version as "rowVersion", a.state as "from", 'ACTIVE' as "to", null as reason,
-      a.application_id as "applicationId", i."userId", i."externalUserId", i.at, i."eventType", i."eventData"
-    ${fromOwners(asked)}
-    where a.state = 'PENDING_COMMIT' and a.otp_hash is null and a.expires_at > i.at
-  )`),
 )

@@ -1,5 +1,5 @@
 // A new activation: what a registration is made from, and its row.
-import { type RawBuilder, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { MasterKeyPairRow } from '../applications.ts'
 import { type AuditEvent, insertAuditFrom } from '../audit.ts'
 import type { Db } from '../database.ts'
@@ -73,31 +73,6 @@ export async function insertActivation(db: Db, activation: ActivationToInsert): 
   await db.executeQuery(INSERT([toNewRow(activation)]))
 }
 
-/** What a registration was prepared from without a look at the database. */
-export interface RegistrationGrounds {
-  /** Whether its application is meant as the default one. */
-  readonly isOfDefault: boolean
-  readonly isProtocol3Admitted: boolean
-  /** Of the key that has signed its code. */
-  readonly masterKeyPairId: string
-}
-
-/**
- * The same for an activation whose application and signing key were remembered, in a statement that is shared with others. False when the
- * user has a live one, or the application is not as it was remembered: nothing is stored then.
- */
-export const insertActivationOn = defineSharedTrip(
-  async (db, items: readonly (ActivationToInsert & { readonly grounds: RegistrationGrounds })[]): Promise<readonly boolean[]> => {
-    // In one order: two processes that insert the same users would otherwise wait for each other.
-    const ordered = items.toSorted((one, other) => (one.row.userId < other.row.userId ? -1 : 1))
-    const { rows } = await db.executeQuery<{ readonly activation_id: string }>(
-      INSERT_ON_GROUNDS(ordered.map((item) => ({ ...toNewRow(item), ...item.grounds }))),
-    )
-    const ids = new Set(rows.map((row) => row.activation_id))
-    return items.map(({ row }) => ids.has(row.activationId))
-  },
-)
-
 const toNewRow = ({ row, audit: { eventType, eventData } }: ActivationToInsert): NewRow => ({ ...row, eventType, eventData })
 
 type BasisRow =
@@ -136,13 +111,13 @@ const NEW_COLUMNS = {
   eventData: 'text',
 } as const
 
-/** `condition`: what must hold of a row `i` of `given`. */
-const composeInsert = (given: RawBuilder<unknown>, condition = sql``): RawBuilder<unknown> => sql`
+const INSERT = defineGivenRows<NewRow>(NEW_COLUMNS).define(
+  (given) => sql`
   with created as (
     insert into activation (activation_id, application_id, user_id, state, activation_code_hash, activation_qr_code, server_public_key,
       server_private_key, max_failed_attempts, created_at, expires_at, commit_phase, otp_hash)
     select "activationId", "applicationId", "userId", 'CREATED', "activationCodeHash", "activationQrCode", "serverPublicKey",
-      "serverPrivateKey", "maxFailedAttempts", "createdAt", "expiresAt", "commitPhase", "otpHash" from ${given} as i${condition}
+      "serverPrivateKey", "maxFailedAttempts", "createdAt", "expiresAt", "commitPhase", "otpHash" from ${given} as i
     returning activation_id, application_id, user_id, state, created_at
   ), history as (
     ${insertHistoryFrom(sql`created`, { to: sql`state`, at: sql`created_at` })}
@@ -154,25 +129,5 @@ const composeInsert = (given: RawBuilder<unknown>, condition = sql``): RawBuilde
     eventData: sql`i."eventData"`,
     occurredAt: sql`created_at`,
   })}
-  returning activation_id`
-
-const INSERT = defineGivenRows<NewRow>(NEW_COLUMNS).define((given) => composeInsert(given))
-
-// `limit 1`, as in fromOwners: a plan that is made for an empty table must search by both columns.
-const INSERT_ON_GROUNDS = defineGivenRows<NewRow & RegistrationGrounds>({
-  ...NEW_COLUMNS,
-  isOfDefault: 'boolean',
-  isProtocol3Admitted: 'boolean',
-  masterKeyPairId: 'text',
-}).define((given) =>
-  composeInsert(
-    given,
-    sql`
-    where exists (select from application p where p.application_id = i."applicationId" and p.is_protocol_3_admitted = i."isProtocol3Admitted"
-        and (p.is_default or not i."isOfDefault"))
-      and exists (select from master_key_pair m
-        where m.master_key_pair_id = i."masterKeyPairId" and m.application_id = i."applicationId")
-      and (select 1 from activation a where a.application_id = i."applicationId" and a.user_id = i."userId" and a.state <> 'REMOVED'
-        limit 1) is null`,
-  ),
+  returning activation_id`,
 )
