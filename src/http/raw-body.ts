@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import secureJsonParse from 'secure-json-parse'
 import { asBuffer, fromUtf8 } from '../lib/bytes.ts'
 import { PawlError } from '../lib/errors.ts'
+import { isStorable } from '../lib/json.ts'
 
 /** Hands every body to the handler as a Buffer, whatever its content type; no body stays undefined. */
 export function keepRawBodies(app: FastifyInstance): void {
@@ -96,8 +97,6 @@ const latin1 = (bytes: Uint8Array): string => asBuffer(bytes).toString('latin1')
 
 /** U+0000 or a surrogate. A match may be a whole pair, or the text of an escape behind an escaped backslash. */
 const UNSTORABLE_ESCAPE = /\\u(?:0000|d[89a-f])/i
-
-const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed()
 
 /** Brackets outside of strings. Looking at bytes is enough: in UTF-8 no other character contains one of these bytes. */
 function isDeeperThan(bytes: Uint8Array, depthMax: number): boolean {

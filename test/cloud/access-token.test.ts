@@ -68,6 +68,13 @@ function token(
   return `${input}.${sign('sha256', Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`
 }
 
+/** The same with a text for each part, which need not be what JSON.stringify writes. */
+function tokenOf(payload: string, header = JSON.stringify({ alg: 'RS256', kid: 'rsa', typ: 'at+jwt' })): string {
+  const input = `${Buffer.from(header).toString('base64url')}.${Buffer.from(payload).toString('base64url')}`
+  return `${input}.${sign('sha256', Buffer.from(input), rsa.privateKey).toString('base64url')}`
+}
+const withMore = (text: string): string => JSON.stringify(claims()).replace(/\}$/, `,${text}}`)
+
 const call = (bearer: string, path = '/registration?userId=nobody', url = world.url): Promise<HttpReply> =>
   sendJson(url, 'GET', path, undefined, { Authorization: `Bearer ${bearer}` })
 
@@ -87,6 +94,7 @@ test.each([
   ['no time of issue', () => token(claims({ iat: undefined }))],
   ['an end in a month', () => token(claims({ exp: inSeconds(30 * 86_400) }))],
   ['a time with a fraction', () => token(claims({ exp: inSeconds(60) + 0.5 }))],
+  ['one name in two objects', () => tokenOf(withMore('"a":{"sub":1},"b":[{"sub":1},{"sub":1}]'))],
 ])('a token with %s is taken', async (_, make) => {
   expect(expectOk(await call(make())).json).toEqual({ registration: 'NONE' })
 })
@@ -210,6 +218,13 @@ describe('a token is refused, each in the same words', () => {
       { iat: -5 },
       { iat: [0] },
     ].map((more): [string, () => string] => [`with ${JSON.stringify(more)}`, () => token(claims(more))]),
+    ['with a subject twice', () => tokenOf(withMore('"sub":"another"'))],
+    ['with an application twice', () => tokenOf(withMore('"pawl\\u005fapplication":"other"'))],
+    ['with a role twice, deep down', () => tokenOf(withMore('"realm":[{"roles":[],"roles":["pawl:admin"]}]'))],
+    [
+      'with a type twice',
+      () => tokenOf(JSON.stringify(claims()), '{"alg":"RS256","kid":"rsa","typ":"logout+jwt","typ":"at+jwt"}'),
+    ],
     ['that is no JWT', () => 'abc'],
     ['of three empty parts', () => '..'],
   ])('%s', async (_, make) => {
@@ -272,6 +287,8 @@ test.each([
   ['a redirect', { status: 302, body: '' }],
   ['a set of what are no keys', { status: 200, body: '{"keys":[5,"marked"]}' }],
   ['more than a key set has', { status: 200, body: JSON.stringify({ marked: 'x'.repeat(262_144), keys: [] }) }],
+  ['its keys twice', { status: 200, body: `{"keys":[],${usual.body.slice(1)}` }],
+  ['a member of a key twice', { status: 200, body: usual.body.replace('{"kty"', '{"kid":"rsa","kty"') }],
   ['what is not UTF-8', { status: 200, body: Buffer.from('{"keys":[],"\xff":1}', 'latin1') }],
   ['what is compressed', { status: 200, body: gzipSync(usual.body) }],
 ])('a key server that answers with %s lets nobody in, and is not asked by every request', async (_, body) => {
@@ -285,6 +302,17 @@ test.each([
     expect(member(replies[0]?.json, 'responseObject', 'code')).toBe('HTTP_503')
     expect(keyRequests - before).toBe(1)
     expect(other.server.log()).not.toContain('marked')
+  } finally {
+    await other.world.close()
+  }
+})
+
+test('a key set behind a byte order mark, with a time in nanoseconds, is understood', async () => {
+  keySet = { status: 200, body: `\uFEFF{"made":1767225600000000000,${usual.body.slice(1)}` }
+  const other = await startServerWithWorld({ env: settings('marked') })
+  try {
+    // It has no registration: who called is known, and that is the question.
+    expect((await call(token(claims({ scope: 'pawl:admin' })), '/admin/users', other.world.url)).status).toBe(200)
   } finally {
     await other.world.close()
   }

@@ -69,6 +69,8 @@ describe('refused, and changing nothing, is', () => {
       { value: { a: 'x'.repeat(4089) } },
       { value: 'a\u0000' },
       { value: '\ud800' },
+      { value: 2 ** 53 },
+      { value: { a: [1, { b: -1e300 }] } },
     ]) {
       expectError(await call('PUT', path, body), 400, 'ERROR_REQUEST')
     }

@@ -57,6 +57,9 @@ describe('claims', () => {
     ['a text', 'x'],
     ['a zero character', { a: 'a\u0000b' }],
     ['half a surrogate pair', { 'a\ud800': 1 }],
+    ['a number that phones would be told otherwise', { limits: [{ daily: 2 ** 53 }] }],
+    ['a number below all that are exact', { a: -(2 ** 60) }],
+    ['a number of 300 digits', { a: 1e300 }],
     ['more than 16 KiB', { name: 'x'.repeat(16 * 1024) }],
     ['more than 16 KiB in fewer characters', { name: '📱'.repeat(5000) }],
   ])('with %s are refused, and the stored ones stay', async (_, claims) => {

@@ -5,7 +5,7 @@ import type { TestServer } from '../helpers/app.ts'
 import { expectError, expectRefused, MINUTE, readCounters, SECOND, STATE } from '../helpers/expectations.ts'
 import { type HttpReply, member } from '../../phone/http.ts'
 import { b64, PHONE_VERSIONS, random } from '../../phone/crypto.ts'
-import { BROKEN_ANSWERS, type Provider, type ProviderAnswer, startProvider } from '../helpers/provider.ts'
+import { BROKEN_ANSWERS, inLog, type Provider, type ProviderAnswer, startProvider, UNCARRIED } from '../helpers/provider.ts'
 import type { ActivationOptions, VirtualPhone } from '../../phone/virtual-phone.ts'
 import { expectOk, registrationOf, startServerWithWorld, type World } from '../helpers/world.ts'
 
@@ -152,6 +152,27 @@ describe('a provider that answers', () => {
     provider.answerWith(() => answer)
     expectRefused(await sendFrom(world.newPhone('3.1')), 'activation')
     expect(await registrationOf(world, 'misnamed')).toBe('NONE')
+  })
+
+  test('a user twice activates neither of them', async () => {
+    provider.answerWith(() => ({ body: '{"userId":"p6","userId":"p7","commit":true}' }))
+    expectRefused(await sendFrom(world.newPhone('3.1')), 'activation')
+    expect(await Promise.all(['p6', 'p7'].map((user) => registrationOf(world, user)))).toEqual(['NONE', 'NONE'])
+    expect(server.log()).toContain('answered with an object that has the member \\"userId\\" twice')
+  })
+
+  test.each(UNCARRIED)('attributes with %s activate nobody, and are told by their name', async (text, path, problem) => {
+    provider.answerWith(() => ({ body: `{"userId":"misnamed","commit":true,"customAttributes":{${text}}}` }))
+    expectRefused(await sendFrom(world.newPhone('3.1')), 'activation')
+    expect(await registrationOf(world, 'misnamed')).toBe('NONE')
+    expect(server.log()).toContain(inLog(`the activation provider: ${JSON.stringify(`customAttributes.${path}`)} ${problem}`))
+  })
+
+  test('a byte order mark, and such members beside what is used, are understood', async () => {
+    const userId = world.newUser()
+    provider.answerWith(() => ({ body: `\uFEFF{"userId":"${userId}","took":1e999,"at":1767225600000000000}` }))
+    expectOk(await sendFrom(world.newPhone('3.1')))
+    expect(await registrationOf(world, userId)).toBe('PENDING_COMMIT')
   })
 
   test('null for what is optional and members nobody knows is understood', async () => {

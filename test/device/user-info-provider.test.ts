@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { TestServer } from '../helpers/app.ts'
 import { expectRefused, expectUntouched } from '../helpers/expectations.ts'
-import { BROKEN_ANSWERS, type Provider, startProvider } from '../helpers/provider.ts'
+import { BROKEN_ANSWERS, inLog, type Provider, startProvider, UNCARRIED } from '../helpers/provider.ts'
 import { PHONE_VERSIONS } from '../../phone/crypto.ts'
 import { expectOk, registrationOf, startServerWithWorld, type World } from '../helpers/world.ts'
 
@@ -104,6 +104,36 @@ describe('a provider that answers', () => {
     expect(server.log()).not.toContain('personal-claim')
     expect(server.log()).not.toContain('of-the-user-info-server')
   })
+})
+
+test('what a provider sends behind a byte order mark is read, and numbers up to the last exact one', async () => {
+  const { phone } = await world.activePhone('3.1')
+  provider.answerWith(() => ({
+    body: '\uFEFF{"name":"Jan","n":[9007199254740991,-9007199254740991,0.1,1e15],"constructor":{"a":1}}',
+  }))
+  const info = await phone.exchange(await phone.prepareUserInfo())
+  expect(info).toMatchObject({
+    name: 'Jan',
+    n: [9_007_199_254_740_991, -9_007_199_254_740_991, 0.1, 1e15],
+    constructor: { a: 1 },
+  })
+})
+
+test('a member twice is told with its name, and no value', async () => {
+  const { phone } = await world.activePhone('3.1')
+  provider.answerWith(() => ({ body: '{"email":"first-value","email":"last-value"}' }))
+  expectRefused(await phone.send(await phone.prepareUserInfo()), 'userInfo')
+  expect(server.log()).toContain(`${provider.url} answered with an object that has the member \\"email\\" twice`)
+  expect(server.log()).not.toMatch(/first-value|last-value/)
+})
+
+test.each(UNCARRIED)('the claim %s, which no phone would get so, is refused by its name', async (text, path, problem) => {
+  const { phone } = await world.activePhone('3.3')
+  provider.answerWith(() => ({ body: `{"given_name":"Jan",${text}}` }))
+  expectRefused(await phone.send(await phone.prepareUserInfo()), 'userInfo')
+  const { code } = await world.register()
+  expect((await world.newPhone('3.2').activate(code)).layer1).not.toHaveProperty('userInfo')
+  expect(server.log()).toContain(inLog(`PAWL_USER_INFO_URL: the claim ${JSON.stringify(path)} ${problem}`))
 })
 
 test('claims of the provider stand above stored ones of the same name', async () => {

@@ -60,6 +60,24 @@ export async function startProvider(): Promise<Provider> {
   }
 }
 
+/** Members that no phone would get as the bank has written them: the text of each, its path, and what is said of it. */
+export const UNCARRIED: readonly (readonly [text: string, path: string, problem: string])[] = [
+  ['"limit":1e999', 'limit', 'must be a number up to 2^53 - 1'],
+  ['"limit":-1e400', 'limit', 'must be a number up to 2^53 - 1'],
+  ['"account":9007199254740993', 'account', 'must be a number up to 2^53 - 1'],
+  ['"account":9007199254740992', 'account', 'must be a number up to 2^53 - 1'],
+  ['"accounts":[1,{"id":-12345678901234567890}]', 'accounts.1.id', 'must be a number up to 2^53 - 1'],
+  ['"share":1e300', 'share', 'must be a number up to 2^53 - 1'],
+  ['"__proto__":{"isAdmin":true}', '__proto__', 'must have another name'],
+  ['"of":{"\\u005f_proto__":1}', 'of.__proto__', 'must have another name'],
+  ['"name":"a\\u0000b"', 'name', 'must be Unicode text without U+0000'],
+  ['"names":["a","\\ud83d"]', 'names.1', 'must be Unicode text without U+0000'],
+  ['"of":{"a\\u0000b":1}', 'of.a\u0000b', 'must be Unicode text without U+0000'],
+]
+
+/** A text as it stands in a line of the log. */
+export const inLog = (text: string): string => JSON.stringify(text).slice(1, -1)
+
 /** Answers that count as failures, by what is wrong with them; for every provider. */
 export const BROKEN_ANSWERS: readonly [string, ProviderAnswer | undefined][] = [
   ['none within the time limit', undefined],
@@ -73,5 +91,11 @@ export const BROKEN_ANSWERS: readonly [string, ProviderAnswer | undefined][] = [
   ['null', { body: 'null' }],
   ['a text', { body: '"x"' }],
   ['more than 64 KiB', { body: { userId: 'x', padding: 'x'.repeat(64 * 1024) } }],
+  ['a member twice', { body: '{"userId":"x","userId":"y"}' }],
+  ['a member twice with the same value', { body: '{"userId":"x","name":1,"userId":"x"}' }],
+  ['a member twice, in two spellings', { body: '{"userId":"x","user\\u0049d":"y"}' }],
+  ['a member twice, behind others and deep down', { body: '{"userId":"x","a":[{},{"b":{"c":1},"\\"":":{","c":2,"b":{}}]}' }],
+  ['a member twice, behind a byte order mark', { body: '\uFEFF{"userId":"x","userId":"y"}' }],
+  ['two byte order marks', { body: '\uFEFF\uFEFF{"userId":"x"}' }],
   ['an object nested too deeply', { body: `{"userId":"x","deep":${'['.repeat(65)}${']'.repeat(65)}}` }],
 ]

@@ -1,6 +1,7 @@
 // Activations without a code: a provider of the bank finds the user from what the phone sends (v3 §8.6).
 import { PawlError } from '../../lib/errors.ts'
 import { isIdentifier } from '../../lib/identifier.ts'
+import { describeUncarried, isJsonObject } from '../../lib/json.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import { findRegistration } from '../../storage/activation/find.ts'
 import { inTransaction, isUniqueViolation, type Pool } from '../../storage/database.ts'
@@ -14,7 +15,7 @@ import {
 } from './activation.ts'
 import { createActivationCode } from './code.ts'
 import { type CreatedActivationParts, prepareActivation } from './created.ts'
-import { type HttpProvider, isJsonObject } from '../user-info/http-provider.ts'
+import type { HttpProvider } from '../user-info/http-provider.ts'
 import { expire, type Owner } from './registration.ts'
 
 /** What a phone sends to be recognised by. */
@@ -101,6 +102,8 @@ function parseRecognisedUser({ userId, commit, customAttributes }: Record<string
   if (commit != null && typeof commit !== 'boolean') throw new OutboundError('commit of the activation provider is no boolean')
   if (customAttributes != null && !isJsonObject(customAttributes))
     throw new OutboundError('customAttributes of the activation provider is no object')
+  const uncarried = describeUncarried({ customAttributes })
+  if (uncarried !== undefined) throw new OutboundError(`the activation provider: ${uncarried}`)
   return { userId, isCommitted: commit === true, customAttributes: customAttributes ?? undefined }
 }
 

@@ -1,6 +1,7 @@
 // Settings that the bank gives to its mobile apps (v4 §9.11). They are not secret: anybody who has the app reads those of the application.
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
+import { findUncarried } from '../../lib/json.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { type ConfigItemRow, type ConfigOwner, listConfigItems, storeConfigItem } from '../../storage/config-items.ts'
 import type { Db } from '../../storage/database.ts'
@@ -30,14 +31,16 @@ export function mergeConfigItems(
 }
 
 /**
- * Stores an item in place of the one of that key and scope. Throws REQUEST_INVALID for a value of more than 4 KiB, and for more items than
- * an owner may have; must not run twice at the same time.
+ * Stores an item in place of the one of that key and scope. Throws REQUEST_INVALID for a number that apps would be told otherwise, for a
+ * value of more than 4 KiB, and for more items than an owner may have; must not run twice at the same time.
  */
 export async function writeConfigItem(
   { db, platform }: { readonly db: Db; readonly platform: Platform },
   owner: ConfigOwner,
   { scope, key, value }: ConfigItemRow,
 ): Promise<void> {
+  const uncarried = findUncarried({ value })
+  if (uncarried !== undefined) throw refuse(uncarried.path.join('.'), uncarried.problem)
   const json = JSON.stringify(value)
   if (utf8(json).length > VALUE_BYTES_MAX) throw refuse('value', `must be at most ${VALUE_BYTES_MAX} bytes of JSON`)
   const existing = await listConfigItems(db, owner)

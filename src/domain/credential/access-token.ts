@@ -7,6 +7,7 @@ import { jwtVerify } from 'jose/jwt/verify'
 import { PawlError } from '../../lib/errors.ts'
 import type { Events } from '../../lib/events.ts'
 import { isIdentifier } from '../../lib/identifier.ts'
+import { findMemberTwice } from '../../lib/json.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Role } from '../../storage/schema.ts'
@@ -58,6 +59,7 @@ export function createAccessTokens({ settings, platform, events }: AccessTokenPa
         currentDate: new Date(platform.now()),
         requiredClaims: ['exp', 'sub'],
       })
+      requireSingleMembers(token)
       requireType(protectedHeader.typ, settings.jwtTypes)
       requireTimes(payload, platform.now(), clockTolerance)
       requireTexts(payload)
@@ -96,6 +98,12 @@ class KeysMissing extends Error {}
 
 /** A genuine token that says nothing that pawl can use. */
 class ClaimRefused extends Error {}
+
+/** Of a member that stands twice jose takes the last one, and another reader of the token may take the first (RFC 7519 §4). */
+function requireSingleMembers(token: string): void {
+  for (const part of token.split('.', 2))
+    if (findMemberTwice(Buffer.from(part, 'base64url').toString()) !== undefined) throw new ClaimRefused('a member stands twice')
+}
 
 /** Throws ClaimRefused for a token of another kind: one that ends a session, for example, is genuine, too. */
 function requireType(typ: unknown, types: AccessTokenSettings['jwtTypes']): void {

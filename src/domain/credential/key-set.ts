@@ -1,5 +1,5 @@
 // The key set (JWKS) of an authorization server, as it gives it now.
-import { fromUtf8 } from '../../lib/bytes.ts'
+import { isJsonObject, JsonFault, parseForeignObject } from '../../lib/json.ts'
 import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 
 export interface KeySet {
@@ -20,22 +20,20 @@ export async function fetchKeySet(url: string): Promise<KeySet> {
   const { origin } = new URL(url)
   if (status !== 200) throw new OutboundError(`${origin} ${describeStatus(status, 'PAWL_JWT_JWKS_URL')}`)
   if (body.length > BYTES_MAX) throw new OutboundError(`${origin} answered with more than ${BYTES_MAX} bytes`)
-  const set = parseKeySet(body)
-  if (set === undefined) throw new OutboundError(`${origin} answered with no key set: look at the path of PAWL_JWT_JWKS_URL`)
-  return set
-}
-
-function parseKeySet(body: Uint8Array): KeySet | undefined {
   try {
-    const set: unknown = JSON.parse(fromUtf8(body))
-    const isSet = isObject(set) && 'keys' in set && Array.isArray(set.keys) && set.keys.every(isObject)
-    return isSet ? (set as unknown as KeySet) : undefined
-  } catch {
-    return undefined
+    return parseKeySet(body)
+  } catch (fault) {
+    if (!(fault instanceof JsonFault)) throw fault
+    throw new OutboundError(`${origin} answered with ${fault.message}: look at the path of PAWL_JWT_JWKS_URL`)
   }
 }
 
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value)
+/** Throws JsonFault. */
+function parseKeySet(body: Uint8Array): KeySet {
+  const { keys } = parseForeignObject(body)
+  if (Array.isArray(keys) && keys.every(isJsonObject)) return { keys }
+  throw new JsonFault('no key set')
+}
 
 const TIMEOUT_MS = 5_000
 const BYTES_MAX = 262_144

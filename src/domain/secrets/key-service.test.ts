@@ -121,6 +121,9 @@ test.each([
   ['a redirect', { status: 307, body: 'marked' }, 'redirects are not followed'],
   ['that of a sealed one', { status: 503, body: 'marked' }, 'it is sealed'],
   ['that of a path that it lacks', { status: 404, body: 'marked' }, 'look at the path'],
+  ['no object', { status: 200, body: '["marked"]' }, 'as a transit engine does'],
+  ['a key twice', { status: 200, body: '{"data":{"plaintext":"marked","plaintext":"marked"}}' }, 'the member "plaintext" twice'],
+  ['its data twice', { status: 200, body: '{"data":{"plaintext":"marked"},"data":{}}' }, 'the member "data" twice'],
   ['larger than any key', { status: 200, body: `{"marked":"${'x'.repeat(100_000)}"}` }, 'as a transit engine does'],
 ])('an answer that is %s is refused without repeating it', async (_, body, says) => {
   spoiled = body

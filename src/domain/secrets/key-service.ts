@@ -1,8 +1,8 @@
 // A key service (KMS) keeps a key that never leaves it, and under which the master keys are wrapped: whoever starts a server needs the wrapped
 // key and the right to have it unwrapped. docs/decisions/0015-key-service.md says why it is the transit engine of Vault.
 import { parseBase64 } from '../../lib/base64.ts'
-import { fromUtf8 } from '../../lib/bytes.ts'
 import { StartError } from '../../lib/errors.ts'
+import { isJsonObject, JsonFault, parseForeignObject } from '../../lib/json.ts'
 import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 
 /** What pawl asks of a key service. Another one is another implementation, and another form of wrapped key in lib/key-list.ts. */
@@ -38,9 +38,12 @@ export function createVaultTransit({ keyUrl, token }: VaultSettings): KeyService
       throw error instanceof OutboundError ? new StartError(`PAWL_VAULT_KEY_URL: ${error.message}`, { cause: error }) : error
     })
     if (answer.status !== 200) throw new StartError(`PAWL_VAULT_KEY_URL: ${origin} ${describeAnswer(action, answer.status)}`)
-    const data = readData(answer.body)
-    if (data === undefined) throw new StartError(`PAWL_VAULT_KEY_URL: ${origin} does not answer as a transit engine does`)
-    return data
+    try {
+      return readData(answer.body)
+    } catch (fault) {
+      if (!(fault instanceof JsonFault)) throw fault
+      throw new StartError(`PAWL_VAULT_KEY_URL: ${origin} does not answer as a transit engine does, but with ${fault.message}`)
+    }
   }
   return {
     unwrap: async (ciphertext) => {
@@ -65,14 +68,11 @@ function describeAnswer(action: string, status: number): string {
   return describeStatus(status, 'PAWL_VAULT_TOKEN')
 }
 
-function readData(body: Uint8Array): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const answer: unknown = JSON.parse(fromUtf8(body))
-    const data: unknown = typeof answer === 'object' && answer !== null && 'data' in answer ? answer.data : undefined
-    return typeof data === 'object' && data !== null ? (data as Readonly<Record<string, unknown>>) : undefined
-  } catch {
-    return undefined
-  }
+/** Throws JsonFault. */
+function readData(body: Uint8Array): Readonly<Record<string, unknown>> {
+  const { data } = parseForeignObject(body)
+  if (isJsonObject(data)) return data
+  throw new JsonFault('an object without data')
 }
 
 const KEY_PATH = /\/keys\/([^/]+)$/

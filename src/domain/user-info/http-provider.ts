@@ -1,5 +1,5 @@
 // Questions to the bank's own servers, at addresses that the operator configures: JSON out, a JSON object back.
-import { fromUtf8 } from '../../lib/bytes.ts'
+import { JsonFault, parseForeignObject } from '../../lib/json.ts'
 import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 import { createSemaphore } from '../../lib/semaphore.ts'
 
@@ -50,31 +50,14 @@ async function ask(
   })
   if (status !== 200) throw refuse(`${origin} ${describeStatus(status, `${setting}_AUTHORIZATION`)}`)
   if (body.length > ANSWER_BYTES_MAX) throw refuse(`${origin} answered with more than ${ANSWER_BYTES_MAX} bytes`)
-  const answer = parseAnswer(body)
-  if (!isJsonObject(answer)) throw refuse(`${origin} answered with no JSON object`)
-  if (isDeeperThan(answer, DEPTH_MAX)) throw refuse(`${origin} answered with an object nested too deeply`)
-  return answer
-}
-
-/** A JSON value that is an object, not an array. */
-export const isJsonObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-/** Undefined for what is not JSON. The message of a JSON error would quote the answer, which holds personal data. */
-function parseAnswer(body: Uint8Array): unknown {
   try {
-    return JSON.parse(fromUtf8(body))
-  } catch {
-    return undefined
+    return parseForeignObject(body)
+  } catch (fault) {
+    if (!(fault instanceof JsonFault)) throw fault
+    throw refuse(`${origin} answered with ${fault.message}`)
   }
 }
 
-const isDeeperThan = (value: unknown, depth: number): boolean =>
-  typeof value === 'object' &&
-  value !== null &&
-  (depth === 0 || Object.values(value).some((member) => isDeeperThan(member, depth - 1)))
-
 const ANSWER_BYTES_MAX = 64 * 1024
-const DEPTH_MAX = 64
 const QUESTIONS_AT_ONCE = 64
 const QUESTIONS_WAITING_MAX = 256

@@ -2,6 +2,7 @@
 import { fromUtf8, utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { Events } from '../../lib/events.ts'
+import { describeUncarried, findUncarried } from '../../lib/json.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Db } from '../../storage/database.ts'
@@ -50,7 +51,10 @@ export function createUserInfoProvider(parts: ClaimsParts, ask: HttpProvider | u
     readClaims: async (subject) => {
       const { applicationId, userId, activationId } = subject
       const stored = await readStored(subject)
-      return { ...stored, ...(await ask({ applicationId, userId, activationId })) }
+      const asked = await ask({ applicationId, userId, activationId })
+      const uncarried = describeUncarried(asked)
+      if (uncarried !== undefined) throw new OutboundError(`PAWL_USER_INFO_URL: the claim ${uncarried}`)
+      return { ...stored, ...asked }
     },
   }
 }
@@ -73,12 +77,17 @@ export const openClaims = (
 ): Claims | undefined =>
   sealed && (JSON.parse(fromUtf8(recordKeys.open(places.userClaims(applicationId, userId), sealed))) as Claims)
 
-/** Stores claims in place of those there were. Throws REQUEST_INVALID for reserved names, and for more than 16 KiB. */
+/**
+ * Stores claims in place of those there were. Throws REQUEST_INVALID for reserved names, for numbers that phones would be told otherwise, and for
+ * more than 16 KiB.
+ */
 export async function writeClaims(parts: ClaimsParts, applicationId: string, userId: string, claims: Claims): Promise<void> {
   const reserved = RESERVED.filter((name) => Object.hasOwn(claims, name))
+  const uncarried = findUncarried(claims)
   const json = utf8(JSON.stringify(claims))
   const violations = [
     ...reserved.map((fieldName) => ({ fieldName, hint: 'is set by the server' })),
+    ...(uncarried === undefined ? [] : [{ fieldName: uncarried.path.join('.'), hint: uncarried.problem }]),
     ...(json.length > CLAIMS_BYTES_MAX ? [{ fieldName: 'body', hint: `must be at most ${CLAIMS_BYTES_MAX} bytes of JSON` }] : []),
   ]
   if (violations.length > 0) throw new PawlError('REQUEST_INVALID', { detail: 'claims that cannot be stored', violations })

@@ -2,6 +2,7 @@
 // (v3 §7, v4 §4; RFC 7515).
 import { parseBase64, toBase64Url } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
+import { findMemberTwice } from '../../lib/json.ts'
 import type { TemporaryKeyTerms } from '../protocol.ts'
 import { parseUuid } from './identifier.ts'
 
@@ -65,31 +66,11 @@ function parseJson(base64Url: string): Record<string, unknown> | undefined {
   try {
     const text = bytes && utf8Decoder.decode(bytes)
     const value: unknown = text && JSON.parse(text)
-    return typeof value === 'object' && value !== null && !hasMemberTwice(text ?? '') ? { ...value } : undefined
+    return typeof value === 'object' && value !== null && findMemberTwice(text ?? '') === undefined ? { ...value } : undefined
   } catch {
     return undefined
   }
 }
-
-/** Whether an object in a JSON text names a member twice: parsers differ in which of the two they take (RFC 7515 §4, RFC 7519 §4). */
-function hasMemberTwice(json: string): boolean {
-  const open: Set<string>[] = []
-  for (const [token, string] of json.matchAll(JSON_TOKENS)) {
-    if (token === '{') open.push(new Set())
-    else if (token === '}') open.pop()
-    else if (string !== undefined) {
-      const names = open.at(-1)
-      // Two spellings of one name are one name.
-      const name = String(JSON.parse(string))
-      if (names?.has(name)) return true
-      names?.add(name)
-    }
-  }
-  return false
-}
-
-/** Of a text that is JSON: braces, names of members with their colon, and other strings, which are skipped whole. */
-const JSON_TOKENS = /[{}]|("(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"/g
 
 /** Strict: only the one text that encodes the bytes is accepted. */
 function parseBase64Url(text: string): Uint8Array | undefined {
