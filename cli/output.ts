@@ -32,7 +32,9 @@ export function layOutTable(rows: readonly Row[], given: readonly string[] = col
 
 /** Beside plain values an object has tables of its lists, and its objects in lines below. */
 function layOutObject(object: Row): string {
-  const members = Object.entries(object).filter(([, value]) => value !== undefined)
+  const members = Object.entries(object)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => [printable(name), value] as const)
   const width = Math.max(...members.map(([name]) => name.length), 0)
   return members
     .map(([name, value]) => {
@@ -52,9 +54,12 @@ function cell(name: string, value: unknown): string {
   return printable(typeof value === 'object' ? JSON.stringify(value) : String(value))
 }
 
-/** Text of others without the characters that would steer the terminal. */
+/** Text of others without the characters that would steer the terminal, or that nobody sees; the console marks the same ones (src/console/markup.ts). */
 export const printable = (value: string): string =>
-  value.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16) ?? ''}}`)
+  value.replaceAll(
+    /(?!\uFE0E|\uFE0F)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu,
+    (char) => `\\u{${char.codePointAt(0)?.toString(16) ?? ''}}`,
+  )
 
 const indent = (lines: string): string => lines.replaceAll(/^(?=.)/gm, '  ')
 

@@ -8,6 +8,7 @@ import { inTransaction } from '../../src/storage/database.ts'
 import { listTemplates } from '../../src/storage/templates.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { Fault } from '../fault.ts'
+import { printable } from '../output.ts'
 import { withDatabase } from './database.ts'
 
 /** Name, type, data and source, one template a line. */
@@ -19,7 +20,7 @@ export const listLocal = (terminal: Terminal): Promise<Answer> =>
       dataTemplate,
       source,
     }))
-    return { json: { templates }, text: templates.map((row) => `${Object.values(row).join('\t')}\n`).join('') }
+    return { json: { templates }, text: templates.map((row) => `${Object.values(row).map(printable).join('\t')}\n`).join('') }
   })
 
 /** What `import` and PAWL_TEMPLATES_FILE read. */
@@ -42,7 +43,10 @@ export const importLocal = (terminal: Terminal, file: string): Promise<Answer> =
         })
       return done
     })
-    return { json: outcomes, text: outcomes.map(({ templateName, outcome }) => `${templateName}\t${outcome}\n`).join('') }
+    return {
+      json: outcomes,
+      text: outcomes.map(({ templateName, outcome }) => `${printable(templateName)}\t${outcome}\n`).join(''),
+    }
   })
 
 function read(file: string): ReturnType<typeof readTemplateFile> {

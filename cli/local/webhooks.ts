@@ -4,6 +4,7 @@ import { PawlError } from '../../src/lib/errors.ts'
 import { listWebhooks } from '../../src/storage/webhooks.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { Fault } from '../fault.ts'
+import { printable } from '../output.ts'
 import { withDatabase } from './database.ts'
 
 /** Two lines a webhook: what it is, and what became of its deliveries. */
@@ -40,7 +41,7 @@ function render(webhook: ReturnType<typeof shown>): string {
     webhook
   const state = isEnabled ? 'enabled' : `disabled${disabledReason === undefined ? '' : ` (${disabledReason})`}`
   const since = waitingSince === undefined ? '' : ` since ${waitingSince}`
-  return `${id} ${kind} of ${application}, ${JSON.stringify(name)}, ${state}
+  return `${id} ${kind} of ${printable(application)}, ${printable(JSON.stringify(name))}, ${state}
   ${waiting} waiting${since}, ${delivered} delivered, ${dead} dead, ${failuresInRow} failures in a row\n`
 }
 

@@ -41,7 +41,7 @@ export async function furnish(url: string, admin: string, mark = ''): Promise<Fu
   const activations = new Map<string, string>()
   await ok('POST', '/admin/application', { id: `second-app${mark}` })
   await ok('POST', '/admin/templates', transferTemplate(mark))
-  const oneTry = `one-try${mark}`
+  const oneTry = `one-try${withoutDirection(mark)}`
   await ok('POST', '/admin/templates', { ...transferTemplate(mark), templateName: oneTry, maxFailureCount: 1, riskFlags: '' })
   await ok('POST', `/admin/applications/${applicationId}/versions`, { name: `2.0${mark}` })
   await ok('PATCH', `/admin/applications/${applicationId}`, { customObject: { note: `custom${mark}` } })
@@ -143,14 +143,17 @@ async function bindOf4(bank: Bank, url: string, applicationId: string, userId: s
   return phone.state.activationId
 }
 
+/** Texts of operations may turn nothing around: templates and parameters that would are refused. */
+const withoutDirection = (mark: string): string => mark.replaceAll(/[\u202A-\u202E\u2066-\u2069]/g, '')
+
 const TRANSFER = (mark: string) => ({
   amount: '2490.00',
   currency: 'CZK',
   iban: 'CZ6508000000192000145399',
-  payee: `Jana Nováková${mark}`,
+  payee: `Jana Nováková${withoutDirection(mark)}`,
 })
 
-const transferTemplate = (mark: string) => ({
+const transferTemplate = (given: string, mark = withoutDirection(given)) => ({
   templateName: 'transfer',
   operationType: `authorize_transfer${mark}`,
   dataTemplate: 'A1*A${amount}${currency}*I${iban}',
