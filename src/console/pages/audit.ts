@@ -16,6 +16,12 @@ interface Chain {
   readonly fault?: { readonly problem: string; readonly position?: number; readonly sequence?: number }
 }
 
+interface Found<Item> {
+  readonly items: readonly Item[]
+  /** Where older ones are; absent when there are none. */
+  readonly next?: number
+}
+
 const PAGE = 50
 /** As many as the API gives at once. */
 const EXPORT_MAX = 1_000
@@ -31,7 +37,7 @@ export const audit: Page = {
       return renderAdministrators(call, report.chains)
     },
     export: async ({ api, query }) => {
-      const { items } = await api.get<{ items: readonly AdminEvent[] }>('/admin/audit', {
+      const { items } = await api.get<Found<AdminEvent>>('/admin/audit', {
         ...searchOf(query),
         before: query['before'],
         limit: EXPORT_MAX,
@@ -46,9 +52,10 @@ export const auditDevices: Page = {
   section: 'audit',
   async render(call) {
     const { userId, before, from, to } = call.query
-    const items = userId ? await readDevices(call, { before, limit: PAGE }) : []
+    const found = userId ? await readDevices(call, { before, limit: PAGE }) : { items: [] }
+    const items = found?.items
+    const older = found?.next
     const fields = html`${search('userId', 'User', userId)}${day('from', 'From', from)}${day('to', 'To', to)}`
-    const older = items?.length === PAGE ? items.at(-1)?.timestamp : undefined
     return {
       title: 'Audit',
       body: html`${renderHead(call, 'devices')}${card(
@@ -62,7 +69,7 @@ export const auditDevices: Page = {
     }
   },
   actions: {
-    export: async (call) => toDownload('devices', (await readDevices(call, { limit: EXPORT_MAX })) ?? []),
+    export: async (call) => toDownload('devices', (await readDevices(call, { limit: EXPORT_MAX }))?.items ?? []),
   },
 }
 
@@ -74,9 +81,9 @@ const searchOf = ({ username, action, from, to }: PageCall['query']): Query => (
 })
 
 /** Undefined where the caller may not: the log is one of an application, and whoever only reads belongs to none. */
-async function readDevices({ api, query }: PageCall, page: Query): Promise<readonly DeviceEvent[] | undefined> {
+async function readDevices({ api, query }: PageCall, page: Query): Promise<Found<DeviceEvent> | undefined> {
   const search = { userId: query['userId'], timestampFrom: startOf(query['from']), timestampTo: endOf(query['to']), ...page }
-  return (await unlessRefused(api.get<{ items: readonly DeviceEvent[] }>('/audit/log', search)))?.items
+  return unlessRefused(api.get<Found<DeviceEvent>>('/audit/log', search))
 }
 
 /** Days are those of UTC. */
@@ -87,13 +94,12 @@ const endOf = (date: string | undefined): number | undefined =>
 
 async function renderAdministrators(call: PageCall, chains: readonly Chain[] | undefined): Promise<View> {
   const { username, action, from, to, before } = call.query
-  const { items } = await call.api.get<{ items: readonly AdminEvent[] }>('/admin/audit', {
+  const { items, next: older } = await call.api.get<Found<AdminEvent>>('/admin/audit', {
     ...searchOf(call.query),
     before,
     limit: PAGE,
   })
   const fields = html`${search('username', 'Administrator', username)}${search('action', 'Action', action)}${day('from', 'From', from)}${day('to', 'To', to)}`
-  const older = items.length === PAGE ? items.at(-1)?.id : undefined
   const list =
     items.length === 0
       ? empty(

@@ -12,23 +12,25 @@ const STATUSES: readonly Choice[] = [
   ...['PENDING', 'APPROVED', 'REJECTED', 'CANCELED', 'EXPIRED', 'FAILED'].map((status): Choice => [status, sayState(status)]),
 ]
 
+interface Answer {
+  readonly operations: readonly ListedOperation[]
+  readonly nextCursor?: string
+}
+
 export const operations: Page = {
   path: '/operations',
   section: 'operations',
   async render(call) {
     const { application, query, api } = call
     if (application === undefined) return { title: 'Operations', body: needsApplication(call, 'Operations') }
-    const { userId, status, beforeTimestamp, beforeOperationId } = query
-    const search = { userId, status, beforeTimestamp, beforeOperationId, limit: PAGE }
-    const answer = await api.get<{ operations: readonly ListedOperation[] }>(
-      at`/admin/applications/${application}/operations`,
-      search,
-    )
+    const { userId, status, cursor } = query
+    const search = { userId, status, cursor, limit: PAGE }
+    const answer = await api.get<Answer>(at`/admin/applications/${application}/operations`, search)
     const create = call.isActing && html`<a class="button is-primary" href="${link(call, '/operations/new')}">New operation</a>`
     return {
       title: 'Operations',
       body: html`${pageHead('Operations', { lead: 'What users are asked to approve on their phones.', actions: create })}
-        ${card('Operations', html`${renderSearch(query, application)}${renderList(call, answer.operations)}`)}`,
+        ${card('Operations', html`${renderSearch(query, application)}${renderList(call, answer)}`)}`,
     }
   },
 }
@@ -41,10 +43,10 @@ const renderSearch = ({ userId, status }: PageCall['query'], app: string): Marku
     { app },
   )
 
-function renderList(call: PageCall, found: readonly ListedOperation[]): Markup {
-  const { userId, status, beforeTimestamp } = call.query
+function renderList(call: PageCall, { operations: found, nextCursor }: Answer): Markup {
+  const { userId, status, cursor } = call.query
   if (found.length === 0) {
-    const isFiltered = [userId, status, beforeTimestamp].some((value) => value !== undefined && value !== '')
+    const isFiltered = [userId, status, cursor].some((value) => value !== undefined && value !== '')
     return isFiltered
       ? empty(
           'Nothing matches',
@@ -65,10 +67,8 @@ function renderList(call: PageCall, found: readonly ListedOperation[]): Markup {
       ago(call.now, one.timestampCreated),
     ]
   })
-  const last = found.length === PAGE ? found.at(-1) : undefined
-  const older = last && { userId, status, beforeTimestamp: last.timestampCreated, beforeOperationId: last.operationId }
   return html`${table('Operations', ['Operation', 'User', 'Status', 'Wrong codes', 'Created'], rows)}${
-    older &&
-    html`<p class="pager"><a href="${link(call, '/operations')}">Newest</a><a href="${link(call, '/operations', older)}">Older →</a></p>`
+    nextCursor !== undefined &&
+    html`<p class="pager"><a href="${link(call, '/operations')}">Newest</a><a href="${link(call, '/operations', { userId, status, cursor: nextCursor })}">Older →</a></p>`
   }`
 }

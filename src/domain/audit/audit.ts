@@ -4,12 +4,20 @@ import { hasActivation } from '../../storage/activation/search.ts'
 import { type AuditEvent, type AuditItem, type AuditQuery, listAuditItems } from '../../storage/audit.ts'
 import type { Db } from '../../storage/database.ts'
 
+export interface AuditPage {
+  readonly items: readonly AuditItem[]
+  /** The `before` of the page that follows; undefined when there is none. */
+  readonly next: Date | undefined
+}
+
 /** The rows of a user within a range, newest first. Throws AUDIT_REFUSED when the user never had a registration in the application. */
-export async function readAuditLog({ db }: { readonly db: Db }, query: AuditQuery): Promise<AuditItem[]> {
+export async function readAuditLog({ db }: { readonly db: Db }, query: AuditQuery): Promise<AuditPage> {
   const items = await listAuditItems(db, query)
   if (items.length === 0 && !(await hasActivation(db, query.applicationId, query.userId)))
     throw new PawlError('AUDIT_REFUSED', { detail: 'unknown user' })
-  return items
+  const last = items.length < query.limit ? undefined : items.at(-1)?.occurredAt
+  const isLast = last === undefined || (await listAuditItems(db, { ...query, before: last, limit: 1 })).length === 0
+  return { items, next: isLast ? undefined : last }
 }
 
 /** An audit row; `fields` become its data as compact JSON, those that are null are left out. */

@@ -30,6 +30,8 @@ export const auditLog = cloudEndpoint({
     items: Type.Array(
       Type.Object({ activationId: Type.String(), eventType: Type.String(), eventData: Type.String(), timestamp: Type.Integer() }),
     ),
+    /** `before` of the next page; absent on the last one. */
+    next: Type.Optional(Type.Integer()),
   }),
   async handle(call) {
     const { userId, timestampFrom, timestampTo, before, limit = ITEMS_MAX } = call.query
@@ -41,8 +43,11 @@ export const auditLog = cloudEndpoint({
     const applicationId = await findApplicationOf(call)
     // A credential without application knows no user.
     if (!applicationId) throw await refuseWithoutApplication(call, 'AUDIT_REFUSED')
-    const items = await readAuditLog(call.parts, { applicationId, userId, ...range })
-    return { items: items.map(({ occurredAt, ...item }) => ({ ...item, timestamp: occurredAt.getTime() })) }
+    const { items, next } = await readAuditLog(call.parts, { applicationId, userId, ...range })
+    return {
+      items: items.map(({ occurredAt, ...item }) => ({ ...item, timestamp: occurredAt.getTime() })),
+      ...(next !== undefined && { next: next.getTime() }),
+    }
   },
 })
 

@@ -19,8 +19,8 @@ export const adminAudit = cloudEndpoint({
     action: Type.Optional(Identifier),
     timestampFrom: OptionalTime,
     timestampTo: OptionalTime,
-    /** The `id` of the last item of the page before. */
-    before: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+    /** The `next` of the page before. */
+    before: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
     limit: PageLimit(ITEMS_MAX),
   }),
   // Newest first.
@@ -36,13 +36,17 @@ export const adminAudit = cloudEndpoint({
         after: Type.Optional(Type.Unknown()),
       }),
     ),
+    /** Leads to the next page; absent on the last one. */
+    next: Type.Optional(Type.Integer()),
   }),
   async handle({ query: { username, action, timestampFrom, timestampTo, before, limit = ITEMS_MAX }, parts }) {
     const from = timestampFrom === undefined ? undefined : new Date(timestampFrom)
     const to = timestampTo === undefined ? undefined : new Date(timestampTo)
-    const events = await listAdminEvents(parts.db, { username, action, from, to, beforeSequence: before, limit })
+    const events = await listAdminEvents(parts.db, { username, action, from, to, beforeSequence: before, limit: limit + 1 })
+    const page = events.slice(0, limit)
+    const last = events.length > limit ? page.at(-1) : undefined
     return {
-      items: events.map((event) => ({
+      items: page.map((event) => ({
         id: event.sequence,
         timestamp: event.occurredAt.getTime(),
         username: event.username,
@@ -51,6 +55,7 @@ export const adminAudit = cloudEndpoint({
         ...(event.before !== undefined && { before: event.before }),
         ...(event.after !== undefined && { after: event.after }),
       })),
+      ...(last && { next: last.sequence }),
     }
   },
 })

@@ -1,13 +1,11 @@
 // GET /admin/applications/{id}/registrations: search with paging (cloud §10).
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../../domain/application/application.ts'
-import { type ListedRegistrationRow, listRegistrations } from '../../../../storage/activation/search.ts'
+import { listRegistrations } from '../../../../storage/activation/search.ts'
+import { Cursor, cutPage, NextCursor, parseCursor } from '../../cursor.ts'
 import { cloudEndpoint } from '../../endpoint.ts'
 import { UserId } from '../../fields.ts'
 import { ListedRegistration, OfApplication, State, toListed } from './registration.ts'
-
-// Time of creation and id of the last one shown. The time stays within what both databases and JavaScript can say.
-const CURSOR = /^(\d{1,14})_([0-9a-f-]{36})$/
 
 export const registrationsList = cloudEndpoint({
   method: 'GET',
@@ -22,39 +20,22 @@ export const registrationsList = cloudEndpoint({
     state: Type.Optional(State),
     protocolVersion: Type.Optional(Type.Integer({ minimum: 3, maximum: 4 })),
     limit: Type.Integer({ minimum: 1, maximum: 100, default: 50 }),
-    cursor: Type.Optional(
-      Type.String({
-        pattern: CURSOR.source,
-        description: 'must be the nextCursor of an answer',
-        examples: ['1767225600000_3f2504e0-4f89-41d3-9a0c-0305e82c3301'],
-      }),
-    ),
+    cursor: Cursor,
   }),
-  /** `nextCursor` leads to the next page; absent on the last one. */
-  response: Type.Object({ registrations: Type.Array(ListedRegistration), nextCursor: Type.Optional(Type.String()) }),
+  response: Type.Object({ registrations: Type.Array(ListedRegistration), nextCursor: NextCursor }),
   async handle({ params: { id }, query: { userId, state, protocolVersion, limit, cursor }, parts }) {
     await requireApplication(parts.db, id)
+    const place = cursor === undefined ? undefined : parseCursor(cursor)
     const rows = await listRegistrations(parts.db, {
       applicationId: id,
       userId: userId ?? null,
       state: state ?? null,
       protocolVersion: protocolVersion ?? null,
-      after: cursor === undefined ? null : parseCursor(cursor),
+      after: place ? { createdAt: place.createdAt, activationId: place.id } : null,
       at: new Date(parts.platform.now()),
       limit: limit + 1,
     })
-    const page = rows.slice(0, limit)
-    const last = rows.length > limit ? page.at(-1) : undefined
-    return {
-      registrations: page.map(toListed),
-      ...(last && { nextCursor: toCursor(last) }),
-    }
+    const { page, next } = cutPage(rows, limit, ({ createdAt, activationId }) => ({ createdAt, id: activationId }))
+    return { registrations: page.map(toListed), ...next }
   },
 })
-
-const toCursor = ({ createdAt, activationId }: ListedRegistrationRow): string => `${createdAt.getTime()}_${activationId}`
-
-function parseCursor(cursor: string): { createdAt: Date; activationId: string } {
-  const [, time = '', activationId = ''] = CURSOR.exec(cursor) ?? []
-  return { createdAt: new Date(Number(time)), activationId }
-}

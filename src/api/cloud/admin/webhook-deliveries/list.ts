@@ -44,12 +44,14 @@ export const webhookDeliveriesList = cloudEndpoint({
       Type.String({ pattern: '^[0-9]{1,18}$', description: 'must be the next of another page', examples: ['100'] }),
     ),
   }),
+  /** `next` leads to the next page; absent on the last one. */
   response: Type.Object({ deliveries: Type.Array(Delivery), next: Type.Optional(Type.String()) }),
   async handle({ params: { id }, query: { status = null, limit = 100, before = null }, parts }) {
     await readWebhook(parts, id)
-    const rows = await listDeliveries(parts.db, id, { status, before, limit })
-    const last = rows.length === limit ? rows.at(-1) : undefined
-    return { deliveries: rows.map(toDelivery), ...(last && { next: last.sequence }) }
+    const rows = await listDeliveries(parts.db, id, { status, before, limit: limit + 1 })
+    const page = rows.slice(0, limit)
+    const last = rows.length > limit ? page.at(-1) : undefined
+    return { deliveries: page.map(toDelivery), ...(last && { next: last.sequence }) }
   },
 })
 
