@@ -28,8 +28,12 @@ export type Values<O extends Options> = {
 /** Where a command runs: what it reads and where it prints. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** To stdout, as it is. */
+  /** Whether a person looks at stdout. */
+  readonly isInteractive: boolean
+  /** To stdout, as it is. Whether that went well, the next `print` tells. */
   readonly write: (text: string) => void
+  /** The same, waits until it was taken, and is false when the reader has gone. Throws a Fault when it cannot be written. */
+  readonly print: (text: string) => Promise<boolean>
   /** A line on stderr: progress, and what is no part of the answer. */
   readonly note: (line: string) => void
   /** Asks a person for a secret without showing it; undefined where no person is. */

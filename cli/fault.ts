@@ -8,6 +8,7 @@ export const EXIT_CODES = {
   unreachable: [3, 'the server or the database does not answer, or is not there'],
   missing: [4, 'what was named does not exist'],
   credential: [5, 'the credential is missing, wrong, or not allowed to do this'],
+  output: [6, 'what was to be said could not be written; what the command does may be done'],
 } as const satisfies Readonly<Record<string, readonly [number, string]>>
 export type FaultKind = Exclude<keyof typeof EXIT_CODES, 'done'>
 

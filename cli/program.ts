@@ -12,15 +12,26 @@ export const isNoun = (entry: Entry): entry is Noun => 'commands' in entry
 
 /** Carries out a command line and returns the exit code. A fault is one line on stderr, never a stack. */
 export async function runProgram(entries: readonly Entry[], args: readonly string[], terminal: Terminal): Promise<number> {
+  try {
+    const answer = await carryOut(entries, args, terminal)
+    // Also when there is nothing to say any more: it tells what became of what was said.
+    await terminal.print(answer === undefined ? '' : render(answer, args))
+    return answer?.exitCode ?? EXIT_CODES.done[0]
+  } catch (error) {
+    return explain(error, args, terminal)
+  }
+}
+
+/** What the command has to say; undefined also when help was asked for, which was given then. */
+async function carryOut(entries: readonly Entry[], args: readonly string[], terminal: Terminal): Promise<Answer | undefined> {
   const outcome: Outcome = { answer: undefined }
   try {
     await buildProgram(entries, terminal, outcome).parseAsync([...args], { from: 'user' })
   } catch (error) {
-    return explain(error, args, terminal)
+    if (!(error instanceof CommanderError)) throw error
+    if (error.exitCode !== 0) throw ofCommander(error, args)
   }
-  const { answer } = outcome
-  if (answer !== undefined) terminal.write(render(answer, args))
-  return answer?.exitCode ?? EXIT_CODES.done[0]
+  return outcome.answer
 }
 
 interface Outcome {
@@ -89,18 +100,15 @@ function render({ json, text }: Answer, args: readonly string[]): string {
 }
 
 function explain(error: unknown, args: readonly string[], terminal: Terminal): number {
-  const fault = error instanceof CommanderError ? ofCommander(error, args) : error
-  if (fault === undefined) return EXIT_CODES.done[0]
-  const code = exitCodeOf(fault)
-  const lines = fault instanceof Fault ? fault.message.split('\n') : [explainFault(fault)]
+  const code = exitCodeOf(error)
+  const lines = error instanceof Fault ? error.message.split('\n') : [explainFault(error)]
   if (asksForJson(args)) terminal.note(JSON.stringify({ error: lines.join('\n'), exitCode: code }))
   else for (const line of lines) terminal.note(line)
   return code
 }
 
-/** What commander has to say about the command line; undefined when help was asked for and given. */
-function ofCommander(error: CommanderError, args: readonly string[]): Fault | undefined {
-  if (error.exitCode === 0) return undefined
+/** What commander has to say against the command line. */
+function ofCommander(error: CommanderError, args: readonly string[]): Fault {
   const where = ['pawl', ...args.filter((word) => !word.startsWith('-')).slice(0, 1)].join(' ')
   if (error.code === 'commander.help') return new Fault('usage', `${where}: a command is needed; ${where} --help lists them`)
   const said = error.message.replace(/^error: /, '').replaceAll(/\s*\n\s*/g, ' ')

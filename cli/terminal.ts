@@ -1,17 +1,64 @@
 // The terminal of this process: environment, output, and questions to the person in front of it.
+import { fstatSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { Writable } from 'node:stream'
 import type { Terminal } from './command.ts'
+import { explainFault, Fault } from './fault.ts'
 
 /** What commands see of this process. */
-export const openTerminal = (): Terminal => ({
-  env: process.env,
-  write: (output) => void process.stdout.write(output),
-  note: (line) => void process.stderr.write(`${line}\n`),
-  askSecret,
-  readInput: () => text(process.stdin),
-})
+export function openTerminal(): Terminal {
+  // Who does not hear what goes wrong learns it from the exit code.
+  process.stderr.on('error', () => undefined)
+  return {
+    env: process.env,
+    isInteractive: process.stdout.isTTY,
+    ...openOutput(process.stdout),
+    note: (line) => void process.stderr.write(`${line}\n`),
+    askSecret,
+    readInput: () => text(process.stdin),
+  }
+}
+
+function openOutput(stream: NodeJS.WriteStream & { readonly fd: 1 }): Pick<Terminal, 'write' | 'print'> {
+  let failure: NodeJS.ErrnoException | undefined
+  let taken = Promise.resolve()
+  const fail = (error: Error | null | undefined): void => {
+    failure ??= error ?? undefined
+  }
+  stream.on('error', fail)
+  const kind = fstatSync(stream.fd)
+  const isStream = stream.isTTY || kind.isFIFO() || kind.isSocket()
+  const write = (output: string): void => {
+    if (output === '') return
+    if (isStream) {
+      taken = new Promise((resolve) => {
+        stream.write(output, (error) => {
+          fail(error)
+          resolve()
+        })
+      })
+      return
+    }
+    // A disk that gets full takes a part, and the stream would not look at how much.
+    try {
+      writeFileSync(stream.fd, Buffer.from(output))
+    } catch (error) {
+      fail(error as Error)
+    }
+  }
+  return {
+    write,
+    print: async (output) => {
+      write(output)
+      await taken
+      if (failure === undefined) return true
+      // `pawl … | head`: a reader that has seen enough is no fault.
+      if (failure.code === 'EPIPE') return false
+      throw new Fault('output', `the output cannot be written: ${explainFault(failure)}`)
+    },
+  }
+}
 
 async function askSecret(question: string): Promise<string | undefined> {
   if (!process.stdin.isTTY) return undefined

@@ -31,6 +31,12 @@ export async function runCommand<const O extends ParseArgsOptionsConfig = ParseA
   work: (given: Given<O>) => unknown,
   args: readonly string[] = process.argv.slice(2),
 ): Promise<void> {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // A reader that has seen enough is no fault.
+    if (error.code === 'EPIPE') return
+    process.stderr.write(`the output cannot be written: ${explainFault(error)}\n`)
+    process.exitCode = 1
+  })
   if (asksForHelp(args)) {
     process.stdout.write(`${usage}\n`)
     return

@@ -1,14 +1,14 @@
 // pawl audit: what happened to the phone of a user, what administrators changed, and whether the log is as it was written.
-import { BANK_OPTIONS, openBank } from '../bank.ts'
-import { command, flag, many, type Noun, text } from '../command.ts'
-import { answerList, layOut } from '../output.ts'
-import { toQuery } from '../query.ts'
+import { BANK_OPTIONS, type BankValues, openBank } from '../bank.ts'
+import { command, flag, many, type Noun, type Terminal, text } from '../command.ts'
+import { layOut } from '../output.ts'
+import { answerPages, PAGE_OPTIONS } from '../pages.ts'
 import { parseMilliseconds } from '../time.ts'
 
 const PERIOD = {
   from: text('TIME', 'not before: milliseconds since 1970, or a date like 2027-01-31T12:00:00Z'),
   to: text('TIME', 'not after'),
-  limit: text('N', 'how many rows at most'),
+  ...PAGE_OPTIONS,
 } as const
 
 const timesOf = ({ from, to }: { from: string | undefined; to: string | undefined }) => ({
@@ -16,16 +16,20 @@ const timesOf = ({ from, to }: { from: string | undefined; to: string | undefine
   timestampTo: to === undefined ? undefined : parseMilliseconds(to),
 })
 
+/** What both logs have. */
+const listOf = ({ values, terminal }: { values: BankValues; terminal: Terminal }) =>
+  ({ bank: openBank(values, terminal), rows: 'items', cursor: ['before', 'next'], pageMax: 1_000 }) as const
+
 const log = command({
   name: 'log',
   summary: 'What happened to the phones of a user, newest first',
   words: { '<user>': 'the user' },
-  options: { ...BANK_OPTIONS, ...PERIOD, before: text('MILLISECONDS', 'older than this time: that of the last row of a page') },
-  examples: ['audit log alice', 'audit log alice --from 2027-01-01 --limit 20'],
-  run: async ({ words: [userId], values, terminal }) => {
-    const { limit, before } = values
-    const query = toQuery({ userId, ...timesOf(values), limit, before })
-    return answerList(await openBank(values, terminal).call('GET', `/audit/log${query}`), 'items')
+  more: 'Of the last 30 days, or from --from on. Rows of one millisecond stay together on a page.',
+  options: { ...BANK_OPTIONS, ...PERIOD },
+  examples: ['audit log alice', 'audit log alice --from 2027-01-01 --limit 20', 'audit log alice --all >alice.jsonl'],
+  run: async (given) => {
+    const query = { userId: given.words[0], ...timesOf(given.values) }
+    return answerPages({ ...listOf(given), path: '/audit/log', query }, given.values, given)
   },
 })
 
@@ -35,15 +39,14 @@ const changes = command({
   options: {
     ...BANK_OPTIONS,
     ...PERIOD,
-    before: text('ID', 'older than this one: the id of the last row of a page'),
     user: text('NAME', 'of this administrator'),
     action: text('ACTION', 'of this kind, as it stands in the list'),
   },
-  examples: ['audit changes', 'audit changes --user admin --limit 20'],
-  run: async ({ values, terminal }) => {
-    const { user: username, action, limit, before } = values
-    const query = toQuery({ username, action, ...timesOf(values), limit, before })
-    return answerList(await openBank(values, terminal).call('GET', `/admin/audit${query}`), 'items')
+  examples: ['audit changes', 'audit changes --user admin --limit 20', 'audit changes --all >changes.jsonl'],
+  run: async (given) => {
+    const { user: username, action } = given.values
+    const query = { username, action, ...timesOf(given.values) }
+    return answerPages({ ...listOf(given), path: '/admin/audit', query }, given.values, given)
   },
 })
 

@@ -4,7 +4,8 @@ import { BANK_OPTIONS, type Bank, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'
 import { Fault } from '../fault.ts'
 import { readPairs } from '../json-argument.ts'
-import { answerList, layOut } from '../output.ts'
+import { layOut } from '../output.ts'
+import { answerPages, PAGE_OPTIONS } from '../pages.ts'
 import { drawQrCode } from '../qr-code.ts'
 import { compact, toPath, toQuery } from '../query.ts'
 import { OTP_FILE, readOtp } from '../secret-argument.ts'
@@ -113,18 +114,20 @@ const list = command({
     ...APPLICATION_OPTION,
     user: text('USER', 'of this user'),
     status: text('STATUS', 'PENDING, APPROVED, REJECTED, FAILED, EXPIRED or CANCELED'),
-    limit: text('N', 'how many at most'),
-    beforeTimestamp: text('MILLISECONDS', 'with --before-operation-id: the last one of the page before'),
-    beforeOperationId: text('ID', 'the last one of the page before'),
+    ...PAGE_OPTIONS,
   },
-  examples: ['operation list --status PENDING', 'operation list --user alice --limit 10'],
-  run: async ({ values: { app, user: userId, status, limit, beforeTimestamp, beforeOperationId, ...values }, terminal }) => {
-    const bank = openBank(values, terminal)
+  examples: [
+    'operation list --status PENDING',
+    'operation list --user alice --limit 10',
+    'operation list --all >operations.jsonl',
+  ],
+  run: async (given) => {
+    const { app, user: userId, status } = given.values
+    const bank = openBank(given.values, given.terminal)
     const path = toPath`/admin/applications/${await chooseApplication(bank, app)}/operations`
-    return answerList(
-      await bank.call('GET', path + toQuery({ userId, status, limit, beforeTimestamp, beforeOperationId })),
-      'operations',
-    )
+    const query = { userId, status }
+    const listing = { bank, path, query, rows: 'operations', cursor: ['cursor', 'nextCursor'], pageMax: 1_000 } as const
+    return answerPages(listing, given.values, given)
   },
 })
 

@@ -4,7 +4,8 @@ import { BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'
 import { usageFault } from '../fault.ts'
 import { readJsonArgument } from '../json-argument.ts'
-import { answerList, layOut } from '../output.ts'
+import { layOut } from '../output.ts'
+import { answerPages, PAGE_OPTIONS } from '../pages.ts'
 import { drawQrCode } from '../qr-code.ts'
 import { compact, toPath, toQuery } from '../query.ts'
 import { OTP_FILE, readOtp } from '../secret-argument.ts'
@@ -101,22 +102,27 @@ const remove = command({
 
 const list = command({
   name: 'list',
-  summary: 'Searches registrations of an application',
+  summary: 'Searches registrations of an application, newest first',
   options: {
     ...BANK_OPTIONS,
     ...APPLICATION_OPTION,
     user: text('USER', 'of this user'),
     state: text('STATE', 'CREATED, PENDING_COMMIT, ACTIVE, BLOCKED or REMOVED'),
     protocolVersion: text('N', '3 or 4'),
-    limit: text('N', 'how many at most'),
-    cursor: text('TEXT', 'the nextCursor of the page before'),
+    ...PAGE_OPTIONS,
   },
-  examples: ['registration list --state BLOCKED', 'registration list --user alice --json'],
-  run: async ({ values: { app, user: userId, state, protocolVersion, limit, cursor, ...values }, terminal }) => {
-    const bank = openBank(values, terminal)
+  examples: [
+    'registration list --state BLOCKED',
+    'registration list --user alice --json',
+    'registration list --all >registrations.jsonl',
+  ],
+  run: async (given) => {
+    const { app, user: userId, state, protocolVersion } = given.values
+    const bank = openBank(given.values, given.terminal)
     const path = toPath`/admin/applications/${await chooseApplication(bank, app)}/registrations`
-    const query = toQuery({ userId, state, protocolVersion, limit, cursor })
-    return answerList(await bank.call('GET', path + query), 'registrations')
+    const query = { userId, state, protocolVersion }
+    const listing = { bank, path, query, rows: 'registrations', cursor: ['cursor', 'nextCursor'], pageMax: 100 } as const
+    return answerPages(listing, given.values, given)
   },
 })
 

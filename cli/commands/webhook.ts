@@ -4,7 +4,8 @@ import { BANK_OPTIONS, openBank } from '../bank.ts'
 import { command, flag, many, type Noun, text } from '../command.ts'
 import { usageFault } from '../fault.ts'
 import { answerList } from '../output.ts'
-import { compact, toPath, toQuery } from '../query.ts'
+import { answerPages, PAGE_OPTIONS } from '../pages.ts'
+import { compact, toPath } from '../query.ts'
 import { readSecret } from '../secret-argument.ts'
 import { parseCount } from '../time.ts'
 
@@ -143,13 +144,18 @@ const deliveries = command({
   options: {
     ...BANK_OPTIONS,
     status: text('STATUS', 'WAITING, DELIVERED or DEAD'),
-    limit: text('N', 'how many at most'),
-    before: text('ID', 'what stood before this delivery'),
+    ...PAGE_OPTIONS,
   },
-  examples: ['webhook deliveries 0190b5a4-… --status DEAD'],
-  run: async ({ words: [id], values: { status, limit, before, ...values }, terminal }) => {
-    const path = toPath`/admin/webhooks/${id}/deliveries` + toQuery({ status, limit, before })
-    return answerList(await openBank(values, terminal).call('GET', path), 'deliveries')
+  examples: ['webhook deliveries 0190b5a4-… --status DEAD', 'webhook deliveries 0190b5a4-… --all >deliveries.jsonl'],
+  run: async (given) => {
+    const {
+      words: [id],
+      values: { status },
+    } = given
+    const bank = openBank(given.values, given.terminal)
+    const path = toPath`/admin/webhooks/${id}/deliveries`
+    const listing = { bank, path, query: { status }, rows: 'deliveries', cursor: ['before', 'next'], pageMax: 1_000 } as const
+    return answerPages(listing, given.values, given)
   },
 })
 

@@ -25,7 +25,8 @@ export const exportLocal = (terminal: Terminal, after: readonly NotedHead[]): Pr
   withDatabase(terminal, { mustExist: true }, (database, settings, platform) =>
     patiently(database, async (db) => {
       const installationKeys = await openInstallationKeys(database, settings, platform)
-      const chains = await exportAudit({ db, installationKeys }, after, (line) => terminal.write(`${line}\n`))
+      const write = (line: string): void => terminal.write(`${line}\n`)
+      const chains = await exportAudit({ db, installationKeys }, after, write, () => terminal.print(''))
       const json = {
         next: chains.map(({ chain, position, seal }) => `${chain}=${position}:${seal}`),
         problems: chains.flatMap(({ chain, problem }) => (problem === undefined ? [] : [`${chain}: ${problem}`])),

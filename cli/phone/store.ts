@@ -1,7 +1,7 @@
 // The phones of this account in one file, sealed under a passphrase: scrypt makes the key, AES-256-GCM seals. It is written anew before each
 // request leaves, so a counter never goes back, and one process at a time has it.
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { HandsetRecord } from '../../phone/handset.ts'
@@ -149,8 +149,12 @@ function write(path: string, text: string): void {
   const temporary = `${path}.new`
   const file = openSync(temporary, 'w', 0o600)
   try {
-    writeSync(file, text)
+    // A disk that gets full takes a part in one call.
+    writeFileSync(file, text)
     fsyncSync(file)
+  } catch (error) {
+    rmSync(temporary)
+    throw error
   } finally {
     closeSync(file)
   }
@@ -164,7 +168,7 @@ function lock(path: string): () => void {
   for (const isLast of [false, true]) {
     try {
       const file = openSync(own, 'wx', 0o600)
-      writeSync(file, `${process.pid}`)
+      writeFileSync(file, `${process.pid}`)
       closeSync(file)
       const unlock = (): void => rmSync(own, { force: true })
       process.once('exit', unlock)

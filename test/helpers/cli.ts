@@ -14,20 +14,27 @@ export interface CliInput {
   readonly input?: string
   /** What a person types when asked for a secret, one after the other; without any, no person is there. */
   readonly secrets?: readonly string[]
+  /** A person looks at what is printed. */
+  readonly isInteractive?: boolean
 }
 
 /** Runs `pawl` with these words and nothing in its environment but `env`. */
 export async function runCli(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
-  { input = '', secrets = [] }: CliInput = {},
+  { input = '', secrets = [], isInteractive = false }: CliInput = {},
 ): Promise<CliEnd> {
   const printed = { stdout: '', stderr: '' }
   const left = [...secrets]
   const terminal: Terminal = {
     env,
+    isInteractive,
     write: (text) => {
       printed.stdout += text
+    },
+    print: (text) => {
+      printed.stdout += text
+      return Promise.resolve(true)
     },
     note: (line) => {
       printed.stderr += `${line}\n`

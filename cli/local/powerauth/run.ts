@@ -1,5 +1,5 @@
 // The import on the database of the settings: opens both sides, and tells what was done.
-import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { parseBase64 } from '../../../src/lib/base64.ts'
 import type { Platform } from '../../../src/lib/platform.ts'
 import { lockImport } from '../../../src/storage/activation/import.ts'
@@ -158,7 +158,8 @@ function openList(file: string | undefined): List {
   const handle = attempt(() => openSync(file, 'a', 0o600))
   return {
     begin: () => attempt(() => fstatSync(handle).isFile() && ftruncateSync(handle)),
-    write: (row) => attempt(() => writeSync(handle, `${JSON.stringify(row)}\n`)),
+    // Not writeSync: it may write a part of it, and says so only by a number.
+    write: (row) => writeFileSync(handle, `${JSON.stringify(row)}\n`),
     close: () => closeSync(handle),
   }
 }

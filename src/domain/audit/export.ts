@@ -18,12 +18,13 @@ export interface ExportedChain {
 /**
  * Gives every sealed row to `write`, chain by chain in the order of their positions, and at the end of each chain its head. `after`: where an
  * earlier export ended; its seal shows that the chain is still the same. Rows are verified; behind an altered one nothing of its chain
- * is given out.
+ * is given out. It ends early when `goesOn`, asked after each batch, is false.
  */
 export async function exportAudit(
   parts: AuditVerificationParts,
   after: readonly NotedHead[],
   write: (line: string) => void,
+  goesOn: () => Promise<boolean> = () => Promise.resolve(true),
 ): Promise<readonly ExportedChain[]> {
   const exported: ExportedChain[] = []
   const chains = await findChains(parts.db)
@@ -45,6 +46,7 @@ export async function exportAudit(
       rows += next.rows.length
       at = next.rows.at(-1) ?? at
       if (next.isAltered) problem = 'what follows is not as it was sealed'
+      if (!(await goesOn())) return exported
     }
     if (problem === undefined) write(toHeadLine(chain))
     const place = { position: at.position, seal: Buffer.from(at.seal).toString('hex') }

@@ -1,0 +1,68 @@
+// Lists that the server gives page by page: one page, with a word about what follows it, or every row as it comes.
+import type { Bank } from './bank.ts'
+import { type Answer, flag, type Given, text } from './command.ts'
+import { Fault, usageFault } from './fault.ts'
+import { answerList, layOutTable } from './output.ts'
+import { toQuery } from './query.ts'
+
+/** Options of every command that lists pages. */
+export const PAGE_OPTIONS = {
+  limit: text('N', 'how many rows at most; without it as many as the server gives at once'),
+  cursor: text('CURSOR', 'goes on where a list ended, which says its cursor then'),
+  all: flag('every row, page by page, as tables on a terminal and otherwise as lines of JSON'),
+} as const
+
+interface PageValues {
+  readonly limit: string | undefined
+  readonly cursor: string | undefined
+  readonly all: boolean
+}
+
+/** Where a list is, and how its pages hang together. */
+export interface Listing {
+  readonly bank: Bank
+  readonly path: string
+  /** Without limit and cursor. */
+  readonly query: Readonly<Record<string, string | number | undefined>>
+  /** The member of an answer that has the rows. */
+  readonly rows: string
+  /** The parameter that says where a page begins, and the member of an answer that says where the next one does. */
+  readonly cursor: readonly ['cursor', 'nextCursor'] | readonly ['before', 'next']
+  /** How many rows the server gives at once. */
+  readonly pageMax: number
+}
+
+/** One page of a list, or with `--all` all of it: printed as it comes, so that no more than a page is in memory. */
+export async function answerPages(
+  { bank, path, query, rows: member, cursor: [parameter, next], pageMax }: Listing,
+  { limit, cursor, all }: PageValues,
+  { terminal, isJson }: Pick<Given, 'terminal' | 'isJson'>,
+): Promise<Answer | undefined> {
+  if (all && limit !== undefined) throw usageFault('--all and --limit exclude each other')
+  const read = async (from: string | undefined, count: string | number | undefined) => {
+    const json = (await bank.call('GET', path + toQuery({ ...query, limit: count, [parameter]: from }))) as Page
+    const following = json[next] as string | number | undefined
+    return { json, rows: json[member] as readonly Row[], next: following === undefined ? undefined : String(following) }
+  }
+  if (!all) {
+    const page = await read(cursor, limit)
+    if (page.next !== undefined) terminal.note(`there are more: --all shows every one, --cursor ${page.next} those that follow`)
+    return answerList(page.json, member)
+  }
+  const lines = isJson || !terminal.isInteractive
+  let isFirst = true
+  for (let at = cursor; ; isFirst = false) {
+    const page = await read(at, pageMax).catch((error: unknown) => {
+      throw error instanceof Fault && !isFirst ? new Fault(error.kind, `${error.message}; --cursor ${at} goes on here`) : error
+    })
+    // Nobody reads the rest.
+    if (!(await terminal.print(lines ? toLines(page.rows) : layOutTable(page.rows)))) return undefined
+    if (page.next === undefined) return isFirst && !lines && page.rows.length === 0 ? answerList(page.json, member) : undefined
+    at = page.next
+  }
+}
+
+type Row = Readonly<Record<string, unknown>>
+type Page = Readonly<Record<string, unknown>>
+
+const toLines = (rows: readonly Row[]): string => rows.map((row) => `${JSON.stringify(row)}\n`).join('')
