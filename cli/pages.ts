@@ -30,11 +30,13 @@ export interface Listing {
   readonly cursor: readonly ['cursor', 'nextCursor'] | readonly ['before', 'next']
   /** How many rows the server gives at once. */
   readonly pageMax: number
+  /** An answer is more than its rows, and a page is shown with all of it. */
+  readonly isPart?: boolean
 }
 
 /** One page of a list, or with `--all` all of it: printed as it comes, so that no more than a page is in memory. */
 export async function answerPages(
-  { bank, path, query, rows: member, cursor: [parameter, next], pageMax }: Listing,
+  { bank, path, query, rows: member, cursor: [parameter, next], pageMax, isPart = false }: Listing,
   { limit, cursor, all }: PageValues,
   { terminal, isJson }: Pick<Given, 'terminal' | 'isJson'>,
 ): Promise<Answer | undefined> {
@@ -47,7 +49,7 @@ export async function answerPages(
   if (!all) {
     const page = await read(cursor, limit)
     if (page.next !== undefined) terminal.note(`there are more: --all shows every one, --cursor ${page.next} those that follow`)
-    return answerList(page.json, member)
+    return isPart ? { json: page.json } : answerList(page.json, member)
   }
   const lines = isJson || !terminal.isInteractive
   let isFirst = true

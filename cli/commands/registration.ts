@@ -128,13 +128,16 @@ const list = command({
 
 const history = command({
   name: 'history',
-  summary: 'A registration with all that happened to it',
+  summary: 'A registration with what happened to it, newest first',
   words: { '<activation>': 'the activation id that list shows' },
-  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION },
-  examples: ['registration history 0190b5a4-…'],
-  run: async ({ words: [id], values: { app, ...values }, terminal }) => {
-    const bank = openBank(values, terminal)
-    return { json: await bank.call('GET', toPath`/admin/applications/${await chooseApplication(bank, app)}/registrations/${id}`) }
+  options: { ...BANK_OPTIONS, ...APPLICATION_OPTION, ...PAGE_OPTIONS },
+  examples: ['registration history 0190b5a4-…', 'registration history 0190b5a4-… --all >history.jsonl'],
+  run: async (given) => {
+    const bank = openBank(given.values, given.terminal)
+    const ofApp = toPath`/admin/applications/${await chooseApplication(bank, given.values.app)}`
+    const path = ofApp + toPath`/registrations/${given.words[0]}`
+    const listing = { bank, path, query: {}, rows: 'history', cursor: ['before', 'next'], pageMax: 1_000, isPart: true } as const
+    return answerPages(listing, given.values, given)
   },
 })
 

@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { TestServer } from '../helpers/app.ts'
+import { ENTRIES } from '../../cli/entries.ts'
+import { isNoun } from '../../cli/program.ts'
 import { type CliInput, runCli } from '../helpers/cli.ts'
 import { expectOk, startServerWithWorld, type World } from '../helpers/world.ts'
 import { member } from '../../phone/http.ts'
@@ -17,11 +19,11 @@ let server: TestServer
 let world: World
 let webhookId: string
 let listed: string
+let activationId: string
 
 beforeAll(async () => {
   ;({ server, world } = await startServerWithWorld({}))
   const { phone } = await world.activePhone('3.3')
-  listed = world.newUser()
   const bound = await world.activePhone('3.3')
   const { operationId } = expectOk(await world.bank.call('POST', '/operations', { userId: bound.userId, template: 'login' }))
     .json as { operationId: string }
@@ -39,15 +41,16 @@ beforeAll(async () => {
       'id',
     ),
   )
-  await fill(phone.state.activationId, operationId, bound.userId)
+  ;({ activationId } = phone.state)
+  listed = await fill(operationId)
 })
 afterAll(async () => {
   await world.close()
   rmSync(home, { recursive: true, force: true })
 })
 
-/** Many rows have the same time, as those of an import have: pages end within it. */
-async function fill(activationId: string, operationId: string, userId: string): Promise<void> {
+/** Many rows have the same time, as those of an import have: pages end within it. Returns the user whose phone the activation is. */
+async function fill(operationId: string): Promise<string> {
   const { db } = server.context
   const id = sql`'00000000-0000-4000-8000-' || lpad(i::text, 12, '0')`
   const at = sql`date_trunc('milliseconds', now()) - (i / 700) * interval '1 minute'`
@@ -84,22 +87,57 @@ async function fill(activationId: string, operationId: string, userId: string): 
       jsonb_populate_record(w, jsonb_build_object('webhook_id', ${id}, 'name', 'listed-' || i)) c
     where w.webhook_id = ${webhookId}`.execute(db)
   await sql`
+    insert into webhook_delivery (delivery_id, webhook_id, object_id, payload, status, attempts, scheduled_at, next_attempt_at, created_at)
+    select gen_random_uuid()::text, webhook_id, webhook_id, '{"status":"ACTIVE"}', 'DEAD', 8, now(), now(), now()
+    from webhook where webhook_id <> ${webhookId}`.execute(db)
+  await sql`
     insert into template select c.* from template t, generate_series(1, ${ROWS}) i,
       jsonb_populate_record(t, jsonb_build_object('template_name', 'listed-' || i)) c
     where t.template_name = 'login'`.execute(db)
   await sql`
     insert into version_text (message_key, language, text)
     select 'listed-' || i, 'en', 'a text' from generate_series(1, ${ROWS}) i`.execute(db)
-  listed = userId
+  await sql`
+    insert into version_rule (application_id, platform, major_os_version, suggested_version, created_at)
+    select ${world.applicationId}, 'IOS', i, '1.0.0', now() from generate_series(1, ${ROWS}) i`.execute(db)
+  await sql`
+    insert into activation_history (activation_id, from_state, to_state, reason, occurred_at)
+    select ${activationId}, 'ACTIVE', 'BLOCKED', 'n-' || i, now() from generate_series(1, ${ROWS}) i`.execute(db)
+  // As a database does by itself some time after so many rows.
+  await sql`analyze`.execute(db)
   const { rows } = await sql<{ userId: string }>`
     select user_id as "userId" from activation where activation_id = ${activationId}`.execute(db)
-  listed = rows[0]?.userId ?? ''
+  return rows[0]?.userId ?? ''
 }
 
 const pawl = (line: readonly string[], input?: CliInput) =>
   runCli(line, { HOME: home, PAWL_URL: world.url, PAWL_ADMIN: world.bank.credential ?? '' }, input)
 
+test('every command that lists is one of these, and those that have pages have the same words for them', () => {
+  const commands = ENTRIES.flatMap((entry) => (isNoun(entry) ? entry.commands.map((one) => ({ noun: entry.name, ...one })) : []))
+  const paged = commands.filter(({ options = {} }) => 'limit' in options || 'cursor' in options || 'all' in options)
+  const names = (some: typeof commands) => some.map(({ noun, name }) => `${noun} ${name}`).toSorted()
+  expect(names(paged.filter(({ noun }) => noun !== 'phone'))).toEqual(
+    [...PAGED.map(([name]) => name).filter((name) => !name.includes(' of ')), 'audit log', 'registration history'].toSorted(),
+  )
+  for (const { noun, options = {} } of paged)
+    if (noun !== 'phone') expect(Object.keys(options)).toEqual(expect.arrayContaining(['limit', 'cursor', 'all']))
+  const lists = commands.filter(({ summary }) => /^(Lists|Searches) /.test(summary))
+  const known = [...PAGED.map(([name]) => name), ...WHOLE.map(([name]) => name), 'app rules', 'template list', ...SMALL]
+  expect(names(lists).filter((name) => !known.includes(name))).toEqual([])
+})
+
 const linesOf = (stdout: string): string[] => stdout.split('\n').slice(0, -1)
+
+/** What the server gives whole, and how many rows of it there are. */
+const WHOLE: readonly (readonly [name: string, rows: number])[] = [
+  ['app list', ROWS + 1],
+  ['user list', ROWS + 1],
+  ['webhook list', ROWS + 1],
+  ['app texts', ROWS],
+]
+/** Of these there are as many as the server or its settings allow, a few dozen. */
+const SMALL = ['app config', 'key list', 'phone phones', 'phone list']
 
 /** What is listed in pages: the words, how many rows a page has by itself, how many there are, and what tells one from another. */
 const PAGED: readonly (readonly [name: string, words: () => readonly string[], shown: number, rows: number, key: string])[] = [
@@ -185,16 +223,39 @@ test('rows that come while a list is read change none of its later pages', async
   expect((await pawl(following)).stdout).toBe(before.stdout)
 })
 
+test('pawl registration history shows the newest of what happened, and with --all every change', async () => {
+  const words = ['registration', 'history', activationId]
+  const page = await pawl(words)
+  expect(page.code).toBe(0)
+  expect(linesOf(page.stdout).filter((line) => line.includes('n-'))).toHaveLength(100)
+  expect(page.stdout).toContain(activationId)
+  expect(page.stderr).toMatch(/^there are more: --all shows every one, --cursor \d+ those that follow\n$/)
+  const { code, stdout, stderr } = await pawl([...words, '--all'])
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  const changes = linesOf(stdout).map((line) => JSON.parse(line) as { from?: string; to: string; reason?: string })
+  const mine = changes.flatMap(({ reason = '' }) => (reason.startsWith('n-') ? [reason] : []))
+  expect(mine).toEqual(Array.from({ length: ROWS }, (_, i) => `n-${ROWS - i}`))
+  expect(changes.at(-1)).toMatchObject({ to: 'CREATED' })
+  const cursor = /--cursor (\S+)/.exec(page.stderr)?.[1] ?? ''
+  const next = JSON.parse((await pawl([...words, '--limit', '2', '--cursor', cursor, '--json'])).stdout) as {
+    history: { reason: string }[]
+  }
+  expect(next.history.map(({ reason }) => reason)).toEqual([`n-${ROWS - 100}`, `n-${ROWS - 101}`])
+  for (const odd of ['x', '-1', '1.5', '9'.repeat(19)])
+    expect(await pawl([...words, '--cursor', odd])).toMatchObject({ code: 1, stdout: '' })
+})
+
 // What the server gives whole, the command line shows whole.
-test.each([
-  ['app list', ROWS + 1],
-  ['user list', ROWS + 1],
-  ['webhook list', ROWS + 1],
-  ['app texts', ROWS],
-])('pawl %s shows all rows', async (line, rows) => {
+test.each(WHOLE)('pawl %s shows all rows', async (line, rows) => {
   const { code, stdout, stderr } = await pawl(line.split(' '))
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(linesOf(stdout)).toHaveLength(rows + 1)
+})
+
+test('pawl app rules shows all rows', async () => {
+  const { code, stdout, stderr } = await pawl(['app', 'rules'])
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(linesOf(stdout).filter((line) => line.includes('IOS'))).toHaveLength(ROWS)
 })
 
 test('pawl template list shows all rows', async () => {

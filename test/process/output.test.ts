@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
+import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createInstallation, endEverything, runNode } from '../helpers/process.ts'
 
@@ -234,13 +235,13 @@ test('a file of phones that the disk does not take stays as it was', async () =>
   const before = `${JSON.stringify({ version: 1, phones: { old: { padding: 'x'.repeat(3_000) } } })}\n`
   writeFileSync(file, before)
   const script = `
-    const { openStore } = await import('./cli/phone/store.ts')
+    const { openStore } = await import(process.env.STORE)
     const store = await openStore({ path: ${JSON.stringify(file)}, passphrase: async () => '', isInsecure: true, mustExist: true })
     try { store.save() } catch (error) { console.log(error.code) }
     store.close()`
   const child = spawn('sh', ['-c', `ulimit -f 1; exec '${process.execPath}' --input-type=module -e "$SCRIPT"`], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...environment(), SCRIPT: script },
+    env: { ...environment(), SCRIPT: script, STORE: pathToFileURL('cli/phone/store.ts').href },
   })
   expect(await text(child.stdout)).toBe('EFBIG\n')
   expect(readFileSync(file, 'utf8')).toBe(before)

@@ -361,6 +361,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   },
   'activation/history': {
     listActivationHistory: (db) => activationHistory.listActivationHistory(db, 'x', 100),
+    'listActivationHistory before another': (db) => activationHistory.listActivationHistory(db, 'x', 100, '7'),
   },
   configItems: {
     listConfigItems: (db) => configItems.listConfigItems(db, { applicationId: 'a', activationId: null }),

@@ -45,10 +45,11 @@ interface Detail extends ListedRegistration {
     readonly externalUserId?: string
     readonly timestamp: number
   }[]
+  readonly next?: string
 }
 
-const read = ({ api, application = '', params: { id = '' } }: PageCall): Promise<Detail> =>
-  api.get<Detail>(at`/admin/applications/${application}/registrations/${id}`)
+const read = ({ api, application = '', params: { id = '' }, query: { before } }: PageCall): Promise<Detail> =>
+  api.get<Detail>(at`/admin/applications/${application}/registrations/${id}`, { before })
 
 /** The bank's API names the user, who may have another phone by now: then the page is out of date, and nothing is done. */
 async function readLive(call: PageCall): Promise<Detail> {
@@ -207,7 +208,7 @@ const renderActions = (call: PageCall, { state, userId, flags }: Detail): Markup
     </div>`,
   )
 
-const renderHistory = (call: PageCall, { history }: Detail): Markup =>
+const renderHistory = (call: PageCall, { history, next, activationId }: Detail): Markup =>
   card(
     'History',
     html`<ul class="steps">${history.map(
@@ -215,7 +216,10 @@ const renderHistory = (call: PageCall, { history }: Detail): Markup =>
         html`<li>${from === undefined ? sayState(to) : html`${sayState(from)} → ${sayState(to)}`}<br><small>${ago(call.now, timestamp)}${
           reason !== undefined && html` · ${reason}`
         }${externalUserId !== undefined && html` · by ${externalUserId}`}</small></li>`,
-    )}</ul>`,
+    )}</ul>${
+      next !== undefined &&
+      html`<p class="pager"><a href="${link(call, `/registrations/${activationId}`)}">Newest</a><a href="${link(call, `/registrations/${activationId}`, { before: next })}">Older →</a></p>`
+    }`,
   )
 
 const renderEvents = (call: PageCall, userId: string, items: readonly DeviceEvent[]): Markup =>

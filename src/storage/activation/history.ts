@@ -23,6 +23,8 @@ export const insertHistoryFrom = (
 const NONE = sql`null`
 
 export interface HistoryRow {
+  /** Grows with each row. */
+  readonly sequence: string
   readonly fromState: string | null
   readonly toState: string
   readonly reason: string | null
@@ -30,11 +32,17 @@ export interface HistoryRow {
   readonly occurredAt: Date
 }
 
-/** What happened to an activation, newest first. */
-export async function listActivationHistory(db: Db, activationId: string, limit: number): Promise<HistoryRow[]> {
+/** What happened to an activation, newest first; `before`: only what is older than this sequence. */
+export async function listActivationHistory(
+  db: Db,
+  activationId: string,
+  limit: number,
+  before: string | null = null,
+): Promise<HistoryRow[]> {
   return db
     .selectFrom('activation_history')
     .select([
+      'activation_history_id as sequence',
       'from_state as fromState',
       'to_state as toState',
       'reason',
@@ -42,6 +50,7 @@ export async function listActivationHistory(db: Db, activationId: string, limit:
       'occurred_at as occurredAt',
     ])
     .where('activation_id', '=', activationId)
+    .$if(before !== null, (query) => query.where('activation_history_id', '<', before))
     .orderBy('activation_history_id', 'desc')
     .limit(limit)
     .execute()

@@ -4,7 +4,7 @@ import { notFound } from '../../../../lib/errors.ts'
 import { findRegistrationDetail, type RegistrationDetailRow } from '../../../../storage/activation/search.ts'
 import { type HistoryRow, listActivationHistory } from '../../../../storage/activation/history.ts'
 import { cloudEndpoint } from '../../endpoint.ts'
-import { Identifier } from '../../fields.ts'
+import { Identifier, PageLimit } from '../../fields.ts'
 import { ListedRegistration, Phase, Time, toListed } from './registration.ts'
 import { named } from '../../../../http/types.ts'
 
@@ -43,6 +43,8 @@ const RegistrationDetail = named(
       timestampExpires: Type.Optional(Time),
       /** Newest first. */
       history: Type.Array(HistoryEntry),
+      /** Leads to older entries; absent when there are none. */
+      next: Type.Optional(Type.String()),
     }),
   ]),
 )
@@ -55,11 +57,22 @@ export const registrationDetail = cloudEndpoint({
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
   params: Type.Object({ id: Identifier, activationId: Identifier }),
+  query: Type.Object({
+    /** Of entries of the history. */
+    limit: PageLimit(1_000),
+    /** `next` of another answer. */
+    before: Type.Optional(
+      Type.String({ pattern: '^[0-9]{1,18}$', description: 'must be the next of another answer', examples: ['100'] }),
+    ),
+  }),
   response: RegistrationDetail,
-  async handle({ params: { id, activationId }, parts }) {
+  async handle({ params: { id, activationId }, query: { limit = HISTORY_ROWS, before = null }, parts }) {
     const row = await findRegistrationDetail(parts.db, id, activationId, new Date(parts.platform.now()))
     if (row === undefined) throw notFound(`activation ${activationId} in ${id}`)
-    return toDetail(row, await listActivationHistory(parts.db, activationId, HISTORY_ROWS_MAX))
+    const history = await listActivationHistory(parts.db, activationId, limit + 1, before)
+    const page = history.slice(0, limit)
+    const last = history.length > limit ? page.at(-1) : undefined
+    return { ...toDetail(row, page), ...(last && { next: last.sequence }) }
   },
 })
 
@@ -88,4 +101,4 @@ const toDetail = (row: RegistrationDetailRow, history: readonly HistoryRow[]): S
   })),
 })
 
-const HISTORY_ROWS_MAX = 100
+const HISTORY_ROWS = 100
