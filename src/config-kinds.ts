@@ -1,5 +1,5 @@
 // Settings and their kinds: how the text of an environment variable becomes a value, or one line that says what is wrong.
-import { parseDatabaseUrl } from './lib/database-url.ts'
+import { findTlsProblem, parseDatabaseUrl } from './lib/database-url.ts'
 import { isAddressOrRange } from './lib/address-ranges.ts'
 import { type GivenKeys, parseKeyList } from './lib/key-list.ts'
 import { isWeakPassword } from './lib/weak-password.ts'
@@ -46,6 +46,9 @@ export const matching = (label: string, pattern: RegExp, hint: string): Kind<str
   label,
   parse: (value) => (pattern.test(value) ? { value } : { problem: `${quote(value)} is not ${hint}` }),
 })
+
+/** Of spaces alone there is none, though a system may have it. */
+export const path = matching('path', /^(?!\s*$)[^\0]+$/, 'a path')
 
 export const integer = (min: number, max: number): Kind<number> => ({
   label: `integer, ${min} to ${max}`,
@@ -115,7 +118,8 @@ export const vaultKeyUrl: Kind<string> = {
 export const authorization: Kind<string> = {
   label: 'value of an HTTP header',
   // The value is a secret, so the problem does not repeat it.
-  parse: (value) => (/^[\x20-\x7E]{1,4096}$/.test(value) ? { value } : { problem: 'not 1 to 4096 printable ASCII characters' }),
+  parse: (value) =>
+    /^(?! *$)[\x20-\x7E]{1,4096}$/.test(value) ? { value } : { problem: 'not 1 to 4096 printable ASCII characters' },
 }
 
 export const addressList: Kind<readonly string[]> = {
@@ -190,9 +194,10 @@ export const databaseUrl: Kind<string> = {
       return { problem: 'not a postgres://user:password@host:port,host:port/database URL of a server that takes writes' }
     const { hash, pathname, search } = new URL(address.urls[0] ?? '')
     // Such a character in the password ends it early: what follows would count as host, database or option, and be shown.
-    return hash !== '' || `${pathname}${search}`.includes('@')
-      ? { problem: 'a password with / ? # or @ must have them percent-encoded: %2F %3F %23 %40' }
-      : { value }
+    if (hash !== '' || `${pathname}${search}`.includes('@'))
+      return { problem: 'a password with / ? # or @ must have them percent-encoded: %2F %3F %23 %40' }
+    const problem = findTlsProblem(value)
+    return problem === undefined ? { value } : { problem }
   },
 }
 

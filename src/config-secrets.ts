@@ -27,7 +27,9 @@ export const SECRET_SETTINGS: { readonly [M in keyof SecretSettings]-?: SecretSe
     kind: databaseUrl,
     description:
       'PostgreSQL 15 or newer. Without it, the embedded database in PAWL_DATA_DIR. It may name several hosts, ' +
-      '`postgres://user:password@h1:5432,h2:5432/pawl?target_session_attrs=read-write`: the one that takes writes is used.',
+      '`postgres://user:password@h1:5432,h2:5432/pawl?target_session_attrs=read-write`: the one that takes writes is used. ' +
+      'TLS: `sslmode=verify-full` checks certificate and name, with `sslrootcert=FILE` by your own authority; `verify-ca`, `require` and ' +
+      '`prefer` do the same, `no-verify` checks nothing, `disable` is in the clear. With `uselibpqcompat=true` they mean what libpq says.',
   },
   masterKeys: {
     name: 'PAWL_MASTER_KEY',

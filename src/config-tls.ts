@@ -1,8 +1,6 @@
 // Settings of TLS with client certificates on the internal listener (http/internal-tls.ts).
-import { matching, type Setting } from './config-kinds.ts'
+import { path, type Setting } from './config-kinds.ts'
 import type { Config } from './config-shape.ts'
-
-const path = matching('path', /^[^\0]+$/, 'a path')
 
 export const TLS_SETTINGS: { readonly [M in keyof Config & `internalTls${string}`]-?: Setting<Config[M]> } = {
   internalTlsCertificate: {

@@ -7,6 +7,7 @@ import {
   integer,
   matching,
   oneOf,
+  path,
   portList,
   providerUrl,
   publicUrl,
@@ -93,14 +94,14 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
   },
   dataDir: {
     name: 'PAWL_DATA_DIR',
-    kind: matching('path', /^[^\0]+$/, 'a path'),
+    kind: path,
     default: './data',
     description:
       'Directory of the embedded database and of its generated master key. Not used with DATABASE_URL. One process at a time.',
   },
   masterKeyCommand: {
     name: 'PAWL_MASTER_KEY_COMMAND',
-    kind: matching('program and arguments', /^\P{Cc}{1,1000}$/u, 'a program and its arguments on one line'),
+    kind: matching('program and arguments', /^(?!\s*$)\P{Cc}{1,1000}$/u, 'a program and its arguments on one line'),
     description:
       'Program that prints what PAWL_MASTER_KEY would be, for a secret store with a command line. It is run without a shell at each start, ' +
       'its arguments are divided by spaces, and it has 10 seconds. Of the environment it gets PATH, HOME, USER, LOGNAME, LANG, LC_ALL, TZ and ' +
@@ -285,7 +286,7 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
   },
   templatesFile: {
     name: 'PAWL_TEMPLATES_FILE',
-    kind: matching('path', /^[^\0]+$/, 'a path'),
+    kind: path,
     description:
       'JSON file with the templates of operations, applied at each start: what it has is written, what left it is deleted. ' +
       'docs/TEMPLATES.md says how to write one.',

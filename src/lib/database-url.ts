@@ -23,7 +23,7 @@ export function parseDatabaseUrl(text: string): DatabaseAddress | undefined {
   if (target !== null && !TARGETS.includes(target)) return undefined
   const { protocol, pathname } = new URL(urls[0] ?? '')
   return {
-    urls: target === null ? urls : urls.map(withoutTarget),
+    urls: (target === null ? urls : urls.map(withoutTarget)).map(nameVerification),
     mustWrite: names.length > 1 || (target !== null && target !== 'any'),
     location: `${protocol}//${urls.map((url) => new URL(url).host).join()}${pathname}`,
   }
@@ -33,6 +33,45 @@ function withoutTarget(text: string): string {
   const url = new URL(text)
   url.searchParams.delete(TARGET)
   return url.toString()
+}
+
+/** node-postgres takes these for verify-full, and says so in ten lines on stderr. */
+const nameVerification = (text: string): string =>
+  isLibpq(new URL(text).searchParams) ? text : text.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/, '$1verify-full')
+
+/**
+ * What is wrong with the options of TLS behind the `?` of such a URL; undefined when nothing is. node-postgres ignores a mode that it does not
+ * know, and goes on in the clear.
+ */
+export function findTlsProblem(text: string): string | undefined {
+  const { searchParams } = new URL(parseDatabaseUrl(text)?.urls[0] ?? '')
+  const names = [...searchParams.keys()].filter((name) => /ssl|tls|mode$/i.test(name))
+  for (const name of names) {
+    const values = Object.entries(TLS_OPTIONS).find(([known]) => known === name)?.[1]
+    if (values === undefined)
+      return `has no option ${JSON.stringify(name.slice(0, 40))}; TLS has ${Object.keys(TLS_OPTIONS).join(', ')}`
+    const given = searchParams.getAll(name)
+    if (given.length > 1) return `has the option ${name} twice`
+    if (values.length > 0 && !values.includes(given[0] ?? '')) return `has an option ${name} that is none of ${values.join(', ')}`
+  }
+  const isVouched = !isLibpq(searchParams) || searchParams.get('sslmode') !== 'verify-ca' || searchParams.has('sslrootcert')
+  return isVouched ? undefined : 'has sslmode=verify-ca without sslrootcert, which names the authority'
+}
+
+const isLibpq = (options: URLSearchParams): boolean => options.get('uselibpqcompat') === 'true'
+
+/** What node-postgres knows, and its values; of others, anything is one. What it ignores without harm is here as well. */
+const TLS_OPTIONS: Readonly<Record<string, readonly string[]>> = {
+  sslmode: ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'],
+  sslrootcert: [],
+  sslcert: [],
+  sslkey: [],
+  sslnegotiation: ['postgres', 'direct'],
+  ssl: ['true', '1', '0', 'no-verify'],
+  uselibpqcompat: ['true', 'false'],
+  gssencmode: ['disable', 'prefer'],
+  sslcompression: ['0'],
+  sslsni: ['0', '1'],
 }
 
 // Up to the last @ before the path stand user and password, where a comma is a comma.
