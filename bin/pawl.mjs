@@ -4,13 +4,12 @@ import { spawn } from 'node:child_process'
 import { existsSync, realpathSync } from 'node:fs'
 import module from 'node:module'
 import { fileURLToPath } from 'node:url'
+import { explainNode, isRecentEnough, mayHelp } from './node-version.mjs'
 
 // Node opens its inspector to whoever may send this signal, and the inspector shows every key of the process. Where the command line is ours,
 // --disable-sigusr1 says so from the first moment on; an older Node does not know it.
 process.on('SIGUSR1', () => undefined)
 
-// The oldest Node that was tried with node:crypto's KMAC (createMac).
-const OLDEST = [26, 10]
 // The server in few files, where the image or scripts/bundle.ts has made them: a start takes half as long.
 const bundle = new URL('../dist/main.js', import.meta.url)
 const projectNode = fileURLToPath(new URL('../node_modules/.bin/node', import.meta.url))
@@ -23,20 +22,35 @@ if (isRecentEnough(process.versions.node)) {
   // Inside the project and not in the shared /tmp: compiled code that another account could have written must never be run.
   module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/pawl', import.meta.url)))
   const server = existsSync(bundle) ? bundle : '../src/main.ts'
-  await import(isServer ? server : '../cli/main.ts')
-  module.flushCompileCache()
-} else if (existsSync(projectNode) && realpathSync(projectNode) !== realpathSync(process.execPath)) {
+  try {
+    await import(isServer ? server : '../cli/main.ts')
+    module.flushCompileCache()
+  } catch (error) {
+    refuse(error)
+  }
+} else if (mayHelp(process.versions.node) && hasProjectNode()) {
   runWith(projectNode)
 } else {
-  console.error(
-    `pawl needs Node ${OLDEST.join('.')} or newer, this is ${process.versions.node}: run "npm start", which brings its own Node`,
-  )
+  console.error(explainNode(process))
   process.exitCode = 1
 }
 
-function isRecentEnough(version) {
-  const [major, minor] = version.split('.').map(Number)
-  return major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])
+function hasProjectNode() {
+  return existsSync(projectNode) && realpathSync(projectNode) !== realpathSync(process.execPath)
+}
+
+/** What could not even be loaded, in one line; where it comes from is for those who have asked to see everything. */
+function refuse(error) {
+  const { code, message = String(error), stack } = error ?? {}
+  const [, missing] = String(code).endsWith('_NOT_FOUND') ? (/'([^']+)'/.exec(message) ?? []) : []
+  const folder = fileURLToPath(new URL('..', import.meta.url))
+  console.error(
+    missing === undefined
+      ? `pawl cannot start: ${message.replace(/\s*\n\s*/g, ' ')}; "npm ci" in ${folder} installs anew what it is made of`
+      : `pawl cannot start: ${missing} is not installed; run "npm ci" in ${folder}`,
+  )
+  if (['debug', 'trace'].includes(process.env.PAWL_LOG_LEVEL)) console.error(stack)
+  process.exit(1)
 }
 
 /** Runs this file again under another Node, hands signals on and ends as the child ends. */

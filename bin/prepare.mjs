@@ -1,15 +1,28 @@
 // Installs what is missing, so that one command is enough on a fresh clone. Runs before `npm start` and `npm test`, under any
-// Node from 18 on. Always the whole installation, development tools included: there is one state to check, and `npm test`
+// Node from 20 on. Always the whole installation, development tools included: there is one state to check, and `npm test`
 // after `npm start` has nothing left to do.
 import { spawnSync } from 'node:child_process'
-import { readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { explainNode, isRecentEnough, mayHelp } from './node-version.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-if (!isInstalled()) install()
+if (!mayHelp(process.versions.node)) refuse()
+if (!isInstalled() || !hasNode()) install()
+if (!hasNode()) refuse(true)
 // What is started, tested or changed here are the sources (scripts/bundle.ts).
 rmSync(`${root}/dist`, { recursive: true, force: true })
+
+/** Whether pawl will have a Node to run on: this one, or that of the optional package for this machine, which an installation may leave out. */
+function hasNode() {
+  return isRecentEnough(process.versions.node) || existsSync(`${root}/node_modules/.bin/node`)
+}
+
+function refuse(isTried = false) {
+  console.error(explainNode(process, isTried))
+  process.exit(1)
+}
 
 /**
  * True when node_modules holds what the lock file says. Contents are compared, not times: a copied or restored tree has
@@ -46,5 +59,5 @@ function install() {
   })
   if (status === 0) return
   console.error(`Dependencies could not be installed${error ? ` (${error.message})` : ''}: run "npm ci" to see why`)
-  process.exitCode = 1
+  process.exit(1)
 }

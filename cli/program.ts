@@ -18,6 +18,8 @@ export async function runProgram(entries: readonly Entry[], args: readonly strin
     await terminal.print(answer === undefined ? '' : render(answer, args))
     return answer?.exitCode ?? EXIT_CODES.done[0]
   } catch (error) {
+    // bin/pawl.mjs says what to install.
+    if (error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND') throw error
     return explain(error, args, terminal)
   }
 }

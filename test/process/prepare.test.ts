@@ -1,10 +1,10 @@
 // bin/prepare.mjs installs when something is missing, and only then.
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 const bin = fileURLToPath(new URL('../../bin', import.meta.url))
 const needed = { version: '1.0.0', integrity: 'sha512-a' }
@@ -29,19 +29,23 @@ function writePackages(path: string, packages: Record<string, unknown>): void {
   writeFileSync(join(project, path), JSON.stringify({ packages }))
 }
 
-function prepare(): { installs: boolean; status: number | null } {
+/** `version`: of another Node, as far as it says what it is. */
+function prepare(version = process.versions.node): { installs: boolean; status: number | null; stderr: string } {
   const env = { PATH: process.env['PATH'], npm_execpath: join(project, 'npm-cli.js') }
-  const { status } = spawnSync(process.execPath, [join(project, 'bin/prepare.mjs')], { env, cwd: tmpdir() })
-  return { installs: existsSync(join(project, 'called')), status }
+  const path = join(project, 'version.cjs')
+  writeFileSync(path, `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`)
+  const args = ['--require', path, join(project, 'bin/prepare.mjs')]
+  const { status, stderr } = spawnSync(process.execPath, args, { env, cwd: tmpdir(), encoding: 'utf8' })
+  return { installs: existsSync(join(project, 'called')), status, stderr }
 }
 
 test('a fresh clone is installed', () => {
-  expect(prepare()).toEqual({ installs: true, status: 0 })
+  expect(prepare()).toMatchObject({ installs: true, status: 0 })
 })
 
 test('a complete installation is left alone, packages for other platforms may be missing', () => {
   writePackages('node_modules/.package-lock.json', { 'node_modules/a': needed, 'node_modules/b': development })
-  expect(prepare()).toEqual({ installs: false, status: 0 })
+  expect(prepare()).toEqual({ installs: false, status: 0, stderr: '' })
 })
 
 test('an installation without development tools is completed', () => {
@@ -55,6 +59,45 @@ test('an installation of another lock file is replaced', () => {
     'node_modules/b': development,
   })
   expect(prepare().installs).toBe(true)
+})
+
+describe('on a Node that pawl does not run on', () => {
+  const whole = { 'node_modules/a': needed, 'node_modules/b': development }
+  const bringNode =
+    "require('fs').mkdirSync('node_modules/.bin', { recursive: true }); require('fs').writeFileSync('node_modules/.bin/node', '')"
+  const npm = (script: string): void =>
+    writeFileSync(
+      join(project, 'npm-cli.js'),
+      `require('fs').writeFileSync('called', process.argv.slice(2).join(' ')); ${script}`,
+    )
+
+  test.each(['20.18.0', '22.1.0', '26.9.0'])('%s: an installation that has left it out is completed', (version) => {
+    writePackages('node_modules/.package-lock.json', whole)
+    npm(bringNode)
+    expect(prepare(version)).toMatchObject({ installs: true, status: 0 })
+    expect(readFileSync(join(project, 'called'), 'utf8')).toBe('ci --include=dev --include=optional')
+    rmSync(join(project, 'called'))
+    expect(prepare(version)).toMatchObject({ installs: false, status: 0 })
+  })
+
+  test('when it does not come with the packages either, that is said', () => {
+    writePackages('node_modules/.package-lock.json', whole)
+    const { installs, status, stderr } = prepare('20.18.0')
+    expect([installs, status]).toEqual([true, 1])
+    expect(stderr).toMatch(
+      /pawl needs Node 26\.10 or newer, this is 20\.18\.0, and the package node-linux-\w+, which brings one, was not installed: .*npm ci/,
+    )
+  })
+
+  test.each(['18.20.4', '16.0.0', '19.9.0'])(
+    '%s, which may not install either, is refused before anything is touched',
+    (version) => {
+      npm(bringNode)
+      const { installs, status, stderr } = prepare(version)
+      expect([installs, status]).toEqual([false, 1])
+      expect(stderr).toMatch(new RegExp(`^pawl needs Node 26\\.10 or newer, this is ${version}[^\n]+\n$`))
+    },
+  )
 })
 
 test('a failed installation ends with 1', () => {
