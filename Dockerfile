@@ -42,7 +42,7 @@ USER 1000:1000
 RUN node bin/compile.mjs
 VOLUME /data
 EXPOSE 8080 8081
-# Whether the process is alive: one that is draining, or whose database is away, is not to be replaced. Balancers ask /health/ready.
+# Whether the process is alive: one that migrates, is draining, or whose database is away, is not to be replaced. Balancers ask /health/ready.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s CMD ["node", "bin/health.mjs"]
 # Node itself is the process that gets the signals: no shell, no npm.
 CMD ["node", "--disable-sigusr1", "bin/pawl.mjs", "serve"]

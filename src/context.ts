@@ -1,4 +1,5 @@
 // Composition root: everything the server holds, built once from the configuration and passed down.
+import { setTimeout as sleep } from 'node:timers/promises'
 import packageJson from '../package.json' with { type: 'json' }
 import type { Config } from './config-shape.ts'
 import type { Secrets } from './config-secrets.ts'
@@ -26,7 +27,7 @@ import { startHousekeeping } from './domain/housekeeping.ts'
 import { createFailureBudget } from './domain/limits/failure-budget.ts'
 import { createHttpProvider, type HttpProvider } from './domain/user-info/http-provider.ts'
 import { type InstallationKeys, loadInstallationKeys, requireMasterKey } from './domain/installation-keys.ts'
-import { loadMasterKeys } from './domain/secrets/master-key.ts'
+import { findKeyOrigin, loadMasterKeys } from './domain/secrets/master-key.ts'
 import { createPinning } from './domain/pinning/pinning.ts'
 import { createSharedFailures } from './domain/limits/shared-failures.ts'
 import { createRateLimit } from './domain/limits/rate.ts'
@@ -55,8 +56,9 @@ import { composeSdkConfiguration } from './protocol/v4/sdk-configuration.ts'
 import { createAuthenticationStore } from './storage/activation/authentication.ts'
 import { createExchangeBasisReader } from './storage/activation/exchange-basis.ts'
 import { createStatusReader } from './storage/activation/status.ts'
+import { explainDatabaseFailure } from './storage/database-failure.ts'
 import { type Database, openDatabase, pingDatabase } from './storage/database.ts'
-import { migrateDatabase, requireMigrated } from './storage/migrate.ts'
+import { DELAYS, migrateDatabase, type MigrationDelay, requireMigrated } from './storage/migrate.ts'
 import { requireDatabase } from './storage/requirements.ts'
 import { createTokenReads } from './storage/token-reads.ts'
 import { createUniqueValueStore } from './storage/unique-values.ts'
@@ -90,13 +92,22 @@ export interface Surroundings {
   readonly tracer?: Tracer | undefined
   /** False for a process that leaves all work beside requests to others. */
   readonly worksInBackground?: boolean
+  /** The start, while it lasts. */
+  readonly starting?: Starting
+}
+
+export interface Starting {
+  /** Told what the start waits for, in a few words. */
+  readonly onDelay: (reason: string) => void
+  /** Ends a start on PostgreSQL that has not begun to write rows of its own: its reason is thrown. */
+  readonly signal: AbortSignal
 }
 
 /** Opens and migrates the database, unwraps the keys, makes the first administrator. Throws StartError with one line for the operator. */
 export async function createContext(
   config: Config,
   secrets: Secrets,
-  { platform: own, log, tracer, database: given, peers, worksInBackground = true }: Surroundings,
+  { platform: own, log, tracer, database: given, peers, worksInBackground = true, starting }: Surroundings,
 ): Promise<Context> {
   const metrics = createMetrics(createEvents(log), () => clock.now(), peers)
   const { events } = metrics
@@ -117,14 +128,22 @@ export async function createContext(
     }))
   try {
     const { db } = database
-    const recordKeys = createRecordKeys(await loadMasterKeys({ config, secrets }, database.kind, platform), platform, {
+    // The embedded database is soon open, and nobody holds it up.
+    const signal = database.kind === 'postgresql' ? starting?.signal : undefined
+    const masterKeys = await untilAborted(loadMasterKeys({ config, secrets }, database.kind, platform), signal)
+    const recordKeys = createRecordKeys(masterKeys, platform, {
       caches,
       onAltered: events.recordAltered,
+      origin: findKeyOrigin({ config, secrets }, database.kind),
     })
-    await requireDatabase(database)
-    await requireMasterKey(db, recordKeys)
-    if (database.readTime !== undefined) await clock.hear(database.readTime)
-    await (config.migrate === 'start' ? migrateDatabase(database) : requireMigrated(db))
+    await untilAborted(requireDatabase(database), signal)
+    await untilAborted(requireMasterKey(db, recordKeys), signal)
+    if (database.readTime !== undefined) await untilAborted(clock.hear(database.readTime), signal)
+    const onDelay = ({ kind, ...fields }: MigrationDelay): void => {
+      events.startDelayed({ reason: DELAYS[kind], ...fields })
+      starting?.onDelay(DELAYS[kind])
+    }
+    await (config.migrate === 'start' ? migrateDatabase(database, { onDelay, signal }) : requireMigrated(db))
     const installationKeys = await loadInstallationKeys(db, recordKeys, platform, (credentials) =>
       events.credentialsSealed({ credentials }),
     )
@@ -220,10 +239,23 @@ export async function createContext(
     }
   } catch (error) {
     metrics.close()
-    await database.close()
-    throw error
+    // A database that does not answer would hold up the end, and its connections end with the process.
+    await Promise.race([database.close(), sleep(CLOSE_MS)])
+    throw explainDatabaseFailure(error, database)
   }
 }
+
+/** What the promise gives, or the reason of a signal that is aborted before. */
+async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise
+  signal.throwIfAborted()
+  const aborted = Promise.withResolvers<never>()
+  const stop = (): void => aborted.reject(signal.reason)
+  signal.addEventListener('abort', stop)
+  return Promise.race([promise, aborted.promise]).finally(() => signal.removeEventListener('abort', stop))
+}
+
+const CLOSE_MS = 1_000
 
 /** Hears the database's time every few seconds; the returned function ends that. */
 function startHearing(clock: Clock, { readTime }: Database): () => Promise<void> {

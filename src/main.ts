@@ -18,11 +18,17 @@ import { areTracesWanted } from './tracing/settings.ts'
 const OUTPUT_CLOSE_MS = 500
 /** In the environment of a worker. */
 const WORKER_NUMBER = 'WORKER_NUMBER'
+const isDebugging = ['debug', 'trace'].includes(process.env['PAWL_LOG_LEVEL'] ?? '')
 
-// Installed before anything is opened. A signal during the start takes effect when the start is done; a second one changes nothing.
+// Installed before anything is opened. A signal during the start ends what it waits for, or takes effect when it is done; a second one changes
+// nothing.
 const stopRequested = Promise.withResolvers<NodeJS.Signals>()
-process.on('SIGTERM', stopRequested.resolve)
-process.on('SIGINT', stopRequested.resolve)
+const stopping = new AbortController()
+for (const name of ['SIGTERM', 'SIGINT'] as const)
+  process.on(name, () => {
+    stopRequested.resolve(name)
+    stopping.abort(new Error(`${name} came before the start was done`))
+  })
 
 // Also of the start text: process.stdout throws when the disk is full, and waits when nobody reads.
 const output = openLineSink(1)
@@ -33,6 +39,8 @@ try {
   else if (cluster.isWorker) await serveAsWorker(config, secrets)
   else await superviseWorkers(config)
 } catch (error) {
+  // Nothing is wrong with a start that was told to stop.
+  if (stopping.signal.aborted && error === stopping.signal.reason) await end(0)
   refuseStart(error)
 }
 
@@ -53,7 +61,7 @@ async function loadTracer(log: Log): Promise<Tracer | undefined> {
 async function serveAlone(config: Config, secrets: Secrets): Promise<void> {
   const { startServer } = await import('./server.ts')
   const log = openLog(config)
-  const server = await startServer(config, secrets, { log, tracer: await loadTracer(log) })
+  const server = await startServer(config, secrets, { log, tracer: await loadTracer(log), signal: stopping.signal })
   output.write(server.startText)
   void stopWhenAsked(server)
 }
@@ -71,7 +79,7 @@ async function serveAsWorker(config: Config, secrets: Secrets): Promise<void> {
   const log = openLog(config, { worker: number })
   const primary = joinPrimary()
   const peers = { worker: number, collect: primary.collect, onAsked: primary.onAsked }
-  const server = await startServer(config, secrets, { log, tracer: await loadTracer(log), peers })
+  const server = await startServer(config, secrets, { log, tracer: await loadTracer(log), peers, signal: stopping.signal })
   primary.tellReady(server.startText)
   void stopWhenAsked(server)
 }
@@ -101,23 +109,35 @@ function die(log: Log, error: unknown): void {
 }
 
 function refuseStart(error: unknown): void {
+  // A package that is missing is told by bin/pawl.mjs, whatever asks for it.
+  if (error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND') throw error
   output.flushNow()
   for (const line of explain(error)) process.stderr.write(`pawl cannot start: ${line}\n`)
+  if (isDebugging) for (const stack of stacksOf(error)) process.stderr.write(`${stack}\n`)
   process.exit(1)
 }
+
+type SystemError = NodeJS.ErrnoException & { readonly address?: string; readonly port?: number; readonly hostname?: string }
 
 function explain(error: unknown): readonly string[] {
   if (error instanceof ConfigError) return error.problems
   if (error instanceof StartError) return [error.message]
-  if (!(error instanceof Error)) return [String(error)]
-  const { code, syscall, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number }
+  if (!(error instanceof Error)) return [inOneLine(String(error))]
+  const { code, syscall, address, port, hostname } = error as SystemError
   const place = `${address}:${port}`
   if (code === 'EADDRINUSE')
     return [`${place} is in use by another program; stop it or choose another port (PAWL_PORT, PAWL_INTERNAL_PORT)`]
   if (code === 'EADDRNOTAVAIL')
     return [`${address} is not an address of this machine; choose another (PAWL_HOST, PAWL_INTERNAL_HOST)`]
-  if (code === 'EACCES' && port !== undefined) return [`listening on ${place} is not permitted; choose another port`]
-  if (syscall !== undefined) return [error.message]
-  // Not foreseen: the stack is worth more than brevity.
-  return [error.stack ?? error.message]
+  if (code === 'EACCES' && port !== undefined)
+    return [`listening on ${place} is not permitted; choose a port from 1024 on (PAWL_PORT, PAWL_INTERNAL_PORT)`]
+  if (syscall === 'getaddrinfo')
+    return [`${hostname} cannot be resolved (${code}); give an address of this machine (PAWL_HOST, PAWL_INTERNAL_HOST)`]
+  return [`${inOneLine(error.message)}; nobody foresaw this, PAWL_LOG_LEVEL=debug shows where it comes from`]
 }
+
+/** Where an error comes from and what caused it, for those who have asked to see everything. */
+const stacksOf = (error: unknown): readonly string[] =>
+  error instanceof Error ? [error.stack ?? error.message, ...stacksOf(error.cause)] : []
+
+const inOneLine = (text: string): string => text.trim().replace(/\s*\n\s*/g, ' ')

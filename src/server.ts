@@ -9,6 +9,7 @@ import { type Context, createContext } from './context.ts'
 import { followConnections } from './http/connections.ts'
 import type { TlsFiles } from './http/internal-tls.ts'
 import { formatListenerUrl } from './http/listener-url.ts'
+import { openWaitingRoom } from './http/waiting-room.ts'
 import type { Log } from './lib/log.ts'
 import { systemPlatform } from './lib/platform.ts'
 import type { Tracer } from './lib/span.ts'
@@ -36,15 +37,32 @@ interface Brought {
   readonly tracer: Tracer | undefined
   /** The other processes behind the same port. */
   readonly peers?: Peers
+  /** Ends a start that waits; its reason is thrown. */
+  readonly signal: AbortSignal
 }
 
-/** Opens the database, makes what a first start makes, and listens. Throws StartError. */
-export async function startServer(config: Config, secrets: Secrets, brought: Brought): Promise<Server> {
-  const context = await createContext(config, secrets, { platform: systemPlatform, ...brought })
+/**
+ * Opens the database, makes what a first start makes, and listens; a start that takes long answers health meanwhile. Throws StartError, and the
+ * reason of `signal` when that aborts.
+ */
+export async function startServer(config: Config, secrets: Secrets, { signal, ...brought }: Brought): Promise<Server> {
+  const context = await createContextInView(config, secrets, { signal, ...brought })
   const running = await listen(context)
   const startText = renderStartText(running, context, await context.createFirstAdmin())
   if (config.publicUrl === undefined) context.events.publicUrlMissing()
   return { startText, stop: (signal) => stop(running, context, signal) }
+}
+
+async function createContextInView(config: Config, secrets: Secrets, { signal, ...brought }: Brought): Promise<Context> {
+  let reason = 'the server starts'
+  const onDelay = (delay: string): void => void (reason = delay)
+  const onOpen = (address: string): void => brought.log.debug({ address }, 'the start takes long, health is answered meanwhile')
+  const leave = openWaitingRoom({ ...config, reason: () => reason, onOpen })
+  try {
+    return await createContext(config, secrets, { platform: systemPlatform, ...brought, starting: { onDelay, signal } })
+  } finally {
+    await leave()
+  }
 }
 
 interface Listener {

@@ -4,10 +4,11 @@ import { listApplications } from '../../src/storage/applications.ts'
 import { type Database, readTime } from '../../src/storage/database.ts'
 import { warnOfName } from '../../src/domain/pinning/certificate.ts'
 import { listPinnedCertificates } from '../../src/storage/pinning.ts'
+import { findKeyOrigin } from '../../src/domain/secrets/master-key.ts'
 import { findUnmet, type Unmet } from '../../src/storage/requirements.ts'
 import { listWebhooks } from '../../src/storage/webhooks.ts'
 import { explainFault } from '../fault.ts'
-import type { Settings } from '../local/database.ts'
+import { explainDatabase, type Settings } from '../local/database.ts'
 import { readKeyFit } from '../local/keys.ts'
 import { readBinding } from '../local/record-binding.ts'
 import { judgeApplications, judgeWebhooks } from './content.ts'
@@ -43,7 +44,7 @@ async function examineOpened(database: Database, settings: Settings, instruments
   try {
     clock = await examineClock(database, instruments.now)
   } catch (error) {
-    const said = explainFault(error)
+    const said = explainFault(explainDatabase(error, database))
     if (said.includes('in use by another pawl')) return examineThroughServer(instruments)
     return [explainUnopened(said), ...WITHIN.map((check) => skipped(check, 'the database does not answer'))]
   }
@@ -111,7 +112,8 @@ async function examineKeys(database: Database, settings: Settings): Promise<Find
       return warning('keys', says, 'pawl key list says which of the others may leave the settings')
     }
     if (doesFit) return ok('keys', 'the master key opens the database')
-    return fault('keys', 'the master key is not the one this database was written with', 'give the right PAWL_MASTER_KEY')
+    const { setting, todo } = findKeyOrigin(settings, database.kind)
+    return fault('keys', 'the master key is not the one this database was written with', `${setting}: ${todo}`)
   } catch (error) {
     return fault('keys', explainFault(error), 'give PAWL_MASTER_KEY, or put the key file back from the backup')
   }

@@ -5,18 +5,19 @@ import type { Secrets } from '../../src/config-secrets.ts'
 import type { Config } from '../../src/config-shape.ts'
 import { type BindingParts, followBinding } from '../../src/domain/secrets/binding.ts'
 import { type InstallationKeys, loadInstallationKeys } from '../../src/domain/installation-keys.ts'
-import { loadMasterKeys } from '../../src/domain/secrets/master-key.ts'
+import { findKeyOrigin, loadMasterKeys } from '../../src/domain/secrets/master-key.ts'
 import { createRecordKeys, type RecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import { createClock } from '../../src/lib/clock.ts'
 import { StartError } from '../../src/lib/errors.ts'
 import { createEvents } from '../../src/lib/events.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { type Platform, systemPlatform } from '../../src/lib/platform.ts'
+import { explainDatabaseFailure } from '../../src/storage/database-failure.ts'
 import { type Database, openDatabase, type Pool } from '../../src/storage/database.ts'
 import { findBinding } from '../../src/storage/record-binding.ts'
 import { requireDatabase } from '../../src/storage/requirements.ts'
 import type { Terminal } from '../command.ts'
-import { explainFault, Fault } from '../fault.ts'
+import { Fault } from '../fault.ts'
 import { withProgress } from '../progress.ts'
 
 export interface Settings {
@@ -49,7 +50,7 @@ export async function withDatabase<T>(
     const platform = await openPlatform(terminal, database)
     return await withProgress(terminal.note, `at work on ${database.location}`, () => work(database, settings, platform))
   } catch (error) {
-    throw explainDatabase(error)
+    throw explainDatabase(error, database)
   } finally {
     await database.close()
   }
@@ -70,7 +71,9 @@ async function openPlatform({ note }: Pick<Terminal, 'note'>, { readTime }: Data
 
 /** Record encryption under the master keys of the settings. */
 export const openRecordKeys = async ({ kind }: Pick<Database, 'kind'>, settings: Settings): Promise<RecordKeys> =>
-  createRecordKeys(await loadMasterKeys(settings, kind, systemPlatform), systemPlatform)
+  createRecordKeys(await loadMasterKeys(settings, kind, systemPlatform), systemPlatform, {
+    origin: findKeyOrigin(settings, kind),
+  })
 
 /**
  * The same for a command that works on the records of activations. Throws a Fault while processes may run that read none that is bound to its
@@ -122,12 +125,9 @@ async function openConfigured({ config, secrets }: Settings, mustExist: boolean)
   }
 }
 
-/** A fault for a database that cannot be reached; every other error as it is. */
-export function explainDatabase(error: unknown): unknown {
+/** A fault for a database that cannot be used; every other error as it is. */
+export function explainDatabase(error: unknown, database?: Pick<Database, 'kind' | 'location'>, setting?: string): unknown {
   if (error instanceof Fault) return error
-  if (error instanceof StartError) return new Fault('unreachable', error.message)
-  const isOfNode = error instanceof Error && 'syscall' in error
-  return isOfNode && 'code' in error && /^E(CONN|HOST|NET|TIME|NOTFOUND|AI)/.test(String(error.code))
-    ? new Fault('unreachable', `the database cannot be used: ${explainFault(error)}`)
-    : error
+  const explained = database === undefined ? error : explainDatabaseFailure(error, database, setting)
+  return explained instanceof StartError ? new Fault('unreachable', explained.message) : explained
 }

@@ -1,12 +1,17 @@
 // The schema of the configured database, brought up to date.
-import { migrateDatabase } from '../../src/storage/migrate.ts'
+import { DELAYS, migrateDatabase, type MigrateOptions } from '../../src/storage/migrate.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { withDatabase } from './database.ts'
+
+/** A line for what a migration waits for. */
+const tellDelays = ({ note }: Pick<Terminal, 'note'>): MigrateOptions => ({
+  onDelay: ({ kind, ...of }) => note(`${DELAYS[kind]}: ${'holder' in of ? of.holder : of.migration}`),
+})
 
 /** An embedded database that is not there is created. */
 export const migrateLocal = (terminal: Terminal): Promise<Answer> =>
   withDatabase(terminal, { mustExist: false }, async (database) => {
-    const migrations = await migrateDatabase(database)
+    const migrations = await migrateDatabase(database, tellDelays(terminal))
     const done = migrations.length === 0 ? 'up to date' : `migrated, ${migrations.join(', ')}`
     return { json: { database: database.location, migrations }, text: `${database.location}: ${done}\n` }
   })

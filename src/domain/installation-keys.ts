@@ -74,7 +74,7 @@ function unwrap(recordKeys: RecordKeys, purpose: string, wrapped: Uint8Array): U
   try {
     return recordKeys.open(placeOf(purpose), wrapped)
   } catch (error) {
-    if (error instanceof SealedRecordError) throw new StartError(WRONG_KEY, { cause: error })
+    if (error instanceof SealedRecordError) throw wrongKey(recordKeys, error)
     throw error
   }
 }
@@ -83,4 +83,5 @@ const placeOf = (purpose: string): Place => ({ table: 'wrapped_key', column: 'wr
 
 const CREDENTIAL_HASH = 'credential-hash'
 const CREDENTIAL_MAC = 'credential-mac'
-const WRONG_KEY = 'the master key is not the one this database was written with; give the right PAWL_MASTER_KEY'
+const wrongKey = ({ origin }: RecordKeys, cause: unknown): StartError =>
+  new StartError(`${origin.setting}: the master key is not the one this database was written with; ${origin.todo}`, { cause })

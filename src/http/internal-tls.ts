@@ -26,7 +26,7 @@ export function loadTls(files: TlsFiles) {
   try {
     return { ...TERMS, ...readTls(files) }
   } catch (error) {
-    throw new StartError(`TLS of the internal listener: ${describe(error)}`, { cause: error })
+    throw new StartError(describe(error), { cause: error })
   }
 }
 
@@ -75,19 +75,52 @@ export function fingerprintOf({ socket }: Pick<IncomingMessage, 'socket'>, now: 
 
 /** Throws where a file is missing, no PEM, or the key is not that of the certificate. */
 function readTls({ certificate, key, clientCa }: TlsFiles): TlsTexts {
-  const texts = { cert: readFileSync(certificate, 'utf8'), key: readFileSync(key, 'utf8'), ca: readFileSync(clientCa, 'utf8') }
-  // An empty list would be that of the public authorities.
-  if (!texts.ca.includes('-----BEGIN CERTIFICATE-----')) throw new Error(`${clientCa} holds no certificate`)
-  createSecureContext({ ...TERMS, ...texts })
-  return texts
+  const read = (setting: string, path: string, holds: RegExp, what: string): string => {
+    const text = tryTo(
+      () => readFileSync(path, 'utf8'),
+      (code) => `${setting}: ${path} cannot be read (${code}); look at its path and owner`,
+    )
+    // An empty list of authorities would be that of the public ones.
+    if (!holds.test(text)) throw new Error(`${setting}: ${path} holds no ${what} in PEM`)
+    return text
+  }
+  const cert = read(OF.certificate, certificate, CERTIFICATE, 'certificate')
+  const ca = read(OF.clientCa, clientCa, CERTIFICATE, 'certificate')
+  const keyText = read(OF.key, key, KEY, 'private key')
+  const check = (parts: Partial<TlsTexts>, explain: (code: string) => string) =>
+    tryTo(() => createSecureContext({ ...TERMS, ...parts }), explain)
+  check({ cert }, (code) => `${OF.certificate}: ${certificate} cannot be used (${code}); look at what it holds`)
+  check({ ca }, (code) => `${OF.clientCa}: ${clientCa} cannot be used (${code}); look at what it holds`)
+  check({ key: keyText }, (code) => `${OF.key}: ${key} cannot be used (${code}); it must have no passphrase`)
+  check(
+    { cert, key: keyText, ca },
+    (code) => `${OF.key}: ${key} is not the key of ${OF.certificate} (${code}); give both of one issue`,
+  )
+  return { cert, key: keyText, ca }
 }
 
-/** A code, or the path that the system names; messages of OpenSSL name threads and source files. */
+const OF = {
+  certificate: 'PAWL_INTERNAL_TLS_CERTIFICATE',
+  key: 'PAWL_INTERNAL_TLS_KEY',
+  clientCa: 'PAWL_INTERNAL_TLS_CLIENT_CA',
+}
+const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----/
+const KEY = /-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----/
+
+/** What `work` returns, or an error in other words. */
+function tryTo<T>(work: () => T, explain: (code: string) => string): T {
+  try {
+    return work()
+  } catch (error) {
+    throw new Error(explain(describe(error)), { cause: error })
+  }
+}
+
+/** A code, where there is one: messages of OpenSSL name threads and source files. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  const { code, path } = error as NodeJS.ErrnoException
-  if (code === undefined) return error.message
-  return path === undefined ? code : `${path} cannot be read (${code})`
+  const { code } = error as NodeJS.ErrnoException
+  return code ?? error.message
 }
 
 const TERMS = {

@@ -95,6 +95,8 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   certificateNotSeen: (fields: { applicationId: string; domain: string; reason: string }) =>
     log.warn(fields, 'the live certificate could not be read'),
   certificateWatchFailed: (fields: { err: unknown }) => log.error(fields, 'the certificate watcher failed'),
+  /** `reason`: what takes its time, one of a few texts. */
+  startDelayed: ({ reason, ...fields }: { reason: string; holder?: string; migration?: string }) => log.info(fields, reason),
   publicUrlMissing: () => log.warn('PAWL_PUBLIC_URL is not set: serviceBaseUrl is the address of the listener for phones'),
   requestServed: (fields: { method: string; path: string; status: number; ms: number }) => log.debug(fields, 'request served'),
   /** A bug of ours: each has its line, which the caller names by its request id. */

@@ -24,10 +24,7 @@ export function isPublicAddress(address: string): boolean {
 export async function resolveTarget(host: string, arePrivateAllowed: boolean): Promise<string> {
   const name = host.replace(/^\[(.*)\]$/, '$1')
   const found = await lookup(name, { all: true }).catch((cause: unknown) => {
-    throw new OutboundError(
-      `${host} cannot be resolved (${codeOf(cause)}): look at its name, and at this machine's name servers`,
-      { cause },
-    )
+    throw new OutboundError(`${host} ${describeConnectionFailure(cause)}`, { cause })
   })
   const [first] = found
   if (first === undefined) throw new OutboundError(`${host} has no address`)
@@ -103,7 +100,9 @@ export async function withConnection<T>(target: OutboundTarget, speak: (socket: 
     await Promise.race([isConnected.promise, broken])
     return await Promise.race([speak(socket), broken])
   } catch (error) {
-    throw error instanceof OutboundError ? error : new OutboundError(`${name} ${explain(error)}`, { cause: error })
+    throw error instanceof OutboundError
+      ? error
+      : new OutboundError(`${name} ${describeConnectionFailure(error)}`, { cause: error })
   } finally {
     clearTimeout(timer)
     clearInterval(watch)
@@ -128,17 +127,19 @@ export function describeStatus(status: number, authorization: string): string {
   return status === 404 || status === 405 ? `${answered}: look at the path` : `${answered}: its log may say why`
 }
 
-/** What the code of an error means, and what to look at. Messages of OpenSSL name threads and source files, so that only codes are repeated. */
-function explain(error: unknown): string {
+/** What the code of an error means, and what to look at. `authority`: the setting for an authority of one's own. Messages of OpenSSL name threads and source files, so that only codes are repeated. */
+export function describeConnectionFailure(error: unknown, authority = NODE_AUTHORITY): string {
   const code = codeOf(error)
   const [, says = 'broke the connection'] = MEANINGS.find(([codes]) => codes.test(code)) ?? []
-  return says.replace(/(?=:|$)/, ` (${code})`)
+  return says.replace(/(?=:|$)/, ` (${code})`).replace(NODE_AUTHORITY, authority)
 }
 
 const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'no code'
 
+const NODE_AUTHORITY = 'NODE_EXTRA_CA_CERTS'
 const MEANINGS: readonly (readonly [RegExp, string])[] = [
+  [/^(ENOTFOUND|EAI_AGAIN|EAI_NODATA|EAI_FAIL)$/, "cannot be resolved: look at its name, and at this machine's name servers"],
   [/^ECONNREFUSED$/, 'refuses connections: nothing listens there, or a firewall is between'],
   [/^(ECONNRESET|EPIPE|ECONNABORTED)$/, 'broke the connection: its log may say why, or that of a proxy between'],
   [
@@ -149,7 +150,7 @@ const MEANINGS: readonly (readonly [RegExp, string])[] = [
   [/^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/, 'shows a certificate that does not hold now: renew it, or set the clock'],
   [
     /CERT|SIGNATURE|ISSUER|^(INVALID_CA|PATH_LENGTH_EXCEEDED|INVALID_PURPOSE|HOSTNAME_MISMATCH)$/,
-    'shows a certificate that nobody vouches for: NODE_EXTRA_CA_CERTS names your own authority, and it must send its whole chain',
+    `shows a certificate that nobody vouches for: ${NODE_AUTHORITY} names your own authority, and it must send its whole chain`,
   ],
   [/^(ERR_SSL_|ERR_TLS_|EPROTO)/, 'does not speak this TLS: look at its port, versions, and whether it asks for a certificate'],
   [/^HPE_/, 'does not answer in HTTP: look at its port, and whether it wants https'],

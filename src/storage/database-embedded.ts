@@ -32,15 +32,33 @@ export async function openEmbedded(dataDir: string): Promise<Embedded> {
   const release = await enterDirectory(dataDir, (socket) => serveBackup(socket, async () => opened && copyDatabase(opened)))
   try {
     const path = join(dataDir, FOLDER)
-    const pglite = await PGlite.create(path, embeddedOptions)
+    const pglite = await openFiles(path)
     opened = pglite
-    await pglite.exec(composeSet(SESSION_SETTINGS))
-    closeFiles(path)
     return { pglite: yieldBefore(pglite), copy: () => copyDatabase(pglite), release }
   } catch (error) {
     await release()
     throw error
   }
+}
+
+/** What PGlite says of files that are damaged, incomplete, of another version or of another user is its stack. */
+async function openFiles(path: string): Promise<PGlite> {
+  try {
+    const pglite = await PGlite.create(path, embeddedOptions)
+    await pglite.exec(composeSet(SESSION_SETTINGS))
+    closeFiles(path)
+    return pglite
+  } catch (error) {
+    throw new StartError(
+      `PAWL_DATA_DIR: the database in ${path} cannot be opened (${describe(error)}); look at its files, their owner and the room on the disk, or put back a backup`,
+      { cause: error },
+    )
+  }
+}
+
+const describe = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error)
+  return 'code' in error ? String(error.code) : error.message.replace(/\s*\n[^]*$/, '')
 }
 
 /**
@@ -98,7 +116,10 @@ function makeDirectory(path: string): void {
     accessSync(path, constants.W_OK)
   } catch (error) {
     if (error instanceof StartError) throw error
-    throw new StartError(`the data directory ${path} cannot be made or written; choose another PAWL_DATA_DIR`, { cause: error })
+    throw new StartError(
+      `the data directory ${path} cannot be made or written (${describe(error)}); choose another PAWL_DATA_DIR`,
+      { cause: error },
+    )
   }
 }
 

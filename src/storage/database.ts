@@ -3,7 +3,16 @@
 // Locks are taken in the order application, activation, operation. Inside inTransaction only the given Tx may be used:
 // the embedded database has one connection, and a query beside the transaction would wait for its own end.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type KyselyConfig, type Transaction, Kysely, PGliteDialect, PostgresDialect, sql } from 'kysely'
+import {
+  type KyselyConfig,
+  type PostgresDialectConfig,
+  type Transaction,
+  Kysely,
+  PGliteDialect,
+  PostgresAdapter,
+  PostgresDialect,
+  sql,
+} from 'kysely'
 import { connectPostgres, type Pooler, type PoolUse, type PostgresOptions, type Room } from './database-postgres.ts'
 import type { Embedded } from './database-embedded.ts'
 import { codeOf } from './postgres-connection.ts'
@@ -54,7 +63,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const log = isTraced ? { log: traceStatement } : {}
   if (databaseUrl !== undefined) {
     const { pool, location, room, use, leaveServer } = connectPostgres(databaseUrl, options)
-    const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }), ...log }) as Pool
+    const db = new Kysely<Schema>({ dialect: createDialect({ pool }), ...log }) as Pool
     const openPatient = () => openPatientPostgres(databaseUrl, options.pooler)
     const close = () => db.destroy()
     return { db, kind: 'postgresql', location, readTime: () => readTime(db), room, poolUse: use, leaveServer, openPatient, close }
@@ -63,9 +72,16 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   return fromEmbedded(await openEmbedded(options.dataDir), options.dataDir, log)
 }
 
+/** Kysely's, but for the lock of migrations, which migrate.ts takes. */
+function createDialect(config: PostgresDialectConfig): PostgresDialect {
+  const nothing = async (): Promise<void> => undefined
+  const adapter = Object.assign(new PostgresAdapter(), { acquireMigrationLock: nothing, releaseMigrationLock: nothing })
+  return Object.assign(new PostgresDialect(config), { createAdapter: () => adapter })
+}
+
 function openPatientPostgres(databaseUrl: string, pooler: Pooler = 'none'): Pick<Database, 'db' | 'close'> {
   const { pool } = connectPostgres(databaseUrl, { poolSize: 2, pooler, isPatient: true })
-  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) }) as Pool
+  const db = new Kysely<Schema>({ dialect: createDialect({ pool }) }) as Pool
   return { db, close: () => db.destroy() }
 }
 
@@ -143,6 +159,9 @@ export const isDeadlock = (error: unknown): boolean => codeOf(error) === '40P01'
 
 /** True when a statement named a column or a table that is not there (SQLSTATE 42703, 42P01). */
 export const isUndefinedName = (error: unknown): boolean => ['42703', '42P01'].includes(String(codeOf(error)))
+
+/** True when a statement made what is there already (SQLSTATE 42P07, 42710). */
+export const isDuplicateName = (error: unknown): boolean => ['42P07', '42710'].includes(String(codeOf(error)))
 
 /**
  * The database answered with an error, so the statement was rolled back. A lost connection tells nothing: what may have been stored is

@@ -8,20 +8,27 @@ import { type GivenKeys, parseKeyList } from '../lib/key-list.ts'
 
 /** Reads the keys, or writes the one `create` makes (32 bytes). Throws StartError when the file does not hold keys. */
 export function readOrCreateKeyFile(dataDir: string, create: () => Uint8Array): GivenKeys {
-  const path = join(dataDir, 'master.key')
+  const path = keyPathIn(dataDir)
   const text = readIfPresent(path)
   if (text === undefined) return [write(path, create())]
   const keys = parseKeyList(text.trim())
-  if (keys === undefined) throw new StartError(`${path} is not a master key (32 bytes in Base64)`)
+  if (keys === undefined)
+    throw new StartError(`PAWL_DATA_DIR: ${path} is not a master key (32 bytes in Base64); put it back from the backup`)
   return keys
 }
+
+/** The key file of a data directory. */
+export const keyPathIn = (dataDir: string): string => join(dataDir, 'master.key')
 
 function readIfPresent(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw new StartError(`${path} cannot be read`, { cause: error })
+    throw new StartError(
+      `PAWL_DATA_DIR: ${path} cannot be read (${error instanceof Error && 'code' in error ? String(error.code) : String(error)}); look at who owns it`,
+      { cause: error },
+    )
   }
 }
 

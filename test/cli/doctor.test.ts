@@ -1,6 +1,7 @@
 // pawl doctor: an installation in order, and broken ones, of which it names what is wrong and says what to do.
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -156,6 +157,12 @@ const SET_UPS: Readonly<Record<string, Broken>> = {
     says: /^PAWL_MASTER_KEY: needed together with DATABASE_URL/,
     todo: /CONFIG\.md/,
     find: () => withEnv({ DATABASE_URL: 'postgres://pawl@127.0.0.1:1/pawl', PAWL_MASTER_KEY: undefined }),
+  },
+  'a mode of TLS that there is not': {
+    check: 'settings',
+    says: /^DATABASE_URL: has an option sslmode that is none of disable, no-verify, prefer, require, verify-ca, verify-full$/,
+    todo: /CONFIG\.md/,
+    find: () => withEnv({ DATABASE_URL: 'postgres://pawl@127.0.0.1:1/pawl?sslmode=banana' }),
   },
   'a file of templates with a fault': {
     check: 'templates',
@@ -415,6 +422,31 @@ describe('a broken set-up is named, with what to do', () => {
     ])
   })
 })
+
+test.each(['127.0.0.1', '[::1]', 'localhost'])(
+  'the certificate at %s is looked at, whether that is a name or an address',
+  async (host) => {
+    const { pem, privateKeyPem } = createCertificate([], { commonName: 'nobody' })
+    const server = createTlsServer({ cert: pem, key: privateKeyPem }, (request, response) => response.end(request.url))
+    await new Promise<void>((resolve) => server.listen(0, host.replace(/^\[(.*)\]$/, '$1'), resolve))
+    const { port } = server.address() as AddressInfo
+    const warnings: Error[] = []
+    const keep = (warning: Error): number => warnings.push(warning)
+    process.on('warning', keep)
+    const env = { PAWL_DATA_DIR: join(directory, 'nowhere'), PAWL_PUBLIC_URL: `https://${host}:${port}`, PAWL_PORT: '1' }
+    const { stdout, stderr } = await runCli(['doctor', '--json'], env)
+    const { findings } = JSON.parse(stdout) as { findings: readonly Finding[] }
+    const says = `the certificate of ${host} does not verify: DEPTH_ZERO_SELF_SIGNED_CERT`
+    expect(findings.filter(({ check }) => check === 'TLS')).toEqual([
+      { check: 'TLS', state: 'fault', says, todo: 'send the whole chain, for this name' },
+    ])
+    // What Node has to say of addresses comes a turn later.
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    process.off('warning', keep)
+    server.close()
+    expect([warnings, stderr]).toEqual([[], 'looking at settings, database, network and receivers\n'])
+  },
+)
 
 describe('an embedded database that a server has', () => {
   const open = (): Promise<never> =>

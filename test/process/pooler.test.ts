@@ -29,8 +29,12 @@ afterEach(async () => {
 })
 
 /** The database of an installation through the pooler, and what pawl is told of it. */
-async function open(mode: 'session' | 'transaction', told: string, options?: Parameters<typeof openPgbouncer>[2]) {
-  const installation = await createInstallation('postgresql')
+async function open(
+  mode: 'session' | 'transaction',
+  told: string,
+  { isEmpty = false, ...options }: Parameters<typeof openPgbouncer>[2] & { isEmpty?: boolean } = {},
+) {
+  const installation = await createInstallation('postgresql', { isEmpty })
   // What docs/OPERATIONS.md asks for: in transaction mode the role has what a pooler does not pass on.
   if (mode === 'transaction') await setRole(installation, SESSION_SETTINGS)
   pooler = await openPgbouncer(databaseOf(installation), mode, options)
@@ -54,6 +58,8 @@ async function setRole({ env, adminUrl = '' }: Installation, settings: Readonly<
 }
 
 const databaseOf = ({ env }: Installation): string => env['DATABASE_URL'] ?? ''
+/** PAWL_TEST_ROUNDS asks for more. */
+const ROUNDS = Number(process.env['PAWL_TEST_ROUNDS'] ?? '2')
 const IGNORED = 'statement_timeout,idle_in_transaction_session_timeout'
 
 const title =
@@ -136,7 +142,7 @@ describe.skipIf(serverUrl() === undefined || !hasPgbouncer)(title, () => {
     const says = `sessions of the role ${username} have ${name} = '${wrong}'`
     const todo = `alter role ${username} set ${name} = '${right}'`
     expect(code).toBe(1)
-    expect(stderr.trim().split('\n')).toEqual([expect.stringContaining(`pawl cannot start: ${says}`)])
+    expect(stderr.trim().split('\n')).toEqual([expect.stringContaining(`pawl cannot start: DATABASE_URL: ${says}`)])
     expect(stderr).toContain(todo)
     const doctor = await runCli(['doctor'], wrongEnv)
     expect(doctor.code).toBe(1)
@@ -145,6 +151,20 @@ describe.skipIf(serverUrl() === undefined || !hasPgbouncer)(title, () => {
     const { url } = await startPawl(await reopen(right))
     expect((await fetch(`${url}/health/ready`)).status).toBe(200)
   })
+
+  // What one of them had taken for its session stayed with a server of the pooler: the others waited for ever, and said nothing.
+  test.each([2, 4, 12])(
+    'in transaction mode with %i servers, three processes that start at once make one empty database',
+    async (poolSize) => {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const { env } = await open('transaction', 'transaction', { poolSize, isEmpty: true })
+        const all = await Promise.all([1, 2, 3].map(() => startPawl(env)))
+        for (const { url } of all) expect((await fetch(`${url}/health/ready`)).status).toBe(200)
+        for (const one of all) expect((await one.end('SIGTERM')).code).toBe(0)
+        await pooler?.close()
+      }
+    },
+  )
 
   test('a setting that is missing stops the start, where PgBouncer refuses the time limits', async () => {
     const { env } = await open('transaction', 'none')

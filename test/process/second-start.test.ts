@@ -88,12 +88,6 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
     expect(statSync(installation.dataDir).mode & 0o777).toBe(0o700)
     expect(statSync(join(installation.dataDir, 'master.key')).mode & 0o777).toBe(0o600)
   })
-
-  test.runIf(kind === 'postgresql')('a start without the master key is refused with one line', async () => {
-    const refused = await refusePawl(installation.env, { PAWL_MASTER_KEY: '' })
-    expect(refused).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(ONE_LINE) as unknown })
-    expect(refused.stderr).toContain('PAWL_MASTER_KEY: needed together with DATABASE_URL')
-  })
 })
 
 const adminAt = ({ url }: PawlProcess, password = ADMIN_PASSWORD): Bank => createBank(url, `admin:${password}`)

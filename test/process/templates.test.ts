@@ -15,7 +15,9 @@ test('a file with a fault is refused in one line, before anything is opened', as
   writeFileSync(file, '[{"templateName":"half"}]')
   const { code, stdout, stderr } = await refusePawl(env, { PAWL_TEMPLATES_FILE: file })
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-  expect(stderr).toMatch(/^pawl cannot start: the templates file .* is wrong in template 1 "half": operationType .*\n$/)
+  expect(stderr).toMatch(
+    /^pawl cannot start: PAWL_TEMPLATES_FILE: the templates file .* is wrong in template 1 "half": operationType .*\n$/,
+  )
   expect((await runNode(['bin/pawl.mjs', 'template', 'list', '--local'], env)).stderr).toContain('there is no database')
 })
 

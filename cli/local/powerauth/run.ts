@@ -1,5 +1,6 @@
 // The import on the database of the settings: opens both sides, and tells what was done.
 import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { databaseUrl } from '../../../src/config-kinds.ts'
 import { parseBase64 } from '../../../src/lib/base64.ts'
 import type { Platform } from '../../../src/lib/platform.ts'
 import { lockImport } from '../../../src/storage/activation/import.ts'
@@ -35,8 +36,11 @@ export interface ImportOptions {
 /** Imports into the configured database; the exit code is 0 also when rows were left out. */
 export async function importPowerauth(terminal: Terminal, options: ImportOptions): Promise<Answer> {
   const url = options.from ?? terminal.env[URL_NAME]
-  if (url === undefined || !/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url))
-    throw usageFault(`give the PostgreSQL URL of the reference's database with --from or ${URL_NAME}`)
+  const parsed = url === undefined ? undefined : databaseUrl.parse(url)
+  if (url === undefined || parsed === undefined || 'problem' in parsed)
+    throw usageFault(
+      `give the PostgreSQL URL of the reference's database with --from or ${URL_NAME}${parsed && 'problem' in parsed ? `: ${parsed.problem}` : ''}`,
+    )
   const masterDbKey = readMasterDbKey(terminal.env, options.masterDbKeyFile)
   const list = openList(options.leftOutFile)
   // A scan of a large table lasts longer than a request may. What else the session needs, its transaction sets: so poolers take it, too.

@@ -25,7 +25,9 @@ export async function applyAdminPassword(
     return
   }
   if (existing !== undefined && existing.role !== 'admin')
-    throw new StartError(`PAWL_ADMIN_USER names ${adminUser}, who is no administrator`)
+    throw new StartError(
+      `PAWL_ADMIN_USER names ${adminUser}, who is no administrator; name one, or somebody who is not there yet`,
+    )
   if (adminPassword === undefined) return
   if (existing === undefined) {
     await createAdmin(parts, credentials, adminUser, adminPassword)

@@ -25,10 +25,13 @@ export function runKeyCommand(command: string, env: Readonly<Record<string, stri
 }
 
 function explain(error: Error & { killed?: boolean; code?: unknown; signal?: unknown }, timeoutMs: number): string {
-  if (error.code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return `printed more than ${OUTPUT_BYTES_MAX} bytes`
-  if (error.killed === true) return `did not end within ${timeoutMs / 1000} seconds`
+  if (error.code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER')
+    return `printed more than ${OUTPUT_BYTES_MAX} bytes; it is to print the key alone`
+  if (error.killed === true) return `did not end within ${timeoutMs / 1000} seconds; run it by hand to see what it waits for`
   if (typeof error.code === 'number') return `ended with exit status ${error.code}; run it by hand to see why`
-  return typeof error.code === 'string' ? `cannot be run (${error.code})` : 'was ended by a signal'
+  return typeof error.code === 'string'
+    ? `cannot be run (${error.code}); look at its path and at who may execute it`
+    : `was ended by a signal (${String(error.signal)}); look at the log of the system`
 }
 
 const TIMEOUT_MS = 10_000

@@ -103,7 +103,11 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
     () => load(`vault:v1:${randomBytes(60).toString('base64')}`),
     /refuses to decrypt \(status 400\): look at the key in PAWL_VAULT_KEY_URL, and at PAWL_MASTER_KEY$/,
   ],
-  ['something else wrapped', () => load(wrap(randomBytes(16))), /what is wrapped is not a key of 32 bytes$/],
+  [
+    'something else wrapped',
+    () => load(wrap(randomBytes(16))),
+    /what is wrapped is not a key of 32 bytes; pawl key create --wrapped makes one$/,
+  ],
   [
     'a service that is away',
     () => load(wrap(randomBytes(32)), { vaultKeyUrl: 'http://127.0.0.1:1/v1/transit/keys/pawl' }),

@@ -42,14 +42,15 @@ export function createVaultTransit({ keyUrl, token }: VaultSettings): KeyService
       return readData(answer.body)
     } catch (fault) {
       if (!(fault instanceof JsonFault)) throw fault
-      throw new StartError(`PAWL_VAULT_KEY_URL: ${origin} does not answer as a transit engine does, but with ${fault.message}`)
+      throw new StartError(`PAWL_VAULT_KEY_URL: ${origin} does not answer as a transit engine does, but with ${fault.message}; look at its path`)
     }
   }
   return {
     unwrap: async (ciphertext) => {
       const { plaintext } = await ask('decrypt', { ciphertext })
       const key = typeof plaintext === 'string' ? parseBase64(plaintext, 32) : undefined
-      if (key === undefined) throw new StartError('PAWL_MASTER_KEY: what is wrapped is not a key of 32 bytes')
+      if (key === undefined)
+        throw new StartError('PAWL_MASTER_KEY: what is wrapped is not a key of 32 bytes; pawl key create --wrapped makes one')
       return key
     },
     createWrapped: async () => {

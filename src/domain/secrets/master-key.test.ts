@@ -30,15 +30,27 @@ test('a command prints the keys, the one that seals first', async () => {
 })
 
 test.each([
-  ['does not exist', () => join(directory, 'missing'), /missing cannot be run \(ENOENT\)$/],
+  [
+    'does not exist',
+    () => join(directory, 'missing'),
+    /missing cannot be run \(ENOENT\); look at its path and at who may execute it$/,
+  ],
   [
     'fails',
     () => script('fails', `echo ${base64(one)}; echo marked >&2; exit 3`),
     /fails ended with exit status 3; run it by hand/,
   ],
-  ['prints something else', () => script('other', 'echo marked'), /what it prints is not 32 bytes in standard Base64$/],
-  ['prints nothing', () => script('nothing', ':'), /what it prints is not 32 bytes in standard Base64$/],
-  ['prints without end', () => script('endless', 'exec yes marked'), /endless printed more than 65536 bytes$/],
+  [
+    'prints something else',
+    () => script('other', 'echo marked'),
+    /COMMAND: what it prints is not 32 bytes in standard Base64; run it by hand/,
+  ],
+  ['prints nothing', () => script('nothing', ':'), /COMMAND: it prints nothing; run it by hand/],
+  [
+    'prints without end',
+    () => script('endless', 'exec yes marked'),
+    /endless printed more than 65536 bytes; it is to print the key alone$/,
+  ],
 ])('a command that %s is told without what it printed', async (_, make, message) => {
   const error = await load({ masterKeyCommand: `${make()} marked` }).catch((thrown: unknown) => thrown)
   expect(String(error)).toMatch(message)

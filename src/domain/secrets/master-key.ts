@@ -2,10 +2,10 @@
 import { StartError } from '../../lib/errors.ts'
 import { type GivenKey, type GivenKeys, parseKeyList } from '../../lib/key-list.ts'
 import type { Platform } from '../../lib/platform.ts'
-import { readOrCreateKeyFile } from '../../storage/key-file.ts'
+import { keyPathIn, readOrCreateKeyFile } from '../../storage/key-file.ts'
 import { runKeyCommand } from './key-command.ts'
 import { createVaultTransit, type KeyService } from './key-service.ts'
-import type { MasterKeys } from './record-keys.ts'
+import { type KeyOrigin, type MasterKeys, OF_SETTING } from './record-keys.ts'
 
 export interface KeySources {
   readonly config: { readonly dataDir: string; readonly masterKeyCommand?: string; readonly vaultKeyUrl?: string }
@@ -30,6 +30,18 @@ export async function loadMasterKeys(
   return [await unwrap(service, first), ...(await Promise.all(others.map((key) => unwrap(service, key))))]
 }
 
+/** Where loadMasterKeys gets the keys from. */
+export function findKeyOrigin({ config, secrets }: KeySources, kind: 'embedded' | 'postgresql'): KeyOrigin {
+  if (secrets.masterKeys !== undefined) return OF_SETTING
+  if (config.masterKeyCommand !== undefined)
+    return {
+      setting: 'PAWL_MASTER_KEY_COMMAND',
+      todo: 'look at what the program prints, and at whether this is the right database',
+    }
+  if (kind === 'postgresql') return OF_SETTING
+  return { setting: 'PAWL_DATA_DIR', todo: `put ${keyPathIn(config.dataDir)} back from the backup` }
+}
+
 /** The key service of the settings, if there is one. */
 export const findKeyService = ({ config: { vaultKeyUrl }, secrets: { vaultToken } }: KeySources): KeyService | undefined =>
   vaultKeyUrl === undefined ? undefined : createVaultTransit({ keyUrl: vaultKeyUrl, token: vaultToken })
@@ -42,11 +54,16 @@ async function findGivenKeys(
   if (secrets.masterKeys !== undefined) return secrets.masterKeys
   const command = config.masterKeyCommand
   if (command !== undefined) {
-    const keys = parseKeyList((await runKeyCommand(command, secrets.masterKeyCommandEnvironment ?? {})).trim())
-    if (keys === undefined) throw new StartError('PAWL_MASTER_KEY_COMMAND: what it prints is not 32 bytes in standard Base64')
+    const printed = (await runKeyCommand(command, secrets.masterKeyCommandEnvironment ?? {})).trim()
+    const keys = parseKeyList(printed)
+    if (keys === undefined)
+      throw new StartError(
+        `PAWL_MASTER_KEY_COMMAND: ${printed === '' ? 'it prints nothing' : 'what it prints is not 32 bytes in standard Base64'}; run it by hand with the environment that docs/CONFIG.md names`,
+      )
     return keys
   }
-  if (kind === 'postgresql') throw new StartError('PAWL_MASTER_KEY: needed together with DATABASE_URL')
+  if (kind === 'postgresql')
+    throw new StartError('PAWL_MASTER_KEY: needed together with DATABASE_URL, make one with: openssl rand -base64 32')
   return readOrCreateKeyFile(config.dataDir, () => platform.randomBytes(32))
 }
 

@@ -45,7 +45,15 @@ export interface BoundRecords {
 /** One master key or more. The first seals. */
 export type MasterKeys = readonly [Uint8Array, ...Uint8Array[]]
 
+/** Where the master keys come from. */
+export interface KeyOrigin {
+  readonly setting: string
+  /** What to do when they are the wrong ones. */
+  readonly todo: string
+}
+
 export interface RecordKeys {
+  readonly origin: KeyOrigin
   /** The ids of the master keys in hex, the one that seals first. */
   readonly keyIds: readonly [string, ...string[]]
   /** Encrypts `plaintext` for its place. */
@@ -91,6 +99,8 @@ export class SealedRecordError extends Error {
 
 export interface RecordKeysOptions {
   readonly caches?: Caches
+  /** PAWL_MASTER_KEY without it. */
+  readonly origin?: KeyOrigin
   /** Is told of each record that was altered or moved; `record` is its place, for people. */
   readonly onAltered?: (fields: { readonly record: string }) => void
 }
@@ -99,7 +109,7 @@ export interface RecordKeysOptions {
 export function createRecordKeys(
   masterKeys: MasterKeys,
   platform: Pick<Platform, 'randomBytes'>,
-  { caches = createCaches(), onAltered = () => undefined }: RecordKeysOptions = {},
+  { caches = createCaches(), onAltered = () => undefined, origin = OF_SETTING }: RecordKeysOptions = {},
 ): RecordKeys {
   const [first, ...others] = masterKeys
   const sealing = toRoot(first)
@@ -184,6 +194,7 @@ export function createRecordKeys(
   }
 
   return {
+    origin,
     keyIds: [sealing.id, ...[...roots.keys()].filter((id) => id !== sealing.id)],
     boundRecords,
     isTaken,
@@ -236,6 +247,10 @@ const associatedData = (header: Uint8Array, place: Place): Uint8Array => {
   return header[0] === BOUND_FORM ? encodeTexts(prefix, place.bound ?? []) : prefix
 }
 
+export const OF_SETTING: KeyOrigin = {
+  setting: 'PAWL_MASTER_KEY',
+  todo: 'give the right PAWL_MASTER_KEY, or look at whether DATABASE_URL names the right database',
+}
 const FOR_EVER = Number.POSITIVE_INFINITY
 const HEADER_BYTES = 1 + KEY_ID_BYTES
 const NONCE_BYTES = 12

@@ -6,7 +6,8 @@ import type { Template } from './template.ts'
 
 /** The templates of a file. Throws StartError with one line that says where and why it is not usable. */
 export function readTemplateFile(path: string): readonly Template[] {
-  const refuse = (problem: string, cause?: unknown) => new StartError(`the templates file ${path} ${problem}`, { cause })
+  const refuse = (problem: string, cause?: unknown) =>
+    new StartError(`PAWL_TEMPLATES_FILE: the templates file ${path} ${problem}`, { cause })
   const json = parseJson(readText(path, refuse), refuse)
   if (!Array.isArray(json)) throw refuse('is not a JSON list')
   const templates = json.map((item: unknown, index) => {

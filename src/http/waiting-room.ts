@@ -1,0 +1,61 @@
+// Answers health while a start takes its time, at the address that phones will call: alive, and not ready. A probe that found nobody there would
+// have the process killed, and a long migration begun anew, again and again.
+import type { Server } from 'node:http'
+import { formatListenerUrl } from './listener-url.ts'
+import { ANSWER_HEADERS } from './request-guards.ts'
+
+export interface WaitingRoomOptions {
+  readonly host: string
+  readonly port: number
+  /** What the start does or waits for. */
+  readonly reason: () => string
+  /** Told of the address once it is listened on. */
+  readonly onOpen: (address: string) => void
+}
+
+/**
+ * Listens once the start has taken a second. The returned function ends that, and resolves when the address is free. An address that cannot be
+ * listened on is left to the listener that comes then, which says so.
+ */
+export function openWaitingRoom(options: WaitingRoomOptions): () => Promise<void> {
+  // A free port that is taken later is known to nobody yet.
+  if (options.port === 0) return async () => undefined
+  let opening: Promise<Server | undefined> | undefined
+  const timer = setTimeout(() => {
+    opening = listen(options)
+  }, LONG_MS)
+  return async () => {
+    clearTimeout(timer)
+    const server = await opening
+    if (server === undefined) return
+    await new Promise((resolve) => {
+      server.close(resolve)
+      server.closeAllConnections()
+    })
+  }
+}
+
+function listen({ host, port, reason, onOpen }: WaitingRoomOptions): Promise<Server | undefined> {
+  // Not imported, as in lib/outbound.ts.
+  const { createServer } = process.getBuiltinModule('node:http')
+  const server = createServer(BOUNDS, ({ url, method }, response) => {
+    const isLive = url === '/health/live' && (method === 'GET' || method === 'HEAD')
+    const headers = { ...ANSWER_HEADERS, 'content-type': 'application/json; charset=utf-8', connection: 'close' }
+    response.writeHead(isLive ? 200 : 503, isLive ? headers : { ...headers, 'retry-after': '1' })
+    response.end(JSON.stringify(isLive ? { status: 'OK' } : { status: 'UNAVAILABLE', reason: reason() }))
+  })
+  server.maxConnections = CONNECTIONS_MAX
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(undefined))
+    server.listen({ host, port }, () => {
+      const address = server.address()
+      if (address !== null && typeof address === 'object') onOpen(formatListenerUrl(address, undefined, 'http'))
+      resolve(server)
+    })
+  })
+}
+
+// Most starts take less.
+const LONG_MS = 1_000
+const CONNECTIONS_MAX = 200
+const BOUNDS = { headersTimeout: 5_000, requestTimeout: 5_000, maxHeaderSize: 8_192, connectionsCheckingInterval: 1_000 }
