@@ -162,6 +162,7 @@ describe.skipIf(serverUrl() === undefined || !hasPgbouncer)(title, () => {
         for (const { url } of all) expect((await fetch(`${url}/health/ready`)).status).toBe(200)
         for (const one of all) expect((await one.end('SIGTERM')).code).toBe(0)
         await pooler?.close()
+        pooler = undefined
       }
     },
   )
