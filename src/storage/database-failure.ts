@@ -80,6 +80,7 @@ const STATES: readonly (readonly [pattern: RegExp, says: string, todo: string])[
     'takes no writes',
     'name the primary, or set default_transaction_read_only = off for the server, the database and the role',
   ],
+  [/^08P01$/, 'refuses the connection', 'look at the databases and users that a pooler before it knows, and at its log'],
   [/^08/, 'broke off', 'its log may say why, or that of a pooler or proxy between'],
 ]
 
@@ -88,7 +89,7 @@ const MESSAGES: readonly (readonly [pattern: RegExp, says: string, todo: string]
   [
     /^(timeout exceeded when trying to connect|timeout expired|the server did not answer|Query read timeout|Connection terminated due to connection timeout)/,
     'did not answer in time',
-    'it stands still, a firewall drops what is sent there, or its port is that of another program',
+    'it stands still, a pooler has no server for it, a firewall drops what is sent there, or its port is that of another program',
   ],
   [/^the server takes no writes/, 'takes no writes', 'name the primary, or leave out target_session_attrs'],
   [/^The server does not support SSL/, 'speaks no TLS', 'turn it on there (ssl = on), or say sslmode=disable'],

@@ -19,12 +19,12 @@ export interface Pgbouncer {
 
 /**
  * Starts it with three servers for all clients. `ignores`: parameters of a connection that it takes and forgets, as operators set it who
- * have read its error message and nothing else.
+ * have read its error message and nothing else. `more`: lines for other databases.
  */
 export async function openPgbouncer(
   databaseUrl: string,
   mode: 'session' | 'transaction',
-  { ignores = '', poolSize = 3 } = {},
+  { ignores = '', poolSize = 3, more = '' } = {},
 ): Promise<Pgbouncer> {
   const { hostname, port, username, password, pathname } = new URL(databaseUrl)
   const folder = mkdtempSync(join(tmpdir(), 'pawl-pgbouncer-'))
@@ -34,6 +34,7 @@ export async function openPgbouncer(
   writeFileSync(
     file,
     `[databases]
+${more}
 * = host=${hostname} port=${port || '5432'} user=${username}${secret}
 [pgbouncer]
 listen_addr = 127.0.0.1

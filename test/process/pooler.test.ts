@@ -167,6 +167,23 @@ describe.skipIf(serverUrl() === undefined || !hasPgbouncer)(title, () => {
     },
   )
 
+  test.each([
+    [
+      'a database that the server has not',
+      '/nothing',
+      /\/nothing refuses the connection \(08P01: .*"nothing".*\): look at the databases/,
+    ],
+    ['a database whose server is away', '/away', /\/away did not answer in time: .* a pooler has no server for it/],
+  ])('%s is named, with what to do', async (_, path, says) => {
+    const { env } = await open('transaction', 'transaction', { more: 'away = host=127.0.0.1 port=1 user=pawl' })
+    const url = new URL(env['DATABASE_URL'] ?? '')
+    url.pathname = path
+    const { code, stderr } = await refusePawl(env, { DATABASE_URL: url.toString() })
+    expect([code, stderr.split('\n').length]).toEqual([1, 2])
+    expect(stderr).toMatch(says)
+    expect(stderr).toMatch(/^pawl cannot start: DATABASE_URL: /)
+  })
+
   test('a setting that is missing stops the start, where PgBouncer refuses the time limits', async () => {
     const { env } = await open('transaction', 'none')
     const { code, stderr } = await refusePawl(env)

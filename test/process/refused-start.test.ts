@@ -19,6 +19,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Postgres, serverIdentity, startPostgres } from '../../bench/http/postgres.ts'
 import { migrations } from '../../migrations/index.ts'
@@ -946,7 +947,35 @@ describe.skipIf(serverUrl() === undefined)('a PostgreSQL', () => {
       expect(stderr).not.toContain('marked')
     }
   })
+
+  // The last: it takes connections no more.
+  test('a server that is about to stop', async () => {
+    const client = new pg.Client({ connectionString: url })
+    client.on('error', () => undefined)
+    await client.connect()
+    // It waits for those who are there, as this one is until it is told to wait no longer.
+    process.kill(postgres.pid, 'SIGTERM')
+    const row = {
+      setting: /DATABASE_URL: /,
+      cause: /57P03: the database system is shutting down/,
+      remedy: /wait until it has started/,
+    }
+    await vi.waitFor(async () => expect(await isShuttingDown(url)).toBe(true), { timeout: 10_000 })
+    expectOneLine(await refusePawl(database(url)), row)
+  })
 })
+
+async function isShuttingDown(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    await client.end()
+    return false
+  } catch (error) {
+    return (error as { code?: unknown }).code === '57P03'
+  }
+}
 
 /** As a user that is not root, who may not listen below 1024. */
 async function runWithoutCapabilities(env: Environment): Promise<Ended> {

@@ -778,6 +778,7 @@ const NO_QUERIES = [
   'directory-lock',
   'given-rows',
   'index-conditions',
+  'database-failure',
   'key-file',
   'migrate',
   'pooler',
