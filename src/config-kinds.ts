@@ -1,5 +1,5 @@
 // Settings and their kinds: how the text of an environment variable becomes a value, or one line that says what is wrong.
-import { findTlsProblem, parseDatabaseUrl } from './lib/database-url.ts'
+import { findTlsProblem, parseDatabaseUrl, TLS_MODES } from './lib/database-url.ts'
 import { isAddressOrRange } from './lib/address-ranges.ts'
 import { type GivenKeys, parseKeyList } from './lib/key-list.ts'
 import { isWeakPassword } from './lib/weak-password.ts'
@@ -184,6 +184,8 @@ export const portList: Kind<readonly number[]> = {
       : { problem: `${quote(wrong.entry)} is not a port from 1 to 65535` }
   },
 }
+
+export const tlsMode = oneOf(TLS_MODES)
 
 export const databaseUrl: Kind<string> = {
   label: 'postgres:// URL',

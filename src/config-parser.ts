@@ -3,7 +3,7 @@ import type { Config } from './config-shape.ts'
 import { SETTINGS } from './config.ts'
 import { hideSecrets, readEnvironment } from './config-reader.ts'
 import type { Secrets } from './config-secrets.ts'
-import { SECRET_SETTINGS } from './config-secrets.ts'
+import { SECRET_SETTINGS, TLS_MODE } from './config-secrets.ts'
 
 /** The environment is not usable; `problems` has one line for each fault and no secret value. */
 export class ConfigError extends Error {
@@ -30,6 +30,9 @@ export function parseConfig(
   if ('databaseUrl' in secrets && !hasMasterKey && !hasKeyCommand) problems.push(MASTER_KEY_MISSING)
   if (hasMasterKey && hasKeyCommand) problems.push(MASTER_KEY_TWICE)
   const hasDatabase = isGiven('databaseUrl')
+  const mode = env[TLS_MODE.name]
+  const parsed = hasDatabase && mode ? TLS_MODE.kind.parse(mode) : {}
+  if ('problem' in parsed) problems.push(`${TLS_MODE.name}: ${parsed.problem}`)
   if (typeof config['processes'] === 'number' && config['processes'] > 1 && !hasDatabase)
     problems.push(PROCESSES_WITHOUT_DATABASE)
   problems.push(...findMissing(config, TOKENS), ...findMissing(config, INTERNAL_TLS))

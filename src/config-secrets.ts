@@ -1,5 +1,5 @@
 // Every setting that is a secret; each may come from a file instead.
-import { adminPassword, authorization, databaseUrl, masterKeys } from './config-kinds.ts'
+import { adminPassword, authorization, databaseUrl, masterKeys, tlsMode } from './config-kinds.ts'
 import type { SecretSetting } from './config-kinds.ts'
 import type { GivenKeys } from './lib/key-list.ts'
 
@@ -19,6 +19,9 @@ export interface Secrets {
 }
 
 type SecretSettings = Omit<Secrets, 'masterKeyCommandEnvironment'>
+
+/** node-postgres reads it where the URL has no mode, and ignores what it does not know. */
+export const TLS_MODE = { name: 'PGSSLMODE', kind: tlsMode }
 
 /** Every secret that is a setting; each may come from a file instead. */
 export const SECRET_SETTINGS: { readonly [M in keyof SecretSettings]-?: SecretSetting<NonNullable<Secrets[M]>> } = {

@@ -312,6 +312,23 @@ describe('secrets', () => {
       ])
   })
 
+  test.each(['banana', 'allow', 'VERIFY-FULL'])('a mode of TLS beside the URL that there is not is refused: %s', (mode) => {
+    const env = { DATABASE_URL: url, PAWL_MASTER_KEY: KEY, PGSSLMODE: mode }
+    expect(problemsOf(env)).toEqual([
+      `PGSSLMODE: "${mode}" is not one of disable, no-verify, prefer, require, verify-ca, verify-full`,
+    ])
+    expect(problemsOf({ PGSSLMODE: mode })).toEqual([])
+    for (const right of ['', 'require']) expect(problemsOf({ ...env, PGSSLMODE: right })).toEqual([])
+  })
+
+  test.each(['PAWL_MASTER_KEY_COMMAND', 'PAWL_DATA_DIR', 'PAWL_TEMPLATES_FILE', 'PAWL_INTERNAL_TLS_KEY', 'PAWL_VAULT_TOKEN'])(
+    '%s of spaces alone is refused',
+    (name) => {
+      for (const spaces of [' ', '  ', ' '.repeat(40)])
+        expect(problemsOf({ [name]: spaces }).filter((problem) => problem.startsWith(`${name}: `))).toHaveLength(1)
+    },
+  )
+
   test('a secret in the environment and in a file at once is refused', () => {
     expect(problemsOf({ PAWL_MASTER_KEY: KEY, PAWL_MASTER_KEY_FILE: '/key' }, { '/key': KEY })).toEqual([
       'PAWL_MASTER_KEY: set together with PAWL_MASTER_KEY_FILE, keep one of them',

@@ -60,9 +60,10 @@ export function findTlsProblem(text: string): string | undefined {
 
 const isLibpq = (options: URLSearchParams): boolean => options.get('uselibpqcompat') === 'true'
 
+export const TLS_MODES: readonly string[] = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']
 /** What node-postgres knows, and its values; of others, anything is one. What it ignores without harm is here as well. */
 const TLS_OPTIONS: Readonly<Record<string, readonly string[]>> = {
-  sslmode: ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'],
+  sslmode: TLS_MODES,
   sslrootcert: [],
   sslcert: [],
   sslkey: [],
