@@ -31,8 +31,8 @@ export function parseConfig(
   if (hasMasterKey && hasKeyCommand) problems.push(MASTER_KEY_TWICE)
   const hasDatabase = isGiven('databaseUrl')
   const mode = env[TLS_MODE.name]
-  const parsed = hasDatabase && mode ? TLS_MODE.kind.parse(mode) : {}
-  if ('problem' in parsed) problems.push(`${TLS_MODE.name}: ${parsed.problem}`)
+  const parsed = hasDatabase && mode ? TLS_MODE.kind.parse(mode) : undefined
+  if (parsed !== undefined && 'problem' in parsed) problems.push(`${TLS_MODE.name}: ${parsed.problem}`)
   if (typeof config['processes'] === 'number' && config['processes'] > 1 && !hasDatabase)
     problems.push(PROCESSES_WITHOUT_DATABASE)
   problems.push(...findMissing(config, TOKENS), ...findMissing(config, INTERNAL_TLS))
