@@ -472,12 +472,7 @@ describe('afterwards', () => {
   test('every list of the command line is printed', async () => {
     saySeed()
     const own = { HOME: home, PAWL_URL: server.url, PAWL_ADMIN: `${server.admin.user}:${server.admin.password}` }
-    const lines = [
-      'app list',
-      'registration list --app bank-app',
-      'registration list --app bank-app --limit 100',
-      'operation list --app bank-app',
-    ]
+    const lines = ['app list', 'registration list --app bank-app --all', 'operation list --app bank-app --all']
     for (const line of [
       ...lines,
       'template list',

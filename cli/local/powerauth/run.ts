@@ -8,7 +8,7 @@ import { type Database, inTransaction, openDatabase } from '../../../src/storage
 import { migrateDatabase } from '../../../src/storage/migrate.ts'
 import { codeOf } from '../../../src/storage/postgres-connection.ts'
 import type { Answer, Terminal } from '../../command.ts'
-import { explainFault, Fault, usageFault } from '../../fault.ts'
+import { explainFault, Fault, type FaultKind, usageFault } from '../../fault.ts'
 import { layOutTable, printable } from '../../output.ts'
 import {
   explainDatabase,
@@ -48,6 +48,8 @@ export async function importPowerauth(terminal: Terminal, options: ImportOptions
   const { db, close } = origin.openPatient?.() ?? origin
   const record = createRecorder(list.write)
   let into: string | undefined
+  const explain = (error: unknown): unknown =>
+    explainFailure(error, { from: origin.location, into, isDryRun: options.dryRun, ...record.report() })
   try {
     const from = {
       openRecord: createRecordOpener(masterDbKey),
@@ -65,6 +67,9 @@ export async function importPowerauth(terminal: Terminal, options: ImportOptions
           // Not before: the list may be that of the import that is under way.
           list.begin()
           return work(await openTarget(database, settings, platform))
+        }).catch((error: unknown) => {
+          // Here, since it may be a failure of the other database.
+          throw explain(error)
         })
       })
     }
@@ -72,7 +77,7 @@ export async function importPowerauth(terminal: Terminal, options: ImportOptions
     const json = { from: origin.location, into, isDryRun: options.dryRun, ...report }
     return { json, text: render(json) }
   } catch (error) {
-    throw explainFailure(error, { from: origin.location, into, isDryRun: options.dryRun, ...record.report() })
+    throw explain(error)
   } finally {
     list.close()
     await close()
@@ -106,9 +111,12 @@ interface Sides {
   readonly isDryRun: boolean
 }
 
+/** Says all that `explainFailure` has to say. */
+class ImportFailure extends Fault {}
+
 /** Which database failed, how far the import came, and what to do next. What is a fault of pawl, and every Fault, stays as it is. */
 function explainFailure(error: unknown, { from, into, isDryRun, tallies }: Sides & Report): unknown {
-  if (error instanceof Fault && error.kind !== 'unreachable') return error
+  if (error instanceof ImportFailure || (error instanceof Fault && error.kind !== 'unreachable')) return error
   if (error instanceof TypeError || error instanceof RangeError) return error
   const isOfSource = error instanceof SourceFailure
   if (!isOfSource && into === undefined) return explainDatabase(error)
@@ -123,7 +131,7 @@ function explainFailure(error: unknown, { from, into, isDryRun, tallies }: Sides
   const hint = /^(28...|3D000|42501)$/.test(code) ? ` (${setting} names the role, its password and the database)` : ''
   const next = `when that is mended${hint}, run the same command again: what is in pawl is skipped`
   const kind = /^(?!42501)(22|23|42|XX)/.test(code) ? 'refused' : 'unreachable'
-  return new Fault(kind, `${who} failed: ${explainFault(error)}\n${far}\nwhat to do: ${next}`)
+  return new ImportFailure(kind, `${who} failed: ${explainFault(error)}\n${far}\nwhat to do: ${next}`)
 }
 
 function readMasterDbKey(env: Terminal['env'], file: string | undefined): Uint8Array | undefined {
@@ -152,18 +160,18 @@ interface List {
 /** A JSON object a line. Opened at once, so that a wrong name is told before anything is done. */
 function openList(file: string | undefined): List {
   if (file === undefined) return { begin: () => undefined, write: () => undefined, close: () => undefined }
-  const attempt = <T>(step: () => T): T => {
+  const attempt = <T>(step: () => T, kind: FaultKind = 'usage'): T => {
     try {
       return step()
     } catch (error) {
-      throw new Fault('usage', `--left-out-file: ${explainFault(error)}`)
+      throw new Fault(kind, `--left-out-file: ${explainFault(error)}`)
     }
   }
   const handle = attempt(() => openSync(file, 'a', 0o600))
   return {
     begin: () => attempt(() => fstatSync(handle).isFile() && ftruncateSync(handle)),
     // Not writeSync: it may write a part of it, and says so only by a number.
-    write: (row) => writeFileSync(handle, `${JSON.stringify(row)}\n`),
+    write: (row) => attempt(() => writeFileSync(handle, `${JSON.stringify(row)}\n`), 'output'),
     close: () => closeSync(handle),
   }
 }
