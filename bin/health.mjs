@@ -1,5 +1,6 @@
 // Health check of the image, which has no curl: exit 0 when the server in this container is alive, else 1.
-const port = process.env.PAWL_PORT || '8080'
+// Kubernetes puts the address of a Service named `pawl` in its place (docs/CONFIG.md).
+const port = /^\d+$/.test(process.env.PAWL_PORT) ? process.env.PAWL_PORT : '8080'
 
 try {
   const answer = await fetch(`http://127.0.0.1:${port}/health/live`, { signal: AbortSignal.timeout(3000) })

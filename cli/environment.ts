@@ -3,13 +3,18 @@
 type Environment = Readonly<Record<string, string | undefined>>
 
 /** Where a server with this environment serves phones. */
-export const phonesUrl = (env: Environment): string => localUrl(env['PAWL_HOST'], env['PAWL_PORT'])
+export const phonesUrl = (env: Environment): string => localUrl(env['PAWL_HOST'], portOf(env['PAWL_PORT']))
 
 /** Where a server with this environment serves the bank: a listener of its own, or that of the phones. */
-export const bankUrl = (env: Environment): string =>
-  env['PAWL_INTERNAL_PORT']
-    ? localUrl(env['PAWL_INTERNAL_HOST'], env['PAWL_INTERNAL_PORT'], env['PAWL_INTERNAL_TLS_CERTIFICATE'] ? 'https' : 'http')
-    : phonesUrl(env)
+export function bankUrl(env: Environment): string {
+  const port = portOf(env['PAWL_INTERNAL_PORT'])
+  return port === undefined
+    ? phonesUrl(env)
+    : localUrl(env['PAWL_INTERNAL_HOST'], port, env['PAWL_INTERNAL_TLS_CERTIFICATE'] ? 'https' : 'http')
+}
+
+/** Kubernetes may have put the address of a Service in the place of a port (docs/CONFIG.md). */
+const portOf = (text: string | undefined): string | undefined => (/^\d+$/.test(text ?? '') ? text : undefined)
 
 /** An address that stands for every interface is reached by the loopback one. */
 function localUrl(host: string | undefined, port: string | undefined, scheme: 'http' | 'https' = 'http'): string {

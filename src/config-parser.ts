@@ -4,6 +4,7 @@ import { SETTINGS } from './config.ts'
 import { hideSecrets, readEnvironment } from './config-reader.ts'
 import type { Secrets } from './config-secrets.ts'
 import { SECRET_SETTINGS, TLS_MODE } from './config-secrets.ts'
+import { findServiceLinks } from './config-service-links.ts'
 
 /** The environment is not usable; `problems` has one line for each fault and no secret value. */
 export class ConfigError extends Error {
@@ -16,13 +17,21 @@ export class ConfigError extends Error {
   }
 }
 
-/** Reads the environment; `readFile` gives the text of the file a NAME_FILE points to. An empty value counts as not set. Throws ConfigError. */
+/**
+ * Reads the environment; `readFile` gives the text of the file a NAME_FILE points to. An empty value counts as not set, and so does what
+ * Kubernetes made of a Service. Throws ConfigError.
+ */
 export function parseConfig(
   env: Readonly<Record<string, string | undefined>>,
   readFile: (path: string) => string,
 ): { config: Config; secrets: Secrets } {
   const tables = { settings: SETTINGS, secretSettings: SECRET_SETTINGS, foreignNames: FOREIGN_NAMES }
-  const { config, secrets, problems } = readEnvironment(tables, env, readFile)
+  const links = findServiceLinks(env)
+  const own = Object.fromEntries(Object.entries(env).filter(([name]) => !links.has(name)))
+  const { config, secrets, problems } = readEnvironment(tables, own, readFile)
+  // What the image sets is lost below the variable of the Service. Where there is a default, it is that of the image.
+  const lost = Object.values(SETTINGS).filter((setting) => links.has(setting.name) && !('default' in setting))
+  problems.push(...lost.map(({ name }) => `${name}: ${LOST}`))
   const isGiven = (member: 'masterKeys' | 'databaseUrl'): boolean =>
     member in secrets || problems.some((problem) => /^(.*?)(?:_FILE)?:/.exec(problem)?.[1] === SECRET_SETTINGS[member].name)
   const hasMasterKey = isGiven('masterKeys')
@@ -49,6 +58,8 @@ const pickVariables = (env: Readonly<Record<string, string | undefined>>, names:
   Object.fromEntries([...COMMON_VARIABLES, ...names].flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])))
 const COMMON_VARIABLES = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR']
 
+const LOST =
+  'Kubernetes has put the address of a Service here; set enableServiceLinks: false in the pod, or give the setting there'
 const MASTER_KEY_MISSING = 'PAWL_MASTER_KEY: needed together with DATABASE_URL, make one with: openssl rand -base64 32'
 const MASTER_KEY_TWICE = 'PAWL_MASTER_KEY_COMMAND: set together with PAWL_MASTER_KEY, keep one of them'
 

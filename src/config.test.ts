@@ -206,6 +206,81 @@ describe('names', () => {
     }
   })
 
+  // What kubelet makes of a Service, for each of its ports.
+  const linksOf = (prefix: string, host: string, ports: Record<string, number>, protocol = 'tcp'): Record<string, string> => {
+    const at = (port: number) => `${protocol}://${host.includes(':') ? `[${host}]` : host}:${port}`
+    const [first = 0] = Object.values(ports)
+    return {
+      [`${prefix}_SERVICE_HOST`]: host,
+      [`${prefix}_SERVICE_PORT`]: String(first),
+      [`${prefix}_PORT`]: at(first),
+      ...Object.fromEntries(
+        Object.entries(ports).flatMap(([name, port]) => {
+          const one = `${prefix}_PORT_${port}_${protocol.toUpperCase()}`
+          return [
+            [`${prefix}_SERVICE_PORT_${name}`, String(port)],
+            [one, at(port)],
+            [`${one}_PROTO`, protocol],
+            [`${one}_PORT`, String(port)],
+            [`${one}_ADDR`, host],
+          ]
+        }),
+      ),
+    }
+  }
+
+  test.each([
+    ['pawl', linksOf('PAWL', '10.0.0.1', { HTTP: 8080 })],
+    ['pawl of two ports', linksOf('PAWL', '10.96.13.7', { PHONES: 80, METRICS: 9090 })],
+    ['pawl by IPv6', linksOf('PAWL', 'fd00:10::7', { PHONES: 80 })],
+    ['pawl by UDP', linksOf('PAWL', '10.0.0.1', { QUIC: 443 }, 'udp')],
+    ['pawl-bank', linksOf('PAWL_BANK', '10.0.0.2', { BANK: 80 })],
+    ['pawl-audit-sink', linksOf('PAWL_AUDIT_SINK', '10.0.0.3', { SYSLOG: 6514 })],
+    ['pawl and pawl-bank', { ...linksOf('PAWL', '10.0.0.1', { HTTP: 80 }), ...linksOf('PAWL_BANK', '10.0.0.2', { BANK: 80 }) }],
+  ])('what Kubernetes makes of a Service named %s is no setting', (_, env) => {
+    expect(parse(env).config).toEqual(parse({}).config)
+  })
+
+  test('a setting beside a Service stays one', () => {
+    const env = { ...linksOf('PAWL', '10.0.0.1', { HTTP: 80 }), PAWL_PORT: '8085' }
+    expect(parse(env).config.port).toBe(8085)
+    expect(parse({ ...env, PAWL_INTERNAL_PORT: '8086' }).config.internalPort).toBe(8086)
+    expect(problemsOf({ ...env, PAWL_PORT: '80x' })).toEqual([expect.stringMatching(/^PAWL_PORT: /)])
+  })
+
+  test('a setting without a default, whose place a Service has taken, is told', () => {
+    const env = { PAWL_HOST: '127.0.0.1', ...linksOf('PAWL_INTERNAL', '10.0.0.1', { HTTP: 80 }) }
+    expect(problemsOf(env)).toEqual([
+      'PAWL_INTERNAL_PORT: Kubernetes has put the address of a Service here; set enableServiceLinks: false in the pod, or give the setting there',
+    ])
+    expect(problemsOf({ ...env, PAWL_INTERNAL_PORT: '8081' })).toEqual([])
+  })
+
+  const links = linksOf('PAWL', '10.0.0.1', { HTTP: 8080 })
+  test.each([
+    ['another address', { ...links, PAWL_PORT: 'tcp://10.0.0.2:8080' }, ['PAWL_PORT']],
+    ['an address of no Service', { PAWL_PORT: 'tcp://10.0.0.1:8080' }, ['PAWL_PORT']],
+    ['no port', { ...links, PAWL_PORT: 'tcp://10.0.0.1' }, ['PAWL_PORT']],
+    ['a port behind the last', { ...links, PAWL_PORT: 'tcp://10.0.0.1:65536' }, ['PAWL_PORT']],
+    ['another protocol', { ...links, PAWL_PORT: 'http://10.0.0.1:8080' }, ['PAWL_PORT']],
+    [
+      'a name in place of the address',
+      { PAWL_SERVICE_HOST: 'pawl', PAWL_SERVICE_PORT: '80' },
+      ['PAWL_SERVICE_HOST', 'PAWL_SERVICE_PORT'],
+    ],
+    ['an address alone', { PAWL_SERVICE_HOST: '10.0.0.1' }, ['PAWL_SERVICE_HOST']],
+    ['a port alone', { PAWL_SERVICE_PORT_HTTP: '80' }, ['PAWL_SERVICE_PORT_HTTP']],
+    ['a port that is no number', { ...links, PAWL_SERVICE_PORT_HTTP: 'eighty' }, ['PAWL_SERVICE_PORT_HTTP']],
+    ['the protocol of another port', { ...links, PAWL_PORT_8080_TCP_PROTO: 'udp' }, ['PAWL_PORT_8080_TCP_PROTO']],
+    ['the number of another port', { ...links, PAWL_PORT_8080_TCP_PORT: '80' }, ['PAWL_PORT_8080_TCP_PORT']],
+    ['the address of another Service', { ...links, PAWL_PORT_8080_TCP_ADDR: '10.0.0.2' }, ['PAWL_PORT_8080_TCP_ADDR']],
+    ['another ending', { ...links, PAWL_PORT_8080_TCP_NAME: 'x' }, ['PAWL_PORT_8080_TCP_NAME']],
+    ['a Service that there is none of', { ...links, PAWL_BANK_PORT: 'tcp://10.0.0.1:8080' }, ['PAWL_BANK_PORT']],
+    ['a setting that is none', { ...links, PAWL_SERVICE: 'x' }, ['PAWL_SERVICE']],
+  ])('what only resembles them is refused: %s', (_, env, names) => {
+    expect(problemsOf(env).map((problem) => problem.split(':')[0])).toEqual(names)
+  })
+
   test('only secrets may come from a file', () => {
     expect(problemsOf({ PAWL_PORT_FILE: '/run/port' })).toHaveLength(1)
   })
