@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync, realpathSync } from 'node:fs'
 import module from 'node:module'
+import { constants } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { explainNode, isRecentEnough, mayHelp } from './node-version.mjs'
 
@@ -65,5 +66,7 @@ function runWith(node) {
     if (signal === null) process.exit(code)
     process.removeAllListeners(signal)
     process.kill(process.pid, signal)
+    // Still here: the first process of a container is ended by no signal of its own. What started it reads the status as a shell writes it.
+    process.exit(128 + constants.signals[signal])
   })
 }
