@@ -48,6 +48,6 @@ export const SERVING_SETTINGS: { readonly [M in Serving]: Setting<Config[M]> } =
     unit: 'seconds',
     description:
       'How long a stopping server then waits for requests in progress before it cuts their connections. Up to 2.5 seconds more go by for ' +
-      'connections to be given back and the database to be closed.',
+      'connections to be given back and the database to be closed. With PAWL_PROCESSES, a process that has not ended after 3 is killed.',
   },
 }

@@ -16,6 +16,8 @@ import type { Server } from './server.ts'
 import { areTracesWanted } from './tracing/settings.ts'
 
 const OUTPUT_CLOSE_MS = 500
+/** What a stop takes beside both settings: a farewell, the database, the log (docs/CONFIG.md, PAWL_SHUTDOWN_TIMEOUT_SECONDS), and no more. */
+const STOP_REST_MS = 3_000
 /** In the environment of a worker. */
 const WORKER_NUMBER = 'WORKER_NUMBER'
 const isDebugging = ['debug', 'trace'].includes(process.env['PAWL_LOG_LEVEL'] ?? '')
@@ -74,10 +76,11 @@ async function stopWhenAsked(server: Server): Promise<void> {
 
 /** One of the processes that superviseWorkers starts; its number is on its log lines and metrics. */
 async function serveAsWorker(config: Config, secrets: Secrets): Promise<void> {
-  const [{ startServer }, { joinPrimary }] = await Promise.all([import('./server.ts'), import('./cluster/worker.ts')])
+  const { joinPrimary } = await import('./cluster/worker.ts')
+  const primary = joinPrimary()
+  const { startServer } = await import('./server.ts')
   const number = process.env[WORKER_NUMBER] ?? ''
   const log = openLog(config, { worker: number })
-  const primary = joinPrimary()
   const peers = { worker: number, collect: primary.collect, onAsked: primary.onAsked }
   const server = await startServer(config, secrets, { log, tracer: await loadTracer(log), peers, signal: stopping.signal })
   primary.tellReady(server.startText)
@@ -88,7 +91,9 @@ async function serveAsWorker(config: Config, secrets: Secrets): Promise<void> {
 async function superviseWorkers(config: Config): Promise<void> {
   const { startPrimary } = await import('./cluster/primary.ts')
   const log = openLog(config)
-  const primary = startPrimary({ processes: config.processes, nameOfNumber: WORKER_NUMBER, log, output })
+  const { processes, drainSeconds, shutdownTimeoutSeconds } = config
+  const stopMs = (drainSeconds + shutdownTimeoutSeconds) * 1000 + STOP_REST_MS
+  const primary = startPrimary({ processes, nameOfNumber: WORKER_NUMBER, stopMs, log, output })
   void stopRequested.promise.then(primary.stop)
   releaseStartMemory()
   const haveEndedWell = await primary.ended

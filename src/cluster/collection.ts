@@ -6,7 +6,7 @@ export interface Collection {
   /** From now on this worker is asked. */
   readonly add: (worker: Worker) => void
   readonly remove: (worker: Worker) => void
-  readonly take: (worker: Worker, message: Exclude<WorkerMessage, { kind: 'ready' }>) => void
+  readonly take: (worker: Worker, message: Exclude<WorkerMessage, { kind: 'ready' | 'alive' }>) => void
 }
 
 interface Round {

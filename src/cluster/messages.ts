@@ -4,6 +4,8 @@
 export type WorkerMessage =
   /** The worker listens; `startText` is for the operator, once. */
   | { readonly kind: 'ready'; readonly startText: string }
+  /** Its event loop goes round. */
+  | { readonly kind: 'alive' }
   /** Asks for a text of every worker. */
   | { readonly kind: 'collect'; readonly id: number }
   /** The text that was asked for. */

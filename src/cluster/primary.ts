@@ -4,12 +4,16 @@ import cluster, { type Worker } from 'node:cluster'
 import type { LineSink } from '../lib/line-sink.ts'
 import type { Log } from '../lib/log.ts'
 import { createCollection } from './collection.ts'
+import { endWithWorker } from './handed-over.ts'
+import { createHeartbeat } from './heartbeat.ts'
 import type { WorkerMessage } from './messages.ts'
 
 export interface PrimaryOptions {
   readonly processes: number
   /** Variable in the environment of a worker that has its number, from 1. */
   readonly nameOfNumber: string
+  /** How long a worker that is told to stop may take at most. */
+  readonly stopMs: number
   readonly log: Log
   /** Takes the lines of all workers whole: a pipe that several processes write to would mix them. */
   readonly output: Pick<LineSink, 'write'>
@@ -23,13 +27,17 @@ export interface Workers {
 
 /**
  * Starts one worker, and the others when it listens: it alone migrates the database and makes the first administrator. A worker that ends
- * without being told is started again after a second, and later each time it ends soon again.
+ * without being told is started again after a second, and later each time it ends soon again. One that hangs is killed.
  */
-export function startPrimary({ processes, nameOfNumber, log, output }: PrimaryOptions): Workers {
+export function startPrimary({ processes, nameOfNumber, stopMs, log, output }: PrimaryOptions): Workers {
   const { promise: ended, resolve } = Promise.withResolvers<boolean>()
   const collection = createCollection()
-  const running = new Set<Worker>()
+  const running = new Map<Worker, number>()
   const waits = new Map<number, number>()
+  const heartbeat = createHeartbeat((worker, seconds) => {
+    log.error({ worker: String(running.get(worker)), seconds }, 'a worker hangs, it is killed')
+    worker.process.kill('SIGKILL')
+  })
   let isStopping = false
   let hasStarted = false
   let hasEndedWell = true
@@ -42,9 +50,13 @@ export function startPrimary({ processes, nameOfNumber, log, output }: PrimaryOp
     if (isStopping) return
     const begin = performance.now()
     const worker = cluster.fork({ [nameOfNumber]: String(number) })
-    running.add(worker)
+    running.set(worker, number)
+    heartbeat.add(worker)
+    endWithWorker(worker)
     passLinesOn(worker, output)
     worker.on('message', (message: WorkerMessage) => {
+      heartbeat.hear(worker)
+      if (message.kind === 'alive') return
       if (message.kind !== 'ready') return collection.take(worker, message)
       collection.add(worker)
       if (!hasStarted) {
@@ -57,9 +69,10 @@ export function startPrimary({ processes, nameOfNumber, log, output }: PrimaryOp
     worker.on('error', () => undefined)
     worker.on('exit', (code: number | null, signal: string | null) => {
       running.delete(worker)
+      heartbeat.remove(worker)
       collection.remove(worker)
       if (!isStopping && hasStarted) startAgain(number, performance.now() - begin, { code, signal })
-      else hasEndedWell &&= code === 0 || (isStopping && signal !== null)
+      else hasEndedWell &&= code === 0 || (isStopping && signal !== null && signal !== 'SIGKILL')
       if (running.size === 0 && (isStopping || !hasStarted)) resolve(hasEndedWell)
     })
   }
@@ -71,12 +84,21 @@ export function startPrimary({ processes, nameOfNumber, log, output }: PrimaryOp
     setTimeout(() => start(number), wait)
   }
 
+  /** Also one that was stopped, which no other signal reaches. */
+  const killAll = (): void => {
+    for (const [worker, number] of running) {
+      log.error({ worker: String(number), seconds: stopMs / 1000 }, 'a worker did not end in time, it is killed')
+      worker.process.kill('SIGKILL')
+    }
+  }
+
   start(1)
   return {
     ended,
     stop: (signal) => {
       isStopping = true
-      for (const worker of running) worker.process.kill(signal)
+      for (const worker of running.keys()) worker.process.kill(signal)
+      setTimeout(killAll, stopMs).unref()
       if (running.size === 0) resolve(hasEndedWell)
     },
   }

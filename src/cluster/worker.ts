@@ -1,4 +1,5 @@
 // The side of a worker: what it tells the process that started it, and asks of the others through it.
+import { BEAT_MS } from './heartbeat.ts'
 import type { PrimaryMessage, WorkerMessage } from './messages.ts'
 
 export interface Primary {
@@ -9,7 +10,7 @@ export interface Primary {
   readonly onAsked: (tell: () => Promise<string>) => void
 }
 
-/** Only in a worker of node:cluster. When the primary is gone, Node ends the worker: nobody hands it connections any more. */
+/** Only in a worker of node:cluster, and early: from now on its primary hears each second that it lives. When the primary is gone, Node ends the worker: nobody hands it connections any more. */
 export function joinPrimary(): Primary {
   const waiting = new Map<number, (texts: readonly string[]) => void>()
   let next = 0
@@ -24,6 +25,8 @@ export function joinPrimary(): Primary {
     const { round } = message
     void tell().then((text) => send({ kind: 'text', round, text }))
   })
+  send({ kind: 'alive' })
+  setInterval(() => send({ kind: 'alive' }), BEAT_MS).unref()
   return {
     tellReady: (startText) => send({ kind: 'ready', startText }),
     collect: () =>
