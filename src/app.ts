@@ -20,6 +20,7 @@ import { type ErrorRenderer, renderErrorsWith, renderUnknownPathsWith, toPawlErr
 import { keepRawBodies } from './http/raw-body.ts'
 import { ANSWER_HEADERS, guardRequests } from './http/request-guards.ts'
 import { readForwarded } from './http/forwarded.ts'
+import { front } from './http/front.ts'
 import { health } from './http/health.ts'
 import { followTlsFiles, loadTls, type TlsFiles } from './http/internal-tls.ts'
 import { limitLoad } from './http/load-limits.ts'
@@ -61,6 +62,8 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
   giveBackConnections(app, context.serviceState)
   // A signed GET may carry a body; a code of 4.0 covers it, one of protocol 3 does not (v3 §10.1, v4 §7.1).
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
+  // What is refused of GET is refused of HEAD.
+  app.addHttpMethod('HEAD', { hasBody: true, overrideExisting: true })
   // The body of an unknown path is not parsed: the path is unknown whatever the body.
   keepRawBodies(app)
   renderErrorsWith(app, context.events, renderCloudError)
@@ -78,6 +81,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
     })
   }
   await app.register(health(context))
+  await app.register(front(frontOf(surface, context.settings)))
   if (surface !== 'internal') {
     await app.register(deviceApi(context), { prefix: '/pa' })
     await app.register(mobileTokenApi(context), { prefix: '/api' })
@@ -90,6 +94,11 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
     if (context.settings.console) await app.register(consolePages(context), { prefix: '/console' })
   }
   return app
+}
+
+function frontOf(surface: Surface, settings: { readonly console: boolean }): Parameters<typeof front>[0] {
+  if (surface === 'public') return { text: 'pawl, for mobile apps: there are no pages here.' }
+  return { to: settings.console ? 'console/' : undefined, text: 'pawl, for back ends: swagger-ui.html describes the APIs.' }
 }
 
 /** One log for all requests: a child of each would compile the redaction anew. */

@@ -8,6 +8,7 @@ import { docsOperations } from './api/docs/index.ts'
 import { describeMetrics, type MetricsSettings } from './api/metrics/index.ts'
 import { describeMobileTokenApi } from './api/mobile-token/describe.ts'
 import { describeUtilityApi } from './api/utility/describe.ts'
+import { frontOperations } from './http/front.ts'
 import { healthOperations } from './http/health.ts'
 import { renderOpenApi, type Tag } from './http/openapi.ts'
 import type { Operation } from './http/operation.ts'
@@ -27,6 +28,7 @@ export function describeApis(settings: DescriptionSettings): Record<string, unkn
       ...describeCloudEndpoints(cloudEndpoints),
       ...publicOperations().map((operation) => ({ ...operation, ...server })),
       ...docsOperations,
+      ...frontOperations,
       ...healthOperations,
       ...describeMetrics(settings),
     ],

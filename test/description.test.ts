@@ -169,11 +169,11 @@ describe('two listeners', () => {
 
   const routesOf = (surface: Surface): string[] => listRoutes(apps.get(surface) as FastifyInstance).toSorted()
 
-  test('share the routes of one between them; only health is on both', () => {
+  test('share the routes of one between them; only health and what they are is on both', () => {
     const [all, open, internal] = [routesOf('everything'), routesOf('public'), routesOf('internal')]
     expect([...new Set([...open, ...internal])].toSorted()).toEqual(all)
-    expect(open.filter((route) => internal.includes(route))).toEqual(['GET /health/live', 'GET /health/ready'])
-    expect(open.filter((route) => !/^\w+ \/(pa|api|app|health)\//.test(route))).toEqual([])
+    expect(open.filter((route) => internal.includes(route))).toEqual(['GET /', 'GET /health/live', 'GET /health/ready'])
+    expect(open.filter((route) => !/^\w+ \/(pa|api|app|health)\//.test(route))).toEqual(['GET /'])
     expect(internal.filter((route) => /^\w+ \/(pa|api|app)\//.test(route))).toEqual([])
   })
 
@@ -210,12 +210,15 @@ describe('the page', () => {
     expect(text).not.toMatch(/<script>|<style>|style=|https?:/)
   })
 
-  test.each(['nothing.js', 'index.html', '..%2f..%2fpackage.json', '%2e%2e'])('has no file %s', async (name) => {
-    expect((await sendJson(server.url, 'GET', `/swagger-ui/${name}`)).status).toBe(404)
-  })
+  test.each(['nothing.js', 'index.html', '..%2f..%2fpackage.json', '%2e%2e%2f', '%2e%2e%2fopenapi.json'])(
+    'has no file %s',
+    async (name) => {
+      expect((await sendJson(server.url, 'GET', `/swagger-ui/${name}`)).status).toBe(404)
+    },
+  )
 })
 
-/** `METHOD /path/{parameter}` of every route, read from the router's own tree. */
+/** `METHOD /path/{parameter}` of every route, read from the router's own tree; GET stands for HEAD as well (test/http/head.test.ts). */
 function listRoutes(app: FastifyInstance): string[] {
   const names: string[] = []
   const trail: string[] = []
@@ -223,7 +226,7 @@ function listRoutes(app: FastifyInstance): string[] {
     const [, indent = '', path = '', methods = ''] = /^((?:[│ ] {3})*)[├└]── (.*?)(?: \(([A-Z, ]+)\))?$/.exec(line) ?? []
     trail.splice(indent.length / 4, trail.length, path)
     const full = trail.join('').replace(/:(\w+)/g, '{$1}')
-    for (const method of methods.split(', ').filter((name) => name !== '')) names.push(`${method} ${full}`)
+    for (const method of methods.split(', ').filter((name) => name !== '' && name !== 'HEAD')) names.push(`${method} ${full}`)
   }
   return names
 }

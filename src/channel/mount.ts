@@ -50,7 +50,9 @@ export async function mountDeviceEndpoints<P extends Pick<ChannelParts, 'events'
       return reply.type('application/json').send(text)
     }
     const bodyLimit = bodyLimitOf(endpoint.flow, parts.settings)
-    for (const url of urlsOf(prefix, endpoint)) app.route({ method: [...methodsOf(endpoint)], url, bodyLimit, handler })
+    // A code is over the method, too, and a right one is used up: it would be for an answer that nobody reads.
+    const options = { method: [...methodsOf(endpoint)], bodyLimit, handler, exposeHeadRoute: false }
+    for (const url of urlsOf(prefix, endpoint)) app.route({ ...options, url })
   }
 }
 

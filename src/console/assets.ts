@@ -6,7 +6,7 @@ import { sha256 } from '../crypto/hash.ts'
 import { toBase64Url } from '../lib/base64.ts'
 import { PawlError } from '../lib/errors.ts'
 
-/** Addresses. */
+/** Addresses below /console/. */
 export interface Assets {
   readonly style: string
   readonly htmx: string
@@ -20,7 +20,7 @@ export async function serveAssets(app: FastifyInstance): Promise<Assets> {
     const bytes = await readFile(url)
     const file = `${name}.${toBase64Url(sha256(bytes)).slice(0, 16)}.${ending}`
     files.set(file, { type, bytes })
-    return `/console/assets/${file}`
+    return `assets/${file}`
   }
   const assets = {
     style: await add('style', 'css', 'text/css; charset=utf-8', new URL('style.css', import.meta.url)),

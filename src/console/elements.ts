@@ -211,8 +211,13 @@ export const guardedForm = (
   )}</div></details>`
 
 /** A form that looks for something; `hidden` goes with it. */
-export const searchForm = (path: string, fields: Value, hidden: Readonly<Record<string, string | undefined>> = {}): Markup =>
-  html`<form method="get" action="/console${path}" class="filters">
+export const searchForm = (
+  { root }: Pick<PageCall, 'root'>,
+  path: string,
+  fields: Value,
+  hidden: Readonly<Record<string, string | undefined>> = {},
+): Markup =>
+  html`<form method="get" action="${root}${path.slice(1)}" class="filters">
     ${Object.entries(hidden).map(
       ([name, value]) => value !== undefined && html`<input type="hidden" name="${name}" value="${value}">`,
     )}

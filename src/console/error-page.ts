@@ -6,6 +6,7 @@ import type { Refusal } from './api.ts'
 import type { Assets } from './assets.ts'
 import { renderBare } from './layout.ts'
 import { html } from './markup.ts'
+import { rootOf } from './page.ts'
 
 /** Renders what is thrown in the console. */
 export const createErrorPage =
@@ -39,17 +40,20 @@ interface Failure {
   readonly note: string
 }
 
-const send = (assets: Assets, reply: FastifyReply, { status, title, text, note }: Failure): FastifyReply =>
-  reply
+function send(assets: Assets, reply: FastifyReply, { status, title, text, note }: Failure): FastifyReply {
+  const root = rootOf(reply.request)
+  return reply
     .code(status)
     .type('text/html; charset=utf-8')
     .send(
       renderBare(
         assets,
+        root,
         title,
-        html`<h1>${title}</h1><p>${text}</p>${note !== '' && html`<p class="hint">${note}</p>`}<p><a class="button is-plain" href="/console/">To the overview</a></p>`,
+        html`<h1>${title}</h1><p>${text}</p>${note !== '' && html`<p class="hint">${note}</p>`}<p><a class="button is-plain" href="${root}">To the overview</a></p>`,
       ),
     )
+}
 
 const FAILED = { status: 500, title: 'That failed', text: 'Something went wrong here. The log names the request.' }
 const TEXTS: Readonly<Partial<Record<ErrorCode, Omit<Failure, 'note'>>>> = {

@@ -17,6 +17,7 @@ import {
   type Page,
   type PageCall,
   readForm,
+  rootOf,
   type View,
 } from './page.ts'
 import { pages } from './pages/index.ts'
@@ -37,7 +38,7 @@ export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance
   renderUnknownPathsWith(app, renderError)
   // The session is in a cookie, which a browser adds by itself: what changes something must come from a page of ours.
   app.addHook('onRequest', async (request) => {
-    if (request.method !== 'GET') refuseForeignPage(request, parts.settings.publicUrl)
+    if (!READS.has(request.method)) refuseForeignPage(request, parts.settings.publicUrl)
   })
   serveSignIn(app, parts, assets)
 
@@ -46,7 +47,8 @@ export const consolePages = (parts: ConsoleParts) => async (app: FastifyInstance
 
   /** Before the body is read: nobody without a session has a form parsed. */
   const requireSession = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    const isUse = request.headers['hx-request'] === undefined
+    // What a page asks by itself is none, and neither is a look at whether it is there.
+    const isUse = request.headers['hx-request'] === undefined && request.method !== 'HEAD'
     const session = await findSession(parts, request, isUse)
     if (session === undefined) return sendToSignIn(request, reply)
     sessions.set(request, session)
@@ -135,7 +137,8 @@ async function openCall(
     refusal: undefined,
     isAdmin,
     isActing: isAdmin && application !== undefined && parts.settings.adminActsOnDefaultApplication,
-    here: request.url,
+    root: rootOf(request),
+    here: `${rootOf(request)}${request.url.replace(/^\/console\/?/, '')}`,
   }
 }
 
@@ -147,12 +150,13 @@ const readTexts = (values: unknown): Record<string, string> =>
 
 /** A page that asks for itself is sent as a whole; a person who typed a form finds the page it was on. */
 function sendToSignIn(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const to = `/console/sign-in?${new URLSearchParams({ next: request.url }).toString()}`
+  const to = `${rootOf(request)}sign-in?${new URLSearchParams({ next: request.url }).toString()}`
   return request.headers['hx-request'] === undefined
     ? reply.redirect(to, 303)
     : reply.header('hx-redirect', to).type(HTML).send('')
 }
 
+const READS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
 const HTML = 'text/html; charset=utf-8'
 const NO_FORM = readForm('')
 

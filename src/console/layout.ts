@@ -37,6 +37,7 @@ const GROUPS: readonly (readonly [string, readonly (readonly [Section, string, s
 export const renderPage = (assets: Assets, { section }: Pick<Page, 'section'>, call: PageCall, { title, body }: View): string =>
   renderDocument(
     assets,
+    call.root,
     title,
     html`<a class="skip" href="#main">Skip to the content</a>
     <div class="shell">
@@ -60,10 +61,15 @@ export const renderPage = (assets: Assets, { section }: Pick<Page, 'section'>, c
   )
 
 /** A page without navigation: the sign-in, and failures before it. */
-export const renderBare = (assets: Assets, title: string, body: Markup): string =>
-  renderDocument(assets, title, html`<main class="bare" id="main"><p class="brand">pawl<span>console</span></p>${body}</main>`)
+export const renderBare = (assets: Assets, root: string, title: string, body: Markup): string =>
+  renderDocument(
+    assets,
+    root,
+    title,
+    html`<main class="bare" id="main"><p class="brand">pawl<span>console</span></p>${body}</main>`,
+  )
 
-const renderDocument = (assets: Assets, title: string, body: Markup): string =>
+const renderDocument = (assets: Assets, root: string, title: string, body: Markup): string =>
   `<!doctype html>\n${toText(html`<html lang="en">
 <head>
   <meta charset="utf-8">
@@ -71,9 +77,9 @@ const renderDocument = (assets: Assets, title: string, body: Markup): string =>
   <meta name="color-scheme" content="light dark">
   <meta name="htmx-config" content="${HTMX}">
   <title>${title} · pawl</title>
-  <link rel="icon" type="image/svg+xml" href="${assets.icon}">
-  <link rel="stylesheet" href="${assets.style}">
-  <script src="${assets.htmx}" defer></script>
+  <link rel="icon" type="image/svg+xml" href="${root}${assets.icon}">
+  <link rel="stylesheet" href="${root}${assets.style}">
+  <script src="${root}${assets.htmx}" defer></script>
 </head>
 <body>${body}</body>
 </html>`)}\n`
@@ -87,14 +93,14 @@ function renderApplications(call: PageCall): Markup {
   return html`<details class="switch"><summary><span class="switch-label">Application</span><strong>${application}</strong></summary>
     <ul>${applications.map(
       ({ id, isDefault }) =>
-        html`<li><a href="${link({ application: id }, '/')}"${id === application && html` aria-current="true"`}>${id}${
+        html`<li><a href="${link({ ...call, application: id }, '/')}"${id === application && html` aria-current="true"`}>${id}${
           isDefault && html` <small>default</small>`
         }</a></li>`,
     )}</ul></details>`
 }
 
-const renderSignOut = ({ session: { caller, formToken } }: PageCall): Markup =>
-  html`<form class="account" method="post" action="/console/sign-out">
+const renderSignOut = ({ root, session: { caller, formToken } }: PageCall): Markup =>
+  html`<form class="account" method="post" action="${root}sign-out">
     <input type="hidden" name="csrf" value="${formToken}">
     <p><strong>${caller.username}</strong><br><small>${caller.role === 'admin' ? 'administrator' : 'may only read'}</small></p>
     <button class="button is-plain is-small">Sign out</button>

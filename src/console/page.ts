@@ -65,7 +65,9 @@ export interface PageCall {
   readonly isAdmin: boolean
   /** May also do what back ends of the application do: registrations, operations, messages. */
   readonly isActing: boolean
-  /** Path and query of the page. */
+  /** The address of /console/, as rootOf. */
+  readonly root: string
+  /** That of the page, with its query. */
   readonly here: string
 }
 
@@ -117,12 +119,22 @@ export function readForm(body: string): Form {
   }
 }
 
+/**
+ * /console/ as a page that pawl is asked for as `url` names it: relative, because a proxy may have taken a prefix off the path, which pawl need
+ * not know (docs/OPERATIONS.md, "Below a prefix").
+ */
+export function rootOf({ url }: Pick<FastifyRequest, 'url'>): string {
+  const [path = ''] = url.split('?')
+  const below = path.split('/').length - '/console/'.split('/').length
+  return below < 0 ? './console/' : `./${'../'.repeat(below)}`
+}
+
 /** A link to a page, in the application that the caller is in. */
-export const link = ({ application }: Pick<PageCall, 'application'>, path: string, query: Query = {}): string =>
-  withQuery(`/console${path}`, { app: application, ...query })
+export const link = ({ application, root }: Pick<PageCall, 'application' | 'root'>, path: string, query: Query = {}): string =>
+  withQuery(`${root}${path.slice(1)}`, { app: application, ...query })
 
 /** Where an action leads, with what is said there. */
-export const done = (call: Pick<PageCall, 'application'>, path: string, what: Done, query: Query = {}): Outcome => ({
+export const done = (call: Pick<PageCall, 'application' | 'root'>, path: string, what: Done, query: Query = {}): Outcome => ({
   to: link(call, path, { ...query, done: what }),
 })
 

@@ -6,7 +6,7 @@ import { type ErrorCode, PawlError } from '../lib/errors.ts'
 import type { Assets } from './assets.ts'
 import { renderBare } from './layout.ts'
 import { html } from './markup.ts'
-import { formOf } from './page.ts'
+import { formOf, rootOf } from './page.ts'
 import { pages } from './pages/index.ts'
 import type { ConsoleParts } from './parts.ts'
 
@@ -29,8 +29,12 @@ export async function findSession(parts: ConsoleParts, request: FastifyRequest, 
 
 /** Mounts the form, and what it and the button to sign out are sent to. */
 export function serveSignIn(app: FastifyInstance, parts: ConsoleParts, assets: Assets): void {
-  const show = (reply: FastifyReply, next: string, problem?: string, username = ''): FastifyReply =>
-    reply.type('text/html; charset=utf-8').send(renderBare(assets, 'Sign in', renderForm(next, problem, username)))
+  const show = (reply: FastifyReply, next: string, problem?: string, username = ''): FastifyReply => {
+    const root = rootOf(reply.request)
+    return reply
+      .type('text/html; charset=utf-8')
+      .send(renderBare(assets, root, 'Sign in', renderForm(root, next, problem, username)))
+  }
 
   app.get<{ Querystring: { next?: unknown } }>('/sign-in', async ({ query }, reply) => show(reply, readNext(query.next)))
 
@@ -43,7 +47,9 @@ export function serveSignIn(app: FastifyInstance, parts: ConsoleParts, assets: A
     }
     try {
       const token = await beginSession(parts, { username, source: request.ip, onGone }, form.all('password')[0] ?? '')
-      return reply.header('set-cookie', cookieOf(request, token)).redirect(next, 303)
+      return reply
+        .header('set-cookie', cookieOf(request, token))
+        .redirect(`${rootOf(request)}${next.slice('/console/'.length)}`, 303)
     } catch (thrown) {
       const { code, retryAfterSeconds } = toPawlError(thrown)
       const refusal = REFUSALS[code]
@@ -55,7 +61,7 @@ export function serveSignIn(app: FastifyInstance, parts: ConsoleParts, assets: A
 
   const sessions = new WeakMap<FastifyRequest, Session>()
   const leave = (request: FastifyRequest, reply: FastifyReply): FastifyReply =>
-    reply.header('set-cookie', `${cookieOf(request, '')}; Max-Age=0`).redirect('/console/sign-in', 303)
+    reply.header('set-cookie', `${cookieOf(request, '')}; Max-Age=0`).redirect(`${rootOf(request)}sign-in`, 303)
   const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     const session = await findSession(parts, request, false)
     if (session === undefined) return leave(request, reply)
@@ -72,11 +78,12 @@ export function serveSignIn(app: FastifyInstance, parts: ConsoleParts, assets: A
   })
 }
 
-/** It ends with the browser. TLS ends before pawl; where the request came by it, the cookie never leaves it, and has the path of its prefix. */
-const cookieOf = (request: FastifyRequest, token: string): string => {
-  const [path, secure] = request.protocol === 'https' ? ['/', '; Secure'] : ['/console', '']
-  return `${nameOf(request)}=${token}; Path=${path}; HttpOnly; SameSite=Strict${secure}`
-}
+/**
+ * It ends with the browser. TLS ends before pawl; where the request came by it, the cookie never leaves it, and has the path that its name demands.
+ * Else it has none, which to a browser is that of the form as it knows it: /console, behind what a proxy takes off.
+ */
+const cookieOf = (request: FastifyRequest, token: string): string =>
+  `${nameOf(request)}=${token}; HttpOnly; SameSite=Strict${request.protocol === 'https' ? '; Path=/; Secure' : ''}`
 
 /** Only a page of the console, as a browser resolves the address: one in a link must not lead elsewhere. */
 function readNext(next: unknown): string {
@@ -95,10 +102,10 @@ const TOKEN = /^[\w-]{43}$/
 /** More than either form has. */
 const MEMBERS_MAX = 16
 
-const renderForm = (next: string, problem: string | undefined, username: string) =>
+const renderForm = (root: string, next: string, problem: string | undefined, username: string) =>
   html`<h1>Sign in</h1>
     ${problem !== undefined && html`<p class="notice is-bad" role="alert">${problem}</p>`}
-    <form method="post" action="/console/sign-in" class="form">
+    <form method="post" action="${root}sign-in" class="form">
       <input type="hidden" name="next" value="${next}">
       <div class="field"><label for="username">User name</label>
         <input id="username" name="username" value="${username}" autocomplete="username" autocapitalize="none" required${

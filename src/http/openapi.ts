@@ -47,7 +47,7 @@ export function renderOpenApi(
   const document = {
     openapi: '3.1.0',
     info,
-    servers: [{ url: '/', description: 'where this document comes from' }],
+    servers: [{ url: '.', description: 'where this document comes from' }],
     tags: [...known, ...[...used].map((name) => ({ name }))],
     paths,
     webhooks: Object.fromEntries(messages.map((message) => [message.name, { post: renderMessage(message, schemas) }])),

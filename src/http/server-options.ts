@@ -26,7 +26,8 @@ export const serverOptions = ({ trustedProxies }: ServerSettings, platform: Plat
     forceCloseConnections: 'idle',
     // What still arrives on an open connection while the server stops is served, and the connection closed after it.
     return503OnClosing: false,
-    exposeHeadRoutes: false,
+    // HEAD is answered as GET is, by the same hooks and handler.
+    exposeHeadRoutes: true,
     clientErrorHandler: ({ code }, socket) => refuseBytes(code, socket, platform.uuid()),
     // SDKs put the path behind a base URL as it was given, and that may end with a slash (mobile-token §1).
     rewriteUrl: ({ url = '' }) => (url.startsWith('//') ? url.replace(/^\/+(?=\/api\/)/, '') : url),

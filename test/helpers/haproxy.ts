@@ -1,6 +1,7 @@
 // HAProxy as deploy/haproxy/haproxy.cfg sets it up, with the addresses of a test in place of those of an operator.
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -77,30 +78,75 @@ export async function openHaproxy(
   }
 }
 
+export interface Stripping {
+  /** Where the prefix is. */
+  readonly url: string
+  readonly close: () => Promise<void>
+}
+
+/**
+ * Starts it at `url`, of which it takes the path off, before a listener of pawl, by the lines that docs/OPERATIONS.md shows. With an https URL it
+ * ends TLS, by the certificate and key in the file `pem`.
+ */
+export async function openStripping(url: string, listenerPort: number, pem?: string): Promise<Stripping> {
+  const [, shown = ''] = /^```haproxy\n([^]*?)^```$/m.exec(OPERATIONS) ?? []
+  const { protocol, host, pathname } = new URL(url)
+  const lines = shown
+    .replaceAll('/pawl', pathname)
+    .replace(/bind \S+ ssl crt \S+/, `bind ${host}${protocol === 'https:' ? ` ssl crt ${pem}` : ''}`)
+    .replace(/127\.0\.0\.1:8081/, `127.0.0.1:${listenerPort}`)
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-haproxy-'))
+  const file = join(folder, 'haproxy.cfg')
+  writeFileSync(file, `defaults\n  mode http\n  timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n${lines}`)
+  const child = spawn(HAPROXY, ['-db', '-f', file], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (more: string) => (output += more))
+  const ended = new Promise((resolve) => child.once('close', resolve))
+  for (let attempt = 1; !(await isTaken(host)); attempt += 1) {
+    if (attempt === READY_ATTEMPTS || child.exitCode !== null) throw new Error(`HAProxy does not listen: ${output}`)
+    await sleep(READY_STEP_MS)
+  }
+  return {
+    url,
+    close: async () => {
+      child.kill('SIGKILL')
+      await ended
+      rmSync(folder, { recursive: true })
+    },
+  }
+}
+
+const OPERATIONS = readFileSync(fileURLToPath(new URL('../../docs/OPERATIONS.md', import.meta.url)), 'utf8')
+
+const isTaken = (host: string): Promise<boolean> =>
+  new Promise((resolve) => {
+    const [address, port] = host.split(':')
+    const socket = connect(Number(port), address, () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+
 /** What HAProxy itself says of the shipped file, with a certificate that is made for it. Throws with its complaint. */
 export function checkShippedConfiguration(): void {
   const folder = mkdtempSync(join(tmpdir(), 'pawl-haproxy-'))
   try {
-    const pem = join(folder, 'all.pem')
-    const words = [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:P-256',
-      '-nodes',
-      '-days',
-      '2',
-      '-subj',
-      '/CN=localhost',
-    ]
-    execFileSync('openssl', [...words, '-keyout', pem, '-out', join(folder, 'cert.pem')], { stdio: 'pipe' })
-    writeFileSync(pem, readFileSync(pem, 'utf8') + readFileSync(join(folder, 'cert.pem'), 'utf8'))
+    const pem = makePem(folder)
     const file = join(folder, 'haproxy.cfg')
     writeFileSync(file, SHIPPED.replace(/crt \S+/g, `crt ${pem}`))
     execFileSync(HAPROXY, ['-c', '-f', file], { stdio: 'pipe' })
   } finally {
     rmSync(folder, { recursive: true })
   }
+}
+
+/** Makes a certificate of its own for localhost and 127.0.0.1, with its key, in a file as HAProxy reads it. */
+export function makePem(folder: string): string {
+  const pem = join(folder, 'all.pem')
+  const words = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2']
+  const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost']
+  execFileSync('openssl', [...words, ...names, '-keyout', pem, '-out', join(folder, 'cert.pem')], { stdio: 'pipe' })
+  writeFileSync(pem, readFileSync(pem, 'utf8') + readFileSync(join(folder, 'cert.pem'), 'utf8'))
+  return pem
 }

@@ -29,13 +29,24 @@ async function newCredential(username: string, role: string, application?: strin
 
 const isOpen = async (session: ConsoleSession): Promise<boolean> => (await session.get('/')).status === 200
 
+/** Where a relative address in the answer of a page leads. */
+const leadsTo = (path: string, address: unknown): string => {
+  expect(String(address)).toMatch(/^\.\//)
+  const { href } = new URL(String(address), server.url + path)
+  expect(href.startsWith(`${server.url}/`)).toBe(true)
+  return href.slice(server.url.length)
+}
+
 describe('signing in', () => {
   test('leads to the page that was asked for, by way of the form', async () => {
     const asked = await send(server.url, { method: 'GET', path: '/console/audit?username=a', headers: {}, body: Buffer.alloc(0) })
-    expect([asked.status, asked.headers['location']]).toEqual([303, '/console/sign-in?next=%2Fconsole%2Faudit%3Fusername%3Da'])
+    expect([asked.status, leadsTo('/console/audit', asked.headers['location'])]).toEqual([
+      303,
+      '/console/sign-in?next=%2Fconsole%2Faudit%3Fusername%3Da',
+    ])
     const form = { username: server.admin.user, password: server.admin.password, next: '/console/audit?username=a' }
     const reply = await postForm(server.url, '/sign-in', form)
-    expect([reply.status, reply.headers['location']]).toEqual([303, '/console/audit?username=a'])
+    expect([reply.status, leadsTo('/console/sign-in', reply.headers['location'])]).toEqual([303, '/console/audit?username=a'])
   })
 
   test.each([
@@ -60,7 +71,7 @@ describe('signing in', () => {
     '',
   ])('leads nowhere else: %j', async (next) => {
     const form = { username: server.admin.user, password: server.admin.password, next }
-    expect((await postForm(server.url, '/sign-in', form)).headers['location']).toBe('/console/')
+    expect(leadsTo('/console/sign-in', (await postForm(server.url, '/sign-in', form)).headers['location'])).toBe('/console/')
     const shown = await send(server.url, {
       method: 'GET',
       path: `/console/sign-in?${new URLSearchParams({ next }).toString()}`,
@@ -75,17 +86,19 @@ describe('signing in', () => {
     async (next) => {
       const form = { username: server.admin.user, password: server.admin.password, next }
       const { href } = new URL(next, server.url)
-      expect((await postForm(server.url, '/sign-in', form)).headers['location']).toBe(href.slice(server.url.length))
+      const { headers } = await postForm(server.url, '/sign-in', form)
+      expect(leadsTo('/console/sign-in', headers['location'])).toBe(href.slice(server.url.length))
     },
   )
 
   test('gives a cookie that scripts and other sites never see, and plain HTTP not where the browser came by TLS', async () => {
     const { user, password } = server.admin
     const plain = String((await trySignIn(server.url, user, password)).headers['set-cookie'])
-    expect(plain).toMatch(/^pawl_console_\d+=[\w-]{43}; Path=\/console; HttpOnly; SameSite=Strict$/)
+    // Without a path, a browser takes that of the form: /console, below whatever prefix it knows.
+    expect(plain).toMatch(/^pawl_console_\d+=[\w-]{43}; HttpOnly; SameSite=Strict$/)
     const behindTls = await trySignIn(server.url, user, password, { 'X-Forwarded-Proto': 'https', Host: 'pawl.example' })
     expect(String(behindTls.headers['set-cookie'])).toMatch(
-      /^__Host-pawl_console=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Secure$/,
+      /^__Host-pawl_console=[\w-]{43}; HttpOnly; SameSite=Strict; Path=\/; Secure$/,
     )
   })
 
@@ -164,17 +177,30 @@ describe('signing in', () => {
 })
 
 describe('a session ends', () => {
-  test('after a quarter of an hour without use; a page that asks for itself is no use', async () => {
-    const [used, polled] = [await signIn(), await signIn()]
+  test('after a quarter of an hour without use; a page that asks for itself is no use, nor is HEAD', async () => {
+    const [used, polled, watched] = [await signIn(), await signIn(), await signIn()]
+    const look = () =>
+      send(server.url, {
+        method: 'HEAD',
+        path: '/console/',
+        headers: { Cookie: `${watched.cookie}=${watched.token}` },
+        body: Buffer.alloc(0),
+      })
+    expect((await look()).status).toBe(200)
     for (let minute = 0; minute < 20; minute += 5) {
       server.clock.advance(5 * MINUTE)
       if (minute < 15) expect((await used.get('/')).status).toBe(200)
       await polled.get('/', { 'HX-Request': 'true' })
+      await look()
     }
     expect(await isOpen(used)).toBe(true)
     expect(await isOpen(polled)).toBe(false)
+    expect(await isOpen(watched)).toBe(false)
     const reply = await polled.get('/operations', { 'HX-Request': 'true' })
-    expect([reply.status, reply.headers['hx-redirect']]).toEqual([200, '/console/sign-in?next=%2Fconsole%2Foperations'])
+    expect([reply.status, leadsTo('/console/operations', reply.headers['hx-redirect'])]).toEqual([
+      200,
+      '/console/sign-in?next=%2Fconsole%2Foperations',
+    ])
   })
 
   test('after eight hours, whatever is done', async () => {
@@ -240,7 +266,7 @@ describe('a session ends', () => {
     const session = await signIn()
     const reply = await session.post('/sign-out', {})
     expect(reply.status).toBe(303)
-    expect(String(reply.headers['set-cookie'])).toMatch(/^pawl_console_\d+=; Path=\/console; .*Max-Age=0$/)
+    expect(String(reply.headers['set-cookie'])).toMatch(/^pawl_console_\d+=; HttpOnly; SameSite=Strict; Max-Age=0$/)
     expect(await isOpen(session)).toBe(false)
   })
 })
@@ -377,9 +403,9 @@ describe('answers', () => {
 
   test('name assets by their content, which may be kept for ever', async () => {
     const { text } = await (await signIn()).get('/')
-    const addresses = [...text.matchAll(/(?:href|src)="(\/console\/assets\/[^"]+)"/g)].map(([, address = '']) => address)
+    const addresses = [...text.matchAll(/(?:href|src)="(\.\/assets\/[^"]+)"/g)].map(([, address = '']) => address)
     expect(addresses).toHaveLength(3)
-    for (const path of addresses) {
+    for (const path of addresses.map((address) => leadsTo('/console/', address))) {
       const { status, headers } = await send(server.url, { method: 'GET', path, headers: {}, body: Buffer.alloc(0) })
       expect([status, headers['cache-control']]).toEqual([200, 'public, max-age=31536000, immutable'])
     }

@@ -23,21 +23,26 @@ export const applications: Page = {
           'Applications',
           found.length === 0
             ? empty('None yet', 'Make the first one: the next page shows what the mobile app needs.')
-            : table('Applications', ['Application', 'Protocols', 'Oldest version', ''], found.map(renderRow)),
+            : table(
+                'Applications',
+                ['Application', 'Protocols', 'Oldest version', ''],
+                found.map((one) => renderRow(call, one)),
+              ),
         )}</div><div>${call.isAdmin && card('New application', renderCreate(call))}</div></div>`,
     }
   },
   actions: {
-    create: async ({ form, api }) => {
+    create: async (call) => {
+      const { form, api } = call
       const id = form.text('id')
       await api.send('POST', '/admin/application', { id })
-      return done({ application: id }, `/applications/${encodeURIComponent(id)}`, 'created')
+      return done({ ...call, application: id }, `/applications/${encodeURIComponent(id)}`, 'created')
     },
   },
 }
 
-const renderRow = ({ id, isDefault, algorithms, isProtocol3Admitted, minimumProtocolVersion }: Listed) => [
-  html`<a href="${link({ application: id }, `/applications/${encodeURIComponent(id)}`)}">${id}</a>`,
+const renderRow = (call: PageCall, { id, isDefault, algorithms, isProtocol3Admitted, minimumProtocolVersion }: Listed) => [
+  html`<a href="${link({ ...call, application: id }, `/applications/${encodeURIComponent(id)}`)}">${id}</a>`,
   html`${isProtocol3Admitted && '3 and '}4<br><small>${algorithms.join(', ')}</small>`,
   minimumProtocolVersion ?? html`<span class="soft">any</span>`,
   isDefault && badge('info', 'Default'),

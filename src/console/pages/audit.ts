@@ -60,7 +60,7 @@ export const auditDevices: Page = {
       title: 'Audit',
       body: html`${renderHead(call, 'devices')}${card(
         'What the phones of a user did',
-        html`${searchForm('/audit/devices', fields, { app: call.application })}${renderDevices(call, items)}${
+        html`${searchForm(call, '/audit/devices', fields, { app: call.application })}${renderDevices(call, items)}${
           older !== undefined &&
           html`<p class="pager"><span></span><a href="${link(call, '/audit/devices', { userId, from, to, before: older })}">Older →</a></p>`
         }`,
@@ -116,7 +116,7 @@ async function renderAdministrators(call: PageCall, chains: readonly Chain[] | u
     body: html`${renderHead(call, 'administrators')}${card('State of the logs', renderChains(chains, (await call.parts.metrics.look()).sealLagSeconds), actionForm(call, 'verify', 'Verify now', { tone: 'plain' }))}
       ${card(
         'What administrators changed',
-        html`${searchForm('/audit', fields, { app: call.application })}${list}${
+        html`${searchForm(call, '/audit', fields, { app: call.application })}${list}${
           older !== undefined &&
           html`<p class="pager"><a href="${link(call, '/audit')}">Newest</a><a href="${link(call, '/audit', { username, action, from, to, before: older })}">Older →</a></p>`
         }`,

@@ -61,7 +61,7 @@ export const config: Page = {
       title: 'Configuration',
       body: html`${pageHead('Configuration', { lead: html`Items ${owner} that its app reads, in protocol 4.` })}
         <div class="columns"><div>${card('Items', items.length === 0 ? empty('No item', 'An item is a name and a JSON value, for instance a limit that the app shows.') : table('Items', ['Name', 'Value', 'For', ''], rows))}</div>
-        <div>${isAdmin && card('Store an item', renderForm(call, activation))}${card('Of one activation', searchForm('/config', html`<div class="field"><label for="activation">Activation</label><input id="activation" name="activation" type="search" value="${activation ?? ''}" autocomplete="off"></div>`, { app: application }))}</div></div>`,
+        <div>${isAdmin && card('Store an item', renderForm(call, activation))}${card('Of one activation', searchForm(call, '/config', html`<div class="field"><label for="activation">Activation</label><input id="activation" name="activation" type="search" value="${activation ?? ''}" autocomplete="off"></div>`, { app: application }))}</div></div>`,
     }
   },
   actions: {

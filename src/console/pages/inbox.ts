@@ -37,7 +37,7 @@ export const inbox: Page = {
       ${select('onlyUnread', 'Messages', SHOWN, query['onlyUnread'])}`
     const list = card(
       'Messages',
-      html`${searchForm('/inbox', fields, { app: application })}${renderList(call, userId, found && found.messages)}`,
+      html`${searchForm(call, '/inbox', fields, { app: application })}${renderList(call, userId, found && found.messages)}`,
     )
     return {
       title: 'Inbox',

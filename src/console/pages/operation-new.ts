@@ -69,7 +69,7 @@ const languageOf = ({ form }: PageCall, { texts }: Template): string =>
   form.optional('language') ?? chooseTexts(texts, ['en']).locale
 
 const renderChoice = (call: PageCall, names: readonly string[], wanted: string): Markup =>
-  html`<form method="get" action="/console/operations/new" class="filters"><input type="hidden" name="app" value="${call.application}">
+  html`<form method="get" action="${call.root}operations/new" class="filters"><input type="hidden" name="app" value="${call.application}">
     ${select(
       'template',
       'Made from',

@@ -30,18 +30,21 @@ export const operations: Page = {
     return {
       title: 'Operations',
       body: html`${pageHead('Operations', { lead: 'What users are asked to approve on their phones.', actions: create })}
-        ${card('Operations', html`${renderSearch(query, application)}${renderList(call, answer)}`)}`,
+        ${card('Operations', html`${renderSearch(call, application)}${renderList(call, answer)}`)}`,
     }
   },
 }
 
-const renderSearch = ({ userId, status }: PageCall['query'], app: string): Markup =>
-  searchForm(
+const renderSearch = (call: PageCall, app: string): Markup => {
+  const { userId, status } = call.query
+  return searchForm(
+    call,
     '/operations',
     html`<div class="field"><label for="userId">User</label><input id="userId" name="userId" type="search" value="${userId ?? ''}" placeholder="Exact name" autocomplete="off"></div>
     ${select('status', 'Status', STATUSES, status)}`,
     { app },
   )
+}
 
 function renderList(call: PageCall, { operations: found, nextCursor }: Answer): Markup {
   const { userId, status, cursor } = call.query

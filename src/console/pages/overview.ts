@@ -194,5 +194,5 @@ const renderFirst = (call: PageCall): Markup =>
   html`${pageHead('Welcome')}${empty(
     'There is no application yet',
     'An application is one mobile app of the bank: it has the keys that are compiled into the app, and everything else belongs to one.',
-    call.isAdmin && html`<a class="button is-primary" href="/console/applications">Create the first application</a>`,
+    call.isAdmin && html`<a class="button is-primary" href="${link(call, '/applications')}">Create the first application</a>`,
   )}`

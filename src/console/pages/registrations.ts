@@ -50,7 +50,7 @@ export const registrations: Page = {
     return {
       title: 'Registrations',
       body: html`${pageHead('Registrations', { lead: 'A registration binds one phone to one user.' })}
-        <div class="columns"><div>${card('Phones', html`${renderSearch(query, application)}${renderList(call, answer)}`)}</div>
+        <div class="columns"><div>${card('Phones', html`${renderSearch(call, application)}${renderList(call, answer)}`)}</div>
         <div>${call.isActing && card('Register a user', renderCreate(call))}</div></div>`,
     }
   },
@@ -76,16 +76,19 @@ export const needsApplication = (call: PageCall, title: string): Markup =>
   html`${pageHead(title)}${empty(
     'There is no application yet',
     'Users, operations and webhooks belong to an application.',
-    call.isAdmin && html`<a class="button is-primary" href="/console/applications">Create the first one</a>`,
+    call.isAdmin && html`<a class="button is-primary" href="${link(call, '/applications')}">Create the first one</a>`,
   )}`
 
-const renderSearch = ({ userId, state, protocolVersion }: PageCall['query'], app: string): Markup =>
-  searchForm(
+const renderSearch = (call: PageCall, app: string): Markup => {
+  const { userId, state, protocolVersion } = call.query
+  return searchForm(
+    call,
     '/registrations',
     html`<div class="field"><label for="userId">User</label><input id="userId" name="userId" type="search" value="${userId ?? ''}" placeholder="Exact name" autocomplete="off"></div>
     ${select('state', 'State', STATES, state)}${select('protocolVersion', 'Protocol', PROTOCOLS, protocolVersion)}`,
     { app },
   )
+}
 
 function renderList(call: PageCall, { registrations: found, nextCursor }: Answer): Markup {
   const { userId, state, protocolVersion } = call.query

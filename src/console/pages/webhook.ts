@@ -75,7 +75,7 @@ async function render(call: PageCall, trial?: Trial): Promise<View> {
   return {
     title: one.name,
     body: html`${pageHead(one.name, { back: backTo(link(call, '/webhooks'), 'Webhooks'), lead: html`${webhookState(one)} tells ${one.url}` })}
-        <div class="columns"><div>${card('Deliveries', html`${searchForm(home(call), select('status', 'Status', STATUSES, status), { app: call.application })}${live('deliveries', link(call, home(call), call.query), 5, renderDeliveries(call, found))}`, renderReplay(call, one))}</div>
+        <div class="columns"><div>${card('Deliveries', html`${searchForm(call, home(call), select('status', 'Status', STATUSES, status), { app: call.application })}${live('deliveries', link(call, home(call), call.query), 5, renderDeliveries(call, found))}`, renderReplay(call, one))}</div>
         <div>${call.isAdmin && renderTest(call, trial)}${card('How it is doing', renderFigures(one))}${call.isAdmin && renderSetUp(call, one)}</div></div>`,
   }
 }
