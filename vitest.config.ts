@@ -52,6 +52,8 @@ export default defineConfig({
     isolate: false,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // What is waited for comes when it comes on a busy machine; what never comes fails before the test runs out of time.
+    expect: { poll: { timeout: 25_000 } },
     coverage: { include: ['src/**/*.ts'], exclude: ['src/**/*.test.ts'] },
   },
 })

@@ -1,6 +1,13 @@
-// Joined trips: who shares one, who waits, and who fails.
-import { describe, expect, test, vi } from 'vitest'
+// Joined trips: who shares one, who waits, and who fails. What they wait for is turns of the event loop and a clock that the tests move: how
+// busy the machine is decides nothing.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createBatch, createLine, type Line } from './batch.ts'
+
+/** How long a trip that takes long holds up the next one, and how long one of a busy process waits for company, in milliseconds. */
+const [TRIP_MS, COMPANY_MS] = [40, 10]
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+afterEach(() => void vi.useRealTimers())
 
 /** A batch whose trips end when the test says so; `trips` lists what each was asked. */
 function createManual(
@@ -27,12 +34,16 @@ function createManual(
   const settle = async () => {
     for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve))
   }
+  const pass = async (milliseconds: number) => {
+    vi.advanceTimersByTime(milliseconds)
+    await settle()
+  }
   const end = async (trip: number, error?: Error) => {
     if (error) gates[trip]?.reject(error)
     else gates[trip]?.resolve()
     await settle()
   }
-  return { ask, trips, end, settle }
+  return { ask, trips, end, settle, pass }
 }
 
 describe('a batch', () => {
@@ -57,13 +68,14 @@ describe('a batch', () => {
   })
 
   test('waits for a trip that takes long no longer than some milliseconds', async () => {
-    const { ask, trips, end, settle } = createManual()
+    const { ask, trips, end, settle, pass } = createManual()
     const first = ask('a')
     await settle()
     const second = ask('b')
-    await settle()
+    await pass(TRIP_MS - 1)
     expect(trips).toEqual([['a']])
-    await vi.waitFor(() => expect(trips).toEqual([['a'], ['b']]))
+    await pass(1)
+    expect(trips).toEqual([['a'], ['b']])
     await end(1)
     expect(await second).toBe('B')
     await end(0)
@@ -150,9 +162,13 @@ describe('while the event loop is busy, a batch', () => {
   })
 
   test('leaves with fewer after some milliseconds, and waits for fewer from then on', async () => {
-    const { ask, trips, end, settle } = await createUsedToFour()
+    const { ask, trips, end, settle, pass } = await createUsedToFour()
     const alone = ask('e')
-    await vi.waitFor(() => expect(trips).toEqual([FOUR, ['e']]))
+    await settle()
+    await pass(COMPANY_MS - 1)
+    expect(trips).toEqual([FOUR])
+    await pass(1)
+    expect(trips).toEqual([FOUR, ['e']])
     await end(1)
     await alone
     const next = ask('f')
@@ -185,7 +201,11 @@ describe('while the event loop is busy, a batch', () => {
     const first = one.ask('a')
     await one.settle()
     const second = other.ask('b')
-    await vi.waitFor(() => expect(other.trips).toEqual([['b']]))
+    await other.settle()
+    await other.pass(TRIP_MS - 1)
+    expect(other.trips).toEqual([])
+    await other.pass(1)
+    expect(other.trips).toEqual([['b']])
     await other.end(0)
     expect(await second).toBe('B')
     await one.end(0)

@@ -1,6 +1,6 @@
 // The id of a request: in every answer, in every log line that the request causes, and the caller's own when it has a sane one.
 import { connect } from 'node:net'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { NO_BODY, send, sendJson } from '../../phone/http.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { basicAuthorization } from '../helpers/bank.ts'
@@ -69,9 +69,9 @@ describe('the log', () => {
     const id = title.replaceAll(' ', '-')
     const body = { requestObject: { jwt: 'a.b.c' } }
     await sendJson(server.url, method, path, method === 'POST' ? body : undefined, { ...headers, 'X-Request-Id': id })
-    await vi.waitFor(() =>
-      expect(lines().filter((line) => line['msg'] === 'request served' && line['requestId'] === id)).toHaveLength(1),
-    )
+    await expect
+      .poll(() => lines().filter((line) => line['msg'] === 'request served' && line['requestId'] === id))
+      .toHaveLength(1)
     expect(lines().filter((line) => line['msg'] === msg && line['requestId'] === id)).toHaveLength(1)
   })
 
@@ -79,7 +79,7 @@ describe('the log', () => {
     const before = server.log().length
     await Promise.all(['/pa/v3/status', '/pa/v4/status', '/api/auth/token/app/operation/list'].map(abortUpload))
     const ABORTED = 'the caller went away before its request was whole'
-    await vi.waitFor(() => expect(lines().filter(({ msg }) => msg === ABORTED)).toHaveLength(3))
+    await expect.poll(() => lines().filter(({ msg }) => msg === ABORTED)).toHaveLength(3)
     const levels = server
       .log()
       .slice(before)

@@ -115,10 +115,8 @@ test('nobody is let in without a certificate of the authority, with an older TLS
   await expect(call({ certificate: foreign, headers: admin })).rejects.toThrow(/unknown ca|ECONNRESET|socket hang up/i)
   await expect(call({ certificate: other, headers: admin, maxVersion: 'TLSv1.1' })).rejects.toThrow()
   await expect(fetch(url.replace('https', 'http'))).rejects.toThrow('fetch failed')
-  await vi.waitFor(() => {
-    expect(pawl.output()).toContain('"reason":"ERR_SSL_PEER_DID_NOT_RETURN_A_CERTIFICATE"')
-    expect(pawl.output()).toContain('"msg":"a TLS connection was refused"')
-  })
+  await expect.poll(pawl.output).toContain('"reason":"ERR_SSL_PEER_DID_NOT_RETURN_A_CERTIFICATE"')
+  expect(pawl.output()).toContain('"msg":"a TLS connection was refused"')
   // The phones' listener is what it was.
   expect((await fetch(`${pawl.url}/health/live`)).status).toBe(200)
 })
@@ -197,7 +195,7 @@ test('connections of one address that never finish their handshake leave room fo
         return socket
       }),
     )
-    await vi.waitFor(() => expect(secure.filter(({ readableEnded, destroyed }) => !readableEnded && !destroyed)).toHaveLength(6))
+    await expect.poll(() => secure.filter(({ readableEnded, destroyed }) => !readableEnded && !destroyed)).toHaveLength(6)
     expect((await call({ certificate: back, headers: admin })).status).toBe(200)
     for (const socket of secure) socket.destroy()
   } finally {

@@ -1,5 +1,4 @@
 // HAProxy as it is shipped, before a process with the limits that it has by default: what one address does, others do not notice.
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { HAPROXY, type Haproxy, hasHaproxy, openHaproxy } from '../helpers/haproxy.ts'
 import { findQuietPort } from '../helpers/ports.ts'
@@ -95,21 +94,20 @@ describe.skipIf(!hasHaproxy)(`with limits of a few (needs ${HAPROXY})`, () => {
 
   test('an address has so many connections and no more', async () => {
     const sent = await phones.openMany(40, STRANGER, requestOf('POST', '/pa/v3/status'))
-    await vi.waitFor(() => expect(sent.filter((one) => statusOf(one) === '200')).toHaveLength(20))
-    await vi.waitFor(() => expect(sent.filter(({ isOpen }) => isOpen())).toHaveLength(20))
+    await expect.poll(() => sent.filter((one) => statusOf(one) === '200')).toHaveLength(20)
+    await expect.poll(() => sent.filter(({ isOpen }) => isOpen())).toHaveLength(20)
     expect(await ask('127.0.0.3', 15)).toEqual(all200(15))
     phones.endAll()
-    await sleep(200)
-    expect(await ask(STRANGER, 15)).toEqual(all200(15))
+    await expect.poll(() => ask(STRANGER, 15)).toEqual(all200(15))
   })
 
   test('and few bodies on their way when many places are taken; whole ones have as many as they like', async () => {
     const long = beginningOf('/pa/v3/signature/validate', 100_000) + ' '.repeat(20_000)
     const sent = await phones.openMany(18, STRANGER, long)
-    await vi.waitFor(() => expect(sent.filter((one) => statusOf(one) === '503').length).toBeGreaterThanOrEqual(8))
+    await expect.poll(() => sent.filter((one) => statusOf(one) === '503').length).toBeGreaterThanOrEqual(8)
     expect(await ask('127.0.0.3', 12)).toEqual(all200(12))
     const [other] = await phones.openMany(1, '127.0.0.3', long)
     other?.socket.write(' '.repeat(79_999))
-    await vi.waitFor(() => expect(other && statusOf(other)).toBe('401'))
+    await expect.poll(() => other && statusOf(other)).toBe('401')
   })
 })

@@ -1,7 +1,7 @@
 // How long a receiver of webhooks may keep the others waiting, beside a process that is busy.
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startPatience } from './patience.ts'
 
 /** Keeps the whole process from everything else. */
@@ -9,28 +9,45 @@ const beBusy = (milliseconds: number): void => {
   for (const until = performance.now() + milliseconds; performance.now() < until; );
 }
 
-test('a receiver is late after a second in which it answered nothing, and is told of once', async () => {
-  let told = 0
-  const patience = startPatience(() => (told += 1))
-  const silent = Promise.withResolvers<string>()
-  const answered = [patience.wait(silent.promise), patience.wait(Promise.resolve('at once'))]
-  await sleep(700)
-  expect(patience.isLate()).toBe(false)
-  await expect.poll(() => told, { timeout: 1_500 }).toBe(1)
-  silent.resolve('late')
-  expect(await Promise.all(answered)).toEqual(['late', 'at once'])
-  expect([patience.isLate(), told]).toEqual([true, 1])
-})
+describe('by a clock that the test moves', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
+  afterEach(() => void vi.useRealTimers())
+  const pass = (milliseconds: number) => vi.advanceTimersByTimeAsync(milliseconds)
 
-test('one that answers a message now and then has three seconds for all of them', async () => {
-  const since = performance.now()
-  const lateAfter = Promise.withResolvers<number>()
-  const patience = startPatience(() => lateAfter.resolve(performance.now() - since))
-  const never = patience.wait(lateAfter.promise)
-  for (let answers = 0; answers < 6; answers += 1) await patience.wait(sleep(400))
-  expect(patience.isLate()).toBe(false)
-  await patience.wait(sleep(400))
-  expect(await never).toBeGreaterThan(2_500)
+  test('a receiver is late after a second in which it answered nothing, and is told of once', async () => {
+    let told = 0
+    const patience = startPatience(() => (told += 1))
+    const silent = Promise.withResolvers<string>()
+    const answered = [patience.wait(silent.promise), patience.wait(Promise.resolve('at once'))]
+    await pass(999)
+    expect([patience.isLate(), told]).toEqual([false, 0])
+    await pass(1)
+    expect([patience.isLate(), told]).toEqual([true, 1])
+    await pass(10_000)
+    silent.resolve('late')
+    expect(await Promise.all(answered)).toEqual(['late', 'at once'])
+    expect([patience.isLate(), told]).toEqual([true, 1])
+  })
+
+  test('one that answers a message now and then has three seconds for all of them', async () => {
+    let told = 0
+    const patience = startPatience(() => (told += 1))
+    const never = Promise.withResolvers<undefined>()
+    const open = patience.wait(never.promise)
+    for (let answers = 0; answers < 6; answers += 1) {
+      const answer = Promise.withResolvers<undefined>()
+      const waited = patience.wait(answer.promise)
+      await pass(400)
+      answer.resolve(undefined)
+      await waited
+    }
+    await pass(599)
+    expect([patience.isLate(), told]).toEqual([false, 0])
+    await pass(1)
+    expect([patience.isLate(), told]).toEqual([true, 1])
+    never.resolve(undefined)
+    await open
+  })
 })
 
 test('the time of a process that was busy is not the time of the receiver', async () => {
