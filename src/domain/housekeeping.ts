@@ -5,7 +5,7 @@ import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import { startRounds } from '../lib/rounds.ts'
 import { endTemporaryBlocks, removeExpiredActivations } from '../storage/activation/expiry.ts'
-import { deleteOpenedNames } from '../storage/closed-names.ts'
+import { deleteOpenedNames, shortenClosings } from '../storage/closed-names.ts'
 import { deleteEndedSessions } from '../storage/console-sessions.ts'
 import type { Database, Db } from '../storage/database.ts'
 import { deleteOldFailureCounts } from '../storage/failure-counts.ts'
@@ -18,6 +18,7 @@ import { deleteExpiredUniqueValues } from '../storage/unique-values.ts'
 import { analyzeGrown, vacuumFullest } from '../storage/vacuum.ts'
 import { deleteOldDeliveries } from '../storage/webhook-deliveries.ts'
 import { deleteOutdated, type RetentionSettings } from './retention.ts'
+import { bringBack, type SetBackParts } from './webhook/set-back.ts'
 
 export interface HousekeepingParts {
   readonly db: Db
@@ -25,7 +26,8 @@ export interface HousekeepingParts {
   readonly databaseKind: Database['kind']
   readonly platform: Platform
   readonly events: Events
-  readonly settings: RetentionSettings & { readonly webhookRetentionDays: number; readonly strangerRetentionDays: number }
+  readonly settings: RetentionSettings &
+    SetBackParts['settings'] & { readonly webhookRetentionDays: number; readonly strangerRetentionDays: number }
 }
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
@@ -60,6 +62,7 @@ export async function runHousekeeping({ db, databaseKind, platform, events, sett
     if (expired > 0) events.operationsExpired({ count: expired })
     return expired
   })
+  await takeBatches((limit) => bringBack({ db, platform, settings }, limit))
   const strangersBefore = new Date(at.getTime() - settings.strangerRetentionDays * DAY_MS)
   await takeBatches((limit) => deleteOldStrangerCounts(db, strangersBefore, limit))
   const before = new Date(at.getTime() - settings.webhookRetentionDays * DAY_MS)
@@ -82,6 +85,7 @@ const TASKS = [
   deleteExpiredUniqueValues,
   deleteEndedSessions,
   deleteOldFailureCounts,
+  shortenClosings,
   deleteOpenedNames,
 ] as const
 

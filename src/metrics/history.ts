@@ -28,21 +28,24 @@ export interface History {
   readonly stop: () => void
 }
 
-/** Samples every ten seconds until it is stopped. `now`: milliseconds. `busyConnections`: undefined for a database without any. */
+/**
+ * Samples every ten seconds until it is stopped. `now`: milliseconds. How long a sample was, no clock decides that is set meanwhile. `busyConnections`:
+ * undefined for a database without any.
+ */
 export function keepHistory(instruments: Instruments, now: () => number, busyConnections: () => number | undefined): History {
   const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
   delays.enable()
   const samples: Sample[] = []
-  let before: { readonly at: number; readonly totals: Totals } = { at: now(), totals: NOTHING }
+  let before: { readonly since: number; readonly totals: Totals } = { since: performance.now(), totals: NOTHING }
 
-  const take = async (): Promise<{ readonly sample: Sample; readonly totals: Totals }> => {
+  const take = async (): Promise<{ readonly sample: Sample; readonly totals: Totals; readonly until: number }> => {
     const totals = await readTotals(instruments)
-    const at = now()
+    const until = performance.now()
     const late = delays.count === 0 ? 0 : Math.max(0, delays.percentile(99) / 1e6 - RESOLUTION_MS) / 1000
     const since = (name: keyof Totals): number => totals[name] - before.totals[name]
     const sample = {
-      at,
-      seconds: Math.max(0, at - before.at) / 1000,
+      at: now(),
+      seconds: (until - before.since) / 1000,
       requests: since('requests'),
       failures: since('failures'),
       codesAccepted: since('codesAccepted'),
@@ -53,12 +56,12 @@ export function keepHistory(instruments: Instruments, now: () => number, busyCon
       connections: busyConnections() ?? 0,
       memoryBytes: process.memoryUsage.rss(),
     }
-    return { sample, totals }
+    return { sample, totals, until }
   }
 
   const keep = async (): Promise<void> => {
-    const { sample, totals } = await take()
-    before = { at: sample.at, totals }
+    const { sample, totals, until } = await take()
+    before = { since: until, totals }
     samples.push(sample)
     if (samples.length > SAMPLES_MAX) samples.shift()
     delays.reset()

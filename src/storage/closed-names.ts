@@ -46,6 +46,15 @@ export async function openName(db: Db, userId: string, afterMs: number): Promise
     where user_hash = sha256(salt || convert_to(${userId}::text, 'UTF8'))`.execute(db)
 }
 
+/** Opens up to `limit` names, which a clock that was set back would keep closed for longer than any is closed, within an hour. */
+export async function shortenClosings(db: Db, _at: Date, limit: number): Promise<number> {
+  const { rows } = await sql`
+    update user_erasure set closed_until = ${CLOSED_UNTIL} where erasure_id in (
+      select erasure_id from user_erasure where closed_until > clock_timestamp() + interval '61 minutes' limit ${limit} for update skip locked
+    ) returning erasure_id`.execute(db)
+  return rows.length
+}
+
 /** Deletes up to `limit` names that were opened an hour ago. A transaction may have begun before, and not be over. */
 export async function deleteOpenedNames(db: Db, _at: Date, limit: number): Promise<number> {
   const { rows } = await sql`

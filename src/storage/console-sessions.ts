@@ -41,12 +41,13 @@ export async function insertSession(tx: Tx, session: SessionRow): Promise<void> 
 export const findSession = (db: Db, tokenHash: Uint8Array): Promise<SessionRow | undefined> =>
   db.selectFrom('console_session').select(columns).where('token_hash', '=', Buffer.from(tokenHash)).executeTakeFirst()
 
-/** Sessions that were used after `since` and end after `at`, newest first. */
-export const listSessions = (db: Db, since: Date, at: Date): Promise<SessionRow[]> =>
+/** Sessions that were last used within `seen` and end after `at`, newest first. */
+export const listSessions = (db: Db, seen: { readonly after: Date; readonly until: Date }, at: Date): Promise<SessionRow[]> =>
   db
     .selectFrom('console_session')
     .select(columns)
-    .where('last_seen_at', '>', since)
+    .where('last_seen_at', '>', seen.after)
+    .where('last_seen_at', '<=', seen.until)
     .where('expires_at', '>', at)
     .orderBy('created_at', 'desc')
     .orderBy('session_id')
@@ -73,7 +74,7 @@ export async function deleteSession(db: Db, sessionId: string): Promise<string |
   return deleted?.username
 }
 
-/** Deletes up to `limit` sessions that ended before `at`; those that only lie idle follow at their absolute end. */
+/** Deletes up to `limit` sessions that ended before `at`; those that only lie idle, or would by another clock, follow at their absolute end. */
 export async function deleteEndedSessions(db: Db, at: Date, limit: number): Promise<number> {
   const { rows } = await sql`
     delete from console_session where session_id in (

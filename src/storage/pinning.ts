@@ -173,12 +173,20 @@ export interface DueDomain {
   readonly port: number
 }
 
-/** Takes domains whose check is due, for this process alone until `until`: a process that dies over one leaves it to another. */
-export async function claimDueDomains(db: Db, at: Date, until: Date, limit: number): Promise<DueDomain[]> {
+export interface DomainClaim {
+  readonly at: Date
+  /** A process that dies over a check leaves it to another then. */
+  readonly until: Date
+  /** A check that is due later than this was to come by a clock that was set back, and is due at once. */
+  readonly latest: Date
+}
+
+/** Takes up to `limit` domains whose check is due, for this process alone. */
+export async function claimDueDomains(db: Db, { at, until, latest }: DomainClaim, limit: number): Promise<DueDomain[]> {
   const { rows } = await sql<DueDomain>`
     update pinned_domain set next_check_at = ${until}
     where (application_id, domain) in (
-      select application_id, domain from pinned_domain where next_check_at <= ${at}
+      select application_id, domain from pinned_domain where next_check_at <= ${at} or next_check_at > ${latest}
       order by next_check_at limit ${limit} for update skip locked
     )
     returning application_id as "applicationId", domain, port`.execute(db)

@@ -112,6 +112,18 @@ export async function storeFailures(db: Db, leaseId: string, failures: readonly 
     where d.sequence = f.sequence and d.lease_id = ${leaseId} and d.status = 'WAITING'`.execute(db)
 }
 
+/** Makes up to `limit` deliveries due that wait for a moment after `latest`, and returns how many. */
+export async function bringBackDeliveries(db: Db, at: Date, latest: Date, limit: number): Promise<number> {
+  const { rows } = await sql`
+    update webhook_delivery set next_attempt_at = ${at}, scheduled_at = ${at} where sequence in (
+      select late.sequence from webhook w cross join lateral (
+        select d.sequence from webhook_delivery d where d.webhook_id = w.webhook_id and ${amongUndelivered('d')} and d.next_attempt_at > ${latest}
+        limit ${limit} for update of d skip locked
+      ) late limit ${limit}
+    ) returning sequence`.execute(db)
+  return rows.length
+}
+
 export interface DeliveryRow {
   readonly sequence: string
   readonly deliveryId: string

@@ -202,6 +202,31 @@ export async function storeWebhookSuccess(db: Db, webhookId: string, success: We
     )`.execute(db)
 }
 
+/** The latest moments that are put off to; what is later was to come by a clock that was set back. */
+export interface WebhookBounds {
+  readonly at: Date
+  readonly probeLatest: Date
+  readonly pauseLatest: Date
+  readonly failingLatest: Date
+  /** In place of a beginning of failures that is yet to come: long enough ago for what waits to be caught up. */
+  readonly failingSince: Date
+}
+
+/** Makes webhooks due that a clock which was set back keeps from their receivers. */
+export async function bringBackWebhooks(db: Db, bounds: WebhookBounds): Promise<void> {
+  const { at, probeLatest, pauseLatest, failingLatest, failingSince } = bounds
+  const isPauseLate = sql`paused_until > ${pauseLatest}`
+  // A pause that the receiver may have asked for puts its probe off as well.
+  const isProbeLate = sql`(probe_at > ${probeLatest} and (paused_until is null or probe_at > paused_until or ${isPauseLate}))`
+  await sql`
+    update webhook set probe_at = case when ${isProbeLate} then ${at} else probe_at end,
+      paused_until = case when ${isPauseLate} then null else paused_until end,
+      failing_since = case when failing_since > ${failingLatest} then ${failingSince} else failing_since end
+    where webhook_id in (
+      select webhook_id from webhook where ${isPauseLate} or ${isProbeLate} or failing_since > ${failingLatest} for update skip locked
+    )`.execute(db)
+}
+
 const webhookColumns = [
   'webhook_id as webhookId',
   'application_id as applicationId',

@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { member, send, sendJson } from '../../phone/http.ts'
+import { listLiveSessions } from '../../src/domain/credential/session.ts'
 import { inTransaction } from '../../src/storage/database.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'
@@ -211,6 +212,35 @@ describe('a session ends', () => {
     }
     server.clock.advance(10 * MINUTE)
     expect(await isOpen(session)).toBe(false)
+  })
+
+  test.each([
+    ['ninety seconds', 1.5 * MINUTE],
+    ['an hour', 60 * MINUTE],
+    ['a day', 1_440 * MINUTE],
+  ])('when the clock is set back by %s, because nobody knows for how long it lay idle', async (_, ms) => {
+    const session = await signIn()
+    server.clock.advance(-ms)
+    try {
+      expect(await isOpen(session)).toBe(false)
+      const next = await signIn()
+      expect(await isOpen(next)).toBe(true)
+      const seen = (await listLiveSessions(server.context)).map(({ lastSeenAt }) => lastSeenAt.getTime())
+      expect(Math.max(...seen)).toBeLessThanOrEqual(server.context.platform.now())
+      server.clock.advance(15 * MINUTE)
+      expect(await isOpen(next)).toBe(false)
+      server.clock.advance(-15 * MINUTE)
+    } finally {
+      server.clock.advance(ms)
+    }
+  })
+
+  test('not when the clock is set back by seconds, as clocks are', async () => {
+    const session = await signIn()
+    server.clock.advance(-30_000)
+    expect(await isOpen(session)).toBe(true)
+    server.clock.advance(30_000)
+    expect(await isOpen(session)).toBe(true)
   })
 
   test('with a new password, and with the credential', async () => {

@@ -28,6 +28,30 @@ beforeAll(async () => {
 })
 afterAll(() => world.close())
 
+test.each([
+  ['an hour back', -HOUR],
+  ['a day on', DAY],
+  ['a day back', -DAY],
+])('lines in the log of one source are limited for a minute when the clock is set %s', async (_, step) => {
+  const source = newSource()
+  const told = () => server.log().split('mobile utility request refused').length - 1
+  const ask = () => sendJson(world.url, 'GET', '/app/init?appName=nobody', undefined, source)
+  const before = told()
+  for (let i = 0; i < 61; i += 1) await ask()
+  expect(told() - before).toBe(60)
+  server.clock.step(step)
+  try {
+    await ask()
+    expect(told() - before).toBe(60)
+    await world.advance(MINUTE + 1)
+    await ask()
+    expect(told() - before).toBe(61)
+  } finally {
+    server.clock.step(-step)
+    await world.advance(MINUTE)
+  }
+})
+
 /** One who tries and tries, from an address of its own. */
 type Caller = () => Promise<HttpReply>
 

@@ -677,6 +677,87 @@ describe('several processes', () => {
   })
 })
 
+describe('after the clock was set back', () => {
+  const STEPS: readonly (readonly [string, number])[] = [
+    ['an hour', HOUR],
+    ['a day', 24 * HOUR],
+    ['a year', 365 * 24 * HOUR],
+  ]
+  /** Sets the clock back, has a round of housekeeping done, and sets it as it was in the end. */
+  const whileSetBack = async (ms: number, act: () => Promise<void>): Promise<void> => {
+    server.clock.advance(-ms)
+    try {
+      await runHousekeeping(server.context)
+      await act()
+    } finally {
+      server.clock.advance(ms)
+    }
+  }
+  const retryAfter = (seconds: number) =>
+    receiver.answerWith((_request, response) => response.writeHead(503, { 'retry-after': String(seconds) }).end())
+
+  test.each(STEPS)('by %s, one that is there again gets at once what waited for it, and what comes', async (_, ms) => {
+    const hook = await createHook()
+    receiver.answerWith(503)
+    for (let i = 0; i < 3; i += 1) await newOperation()
+    expect(await deliver()).toBe(3)
+    receiver.answerWith(200)
+    await whileSetBack(ms, async () => {
+      await newOperation()
+      expect(await deliver()).toBe(4)
+      expect(await readHook(hook)).toMatchObject({ waiting: 0, delivered: 4, failuresInRow: 0 })
+    })
+  })
+
+  test.each(STEPS)('by %s, a receiver that asked for two minutes does not wait for longer', async (_, ms) => {
+    const hook = await createHook()
+    retryAfter(120)
+    await newOperation()
+    expect(await deliver()).toBe(1)
+    await whileSetBack(ms, async () => {
+      // Another wish of the receiver counts as ever.
+      expect(await deliver()).toBe(1)
+      receiver.answerWith(200)
+      server.clock.advance(115 * SECOND)
+      await runHousekeeping(server.context)
+      expect(await deliver()).toBe(0)
+      server.clock.advance(6 * SECOND)
+      expect(await deliver()).toBe(1)
+    })
+    expect(await readHook(hook)).toMatchObject({ waiting: 0, delivered: 1 })
+  })
+
+  test.each(STEPS.slice(1))('by %s, what failed alone is tried again', async (_, ms) => {
+    const hook = await createHook()
+    const poison = await newOperation()
+    receiver.answerWith(({ json }, response) => response.writeHead(json['operationId'] === poison ? 500 : 200).end())
+    await deliver()
+    await newOperation()
+    await deliver()
+    receiver.answerWith(200)
+    await whileSetBack(ms, async () => {
+      expect(await deliver()).toBe(1)
+      expect(await readHook(hook)).toMatchObject({ waiting: 0, dead: 0, delivered: 2 })
+    })
+  })
+
+  test.each([
+    ['half a minute back', 30 * SECOND],
+    ['not at all', 0],
+  ])('%s, what is put off stays put off', async (_, ms) => {
+    await createHook()
+    retryAfter(3_600)
+    await newOperation()
+    expect(await deliver()).toBe(1)
+    await whileSetBack(ms, async () => expect(await deliver()).toBe(0))
+    server.clock.advance(HOUR - SECOND)
+    await runHousekeeping(server.context)
+    expect(await deliver()).toBe(0)
+    server.clock.advance(2 * SECOND)
+    expect(await deliver()).toBe(1)
+  })
+})
+
 test('a receiver that never answers holds up no other webhook, and is given up after ten seconds', async () => {
   const silent = await startReceiver()
   silent.answerWith(() => undefined)

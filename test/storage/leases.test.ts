@@ -1,6 +1,9 @@
 // What a process holds for a while it holds no longer because somebody set the clock back.
+import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { runHousekeeping } from '../../src/domain/housekeeping.ts'
 import { endDeliveryLease, leaseDelivery } from '../../src/storage/audit-delivery.ts'
+import { closeName, openName } from '../../src/storage/closed-names.ts'
 import { claimDeliveries } from '../../src/storage/webhook-deliveries.ts'
 import type { TestServer } from '../helpers/app.ts'
 import { HOUR, MINUTE, SECOND } from '../helpers/expectations.ts'
@@ -16,6 +19,40 @@ beforeAll(async () => {
   ;({ server, world } = await startServerWithWorld({ worksInBackground: false }))
 })
 afterAll(() => world.close())
+
+describe('a name of an erasure that the clock was set back under', () => {
+  const closing = (name: string) => ({ erasureId: `erasure-${name}`, salt: Buffer.alloc(32, 5) })
+  const secondsLeft = async (name: string): Promise<number> => {
+    const { rows } = await sql<{ left: number }>`
+      select extract(epoch from closed_until - clock_timestamp())::float8 as left from user_erasure
+      where erasure_id = ${closing(name).erasureId}`.execute(server.context.db)
+    return rows[0]?.left ?? Number.NaN
+  }
+
+  test.each([
+    ['an hour', 2 * 3_600],
+    ['a day', 86_400],
+    ['a year', 365 * 86_400],
+  ])('by %s is open within an hour', async (name, seconds) => {
+    const { db } = server.context
+    await closeName(db, closing(name), name)
+    await sql`update user_erasure set closed_until = closed_until + make_interval(secs => ${seconds - 3_600})
+      where erasure_id = ${closing(name).erasureId}`.execute(db)
+    expect(await secondsLeft(name)).toBeGreaterThan(seconds - 600)
+    await runHousekeeping(server.context)
+    const left = await secondsLeft(name)
+    expect([left <= 3_600, left > 3_000]).toEqual([true, true])
+  })
+
+  test('by nothing stays closed for as long as it was', async () => {
+    const { db } = server.context
+    await closeName(db, closing('steady'), 'steady')
+    await openName(db, 'steady', 600_000)
+    const before = await secondsLeft('steady')
+    await runHousekeeping(server.context)
+    expect(await secondsLeft('steady')).toBeLessThanOrEqual(before)
+  })
+})
 
 describe.each([
   ['three minutes', 3 * MINUTE],

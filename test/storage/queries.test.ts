@@ -478,6 +478,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     holdName: (_db, tx) => closedNames.holdName(tx, { erasureId: 'e', salt: bytes }),
     openName: (db) => closedNames.openName(db, 'u', 1000),
     deleteOpenedNames: (db) => closedNames.deleteOpenedNames(db, at, 500),
+    shortenClosings: (db) => closedNames.shortenClosings(db, at, 500),
   },
   userData: {
     readUserRows: (db) => userData.readUserRows(db, 'u'),
@@ -606,7 +607,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     deletePinnedDomain: (db) => pinning.deletePinnedDomain(db, 'a', 'd'),
     deleteExpiredCertificates: (db) => pinning.deleteExpiredCertificates(db, at).catch(ignoreNoRow),
     listPinnedDomains: (db) => pinning.listPinnedDomains(db, 'a'),
-    claimDueDomains: (db) => pinning.claimDueDomains(db, at, at, 10),
+    claimDueDomains: (db) => pinning.claimDueDomains(db, { at, until: at, latest: at }, 10),
     storeDomainCheck: (db) =>
       pinning.storeDomainCheck(db, {
         applicationId: 'a',
@@ -633,7 +634,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
         mac: Buffer.from(bytes),
       }),
     findSession: (db) => consoleSessions.findSession(db, bytes),
-    listSessions: (db) => consoleSessions.listSessions(db, at, at),
+    listSessions: (db) => consoleSessions.listSessions(db, { after: at, until: at }, at),
     touchSession: (db) => consoleSessions.touchSession(db, 's', at),
     deleteSession: (db) => consoleSessions.deleteSession(db, 's'),
     deleteEndedSessions: (db) => consoleSessions.deleteEndedSessions(db, at, 500),
@@ -703,6 +704,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     replayDeadDeliveries: (db) => webhookDeliveries.replayDeadDeliveries(db, 'w', 1_000),
     deleteDeliveriesOf: (db) => webhookDeliveries.deleteDeliveriesOf(db, 'w', 1_000),
     deleteOldDeliveries: (db) => webhookDeliveries.deleteOldDeliveries(db, at, 500),
+    bringBackDeliveries: (db) => webhookDeliveries.bringBackDeliveries(db, at, at, 500),
   },
   webhooks: {
     findWebhook: (db) => webhooks.findWebhook(db, 'w'),
@@ -715,6 +717,8 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     storeWebhookFailure: (db) =>
       webhooks.storeWebhookFailure(db, 'w', { failed: 1, at, probeAt: at, pausedUntil: null, disabledReason: null }),
     storeWebhookSuccess: (db) => webhooks.storeWebhookSuccess(db, 'w', { delivered: 1, at, failingSince: at }),
+    bringBackWebhooks: (db) =>
+      webhooks.bringBackWebhooks(db, { at, probeLatest: at, pauseLatest: at, failingLatest: at, failingSince: at }),
   },
   userClaims: {
     findUserClaims: (db) => userClaims.findUserClaims(db, 'a', 'u'),

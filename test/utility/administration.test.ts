@@ -591,6 +591,27 @@ describe('the certificate watcher', () => {
     expect(tls.asked).toHaveLength(asked + 1)
   })
 
+  test.each([
+    ['an hour', 3_600],
+    ['a day', DAY_SECONDS],
+    ['a year', 365 * DAY_SECONDS],
+  ])('looks again when the clock was set back by %s, and from then on once a day', async (_, seconds) => {
+    tls.show(local)
+    expectOk(await post('auto', { domain: 'localhost', port: tls.port }))
+    await look()
+    const before = Number((await readLive())?.checkedAt)
+    server.clock.advance(-seconds * 1000)
+    try {
+      await look()
+      expect(Number((await readLive())?.checkedAt)).toBeLessThan(before)
+      const asked = tls.asked.length
+      await look()
+      expect(tls.asked).toHaveLength(asked)
+    } finally {
+      server.clock.advance(seconds * 1000)
+    }
+  })
+
   test('leaves what it was stopped over to another', async () => {
     tls.show(local)
     expectOk(await post('auto', { domain: 'localhost', port: tls.port }))

@@ -46,7 +46,7 @@ export const createUtilityErrorRenderer =
     const body = Buffer.from(JSON.stringify({ id, code, message: text }))
     // Failures of our own have their line already, under the id of the request.
     const isOurs = status >= 500 && id === request.id
-    if (!isOurs && lines.take(sourceOf(request.ip), platform.now()) !== undefined)
+    if (!isOurs && lines.take(sourceOf(request.ip), platform.monotonic()) !== undefined)
       events.utilityRequestRefused({ errorId: id, path: request.routeOptions?.url ?? 'unknown', code })
     const sign = signers.get(request)
     if (sign !== undefined) void reply.header(SIGNATURE_HEADER, sign(body))

@@ -1,8 +1,8 @@
 // Access tokens of the bank's own authorization server, instead of a password (cloud §2.1): JWTs of OAuth 2 client credentials, as RFC 9068
 // has them. pawl keeps nothing of their users; what a token says holds for its request.
-import type { JWTPayload } from 'jose'
+import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey } from 'jose'
 import * as errors from 'jose/errors'
-import { createRemoteJWKSet, customFetch } from 'jose/jwks/remote'
+import { createLocalJWKSet } from 'jose/jwks/local'
 import { jwtVerify } from 'jose/jwt/verify'
 import { PawlError } from '../../lib/errors.ts'
 import type { Events } from '../../lib/events.ts'
@@ -27,7 +27,7 @@ export interface AccessTokenSettings {
 
 export interface AccessTokenParts {
   readonly settings: AccessTokenSettings
-  readonly platform: Pick<Platform, 'now'>
+  readonly platform: Pick<Platform, 'now' | 'monotonic'>
   readonly events: Pick<Events, 'callerRefused'>
 }
 
@@ -47,7 +47,7 @@ export function createAccessTokens({ settings, platform, events }: AccessTokenPa
     jwtClockToleranceSeconds: clockTolerance,
   } = settings
   if (issuer === undefined || audience === undefined || jwtJwksUrl === undefined) return undefined
-  const keys = createKeys(jwtJwksUrl)
+  const keys = createKeys(jwtJwksUrl, platform.monotonic)
   return async (token, source) => {
     try {
       // The signature is looked at before any claim: only who has a genuine token can tell one refused claim from another, by its time.
@@ -74,23 +74,46 @@ export function createAccessTokens({ settings, platform, events }: AccessTokenPa
   }
 }
 
-/** The JWKS, kept for ten minutes; asked again for an unknown key at most twice a minute, and after a failure at most every five seconds. */
-function createKeys(url: string): ReturnType<typeof createRemoteJWKSet> {
+/**
+ * The JWKS, kept for ten minutes; asked again for an unknown key at most twice a minute, and after a failure at most every five seconds. Not jose's
+ * own: that goes by the clock, and one that is set back a day would keep keys that were withdrawn, and new ones out, for a day.
+ */
+function createKeys(url: string, monotonic: () => number): JWTVerifyGetKey {
+  let kept: KeptKeys | undefined
   let failedAt = Number.NEGATIVE_INFINITY
-  const fetchKeys = async (): Promise<Response> => {
-    if (performance.now() - failedAt < FAILURE_MS) throw new KeysMissing('failed a moment ago')
+  let asking: Promise<KeptKeys> | undefined
+  const fetchKeys = async (): Promise<KeptKeys> => {
+    if (monotonic() - failedAt < FAILURE_MS) throw new KeysMissing('failed a moment ago')
     try {
-      return Response.json(await fetchKeySet(url))
+      const set = await fetchKeySet(url)
+      kept = { find: createLocalJWKSet(set as JSONWebKeySet), at: monotonic() }
+      return kept
     } catch (cause) {
-      failedAt = performance.now()
+      failedAt = monotonic()
       throw new KeysMissing(`PAWL_JWT_JWKS_URL: ${cause instanceof OutboundError ? cause.message : 'no key set'}`, { cause })
     }
   }
-  return createRemoteJWKSet(new URL(url), {
-    cacheMaxAge: CACHE_MS,
-    cooldownDuration: COOL_DOWN_MS,
-    [customFetch]: fetchKeys,
-  })
+  const ask = (): Promise<KeptKeys> => {
+    asking ??= fetchKeys().finally(() => {
+      asking = undefined
+    })
+    return asking
+  }
+  return async (header, token) => {
+    const known = kept !== undefined && monotonic() - kept.at < CACHE_MS ? kept : await ask()
+    try {
+      return await known.find(header, token)
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey) || monotonic() - known.at < COOL_DOWN_MS) throw error
+      return (await ask()).find(header, token)
+    }
+  }
+}
+
+interface KeptKeys {
+  readonly find: JWTVerifyGetKey
+  /** When they came, by the monotonic clock. */
+  readonly at: number
 }
 
 /** The key set could not be fetched: nothing is known of the token. */

@@ -85,7 +85,7 @@ export async function beginSession(parts: SessionParts, login: Login, password: 
 }
 
 /**
- * The session of a token; undefined when there is none, it was idle for too long, its time is over, its credential is no longer what it
+ * The session of a token; undefined when there is none, it was idle for too long, its time is over or the clock was set back since its last use, its credential is no longer what it
  * was at the beginning, or may not be used from `source`. `isUse`: a person did something, which begins the idle time anew.
  */
 export async function readSession(
@@ -98,7 +98,9 @@ export async function readSession(
   const now = platform.now()
   if (row === undefined || hasEnded(row.expiresAt, now)) return undefined
   if (!isRowAuthentic(installationKeys.credentialMac, decidingRow(row), row.mac)) return undefined
-  if (row.lastSeenAt.getTime() + settings.consoleIdleSeconds * 1000 <= now) return undefined
+  const idleMs = now - row.lastSeenAt.getTime()
+  // A use that is yet to come is of a clock that was set back: nobody knows for how long the session lay idle.
+  if (idleMs >= settings.consoleIdleSeconds * 1000 || idleMs < -SET_BACK_MS) return undefined
   const credential = await findCredential(db, row.username)
   if (credential?.mac === undefined || credential.mac === null || !equalConstantTime(credential.mac, row.credentialMac))
     return undefined
@@ -113,7 +115,8 @@ export async function readSession(
 /** Sessions that still last, newest first. */
 export function listLiveSessions({ db, platform, settings }: SessionParts): Promise<readonly ListedSession[]> {
   const now = platform.now()
-  return listSessions(db, new Date(now - settings.consoleIdleSeconds * 1000), new Date(now))
+  const seen = { after: new Date(now - settings.consoleIdleSeconds * 1000), until: new Date(now + SET_BACK_MS) }
+  return listSessions(db, seen, new Date(now))
 }
 
 /** Ends a session, its own or another's; `by` stands in the audit log of administrators. One that has ended already is no error. */
@@ -157,5 +160,7 @@ const record = ({ platform }: SessionParts, tx: Tx, username: string, action: st
     occurredAt: new Date(platform.now()),
   })
 
+/** Clocks of processes that follow one database differ by much less. */
+const SET_BACK_MS = 60_000
 // The time of the last use is written once in a while, not with each request.
 const TOUCH_MS = 20_000

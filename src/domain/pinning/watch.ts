@@ -29,7 +29,8 @@ export async function runCertificateWatch(parts: WatchParts, signal?: AbortSigna
   const claim = async (): Promise<readonly DueDomain[]> => {
     if (signal?.aborted === true) return []
     const now = parts.platform.now()
-    return claimDueDomains(parts.db, new Date(now), new Date(now + CLAIM_MS), BATCH_DOMAINS)
+    const claimed = { at: new Date(now), until: new Date(now + CLAIM_MS), latest: new Date(now + PERIOD_MS + SLACK_MS) }
+    return claimDueDomains(parts.db, claimed, BATCH_DOMAINS)
   }
   for (let due = await claim(); due.length > 0; due = await claim()) {
     await Promise.all(due.map((domain) => checkDomain(parts, domain, signal)))
@@ -87,6 +88,7 @@ const NOTHING: Seen = { liveFingerprint: null, liveExpiresAt: null, isChainTrust
 const DAY_MS = 86_400_000
 const PERIOD_MS = DAY_MS
 const ROUND_MS = 60_000
+const SLACK_MS = 60_000
 // Longer than any batch takes.
 const CLAIM_MS = 120_000
 const BATCH_DOMAINS = 10
