@@ -1,5 +1,5 @@
 // QR codes in the terminal, and as pictures.
-import encodeQR from 'qr'
+import { encodeQR } from 'qr'
 import { Fault, usageFault } from './fault.ts'
 
 /** Bytes that fit into the largest QR code with the least correction. */

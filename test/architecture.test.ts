@@ -46,10 +46,17 @@ const layers: readonly Layer[] = [
     ],
     packages: [],
   },
+  { path: 'src/config-service-links.ts', pawl: ['src/config-reader.ts'], packages: [] },
   { path: 'src/config-secrets.ts', pawl: ['src/lib', 'src/config-kinds.ts'], packages: [] },
   {
     path: 'src/config-parser.ts',
-    pawl: ['src/config.ts', 'src/config-shape.ts', 'src/config-secrets.ts', 'src/config-reader.ts'],
+    pawl: [
+      'src/config.ts',
+      'src/config-shape.ts',
+      'src/config-secrets.ts',
+      'src/config-service-links.ts',
+      'src/config-reader.ts',
+    ],
     packages: [],
   },
   { path: 'src/crypto', pawl: ['src/lib'], packages: [] },

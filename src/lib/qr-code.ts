@@ -1,5 +1,5 @@
 // QR codes, with the least correction.
-import encodeQR from 'qr'
+import { encodeQR } from 'qr'
 import { utf8 } from './bytes.ts'
 
 /** Bytes that the largest QR code holds. */

@@ -42,7 +42,9 @@ export function createVaultTransit({ keyUrl, token }: VaultSettings): KeyService
       return readData(answer.body)
     } catch (fault) {
       if (!(fault instanceof JsonFault)) throw fault
-      throw new StartError(`PAWL_VAULT_KEY_URL: ${origin} does not answer as a transit engine does, but with ${fault.message}; look at its path`)
+      throw new StartError(
+        `PAWL_VAULT_KEY_URL: ${origin} does not answer as a transit engine does, but with ${fault.message}; look at its path`,
+      )
     }
   }
   return {
