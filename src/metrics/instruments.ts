@@ -2,7 +2,7 @@
 //
 // Labels have few values: routes as they are mounted, names of states and reasons, and what an administrator made (webhooks, pinned
 // domains, at most 200 of each). Never an id of a user, an activation or an operation, and never what a caller sent.
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, Gauge, Histogram, Registry } from './prometheus.ts'
 
 /** The metrics of one server, in a registry of its own. */
 export function createInstruments() {

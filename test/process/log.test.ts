@@ -88,7 +88,9 @@ async function startOn(fd: number): Promise<Pick<PawlProcess, 'url' | 'end'>> {
   const url = `http://127.0.0.1:${port}`
   const settings = { PAWL_PORT: String(port), PAWL_LOG_LEVEL: 'debug', PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
   const running = startNode(['bin/pawl.mjs'], { ...env, ...settings }, fd)
-  await vi.waitFor(async () => expect((await health(url)).status).toBe(200), { timeout: 60_000, interval: 100 })
+  // A start that takes a while answers /health/live before it serves.
+  const ready = async () => send(url, { method: 'GET', path: '/health/ready', headers: {}, body: NO_BODY })
+  await vi.waitFor(async () => expect((await ready()).status).toBe(200), { timeout: 60_000, interval: 100 })
   return { url, end: running.end }
 }
 
