@@ -165,7 +165,7 @@ describe('the order of checks is route, credentials, role, structure, state', ()
 
   test('an unknown path or method is unknown with and without credentials', async () => {
     const unknown = [
-      ['GET', '/'],
+      ['POST', '/'],
       ['GET', '/no/such/path'],
       ['POST', '/registrations'],
       ['PATCH', '/registration'],

@@ -16,11 +16,11 @@ let project: string
 beforeAll(() => {
   project = mkdtempSync(join(tmpdir(), 'pawl-wrapper-'))
   cpSync(fileURLToPath(new URL('../../bin', import.meta.url)), join(project, 'bin'), { recursive: true })
-  const wrapper = join(project, 'bin/pawl.mjs')
-  const text = readFileSync(wrapper, 'utf8')
+  const versions = join(project, 'bin/node-version.mjs')
+  const text = readFileSync(versions, 'utf8')
   const old = text.replace(/^const OLDEST = .*$/m, 'const OLDEST = [1000, 0]')
   expect(old).not.toBe(text)
-  writeFileSync(wrapper, old)
+  writeFileSync(versions, old)
   // Stands for the Node of the project: ends as the last word says.
   const node = join(project, 'node_modules/.bin/node')
   mkdirSync(join(project, 'node_modules/.bin'), { recursive: true })
