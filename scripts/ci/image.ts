@@ -225,8 +225,7 @@ async function runAndStop(image: Image): Promise<void> {
     console.log(`image: ready after ${Math.round(performance.now() - start)} ms as user ${image.user.uid}`)
     const maps = readFileSync(`/proc/${server.pid}/maps`, 'utf8')
     expect(maps.includes(`/${image.env.LD_PRELOAD}`), `the server does not run with ${image.env.LD_PRELOAD}`)
-    const answer = await fetch(`http://127.0.0.1:${port}/health/ready`)
-    expect(answer.status === 200, `/health/ready answers ${answer.status}`)
+    await waitUntilReady(port)
     await expectStatus(`http://127.0.0.1:${port}/admin/applications`, 404)
     await expectStatus(`http://127.0.0.1:${internalPort}/admin/applications`, 401)
     // The text of the start comes behind the first healthy answer.
@@ -285,6 +284,17 @@ function runCommands(image: Image): void {
     const { status, stderr } = runPawl(image, `${command} --admin admin:none --app my-app`)
     expect(status === 3 && /^.*does not answer.*\n$/.test(stderr), `${command} ended with ${status}: ${stderr}`)
   }
+}
+
+/** A start that takes a while is alive before it serves. */
+async function waitUntilReady(port: number): Promise<void> {
+  const ask = () =>
+    fetch(`http://127.0.0.1:${port}/health/ready`).then(
+      ({ status }) => status,
+      () => undefined,
+    )
+  for (const end = performance.now() + 30_000; performance.now() < end; await sleep(50)) if ((await ask()) === 200) return
+  throw new Error('/health/ready does not answer 200')
 }
 
 async function waitUntilHealthy(image: Image, env: Record<string, string>, server: ChildProcess): Promise<void> {

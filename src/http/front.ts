@@ -24,7 +24,7 @@ export const frontOperations: readonly Operation[] = [
     security: [],
     answers: [
       { status: 200, description: 'one line of text', mediaType: '*/*' },
-      { status: 303, description: 'to the console', mediaType: '*/*', headers: { Location: 'where it is, relative' } },
+      { status: 303, description: 'to the console', headers: { Location: 'where it is, relative' } },
     ],
   },
 ]

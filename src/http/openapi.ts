@@ -127,10 +127,15 @@ function renderAnswer(answer: Answer, name: string, schemas: Schemas): Json {
   return {
     description,
     ...(names.length > 0 && { headers: Object.fromEntries(shown) }),
-    content: schema ? renderContent({ ...answer, schema }, name, schemas) : { [mediaType]: {} },
+    // What leads elsewhere has no body.
+    ...(answer.status !== SEE_OTHER && {
+      content: schema ? renderContent({ ...answer, schema }, name, schemas) : { [mediaType]: {} },
+    }),
     ...(codes && { 'x-codes': codes }),
   }
 }
+
+const SEE_OTHER = 303
 
 interface Content {
   readonly schema: TSchema

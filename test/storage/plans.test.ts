@@ -15,7 +15,7 @@ const USERS: Record<string, readonly string[]> = {
   operation_pending: ['createTokenReads', 'searchOperations'],
   webhook_delivery_dead: ['listDeliveries', 'listWebhooks', 'replayDeadDeliveries'],
   // Either of the two is read where only the webhook is named.
-  webhook_delivery_due: ['claimDeliveries', 'listDueWebhooks', 'storeWebhookSuccess', 'updateWebhook'],
+  webhook_delivery_due: ['bringBackDeliveries', 'claimDeliveries', 'listDueWebhooks', 'storeWebhookSuccess', 'updateWebhook'],
   webhook_delivery_object: ['claimDeliveries', 'claimProbe', 'listDueWebhooks', 'listWebhooks', 'readVitalSigns'],
 }
 
