@@ -7,7 +7,7 @@ import type { Prepared } from '../../phone/state.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { readQrCode } from '../helpers/bank.ts'
 import { MINUTE, STATE } from '../helpers/expectations.ts'
-import { assertModel, type Command, command } from '../helpers/model.ts'
+import { assertModel, MODEL_TIMEOUT_MS, type Command, command } from '../helpers/model.ts'
 import { openWorldOn, registrationOf, type World } from '../helpers/world.ts'
 import { openPhonesV4, type PhonesV4 } from '../helpers/world-v4.ts'
 
@@ -249,9 +249,13 @@ async function begin([version, isBound]: readonly [Version, boolean]): Promise<{
   return { model, real }
 }
 
-test('an activation does what the model says, whatever comes in whatever order', async () => {
-  await assertModel(fc.tuple(fc.constantFrom(...VERSIONS), fc.boolean()), COMMANDS, begin, 40)
-})
+test(
+  'an activation does what the model says, whatever comes in whatever order',
+  async () => {
+    await assertModel(fc.tuple(fc.constantFrom(...VERSIONS), fc.boolean()), COMMANDS, begin, 40)
+  },
+  MODEL_TIMEOUT_MS,
+)
 
 function wrongKeys(quality: Code['quality'], bytes: number) {
   if (quality === 'RIGHT') return {}

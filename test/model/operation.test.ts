@@ -6,7 +6,7 @@ import { type HttpReply, member } from '../../phone/http.ts'
 import { random } from '../../phone/crypto.ts'
 import { expectOk } from '../helpers/world.ts'
 import { MINUTE, readCounters, STATE } from '../helpers/expectations.ts'
-import { assertModel, type Command, command } from '../helpers/model.ts'
+import { assertModel, MODEL_TIMEOUT_MS, type Command, command } from '../helpers/model.ts'
 import { type Holder, type OperationWorld, startOperationWorld, type TestOperation } from '../helpers/operation-world.ts'
 
 const FAILURES_MAX = 3
@@ -192,12 +192,16 @@ const COMMANDS = [
   fc.constantFrom(1, 2, 4).map((minutes) => timePasses(minutes * MINUTE)),
 ]
 
-test('an operation does what the model says, whatever comes in whatever order', async () => {
-  const begin = async () => {
-    const model: Model = { now: 0, isBlocked: false, failedAttempts: 0, ahead: 0, operations: [] }
-    const real: Real = { holder: await world.holder('3.3'), operations: [] }
-    await create(true).run(model, real)
-    return { model, real }
-  }
-  await assertModel(fc.constant(undefined), COMMANDS, begin, 40)
-})
+test(
+  'an operation does what the model says, whatever comes in whatever order',
+  async () => {
+    const begin = async () => {
+      const model: Model = { now: 0, isBlocked: false, failedAttempts: 0, ahead: 0, operations: [] }
+      const real: Real = { holder: await world.holder('3.3'), operations: [] }
+      await create(true).run(model, real)
+      return { model, real }
+    }
+    await assertModel(fc.constant(undefined), COMMANDS, begin, 40)
+  },
+  MODEL_TIMEOUT_MS,
+)

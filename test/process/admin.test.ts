@@ -1,11 +1,10 @@
 // pawl admin reset: the command line that gives the administrator a new password.
-import { afterAll, expect, test, vi } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { createBank } from '../helpers/bank.ts'
 import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, runNode, startPawl } from '../helpers/process.ts'
 import { expectOk } from '../helpers/world.ts'
 
 // Several starts, and other test files run at the same time.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 afterAll(endEverything)
 

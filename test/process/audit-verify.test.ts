@@ -8,7 +8,6 @@ import type { Ended, Installation } from '../helpers/process.ts'
 import { expectOk } from '../helpers/world.ts'
 
 // Several starts a test, and other test files run at the same time.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 describe.each([DATABASE_KIND])('on %s', (kind) => {
   let installation: Installation

@@ -19,8 +19,6 @@ import {
 import { activatePhones, openApplication, replay, runLoad } from '../helpers/recorded-load.ts'
 import { expectOk } from '../helpers/world.ts'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
-
 afterEach(endEverything)
 
 const ADMIN = `admin:${ADMIN_PASSWORD}`

@@ -22,7 +22,6 @@ import {
 } from '../helpers/process.ts'
 
 // The start of a whole server, and other test files run at the same time.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 const authority = createCertificate([], { commonName: 'authority of the bank' })
 const NAMES = ['IP:127.0.0.1']

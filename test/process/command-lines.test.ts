@@ -5,7 +5,7 @@ import { existsSync, globSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { ENTRIES } from '../../cli/entries.ts'
 import { isNoun } from '../../cli/program.ts'
 import { runCli } from '../helpers/cli.ts'
@@ -13,7 +13,6 @@ import { findQuietPort } from '../helpers/ports.ts'
 import { runNode } from '../helpers/process.ts'
 
 // Each starts a process or three, and other test files run at the same time.
-vi.setConfig({ testTimeout: 120_000 })
 
 const directory = mkdtempSync(join(tmpdir(), 'pawl-command-lines-'))
 const env = { PAWL_DATA_DIR: join(directory, 'data') }

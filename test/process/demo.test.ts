@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { member } from '../../phone/http.ts'
 import { PHONE_ALGORITHMS } from '../../phone/v4-crypto.ts'
 import { createBank } from '../helpers/bank.ts'
@@ -22,7 +22,6 @@ import {
 import { expectOk, startServerWithWorld, type World } from '../helpers/world.ts'
 
 // Other test files run at the same time.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 const runFile = promisify(execFile)
 

@@ -1,7 +1,7 @@
 // Workers that hang (PAWL_PROCESSES): who is killed and who is not, how soon, and that no connection is left without an answer or an end.
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { serverUrl } from '../helpers/app.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 import {
@@ -13,8 +13,6 @@ import {
   startPawl,
 } from '../helpers/process.ts'
 import { createSockets, type RawConnection, requestOf } from '../helpers/sockets.ts'
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 const TWO = { PAWL_PROCESSES: '2', PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
 const HANGS = 'a worker hangs, it is killed'

@@ -5,8 +5,6 @@ import { findQuietPort } from '../helpers/ports.ts'
 import { createInstallation, endEverything, startPawl } from '../helpers/process.ts'
 import { beginningOf, createSockets, type RawConnection, requestOf } from '../helpers/sockets.ts'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
-
 const STRANGER = '127.0.0.2'
 
 let haproxy: Haproxy

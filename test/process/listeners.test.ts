@@ -1,7 +1,7 @@
 // Two listeners: one for phones, one for the bank, from the start text to the stop (cloud §1.1).
 import { connect, createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { basicAuthorization } from '../helpers/bank.ts'
 import { member, sendJson } from '../../phone/http.ts'
 import {
@@ -16,7 +16,6 @@ import {
 } from '../helpers/process.ts'
 
 // Creating a database costs seconds of processor time, and other test files run at the same time.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 const env = { PAWL_INTERNAL_PORT: '0', PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
 const admin = basicAuthorization(`admin:${ADMIN_PASSWORD}`)

@@ -12,8 +12,6 @@ import { findQuietPort } from '../helpers/ports.ts'
 import type { Installation, PawlProcess } from '../helpers/process.ts'
 import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, startNode } from '../helpers/process.ts'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
-
 const opened: number[] = []
 afterEach(async () => {
   await endEverything()

@@ -1,7 +1,7 @@
 // Races for operations, on one server and on two that share a database: one winner, documented answers for the rest, and nothing that
 // is counted or written twice (cloud §6.2, mobile-token §4.5).
 import { setTimeout } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expireOperations } from '../../src/storage/operation-transitions.ts'
 import { serverUrl } from '../helpers/app.ts'
 import type { Bank } from '../helpers/bank.ts'
@@ -11,8 +11,6 @@ import { member, send } from '../../phone/http.ts'
 import { type Holder, type OperationWorld, PAYMENT, startOperationWorld, type TestOperation } from '../helpers/operation-world.ts'
 import { random } from '../../phone/crypto.ts'
 import { expectOk } from '../helpers/world.ts'
-
-vi.setConfig({ testTimeout: 120_000 })
 
 const env = { PAWL_OTP_ATTEMPTS_PER_MINUTE: '100000', PAWL_MOBILE_READS_PER_MINUTE: '100000' }
 const ON_POSTGRES = serverUrl() !== undefined

@@ -14,8 +14,6 @@ import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, start
 import type { World } from '../helpers/world.ts'
 import { expectOk, openWorld, registrationOf } from '../helpers/world.ts'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
-
 afterEach(endEverything)
 
 describe.each([DATABASE_KIND])('a stop on %s', (kind) => {

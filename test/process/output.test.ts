@@ -9,11 +9,10 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createInstallation, endEverything, runNode } from '../helpers/process.ts'
 
 // Each starts processes, and other test files run at the same time.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 const PAGES = 120
 const PAGE_ROWS = 1_000
@@ -27,7 +26,7 @@ let asked = 0
 /** The page that is answered with 503. */
 let broken = -1
 beforeAll(async () => {
-  // What answers is as large as no test can make a database in its time; lists of a server of pawl are in test/cli/lists.test.ts.
+  // What answers is as large as no test can make a database in its time; lists of a server of pawl are in lists.test.ts.
   server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://localhost')
     response.setHeader('content-type', 'application/json')

@@ -19,8 +19,6 @@ import {
 import { expectOk, openWorld } from '../helpers/world.ts'
 import { openPhonesV4 } from '../helpers/world-v4.ts'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
-
 let pooler: Pgbouncer | undefined
 afterEach(async () => {
   await endEverything()

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { member, NO_BODY, send, sendJson } from '../../phone/http.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import {
@@ -19,8 +19,6 @@ import {
 import { HAPROXY, hasHaproxy, makePem, openStripping, type Stripping } from '../helpers/haproxy.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, startPawl } from '../helpers/process.ts'
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-prefix-'))
 afterAll(() => rmSync(folder, { recursive: true }))

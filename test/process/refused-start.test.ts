@@ -41,7 +41,6 @@ import {
 } from '../helpers/process.ts'
 
 // Fifty starts, and other test files run at the same time.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'pawl-refused-'))

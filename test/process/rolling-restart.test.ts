@@ -10,8 +10,6 @@ import { findQuietPort } from '../helpers/ports.ts'
 import type { Environment } from '../helpers/process.ts'
 import { ADMIN_PASSWORD, createInstallation, endEverything, startPawl } from '../helpers/process.ts'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
-
 afterEach(endEverything)
 
 const title =

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Bank } from '../helpers/bank.ts'
 import { createBank } from '../helpers/bank.ts'
 import { member } from '../../phone/http.ts'
@@ -11,7 +11,6 @@ import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, refus
 import { expectOk } from '../helpers/world.ts'
 
 // Several starts a test, and other test files run at the same time.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 const ONE_LINE = /^pawl cannot start: [^\n]+\n$/
 const REPLACED = 'admin password replaced by the configured one'

@@ -4,7 +4,7 @@ import { createPrivateKey } from 'node:crypto'
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createRecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import { systemPlatform } from '../../src/lib/platform.ts'
 import { openDatabase } from '../../src/storage/database.ts'
@@ -23,7 +23,6 @@ const DATABASE_PASSWORD = 'password-of-the-database'
 const GIVEN = { PAWL_ADMIN_PASSWORD: 'given to the administrator' }
 
 // Starts and a walk through everything, and other test files run at the same time.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 afterAll(endEverything)
 

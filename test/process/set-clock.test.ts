@@ -2,7 +2,7 @@
 // clock, as a PostgreSQL on the same machine has. Between the programs and the clock stands libfaketime, which leaves the monotonic clock alone.
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { member, type HttpReply, sendJson } from '../../phone/http.ts'
 import { basicAuthorization } from '../helpers/bank.ts'
 import { HOUR, MINUTE, SECOND } from '../helpers/expectations.ts'
@@ -18,8 +18,6 @@ import { type Receiver, startReceiver } from '../helpers/receiver.ts'
 import { runCli } from '../helpers/cli.ts'
 import { beginningOf, createSockets } from '../helpers/sockets.ts'
 import { type Bound, expectOk, openWorld, type World } from '../helpers/world.ts'
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 const LIBRARY = ['x86_64', 'aarch64']
   .map((machine) => `/usr/lib/${machine}-linux-gnu/faketime/libfaketime.so.1`)

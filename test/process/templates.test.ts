@@ -1,11 +1,10 @@
 // Templates from outside the process: the file at start, and the command line.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, expect, test, vi } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import { createInstallation, endEverything, refusePawl, runNode, startPawl } from '../helpers/process.ts'
 
 // Creating a database costs seconds of processor time, and other test files run at the same time.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 afterEach(endEverything)
 

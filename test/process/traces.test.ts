@@ -2,7 +2,7 @@
 // nothing secret is among it, and that neither a collector that is away nor the lack of one is noticed.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { send, sendJson } from '../../phone/http.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 import {
@@ -18,7 +18,6 @@ import { type Provider, startProvider } from '../helpers/provider.ts'
 import { expectOk, openWorld } from '../helpers/world.ts'
 
 // Starts of whole servers, and other test files run at the same time.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 afterAll(endEverything)
 

@@ -18,8 +18,6 @@ import {
   startPawl,
 } from '../helpers/process.ts'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
-
 const clients: pg.Client[] = []
 afterEach(async () => {
   for (const client of clients.splice(0)) await client.end()

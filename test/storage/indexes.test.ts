@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { CompiledQuery, sql } from 'kysely'
 import { Client } from 'pg'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { storeAuthentication } from '../../src/storage/activation/authentication.ts'
 import { createExchangeBasisReader } from '../../src/storage/activation/exchange-basis.ts'
 import { endTemporaryBlocks, removeExpiredActivations } from '../../src/storage/activation/expiry.ts'
@@ -17,8 +17,6 @@ import { member } from '../../phone/http.ts'
 import { createPostgresDatabase, serverUrl } from '../helpers/app.ts'
 import { recordQueries } from '../helpers/recorded-queries.ts'
 import { type OperationWorld, startOperationWorld } from '../helpers/operation-world.ts'
-
-vi.setConfig({ testTimeout: 60_000 })
 
 const at = new Date('2026-06-01T00:00:00Z')
 const anyState = { applicationId: 'test-app', userId: null, state: null, protocolVersion: null, after: null, at, limit: 51 }

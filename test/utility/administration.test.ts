@@ -494,6 +494,8 @@ describe('by default', () => {
 })
 
 describe('the certificate watcher', () => {
+  // It looks at every domain there is, and those of the tests above have no hosts.
+  beforeEach(() => server.context.db.deleteFrom('pinned_domain').execute())
   const look = () => runCertificateWatch(server.context)
   const nextDay = () => server.clock.advance(DAY_SECONDS * 1000 + 1000)
   const readLive = async (): Promise<Live | undefined> => (await readDomains())[0]?.live

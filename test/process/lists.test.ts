@@ -11,7 +11,7 @@ import { type CliInput, runCli } from '../helpers/cli.ts'
 import { expectOk, startServerWithWorld, type World } from '../helpers/world.ts'
 import { member } from '../../phone/http.ts'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 180_000 })
+vi.setConfig({ hookTimeout: 180_000 })
 
 const ROWS = 10_000
 const home = mkdtempSync(join(tmpdir(), 'pawl-lists-'))
