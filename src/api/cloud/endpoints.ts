@@ -1,79 +1,65 @@
 // Every endpoint of the cloud API, in the order of its description. Its file is found by the URL: the folder is the last noun in it.
-import { applicationCreate } from './admin/application/create.ts'
-import { applicationRead } from './admin/application/read.ts'
-import { applicationChange } from './admin/applications/change.ts'
-import { applicationDetail } from './admin/applications/detail.ts'
-import { applicationsList } from './admin/applications/list.ts'
-import { appCreate } from './admin/apps/create.ts'
-import { appDetail } from './admin/apps/detail.ts'
-import { appsList } from './admin/apps/list.ts'
-import { adminAudit } from './admin/audit/list.ts'
-import { auditVerification } from './admin/audit/verification.ts'
-import { certificateAuto } from './admin/certificates/auto.ts'
-import { certificateFingerprint } from './admin/certificates/fingerprint.ts'
-import { certificatePem } from './admin/certificates/pem.ts'
-import { expiredRemove } from './admin/certificates/remove-expired.ts'
-import { certificateRemove } from './admin/certificates/remove.ts'
-import { claimsRead } from './admin/claims/read.ts'
-import { claimsRemove } from './admin/claims/remove.ts'
-import { claimsReplace } from './admin/claims/replace.ts'
-import { activationConfigList } from './admin/config/activation-list.ts'
-import { activationConfigRemove } from './admin/config/activation-remove.ts'
-import { activationConfigStore } from './admin/config/activation-store.ts'
-import { applicationConfigList } from './admin/config/application-list.ts'
-import { applicationConfigRemove } from './admin/config/application-remove.ts'
-import { applicationConfigStore } from './admin/config/application-store.ts'
-import { domainRemove } from './admin/domains/remove.ts'
-import { activationFlags } from './admin/flags/replace.ts'
-import { operationsSearch } from './admin/operations/search.ts'
-import { administrationRegistrationCommit } from './admin/registrations/commit.ts'
-import { administrationRegistrationCreate } from './admin/registrations/create.ts'
-import { registrationDetail } from './admin/registrations/detail.ts'
-import { registrationsList } from './admin/registrations/list.ts'
-import { templateCreate } from './admin/templates/create.ts'
-import { templatesList } from './admin/templates/list.ts'
-import { templateRead } from './admin/templates/read.ts'
-import { templateRemove } from './admin/templates/remove.ts'
-import { templateReplace } from './admin/templates/replace.ts'
-import { textDetail } from './admin/texts/detail.ts'
-import { textsList } from './admin/texts/list.ts'
-import { textRemove } from './admin/texts/remove.ts'
-import { textStore } from './admin/texts/store.ts'
-import { userCreate } from './admin/users/create.ts'
-import { usersList } from './admin/users/list.ts'
-import { userAllowedAddresses } from './admin/users/allowed-addresses.ts'
-import { userCertificates } from './admin/users/certificates.ts'
-import { userPassword } from './admin/users/password.ts'
-import { userRemove } from './admin/users/remove.ts'
-import { ruleCreate } from './admin/version-rules/create.ts'
-import { ruleDetail } from './admin/version-rules/detail.ts'
-import { rulesList } from './admin/version-rules/list.ts'
-import { ruleRemove } from './admin/version-rules/remove.ts'
-import { versionChange } from './admin/versions/change.ts'
-import { versionCreate } from './admin/versions/create.ts'
-import { webhookDeliveriesList } from './admin/webhook-deliveries/list.ts'
-import { webhookDeliveriesReplay } from './admin/webhook-deliveries/replay.ts'
-import { webhookChange } from './admin/webhooks/change.ts'
-import { webhookCreate } from './admin/webhooks/create.ts'
-import { webhookDetail } from './admin/webhooks/detail.ts'
-import { webhooksList } from './admin/webhooks/list.ts'
-import { webhookRemove } from './admin/webhooks/remove.ts'
-import { webhookSecret } from './admin/webhooks/secret.ts'
-import { webhookTest } from './admin/webhooks/test.ts'
-import { auditLog } from './audit/log.ts'
+import {
+  applicationChange,
+  applicationCreate,
+  applicationDetail,
+  applicationRead,
+  applicationsList,
+  versionChange,
+  versionCreate,
+} from './admin/applications.ts'
+import { appCreate, appDetail, appsList } from './admin/apps.ts'
+import { adminAudit, auditVerification } from './admin/audit.ts'
+import {
+  certificateAuto,
+  certificateFingerprint,
+  certificatePem,
+  certificateRemove,
+  domainRemove,
+  expiredRemove,
+} from './admin/certificates.ts'
+import { claimsRead, claimsRemove, claimsReplace } from './admin/claims.ts'
+import {
+  activationConfigList,
+  activationConfigRemove,
+  activationConfigStore,
+  applicationConfigList,
+  applicationConfigRemove,
+  applicationConfigStore,
+} from './admin/config.ts'
+import { activationFlags } from './admin/flags.ts'
+import { operationsSearch } from './admin/operations.ts'
+import {
+  administrationRegistrationCommit,
+  administrationRegistrationCreate,
+  registrationDetail,
+  registrationsList,
+} from './admin/registrations.ts'
+import { templateCreate, templateRead, templateRemove, templateReplace, templatesList } from './admin/templates.ts'
+import { textDetail, textRemove, textsList, textStore } from './admin/texts.ts'
+import { userAllowedAddresses, userCertificates, userCreate, userPassword, userRemove, usersList } from './admin/users.ts'
+import { ruleCreate, ruleDetail, ruleRemove, rulesList } from './admin/version-rules.ts'
+import { webhookDeliveriesList, webhookDeliveriesReplay } from './admin/webhook-deliveries.ts'
+import {
+  webhookChange,
+  webhookCreate,
+  webhookDetail,
+  webhookRemove,
+  webhookSecret,
+  webhooksList,
+  webhookTest,
+} from './admin/webhooks.ts'
+import { auditLog } from './audit.ts'
 import { inboxMessageCreate, inboxMessageRead, inboxMessageRemove, inboxMessagesList } from './inbox.ts'
-import { operationCallback } from './internal/callback-operation.ts'
-import { operationCancel } from './operations/cancel.ts'
-import { operationCreate } from './operations/create.ts'
-import { offlineOtp } from './operations/offline-otp.ts'
-import { offlineQr } from './operations/offline-qr.ts'
-import { operationRead } from './operations/read.ts'
+import { offlineOtp, offlineQr, operationCallback, operationCancel, operationCreate, operationRead } from './operations.ts'
 import { pushRegistrationRead } from './push.ts'
-import { registrationChange } from './registration/change.ts'
-import { registrationCommit } from './registration/commit.ts'
-import { registrationCreate } from './registration/create.ts'
-import { registrationRead } from './registration/read.ts'
-import { registrationRemove } from './registration/remove.ts'
+import {
+  registrationChange,
+  registrationCommit,
+  registrationCreate,
+  registrationRead,
+  registrationRemove,
+} from './registration.ts'
 
 export const cloudEndpoints = [
   registrationCreate,

@@ -1,0 +1,317 @@
+// /admin/application and /admin/applications: applications with their settings, and the versions of their mobile apps (cloud §10).
+import { Type } from '@sinclair/typebox'
+import {
+  addVersion,
+  createApplication,
+  readMobileConfiguration,
+  readSdkConfiguration,
+} from '../../../domain/application/application.ts'
+import { serializeCustomObject } from '../../../domain/application/custom-object.ts'
+import { listV4Algorithms, qrSignatureCurveOf, V4_ALGORITHMS } from '../../../domain/application/master-keys.ts'
+import { formatListenerUrl } from '../../../http/listener-url.ts'
+import { AnyMembers, named, ObjectResponse, ok, withExample } from '../../../http/types.ts'
+import { notFound } from '../../../lib/errors.ts'
+import {
+  type ApplicationRow,
+  findApplication,
+  listApplications,
+  listApplicationVersions,
+  markDefaultApplication,
+  setApplicationSettings,
+  setVersionSupported,
+} from '../../../storage/applications.ts'
+import type { Db } from '../../../storage/database.ts'
+import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier } from '../fields.ts'
+import type { CloudParts } from '../parts.ts'
+
+/** Every version of the protocol, oldest first. */
+const PROTOCOL_VERSIONS = ['3.0', '3.1', '3.2', '3.3', '4.0']
+
+/** The settings, as a list shows them. */
+const Application = named(
+  'Application',
+  Type.Object({
+    id: Type.String(),
+    isDefault: Type.Boolean(),
+    vaultFactors: Type.Array(Type.String()),
+    algorithms: Type.Array(Type.String({ examples: ['EC_P384'] }), { description: 'of protocol 4.0, that phones may use' }),
+    isProtocol3Admitted: Type.Boolean(),
+    qrSignatureCurve: Type.String({
+      enum: ['P-256', 'P-384'],
+      description: 'what signs QR codes of registrations: P-256 as long as protocol 3 is admitted',
+    }),
+    roles: Type.Array(Type.String({ examples: ['retail'] })),
+    minimumProtocolVersion: Type.Optional(
+      Type.String({
+        enum: PROTOCOL_VERSIONS,
+        description: 'older phones are not bound and their codes are refused; every version is taken without it',
+      }),
+    ),
+  }),
+)
+
+const Version = Type.Object({ name: Type.String(), appKey: Type.String(), isSupported: Type.Boolean() })
+
+/** JSON that goes into the answers of activation/status. */
+const CustomObject = AnyMembers
+
+/** Settings and versions. */
+const Detail = Type.Composite([
+  Application,
+  Type.Object({ customObject: Type.Optional(CustomObject), versions: Type.Array(Version) }),
+])
+
+const ApplicationDetail = ObjectResponse(Detail)
+
+/** Of the path. */
+const OfApplication = Type.Object({ id: Identifier })
+
+/** How changes of an application are recorded. */
+const auditedApplication: Audited<unknown, unknown, { readonly id: string }, unknown> = {
+  target: ({ params: { id } }) => `application ${id}`,
+  view: ({ params: { id }, tx }) => viewApplication(tx, id),
+}
+
+/** Throws ADMINISTRATION_REFUSED when there is none. */
+async function readApplicationDetail(db: Db, id: string) {
+  const detail = await viewApplication(db, id)
+  if (detail === undefined) throw notFound(`application ${id}`)
+  return detail
+}
+
+/** An application with its versions, without secrets; undefined when there is none. */
+async function viewApplication(db: Db, id: string) {
+  const application = await findApplication(db, id)
+  if (application === undefined) return undefined
+  const { customObject } = application
+  const versions = await listApplicationVersions(db, id)
+  return {
+    ...toApplication(application),
+    ...(customObject !== null && { customObject }),
+    versions: versions.map(({ name, applicationKey, isSupported }) => ({ name, appKey: applicationKey, isSupported })),
+  }
+}
+
+const toApplication = ({
+  applicationId,
+  isDefault,
+  vaultFactors,
+  algorithms,
+  isProtocol3Admitted,
+  roles,
+  minimumVersion,
+}: ApplicationRow) => ({
+  id: applicationId,
+  isDefault,
+  vaultFactors: [...vaultFactors],
+  algorithms: [...listV4Algorithms(algorithms)],
+  isProtocol3Admitted,
+  qrSignatureCurve: qrSignatureCurveOf({ isProtocol3Admitted }),
+  roles: [...roles],
+  ...(minimumVersion !== null && { minimumProtocolVersion: minimumVersion }),
+})
+
+const ApplicationConfiguration = ObjectResponse(
+  Type.Object({
+    serviceBaseUrl: Type.String({ examples: ['https://phones.bank.example'] }),
+    masterServerPublicKey: Type.String({
+      description: 'Base64 of the point that verifies QR codes: of P-256, 65 bytes, or of P-384, 97 bytes',
+    }),
+    qrSignatureCurve: Type.Optional(
+      Type.Literal('P-384', {
+        description: 'the curve of the key where it is not P-256: the application does not admit protocol 3',
+      }),
+    ),
+    appKey: Type.String({ description: 'Base64 of 16 bytes', examples: ['dVoIMqp0QyQh5zuHk0KKGQ=='] }),
+    appSecret: Type.String({ description: 'Base64 of 16 bytes', examples: ['Q0P6F8pPaQr8vFzH6MDh1g=='] }),
+  }),
+)
+
+/** The base below which /pa/v3 hangs: as configured, or the public listener, whichever listener was asked. `origin` is that of the request. */
+function baseUrlOf(
+  { settings, publicListener: { address } }: Pick<CloudParts, 'settings' | 'publicListener'>,
+  origin: string,
+): string {
+  return settings.publicUrl ?? (address ? formatListenerUrl(address, origin) : origin)
+}
+
+/** POST /admin/application: a new application (cloud §10). */
+export const applicationCreate = auditedEndpoint({
+  method: 'POST',
+  path: '/admin/application',
+  operationId: 'createApplication',
+  summary: 'Creates an application',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  body: Type.Object({ id: Identifier }),
+  response: ApplicationConfiguration,
+  invalidAs: 'ADMINISTRATION_REFUSED',
+  async handle({ body: { id }, tx, parts, origin }) {
+    await createApplication({ ...parts, db: tx }, id)
+    return ok({ serviceBaseUrl: baseUrlOf(parts, origin), ...(await readMobileConfiguration({ ...parts, db: tx }, id)) })
+  },
+  audited: {
+    target: ({ body: { id } }) => `application ${id}`,
+    view: ({ body: { id }, tx }) => viewApplication(tx, id),
+  },
+})
+
+/** GET /admin/application: what a mobile app needs of its application (cloud §10). */
+export const applicationRead = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/application',
+  operationId: 'readApplicationConfiguration',
+  summary: 'What a mobile app needs of its application',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  query: Type.Object({ id: Identifier, version: Type.Optional(withExample(Identifier, 'default')) }),
+  response: ApplicationConfiguration,
+  invalidAs: 'ADMINISTRATION_REFUSED',
+  async handle({ query: { id, version }, parts, origin }) {
+    return ok({ serviceBaseUrl: baseUrlOf(parts, origin), ...(await readMobileConfiguration(parts, id, version)) })
+  },
+})
+
+/** GET /admin/applications: all of them (cloud §10). */
+export const applicationsList = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/applications',
+  operationId: 'listApplications',
+  summary: 'Lists applications',
+  errors: [],
+  roles: ['admin', 'read-only'],
+  response: Type.Object({ applications: Type.Array(Application) }),
+  async handle({ parts }) {
+    return { applications: (await listApplications(parts.db)).map(toApplication) }
+  },
+})
+
+const ApplicationDetailWithKeys = ObjectResponse(
+  Type.Composite([
+    Detail,
+    Type.Object({
+      serviceBaseUrl: Type.String({ examples: ['https://phones.bank.example'] }),
+      masterServerPublicKey: Type.String({ description: 'Base64 of the point on `qrSignatureCurve` that verifies QR codes' }),
+      appKey: Type.String({ description: 'Base64 of 16 bytes', examples: ['dVoIMqp0QyQh5zuHk0KKGQ=='] }),
+      appSecret: Type.Optional(Type.String({ description: 'Base64 of 16 bytes; for administrators only' })),
+      mobileSdkConfig: Type.Optional(
+        Type.String({ description: 'Base64; all that an SDK of protocol 4.0 needs of a version; for administrators only' }),
+      ),
+    }),
+  ]),
+)
+
+/** GET /admin/applications/{id}: settings, versions, and what a mobile app needs (cloud §10). */
+export const applicationDetail = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/applications/:id',
+  operationId: 'readApplication',
+  summary: 'Settings and versions of an application, and what a mobile app needs of it',
+  description: 'Keys are those of `version`, by default of `default`, else of the oldest version that is switched on.',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin', 'read-only'],
+  params: OfApplication,
+  query: Type.Object({ version: Type.Optional(withExample(Identifier, 'default')) }),
+  response: ApplicationDetailWithKeys,
+  invalidAs: 'ADMINISTRATION_REFUSED',
+  async handle({ params: { id }, query: { version }, parts, caller, origin }) {
+    const detail = await readApplicationDetail(parts.db, id)
+    const { appSecret, mobileSdkConfig, ...publicValues } = await readSdkConfiguration(parts, id, version)
+    const secretValues = caller.role === 'admin' && { appSecret, mobileSdkConfig }
+    return ok({ ...detail, serviceBaseUrl: baseUrlOf(parts, origin), ...publicValues, ...secretValues })
+  },
+})
+
+const VAULT_FACTORS = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
+
+const ApplicationRole = Type.String({
+  pattern: '^[A-Za-z0-9_.-]{1,64}$',
+  description: 'must be 1 to 64 letters, digits, `_`, `.` or `-`',
+  examples: ['retail'],
+})
+
+/** PATCH /admin/applications/{id}: the settings of an application (cloud §10). */
+export const applicationChange = auditedEndpoint({
+  method: 'PATCH',
+  path: '/admin/applications/:id',
+  operationId: 'changeApplication',
+  summary: 'Changes the settings of an application',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfApplication,
+  body: Type.Object({
+    isDefault: Type.Optional(Type.Literal(true)),
+    vaultFactors: Type.Optional(Type.Array(named('VaultFactors', Type.String({ enum: VAULT_FACTORS })), { uniqueItems: true })),
+    /** Goes into the answers of activation/status, for anybody to read; null removes it. */
+    customObject: Type.Optional(Type.Union([CustomObject, Type.Null()])),
+    algorithms: Type.Optional(
+      Type.Array(named('Algorithm', Type.String({ enum: [...V4_ALGORITHMS] })), {
+        uniqueItems: true,
+        description: 'none: all of protocol 4.0',
+      }),
+    ),
+    /** False: no phone of protocol 3 is bound any more, and QR codes of registrations are signed for phones of 4.0. */
+    isProtocol3Admitted: Type.Optional(Type.Boolean()),
+    roles: Type.Optional(Type.Array(ApplicationRole, { uniqueItems: true, maxItems: 32 })),
+    /** Null: any. With 4.0, phones of protocol 3 cannot start their upgrade any more: its start has a code of theirs. */
+    minimumProtocolVersion: Type.Optional(Type.Union([Type.String({ enum: PROTOCOL_VERSIONS }), Type.Null()])),
+  }),
+  response: ApplicationDetail,
+  async handle({ params: { id }, body, tx }) {
+    const { isDefault, vaultFactors, customObject, algorithms, isProtocol3Admitted, roles, minimumProtocolVersion } = body
+    const serialized = customObject && serializeCustomObject(customObject)
+    await readApplicationDetail(tx, id)
+    if (isDefault) await markDefaultApplication(tx, id)
+    await setApplicationSettings(tx, id, {
+      // Possession and knowledge always opens the vault.
+      vaultFactors: vaultFactors && [...new Set(['POSSESSION_KNOWLEDGE', ...vaultFactors])],
+      customObject: serialized,
+      algorithms,
+      isProtocol3Admitted,
+      roles,
+      minimumVersion: minimumProtocolVersion,
+    })
+    return ok(await readApplicationDetail(tx, id))
+  },
+  audited: auditedApplication,
+})
+
+/** POST /admin/applications/{id}/versions: a version of its mobile app, with keys of its own (cloud §10). */
+export const versionCreate = auditedEndpoint({
+  method: 'POST',
+  path: '/admin/applications/:id/versions',
+  operationId: 'createVersion',
+  summary: 'Adds a version',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfApplication,
+  body: Type.Object({ name: Identifier }),
+  response: ApplicationDetail,
+  invalidAs: 'ADMINISTRATION_REFUSED',
+  async handle({ params: { id }, body: { name }, tx, parts }) {
+    await readApplicationDetail(tx, id)
+    await addVersion({ ...parts, db: tx }, id, name)
+    return ok(await readApplicationDetail(tx, id))
+  },
+  audited: auditedApplication,
+})
+
+/** PATCH /admin/applications/{id}/versions/{name}: switches a version on or off (cloud §10). */
+export const versionChange = auditedEndpoint({
+  method: 'PATCH',
+  path: '/admin/applications/:id/versions/:name',
+  operationId: 'changeVersion',
+  summary: 'Switches a version on or off',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: Type.Object({ id: Identifier, name: Identifier }),
+  body: Type.Object({ isSupported: Type.Boolean() }),
+  response: ApplicationDetail,
+  async handle({ params: { id, name }, body: { isSupported }, tx }) {
+    if (!(await setVersionSupported(tx, id, name, isSupported))) throw notFound(`version ${name} of ${id}`)
+    return ok(await readApplicationDetail(tx, id))
+  },
+  audited: auditedApplication,
+})

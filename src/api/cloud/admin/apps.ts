@@ -1,0 +1,133 @@
+// /admin/apps: applications as the mobile utility sees them, with their pinned domains (utility §4).
+import { Type } from '@sinclair/typebox'
+import { createApplication } from '../../../domain/application/application.ts'
+import { type PinningParts, readPinnedApplication } from '../../../domain/pinning/pinning.ts'
+import { daysBetween } from '../../../domain/pinning/watch.ts'
+import { named } from '../../../http/types.ts'
+import { toBase64 } from '../../../lib/base64.ts'
+import { notFound } from '../../../lib/errors.ts'
+import { type ApplicationRow, findApplication, listApplications } from '../../../storage/applications.ts'
+import { listPinnedDomains, type PinnedCertificateRow, type PinnedDomainRow } from '../../../storage/pinning.ts'
+import { auditedEndpoint } from '../audited-endpoint.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier, Seconds, toSeconds } from '../fields.ts'
+import { PinnedCertificate, toCertificate } from './certificates.ts'
+
+const App = named('App', Type.Object({ name: Type.String(), displayName: Type.String() }))
+
+/** What the watcher saw at the domain last. */
+const Live = Type.Object({
+  checkedAt: Seconds,
+  /** Missing when no certificate was seen: then there is a problem. */
+  fingerprint: Type.Optional(Type.String()),
+  expires: Type.Optional(Seconds),
+  daysToExpiry: Type.Optional(Type.Integer()),
+  isChainTrusted: Type.Optional(Type.Boolean()),
+  isPinned: Type.Boolean(),
+  problem: Type.Optional(Type.String()),
+})
+
+const AppDetail = named(
+  'AppDetail',
+  Type.Composite([
+    App,
+    Type.Object({
+      publicKey: Type.String(),
+      domains: Type.Array(
+        Type.Object({
+          name: Type.String(),
+          port: Type.Integer(),
+          certificates: Type.Array(PinnedCertificate),
+          live: Type.Optional(Live),
+        }),
+      ),
+    }),
+  ]),
+)
+
+async function readAppDetail(parts: PinningParts, name: string) {
+  const { db, platform } = parts
+  const application = await findApplication(db, name)
+  const pinned = await readPinnedApplication(parts, name)
+  if (application === undefined || pinned === undefined) throw notFound(`application ${name}`)
+  const { certificates } = pinned
+  const domains = await listPinnedDomains(db, name)
+  const now = platform.now()
+  return {
+    ...toApp(application),
+    publicKey: toBase64(pinned.publicKey),
+    domains: domains.map((row) => {
+      const own = certificates.filter(({ domain }) => domain === row.domain)
+      const { domain, port } = row
+      return { name: domain, port, certificates: own.map((one) => toCertificate(one, now)), ...toLive(row, own, now) }
+    }),
+  }
+}
+
+const toApp = ({ applicationId, displayName }: ApplicationRow) => ({
+  name: applicationId,
+  displayName: displayName ?? applicationId,
+})
+
+/** Whether the live certificate is pinned is decided now: a pin that was added since the check counts. */
+function toLive(row: PinnedDomainRow, pins: readonly PinnedCertificateRow[], now: number) {
+  const { checkedAt, liveFingerprint, liveExpiresAt, isChainTrusted, problem } = row
+  if (checkedAt === null) return {}
+  const isPinned = pins.some(({ fingerprint, expiresAt }) => liveFingerprint?.equals(fingerprint) && expiresAt.getTime() >= now)
+  const live = {
+    checkedAt: toSeconds(checkedAt),
+    ...(liveFingerprint !== null && { fingerprint: toBase64(liveFingerprint) }),
+    ...(liveExpiresAt !== null && { expires: toSeconds(liveExpiresAt), daysToExpiry: daysBetween(now, liveExpiresAt.getTime()) }),
+    ...(isChainTrusted !== null && { isChainTrusted }),
+    isPinned,
+    ...(problem !== null && { problem }),
+  }
+  return { live }
+}
+
+/** POST /admin/apps: an application and its pinning key (utility §4). */
+export const appCreate = auditedEndpoint({
+  method: 'POST',
+  path: '/admin/apps',
+  operationId: 'createApp',
+  summary: 'Creates an application and its pinning key',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  body: Type.Object({ name: Identifier, displayName: Type.Optional(Identifier) }),
+  response: AppDetail,
+  async handle({ body: { name, displayName }, tx, parts }) {
+    await createApplication({ ...parts, db: tx }, name, displayName)
+    return readAppDetail({ ...parts, db: tx }, name)
+  },
+  audited: {
+    target: ({ body: { name } }) => `application ${name}`,
+    view: async (_call, answer) => answer && { name: answer.name, displayName: answer.displayName },
+  },
+})
+
+/** GET /admin/apps: applications with their names for people (utility §4). */
+export const appsList = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/apps',
+  operationId: 'listApps',
+  summary: 'Lists applications with their names for people',
+  errors: [],
+  roles: ['admin', 'read-only'],
+  response: Type.Object({ applications: Type.Array(App) }),
+  async handle({ parts }) {
+    return { applications: (await listApplications(parts.db)).map(toApp) }
+  },
+})
+
+/** GET /admin/apps/{name}: pinned domains and certificates (utility §4). */
+export const appDetail = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/apps/:name',
+  operationId: 'readApp',
+  summary: 'Pinned domains and certificates of an application',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin', 'read-only'],
+  params: Type.Object({ name: Identifier }),
+  response: AppDetail,
+  handle: ({ params, parts }) => readAppDetail(parts, params.name),
+})

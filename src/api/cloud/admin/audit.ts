@@ -1,0 +1,97 @@
+// /admin/audit: what administrators changed, and whether the audit logs are as they were written (cloud §7, §10).
+import { Type } from '@sinclair/typebox'
+import { listAdminEvents } from '../../../storage/admin-events.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier, OptionalTime, PageLimit } from '../fields.ts'
+
+/** Without a limit as many items as there may be. */
+const ITEMS_MAX = 1_000
+
+/** GET /admin/audit: what administrators changed (cloud §7, §10). */
+export const adminAudit = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/audit',
+  operationId: 'listAdminEvents',
+  summary: 'What administrators changed',
+  errors: [],
+  roles: ['admin', 'read-only'],
+  query: Type.Object({
+    username: Type.Optional(Identifier),
+    action: Type.Optional(Identifier),
+    timestampFrom: OptionalTime,
+    timestampTo: OptionalTime,
+    /** The `next` of the page before. */
+    before: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+    limit: PageLimit(ITEMS_MAX),
+  }),
+  // Newest first.
+  response: Type.Object({
+    items: Type.Array(
+      Type.Object({
+        id: Type.Integer(),
+        timestamp: Type.Integer(),
+        username: Type.String(),
+        action: Type.String(),
+        target: Type.String(),
+        before: Type.Optional(Type.Unknown()),
+        after: Type.Optional(Type.Unknown()),
+      }),
+    ),
+    /** Leads to the next page; absent on the last one. */
+    next: Type.Optional(Type.Integer()),
+  }),
+  async handle({ query: { username, action, timestampFrom, timestampTo, before, limit = ITEMS_MAX }, parts }) {
+    const from = timestampFrom === undefined ? undefined : new Date(timestampFrom)
+    const to = timestampTo === undefined ? undefined : new Date(timestampTo)
+    const events = await listAdminEvents(parts.db, { username, action, from, to, beforeSequence: before, limit: limit + 1 })
+    const page = events.slice(0, limit)
+    const last = events.length > limit ? page.at(-1) : undefined
+    return {
+      items: page.map((event) => ({
+        id: event.sequence,
+        timestamp: event.occurredAt.getTime(),
+        username: event.username,
+        action: event.action,
+        target: event.target,
+        ...(event.before !== undefined && { before: event.before }),
+        ...(event.after !== undefined && { after: event.after }),
+      })),
+      ...(last && { next: last.sequence }),
+    }
+  },
+})
+
+/** GET /admin/audit/verification: whether the audit logs are as they were written (cloud §7). */
+export const auditVerification = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/audit/verification',
+  operationId: 'verifyAudit',
+  summary: 'Verifies the seals of the audit log',
+  errors: [],
+  roles: ['admin', 'read-only'],
+  response: Type.Object({
+    isIntact: Type.Boolean(),
+    chains: Type.Array(
+      Type.Object({
+        chain: Type.String(),
+        isIntact: Type.Boolean(),
+        sealed: Type.Integer(),
+        unsealed: Type.Integer(),
+        startPosition: Type.Integer(),
+        headPosition: Type.Integer(),
+        headSeal: Type.String(),
+        fault: Type.Optional(
+          Type.Object({
+            problem: Type.String(),
+            position: Type.Optional(Type.Integer()),
+            sequence: Type.Optional(Type.Integer()),
+          }),
+        ),
+      }),
+    ),
+  }),
+  async handle({ parts }) {
+    const { isIntact, chains } = await parts.verifyAudit()
+    return { isIntact, chains: [...chains] }
+  },
+})

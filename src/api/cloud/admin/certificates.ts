@@ -1,0 +1,216 @@
+// Pinned certificates and their domains, which the mobile utility publishes for an application (utility §4).
+import { Type } from '@sinclair/typebox'
+import { requireApplication } from '../../../domain/application/application.ts'
+import { pinFingerprint, pinLive, pinPem, readLive, requireFingerprint, warnOfName } from '../../../domain/pinning/certificate.ts'
+import { named, Ok } from '../../../http/types.ts'
+import { toBase64 } from '../../../lib/base64.ts'
+import { notFound } from '../../../lib/errors.ts'
+import { toPem } from '../../../lib/pem.ts'
+import {
+  deleteExpiredCertificates,
+  deletePinnedCertificate,
+  deletePinnedDomain,
+  listPinnedCertificates,
+  type PinnedCertificateRow,
+} from '../../../storage/pinning.ts'
+import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
+import { Identifier, Seconds, toSeconds } from '../fields.ts'
+
+/** Of the path. */
+const OfApp = Type.Object({ name: Identifier })
+
+/** Of the requests that bring a certificate. */
+const Force = Type.Optional(Type.Boolean({ description: 'pins a certificate for other names too' }))
+
+/** Of a pinned certificate. */
+const certificateMembers = {
+  /** Base64 of SHA-256 over the DER bytes. */
+  fingerprint: Type.String(),
+  expires: Seconds,
+  isExpired: Type.Boolean(),
+  source: Type.String({ enum: ['pem', 'fetch', 'fingerprint'] }),
+  created: Seconds,
+  /** Missing where only the fingerprint is known. */
+  pem: Type.Optional(Type.String()),
+  warning: Type.Optional(Type.String({ description: 'why apps do not find the pin under its name' })),
+}
+
+/** A pinned certificate as administrators see it. */
+export const PinnedCertificate = Type.Object(certificateMembers)
+
+/** The same with the name of its domain. */
+const PinnedOfDomain = named('PinnedCertificate', Type.Object({ name: Type.String(), ...certificateMembers }))
+
+/** The same of a row; `now` in milliseconds. */
+export function toCertificate(row: PinnedCertificateRow, now: number) {
+  const warning = warnOfName(row)
+  return {
+    fingerprint: toBase64(row.fingerprint),
+    expires: toSeconds(row.expiresAt),
+    isExpired: row.expiresAt.getTime() < now,
+    source: row.source,
+    created: toSeconds(row.createdAt),
+    ...(row.certificate !== null && { pem: toPem(row.certificate) }),
+    ...(warning !== undefined && { warning }),
+  }
+}
+
+/** How changes of the pins of an app are recorded. */
+const auditedCertificates: Audited<unknown, unknown, { readonly name: string }, unknown> = {
+  target: ({ params: { name } }) => `certificates of ${name}`,
+  view: async ({ params: { name }, tx }) =>
+    (await listPinnedCertificates(tx, name)).map(({ domain, fingerprint, expiresAt }) => ({
+      domain,
+      fingerprint: toBase64(fingerprint),
+      expires: toSeconds(expiresAt),
+    })),
+}
+
+const Port = Type.Integer({ minimum: 1, maximum: 65_535, default: 443, description: 'must be a port' })
+
+/** POST /admin/apps/{name}/certificates/auto: pins the certificate that a server shows (utility §4). */
+export const certificateAuto = auditedEndpoint({
+  method: 'POST',
+  path: '/admin/apps/:name/certificates/auto',
+  operationId: 'pinLiveCertificate',
+  summary: 'Pins the certificate that a server shows',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfApp,
+  body: Type.Object({ domain: Identifier, port: Port, force: Force }),
+  response: Type.Object({
+    name: Type.String(),
+    ...certificateMembers,
+    isChainTrusted: Type.Boolean(),
+    /** Why the chain or the name does not verify with the public roots. */
+    chainProblem: Type.Optional(Type.String()),
+  }),
+  // A connection to somewhere else has no place in a transaction.
+  async prepare({ params, body: { domain, port, force = false }, parts }) {
+    await requireApplication(parts.db, params.name)
+    return readLive(parts, domain, port, force)
+  },
+  async handle({ params, tx, parts, afterCommit }, live) {
+    await requireApplication(tx, params.name)
+    const { chainProblem } = live
+    const row = await pinLive({ ...parts, db: tx }, params.name, live)
+    afterCommit(() => parts.pinning.forget(params.name))
+    return {
+      name: row.domain,
+      ...toCertificate(row, parts.platform.now()),
+      isChainTrusted: chainProblem === undefined,
+      ...(chainProblem !== undefined && { chainProblem }),
+    }
+  },
+  audited: auditedCertificates,
+})
+
+const Pem = Type.String({
+  pattern: '^[^\\u0000]{1,65536}$',
+  description: 'must be a certificate in PEM, at most 65536 characters',
+})
+
+/** POST /admin/apps/{name}/certificates/pem: pins a certificate from a PEM file (utility §4). */
+export const certificatePem = auditedEndpoint({
+  method: 'POST',
+  path: '/admin/apps/:name/certificates/pem',
+  operationId: 'pinCertificate',
+  summary: 'Pins a certificate from a PEM file',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfApp,
+  body: Type.Object({ domain: Identifier, pem: Pem, force: Force }),
+  response: PinnedOfDomain,
+  async handle({ params, body: { domain, pem, force = false }, tx, parts, afterCommit }) {
+    await requireApplication(tx, params.name)
+    const row = await pinPem({ ...parts, db: tx }, { applicationId: params.name, domain }, pem, force)
+    afterCommit(() => parts.pinning.forget(params.name))
+    return { name: row.domain, ...toCertificate(row, parts.platform.now()) }
+  },
+  audited: auditedCertificates,
+})
+
+/** POST /admin/apps/{name}/certificates/fingerprint: pins a certificate by its fingerprint (utility §4). */
+export const certificateFingerprint = auditedEndpoint({
+  method: 'POST',
+  path: '/admin/apps/:name/certificates/fingerprint',
+  operationId: 'pinFingerprint',
+  summary: 'Pins a certificate by its fingerprint',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfApp,
+  body: Type.Object({ domain: Identifier, fingerprint: Identifier, expires: Seconds }),
+  response: PinnedOfDomain,
+  async handle({ params, body: { domain, fingerprint, expires }, tx, parts, afterCommit }) {
+    await requireApplication(tx, params.name)
+    const row = await pinFingerprint(
+      { ...parts, db: tx },
+      { applicationId: params.name, domain },
+      fingerprint,
+      new Date(expires * 1000),
+    )
+    afterCommit(() => parts.pinning.forget(params.name))
+    return { name: row.domain, ...toCertificate(row, parts.platform.now()) }
+  },
+  audited: auditedCertificates,
+})
+
+/** DELETE /admin/apps/{name}/certificates: takes a pin away (utility §4). */
+export const certificateRemove = auditedEndpoint({
+  method: 'DELETE',
+  path: '/admin/apps/:name/certificates',
+  operationId: 'removeCertificate',
+  summary: 'Removes a pinned certificate',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfApp,
+  query: Type.Object({ domain: Identifier, fingerprint: Identifier }),
+  response: Ok,
+  async handle({ params: { name }, query: { domain, ...query }, tx, parts, afterCommit }) {
+    const fingerprint = requireFingerprint(query.fingerprint)
+    if (!(await deletePinnedCertificate(tx, name, domain, fingerprint)))
+      throw notFound(`such certificate of ${domain} in ${name}`)
+    afterCommit(() => parts.pinning.forget(name))
+    return { status: 'OK' as const }
+  },
+  audited: auditedCertificates,
+})
+
+/** DELETE /admin/apps/{name}/domains: takes a domain with its pins away (utility §4). */
+export const domainRemove = auditedEndpoint({
+  method: 'DELETE',
+  path: '/admin/apps/:name/domains',
+  operationId: 'removeDomain',
+  summary: 'Removes a domain with its certificates',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfApp,
+  query: Type.Object({ domain: Identifier }),
+  response: Ok,
+  async handle({ params: { name }, query: { domain }, tx, parts, afterCommit }) {
+    if (!(await deletePinnedDomain(tx, name, domain))) throw notFound(`domain ${domain} in ${name}`)
+    afterCommit(() => parts.pinning.forget(name))
+    return { status: 'OK' as const }
+  },
+  audited: auditedCertificates,
+})
+
+/** DELETE /admin/certificates/expired: takes away pins of certificates that have ended (utility §4). */
+export const expiredRemove = auditedEndpoint({
+  method: 'DELETE',
+  path: '/admin/certificates/expired',
+  operationId: 'removeExpiredCertificates',
+  summary: 'Removes certificates that have ended',
+  errors: [],
+  roles: ['admin'],
+  response: Type.Object({ status: Type.Literal('OK'), removed: Type.Integer() }),
+  async handle({ tx, parts, afterCommit }) {
+    const removed = await deleteExpiredCertificates(tx, new Date(parts.platform.now()))
+    afterCommit(() => parts.pinning.forget())
+    return { status: 'OK' as const, removed }
+  },
+  audited: {
+    target: () => 'expired certificates',
+    view: async (_call, answer) => answer && { removed: answer.removed },
+  },
+})

@@ -1,0 +1,83 @@
+// /admin/applications/{id}/claims/{userId}: what phones are told about their user (v3 §13, cloud §10).
+import { Type } from '@sinclair/typebox'
+import { requireApplication } from '../../../domain/application/application.ts'
+import { readStoredClaims, writeClaims } from '../../../domain/user-info/user-info.ts'
+import { AnyMembers, Ok } from '../../../http/types.ts'
+import { notFound } from '../../../lib/errors.ts'
+import { deleteUserClaims } from '../../../storage/user-claims.ts'
+import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier, UserId } from '../fields.ts'
+
+/** Of the path. */
+const OfUser = Type.Object({ id: Identifier, userId: UserId })
+
+/** How changes of claims are recorded: by their names. */
+const auditedClaims: Audited<unknown, unknown, { readonly id: string; readonly userId: string }, unknown> = {
+  target: ({ params: { id, userId } }) => `claims about ${userId} in ${id}`,
+  // What they say about a person stays where it is encrypted.
+  view: async ({ params: { id, userId }, tx, parts }) => {
+    const claims = await readStoredClaims({ ...parts, db: tx }, id, userId)
+    return claims && { names: Object.keys(claims) }
+  },
+}
+
+function refuseClaims(userId: string): never {
+  throw notFound(`claims about ${userId}`)
+}
+
+const Claims = AnyMembers
+
+/** GET /admin/applications/{id}/claims/{userId}: what phones are told about a user (v3 §13). */
+export const claimsRead = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/applications/:id/claims/:userId',
+  operationId: 'readClaims',
+  summary: 'Reads what phones are told about a user',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin', 'read-only'],
+  params: OfUser,
+  response: Claims,
+  async handle({ params: { id, userId }, parts }) {
+    await requireApplication(parts.db, id)
+    return (await readStoredClaims(parts, id, userId)) ?? refuseClaims(userId)
+  },
+})
+
+/** PUT /admin/applications/{id}/claims/{userId}: replaces what phones are told (v3 §13). */
+export const claimsReplace = auditedEndpoint({
+  method: 'PUT',
+  path: '/admin/applications/:id/claims/:userId',
+  operationId: 'replaceClaims',
+  summary: 'Replaces what phones are told about a user',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfUser,
+  // A request without a body must not empty them: that is what DELETE is for.
+  body: Type.Record(Type.String(), Type.Unknown(), { minProperties: 1 }),
+  response: Ok,
+  async handle({ params: { id, userId }, body, tx, parts }) {
+    await requireApplication(tx, id)
+    await writeClaims({ ...parts, db: tx }, id, userId, body)
+    return { status: 'OK' as const }
+  },
+  audited: auditedClaims,
+})
+
+/** DELETE /admin/applications/{id}/claims/{userId}: takes it away (v3 §13). */
+export const claimsRemove = auditedEndpoint({
+  method: 'DELETE',
+  path: '/admin/applications/:id/claims/:userId',
+  operationId: 'removeClaims',
+  summary: 'Removes what phones are told about a user',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfUser,
+  response: Ok,
+  async handle({ params: { id, userId }, tx }) {
+    await requireApplication(tx, id)
+    if (!(await deleteUserClaims(tx, id, userId))) refuseClaims(userId)
+    return { status: 'OK' as const }
+  },
+  audited: auditedClaims,
+})

@@ -1,0 +1,195 @@
+// Configuration items of applications and of activations, which phones of protocol 4.0 read (v4 §9.11, cloud §10).
+import { Type } from '@sinclair/typebox'
+import { requireApplication } from '../../../domain/application/application.ts'
+import { writeConfigItem } from '../../../domain/application/config-items.ts'
+import { Ok, withExample } from '../../../http/types.ts'
+import { notFound, PawlError } from '../../../lib/errors.ts'
+import { findActivation } from '../../../storage/activation/find.ts'
+import { type ConfigOwner, deleteConfigItem, listConfigItems } from '../../../storage/config-items.ts'
+import type { Db, Tx } from '../../../storage/database.ts'
+import type { ConfigScope } from '../../../storage/schema.ts'
+import { auditedEndpoint } from '../audited-endpoint.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier } from '../fields.ts'
+import type { CloudParts } from '../parts.ts'
+
+const Key = Type.String({
+  pattern: '^[A-Za-z0-9_.-]{1,64}$',
+  description: 'must be 1 to 64 letters, digits, `_`, `.` or `-`',
+  examples: ['payments.limit'],
+})
+
+/** For which apps of the application an item is. */
+const Scope = Type.Unsafe<ConfigScope>(Type.String({ enum: ['APPLICATION', 'ACTIVATION'] }))
+
+const Item = Type.Object({ key: Key, value: Type.Unknown({ examples: [{ daily: 500 }] }), scope: Scope })
+
+/** The answer of a list. */
+const Items = Type.Object({ config: Type.Array(Item) })
+
+/** The body of a change. */
+const NewValue = Type.Object({
+  value: withExample(Type.Unknown({ description: 'any JSON value, up to 4096 bytes' }), { daily: 500 }),
+})
+
+/** Of the path of all items. */
+const OfOwner = Type.Object({ id: Identifier })
+
+/** Of the path of one. */
+const OfKey = Type.Object({ id: Identifier, key: Key })
+
+/** What the view of one item is made from. */
+interface KeyCall {
+  readonly params: { readonly id: string; readonly key: string }
+  readonly query: { readonly scope?: ConfigScope }
+  readonly tx: Tx
+  readonly parts: Pick<CloudParts, 'platform'>
+}
+
+/** One item for the audit log. */
+function targetOf(kind: 'application' | 'activation') {
+  return ({ params: { id, key } }: Pick<KeyCall, 'params'>): string => `configuration item ${key} of ${kind} ${id}`
+}
+
+/** Throws ADMINISTRATION_REFUSED. */
+function refuseItem(key: string): never {
+  throw notFound(`configuration item ${key}`)
+}
+
+/** Of the query. */
+const OfScope = Type.Object({ scope: Type.Optional(Scope) })
+
+/** The item of the path for the audit log; undefined when there is none. */
+async function viewOfApplication({ params: { id, key }, query: { scope = 'APPLICATION' }, tx }: KeyCall) {
+  const items = await listConfigItems(tx, { applicationId: id, activationId: null })
+  return items.find((item) => item.key === key && item.scope === scope)
+}
+
+/** GET /admin/applications/{id}/config: the configuration items of an application (v4 §9.11). */
+export const applicationConfigList = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/applications/:id/config',
+  operationId: 'listApplicationConfig',
+  summary: 'Lists the configuration items of an application',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin', 'read-only'],
+  params: OfOwner,
+  response: Items,
+  async handle({ params: { id }, parts }) {
+    await requireApplication(parts.db, id)
+    return { config: await listConfigItems(parts.db, { applicationId: id, activationId: null }) }
+  },
+})
+
+/** PUT /admin/applications/{id}/config/{key}: stores one item (v4 §9.11). */
+export const applicationConfigStore = auditedEndpoint({
+  method: 'PUT',
+  path: '/admin/applications/:id/config/:key',
+  operationId: 'storeApplicationConfig',
+  summary: 'Stores a configuration item of an application',
+  description:
+    'Items in the scope `APPLICATION`, which is the default, are for every app, activated or not; those in `ACTIVATION` for activated ones.',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfKey,
+  query: OfScope,
+  body: NewValue,
+  response: Ok,
+  async handle({ params: { id, key }, query: { scope = 'APPLICATION' }, body: { value }, tx, parts }) {
+    await requireApplication(tx, id)
+    await writeConfigItem({ ...parts, db: tx }, { applicationId: id, activationId: null }, { key, value, scope })
+    return { status: 'OK' as const }
+  },
+  audited: { target: targetOf('application'), view: viewOfApplication },
+})
+
+/** DELETE /admin/applications/{id}/config/{key}: takes one item away (v4 §9.11). */
+export const applicationConfigRemove = auditedEndpoint({
+  method: 'DELETE',
+  path: '/admin/applications/:id/config/:key',
+  operationId: 'removeApplicationConfig',
+  summary: 'Removes a configuration item of an application',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfKey,
+  query: OfScope,
+  response: Ok,
+  async handle({ params: { id, key }, query: { scope = 'APPLICATION' }, tx }) {
+    if (!(await deleteConfigItem(tx, { applicationId: id, activationId: null }, { scope, key }))) refuseItem(key)
+    return { status: 'OK' as const }
+  },
+  audited: { target: targetOf('application'), view: viewOfApplication },
+})
+
+/** The item of the path for the audit log; undefined when there is none. */
+async function viewOfActivation({ params: { id, key }, tx, parts }: Pick<KeyCall, 'params' | 'tx' | 'parts'>) {
+  const activation = await findActivation(tx, id, new Date(parts.platform.now()))
+  if (activation === undefined) return undefined
+  const items = await listConfigItems(tx, { applicationId: activation.applicationId, activationId: id })
+  return items.find((item) => item.key === key)
+}
+
+/** Throws ADMINISTRATION_REFUSED when there is no such activation. */
+async function requireActivation(
+  { db, platform }: Pick<CloudParts, 'platform'> & { readonly db: Db },
+  id: string,
+): Promise<ConfigOwner & { readonly isRemoved: boolean }> {
+  const activation = await findActivation(db, id, new Date(platform.now()))
+  if (activation === undefined) throw notFound(`activation ${id}`)
+  return { applicationId: activation.applicationId, activationId: id, isRemoved: activation.state === 'REMOVED' }
+}
+
+/** GET /admin/activations/{id}/config: the configuration items of an activation (v4 §9.11). */
+export const activationConfigList = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/activations/:id/config',
+  operationId: 'listActivationConfig',
+  summary: 'Lists the configuration items of an activation',
+  description: 'Its own, without those of its application.',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin', 'read-only'],
+  params: OfOwner,
+  response: Items,
+  handle: async ({ params: { id }, parts }) => ({
+    config: await listConfigItems(parts.db, await requireActivation(parts, id)),
+  }),
+})
+
+/** PUT /admin/activations/{id}/config/{key}: stores one item (v4 §9.11). */
+export const activationConfigStore = auditedEndpoint({
+  method: 'PUT',
+  path: '/admin/activations/:id/config/:key',
+  operationId: 'storeActivationConfig',
+  summary: 'Stores a configuration item of an activation',
+  description: 'It stands above items of the application with the same key. A removed activation takes none.',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfKey,
+  body: NewValue,
+  response: Ok,
+  async handle({ params: { id, key }, body: { value }, tx, parts }) {
+    const { isRemoved, ...owner } = await requireActivation({ ...parts, db: tx }, id)
+    if (isRemoved) throw new PawlError('ADMINISTRATION_REFUSED', { detail: `activation ${id} is removed` })
+    await writeConfigItem({ ...parts, db: tx }, owner, { key, value, scope: 'ACTIVATION' })
+    return { status: 'OK' as const }
+  },
+  audited: { target: targetOf('activation'), view: viewOfActivation },
+})
+
+/** DELETE /admin/activations/{id}/config/{key}: takes one item away (v4 §9.11). */
+export const activationConfigRemove = auditedEndpoint({
+  method: 'DELETE',
+  path: '/admin/activations/:id/config/:key',
+  operationId: 'removeActivationConfig',
+  summary: 'Removes a configuration item of an activation',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfKey,
+  response: Ok,
+  async handle({ params: { id, key }, tx, parts }) {
+    const owner = await requireActivation({ ...parts, db: tx }, id)
+    if (!(await deleteConfigItem(tx, owner, { scope: 'ACTIVATION', key }))) refuseItem(key)
+    return { status: 'OK' as const }
+  },
+  audited: { target: targetOf('activation'), view: viewOfActivation },
+})

@@ -1,0 +1,35 @@
+// PUT /admin/activations/{id}/flags: marks of an activation that templates may demand, beyond the contract (cloud §10).
+import { Type } from '@sinclair/typebox'
+import { notFound } from '../../../lib/errors.ts'
+import { findActivationFlags, setActivationFlags } from '../../../storage/activation/flags.ts'
+import { auditedEndpoint } from '../audited-endpoint.ts'
+import { Identifier } from '../fields.ts'
+
+const Flag = Type.String({
+  pattern: '^[A-Z0-9_]{1,64}$',
+  description: 'must be 1 to 64 of the characters A-Z, 0-9 and _',
+  examples: ['VERIFIED'],
+})
+
+const Flags = Type.Object({ flags: Type.Array(Flag, { uniqueItems: true, maxItems: 64 }) })
+
+export const activationFlags = auditedEndpoint({
+  method: 'PUT',
+  path: '/admin/activations/:id/flags',
+  operationId: 'replaceFlags',
+  summary: 'Replaces the flags of an activation',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: Type.Object({ id: Identifier }),
+  body: Flags,
+  response: Flags,
+  async handle({ params: { id }, body: { flags }, tx, parts }) {
+    const isStored = await setActivationFlags(tx, id, flags, new Date(parts.platform.now()))
+    if (!isStored) throw notFound(`live activation ${id}`)
+    return { flags }
+  },
+  audited: {
+    target: ({ params: { id } }) => `activation ${id}`,
+    view: async ({ params: { id }, tx }) => ({ flags: await findActivationFlags(tx, id) }),
+  },
+})

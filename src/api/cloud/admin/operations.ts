@@ -1,0 +1,95 @@
+// GET /admin/applications/{id}/operations: search with paging, beyond the contract (cloud §10).
+import { Type } from '@sinclair/typebox'
+import { requireApplication } from '../../../domain/application/application.ts'
+import { statusAt } from '../../../domain/operation/operation.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import { type OperationSearch, searchOperations } from '../../../storage/operations.ts'
+import type { OperationStatus } from '../../../storage/schema.ts'
+import { Cursor, cutPage, NextCursor, parseCursor } from '../cursor.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier, OperationId, UserId } from '../fields.ts'
+
+const STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'CANCELED', 'EXPIRED', 'FAILED']
+
+const Status = Type.Unsafe<OperationStatus>(Type.String({ enum: STATUSES }))
+
+export const operationsSearch = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/applications/:id/operations',
+  operationId: 'searchOperations',
+  summary: 'Searches operations of an application',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin', 'read-only'],
+  params: Type.Object({ id: Identifier }),
+  query: Type.Object({
+    userId: Type.Optional(UserId),
+    status: Type.Optional(Status),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 100 })),
+    cursor: Cursor,
+    /** Both of the last operation of the page before: what callers have that know no cursor. */
+    beforeTimestamp: Type.Optional(Type.Integer({ minimum: 0, maximum: 253_402_300_799_999 })),
+    beforeOperationId: Type.Optional(OperationId),
+  }),
+  response: Type.Object({
+    operations: Type.Array(
+      Type.Object({
+        operationId: Type.String(),
+        userId: Type.Optional(Type.String()),
+        status: Status,
+        statusReason: Type.Optional(Type.String()),
+        template: Type.String(),
+        operationType: Type.String(),
+        failureCount: Type.Integer(),
+        maxFailureCount: Type.Integer(),
+        timestampCreated: Type.Integer(),
+        timestampExpires: Type.Integer(),
+      }),
+    ),
+    nextCursor: NextCursor,
+  }),
+  async handle({ params: { id }, query, parts }) {
+    await requireApplication(parts.db, id)
+    const { userId, status, limit = 100 } = query
+    const rows = await searchOperations(parts.db, id, { userId, status, after: placeOf(query), limit: limit + 1 })
+    const { page, next } = cutPage(rows, limit, ({ createdAt, operationId }) => ({ createdAt, id: operationId }))
+    const now = parts.platform.now()
+    return {
+      operations: page.map((row) => ({
+        operationId: row.operationId,
+        ...(row.userId !== null && { userId: row.userId }),
+        status: statusAt(row, now),
+        ...(row.statusReason !== null && { statusReason: row.statusReason }),
+        template: row.templateName,
+        operationType: row.operationType,
+        failureCount: row.failureCount,
+        maxFailureCount: row.maxFailureCount,
+        timestampCreated: row.createdAt.getTime(),
+        timestampExpires: row.expiresAt.getTime(),
+      })),
+      ...next,
+    }
+  },
+})
+
+/** Where the page begins; undefined for the first. Throws REQUEST_INVALID for half of a place, and for two. */
+function placeOf({ cursor, beforeTimestamp, beforeOperationId }: PlaceQuery): OperationSearch['after'] {
+  const given = [cursor, beforeTimestamp, beforeOperationId].filter((value) => value !== undefined)
+  if (given.length === 0) return undefined
+  if (cursor !== undefined && given.length === 1) {
+    const { createdAt, id } = parseCursor(cursor)
+    return { createdAt, operationId: id }
+  }
+  if (cursor === undefined && beforeTimestamp !== undefined && beforeOperationId !== undefined)
+    return { createdAt: new Date(beforeTimestamp), operationId: beforeOperationId.toLowerCase() }
+  const hint = 'must stand alone; beforeTimestamp and beforeOperationId stand together'
+  throw new PawlError('REQUEST_INVALID', {
+    detail: 'no place in the list',
+    violations: [{ fieldName: cursor === undefined ? 'beforeTimestamp' : 'cursor', hint }],
+  })
+}
+
+interface PlaceQuery {
+  readonly cursor?: string
+  readonly beforeTimestamp?: number
+  readonly beforeOperationId?: string
+}

@@ -1,0 +1,264 @@
+// /admin/applications/{id}/registrations: the registrations of an application (v3 §8.5, cloud §10).
+import { type Static, Type } from '@sinclair/typebox'
+import { commitRegistration, createRegistration, prepareCommit } from '../../../domain/activation/registration.ts'
+import { requireApplication } from '../../../domain/application/application.ts'
+import { named, Ok } from '../../../http/types.ts'
+import { notFound, PawlError } from '../../../lib/errors.ts'
+import { findRegistration } from '../../../storage/activation/find.ts'
+import { type HistoryRow, listActivationHistory } from '../../../storage/activation/history.ts'
+import {
+  findRegistrationDetail,
+  type ListedRegistrationRow,
+  listRegistrations,
+  type RegistrationDetailRow,
+} from '../../../storage/activation/search.ts'
+import type { ActivationState, CommitPhase } from '../../../storage/schema.ts'
+import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
+import { Cursor, cutPage, NextCursor, parseCursor } from '../cursor.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier, OptionalText, PageLimit, UserId } from '../fields.ts'
+
+/** Of the path. */
+const OfApplication = Type.Object({ id: Identifier })
+
+const Phase = Type.Unsafe<CommitPhase>(Type.String({ enum: ['ON_COMMIT', 'ON_KEY_EXCHANGE'] }))
+
+const State = Type.Unsafe<ActivationState>(Type.String({ enum: ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'] }))
+
+const Time = Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' })
+
+/** A registration in a list. */
+const ListedRegistration = named(
+  'ListedRegistration',
+  Type.Object({
+    activationId: Type.String(),
+    userId: Type.String(),
+    state: State,
+    name: Type.Optional(Type.String()),
+    platform: Type.Optional(Type.String()),
+    deviceInfo: Type.Optional(Type.String()),
+    /** Generation, from the key exchange on: 3 or 4. */
+    protocolVersion: Type.Optional(Type.Integer()),
+    /** Of the key agreement, in protocol 4. */
+    algorithm: Type.Optional(Type.String()),
+    timestampCreated: Time,
+    timestampLastUsed: Type.Optional(Time),
+  }),
+)
+
+/** How changes of a registration are recorded. */
+const auditedRegistration: Audited<{ readonly userId: string }, unknown, { readonly id: string }, unknown> = {
+  target: ({ params: { id }, body: { userId } }) => `registration of ${userId} in ${id}`,
+  view: async ({ params: { id }, body: { userId }, tx, parts }) => {
+    const row = await findRegistration(tx, id, userId, new Date(parts.platform.now()))
+    return row && { activationId: row.activationId, state: row.state }
+  },
+}
+
+const toListed = (row: ListedRegistrationRow): Static<typeof ListedRegistration> => ({
+  activationId: row.activationId,
+  userId: row.userId,
+  state: row.state,
+  ...(row.name !== null && { name: row.name }),
+  ...(row.platform !== null && { platform: row.platform }),
+  ...(row.deviceInfo !== null && { deviceInfo: row.deviceInfo }),
+  ...(row.protocolVersion !== null && { protocolVersion: row.protocolVersion }),
+  ...(row.algorithm !== null && { algorithm: row.algorithm }),
+  timestampCreated: row.createdAt.getTime(),
+  ...(row.lastUsedAt !== null && { timestampLastUsed: row.lastUsedAt.getTime() }),
+})
+
+const RegistrationRequest = Type.Object({
+  userId: UserId,
+  otp: Type.Optional(Identifier),
+  otpPhase: Type.Optional(Phase),
+  commitPhase: Type.Optional(Phase),
+})
+
+/** POST /admin/applications/{id}/registrations: a registration, with an OTP where one is wanted (v3 §8.5). */
+export const administrationRegistrationCreate = auditedEndpoint({
+  method: 'POST',
+  path: '/admin/applications/:id/registrations',
+  operationId: 'createRegistrationOfApplication',
+  summary: 'Creates a registration, with an OTP where one is wanted',
+  errors: ['ADMINISTRATION_REFUSED', 'REGISTRATION_EXISTS'],
+  roles: ['admin'],
+  params: OfApplication,
+  body: RegistrationRequest,
+  response: Type.Object({ activationId: Type.String(), activationQrCodeData: Type.String() }),
+  prepare: async ({ body, parts }) => {
+    const { otp, commitPhase } = toCommitRules(body)
+    return { commitPhase, otpHash: otp === null ? null : await parts.activationOtps.hash(otp) }
+  },
+  async handle({ params: { id }, body, tx, parts }, rules) {
+    const created = await createRegistration({ ...parts, db: tx }, { applicationId: id, userId: body.userId }, rules)
+    if (created === undefined) throw notFound(`application ${id}`)
+    return created
+  },
+  audited: auditedRegistration,
+})
+
+/**
+ * Where the registration is committed is where its OTP is demanded: an explicit phase of the OTP decides both, and so does an explicit
+ * commit phase. Both at once are refused (v3 §8.5).
+ */
+function toCommitRules({ otp, otpPhase, commitPhase }: Static<typeof RegistrationRequest>) {
+  const refuse = (hint: string) => {
+    const violations = [{ fieldName: 'otpPhase', hint }]
+    return new PawlError('REQUEST_INVALID', { detail: `otpPhase ${hint}`, violations })
+  }
+  if (otpPhase !== undefined && commitPhase !== undefined) throw refuse('must not be given together with commitPhase')
+  if (otpPhase !== undefined && otp === undefined) throw refuse('must not be given without otp')
+  return { otp: otp ?? null, commitPhase: otpPhase ?? commitPhase ?? ('ON_COMMIT' as const) }
+}
+
+/** POST /admin/applications/{id}/registrations/commit: the bank confirms the device, with its OTP (v3 §8.5). */
+export const administrationRegistrationCommit = auditedEndpoint({
+  method: 'POST',
+  path: '/admin/applications/:id/registrations/commit',
+  operationId: 'commitRegistrationOfApplication',
+  summary: 'Commits a registration, with its OTP',
+  errors: ['ADMINISTRATION_REFUSED', 'REGISTRATION_NOT_FOUND', 'OTP_INVALID'],
+  roles: ['admin'],
+  params: OfApplication,
+  body: Type.Object({ userId: UserId, otp: OptionalText, externalUserId: OptionalText }),
+  response: Ok,
+  prepare: ({ params: { id }, body: { userId, otp }, parts }) => prepareCommit(parts, { applicationId: id, userId }, otp ?? null),
+  async handle({ params: { id }, body: { userId, otp, externalUserId }, tx, parts }, judgeOtp) {
+    const given = { otp: otp ?? null, externalUserId: externalUserId ?? null }
+    const outcome = await commitRegistration({ ...parts, db: tx }, { applicationId: id, userId }, given, judgeOtp)
+    if (outcome === 'NO_APPLICATION') throw notFound(`application ${id}`)
+    return { status: 'OK' as const }
+  },
+  audited: { ...auditedRegistration, committedRefusal: 'OTP_INVALID' },
+})
+
+/** GET /admin/applications/{id}/registrations: search with paging (cloud §10). */
+export const registrationsList = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/applications/:id/registrations',
+  operationId: 'listRegistrations',
+  summary: 'Searches registrations of an application',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin', 'read-only'],
+  params: OfApplication,
+  query: Type.Object({
+    userId: Type.Optional(UserId),
+    state: Type.Optional(State),
+    protocolVersion: Type.Optional(Type.Integer({ minimum: 3, maximum: 4 })),
+    limit: Type.Integer({ minimum: 1, maximum: 100, default: 50 }),
+    cursor: Cursor,
+  }),
+  response: Type.Object({ registrations: Type.Array(ListedRegistration), nextCursor: NextCursor }),
+  async handle({ params: { id }, query: { userId, state, protocolVersion, limit, cursor }, parts }) {
+    await requireApplication(parts.db, id)
+    const place = cursor === undefined ? undefined : parseCursor(cursor)
+    const rows = await listRegistrations(parts.db, {
+      applicationId: id,
+      userId: userId ?? null,
+      state: state ?? null,
+      protocolVersion: protocolVersion ?? null,
+      after: place ? { createdAt: place.createdAt, activationId: place.id } : null,
+      at: new Date(parts.platform.now()),
+      limit: limit + 1,
+    })
+    const { page, next } = cutPage(rows, limit, ({ createdAt, activationId }) => ({ createdAt, id: activationId }))
+    return { registrations: page.map(toListed), ...next }
+  },
+})
+
+const HistoryEntry = Type.Object({
+  /** Absent in the entry of the creation. */
+  from: Type.Optional(Type.String()),
+  to: Type.String(),
+  reason: Type.Optional(Type.String()),
+  externalUserId: Type.Optional(Type.String()),
+  timestamp: Time,
+})
+
+const RegistrationDetail = named(
+  'RegistrationDetail',
+  Type.Composite([
+    ListedRegistration,
+    Type.Object({
+      blockReason: Type.Optional(Type.String()),
+      /** The end of a temporary block. */
+      timestampBlockExpire: Type.Optional(Time),
+      flags: Type.Array(Type.String()),
+      /** In protocol 4: the phone has not confirmed its activation yet. */
+      isConfirmationPending: Type.Optional(Type.Boolean()),
+      isBiometryEnabled: Type.Optional(Type.Boolean()),
+      /** In protocol 3: the phone has begun to move to protocol 4. */
+      isUpgradePending: Type.Optional(Type.Boolean()),
+      activationFingerprint: Type.Optional(Type.String()),
+      failedAttempts: Type.Integer(),
+      maxFailedAttempts: Type.Integer(),
+      commitPhase: Phase,
+      /** Whether one is still to be given. */
+      isOtpDemanded: Type.Boolean(),
+      extras: Type.Optional(Type.String()),
+      externalId: Type.Optional(Type.String()),
+      /** Of CREATED and PENDING_COMMIT. */
+      timestampExpires: Type.Optional(Time),
+      /** Newest first. */
+      history: Type.Array(HistoryEntry),
+      /** Leads to older entries; absent when there are none. */
+      next: Type.Optional(Type.String()),
+    }),
+  ]),
+)
+
+/** GET /admin/applications/{id}/registrations/{activationId}: one registration with its history (cloud §10). */
+export const registrationDetail = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/applications/:id/registrations/:activationId',
+  operationId: 'readRegistrationDetail',
+  summary: 'A registration with its history',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin', 'read-only'],
+  params: Type.Object({ id: Identifier, activationId: Identifier }),
+  query: Type.Object({
+    /** Of entries of the history. */
+    limit: PageLimit(1_000),
+    /** `next` of another answer. */
+    before: Type.Optional(
+      Type.String({ pattern: '^[0-9]{1,18}$', description: 'must be the next of another answer', examples: ['100'] }),
+    ),
+  }),
+  response: RegistrationDetail,
+  async handle({ params: { id, activationId }, query: { limit = HISTORY_ROWS, before = null }, parts }) {
+    const row = await findRegistrationDetail(parts.db, id, activationId, new Date(parts.platform.now()))
+    if (row === undefined) throw notFound(`activation ${activationId} in ${id}`)
+    const history = await listActivationHistory(parts.db, activationId, limit + 1, before)
+    const page = history.slice(0, limit)
+    const last = history.length > limit ? page.at(-1) : undefined
+    return { ...toDetail(row, page), ...(last && { next: last.sequence }) }
+  },
+})
+
+const toDetail = (row: RegistrationDetailRow, history: readonly HistoryRow[]): Static<typeof RegistrationDetail> => ({
+  ...toListed(row),
+  ...(row.blockedReason !== null && { blockReason: row.blockedReason }),
+  ...(row.blockExpiresAt !== null && { timestampBlockExpire: row.blockExpiresAt.getTime() }),
+  flags: [...row.flags],
+  ...(row.protocolVersion === 4 && { isConfirmationPending: row.isConfirmationPending }),
+  ...(row.isBiometryEnabled !== null && { isBiometryEnabled: row.isBiometryEnabled }),
+  ...(row.protocolVersion === 3 && { isUpgradePending: row.isUpgradePending }),
+  ...(row.activationFingerprint !== null && { activationFingerprint: row.activationFingerprint }),
+  failedAttempts: row.failedAttempts,
+  maxFailedAttempts: row.maxFailedAttempts,
+  commitPhase: row.commitPhase,
+  isOtpDemanded: row.hasOtp && row.state !== 'REMOVED',
+  ...(row.extras !== null && { extras: row.extras }),
+  ...(row.externalId !== null && { externalId: row.externalId }),
+  ...((row.state === 'CREATED' || row.state === 'PENDING_COMMIT') && { timestampExpires: row.expiresAt.getTime() }),
+  history: history.map(({ fromState, toState, reason, externalUserId, occurredAt }) => ({
+    ...(fromState !== null && { from: fromState }),
+    to: toState,
+    ...(reason !== null && { reason }),
+    ...(externalUserId !== null && { externalUserId }),
+    timestamp: occurredAt.getTime(),
+  })),
+})
+
+const HISTORY_ROWS = 100

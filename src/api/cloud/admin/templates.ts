@@ -1,0 +1,259 @@
+// /admin/templates: what operations look like and who may approve them (cloud §4). Schemas check the structure, parseTemplate the rest.
+import { Type } from '@sinclair/typebox'
+import { writeTemplate } from '../../../domain/template/installation.ts'
+import { warnOfDataTemplate } from '../../../domain/template/operation-data.ts'
+import { parseTemplate, renderTemplate } from '../../../domain/template/parser.ts'
+import { type SignatureType, type Template, type TemplateTexts, toTemplate } from '../../../domain/template/template.ts'
+import { named, Ok, OptionalOrNull } from '../../../http/types.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import type { Db } from '../../../storage/database.ts'
+import { deleteTemplate, findTemplate, listTemplates, type TemplateRow, type TemplateSource } from '../../../storage/templates.ts'
+import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier } from '../fields.ts'
+
+/** One set of factors that may approve. */
+const signatureType = Type.Unsafe<SignatureType>(
+  Type.String({ enum: ['possession', 'possession_knowledge', 'possession_biometry'] }),
+)
+
+const TextsAnswer = Type.Unsafe<TemplateTexts>(
+  Type.Record(
+    Type.String(),
+    Type.Object({
+      title: Type.String(),
+      message: Type.String(),
+      attributes: Type.Array(
+        Type.Object({
+          id: Type.String(),
+          type: Type.String(),
+          text: Type.String(),
+          params: Type.Record(Type.String(), Type.String()),
+        }),
+      ),
+      ui: Type.Optional(Type.Unknown()),
+      resultTexts: Type.Optional(
+        Type.Object({
+          success: Type.Optional(Type.String()),
+          failure: Type.Optional(Type.String()),
+          reject: Type.Optional(Type.String()),
+        }),
+      ),
+      summary: Type.Optional(Type.String()),
+    }),
+  ),
+)
+
+const TemplateAnswer = named(
+  'Template',
+  Type.Object({
+    templateName: Type.String(),
+    operationType: Type.String(),
+    dataTemplate: Type.String(),
+    signatureType: Type.Array(signatureType),
+    maxFailureCount: Type.Integer(),
+    expiration: Type.Integer(),
+    riskFlags: Type.String(),
+    proximityCheckEnabled: Type.Boolean(),
+    activationFlag: Type.Optional(Type.String()),
+    texts: TextsAnswer,
+    source: Type.Unsafe<TemplateSource>(
+      Type.String({ enum: ['shipped', 'file', 'administration'], description: 'who wrote it last' }),
+    ),
+    warning: Type.Optional(Type.String({ description: 'what some phones cannot do with it' })),
+  }),
+)
+
+/** A value of TemplateAnswer. */
+function toTemplateAnswer(template: Template, source: TemplateSource) {
+  const warning = warnOfDataTemplate(template.dataTemplate)
+  return { ...renderTemplate(template), source, ...(warning !== undefined && { warning }) }
+}
+
+/** The same of a row. */
+const toRowAnswer = (row: TemplateRow) => toTemplateAnswer(toTemplate(row), row.source)
+
+const text = (max: number, description: string) => Type.String({ pattern: `^[^]{1,${max}}$`, description })
+
+const count = (description: string) => Type.Integer({ minimum: 1, maximum: 2_147_483_647, description })
+
+const Attribute = Type.Object({
+  id: Identifier,
+  type: Type.String({
+    description: 'AMOUNT, AMOUNT_CONVERSION, KEY_VALUE, NOTE, HEADING, ALERT, IMAGE or PARTY_INFO',
+  }),
+  text: Type.String({ description: 'label on the phone' }),
+  params: OptionalOrNull(
+    Type.Record(Type.String(), Identifier, { description: 'slot of the attribute to name of an operation parameter' }),
+  ),
+})
+
+const LocalizedTexts = Type.Object({
+  title: text(255, 'must be 1 to 255 characters, with ${parameter} placeholders'),
+  message: text(4096, 'must be 1 to 4096 characters, with ${parameter} placeholders'),
+  attributes: OptionalOrNull(Type.Array(Attribute, { maxItems: 100, description: 'rows of the form on the phone' })),
+  ui: OptionalOrNull(
+    Type.Object({}, { description: 'screens for the mobile SDK, see docs/TEMPLATES.md; texts in it may hold placeholders' }),
+  ),
+  resultTexts: OptionalOrNull(
+    Type.Object({
+      success: OptionalOrNull(Type.String()),
+      failure: OptionalOrNull(Type.String()),
+      reject: OptionalOrNull(Type.String()),
+    }),
+  ),
+  summary: OptionalOrNull(Type.String({ description: 'for a push message' })),
+})
+
+/** What every template has, beside its name. */
+const templateMembers = {
+  operationType: Identifier,
+  dataTemplate: text(4096, 'must be 1 to 4096 characters: operation data with ${parameter} placeholders'),
+  signatureType: Type.Array(signatureType, { minItems: 1, maxItems: 3, description: 'factors that may approve' }),
+  maxFailureCount: count('failed approvals that end an operation'),
+  expiration: count('seconds until an operation expires'),
+  texts: Type.Record(Type.String(), LocalizedTexts, { description: 'by language: two small letters' }),
+}
+
+/** What it may have. */
+const optionalTemplateMembers = {
+  riskFlags: OptionalOrNull(
+    Type.String({ description: 'X flips the buttons, F warns of fraud, C refuses approval during a call' }),
+  ),
+  proximityCheckEnabled: OptionalOrNull(Type.Boolean()),
+  activationFlag: OptionalOrNull(Identifier),
+}
+
+/** Of the path. */
+const OfTemplate = Type.Object({ name: Identifier })
+
+/** How changes of a template are recorded. */
+const auditedTemplate: Audited<unknown, unknown, { readonly name: string }, unknown> = {
+  target: ({ params: { name } }) => `template ${name}`,
+  view: ({ params: { name }, tx }) => viewTemplate(tx, name),
+}
+
+/** The template of a body. Throws REQUEST_INVALID with everything that is wrong. */
+function readTemplate(body: unknown): Template {
+  const parsed = parseTemplate(body)
+  if ('template' in parsed) return parsed.template
+  throw new PawlError('REQUEST_INVALID', { detail: 'the template is not sound', violations: parsed.violations })
+}
+
+/** A template for the audit log. */
+async function viewTemplate(db: Db, templateName: string) {
+  const row = await findTemplate(db, templateName)
+  return row && { ...renderTemplate(toTemplate(row)), source: row.source }
+}
+
+const refuseTemplate = (detail: string) => new PawlError('ADMINISTRATION_REFUSED', { detail })
+
+/** GET /admin/templates: all templates (cloud §4). */
+export const templatesList = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/templates',
+  operationId: 'listTemplates',
+  summary: 'Lists templates',
+  errors: [],
+  roles: ['admin', 'read-only'],
+  response: Type.Object({ templates: Type.Array(TemplateAnswer) }),
+  async handle({ parts }) {
+    const rows = await listTemplates(parts.db)
+    return { templates: rows.map(toRowAnswer) }
+  },
+})
+
+/** GET /admin/templates/{name}: one template (cloud §4). */
+export const templateRead = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/templates/:name',
+  operationId: 'readTemplate',
+  summary: 'Reads a template',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin', 'read-only'],
+  params: OfTemplate,
+  response: TemplateAnswer,
+  async handle({ params: { name }, parts }) {
+    const row = await findTemplate(parts.db, name)
+    if (row === undefined) throw refuseTemplate(`no template ${name}`)
+    return toRowAnswer(row)
+  },
+})
+
+/** POST /admin/templates: a new template (cloud §4). */
+export const templateCreate = auditedEndpoint({
+  method: 'POST',
+  path: '/admin/templates',
+  operationId: 'createTemplate',
+  summary: 'Creates a template',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  body: Type.Object({ templateName: Identifier, ...templateMembers, ...optionalTemplateMembers }),
+  response: TemplateAnswer,
+  async handle({ body, caller, tx, parts, afterCommit }) {
+    const template = readTemplate(body)
+    const { templateName } = template
+    const outcome = await writeTemplate(tx, parts.platform, template, 'administration', 'absent')
+    if (outcome === 'refused') throw refuseTemplate(`template ${templateName} exists`)
+    afterCommit(() => {
+      parts.templates.forget()
+      parts.events.templateChanged({ templateName, change: 'created', by: caller.username })
+    })
+    return toTemplateAnswer(template, 'administration')
+  },
+  audited: {
+    target: ({ body: { templateName } }) => `template ${templateName}`,
+    view: ({ body: { templateName }, tx }) => viewTemplate(tx, templateName),
+  },
+})
+
+/** PUT /admin/templates/{name}: a new revision of a template (cloud §4). */
+export const templateReplace = auditedEndpoint({
+  method: 'PUT',
+  path: '/admin/templates/:name',
+  operationId: 'replaceTemplate',
+  summary: 'Replaces a template',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfTemplate,
+  body: Type.Object({ templateName: OptionalOrNull(Identifier), ...templateMembers, ...optionalTemplateMembers }),
+  response: TemplateAnswer,
+  async handle({ params: { name }, body, caller, tx, parts, afterCommit }) {
+    if (body.templateName && body.templateName !== name) {
+      const violations = [
+        { fieldName: 'templateName', invalidValue: body.templateName.slice(0, 128), hint: 'must be the name in the path' },
+      ]
+      throw new PawlError('REQUEST_INVALID', { detail: 'a template keeps its name', violations })
+    }
+    const template = readTemplate({ ...body, templateName: name })
+    const outcome = await writeTemplate(tx, parts.platform, template, 'administration', 'present')
+    if (outcome === 'refused') throw refuseTemplate(`no template ${name}`)
+    afterCommit(() => {
+      parts.templates.forget()
+      if (outcome === 'changed') parts.events.templateChanged({ templateName: name, change: outcome, by: caller.username })
+    })
+    return toTemplateAnswer(template, 'administration')
+  },
+  audited: auditedTemplate,
+})
+
+/** DELETE /admin/templates/{name}: operations that were made from it stay (cloud §4). */
+export const templateRemove = auditedEndpoint({
+  method: 'DELETE',
+  path: '/admin/templates/:name',
+  operationId: 'removeTemplate',
+  summary: 'Removes a template',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfTemplate,
+  response: Ok,
+  async handle({ params: { name }, caller, tx, parts, afterCommit }) {
+    if (!(await deleteTemplate(tx, name))) throw refuseTemplate(`no template ${name}`)
+    afterCommit(() => {
+      parts.templates.forget()
+      parts.events.templateChanged({ templateName: name, change: 'deleted', by: caller.username })
+    })
+    return { status: 'OK' as const }
+  },
+  audited: auditedTemplate,
+})

@@ -1,0 +1,94 @@
+// /admin/texts: what users of an app that is too old are told (utility §4).
+import { Type } from '@sinclair/typebox'
+import { named, Ok } from '../../../http/types.ts'
+import { notFound } from '../../../lib/errors.ts'
+import { deleteVersionText, findVersionText, listVersionTexts, storeVersionText } from '../../../storage/version-rules.ts'
+import { auditedEndpoint } from '../audited-endpoint.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier } from '../fields.ts'
+
+/** Of the path. */
+const OfText = Type.Object({
+  key: Identifier,
+  language: Type.String({ pattern: '^[a-z]{2}$', description: 'must be two letters', examples: ['en'] }),
+})
+
+/** The answer. */
+const Text = named('VersionText', Type.Object({ messageKey: Type.String(), language: Type.String(), text: Type.String() }))
+
+/** GET /admin/texts: the texts of version rules (utility §4). */
+export const textsList = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/texts',
+  operationId: 'listTexts',
+  summary: 'Lists texts of version rules',
+  errors: [],
+  roles: ['admin', 'read-only'],
+  response: Type.Object({ texts: Type.Array(Text) }),
+  async handle({ parts }) {
+    return { texts: await listVersionTexts(parts.db) }
+  },
+})
+
+/** POST /admin/texts: a text of version rules in one language (utility §4). */
+export const textStore = auditedEndpoint({
+  method: 'POST',
+  path: '/admin/texts',
+  operationId: 'storeText',
+  summary: 'Stores a text of version rules',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  body: Type.Object({
+    messageKey: Identifier,
+    language: OfText.properties.language,
+    text: Type.String({ pattern: '^(?=[^]*\\S)[^\\u0000]{1,4096}$', description: 'must be 1 to 4096 characters, not blank' }),
+  }),
+  response: Text,
+  async handle({ body, tx, parts, afterCommit }) {
+    await storeVersionText(tx, body)
+    afterCommit(() => parts.pinning.forget())
+    return body
+  },
+  audited: {
+    target: ({ body: { messageKey, language } }) => `text ${messageKey} in ${language}`,
+    view: ({ body: { messageKey, language }, tx }) => findVersionText(tx, messageKey, language),
+  },
+})
+
+/** GET /admin/texts/{key}/{language}: one text (utility §4). */
+export const textDetail = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/texts/:key/:language',
+  operationId: 'readText',
+  summary: 'Reads a text of version rules',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin', 'read-only'],
+  params: OfText,
+  response: Text,
+  async handle({ params: { key, language }, parts }) {
+    const text = await findVersionText(parts.db, key, language)
+    if (text === undefined) throw notFound(`text ${key} in ${language}`)
+    return text
+  },
+})
+
+/** DELETE /admin/texts/{key}/{language}: takes a text away (utility §4). */
+export const textRemove = auditedEndpoint({
+  method: 'DELETE',
+  path: '/admin/texts/:key/:language',
+  operationId: 'removeText',
+  summary: 'Removes a text of version rules',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfText,
+  response: Ok,
+  async handle({ params: { key, language }, tx, parts, afterCommit }) {
+    if (!(await deleteVersionText(tx, key, language))) throw notFound(`text ${key} in ${language}`)
+    afterCommit(() => parts.pinning.forget())
+    return { status: 'OK' as const }
+  },
+  audited: {
+    target: ({ params: { key, language } }) => `text ${key} in ${language}`,
+    view: ({ params: { key, language }, tx }) => findVersionText(tx, key, language),
+  },
+})

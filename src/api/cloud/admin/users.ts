@@ -1,0 +1,227 @@
+// /admin/users: the credentials of the cloud API (cloud §2, §10).
+import { Type } from '@sinclair/typebox'
+import { requireApplication } from '../../../domain/application/application.ts'
+import { Ok } from '../../../http/types.ts'
+import { isAddressOrRange } from '../../../lib/address-ranges.ts'
+import { notFound, PawlError } from '../../../lib/errors.ts'
+import { deleteCredential, findCredential, listCredentials } from '../../../storage/credentials.ts'
+import type { Db } from '../../../storage/database.ts'
+import type { Role } from '../../../storage/schema.ts'
+import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { ChosenPassword, Identifier, OptionalTime, Username } from '../fields.ts'
+
+const RoleName = Type.Unsafe<Role>(Type.String({ enum: ['admin', 'integration', 'internal', 'read-only'] }))
+
+/** Where a credential may be used from. */
+const AllowedAddresses = Type.Array(
+  Type.String({ minLength: 2, maxLength: 50, description: 'must be an IP address or a CIDR range', examples: ['10.20.0.0/16'] }),
+  { maxItems: 50, uniqueItems: true },
+)
+
+/** Throws REQUEST_INVALID for what is neither an address nor a range. */
+function requireRanges(allowedAddresses: readonly string[]): void {
+  const wrong = allowedAddresses.find((text) => !isAddressOrRange(text))
+  if (wrong === undefined) return
+  const violations = [{ fieldName: 'allowedAddresses', invalidValue: wrong, hint: 'must be an IP address or a CIDR range' }]
+  throw new PawlError('REQUEST_INVALID', { detail: 'neither an address nor a range', violations })
+}
+
+/** Of the path. */
+const OfUser = Type.Object({ name: Username })
+
+/** How changes of a credential are recorded. */
+const auditedUser: Audited<unknown, unknown, { readonly name: string }, unknown> = {
+  target: ({ params: { name } }) => `user ${name}`,
+  view: ({ params: { name }, tx }) => viewUser(tx, name),
+}
+
+/** A user for the audit log: of passwords only which kind there are and until when. */
+async function viewUser(db: Db, username: string) {
+  const user = await findCredential(db, username)
+  if (user === undefined) return undefined
+  const { role, applicationId, isDisabled, expiresAt, allowedAddresses, certificates } = user
+  const passwords = user.passwords.map((password) => ({ scheme: password.scheme, expiresAt: password.expiresAt }))
+  return {
+    username,
+    role,
+    application: applicationId,
+    isDisabled,
+    expiresAt,
+    ...(allowedAddresses.length > 0 && { allowedAddresses }),
+    ...(certificates.length > 0 && { certificates }),
+    passwords,
+  }
+}
+
+/** GET /admin/users: the credentials of the cloud API (cloud §2). */
+export const usersList = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/users',
+  operationId: 'listUsers',
+  summary: 'Lists credentials',
+  errors: [],
+  roles: ['admin', 'read-only'],
+  response: Type.Object({
+    users: Type.Array(
+      Type.Object({
+        username: Type.String(),
+        role: RoleName,
+        application: Type.Optional(Type.String()),
+        isDisabled: Type.Boolean(),
+        expiresAt: OptionalTime,
+        allowedAddresses: Type.Optional(Type.Array(Type.String())),
+        certificates: Type.Optional(Type.Array(Type.String())),
+      }),
+    ),
+  }),
+  async handle({ parts }) {
+    const users = await listCredentials(parts.db)
+    return {
+      users: users.map(({ username, role, applicationId, isDisabled, expiresAt, allowedAddresses, certificates }) => ({
+        username,
+        role,
+        ...(applicationId !== null && { application: applicationId }),
+        isDisabled,
+        ...(expiresAt !== null && { expiresAt: expiresAt.getTime() }),
+        ...(allowedAddresses.length > 0 && { allowedAddresses: [...allowedAddresses] }),
+        ...(certificates.length > 0 && { certificates: [...certificates] }),
+      })),
+    }
+  },
+})
+
+/** POST /admin/users: a credential; its password is shown this once (cloud §2). */
+export const userCreate = auditedEndpoint({
+  method: 'POST',
+  path: '/admin/users',
+  operationId: 'createUser',
+  summary: 'Creates a credential',
+  description: 'The password is shown this once.',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  body: Type.Object({
+    username: Username,
+    role: RoleName,
+    /** Without one an integration user has no access. */
+    application: Type.Optional(Identifier),
+    password: Type.Optional(ChosenPassword),
+    expiresAt: OptionalTime,
+    allowedAddresses: Type.Optional(AllowedAddresses),
+  }),
+  response: Type.Object({
+    username: Type.String(),
+    role: RoleName,
+    application: Type.Optional(Type.String()),
+    /** Shown this once. */
+    password: Type.String(),
+  }),
+  prepare: ({ body: { password }, parts }) => parts.credentials.prepare(password),
+  async handle({ body: { username, role, application, expiresAt, allowedAddresses = [] }, tx, parts }, prepared) {
+    requireRanges(allowedAddresses)
+    if (application !== undefined) await requireApplication(tx, application)
+    const ends = expiresAt === undefined ? null : new Date(expiresAt)
+    const user = { username, role, applicationId: application ?? null, expiresAt: ends, allowedAddresses }
+    await parts.credentials.create(tx, user, prepared)
+    return { username, role, ...(application !== undefined && { application }), password: prepared.password }
+  },
+  audited: {
+    target: ({ body: { username } }) => `user ${username}`,
+    view: ({ body: { username }, tx }) => viewUser(tx, username),
+  },
+})
+
+/** DELETE /admin/users/{name}: takes a credential away (cloud §2). */
+export const userRemove = auditedEndpoint({
+  method: 'DELETE',
+  path: '/admin/users/:name',
+  operationId: 'removeUser',
+  summary: 'Removes a credential',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfUser,
+  response: Ok,
+  async handle({ params: { name }, caller, tx, parts, afterCommit }) {
+    if (name === caller.username) throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'nobody removes their own credential' })
+    if (!(await deleteCredential(tx, name))) throw notFound(`user ${name}`)
+    afterCommit(parts.credentials.forget)
+    return { status: 'OK' as const }
+  },
+  audited: auditedUser,
+})
+
+/** POST /admin/users/{name}/password: a new password, shown this once (cloud §2). */
+export const userPassword = auditedEndpoint({
+  method: 'POST',
+  path: '/admin/users/:name/password',
+  operationId: 'resetPassword',
+  summary: 'Gives a credential a new password',
+  description: 'Without `password` one is generated. It is shown this once.',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfUser,
+  body: Type.Object({
+    password: Type.Optional(ChosenPassword),
+    /** How long the previous password stays valid beside the new one. */
+    keepPreviousSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 2_592_000 })),
+  }),
+  response: Type.Object({ username: Type.String(), password: Type.String() }),
+  prepare: ({ params: { name }, body: { password }, parts }) => parts.credentials.prepare(password, name),
+  async handle({ params: { name }, body: { keepPreviousSeconds = 0 }, tx, parts, afterCommit }, prepared) {
+    await parts.credentials.reset(tx, name, prepared, keepPreviousSeconds)
+    afterCommit(parts.credentials.forget)
+    return { username: name, password: prepared.password }
+  },
+  audited: auditedUser,
+})
+
+/** PUT /admin/users/{name}/allowed-addresses: where a credential may be used from (cloud §2.2). */
+export const userAllowedAddresses = auditedEndpoint({
+  method: 'PUT',
+  path: '/admin/users/:name/allowed-addresses',
+  operationId: 'replaceAllowedAddresses',
+  summary: 'Says which addresses a credential may be used from',
+  description:
+    'Addresses and CIDR ranges in place of those there were; none: from anywhere. From elsewhere the right password is a wrong one.',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfUser,
+  body: Type.Object({ allowedAddresses: AllowedAddresses }),
+  response: Ok,
+  async handle({ params: { name }, body: { allowedAddresses }, tx, parts, afterCommit }) {
+    requireRanges(allowedAddresses)
+    await parts.credentials.restrict(tx, name, allowedAddresses)
+    afterCommit(parts.credentials.forget)
+    return { status: 'OK' as const }
+  },
+  audited: auditedUser,
+})
+
+// SHA-256 of nothing.
+const EXAMPLE = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
+
+/** PUT /admin/users/{name}/certificates: client certificates that stand for a credential (cloud §2.3). */
+export const userCertificates = auditedEndpoint({
+  method: 'PUT',
+  path: '/admin/users/:name/certificates',
+  operationId: 'replaceClientCertificates',
+  summary: 'Says which client certificates stand for a credential',
+  description:
+    'SHA-256 fingerprints in place of those there were. On a listener with TLS a caller with one of them needs no password. The password stays good.',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfUser,
+  body: Type.Object({
+    certificates: Type.Array(
+      Type.String({ pattern: '^[0-9a-f]{64}$', description: 'must be 64 hexadecimal digits in lower case', examples: [EXAMPLE] }),
+      { maxItems: 10, uniqueItems: true },
+    ),
+  }),
+  response: Ok,
+  async handle({ params: { name }, body: { certificates }, tx, parts, afterCommit }) {
+    await parts.credentials.assignCertificates(tx, name, certificates)
+    afterCommit(parts.credentials.forget)
+    return { status: 'OK' as const }
+  },
+  audited: auditedUser,
+})

@@ -1,0 +1,146 @@
+// /admin/apps/{name}/versions: which versions of a mobile app are too old (utility §4).
+import { Type } from '@sinclair/typebox'
+import { requireApplication } from '../../../domain/application/application.ts'
+import { named, Ok, OptionalOrNull } from '../../../http/types.ts'
+import { notFound, PawlError } from '../../../lib/errors.ts'
+import { isUniqueViolation } from '../../../storage/database.ts'
+import type { MobilePlatform } from '../../../storage/schema.ts'
+import {
+  deleteVersionRule,
+  findVersionRule,
+  insertVersionRule,
+  listVersionRules,
+  type VersionRuleRow,
+} from '../../../storage/version-rules.ts'
+import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier } from '../fields.ts'
+
+const INT4_MAX = 2_147_483_647
+
+/** Of the path of all rules. */
+const OfApp = Type.Object({ name: Identifier })
+
+/** Of the path of one. */
+const OfRule = Type.Object({ name: Identifier, id: Type.Integer({ minimum: 1, maximum: INT4_MAX }) })
+
+const Version = Type.String({
+  pattern: '^\\d{1,9}\\.\\d{1,9}\\.\\d{1,9}([-+][0-9A-Za-z.+-]{1,200})?$',
+  description: 'must be MAJOR.MINOR.PATCH',
+  examples: ['1.4.0'],
+})
+
+/** What an administrator sets. */
+const ruleMembers = {
+  platform: Type.Unsafe<MobilePlatform>(Type.String({ enum: ['ANDROID', 'IOS'] })),
+  /** Without one the rule holds where no other does. */
+  majorOsVersion: OptionalOrNull(Type.Integer({ minimum: 0, maximum: 999_999_999 })),
+  /** Older apps are told to update. */
+  suggestedVersion: OptionalOrNull(Version),
+  /** Older apps must update. */
+  requiredVersion: OptionalOrNull(Version),
+  messageKey: OptionalOrNull(Identifier),
+}
+
+/** The answer. */
+const Rule = named('VersionRule', Type.Object({ id: Type.Integer(), ...ruleMembers }))
+
+/** How changes of the rules of an app are recorded. */
+const auditedVersionRules: Audited<unknown, unknown, { readonly name: string }, unknown> = {
+  target: ({ params: { name } }) => `version rules of ${name}`,
+  view: async ({ params: { name }, tx }) => (await listVersionRules(tx, name)).map(toRule),
+}
+
+/** Members without a value are left out. */
+const toRule = (rule: VersionRuleRow) => ({
+  id: rule.id,
+  platform: rule.platform,
+  ...(rule.majorOsVersion !== null && { majorOsVersion: rule.majorOsVersion }),
+  ...(rule.suggestedVersion !== null && { suggestedVersion: rule.suggestedVersion }),
+  ...(rule.requiredVersion !== null && { requiredVersion: rule.requiredVersion }),
+  ...(rule.messageKey !== null && { messageKey: rule.messageKey }),
+})
+
+/** GET /admin/apps/{name}/versions: the version rules of an app (utility §4). */
+export const rulesList = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/apps/:name/versions',
+  operationId: 'listVersionRules',
+  summary: 'Lists version rules of an app',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin', 'read-only'],
+  params: OfApp,
+  response: Type.Object({ applicationVersions: Type.Array(Rule) }),
+  async handle({ params: { name }, parts }) {
+    await requireApplication(parts.db, name)
+    return { applicationVersions: (await listVersionRules(parts.db, name)).map(toRule) }
+  },
+})
+
+/** POST /admin/apps/{name}/versions: from which version on an app is recent enough (utility §4). */
+export const ruleCreate = auditedEndpoint({
+  method: 'POST',
+  path: '/admin/apps/:name/versions',
+  operationId: 'createVersionRule',
+  summary: 'Adds a version rule',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfApp,
+  body: Type.Object(ruleMembers),
+  response: Rule,
+  async handle({ params: { name }, body, tx, parts, afterCommit }) {
+    await requireApplication(tx, name)
+    const row = {
+      application_id: name,
+      platform: body.platform,
+      major_os_version: body.majorOsVersion ?? null,
+      suggested_version: body.suggestedVersion ?? null,
+      required_version: body.requiredVersion ?? null,
+      message_key: body.messageKey ?? null,
+      created_at: new Date(parts.platform.now()),
+    }
+    const rule = await insertVersionRule(tx, row).catch((cause: unknown) => {
+      if (!isUniqueViolation(cause)) throw cause
+      const violations = [{ fieldName: 'majorOsVersion', hint: 'has a rule already' }]
+      throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'the rule exists', violations, cause })
+    })
+    afterCommit(() => parts.pinning.forget(name))
+    return toRule(rule)
+  },
+  audited: auditedVersionRules,
+})
+
+/** GET /admin/apps/{name}/versions/{id}: one version rule (utility §4). */
+export const ruleDetail = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/apps/:name/versions/:id',
+  operationId: 'readVersionRule',
+  summary: 'Reads a version rule',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin', 'read-only'],
+  params: OfRule,
+  response: Rule,
+  async handle({ params: { name, id }, parts }) {
+    const rule = await findVersionRule(parts.db, name, id)
+    if (rule === undefined) throw notFound(`version rule ${id} of ${name}`)
+    return toRule(rule)
+  },
+})
+
+/** DELETE /admin/apps/{name}/versions/{id}: takes a version rule away (utility §4). */
+export const ruleRemove = auditedEndpoint({
+  method: 'DELETE',
+  path: '/admin/apps/:name/versions/:id',
+  operationId: 'removeVersionRule',
+  summary: 'Removes a version rule',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfRule,
+  response: Ok,
+  async handle({ params: { name, id }, tx, parts, afterCommit }) {
+    if (!(await deleteVersionRule(tx, name, id))) throw notFound(`version rule ${id} of ${name}`)
+    afterCommit(() => parts.pinning.forget(name))
+    return { status: 'OK' as const }
+  },
+  audited: auditedVersionRules,
+})

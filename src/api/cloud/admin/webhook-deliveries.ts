@@ -1,0 +1,104 @@
+// /admin/webhooks/{id}/deliveries: what a webhook was sent, what waits and what was given up (cloud §9).
+import { Type } from '@sinclair/typebox'
+import { readWebhook, replayDeliveries } from '../../../domain/webhook/webhook.ts'
+import { named } from '../../../http/types.ts'
+import { PawlError } from '../../../lib/errors.ts'
+import type { DeliveryStatus } from '../../../storage/schema.ts'
+import { type DeliveryRow, listDeliveries } from '../../../storage/webhook-deliveries.ts'
+import { listWebhooks } from '../../../storage/webhooks.ts'
+import { auditedEndpoint } from '../audited-endpoint.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier } from '../fields.ts'
+import { OfWebhook } from './webhooks.ts'
+
+const DeliveryStatusName = Type.Unsafe<DeliveryStatus>(Type.String({ enum: ['WAITING', 'DELIVERED', 'DEAD'] }))
+
+const Delivery = named(
+  'WebhookDelivery',
+  Type.Object({
+    /** The webhook-id of all its messages. */
+    id: Type.String(),
+    /** Of the operation or activation. */
+    objectId: Type.String(),
+    /** The status that the message reports. */
+    objectStatus: Type.String(),
+    status: DeliveryStatusName,
+    attempts: Type.Integer(),
+    /** Of one that waits; 0 for at once. */
+    nextAttemptAt: Type.Optional(Type.Integer()),
+    lastError: Type.Optional(Type.String()),
+    createdAt: Type.Integer(),
+    finishedAt: Type.Optional(Type.Integer()),
+  }),
+)
+
+/** GET /admin/webhooks/{id}/deliveries: what a webhook was sent, what waits and what was given up (cloud §9). */
+export const webhookDeliveriesList = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/webhooks/:id/deliveries',
+  operationId: 'listWebhookDeliveries',
+  summary: 'Lists deliveries of a webhook',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin', 'read-only'],
+  params: OfWebhook,
+  query: Type.Object({
+    status: Type.Optional(DeliveryStatusName),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
+    /** `next` of the page before. */
+    before: Type.Optional(
+      Type.String({ pattern: '^[0-9]{1,18}$', description: 'must be the next of another page', examples: ['100'] }),
+    ),
+  }),
+  /** `next` leads to the next page; absent on the last one. */
+  response: Type.Object({ deliveries: Type.Array(Delivery), next: Type.Optional(Type.String()) }),
+  async handle({ params: { id }, query: { status = null, limit = 100, before = null }, parts }) {
+    await readWebhook(parts, id)
+    const rows = await listDeliveries(parts.db, id, { status, before, limit: limit + 1 })
+    const page = rows.slice(0, limit)
+    const last = rows.length > limit ? page.at(-1) : undefined
+    return { deliveries: page.map(toDelivery), ...(last && { next: last.sequence }) }
+  },
+})
+
+function toDelivery(row: DeliveryRow) {
+  return {
+    id: row.deliveryId,
+    objectId: row.objectId,
+    objectStatus: String((JSON.parse(row.payload) as { status?: unknown }).status),
+    status: row.status,
+    attempts: row.attempts,
+    ...(row.status === 'WAITING' && { nextAttemptAt: row.nextAttemptAt.getTime() }),
+    ...(row.lastError !== null && { lastError: row.lastError }),
+    createdAt: row.createdAt.getTime(),
+    ...(row.finishedAt !== null && { finishedAt: row.finishedAt.getTime() }),
+  }
+}
+
+/** POST /admin/webhooks/{id}/deliveries: sends deliveries again (cloud §9). */
+export const webhookDeliveriesReplay = auditedEndpoint({
+  method: 'POST',
+  path: '/admin/webhooks/:id/deliveries',
+  operationId: 'replayWebhookDeliveries',
+  summary: 'Sends deliveries again',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfWebhook,
+  /** One of the two: a delivery in any status, or all that were given up. */
+  body: Type.Object({ deliveryId: Type.Optional(Identifier), status: Type.Optional(Type.Literal('DEAD')) }),
+  response: Type.Object({ replayed: Type.Integer() }),
+  async handle({ params: { id }, body: { deliveryId, status }, tx, parts }) {
+    if ((deliveryId === undefined) === (status === undefined)) {
+      const violations = [{ fieldName: 'body', hint: 'must have either deliveryId or status' }]
+      throw new PawlError('REQUEST_INVALID', { detail: 'nothing to replay was named', violations })
+    }
+    return { replayed: await replayDeliveries({ ...parts, db: tx }, id, deliveryId) }
+  },
+  audited: {
+    target: ({ params: { id }, body: { deliveryId } }) =>
+      deliveryId ? `delivery ${deliveryId} of webhook ${id}` : `webhook ${id}`,
+    view: async ({ params: { id }, tx }) => {
+      const [webhook] = await listWebhooks(tx, id)
+      return webhook && { waiting: webhook.waiting, dead: webhook.dead }
+    },
+  },
+})

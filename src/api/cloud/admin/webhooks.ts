@@ -1,0 +1,280 @@
+// /admin/webhooks: receivers of the changes of an application (cloud §9, §10).
+import { Type } from '@sinclair/typebox'
+import type { Caller } from '../../../domain/credential/credential.ts'
+import { tryWebhook } from '../../../domain/webhook/trial.ts'
+import {
+  changeWebhook,
+  createWebhook,
+  openBasic,
+  removeDeliveries,
+  removeWebhook,
+  rotateWebhookSecret,
+  type WebhookParts,
+} from '../../../domain/webhook/webhook.ts'
+import { named, Ok } from '../../../http/types.ts'
+import { notFound } from '../../../lib/errors.ts'
+import type { WebhookKind } from '../../../storage/schema.ts'
+import { findWebhook, listWebhooks, type WebhookFigures, type WebhookRow } from '../../../storage/webhooks.ts'
+import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
+import { cloudEndpoint } from '../endpoint.ts'
+import { Identifier, Username } from '../fields.ts'
+
+const Kind = Type.Unsafe<WebhookKind>(Type.String({ enum: ['OPERATION', 'ACTIVATION'] }))
+
+/** Of the path. */
+export const OfWebhook = Type.Object({ id: Identifier })
+
+/** How changes of a webhook are recorded. */
+const auditedWebhook: Audited<unknown, unknown, { readonly id: string }, unknown> = {
+  target: ({ params: { id } }) => `webhook ${id}`,
+  view: ({ params: { id }, tx, parts }) => viewWebhook({ ...parts, db: tx }, id),
+}
+
+/** With which the receiver is called. */
+const Basic = Type.Object({
+  username: Username,
+  password: Type.String({
+    pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$',
+    description: 'must be 1 to 255 characters without control characters',
+  }),
+})
+
+/** What an administrator sets, beside the credentials. */
+const webhookMembers = {
+  name: Identifier,
+  url: Type.String({ pattern: '^[^]{1,1024}$', description: 'must be 1 to 1024 characters' }),
+  attributes: Type.Optional(Type.Array(Type.String({ maxLength: 64 }), { uniqueItems: true })),
+  isEnabled: Type.Optional(Type.Boolean()),
+}
+
+/** The answer. */
+const Webhook = named(
+  'Webhook',
+  Type.Object({
+    id: Type.String(),
+    application: Type.String(),
+    name: Type.String(),
+    kind: Kind,
+    url: Type.String(),
+    attributes: Type.Array(Type.String()),
+    basicUsername: Type.Optional(Type.String()),
+    isEnabled: Type.Boolean(),
+    /** Why pawl disabled it. */
+    disabledReason: Type.Optional(Type.String()),
+    /** Until then messages are also signed with the previous secret. */
+    previousSecretExpiresAt: Type.Optional(Type.Integer()),
+    createdAt: Type.Integer(),
+    /** Deliveries that wait for their first or next attempt. */
+    waiting: Type.Integer(),
+    /** Since the webhook was created. */
+    delivered: Type.Integer(),
+    dead: Type.Integer(),
+    /** Attempts without a success between them. */
+    failuresInRow: Type.Integer(),
+    /** Age of the oldest waiting delivery. */
+    lagSeconds: Type.Integer(),
+  }),
+)
+
+/** `whsec_` and Base64 of 32 bytes; shown this once. */
+const Secret = Type.Object({ secret: Type.String() })
+
+/** A webhook for the audit log: how it is set up, not how it is doing. The query of a URL may hold a secret of the receiver. */
+async function viewWebhook(parts: WebhookParts, id: string) {
+  const row = await findWebhook(parts.db, id)
+  if (row === undefined) return undefined
+  const { webhookId, applicationId, name, kind, url, attributes, isEnabled, previousSecretExpiresAt } = row
+  const basicUsername = openBasic(parts, row)?.split(':')[0]
+  return {
+    id: webhookId,
+    application: applicationId,
+    name,
+    kind,
+    url: hideQuery(url),
+    basicUsername,
+    isEnabled,
+    attributes: [...attributes],
+    previousSecretExpiresAt,
+  }
+}
+
+/** A caller who may only read is not shown a secret of the receiver either. */
+const showTo = <W extends { url: string }>({ role }: Caller, webhook: W): W =>
+  role === 'read-only' ? { ...webhook, url: hideQuery(webhook.url) } : webhook
+
+function hideQuery(url: string): string {
+  const { origin, pathname } = new URL(url)
+  return `${origin}${pathname}`
+}
+
+/** Throws ADMINISTRATION_REFUSED when there is none. */
+async function readWebhookDetail(parts: WebhookParts, id: string) {
+  const [row] = await listWebhooks(parts.db, id)
+  if (row === undefined) throw notFound(`webhook ${id}`)
+  return toWebhook(parts, row)
+}
+
+function toWebhook(parts: WebhookParts, row: WebhookRow & WebhookFigures) {
+  const now = parts.platform.now()
+  const basicUsername = openBasic(parts, row)?.split(':')[0]
+  const previousSecretExpiresAt = row.previousSecretExpiresAt?.getTime() ?? 0
+  return {
+    id: row.webhookId,
+    application: row.applicationId,
+    name: row.name,
+    kind: row.kind,
+    url: row.url,
+    attributes: [...row.attributes],
+    ...(basicUsername !== undefined && { basicUsername }),
+    isEnabled: row.isEnabled,
+    ...(row.disabledReason !== null && { disabledReason: row.disabledReason }),
+    ...(previousSecretExpiresAt > now && { previousSecretExpiresAt }),
+    createdAt: row.createdAt.getTime(),
+    waiting: row.waiting,
+    delivered: row.delivered,
+    dead: row.dead,
+    failuresInRow: row.failuresInRow,
+    lagSeconds: row.waitingSince === null ? 0 : Math.max(0, Math.round((now - row.waitingSince.getTime()) / 1000)),
+  }
+}
+
+/** GET /admin/webhooks: all of them (cloud §10). */
+export const webhooksList = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/webhooks',
+  operationId: 'listWebhooks',
+  summary: 'Lists webhooks',
+  errors: [],
+  roles: ['admin', 'read-only'],
+  response: Type.Object({ webhooks: Type.Array(Webhook) }),
+  async handle({ parts, caller }) {
+    const webhooks = (await listWebhooks(parts.db, null)).map((row) => toWebhook(parts, row))
+    return { webhooks: webhooks.map((webhook) => showTo(caller, webhook)) }
+  },
+})
+
+/** GET /admin/webhooks/{id}: one webhook, and how it is doing (cloud §10). */
+export const webhookDetail = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/webhooks/:id',
+  operationId: 'readWebhook',
+  summary: 'Reads a webhook',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin', 'read-only'],
+  params: OfWebhook,
+  response: Webhook,
+  invalidAs: 'ADMINISTRATION_REFUSED',
+  handle: async ({ params: { id }, parts, caller }) => showTo(caller, await readWebhookDetail(parts, id)),
+})
+
+/** POST /admin/webhooks: a new receiver of the changes of an application (cloud §9, §10). */
+export const webhookCreate = auditedEndpoint({
+  method: 'POST',
+  path: '/admin/webhooks',
+  operationId: 'createWebhook',
+  summary: 'Creates a webhook',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  body: Type.Object({ application: Identifier, kind: Kind, ...webhookMembers, basic: Type.Optional(Basic) }),
+  response: Type.Composite([Webhook, Secret]),
+  async handle({ body: { application, kind, name, url, attributes = [], basic, isEnabled = true }, tx, parts }) {
+    const webhook = { applicationId: application, kind, name, url, attributes, basic, isEnabled }
+    const { webhookId, secret } = await createWebhook({ ...parts, db: tx }, webhook)
+    return { ...(await readWebhookDetail({ ...parts, db: tx }, webhookId)), secret }
+  },
+  audited: {
+    target: (_call, { id }) => `webhook ${id}`,
+    view: async ({ tx, parts }, answer) => answer && viewWebhook({ ...parts, db: tx }, answer.id),
+  },
+})
+
+/** PUT /admin/webhooks/{id}: replaces what a webhook is set to (cloud §10). */
+export const webhookChange = auditedEndpoint({
+  method: 'PUT',
+  path: '/admin/webhooks/:id',
+  operationId: 'changeWebhook',
+  summary: 'Replaces a webhook',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfWebhook,
+  /** Without `basic` the credentials stay, which nobody can read back, as long as the server is the same; null removes them. */
+  body: Type.Object({ ...webhookMembers, basic: Type.Optional(Type.Union([Basic, Type.Null()])) }),
+  response: Webhook,
+  async handle({ params: { id }, body: { name, url, attributes = [], basic, isEnabled = true }, tx, parts }) {
+    await changeWebhook({ ...parts, db: tx }, id, { name, url, attributes, basic, isEnabled })
+    return readWebhookDetail({ ...parts, db: tx }, id)
+  },
+  audited: auditedWebhook,
+})
+
+/** DELETE /admin/webhooks/{id}: the webhook and what it was to be sent (cloud §10). */
+export const webhookRemove = auditedEndpoint({
+  method: 'DELETE',
+  path: '/admin/webhooks/:id',
+  operationId: 'removeWebhook',
+  summary: 'Removes a webhook',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfWebhook,
+  response: Ok,
+  async handle({ params: { id }, tx, parts, afterCommit }) {
+    await removeWebhook({ ...parts, db: tx }, id)
+    afterCommit((db) => removeDeliveries({ db }, id))
+    return { status: 'OK' as const }
+  },
+  audited: auditedWebhook,
+})
+
+/** POST /admin/webhooks/{id}/secret: a new secret for the signatures of a webhook (cloud §9, §10). */
+export const webhookSecret = auditedEndpoint({
+  method: 'POST',
+  path: '/admin/webhooks/:id/secret',
+  operationId: 'rotateWebhookSecret',
+  summary: 'Gives a webhook a new secret',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfWebhook,
+  body: Type.Object({
+    /** How long messages are also signed with the previous secret. */
+    keepPreviousSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 2_592_000 })),
+  }),
+  response: Secret,
+  async handle({ params: { id }, body: { keepPreviousSeconds = 0 }, tx, parts }) {
+    return { secret: await rotateWebhookSecret({ ...parts, db: tx }, id, keepPreviousSeconds) }
+  },
+  audited: auditedWebhook,
+})
+
+const WebhookTest = named(
+  'WebhookTest',
+  Type.Object({
+    /** The webhook-id of the message. */
+    id: Type.String(),
+    /** The receiver answered with 2xx. */
+    isDelivered: Type.Boolean(),
+    /** What the receiver answered; absent when it did not. */
+    status: Type.Optional(Type.Integer()),
+    /** Why it was not delivered. */
+    error: Type.Optional(Type.String()),
+    /** From the first look at the name to the answer. */
+    durationMs: Type.Integer(),
+  }),
+)
+
+/** POST /admin/webhooks/{id}/test: sends a message that tells of nothing, and says what the receiver answered (cloud §9, §10). */
+export const webhookTest = auditedEndpoint({
+  method: 'POST',
+  path: '/admin/webhooks/:id/test',
+  operationId: 'testWebhook',
+  summary: 'Sends a test message to a webhook',
+  description:
+    'The message has the event `test` and examples as attributes. It is signed and sent like every other, once, also to a webhook that is disabled. The answer comes after the one of the receiver, or after ten seconds.',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfWebhook,
+  body: Type.Object({}),
+  response: WebhookTest,
+  prepare: ({ params: { id }, parts }) => tryWebhook(parts, id),
+  handle: async (_call, trial) => trial,
+  audited: { ...auditedWebhook, view: async (_call, trial) => trial },
+})

@@ -1,0 +1,63 @@
+// GET /audit/log: what happened to the devices of a user. Spec: cloud §7.
+import { Type } from '@sinclair/typebox'
+import { readAuditLog } from '../../domain/audit/audit.ts'
+import { PawlError } from '../../lib/errors.ts'
+import { findApplicationOf, refuseWithoutApplication } from './application-of.ts'
+import { cloudEndpoint } from './endpoint.ts'
+import { Identifier, PageLimit } from './fields.ts'
+
+/** Without paging parameters as many items as there may be. */
+const ITEMS_MAX = 1_000
+
+const AnyTime = Type.Unknown({ description: 'milliseconds since 1970-01-01 UTC', examples: ['1767225600000'] })
+
+export const auditLog = cloudEndpoint({
+  method: 'GET',
+  path: '/audit/log',
+  operationId: 'readAuditLog',
+  summary: 'What happened to the device of a user',
+  errors: ['AUDIT_REFUSED'],
+  roles: ['admin', 'integration', 'read-only'],
+  query: Type.Object({
+    userId: Identifier,
+    // Times have an error code of their own, so they are read by the handler.
+    timestampFrom: Type.Optional(AnyTime),
+    timestampTo: Type.Optional(AnyTime),
+    before: Type.Optional(AnyTime),
+    limit: PageLimit(ITEMS_MAX),
+  }),
+  response: Type.Object({
+    items: Type.Array(
+      Type.Object({ activationId: Type.String(), eventType: Type.String(), eventData: Type.String(), timestamp: Type.Integer() }),
+    ),
+    /** `before` of the next page; absent on the last one. */
+    next: Type.Optional(Type.Integer()),
+  }),
+  async handle(call) {
+    const { userId, timestampFrom, timestampTo, before, limit = ITEMS_MAX } = call.query
+    const now = call.parts.platform.now()
+    const from = parseTime(timestampFrom) ?? new Date(now - RANGE_MS)
+    const to = parseTime(timestampTo) ?? new Date(now)
+    if (from > to) throw new PawlError('AUDIT_REFUSED', { detail: 'timestampFrom is after timestampTo' })
+    const range = { from, to, before: parseTime(before) ?? null, limit }
+    const applicationId = await findApplicationOf(call)
+    // A credential without application knows no user.
+    if (!applicationId) throw await refuseWithoutApplication(call, 'AUDIT_REFUSED')
+    const { items, next } = await readAuditLog(call.parts, { applicationId, userId, ...range })
+    return {
+      items: items.map(({ occurredAt, ...item }) => ({ ...item, timestamp: occurredAt.getTime() })),
+      ...(next !== undefined && { next: next.getTime() }),
+    }
+  },
+})
+
+/** A time as the contract has it, milliseconds since 1970; what lies beyond the calendar is its end. Throws AUDIT_REFUSED. */
+function parseTime(value: unknown): Date | undefined {
+  if (value === undefined) return undefined
+  if (typeof value !== 'string' || !/^\d{1,19}$/.test(value))
+    throw new PawlError('AUDIT_REFUSED', { detail: 'a time is no number' })
+  return new Date(Math.min(Number(value), TIME_MAX))
+}
+
+const TIME_MAX = 253_402_300_799_999
+const RANGE_MS = 30 * 86_400_000

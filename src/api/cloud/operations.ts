@@ -1,0 +1,221 @@
+// /operations: what the bank asks its users to approve, online or without connection (cloud §6, §8).
+import { type Static, Type } from '@sinclair/typebox'
+import { createOperation } from '../../domain/operation/create.ts'
+import { approveOffline, createOfflineQr } from '../../domain/operation/offline-approval.ts'
+import { cancelOperation, readOperation, STATE_REFUSALS } from '../../domain/operation/operation.ts'
+import { readProximityOtp } from '../../domain/operation/proximity.ts'
+import { named, Ok, withExample } from '../../http/types.ts'
+import { expireOperation } from '../../storage/operation-transitions.ts'
+import type { OperationRow } from '../../storage/operations.ts'
+import { applicationOf, namedOwnerOf, refuseWithoutApplication } from './application-of.ts'
+import { cloudEndpoint } from './endpoint.ts'
+import { Identifier, OperationId, OptionalText, StatusReason, UserId } from './fields.ts'
+import type { CloudParts } from './parts.ts'
+
+const PAYMENT = { amount: '10.00', currency: 'EUR', iban: 'DE89370400440532013000' }
+
+const Operation = named(
+  'Operation',
+  Type.Object(
+    {
+      operationId: Type.String({ format: 'uuid' }),
+      userId: Type.String(),
+      status: Type.Union(
+        ['PENDING', 'CANCELED', 'EXPIRED', 'APPROVED', 'REJECTED', 'FAILED'].map((status) => Type.Literal(status)),
+      ),
+      template: Type.String(),
+      operationType: Type.String(),
+      // The default pattern of names ends at a line break.
+      parameters: Type.Record(Type.String({ pattern: '^[^]*$' }), Type.String()),
+      failureCount: Type.Integer(),
+      maxFailureCount: Type.Integer(),
+      timestampCreated: Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' }),
+      timestampExpires: Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' }),
+      proximityOtp: Type.Optional(Type.String({ description: 'only with a proximity check: the password to show now' })),
+    },
+    {
+      examples: [
+        {
+          operationId: '3f2504e0-4f89-41d3-9a0c-0305e82c3301',
+          userId: 'alice',
+          status: 'PENDING',
+          template: 'payment',
+          operationType: 'authorize_payment',
+          parameters: PAYMENT,
+          failureCount: 0,
+          maxFailureCount: 5,
+          timestampCreated: 1767225600000,
+          timestampExpires: 1767225900000,
+        },
+      ],
+    },
+  ),
+)
+
+const toOperation = (parts: CloudParts, operation: OperationRow): Static<typeof Operation> => {
+  const proximityOtp = operation.status === 'PENDING' ? readProximityOtp(parts, operation) : undefined
+  return {
+    operationId: operation.operationId,
+    userId: operation.userId ?? '',
+    status: operation.status,
+    template: operation.templateName,
+    operationType: operation.operationType,
+    parameters: operation.parameters,
+    failureCount: operation.failureCount,
+    maxFailureCount: operation.maxFailureCount,
+    timestampCreated: operation.createdAt.getTime(),
+    timestampExpires: operation.expiresAt.getTime(),
+    ...(proximityOtp !== undefined && { proximityOtp }),
+  }
+}
+
+/** POST /operations: what the bank asks its user to approve (cloud §6). */
+export const operationCreate = cloudEndpoint({
+  method: 'POST',
+  path: '/operations',
+  operationId: 'createOperation',
+  summary: 'Asks a user to approve something',
+  description: 'The same `Idempotency-Key` with the same body answers with the first operation.',
+  errors: ['REGISTRATION_NOT_FOUND'],
+  roles: ['admin', 'integration'],
+  headers: Type.Object({
+    'idempotency-key': Type.Optional(
+      Type.String({
+        pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$',
+        description: 'must be 1 to 255 characters without control characters',
+        examples: ['transfer-4711'],
+      }),
+    ),
+  }),
+  body: Type.Object(
+    {
+      userId: UserId,
+      template: withExample(Identifier, 'login'),
+      language: Type.Optional(
+        Type.Union([
+          Type.String({ pattern: '^[A-Za-z]{2}$', description: 'must be two letters', examples: ['en'] }),
+          Type.Null(),
+        ]),
+      ),
+      externalId: OptionalText,
+      parameters: Type.Optional(
+        Type.Union([
+          Type.Record(
+            Type.String({ pattern: '^[^\\u0000-\\u001F\\u007F]{1,255}$' }),
+            Type.String({ pattern: '^[^\\u0000]{0,4096}$', description: 'must be at most 4096 characters' }),
+            { additionalProperties: false },
+          ),
+          Type.Null(),
+        ]),
+      ),
+    },
+    {
+      examples: [
+        { userId: 'alice', template: 'payment', parameters: PAYMENT },
+        { userId: 'alice', template: 'login' },
+      ],
+    },
+  ),
+  response: Operation,
+  async handle(call) {
+    const { userId, template, language, externalId, parameters } = call.body
+    const named = await namedOwnerOf(call, userId)
+    const key = call.headers['idempotency-key']
+    const operation = await createOperation(call.parts, named, {
+      template,
+      language: (language ?? 'en').toLowerCase(),
+      externalId: externalId ?? null,
+      parameters: parameters ?? {},
+      idempotency: key === undefined ? undefined : { username: call.caller.username, key },
+    })
+    if (operation === undefined) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
+    return toOperation(call.parts, operation)
+  },
+})
+
+/** GET /operations: the state of an operation (cloud §6). */
+export const operationRead = cloudEndpoint({
+  method: 'GET',
+  path: '/operations',
+  operationId: 'readOperation',
+  summary: 'State of an operation',
+  errors: ['REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND'],
+  roles: ['admin', 'integration', 'read-only'],
+  query: Type.Object({ operationId: OperationId }),
+  response: Operation,
+  async handle(call) {
+    const operation = await readOperation(call.parts, await applicationOf(call), call.query.operationId.toLowerCase())
+    const { proximityOtp, ...shown } = toOperation(call.parts, operation)
+    // A caller who may only read does not get the password for an approval.
+    return proximityOtp === undefined || call.caller.role === 'read-only' ? shown : { ...shown, proximityOtp }
+  },
+})
+
+/** DELETE /operations: cancels an operation that waits (cloud §6). */
+export const operationCancel = cloudEndpoint({
+  method: 'DELETE',
+  path: '/operations',
+  operationId: 'cancelOperation',
+  summary: 'Cancels an operation that waits',
+  errors: ['REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS],
+  roles: ['admin', 'integration'],
+  query: Type.Object({ operationId: OperationId, statusReason: StatusReason }),
+  response: Ok,
+  async handle(call) {
+    const { operationId, statusReason } = call.query
+    await cancelOperation(call.parts, await applicationOf(call), operationId.toLowerCase(), statusReason ?? null)
+    return { status: 'OK' as const }
+  },
+})
+
+/** GET /operations/offline/qr: the QR code for an approval without connection (cloud §6.5). */
+export const offlineQr = cloudEndpoint({
+  method: 'GET',
+  path: '/operations/offline/qr',
+  operationId: 'createOfflineQr',
+  summary: 'QR code for an approval without connection',
+  errors: ['REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS],
+  roles: ['admin', 'integration'],
+  query: Type.Object({ operationId: OperationId }),
+  response: Type.Object({
+    operationQrCodeData: Type.String({ description: 'the content of the QR code' }),
+    nonce: Type.String({ description: 'Base64 of 16 bytes, goes back with the password' }),
+  }),
+  handle: async (call) => createOfflineQr(call.parts, await applicationOf(call), call.query.operationId.toLowerCase()),
+})
+
+/** POST /operations/offline/otp: approval by a one-time password that the user types (cloud §6.6). */
+export const offlineOtp = cloudEndpoint({
+  method: 'POST',
+  path: '/operations/offline/otp',
+  operationId: 'approveOffline',
+  summary: 'Approves an operation by its one-time password',
+  errors: ['OTP_INVALID', 'REGISTRATION_NOT_FOUND', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS, 'TOO_MANY_REQUESTS'],
+  roles: ['admin', 'integration'],
+  body: Type.Object({ operationId: OperationId, otp: Identifier, nonce: Identifier }),
+  response: Ok,
+  async handle(call) {
+    const { operationId, otp, nonce } = call.body
+    const applicationId = await applicationOf(call)
+    await approveOffline(call.parts, applicationId, { operationId: operationId.toLowerCase(), otp, nonce })
+    return { status: 'OK' as const }
+  },
+})
+
+/** POST /internal/callback/operation: kept for compatibility; pawl tells itself of changes (cloud §8). */
+export const operationCallback = cloudEndpoint({
+  method: 'POST',
+  path: '/internal/callback/operation',
+  operationId: 'expireOperation',
+  summary: 'Tells of an operation that changed inside',
+  description: 'pawl tells itself; this makes an expiry durable that is due. An unknown operation is no error.',
+  errors: [],
+  roles: ['internal', 'admin'],
+  body: Type.Object({ operationId: OperationId }),
+  response: Ok,
+  /** Makes a due expiry durable, which also publishes it. An unknown operation is no error: the caller must not learn which exist. */
+  async handle({ body: { operationId }, parts }) {
+    await expireOperation(parts.db, operationId.toLowerCase(), new Date(parts.platform.now()))
+    return { status: 'OK' as const }
+  },
+})

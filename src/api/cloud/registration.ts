@@ -1,0 +1,147 @@
+// /registration: one device a user, bound through an activation code (cloud §3).
+import { Type } from '@sinclair/typebox'
+import {
+  changeRegistration,
+  commitRegistration,
+  createRegistration,
+  openQrText,
+  readRegistration,
+} from '../../domain/activation/registration.ts'
+import { Ok } from '../../http/types.ts'
+import { namedOwnerOf, ownerOf, refuseWithoutApplication } from './application-of.ts'
+import { cloudEndpoint } from './endpoint.ts'
+import { OptionalText, UserId } from './fields.ts'
+
+const QR_TEXT = 'VVVVV-VVVVV-VVVVV-VTFVA#MEUCIQDcPHNjYPjLQ7iYoQ=='
+
+const OfUser = Type.Object({ userId: UserId })
+
+/** POST /registration: one device a user, bound through an activation code (cloud §3). */
+export const registrationCreate = cloudEndpoint({
+  method: 'POST',
+  path: '/registration',
+  operationId: 'createRegistration',
+  summary: 'Creates a registration',
+  description: 'The whole answer is the content of the QR code; its part before `#` is the activation code for typing.',
+  errors: ['REGISTRATION_EXISTS', 'REGISTRATION_NOT_FOUND'],
+  roles: ['admin', 'integration'],
+  body: OfUser,
+  response: Type.Object({ activationQrCodeData: Type.String({ examples: [QR_TEXT] }) }),
+  async handle(call) {
+    const created = await createRegistration(call.parts, await namedOwnerOf(call, call.body.userId))
+    if (created === undefined) throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
+    return { activationQrCodeData: created.activationQrCodeData }
+  },
+})
+
+const PHONE = { name: 'Phone of Alice', platform: 'ios', deviceInfo: 'iPhone15,2' }
+
+const Device = { name: Type.String(), platform: Type.String(), deviceInfo: Type.String() }
+
+/** GET /registration: state and device of a registration (cloud §3). */
+export const registrationRead = cloudEndpoint({
+  method: 'GET',
+  path: '/registration',
+  operationId: 'readRegistration',
+  summary: 'State and device of a registration',
+  errors: ['REGISTRATION_NOT_FOUND'],
+  roles: ['admin', 'integration', 'read-only'],
+  query: OfUser,
+  // One of five shapes; members that a shape does not have are absent.
+  response: Type.Object(
+    {
+      registration: Type.Union(['NONE', 'CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED'].map((state) => Type.Literal(state))),
+      activationQrCodeData: Type.Optional(Type.String()),
+      ...Type.Partial(Type.Object(Device)).properties,
+      activationFingerprint: Type.Optional(Type.String()),
+    },
+    {
+      title: 'Registration',
+      examples: [
+        { registration: 'NONE' },
+        { registration: 'CREATED', activationQrCodeData: QR_TEXT },
+        { registration: 'PENDING_COMMIT', ...PHONE, activationFingerprint: '74618273' },
+        { registration: 'ACTIVE', ...PHONE },
+        { registration: 'BLOCKED', ...PHONE },
+      ],
+    },
+  ),
+  async handle(call) {
+    const owner = await ownerOf(call, call.query.userId)
+    const row = await readRegistration(call.parts, owner)
+    if (row === undefined) return { registration: 'NONE' }
+    if (row.state === 'CREATED') {
+      // Everybody who has the code can bind a phone, so a caller who may only read does not get it.
+      const mayBind = call.caller.role !== 'read-only'
+      return { registration: row.state, ...(mayBind && { activationQrCodeData: openQrText(call.parts, owner, row) }) }
+    }
+    const device = { name: row.name ?? '', platform: row.platform ?? 'unknown', deviceInfo: row.deviceInfo ?? '' }
+    const isPending = row.state === 'PENDING_COMMIT'
+    return { registration: row.state, ...device, ...(isPending && { activationFingerprint: row.activationFingerprint ?? '' }) }
+  },
+})
+
+/** PUT /registration: blocks, unblocks or removes (cloud §3). */
+export const registrationChange = cloudEndpoint({
+  method: 'PUT',
+  path: '/registration',
+  operationId: 'changeRegistration',
+  summary: 'Blocks, unblocks or removes a registration',
+  description: '`BLOCK` is for ACTIVE ones; it also makes a temporary block, which is seen as BLOCKED, one that lasts.',
+  errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
+  roles: ['admin', 'integration'],
+  body: Type.Object({
+    userId: UserId,
+    change: Type.Unsafe<'BLOCK' | 'UNBLOCK' | 'REMOVE'>(Type.String({ enum: ['BLOCK', 'UNBLOCK', 'REMOVE'] })),
+    externalUserId: OptionalText,
+    blockReason: OptionalText,
+  }),
+  response: Ok,
+  async handle(call) {
+    const { userId, change, blockReason, externalUserId } = call.body
+    const owner = await ownerOf(call, userId)
+    await changeRegistration(call.parts, owner, { change, reason: blockReason ?? null, externalUserId: externalUserId ?? null })
+    return { status: 'OK' as const }
+  },
+})
+
+/** DELETE /registration: removes (cloud §3). */
+export const registrationRemove = cloudEndpoint({
+  method: 'DELETE',
+  path: '/registration',
+  operationId: 'removeRegistration',
+  summary: 'Removes a registration',
+  errors: ['REGISTRATION_NOT_FOUND'],
+  roles: ['admin', 'integration'],
+  query: OfUser,
+  response: Ok,
+  async handle(call) {
+    const owner = await ownerOf(call, call.query.userId)
+    await changeRegistration(call.parts, owner, { change: 'REMOVE', reason: null, externalUserId: null })
+    return { status: 'OK' as const }
+  },
+})
+
+/** POST /registration/commit: the bank confirms the device (cloud §3.3, v3 §8.5). */
+export const registrationCommit = cloudEndpoint({
+  method: 'POST',
+  path: '/registration/commit',
+  operationId: 'commitRegistration',
+  summary: 'Confirms the device of a registration',
+  errors: ['REGISTRATION_NOT_FOUND', 'OTP_INVALID'],
+  roles: ['admin', 'integration'],
+  body: Type.Object({
+    userId: UserId,
+    externalUserId: OptionalText,
+    /** Not in the contract: for a registration that demands one here. */
+    otp: OptionalText,
+  }),
+  response: Ok,
+  async handle(call) {
+    const { userId, externalUserId, otp } = call.body
+    const named = await namedOwnerOf(call, userId)
+    const outcome = await commitRegistration(call.parts, named, { otp: otp ?? null, externalUserId: externalUserId ?? null })
+    if (outcome === 'NO_APPLICATION') throw await refuseWithoutApplication(call, 'REGISTRATION_NOT_FOUND')
+    return { status: 'OK' as const }
+  },
+})
