@@ -4,7 +4,8 @@ import { readAuditLog } from '../../domain/audit/audit.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { findApplicationOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
-import { Identifier, PageLimit } from './fields.ts'
+import { Identifier } from './fields.ts'
+import { PageLimit } from './paging.ts'
 
 /** Without paging parameters as many items as there may be. */
 const ITEMS_MAX = 1_000

@@ -15,7 +15,7 @@ export interface AuditedCall<B = unknown, Q = unknown, U = unknown, H = unknown>
 }
 
 /** How a change is recorded in the audit log of administrators. Nothing of it may be secret. */
-export interface Audited<B, Q, U, R> {
+export interface Audited<U = unknown, B = unknown, Q = unknown, R = unknown> {
   /** What was changed, for people: `user alice`. `answer` is the handler's; it may hold a password. */
   readonly target: (call: AuditedCall<B, Q, U>, answer: R) => string
   /** The thing as it is, as JSON; undefined when there is none. Asked before the change, without `answer`, and after it. */
@@ -30,7 +30,7 @@ export interface AuditedEndpoint<B extends TSchema, Q extends TSchema, U extends
   /** Slow work whose result the handler needs, done before the transaction. */
   readonly prepare?: (call: CloudCall<Static<B>, Static<Q>, Static<U>, Static<H>>) => Promise<P>
   readonly handle: (call: AuditedCall<Static<B>, Static<Q>, Static<U>, Static<H>>, prepared: P) => Promise<Static<R>>
-  readonly audited: Audited<Static<B>, Static<Q>, Static<U>, Static<R>>
+  readonly audited: Audited<Static<U>, Static<B>, Static<Q>, Static<R>>
 }
 
 /** Declares an endpoint whose change is recorded. */
@@ -92,5 +92,5 @@ interface Changing<B, Q, U, H, R, P> {
   readonly method: string
   readonly path: string
   readonly handle: (call: AuditedCall<B, Q, U, H>, prepared: P) => Promise<R>
-  readonly audited: Audited<B, Q, U, R>
+  readonly audited: Audited<U, B, Q, R>
 }

@@ -1,12 +1,11 @@
-// Every endpoint of the cloud API, in the order of its description. Its file is found by the URL: the folder is the last noun in it.
+// Every endpoint of the cloud API, in the order of its description. The file of an endpoint is named after the last noun of its URL:
+// /admin/webhooks/{id}/test is in admin/webhooks.ts.
 import {
   applicationChange,
   applicationCreate,
   applicationDetail,
   applicationRead,
   applicationsList,
-  versionChange,
-  versionCreate,
 } from './admin/applications.ts'
 import { appCreate, appDetail, appsList } from './admin/apps.ts'
 import { adminAudit, auditVerification } from './admin/audit.ts'
@@ -39,6 +38,7 @@ import { templateCreate, templateRead, templateRemove, templateReplace, template
 import { textDetail, textRemove, textsList, textStore } from './admin/texts.ts'
 import { userAllowedAddresses, userCertificates, userCreate, userPassword, userRemove, usersList } from './admin/users.ts'
 import { ruleCreate, ruleDetail, ruleRemove, rulesList } from './admin/version-rules.ts'
+import { versionChange, versionCreate } from './admin/versions.ts'
 import { webhookDeliveriesList, webhookDeliveriesReplay } from './admin/webhook-deliveries.ts'
 import {
   webhookChange,

@@ -6,6 +6,12 @@ import { IDENTIFIER } from '../../lib/identifier.ts'
 /** Identifiers: 1 to 255 UTF-16 code units, not blank, no control characters, compared as they are. */
 export const Identifier = Type.String({ minLength: 1, ...IDENTIFIER, examples: ['my-app'] })
 
+/** The parameter of a path with an id: `/admin/webhooks/{id}`. */
+export const OfId = Type.Object({ id: Identifier })
+
+/** The parameter of a path with a name: `/admin/templates/{name}`. */
+export const OfName = Type.Object({ name: Identifier })
+
 export const UserId = withExample(Identifier, 'alice')
 
 /** Free text up to 255 UTF-16 code units; null counts as absent. */
@@ -44,10 +50,14 @@ export const Seconds = Type.Integer({ minimum: 0, maximum: 253_402_300_799, desc
 
 /** The value of Seconds. */
 export const toSeconds = (time: Date): number => Math.floor(time.getTime() / 1000)
-/** How many items a page has at the most. */
-export const PageLimit = (max: number) => Type.Optional(Type.Integer({ minimum: 1, maximum: max }))
+
+/** A time in an answer. */
+export const Time = Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' })
 
 /** A time in a query or a body, up to the year 9999. */
 export const OptionalTime = Type.Optional(
   Type.Integer({ minimum: 0, maximum: 253_402_300_799_999, description: 'milliseconds since 1970-01-01 UTC' }),
 )
+
+/** How long a password or secret stays valid beside the new one: at most 30 days. */
+export const KeepPreviousSeconds = Type.Optional(Type.Integer({ minimum: 0, maximum: 2_592_000 }))

@@ -12,7 +12,8 @@ import {
 } from '../../storage/inbox-messages.ts'
 import { applicationOf, ownerOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
-import { Identifier, PageLimit, UserId } from './fields.ts'
+import { OfId, UserId } from './fields.ts'
+import { PageLimit } from './paging.ts'
 
 const Line = (max: number) => Type.String({ pattern: `^[^\\u0000]{1,${max}}$`, description: `must be 1 to ${max} characters` })
 
@@ -59,7 +60,6 @@ const Message = Type.Object({
   isRead: Type.Boolean(),
   timestampCreated: Type.Integer(),
 })
-const OfMessage = Type.Object({ id: Identifier })
 
 export const inboxMessagesList = cloudEndpoint({
   method: 'GET',
@@ -91,7 +91,7 @@ export const inboxMessageRead = cloudEndpoint({
   description: 'It stays unread for its user.',
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration', 'read-only'],
-  params: OfMessage,
+  params: OfId,
   response: Type.Composite([Message, Type.Object({ userId: Type.String(), body: Type.String() })]),
   async handle(call) {
     const found = await findMessageOfApplication(call.parts.db, await applicationOf(call), call.params.id)
@@ -107,7 +107,7 @@ export const inboxMessageRemove = cloudEndpoint({
   summary: 'Takes a message out of an inbox',
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: ['admin', 'integration'],
-  params: OfMessage,
+  params: OfId,
   response: Ok,
   async handle(call) {
     if (!(await deleteInboxMessage(call.parts.db, await applicationOf(call), call.params.id))) throw unknownMessage()

@@ -9,7 +9,7 @@ import { expireOperation } from '../../storage/operation-transitions.ts'
 import type { OperationRow } from '../../storage/operations.ts'
 import { applicationOf, namedOwnerOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
-import { Identifier, OperationId, OptionalText, StatusReason, UserId } from './fields.ts'
+import { Identifier, OperationId, OptionalText, StatusReason, Time, UserId } from './fields.ts'
 import type { CloudParts } from './parts.ts'
 
 const PAYMENT = { amount: '10.00', currency: 'EUR', iban: 'DE89370400440532013000' }
@@ -29,8 +29,8 @@ const Operation = named(
       parameters: Type.Record(Type.String({ pattern: '^[^]*$' }), Type.String()),
       failureCount: Type.Integer(),
       maxFailureCount: Type.Integer(),
-      timestampCreated: Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' }),
-      timestampExpires: Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' }),
+      timestampCreated: Time,
+      timestampExpires: Time,
       proximityOtp: Type.Optional(Type.String({ description: 'only with a proximity check: the password to show now' })),
     },
     {

@@ -1,11 +1,6 @@
-// /admin/application and /admin/applications: applications with their settings, and the versions of their mobile apps (cloud §10).
+// /admin/application and /admin/applications: applications with their settings, and what a mobile app needs of them (cloud §10).
 import { Type } from '@sinclair/typebox'
-import {
-  addVersion,
-  createApplication,
-  readMobileConfiguration,
-  readSdkConfiguration,
-} from '../../../domain/application/application.ts'
+import { createApplication, readMobileConfiguration, readSdkConfiguration } from '../../../domain/application/application.ts'
 import { serializeCustomObject } from '../../../domain/application/custom-object.ts'
 import { listV4Algorithms, qrSignatureCurveOf, V4_ALGORITHMS } from '../../../domain/application/master-keys.ts'
 import { formatListenerUrl } from '../../../http/listener-url.ts'
@@ -18,12 +13,11 @@ import {
   listApplicationVersions,
   markDefaultApplication,
   setApplicationSettings,
-  setVersionSupported,
 } from '../../../storage/applications.ts'
 import type { Db } from '../../../storage/database.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier } from '../fields.ts'
+import { Identifier, OfId } from '../fields.ts'
 import type { CloudParts } from '../parts.ts'
 
 /** Every version of the protocol, oldest first. */
@@ -63,19 +57,16 @@ const Detail = Type.Composite([
   Type.Object({ customObject: Type.Optional(CustomObject), versions: Type.Array(Version) }),
 ])
 
-const ApplicationDetail = ObjectResponse(Detail)
-
-/** Of the path. */
-const OfApplication = Type.Object({ id: Identifier })
+export const ApplicationDetail = ObjectResponse(Detail)
 
 /** How changes of an application are recorded. */
-const auditedApplication: Audited<unknown, unknown, { readonly id: string }, unknown> = {
+export const auditedApplication: Audited<{ readonly id: string }> = {
   target: ({ params: { id } }) => `application ${id}`,
   view: ({ params: { id }, tx }) => viewApplication(tx, id),
 }
 
 /** Throws ADMINISTRATION_REFUSED when there is none. */
-async function readApplicationDetail(db: Db, id: string) {
+export async function readApplicationDetail(db: Db, id: string) {
   const detail = await viewApplication(db, id)
   if (detail === undefined) throw notFound(`application ${id}`)
   return detail
@@ -212,7 +203,7 @@ export const applicationDetail = cloudEndpoint({
   description: 'Keys are those of `version`, by default of `default`, else of the oldest version that is switched on.',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
-  params: OfApplication,
+  params: OfId,
   query: Type.Object({ version: Type.Optional(withExample(Identifier, 'default')) }),
   response: ApplicationDetailWithKeys,
   invalidAs: 'ADMINISTRATION_REFUSED',
@@ -240,7 +231,7 @@ export const applicationChange = auditedEndpoint({
   summary: 'Changes the settings of an application',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  params: OfApplication,
+  params: OfId,
   body: Type.Object({
     isDefault: Type.Optional(Type.Literal(true)),
     vaultFactors: Type.Optional(Type.Array(named('VaultFactors', Type.String({ enum: VAULT_FACTORS })), { uniqueItems: true })),
@@ -273,44 +264,6 @@ export const applicationChange = auditedEndpoint({
       roles,
       minimumVersion: minimumProtocolVersion,
     })
-    return ok(await readApplicationDetail(tx, id))
-  },
-  audited: auditedApplication,
-})
-
-/** POST /admin/applications/{id}/versions: a version of its mobile app, with keys of its own (cloud §10). */
-export const versionCreate = auditedEndpoint({
-  method: 'POST',
-  path: '/admin/applications/:id/versions',
-  operationId: 'createVersion',
-  summary: 'Adds a version',
-  errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
-  params: OfApplication,
-  body: Type.Object({ name: Identifier }),
-  response: ApplicationDetail,
-  invalidAs: 'ADMINISTRATION_REFUSED',
-  async handle({ params: { id }, body: { name }, tx, parts }) {
-    await readApplicationDetail(tx, id)
-    await addVersion({ ...parts, db: tx }, id, name)
-    return ok(await readApplicationDetail(tx, id))
-  },
-  audited: auditedApplication,
-})
-
-/** PATCH /admin/applications/{id}/versions/{name}: switches a version on or off (cloud §10). */
-export const versionChange = auditedEndpoint({
-  method: 'PATCH',
-  path: '/admin/applications/:id/versions/:name',
-  operationId: 'changeVersion',
-  summary: 'Switches a version on or off',
-  errors: ['ADMINISTRATION_REFUSED'],
-  roles: ['admin'],
-  params: Type.Object({ id: Identifier, name: Identifier }),
-  body: Type.Object({ isSupported: Type.Boolean() }),
-  response: ApplicationDetail,
-  async handle({ params: { id, name }, body: { isSupported }, tx }) {
-    if (!(await setVersionSupported(tx, id, name, isSupported))) throw notFound(`version ${name} of ${id}`)
     return ok(await readApplicationDetail(tx, id))
   },
   audited: auditedApplication,

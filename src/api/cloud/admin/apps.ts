@@ -10,7 +10,7 @@ import { type ApplicationRow, findApplication, listApplications } from '../../..
 import { listPinnedDomains, type PinnedCertificateRow, type PinnedDomainRow } from '../../../storage/pinning.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, Seconds, toSeconds } from '../fields.ts'
+import { Identifier, OfName, Seconds, toSeconds } from '../fields.ts'
 import { PinnedCertificate, toCertificate } from './certificates.ts'
 
 const App = named('App', Type.Object({ name: Type.String(), displayName: Type.String() }))
@@ -127,7 +127,7 @@ export const appDetail = cloudEndpoint({
   summary: 'Pinned domains and certificates of an application',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
-  params: Type.Object({ name: Identifier }),
+  params: OfName,
   response: AppDetail,
   handle: ({ params, parts }) => readAppDetail(parts, params.name),
 })

@@ -2,7 +2,8 @@
 import { Type } from '@sinclair/typebox'
 import { listAdminEvents } from '../../../storage/admin-events.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, OptionalTime, PageLimit } from '../fields.ts'
+import { Identifier, OptionalTime } from '../fields.ts'
+import { cutPage, PageLimit } from '../paging.ts'
 
 /** Without a limit as many items as there may be. */
 const ITEMS_MAX = 1_000
@@ -44,8 +45,7 @@ export const adminAudit = cloudEndpoint({
     const from = timestampFrom === undefined ? undefined : new Date(timestampFrom)
     const to = timestampTo === undefined ? undefined : new Date(timestampTo)
     const events = await listAdminEvents(parts.db, { username, action, from, to, beforeSequence: before, limit: limit + 1 })
-    const page = events.slice(0, limit)
-    const last = events.length > limit ? page.at(-1) : undefined
+    const { page, last } = cutPage(events, limit)
     return {
       items: page.map((event) => ({
         id: event.sequence,

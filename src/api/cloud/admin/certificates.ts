@@ -14,10 +14,7 @@ import {
   type PinnedCertificateRow,
 } from '../../../storage/pinning.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
-import { Identifier, Seconds, toSeconds } from '../fields.ts'
-
-/** Of the path. */
-const OfApp = Type.Object({ name: Identifier })
+import { Identifier, OfName, Seconds, toSeconds } from '../fields.ts'
 
 /** Of the requests that bring a certificate. */
 const Force = Type.Optional(Type.Boolean({ description: 'pins a certificate for other names too' }))
@@ -56,7 +53,7 @@ export function toCertificate(row: PinnedCertificateRow, now: number) {
 }
 
 /** How changes of the pins of an app are recorded. */
-const auditedCertificates: Audited<unknown, unknown, { readonly name: string }, unknown> = {
+const auditedCertificates: Audited<{ readonly name: string }> = {
   target: ({ params: { name } }) => `certificates of ${name}`,
   view: async ({ params: { name }, tx }) =>
     (await listPinnedCertificates(tx, name)).map(({ domain, fingerprint, expiresAt }) => ({
@@ -76,7 +73,7 @@ export const certificateAuto = auditedEndpoint({
   summary: 'Pins the certificate that a server shows',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  params: OfApp,
+  params: OfName,
   body: Type.Object({ domain: Identifier, port: Port, force: Force }),
   response: Type.Object({
     name: Type.String(),
@@ -118,7 +115,7 @@ export const certificatePem = auditedEndpoint({
   summary: 'Pins a certificate from a PEM file',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  params: OfApp,
+  params: OfName,
   body: Type.Object({ domain: Identifier, pem: Pem, force: Force }),
   response: PinnedOfDomain,
   async handle({ params, body: { domain, pem, force = false }, tx, parts, afterCommit }) {
@@ -138,7 +135,7 @@ export const certificateFingerprint = auditedEndpoint({
   summary: 'Pins a certificate by its fingerprint',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  params: OfApp,
+  params: OfName,
   body: Type.Object({ domain: Identifier, fingerprint: Identifier, expires: Seconds }),
   response: PinnedOfDomain,
   async handle({ params, body: { domain, fingerprint, expires }, tx, parts, afterCommit }) {
@@ -163,7 +160,7 @@ export const certificateRemove = auditedEndpoint({
   summary: 'Removes a pinned certificate',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  params: OfApp,
+  params: OfName,
   query: Type.Object({ domain: Identifier, fingerprint: Identifier }),
   response: Ok,
   async handle({ params: { name }, query: { domain, ...query }, tx, parts, afterCommit }) {
@@ -184,7 +181,7 @@ export const domainRemove = auditedEndpoint({
   summary: 'Removes a domain with its certificates',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  params: OfApp,
+  params: OfName,
   query: Type.Object({ domain: Identifier }),
   response: Ok,
   async handle({ params: { name }, query: { domain }, tx, parts, afterCommit }) {

@@ -13,7 +13,7 @@ import { Identifier, UserId } from '../fields.ts'
 const OfUser = Type.Object({ id: Identifier, userId: UserId })
 
 /** How changes of claims are recorded: by their names. */
-const auditedClaims: Audited<unknown, unknown, { readonly id: string; readonly userId: string }, unknown> = {
+const auditedClaims: Audited<{ readonly id: string; readonly userId: string }> = {
   target: ({ params: { id, userId } }) => `claims about ${userId} in ${id}`,
   // What they say about a person stays where it is encrypted.
   view: async ({ params: { id, userId }, tx, parts }) => {

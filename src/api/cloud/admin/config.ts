@@ -10,7 +10,7 @@ import type { Db, Tx } from '../../../storage/database.ts'
 import type { ConfigScope } from '../../../storage/schema.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier } from '../fields.ts'
+import { Identifier, OfId } from '../fields.ts'
 import type { CloudParts } from '../parts.ts'
 
 const Key = Type.String({
@@ -32,10 +32,7 @@ const NewValue = Type.Object({
   value: withExample(Type.Unknown({ description: 'any JSON value, up to 4096 bytes' }), { daily: 500 }),
 })
 
-/** Of the path of all items. */
-const OfOwner = Type.Object({ id: Identifier })
-
-/** Of the path of one. */
+/** Of the path of one item. */
 const OfKey = Type.Object({ id: Identifier, key: Key })
 
 /** What the view of one item is made from. */
@@ -73,7 +70,7 @@ export const applicationConfigList = cloudEndpoint({
   summary: 'Lists the configuration items of an application',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
-  params: OfOwner,
+  params: OfId,
   response: Items,
   async handle({ params: { id }, parts }) {
     await requireApplication(parts.db, id)
@@ -148,7 +145,7 @@ export const activationConfigList = cloudEndpoint({
   description: 'Its own, without those of its application.',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
-  params: OfOwner,
+  params: OfId,
   response: Items,
   handle: async ({ params: { id }, parts }) => ({
     config: await listConfigItems(parts.db, await requireActivation(parts, id)),

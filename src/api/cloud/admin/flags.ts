@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { notFound } from '../../../lib/errors.ts'
 import { findActivationFlags, setActivationFlags } from '../../../storage/activation/flags.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
-import { Identifier } from '../fields.ts'
+import { OfId } from '../fields.ts'
 
 const Flag = Type.String({
   pattern: '^[A-Z0-9_]{1,64}$',
@@ -20,7 +20,7 @@ export const activationFlags = auditedEndpoint({
   summary: 'Replaces the flags of an activation',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  params: Type.Object({ id: Identifier }),
+  params: OfId,
   body: Flags,
   response: Flags,
   async handle({ params: { id }, body: { flags }, tx, parts }) {

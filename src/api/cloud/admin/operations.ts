@@ -5,9 +5,9 @@ import { statusAt } from '../../../domain/operation/operation.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { type OperationSearch, searchOperations } from '../../../storage/operations.ts'
 import type { OperationStatus } from '../../../storage/schema.ts'
-import { Cursor, cutPage, NextCursor, parseCursor } from '../cursor.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, OperationId, UserId } from '../fields.ts'
+import { OfId, OperationId, UserId } from '../fields.ts'
+import { Cursor, cutPage, formatCursor, NextCursor, parseCursor } from '../paging.ts'
 
 const STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'CANCELED', 'EXPIRED', 'FAILED']
 
@@ -20,7 +20,7 @@ export const operationsSearch = cloudEndpoint({
   summary: 'Searches operations of an application',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
-  params: Type.Object({ id: Identifier }),
+  params: OfId,
   query: Type.Object({
     userId: Type.Optional(UserId),
     status: Type.Optional(Status),
@@ -51,7 +51,7 @@ export const operationsSearch = cloudEndpoint({
     await requireApplication(parts.db, id)
     const { userId, status, limit = 100 } = query
     const rows = await searchOperations(parts.db, id, { userId, status, after: placeOf(query), limit: limit + 1 })
-    const { page, next } = cutPage(rows, limit, ({ createdAt, operationId }) => ({ createdAt, id: operationId }))
+    const { page, last } = cutPage(rows, limit)
     const now = parts.platform.now()
     return {
       operations: page.map((row) => ({
@@ -66,7 +66,7 @@ export const operationsSearch = cloudEndpoint({
         timestampCreated: row.createdAt.getTime(),
         timestampExpires: row.expiresAt.getTime(),
       })),
-      ...next,
+      ...(last && { nextCursor: formatCursor(last.createdAt, last.operationId) }),
     }
   },
 })

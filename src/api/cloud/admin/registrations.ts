@@ -14,18 +14,13 @@ import {
 } from '../../../storage/activation/search.ts'
 import type { ActivationState, CommitPhase } from '../../../storage/schema.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
-import { Cursor, cutPage, NextCursor, parseCursor } from '../cursor.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, OptionalText, PageLimit, UserId } from '../fields.ts'
-
-/** Of the path. */
-const OfApplication = Type.Object({ id: Identifier })
+import { Identifier, OfId, OptionalText, Time, UserId } from '../fields.ts'
+import { Cursor, cutPage, formatCursor, NextCursor, PageLimit, parseCursor } from '../paging.ts'
 
 const Phase = Type.Unsafe<CommitPhase>(Type.String({ enum: ['ON_COMMIT', 'ON_KEY_EXCHANGE'] }))
 
 const State = Type.Unsafe<ActivationState>(Type.String({ enum: ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'] }))
-
-const Time = Type.Integer({ description: 'milliseconds since 1970-01-01 UTC' })
 
 /** A registration in a list. */
 const ListedRegistration = named(
@@ -47,7 +42,7 @@ const ListedRegistration = named(
 )
 
 /** How changes of a registration are recorded. */
-const auditedRegistration: Audited<{ readonly userId: string }, unknown, { readonly id: string }, unknown> = {
+const auditedRegistration: Audited<{ readonly id: string }, { readonly userId: string }> = {
   target: ({ params: { id }, body: { userId } }) => `registration of ${userId} in ${id}`,
   view: async ({ params: { id }, body: { userId }, tx, parts }) => {
     const row = await findRegistration(tx, id, userId, new Date(parts.platform.now()))
@@ -79,11 +74,11 @@ const RegistrationRequest = Type.Object({
 export const administrationRegistrationCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/applications/:id/registrations',
-  operationId: 'createRegistrationOfApplication',
+  operationId: 'createRegistrationOfId',
   summary: 'Creates a registration, with an OTP where one is wanted',
   errors: ['ADMINISTRATION_REFUSED', 'REGISTRATION_EXISTS'],
   roles: ['admin'],
-  params: OfApplication,
+  params: OfId,
   body: RegistrationRequest,
   response: Type.Object({ activationId: Type.String(), activationQrCodeData: Type.String() }),
   prepare: async ({ body, parts }) => {
@@ -116,11 +111,11 @@ function toCommitRules({ otp, otpPhase, commitPhase }: Static<typeof Registratio
 export const administrationRegistrationCommit = auditedEndpoint({
   method: 'POST',
   path: '/admin/applications/:id/registrations/commit',
-  operationId: 'commitRegistrationOfApplication',
+  operationId: 'commitRegistrationOfId',
   summary: 'Commits a registration, with its OTP',
   errors: ['ADMINISTRATION_REFUSED', 'REGISTRATION_NOT_FOUND', 'OTP_INVALID'],
   roles: ['admin'],
-  params: OfApplication,
+  params: OfId,
   body: Type.Object({ userId: UserId, otp: OptionalText, externalUserId: OptionalText }),
   response: Ok,
   prepare: ({ params: { id }, body: { userId, otp }, parts }) => prepareCommit(parts, { applicationId: id, userId }, otp ?? null),
@@ -141,7 +136,7 @@ export const registrationsList = cloudEndpoint({
   summary: 'Searches registrations of an application',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
-  params: OfApplication,
+  params: OfId,
   query: Type.Object({
     userId: Type.Optional(UserId),
     state: Type.Optional(State),
@@ -162,8 +157,8 @@ export const registrationsList = cloudEndpoint({
       at: new Date(parts.platform.now()),
       limit: limit + 1,
     })
-    const { page, next } = cutPage(rows, limit, ({ createdAt, activationId }) => ({ createdAt, id: activationId }))
-    return { registrations: page.map(toListed), ...next }
+    const { page, last } = cutPage(rows, limit)
+    return { registrations: page.map(toListed), ...(last && { nextCursor: formatCursor(last.createdAt, last.activationId) }) }
   },
 })
 
@@ -229,9 +224,7 @@ export const registrationDetail = cloudEndpoint({
   async handle({ params: { id, activationId }, query: { limit = HISTORY_ROWS, before = null }, parts }) {
     const row = await findRegistrationDetail(parts.db, id, activationId, new Date(parts.platform.now()))
     if (row === undefined) throw notFound(`activation ${activationId} in ${id}`)
-    const history = await listActivationHistory(parts.db, activationId, limit + 1, before)
-    const page = history.slice(0, limit)
-    const last = history.length > limit ? page.at(-1) : undefined
+    const { page, last } = cutPage(await listActivationHistory(parts.db, activationId, limit + 1, before), limit)
     return { ...toDetail(row, page), ...(last && { next: last.sequence }) }
   },
 })

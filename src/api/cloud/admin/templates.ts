@@ -10,7 +10,7 @@ import type { Db } from '../../../storage/database.ts'
 import { deleteTemplate, findTemplate, listTemplates, type TemplateRow, type TemplateSource } from '../../../storage/templates.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier } from '../fields.ts'
+import { Identifier, OfName } from '../fields.ts'
 
 /** One set of factors that may approve. */
 const signatureType = Type.Unsafe<SignatureType>(
@@ -124,11 +124,8 @@ const optionalTemplateMembers = {
   activationFlag: OptionalOrNull(Identifier),
 }
 
-/** Of the path. */
-const OfTemplate = Type.Object({ name: Identifier })
-
 /** How changes of a template are recorded. */
-const auditedTemplate: Audited<unknown, unknown, { readonly name: string }, unknown> = {
+const auditedTemplate: Audited<{ readonly name: string }> = {
   target: ({ params: { name } }) => `template ${name}`,
   view: ({ params: { name }, tx }) => viewTemplate(tx, name),
 }
@@ -171,7 +168,7 @@ export const templateRead = cloudEndpoint({
   summary: 'Reads a template',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
-  params: OfTemplate,
+  params: OfName,
   response: TemplateAnswer,
   async handle({ params: { name }, parts }) {
     const row = await findTemplate(parts.db, name)
@@ -215,7 +212,7 @@ export const templateReplace = auditedEndpoint({
   summary: 'Replaces a template',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  params: OfTemplate,
+  params: OfName,
   body: Type.Object({ templateName: OptionalOrNull(Identifier), ...templateMembers, ...optionalTemplateMembers }),
   response: TemplateAnswer,
   async handle({ params: { name }, body, caller, tx, parts, afterCommit }) {
@@ -245,7 +242,7 @@ export const templateRemove = auditedEndpoint({
   summary: 'Removes a template',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  params: OfTemplate,
+  params: OfName,
   response: Ok,
   async handle({ params: { name }, caller, tx, parts, afterCommit }) {
     if (!(await deleteTemplate(tx, name))) throw refuseTemplate(`no template ${name}`)

@@ -9,7 +9,7 @@ import type { Db } from '../../../storage/database.ts'
 import type { Role } from '../../../storage/schema.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { ChosenPassword, Identifier, OptionalTime, Username } from '../fields.ts'
+import { ChosenPassword, Identifier, KeepPreviousSeconds, OptionalTime, Username } from '../fields.ts'
 
 const RoleName = Type.Unsafe<Role>(Type.String({ enum: ['admin', 'integration', 'internal', 'read-only'] }))
 
@@ -31,7 +31,7 @@ function requireRanges(allowedAddresses: readonly string[]): void {
 const OfUser = Type.Object({ name: Username })
 
 /** How changes of a credential are recorded. */
-const auditedUser: Audited<unknown, unknown, { readonly name: string }, unknown> = {
+const auditedUser: Audited<{ readonly name: string }> = {
   target: ({ params: { name } }) => `user ${name}`,
   view: ({ params: { name }, tx }) => viewUser(tx, name),
 }
@@ -163,7 +163,7 @@ export const userPassword = auditedEndpoint({
   body: Type.Object({
     password: Type.Optional(ChosenPassword),
     /** How long the previous password stays valid beside the new one. */
-    keepPreviousSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 2_592_000 })),
+    keepPreviousSeconds: KeepPreviousSeconds,
   }),
   response: Type.Object({ username: Type.String(), password: Type.String() }),
   prepare: ({ params: { name }, body: { password }, parts }) => parts.credentials.prepare(password, name),

@@ -14,14 +14,11 @@ import {
 } from '../../../storage/version-rules.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier } from '../fields.ts'
+import { Identifier, OfName } from '../fields.ts'
 
 const INT4_MAX = 2_147_483_647
 
-/** Of the path of all rules. */
-const OfApp = Type.Object({ name: Identifier })
-
-/** Of the path of one. */
+/** Of the path of one rule. */
 const OfRule = Type.Object({ name: Identifier, id: Type.Integer({ minimum: 1, maximum: INT4_MAX }) })
 
 const Version = Type.String({
@@ -46,7 +43,7 @@ const ruleMembers = {
 const Rule = named('VersionRule', Type.Object({ id: Type.Integer(), ...ruleMembers }))
 
 /** How changes of the rules of an app are recorded. */
-const auditedVersionRules: Audited<unknown, unknown, { readonly name: string }, unknown> = {
+const auditedVersionRules: Audited<{ readonly name: string }> = {
   target: ({ params: { name } }) => `version rules of ${name}`,
   view: async ({ params: { name }, tx }) => (await listVersionRules(tx, name)).map(toRule),
 }
@@ -69,7 +66,7 @@ export const rulesList = cloudEndpoint({
   summary: 'Lists version rules of an app',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
-  params: OfApp,
+  params: OfName,
   response: Type.Object({ applicationVersions: Type.Array(Rule) }),
   async handle({ params: { name }, parts }) {
     await requireApplication(parts.db, name)
@@ -85,7 +82,7 @@ export const ruleCreate = auditedEndpoint({
   summary: 'Adds a version rule',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  params: OfApp,
+  params: OfName,
   body: Type.Object(ruleMembers),
   response: Rule,
   async handle({ params: { name }, body, tx, parts, afterCommit }) {

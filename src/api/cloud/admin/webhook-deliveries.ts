@@ -8,8 +8,8 @@ import { type DeliveryRow, listDeliveries } from '../../../storage/webhook-deliv
 import { listWebhooks } from '../../../storage/webhooks.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier } from '../fields.ts'
-import { OfWebhook } from './webhooks.ts'
+import { Identifier, OfId } from '../fields.ts'
+import { cutPage, PageLimit } from '../paging.ts'
 
 const DeliveryStatusName = Type.Unsafe<DeliveryStatus>(Type.String({ enum: ['WAITING', 'DELIVERED', 'DEAD'] }))
 
@@ -40,10 +40,10 @@ export const webhookDeliveriesList = cloudEndpoint({
   summary: 'Lists deliveries of a webhook',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
-  params: OfWebhook,
+  params: OfId,
   query: Type.Object({
     status: Type.Optional(DeliveryStatusName),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
+    limit: PageLimit(1_000),
     /** `next` of the page before. */
     before: Type.Optional(
       Type.String({ pattern: '^[0-9]{1,18}$', description: 'must be the next of another page', examples: ['100'] }),
@@ -54,8 +54,7 @@ export const webhookDeliveriesList = cloudEndpoint({
   async handle({ params: { id }, query: { status = null, limit = 100, before = null }, parts }) {
     await readWebhook(parts, id)
     const rows = await listDeliveries(parts.db, id, { status, before, limit: limit + 1 })
-    const page = rows.slice(0, limit)
-    const last = rows.length > limit ? page.at(-1) : undefined
+    const { page, last } = cutPage(rows, limit)
     return { deliveries: page.map(toDelivery), ...(last && { next: last.sequence }) }
   },
 })
@@ -82,7 +81,7 @@ export const webhookDeliveriesReplay = auditedEndpoint({
   summary: 'Sends deliveries again',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  params: OfWebhook,
+  params: OfId,
   /** One of the two: a delivery in any status, or all that were given up. */
   body: Type.Object({ deliveryId: Type.Optional(Identifier), status: Type.Optional(Type.Literal('DEAD')) }),
   response: Type.Object({ replayed: Type.Integer() }),

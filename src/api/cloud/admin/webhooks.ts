@@ -17,15 +17,12 @@ import type { WebhookKind } from '../../../storage/schema.ts'
 import { findWebhook, listWebhooks, type WebhookFigures, type WebhookRow } from '../../../storage/webhooks.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, Username } from '../fields.ts'
+import { Identifier, KeepPreviousSeconds, OfId, Username } from '../fields.ts'
 
 const Kind = Type.Unsafe<WebhookKind>(Type.String({ enum: ['OPERATION', 'ACTIVATION'] }))
 
-/** Of the path. */
-export const OfWebhook = Type.Object({ id: Identifier })
-
 /** How changes of a webhook are recorded. */
-const auditedWebhook: Audited<unknown, unknown, { readonly id: string }, unknown> = {
+const auditedWebhook: Audited<{ readonly id: string }> = {
   target: ({ params: { id } }) => `webhook ${id}`,
   view: ({ params: { id }, tx, parts }) => viewWebhook({ ...parts, db: tx }, id),
 }
@@ -161,7 +158,7 @@ export const webhookDetail = cloudEndpoint({
   summary: 'Reads a webhook',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
-  params: OfWebhook,
+  params: OfId,
   response: Webhook,
   invalidAs: 'ADMINISTRATION_REFUSED',
   handle: async ({ params: { id }, parts, caller }) => showTo(caller, await readWebhookDetail(parts, id)),
@@ -196,7 +193,7 @@ export const webhookChange = auditedEndpoint({
   summary: 'Replaces a webhook',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  params: OfWebhook,
+  params: OfId,
   /** Without `basic` the credentials stay, which nobody can read back, as long as the server is the same; null removes them. */
   body: Type.Object({ ...webhookMembers, basic: Type.Optional(Type.Union([Basic, Type.Null()])) }),
   response: Webhook,
@@ -215,7 +212,7 @@ export const webhookRemove = auditedEndpoint({
   summary: 'Removes a webhook',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  params: OfWebhook,
+  params: OfId,
   response: Ok,
   async handle({ params: { id }, tx, parts, afterCommit }) {
     await removeWebhook({ ...parts, db: tx }, id)
@@ -233,10 +230,10 @@ export const webhookSecret = auditedEndpoint({
   summary: 'Gives a webhook a new secret',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  params: OfWebhook,
+  params: OfId,
   body: Type.Object({
     /** How long messages are also signed with the previous secret. */
-    keepPreviousSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 2_592_000 })),
+    keepPreviousSeconds: KeepPreviousSeconds,
   }),
   response: Secret,
   async handle({ params: { id }, body: { keepPreviousSeconds = 0 }, tx, parts }) {
@@ -271,7 +268,7 @@ export const webhookTest = auditedEndpoint({
     'The message has the event `test` and examples as attributes. It is signed and sent like every other, once, also to a webhook that is disabled. The answer comes after the one of the receiver, or after ten seconds.',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
-  params: OfWebhook,
+  params: OfId,
   body: Type.Object({}),
   response: WebhookTest,
   prepare: ({ params: { id }, parts }) => tryWebhook(parts, id),

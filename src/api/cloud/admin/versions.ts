@@ -1,0 +1,47 @@
+// /admin/applications/{id}/versions: versions of the mobile app of an application, each with keys of its own (cloud §10).
+import { Type } from '@sinclair/typebox'
+import { addVersion } from '../../../domain/application/application.ts'
+import { ok } from '../../../http/types.ts'
+import { notFound } from '../../../lib/errors.ts'
+import { setVersionSupported } from '../../../storage/applications.ts'
+import { auditedEndpoint } from '../audited-endpoint.ts'
+import { Identifier, OfId } from '../fields.ts'
+import { ApplicationDetail, auditedApplication, readApplicationDetail } from './applications.ts'
+
+/** POST /admin/applications/{id}/versions: a version of its mobile app, with keys of its own (cloud §10). */
+export const versionCreate = auditedEndpoint({
+  method: 'POST',
+  path: '/admin/applications/:id/versions',
+  operationId: 'createVersion',
+  summary: 'Adds a version',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfId,
+  body: Type.Object({ name: Identifier }),
+  response: ApplicationDetail,
+  invalidAs: 'ADMINISTRATION_REFUSED',
+  async handle({ params: { id }, body: { name }, tx, parts }) {
+    await readApplicationDetail(tx, id)
+    await addVersion({ ...parts, db: tx }, id, name)
+    return ok(await readApplicationDetail(tx, id))
+  },
+  audited: auditedApplication,
+})
+
+/** PATCH /admin/applications/{id}/versions/{name}: switches a version on or off (cloud §10). */
+export const versionChange = auditedEndpoint({
+  method: 'PATCH',
+  path: '/admin/applications/:id/versions/:name',
+  operationId: 'changeVersion',
+  summary: 'Switches a version on or off',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: Type.Object({ id: Identifier, name: Identifier }),
+  body: Type.Object({ isSupported: Type.Boolean() }),
+  response: ApplicationDetail,
+  async handle({ params: { id, name }, body: { isSupported }, tx }) {
+    if (!(await setVersionSupported(tx, id, name, isSupported))) throw notFound(`version ${name} of ${id}`)
+    return ok(await readApplicationDetail(tx, id))
+  },
+  audited: auditedApplication,
+})
