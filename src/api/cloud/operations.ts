@@ -69,7 +69,7 @@ const toOperation = (parts: CloudParts, operation: OperationRow): Static<typeof 
   }
 }
 
-/** POST /operations: what the bank asks its user to approve (cloud §6). */
+/** POST /operations: asks a user to approve something (cloud §6). */
 export const operationCreate = cloudEndpoint({
   method: 'POST',
   path: '/operations',
@@ -133,7 +133,7 @@ export const operationCreate = cloudEndpoint({
   },
 })
 
-/** GET /operations: the state of an operation (cloud §6). */
+/** GET /operations: reads the state of an operation (cloud §6). */
 export const operationRead = cloudEndpoint({
   method: 'GET',
   path: '/operations',
@@ -168,7 +168,7 @@ export const operationCancel = cloudEndpoint({
   },
 })
 
-/** GET /operations/offline/qr: the QR code for an approval without connection (cloud §6.5). */
+/** GET /operations/offline/qr: makes the QR code for an approval without connection (cloud §6.5). */
 export const offlineQr = cloudEndpoint({
   method: 'GET',
   path: '/operations/offline/qr',
@@ -184,7 +184,7 @@ export const offlineQr = cloudEndpoint({
   handle: async (call) => createOfflineQr(call.parts, await applicationOf(call), call.query.operationId.toLowerCase()),
 })
 
-/** POST /operations/offline/otp: approval by a one-time password that the user types (cloud §6.6). */
+/** POST /operations/offline/otp: approves by a one-time password that the user types (cloud §6.6). */
 export const offlineOtp = cloudEndpoint({
   method: 'POST',
   path: '/operations/offline/otp',
@@ -202,7 +202,7 @@ export const offlineOtp = cloudEndpoint({
   },
 })
 
-/** POST /internal/callback/operation: kept for compatibility; pawl tells itself of changes (cloud §8). */
+/** POST /internal/callback/operation: makes an expiry that is due durable. Kept for compatibility; pawl does so itself (cloud §8). */
 export const operationCallback = cloudEndpoint({
   method: 'POST',
   path: '/internal/callback/operation',
@@ -213,7 +213,7 @@ export const operationCallback = cloudEndpoint({
   roles: ['internal', 'admin'],
   body: Type.Object({ operationId: OperationId }),
   response: Ok,
-  /** Makes a due expiry durable, which also publishes it. An unknown operation is no error: the caller must not learn which exist. */
+  // The expiry is published too. An unknown operation is no error: the caller must not learn which exist.
   async handle({ body: { operationId }, parts }) {
     await expireOperation(parts.db, operationId.toLowerCase(), new Date(parts.platform.now()))
     return { status: 'OK' as const }

@@ -16,7 +16,7 @@ const QR_TEXT = 'VVVVV-VVVVV-VVVVV-VTFVA#MEUCIQDcPHNjYPjLQ7iYoQ=='
 
 const OfUser = Type.Object({ userId: UserId })
 
-/** POST /registration: one device a user, bound through an activation code (cloud §3). */
+/** POST /registration: creates a registration with an activation code (cloud §3). */
 export const registrationCreate = cloudEndpoint({
   method: 'POST',
   path: '/registration',
@@ -38,7 +38,7 @@ const PHONE = { name: 'Phone of Alice', platform: 'ios', deviceInfo: 'iPhone15,2
 
 const Device = { name: Type.String(), platform: Type.String(), deviceInfo: Type.String() }
 
-/** GET /registration: state and device of a registration (cloud §3). */
+/** GET /registration: reads state and device of a registration (cloud §3). */
 export const registrationRead = cloudEndpoint({
   method: 'GET',
   path: '/registration',
@@ -81,7 +81,7 @@ export const registrationRead = cloudEndpoint({
   },
 })
 
-/** PUT /registration: blocks, unblocks or removes (cloud §3). */
+/** PUT /registration: blocks, unblocks or removes a registration (cloud §3). */
 export const registrationChange = cloudEndpoint({
   method: 'PUT',
   path: '/registration',
@@ -105,7 +105,7 @@ export const registrationChange = cloudEndpoint({
   },
 })
 
-/** DELETE /registration: removes (cloud §3). */
+/** DELETE /registration: removes a registration (cloud §3). */
 export const registrationRemove = cloudEndpoint({
   method: 'DELETE',
   path: '/registration',

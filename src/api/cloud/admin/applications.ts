@@ -23,7 +23,7 @@ import type { CloudParts } from '../parts.ts'
 /** Every version of the protocol, oldest first. */
 const PROTOCOL_VERSIONS = ['3.0', '3.1', '3.2', '3.3', '4.0']
 
-/** The settings, as a list shows them. */
+/** The settings of an application, as a list shows them. */
 const Application = named(
   'Application',
   Type.Object({
@@ -51,7 +51,7 @@ const Version = Type.Object({ name: Type.String(), appKey: Type.String(), isSupp
 /** JSON that goes into the answers of activation/status. */
 const CustomObject = AnyMembers
 
-/** Settings and versions. */
+/** The settings of an application with its versions. */
 const Detail = Type.Composite([
   Application,
   Type.Object({ customObject: Type.Optional(CustomObject), versions: Type.Array(Version) }),
@@ -128,7 +128,7 @@ function baseUrlOf(
   return settings.publicUrl ?? (address ? formatListenerUrl(address, origin) : origin)
 }
 
-/** POST /admin/application: a new application (cloud §10). */
+/** POST /admin/application: creates an application (cloud §10). */
 export const applicationCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/application',
@@ -149,7 +149,7 @@ export const applicationCreate = auditedEndpoint({
   },
 })
 
-/** GET /admin/application: what a mobile app needs of its application (cloud §10). */
+/** GET /admin/application: reads what a mobile app needs of its application (cloud §10). */
 export const applicationRead = cloudEndpoint({
   method: 'GET',
   path: '/admin/application',
@@ -165,7 +165,7 @@ export const applicationRead = cloudEndpoint({
   },
 })
 
-/** GET /admin/applications: all of them (cloud §10). */
+/** GET /admin/applications: lists all applications (cloud §10). */
 export const applicationsList = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications',
@@ -194,7 +194,7 @@ const ApplicationDetailWithKeys = ObjectResponse(
   ]),
 )
 
-/** GET /admin/applications/{id}: settings, versions, and what a mobile app needs (cloud §10). */
+/** GET /admin/applications/{id}: reads settings, versions, and what a mobile app needs (cloud §10). */
 export const applicationDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id',
@@ -223,7 +223,7 @@ const ApplicationRole = Type.String({
   examples: ['retail'],
 })
 
-/** PATCH /admin/applications/{id}: the settings of an application (cloud §10). */
+/** PATCH /admin/applications/{id}: changes the settings of an application (cloud §10). */
 export const applicationChange = auditedEndpoint({
   method: 'PATCH',
   path: '/admin/applications/:id',

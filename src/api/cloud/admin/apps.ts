@@ -15,7 +15,7 @@ import { PinnedCertificate, toCertificate } from './certificates.ts'
 
 const App = named('App', Type.Object({ name: Type.String(), displayName: Type.String() }))
 
-/** What the watcher saw at the domain last. */
+/** What the daily check saw at the domain last. */
 const Live = Type.Object({
   checkedAt: Seconds,
   /** Missing when no certificate was seen: then there is a problem. */
@@ -85,7 +85,7 @@ function toLive(row: PinnedDomainRow, pins: readonly PinnedCertificateRow[], now
   return { live }
 }
 
-/** POST /admin/apps: an application and its pinning key (utility §4). */
+/** POST /admin/apps: creates an application and its pinning key (utility §4). */
 export const appCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/apps',
@@ -105,7 +105,7 @@ export const appCreate = auditedEndpoint({
   },
 })
 
-/** GET /admin/apps: applications with their names for people (utility §4). */
+/** GET /admin/apps: lists applications with their names for people (utility §4). */
 export const appsList = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps',
@@ -119,7 +119,7 @@ export const appsList = cloudEndpoint({
   },
 })
 
-/** GET /admin/apps/{name}: pinned domains and certificates (utility §4). */
+/** GET /admin/apps/{name}: reads the pinned domains and certificates of an application (utility §4). */
 export const appDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps/:name',

@@ -16,10 +16,10 @@ import {
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { Identifier, OfName, Seconds, toSeconds } from '../fields.ts'
 
-/** Of the requests that bring a certificate. */
+/** A member of the requests that bring a certificate. */
 const Force = Type.Optional(Type.Boolean({ description: 'pins a certificate for other names too' }))
 
-/** Of a pinned certificate. */
+/** The members of a pinned certificate. */
 const certificateMembers = {
   /** Base64 of SHA-256 over the DER bytes. */
   fingerprint: Type.String(),
@@ -35,10 +35,10 @@ const certificateMembers = {
 /** A pinned certificate as administrators see it. */
 export const PinnedCertificate = Type.Object(certificateMembers)
 
-/** The same with the name of its domain. */
+/** A pinned certificate with the name of its domain. */
 const PinnedOfDomain = named('PinnedCertificate', Type.Object({ name: Type.String(), ...certificateMembers }))
 
-/** The same of a row; `now` in milliseconds. */
+/** The PinnedCertificate of a row; `now` in milliseconds. */
 export function toCertificate(row: PinnedCertificateRow, now: number) {
   const warning = warnOfName(row)
   return {
@@ -152,7 +152,7 @@ export const certificateFingerprint = auditedEndpoint({
   audited: auditedCertificates,
 })
 
-/** DELETE /admin/apps/{name}/certificates: takes a pin away (utility §4). */
+/** DELETE /admin/apps/{name}/certificates: removes a pin (utility §4). */
 export const certificateRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/apps/:name/certificates',
@@ -173,7 +173,7 @@ export const certificateRemove = auditedEndpoint({
   audited: auditedCertificates,
 })
 
-/** DELETE /admin/apps/{name}/domains: takes a domain with its pins away (utility §4). */
+/** DELETE /admin/apps/{name}/domains: removes a domain with its pins (utility §4). */
 export const domainRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/apps/:name/domains',
@@ -192,7 +192,7 @@ export const domainRemove = auditedEndpoint({
   audited: auditedCertificates,
 })
 
-/** DELETE /admin/certificates/expired: takes away pins of certificates that have ended (utility §4). */
+/** DELETE /admin/certificates/expired: removes pins of certificates that have ended (utility §4). */
 export const expiredRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/certificates/expired',

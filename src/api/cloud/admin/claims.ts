@@ -9,7 +9,7 @@ import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, UserId } from '../fields.ts'
 
-/** Of the path. */
+/** The parameters of the path. */
 const OfUser = Type.Object({ id: Identifier, userId: UserId })
 
 /** How changes of claims are recorded: by their names. */
@@ -26,9 +26,7 @@ function refuseClaims(userId: string): never {
   throw notFound(`claims about ${userId}`)
 }
 
-const Claims = AnyMembers
-
-/** GET /admin/applications/{id}/claims/{userId}: what phones are told about a user (v3 §13). */
+/** GET /admin/applications/{id}/claims/{userId}: reads what phones are told about a user (v3 §13). */
 export const claimsRead = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/claims/:userId',
@@ -37,14 +35,14 @@ export const claimsRead = cloudEndpoint({
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin', 'read-only'],
   params: OfUser,
-  response: Claims,
+  response: AnyMembers,
   async handle({ params: { id, userId }, parts }) {
     await requireApplication(parts.db, id)
     return (await readStoredClaims(parts, id, userId)) ?? refuseClaims(userId)
   },
 })
 
-/** PUT /admin/applications/{id}/claims/{userId}: replaces what phones are told (v3 §13). */
+/** PUT /admin/applications/{id}/claims/{userId}: replaces what phones are told about a user (v3 §13). */
 export const claimsReplace = auditedEndpoint({
   method: 'PUT',
   path: '/admin/applications/:id/claims/:userId',
@@ -64,7 +62,7 @@ export const claimsReplace = auditedEndpoint({
   audited: auditedClaims,
 })
 
-/** DELETE /admin/applications/{id}/claims/{userId}: takes it away (v3 §13). */
+/** DELETE /admin/applications/{id}/claims/{userId}: removes what phones are told about a user (v3 §13). */
 export const claimsRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/applications/:id/claims/:userId',

@@ -32,7 +32,7 @@ const NewValue = Type.Object({
   value: withExample(Type.Unknown({ description: 'any JSON value, up to 4096 bytes' }), { daily: 500 }),
 })
 
-/** Of the path of one item. */
+/** The parameters of the path of one item. */
 const OfKey = Type.Object({ id: Identifier, key: Key })
 
 /** What the view of one item is made from. */
@@ -43,17 +43,17 @@ interface KeyCall {
   readonly parts: Pick<CloudParts, 'platform'>
 }
 
-/** One item for the audit log. */
+/** The name of an item in the audit log. */
 function targetOf(kind: 'application' | 'activation') {
   return ({ params: { id, key } }: Pick<KeyCall, 'params'>): string => `configuration item ${key} of ${kind} ${id}`
 }
 
-/** Throws ADMINISTRATION_REFUSED. */
+/** Throws ADMINISTRATION_REFUSED: there is no such item. */
 function refuseItem(key: string): never {
   throw notFound(`configuration item ${key}`)
 }
 
-/** Of the query. */
+/** The parameter of the query. */
 const OfScope = Type.Object({ scope: Type.Optional(Scope) })
 
 /** The item of the path for the audit log; undefined when there is none. */
@@ -62,7 +62,7 @@ async function viewOfApplication({ params: { id, key }, query: { scope = 'APPLIC
   return items.find((item) => item.key === key && item.scope === scope)
 }
 
-/** GET /admin/applications/{id}/config: the configuration items of an application (v4 §9.11). */
+/** GET /admin/applications/{id}/config: lists the configuration items of an application (v4 §9.11). */
 export const applicationConfigList = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/config',
@@ -100,7 +100,7 @@ export const applicationConfigStore = auditedEndpoint({
   audited: { target: targetOf('application'), view: viewOfApplication },
 })
 
-/** DELETE /admin/applications/{id}/config/{key}: takes one item away (v4 §9.11). */
+/** DELETE /admin/applications/{id}/config/{key}: removes one item (v4 §9.11). */
 export const applicationConfigRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/applications/:id/config/:key',
@@ -136,7 +136,7 @@ async function requireActivation(
   return { applicationId: activation.applicationId, activationId: id, isRemoved: activation.state === 'REMOVED' }
 }
 
-/** GET /admin/activations/{id}/config: the configuration items of an activation (v4 §9.11). */
+/** GET /admin/activations/{id}/config: lists the configuration items of an activation (v4 §9.11). */
 export const activationConfigList = cloudEndpoint({
   method: 'GET',
   path: '/admin/activations/:id/config',
@@ -173,7 +173,7 @@ export const activationConfigStore = auditedEndpoint({
   audited: { target: targetOf('activation'), view: viewOfActivation },
 })
 
-/** DELETE /admin/activations/{id}/config/{key}: takes one item away (v4 §9.11). */
+/** DELETE /admin/activations/{id}/config/{key}: removes one item (v4 §9.11). */
 export const activationConfigRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/activations/:id/config/:key',

@@ -26,7 +26,7 @@ export const operationsSearch = cloudEndpoint({
     status: Type.Optional(Status),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 100 })),
     cursor: Cursor,
-    /** Both of the last operation of the page before: what callers have that know no cursor. */
+    /** Both are of the last operation of the page before. Callers that know no cursor send them. */
     beforeTimestamp: Type.Optional(Type.Integer({ minimum: 0, maximum: 253_402_300_799_999 })),
     beforeOperationId: Type.Optional(OperationId),
   }),

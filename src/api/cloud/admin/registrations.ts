@@ -34,7 +34,7 @@ const ListedRegistration = named(
     deviceInfo: Type.Optional(Type.String()),
     /** Generation, from the key exchange on: 3 or 4. */
     protocolVersion: Type.Optional(Type.Integer()),
-    /** Of the key agreement, in protocol 4. */
+    /** The algorithm of the key agreement, in protocol 4. */
     algorithm: Type.Optional(Type.String()),
     timestampCreated: Time,
     timestampLastUsed: Type.Optional(Time),
@@ -70,7 +70,7 @@ const RegistrationRequest = Type.Object({
   commitPhase: Type.Optional(Phase),
 })
 
-/** POST /admin/applications/{id}/registrations: a registration, with an OTP where one is wanted (v3 §8.5). */
+/** POST /admin/applications/{id}/registrations: creates a registration, with an OTP where one is wanted (v3 §8.5). */
 export const administrationRegistrationCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/applications/:id/registrations',
@@ -128,7 +128,7 @@ export const administrationRegistrationCommit = auditedEndpoint({
   audited: { ...auditedRegistration, committedRefusal: 'OTP_INVALID' },
 })
 
-/** GET /admin/applications/{id}/registrations: search with paging (cloud §10). */
+/** GET /admin/applications/{id}/registrations: searches registrations (cloud §10). */
 export const registrationsList = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/registrations',
@@ -189,11 +189,11 @@ const RegistrationDetail = named(
       failedAttempts: Type.Integer(),
       maxFailedAttempts: Type.Integer(),
       commitPhase: Phase,
-      /** Whether one is still to be given. */
+      /** Whether an OTP is still to be given. */
       isOtpDemanded: Type.Boolean(),
       extras: Type.Optional(Type.String()),
       externalId: Type.Optional(Type.String()),
-      /** Of CREATED and PENDING_COMMIT. */
+      /** Only in the states CREATED and PENDING_COMMIT. */
       timestampExpires: Type.Optional(Time),
       /** Newest first. */
       history: Type.Array(HistoryEntry),
@@ -203,7 +203,7 @@ const RegistrationDetail = named(
   ]),
 )
 
-/** GET /admin/applications/{id}/registrations/{activationId}: one registration with its history (cloud §10). */
+/** GET /admin/applications/{id}/registrations/{activationId}: reads one registration with its history (cloud §10). */
 export const registrationDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/applications/:id/registrations/:activationId',
@@ -213,7 +213,7 @@ export const registrationDetail = cloudEndpoint({
   roles: ['admin', 'read-only'],
   params: Type.Object({ id: Identifier, activationId: Identifier }),
   query: Type.Object({
-    /** Of entries of the history. */
+    /** How many entries of the history there are at the most. */
     limit: PageLimit(1_000),
     /** `next` of another answer. */
     before: Type.Optional(

@@ -70,7 +70,7 @@ function toTemplateAnswer(template: Template, source: TemplateSource) {
   return { ...renderTemplate(template), source, ...(warning !== undefined && { warning }) }
 }
 
-/** The same of a row. */
+/** The TemplateAnswer of a row. */
 const toRowAnswer = (row: TemplateRow) => toTemplateAnswer(toTemplate(row), row.source)
 
 const text = (max: number, description: string) => Type.String({ pattern: `^[^]{1,${max}}$`, description })
@@ -105,7 +105,7 @@ const LocalizedTexts = Type.Object({
   summary: OptionalOrNull(Type.String({ description: 'for a push message' })),
 })
 
-/** What every template has, beside its name. */
+/** What every template has beside its name. */
 const templateMembers = {
   operationType: Identifier,
   dataTemplate: text(4096, 'must be 1 to 4096 characters: operation data with ${parameter} placeholders'),
@@ -115,7 +115,7 @@ const templateMembers = {
   texts: Type.Record(Type.String(), LocalizedTexts, { description: 'by language: two small letters' }),
 }
 
-/** What it may have. */
+/** What a template may have. */
 const optionalTemplateMembers = {
   riskFlags: OptionalOrNull(
     Type.String({ description: 'X flips the buttons, F warns of fraud, C refuses approval during a call' }),
@@ -145,7 +145,7 @@ async function viewTemplate(db: Db, templateName: string) {
 
 const refuseTemplate = (detail: string) => new PawlError('ADMINISTRATION_REFUSED', { detail })
 
-/** GET /admin/templates: all templates (cloud §4). */
+/** GET /admin/templates: lists all templates (cloud §4). */
 export const templatesList = cloudEndpoint({
   method: 'GET',
   path: '/admin/templates',
@@ -160,7 +160,7 @@ export const templatesList = cloudEndpoint({
   },
 })
 
-/** GET /admin/templates/{name}: one template (cloud §4). */
+/** GET /admin/templates/{name}: reads one template (cloud §4). */
 export const templateRead = cloudEndpoint({
   method: 'GET',
   path: '/admin/templates/:name',
@@ -177,7 +177,7 @@ export const templateRead = cloudEndpoint({
   },
 })
 
-/** POST /admin/templates: a new template (cloud §4). */
+/** POST /admin/templates: creates a template (cloud §4). */
 export const templateCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/templates',
@@ -204,7 +204,7 @@ export const templateCreate = auditedEndpoint({
   },
 })
 
-/** PUT /admin/templates/{name}: a new revision of a template (cloud §4). */
+/** PUT /admin/templates/{name}: stores a new revision of a template (cloud §4). */
 export const templateReplace = auditedEndpoint({
   method: 'PUT',
   path: '/admin/templates/:name',
@@ -234,7 +234,7 @@ export const templateReplace = auditedEndpoint({
   audited: auditedTemplate,
 })
 
-/** DELETE /admin/templates/{name}: operations that were made from it stay (cloud §4). */
+/** DELETE /admin/templates/{name}: removes a template; operations that were made from it stay (cloud §4). */
 export const templateRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/templates/:name',

@@ -7,7 +7,7 @@ import { auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier } from '../fields.ts'
 
-/** Of the path. */
+/** The parameters of the path. */
 const OfText = Type.Object({
   key: Identifier,
   language: Type.String({ pattern: '^[a-z]{2}$', description: 'must be two letters', examples: ['en'] }),
@@ -16,7 +16,7 @@ const OfText = Type.Object({
 /** The answer. */
 const Text = named('VersionText', Type.Object({ messageKey: Type.String(), language: Type.String(), text: Type.String() }))
 
-/** GET /admin/texts: the texts of version rules (utility §4). */
+/** GET /admin/texts: lists the texts of version rules (utility §4). */
 export const textsList = cloudEndpoint({
   method: 'GET',
   path: '/admin/texts',
@@ -30,7 +30,7 @@ export const textsList = cloudEndpoint({
   },
 })
 
-/** POST /admin/texts: a text of version rules in one language (utility §4). */
+/** POST /admin/texts: stores a text of version rules in one language (utility §4). */
 export const textStore = auditedEndpoint({
   method: 'POST',
   path: '/admin/texts',
@@ -55,7 +55,7 @@ export const textStore = auditedEndpoint({
   },
 })
 
-/** GET /admin/texts/{key}/{language}: one text (utility §4). */
+/** GET /admin/texts/{key}/{language}: reads one text (utility §4). */
 export const textDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/texts/:key/:language',
@@ -72,7 +72,7 @@ export const textDetail = cloudEndpoint({
   },
 })
 
-/** DELETE /admin/texts/{key}/{language}: takes a text away (utility §4). */
+/** DELETE /admin/texts/{key}/{language}: removes a text (utility §4). */
 export const textRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/texts/:key/:language',

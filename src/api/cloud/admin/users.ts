@@ -13,13 +13,13 @@ import { ChosenPassword, Identifier, KeepPreviousSeconds, OptionalTime, Username
 
 const RoleName = Type.Unsafe<Role>(Type.String({ enum: ['admin', 'integration', 'internal', 'read-only'] }))
 
-/** Where a credential may be used from. */
+/** Addresses and CIDR ranges from which a credential may be used. */
 const AllowedAddresses = Type.Array(
   Type.String({ minLength: 2, maxLength: 50, description: 'must be an IP address or a CIDR range', examples: ['10.20.0.0/16'] }),
   { maxItems: 50, uniqueItems: true },
 )
 
-/** Throws REQUEST_INVALID for what is neither an address nor a range. */
+/** Throws REQUEST_INVALID when one of the texts is neither an address nor a range. */
 function requireRanges(allowedAddresses: readonly string[]): void {
   const wrong = allowedAddresses.find((text) => !isAddressOrRange(text))
   if (wrong === undefined) return
@@ -27,7 +27,7 @@ function requireRanges(allowedAddresses: readonly string[]): void {
   throw new PawlError('REQUEST_INVALID', { detail: 'neither an address nor a range', violations })
 }
 
-/** Of the path. */
+/** The parameter of a path with a user name. */
 const OfUser = Type.Object({ name: Username })
 
 /** How changes of a credential are recorded. */
@@ -54,7 +54,7 @@ async function viewUser(db: Db, username: string) {
   }
 }
 
-/** GET /admin/users: the credentials of the cloud API (cloud §2). */
+/** GET /admin/users: lists the credentials of the cloud API (cloud §2). */
 export const usersList = cloudEndpoint({
   method: 'GET',
   path: '/admin/users',
@@ -91,7 +91,7 @@ export const usersList = cloudEndpoint({
   },
 })
 
-/** POST /admin/users: a credential; its password is shown this once (cloud §2). */
+/** POST /admin/users: creates a credential; its password is shown this once (cloud §2). */
 export const userCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/users',
@@ -131,7 +131,7 @@ export const userCreate = auditedEndpoint({
   },
 })
 
-/** DELETE /admin/users/{name}: takes a credential away (cloud §2). */
+/** DELETE /admin/users/{name}: removes a credential (cloud §2). */
 export const userRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/users/:name',
@@ -150,7 +150,7 @@ export const userRemove = auditedEndpoint({
   audited: auditedUser,
 })
 
-/** POST /admin/users/{name}/password: a new password, shown this once (cloud §2). */
+/** POST /admin/users/{name}/password: gives a credential a new password, shown this once (cloud §2). */
 export const userPassword = auditedEndpoint({
   method: 'POST',
   path: '/admin/users/:name/password',
@@ -175,7 +175,7 @@ export const userPassword = auditedEndpoint({
   audited: auditedUser,
 })
 
-/** PUT /admin/users/{name}/allowed-addresses: where a credential may be used from (cloud §2.2). */
+/** PUT /admin/users/{name}/allowed-addresses: replaces the addresses a credential may be used from (cloud §2.2). */
 export const userAllowedAddresses = auditedEndpoint({
   method: 'PUT',
   path: '/admin/users/:name/allowed-addresses',
@@ -200,7 +200,7 @@ export const userAllowedAddresses = auditedEndpoint({
 // SHA-256 of nothing.
 const EXAMPLE = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
-/** PUT /admin/users/{name}/certificates: client certificates that stand for a credential (cloud §2.3). */
+/** PUT /admin/users/{name}/certificates: replaces the client certificates that stand for a credential (cloud §2.3). */
 export const userCertificates = auditedEndpoint({
   method: 'PUT',
   path: '/admin/users/:name/certificates',

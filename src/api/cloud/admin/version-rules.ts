@@ -18,7 +18,7 @@ import { Identifier, OfName } from '../fields.ts'
 
 const INT4_MAX = 2_147_483_647
 
-/** Of the path of one rule. */
+/** The parameters of the path of one rule. */
 const OfRule = Type.Object({ name: Identifier, id: Type.Integer({ minimum: 1, maximum: INT4_MAX }) })
 
 const Version = Type.String({
@@ -58,7 +58,7 @@ const toRule = (rule: VersionRuleRow) => ({
   ...(rule.messageKey !== null && { messageKey: rule.messageKey }),
 })
 
-/** GET /admin/apps/{name}/versions: the version rules of an app (utility §4). */
+/** GET /admin/apps/{name}/versions: lists the version rules of an app (utility §4). */
 export const rulesList = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps/:name/versions',
@@ -74,7 +74,7 @@ export const rulesList = cloudEndpoint({
   },
 })
 
-/** POST /admin/apps/{name}/versions: from which version on an app is recent enough (utility §4). */
+/** POST /admin/apps/{name}/versions: adds a version rule (utility §4). */
 export const ruleCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/apps/:name/versions',
@@ -107,7 +107,7 @@ export const ruleCreate = auditedEndpoint({
   audited: auditedVersionRules,
 })
 
-/** GET /admin/apps/{name}/versions/{id}: one version rule (utility §4). */
+/** GET /admin/apps/{name}/versions/{id}: reads one version rule (utility §4). */
 export const ruleDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/apps/:name/versions/:id',
@@ -124,7 +124,7 @@ export const ruleDetail = cloudEndpoint({
   },
 })
 
-/** DELETE /admin/apps/{name}/versions/{id}: takes a version rule away (utility §4). */
+/** DELETE /admin/apps/{name}/versions/{id}: removes a version rule (utility §4). */
 export const ruleRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/apps/:name/versions/:id',

@@ -8,7 +8,7 @@ import { auditedEndpoint } from '../audited-endpoint.ts'
 import { Identifier, OfId } from '../fields.ts'
 import { ApplicationDetail, auditedApplication, readApplicationDetail } from './applications.ts'
 
-/** POST /admin/applications/{id}/versions: a version of its mobile app, with keys of its own (cloud §10). */
+/** POST /admin/applications/{id}/versions: adds a version, with keys of its own (cloud §10). */
 export const versionCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/applications/:id/versions',

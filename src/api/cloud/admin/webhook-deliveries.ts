@@ -18,13 +18,13 @@ const Delivery = named(
   Type.Object({
     /** The webhook-id of all its messages. */
     id: Type.String(),
-    /** Of the operation or activation. */
+    /** The id of the operation or activation. */
     objectId: Type.String(),
     /** The status that the message reports. */
     objectStatus: Type.String(),
     status: DeliveryStatusName,
     attempts: Type.Integer(),
-    /** Of one that waits; 0 for at once. */
+    /** When a delivery that waits is tried next; 0 for at once. */
     nextAttemptAt: Type.Optional(Type.Integer()),
     lastError: Type.Optional(Type.String()),
     createdAt: Type.Integer(),
@@ -32,7 +32,7 @@ const Delivery = named(
   }),
 )
 
-/** GET /admin/webhooks/{id}/deliveries: what a webhook was sent, what waits and what was given up (cloud §9). */
+/** GET /admin/webhooks/{id}/deliveries: lists what a webhook was sent, what waits and what was given up (cloud §9). */
 export const webhookDeliveriesList = cloudEndpoint({
   method: 'GET',
   path: '/admin/webhooks/:id/deliveries',

@@ -27,7 +27,7 @@ const auditedWebhook: Audited<{ readonly id: string }> = {
   view: ({ params: { id }, tx, parts }) => viewWebhook({ ...parts, db: tx }, id),
 }
 
-/** With which the receiver is called. */
+/** The credentials with which the receiver is called. */
 const Basic = Type.Object({
   username: Username,
   password: Type.String({
@@ -36,7 +36,7 @@ const Basic = Type.Object({
   }),
 })
 
-/** What an administrator sets, beside the credentials. */
+/** What an administrator sets beside the credentials. */
 const webhookMembers = {
   name: Identifier,
   url: Type.String({ pattern: '^[^]{1,1024}$', description: 'must be 1 to 1024 characters' }),
@@ -63,7 +63,7 @@ const Webhook = named(
     createdAt: Type.Integer(),
     /** Deliveries that wait for their first or next attempt. */
     waiting: Type.Integer(),
-    /** Since the webhook was created. */
+    /** Deliveries since the webhook was created. */
     delivered: Type.Integer(),
     dead: Type.Integer(),
     /** Attempts without a success between them. */
@@ -135,7 +135,7 @@ function toWebhook(parts: WebhookParts, row: WebhookRow & WebhookFigures) {
   }
 }
 
-/** GET /admin/webhooks: all of them (cloud §10). */
+/** GET /admin/webhooks: lists all webhooks (cloud §10). */
 export const webhooksList = cloudEndpoint({
   method: 'GET',
   path: '/admin/webhooks',
@@ -150,7 +150,7 @@ export const webhooksList = cloudEndpoint({
   },
 })
 
-/** GET /admin/webhooks/{id}: one webhook, and how it is doing (cloud §10). */
+/** GET /admin/webhooks/{id}: reads one webhook, and how it is doing (cloud §10). */
 export const webhookDetail = cloudEndpoint({
   method: 'GET',
   path: '/admin/webhooks/:id',
@@ -164,7 +164,7 @@ export const webhookDetail = cloudEndpoint({
   handle: async ({ params: { id }, parts, caller }) => showTo(caller, await readWebhookDetail(parts, id)),
 })
 
-/** POST /admin/webhooks: a new receiver of the changes of an application (cloud §9, §10). */
+/** POST /admin/webhooks: creates a receiver of the changes of an application (cloud §9, §10). */
 export const webhookCreate = auditedEndpoint({
   method: 'POST',
   path: '/admin/webhooks',
@@ -185,7 +185,7 @@ export const webhookCreate = auditedEndpoint({
   },
 })
 
-/** PUT /admin/webhooks/{id}: replaces what a webhook is set to (cloud §10). */
+/** PUT /admin/webhooks/{id}: replaces the settings of a webhook (cloud §10). */
 export const webhookChange = auditedEndpoint({
   method: 'PUT',
   path: '/admin/webhooks/:id',
@@ -204,7 +204,7 @@ export const webhookChange = auditedEndpoint({
   audited: auditedWebhook,
 })
 
-/** DELETE /admin/webhooks/{id}: the webhook and what it was to be sent (cloud §10). */
+/** DELETE /admin/webhooks/{id}: removes a webhook and all its deliveries (cloud §10). */
 export const webhookRemove = auditedEndpoint({
   method: 'DELETE',
   path: '/admin/webhooks/:id',
@@ -222,7 +222,7 @@ export const webhookRemove = auditedEndpoint({
   audited: auditedWebhook,
 })
 
-/** POST /admin/webhooks/{id}/secret: a new secret for the signatures of a webhook (cloud §9, §10). */
+/** POST /admin/webhooks/{id}/secret: makes a new secret for the signatures of a webhook (cloud §9, §10). */
 export const webhookSecret = auditedEndpoint({
   method: 'POST',
   path: '/admin/webhooks/:id/secret',
