@@ -2,8 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { describeErrors, type ErrorDescription, type Operation } from '../../http/operation.ts'
 import { rendering } from './error-renderer.ts'
-import { AppVersion, InitAnswer } from './init.ts'
-import { OfApplication, PublicKey } from './init-public-key.ts'
+import { AppVersion, InitAnswer, OfApplication, PublicKey } from './init.ts'
 
 /** One operation for each endpoint of the mobile utility API. */
 export const describeUtilityApi = (): readonly Operation[] => [

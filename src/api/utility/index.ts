@@ -2,8 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { renderErrorsWith, renderUnknownPathsWith } from '../../http/errors.ts'
 import { createUtilityErrorRenderer, type Signers } from './error-renderer.ts'
-import { mountInit } from './init.ts'
-import { mountInitPublicKey } from './init-public-key.ts'
+import { mountInit, mountInitPublicKey } from './init.ts'
 import type { UtilityParts } from './parts.ts'
 
 export const utilityApi = (parts: UtilityParts) => async (app: FastifyInstance) => {

@@ -1,17 +1,24 @@
-// GET /app/init: the pinned certificates of an application, signed over the caller's challenge. Spec: utility §1.
+// GET /app/init: the pinned certificates of an application, signed over the caller's challenge; and GET /app/init/public-key, the key that
+// verifies the signature. Spec: utility §1, §2.
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { verifyVersion } from '../../domain/application/version.ts'
 import { type PinnedApplication, signPinningAnswer } from '../../domain/pinning/pinning.ts'
 import { parseAcceptLanguage } from '../../http/language.ts'
-import { compileParser } from '../../http/validation.ts'
+import { compileParser, refuseMalformedQuery } from '../../http/validation.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
+import { IDENTIFIER } from '../../lib/identifier.ts'
 import type { MobilePlatform } from '../../storage/schema.ts'
 import { SIGNATURE_HEADER, type Signers } from './error-renderer.ts'
-import { parseAppName } from './init-public-key.ts'
 import type { UtilityParts } from './parts.ts'
+
+/** The query of both endpoints. */
+export const OfApplication = Type.Object({
+  appName: Type.String({ minLength: 1, ...IDENTIFIER, examples: ['my-app'] }),
+})
+const parseApplication = compileParser(OfApplication)
 
 export const InitAnswer = Type.Object({
   /** Seconds since 1970-01-01 UTC, as `expires`. */
@@ -51,7 +58,7 @@ export const AppVersion = Type.Object({
 })
 const parseApp = compileParser(AppVersion)
 
-/** Mounts the endpoint. What `signers` learns lets the error renderer sign what fails from then on. */
+/** Mounts GET /app/init (utility §1). What `signers` learns lets the error renderer sign what fails from then on. */
 export function mountInit(app: FastifyInstance, { platform, pinning }: UtilityParts, signers: Signers): void {
   app.get('/init', async (request, reply) => {
     // Before anything is looked up: without a challenge nobody learns which names exist.
@@ -69,6 +76,12 @@ export function mountInit(app: FastifyInstance, { platform, pinning }: UtilityPa
       .serializer(() => body)
       .send(body)
   })
+}
+
+/** The name of the application in the query. Throws REQUEST_INVALID when it is missing, repeated, or not a name. */
+function parseAppName(request: FastifyRequest): string {
+  refuseMalformedQuery(request.raw.url ?? '')
+  return parseApplication(request.query).appName
 }
 
 /** The challenge as received; the length of its text counts, not of what it may encode. */
@@ -105,3 +118,15 @@ const languagesOf = ({ headers }: FastifyRequest): readonly string[] => parseAcc
 const toSeconds = (milliseconds: number): number => Math.floor(milliseconds / 1000)
 
 const CHALLENGE_HEADER = 'x-cert-pinning-challenge'
+
+export const PublicKey = Type.Object({ publicKey: Type.String({ description: 'Base64 of a point of P-256, 65 bytes' }) })
+
+/** Mounts GET /app/init/public-key, for people who build the app (utility §2). An app that downloads its key gains nothing. */
+export function mountInitPublicKey(app: FastifyInstance, { pinning }: UtilityParts): void {
+  app.get('/init/public-key', { schema: { response: { 200: PublicKey } } }, async (request, reply) => {
+    const application = await pinning.find(parseAppName(request))
+    if (application === undefined) throw new PawlError('PINNING_APPLICATION_UNKNOWN')
+    void reply.header('cache-control', 'public, max-age=300')
+    return { publicKey: toBase64(application.publicKey) }
+  })
+}

@@ -5,7 +5,7 @@ import { readActivationConfig } from '../../../domain/application/config-items.t
 import { PawlError } from '../../../lib/errors.ts'
 import { findApplicationOfVersion } from '../../../storage/applications.ts'
 import type { DeviceParts } from '../parts.ts'
-import { Configuration } from './configuration.ts'
+import { Configuration } from './application.ts'
 
 export const configActivation = openedEndpoint({
   path: 'config/activation',

@@ -5,7 +5,17 @@ import { readApplicationConfig } from '../../../domain/application/config-items.
 import { PawlError } from '../../../lib/errors.ts'
 import { findApplicationOfVersion } from '../../../storage/applications.ts'
 import type { DeviceParts } from '../parts.ts'
-import { Configuration } from './configuration.ts'
+
+/** The plaintext of the answers of config/application and config/activation. */
+export const Configuration = Type.Object({
+  config: Type.Array(
+    Type.Object({
+      key: Type.String({ examples: ['payments.limit'] }),
+      value: Type.Unknown({ examples: [{ daily: 500 }], description: 'any JSON value' }),
+      scope: Type.String({ enum: ['APPLICATION', 'ACTIVATION'] }),
+    }),
+  ),
+})
 
 export const configApplication = openedByApplicationEndpoint({
   path: 'config/application',

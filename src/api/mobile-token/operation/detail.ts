@@ -1,24 +1,27 @@
-// operation/detail: one PENDING operation, also one that nobody has claimed yet. Spec: mobile-token §4.2.
+// operation/detail and operation/detail/claim: one PENDING operation, also one that nobody has claimed yet, and how the first phone claims it.
+// Spec: mobile-token §4.2, §4.3.
 import { type Static, Type } from '@sinclair/typebox'
+import { tokenEndpoint } from '../../../channel/flow/token.ts'
 import { tokenReadEndpoint } from '../../../channel/flow/token-read.ts'
 import type { Client } from '../../../channel/stages/receive.ts'
 import type { TokenBearer } from '../../../channel/stages/token.ts'
 import { refuseUnlessPending, statusAt, STATE_REFUSALS } from '../../../domain/operation/operation.ts'
 import { ObjectRequest } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import type { OperationRow } from '../../../storage/operations.ts'
-import type { MobileTokenParts } from '../parts.ts'
+import { claimOperation, findOperation, type OperationRow } from '../../../storage/operations.ts'
+import { type MobileTokenParts, tokenOfWrite } from '../parts.ts'
 import { formatTime, OperationObject, toOperationObjects } from './view.ts'
 
 /** `{ "requestObject": { "id": ... } }` */
 export const OfOperation = ObjectRequest(Type.Object({ id: Type.String({ minLength: 1, maxLength: 255 }) }))
 
-export const OperationResponse = Type.Object({
+const OperationResponse = Type.Object({
   status: Type.Literal('OK'),
   currentTimestamp: Type.String(),
   responseObject: OperationObject,
 })
 
+/** One PENDING operation (mobile-token §4.2). */
 export const operationDetail = tokenReadEndpoint({
   path: 'auth/token/app/operation/detail',
   summary: 'One operation that waits',
@@ -34,8 +37,27 @@ export const operationDetail = tokenReadEndpoint({
   },
 })
 
+/** The first phone that claims an operation without user gets it (mobile-token §4.3). */
+export const operationClaim = tokenEndpoint({
+  path: 'auth/token/app/operation/detail/claim',
+  summary: 'Takes an operation that nobody has claimed',
+  errors: ['TOO_MANY_REQUESTS', 'OPERATION_NOT_FOUND', ...STATE_REFUSALS, 'REQUEST_INVALID'],
+  token: tokenOfWrite,
+  request: OfOperation,
+  response: OperationResponse,
+  async handle({ bearer, client, request }, parts: MobileTokenParts) {
+    const id = request.requestObject.id.toLowerCase()
+    const find = () => findOperation(parts.db, bearer.applicationId, id)
+    parts.mobileReads.take(bearer.activationId, parts.platform.monotonic())
+    // Refuses an operation that is unknown, foreign or over; one that somebody else claims in between is foreign the second time.
+    await answerDetail(parts, bearer, await find(), client)
+    await claimOperation(parts.db, id, bearer.userId, new Date(parts.platform.now()))
+    return answerDetail(parts, bearer, await find(), client)
+  },
+})
+
 /** The answer for one operation. Throws OPERATION_NOT_FOUND, also for another user's, or the code of its status. */
-export async function answerDetail(
+async function answerDetail(
   parts: MobileTokenParts,
   bearer: TokenBearer,
   operation: OperationRow | undefined,
