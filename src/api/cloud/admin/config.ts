@@ -1,14 +1,14 @@
 // Configuration items of applications and of activations, which phones of protocol 4.0 read (v4 §9.11, cloud §10).
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { writeConfigItem } from '../../../domain/application/config-items.ts'
 import { Ok, withExample } from '../../../http/types.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
 import { findActivation } from '../../../storage/activation/find.ts'
 import { type ConfigOwner, deleteConfigItem, listConfigItems } from '../../../storage/config-items.ts'
-import type { Db, Tx } from '../../../storage/database.ts'
+import type { Db } from '../../../storage/database.ts'
 import type { ConfigScope } from '../../../storage/schema.ts'
-import { auditedEndpoint } from '../audited-endpoint.ts'
+import { type AuditedCall, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, OfId } from '../fields.ts'
 import type { CloudParts } from '../parts.ts'
@@ -35,17 +35,12 @@ const NewValue = Type.Object({
 /** The parameters of the path of one item. */
 const OfKey = Type.Object({ id: Identifier, key: Key })
 
-/** What the view of one item is made from. */
-interface KeyCall {
-  readonly params: { readonly id: string; readonly key: string }
-  readonly query: { readonly scope?: ConfigScope }
-  readonly tx: Tx
-  readonly parts: Pick<CloudParts, 'platform'>
-}
+/** A call that changes one item. */
+type KeyCall<Q = unknown> = AuditedCall<unknown, Q, Static<typeof OfKey>>
 
 /** The name of an item in the audit log. */
 function targetOf(kind: 'application' | 'activation') {
-  return ({ params: { id, key } }: Pick<KeyCall, 'params'>): string => `configuration item ${key} of ${kind} ${id}`
+  return ({ params: { id, key } }: KeyCall): string => `configuration item ${key} of ${kind} ${id}`
 }
 
 /** Throws ADMINISTRATION_REFUSED: there is no such item. */
@@ -57,7 +52,7 @@ function refuseItem(key: string): never {
 const OfScope = Type.Object({ scope: Type.Optional(Scope) })
 
 /** The item of the path for the audit log; undefined when there is none. */
-async function viewOfApplication({ params: { id, key }, query: { scope = 'APPLICATION' }, tx }: KeyCall) {
+async function viewOfApplication({ params: { id, key }, query: { scope = 'APPLICATION' }, tx }: KeyCall<Static<typeof OfScope>>) {
   const items = await listConfigItems(tx, { applicationId: id, activationId: null })
   return items.find((item) => item.key === key && item.scope === scope)
 }
@@ -119,7 +114,7 @@ export const applicationConfigRemove = auditedEndpoint({
 })
 
 /** The item of the path for the audit log; undefined when there is none. */
-async function viewOfActivation({ params: { id, key }, tx, parts }: Pick<KeyCall, 'params' | 'tx' | 'parts'>) {
+async function viewOfActivation({ params: { id, key }, tx, parts }: KeyCall) {
   const activation = await findActivation(tx, id, new Date(parts.platform.now()))
   if (activation === undefined) return undefined
   const items = await listConfigItems(tx, { applicationId: activation.applicationId, activationId: id })
