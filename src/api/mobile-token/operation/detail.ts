@@ -1,4 +1,4 @@
-// operation/detail and operation/detail/claim: one PENDING operation, also one that nobody has claimed yet, and how the first phone claims it.
+// operation/detail shows one PENDING operation, claimed or not; operation/detail/claim gives one without user to the first phone that asks.
 // Spec: mobile-token §4.2, §4.3.
 import { type Static, Type } from '@sinclair/typebox'
 import { tokenEndpoint } from '../../../channel/flow/token.ts'
