@@ -1,7 +1,6 @@
 // What metrics say of the process. prom-client's own collection is not used: it starts observers that cannot be stopped again.
 import { readdir } from 'node:fs/promises'
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
-import { watchLoopUse } from '../lib/loop-load.ts'
 import type { Instruments } from './instruments.ts'
 
 export interface ProcessWatch {
@@ -13,7 +12,7 @@ export interface ProcessWatch {
 export function watchProcess(instruments: Instruments): ProcessWatch {
   const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
   delays.enable()
-  const useSinceUpdate = watchLoopUse()
+  let loopUse = performance.eventLoopUtilization()
   let processorSeconds = 0
   instruments.started.set(performance.timeOrigin / 1000)
   return {
@@ -24,7 +23,9 @@ export function watchProcess(instruments: Instruments): ProcessWatch {
         instruments.loopDelay.set({ quantile }, delays.count === 0 ? 0 : late / 1000)
       }
       delays.reset()
-      instruments.loopUse.set(useSinceUpdate())
+      const nextLoopUse = performance.eventLoopUtilization()
+      instruments.loopUse.set(performance.eventLoopUtilization(nextLoopUse, loopUse).utilization)
+      loopUse = nextLoopUse
       const { user, system } = process.cpuUsage()
       const seconds = (user + system) / 1e6
       instruments.processorTime.inc(seconds - processorSeconds)

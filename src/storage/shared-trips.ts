@@ -1,9 +1,9 @@
-// Statements that callers of one moment share (docs/decisions/0003-shared-trips.md): within a transaction each runs for itself.
-import { type BatchOptions, createBatch, createLine } from '../lib/batch.ts'
+// Batches the statements of concurrent requests (docs/decisions/0003-shared-trips.md). Within a transaction each statement runs for itself.
+import { type BatcherOptions, createRequestBatcher } from '../lib/batch.ts'
 import { type Db, isPool, isRolledBack, type Pool } from './database.ts'
 import type { GivenStatement } from './given-rows.ts'
 
-export type SharedTripOptions<Item> = Pick<BatchOptions<Item>, 'keyOf' | 'onTrip'>
+export type SharedTripOptions<Item> = Pick<BatcherOptions<Item>, 'keyOf' | 'onTrip'>
 
 /**
  * A function for one item of a statement over several, `run`, which answers in their order. Callers of one moment share a statement. Where
@@ -12,7 +12,7 @@ export type SharedTripOptions<Item> = Pick<BatchOptions<Item>, 'keyOf' | 'onTrip
 export const createSharedTrip = <Item, Result>(
   run: (items: readonly Item[]) => Promise<readonly Result[]>,
   options: SharedTripOptions<Item> = {},
-): ((item: Item) => Promise<Result>) => createBatch(run, { ...options, itemsMax: ITEMS_MAX, isUndone: isRolledBack, line })
+): ((item: Item) => Promise<Result>) => createRequestBatcher(run, { ...options, itemsMax: ITEMS_MAX, isUndone: isRolledBack })
 
 /** The same for every database: on the database itself its callers share, within a transaction each runs for itself. */
 export function defineSharedTrip<Item, Result>(
@@ -57,5 +57,3 @@ export const defineSharedWrite = <Item, Row>({ statement, toRow, idOf, column }:
   )
 
 const ITEMS_MAX = 64
-// Of this process, whatever the kind of statement.
-const line = createLine()

@@ -1,7 +1,6 @@
 // Puts the network of the simulation in the place of two modules: what phones and the bank send with, and what webhooks are sent with.
 import { vi } from 'vitest'
 import type * as PhoneHttp from '../../phone/http.ts'
-import type * as LoopLoad from '../../src/lib/loop-load.ts'
 import type * as Outbound from '../../src/lib/outbound.ts'
 import { theNetwork } from './network.ts'
 
@@ -26,10 +25,4 @@ vi.mock('../../src/lib/outbound.ts', async (importOriginal) => ({
 // Servers tell each other of failures by a clock that no seed decides. The limits are out of reach here anyway (server.ts).
 vi.mock('../../src/domain/limits/shared-failures.ts', () => ({
   createSharedFailures: () => ({ tell: () => undefined, ask: () => Promise.resolve(new Map()) }),
-}))
-
-// How busy the event loop is follows from no seed either.
-vi.mock('../../src/lib/loop-load.ts', async (importOriginal) => ({
-  ...(await importOriginal<typeof LoopLoad>()),
-  isLoopBusy: () => false,
 }))
