@@ -44,5 +44,6 @@ VOLUME /data
 EXPOSE 8080 8081
 # Whether the process is alive: one that migrates, is draining, or whose database is away, is not to be replaced. Balancers ask /health/ready.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s CMD ["node", "bin/health.mjs"]
-# Node itself is the process that gets the signals: no shell, no npm.
-CMD ["node", "--disable-sigusr1", "bin/pawl.mjs", "serve"]
+# Node itself is the process that gets the signals: no shell, no npm. The old generation grows by less between two collections
+# (docs/decisions/0014-memory.md).
+CMD ["node", "--disable-sigusr1", "--heap-growing-percent=30", "bin/pawl.mjs", "serve"]

@@ -54,9 +54,9 @@ function refuse(error) {
   process.exit(1)
 }
 
-/** Runs this file again under another Node, hands signals on and ends as the child ends. */
+/** Runs this file again under another Node, with the flags of docs/decisions/0014-memory.md, hands signals on and ends as the child ends. */
 function runWith(node) {
-  const child = spawn(node, ['--disable-sigusr1', ...process.argv.slice(1)], { stdio: 'inherit' })
+  const child = spawn(node, ['--disable-sigusr1', '--heap-growing-percent=30', ...process.argv.slice(1)], { stdio: 'inherit' })
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => child.kill(signal))
   child.on('error', (error) => {
     console.error(`pawl cannot start ${node}: ${error.message}`)

@@ -69,7 +69,7 @@ async function serveAlone(config: Config, secrets: Secrets): Promise<void> {
 }
 
 async function stopWhenAsked(server: Server): Promise<void> {
-  releaseStartMemory()
+  await releaseStartMemory()
   await server.stop(await stopRequested.promise)
   await end(0)
 }
@@ -95,7 +95,7 @@ async function superviseWorkers(config: Config): Promise<void> {
   const stopMs = (drainSeconds + shutdownTimeoutSeconds) * 1000 + STOP_REST_MS
   const primary = startPrimary({ processes, nameOfNumber: WORKER_NUMBER, stopMs, log, output })
   void stopRequested.promise.then(primary.stop)
-  releaseStartMemory()
+  await releaseStartMemory()
   const haveEndedWell = await primary.ended
   await end(haveEndedWell ? 0 : 1)
 }

@@ -50,11 +50,11 @@ describe.each([
   })
 })
 
-test('no way of running that is shipped opens an inspector or writes a core', () => {
+test('no way of running that is shipped opens an inspector, writes a core or lets the old generation double', () => {
   const unit = readText('deploy/systemd/pawl@.service')
-  expect(unit).toMatch(/^ExecStart=\S+ --disable-sigusr1 bin\/pawl\.mjs serve$/m)
+  expect(unit).toMatch(/^ExecStart=\S+ --disable-sigusr1 --heap-growing-percent=30 bin\/pawl\.mjs serve$/m)
   expect(unit).toMatch(/^LimitCORE=0$/m)
-  expect(readText('Dockerfile')).toMatch(/^CMD \["node", "--disable-sigusr1", /m)
+  expect(readText('Dockerfile')).toMatch(/^CMD \["node", "--disable-sigusr1", "--heap-growing-percent=30", /m)
   expect(readText('docker-compose.yml')).toMatch(/^ {4}ulimits: \{ core: 0 \}$/m)
 })
 

@@ -56,7 +56,7 @@ export async function startTarget({ name, checkout, databaseUrl, databasePid, en
     // All phones of a measurement share one address.
     ...settingsKnownBy(checkout, { PAWL_TEMPORARY_KEYS_PER_MINUTE: '1000000', ...settings }),
   }
-  const server = spawn(join(checkout, 'node_modules/.bin/node'), ['bin/pawl.mjs'], {
+  const server = spawn(join(checkout, 'node_modules/.bin/node'), ['--heap-growing-percent=30', 'bin/pawl.mjs'], {
     cwd: checkout,
     env,
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -42,8 +42,9 @@ export function startPrimary({ processes, nameOfNumber, stopMs, log, output }: P
   let hasStarted = false
   let hasEndedWell = true
 
-  // A worker opens no inspector from its first moment on, however this process was started (bin/pawl.mjs).
-  const execArgv = [...process.execArgv, '--disable-sigusr1']
+  // However this process was started: a worker opens no inspector from its first moment on (bin/pawl.mjs), and its old generation grows by less
+  // between two collections (docs/decisions/0014-memory.md).
+  const execArgv = [...process.execArgv, '--disable-sigusr1', '--heap-growing-percent=30']
   cluster.setupPrimary({ execArgv, stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
 
   const start = (number: number): void => {
