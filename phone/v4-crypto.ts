@@ -1,9 +1,7 @@
 // What a phone of protocol 4.0 computes, written from the specification a second time, apart from the server (v4 §1 to §3, §7, §8).
+import * as nodeCrypto from 'node:crypto'
 import { createCipheriv, createECDH, createHash, createHmac } from 'node:crypto'
 import { p384 } from '@noble/curves/nist.js'
-import { kmac256 as nobleKmac256 } from '@noble/hashes/sha3-addons.js'
-import { expand, extract } from '@noble/hashes/hkdf.js'
-import { sha384 } from '@noble/hashes/sha2.js'
 import { ml_dsa65, ml_dsa87 } from '@noble/post-quantum/ml-dsa.js'
 import { ml_kem1024, ml_kem768 } from '@noble/post-quantum/ml-kem.js'
 import { b64, bigEndian, bytesOf, holdsEcdsa, join, random, sized, unb64 } from './crypto.ts'
@@ -15,7 +13,22 @@ const none = new Uint8Array(0)
 
 /** KMAC-256 (v4 §1.2). */
 export const kmac = (key: Uint8Array, data: Uint8Array, custom: string, length = 32): Uint8Array =>
-  nobleKmac256(key, data, { personalization: bytesOf(custom), dkLen: length })
+  createMac('kmac-256', key, { customization: bytesOf(custom), outputLength: length })
+    .update(data)
+    .final()
+
+/** As Node 26 documents it; its published types do not have it yet. */
+interface Kmac {
+  readonly update: (data: Uint8Array) => Kmac
+  readonly final: () => Uint8Array
+}
+const { createMac } = nodeCrypto as unknown as {
+  readonly createMac: (
+    algorithm: 'kmac-256',
+    key: Uint8Array,
+    options: { customization: Uint8Array; outputLength: number },
+  ) => Kmac
+}
 
 /** SHA3-256. */
 export const sha3 = (bytes: Uint8Array): Uint8Array => createHash('sha3-256').update(bytes).digest()
@@ -125,6 +138,9 @@ export function decapsulate(algorithm: PhoneAlgorithm, pair: PhonePair, response
   return hybrid && pair.seed ? [z, hybrid.kem.decapsulate(ciphertext, hybrid.kem.keygen(pair.seed).secretKey)] : [z]
 }
 
+/** 48 bytes: HKDF-Extract with a salt as the key, and the first block of HKDF-Expand (RFC 5869 §2). */
+const hmacSha384 = (key: Uint8Array, bytes: Uint8Array): Uint8Array => createHmac('sha384', key).update(bytes).digest()
+
 /** What DHKEM and the export of HPKE give for the phone's pair (v4 §2.3), 48 bytes. */
 function dhkemSecret(pair: PhonePair, enc: Uint8Array): Uint8Array {
   const ecdh = createECDH('secp384r1')
@@ -134,9 +150,9 @@ function dhkemSecret(pair: PhonePair, enc: Uint8Array): Uint8Array {
   const hpke = join(bytesOf('HPKE'), Uint8Array.of(0, 0x11, 0, 2, 0xff, 0xff))
   const label = bytesOf('DHKEM-P384')
   const labeledExtract = (suite: Uint8Array, salt: Uint8Array, name: string, ikm: Uint8Array): Uint8Array =>
-    extract(sha384, join(bytesOf('HPKE-v1'), suite, bytesOf(name), ikm), salt)
+    hmacSha384(salt, join(bytesOf('HPKE-v1'), suite, bytesOf(name), ikm))
   const labeledExpand = (suite: Uint8Array, prk: Uint8Array, name: string, info: Uint8Array): Uint8Array =>
-    expand(sha384, prk, join(Uint8Array.of(0, 48), bytesOf('HPKE-v1'), suite, bytesOf(name), info), 48)
+    hmacSha384(prk, join(Uint8Array.of(0, 48), bytesOf('HPKE-v1'), suite, bytesOf(name), info, Uint8Array.of(1)))
   const eae = labeledExtract(kem, none, 'eae_prk', dh)
   const shared = labeledExpand(kem, eae, 'shared_secret', join(enc, pair.ecPublic))
   const context = join(

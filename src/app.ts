@@ -25,7 +25,7 @@ import { health } from './http/health.ts'
 import { followTlsFiles, loadTls, type TlsFiles } from './http/internal-tls.ts'
 import { limitLoad } from './http/load-limits.ts'
 import { followRequests } from './http/request-scope.ts'
-import { createSerializerFactory } from './http/serialization.ts'
+import { serializeWhenSent } from './http/serialization.ts'
 import { serverOptions } from './http/server-options.ts'
 import { giveBackConnections } from './http/service-state.ts'
 import type { Log } from './lib/log.ts'
@@ -41,7 +41,6 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
     ...options,
     // The server with TLS is the same but for its type.
     ...(tls && ({ https: { ...options.http, ...loadTls(tls) } } as object)),
-    schemaController: { compilersFactory: { buildSerializer: createSerializerFactory() } },
     loggerInstance: withoutChildren(context.log),
     logController: new LogController({ disableRequestLogging: true }),
     // A caller's own id joins its log lines with ours.
@@ -53,6 +52,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
       rendererOf(request.url, context)(toPawlError(error), request as never, reply as never)
     },
   })
+  serializeWhenSent(app)
   readForwarded(app, context.settings, context.events)
   followRequests(app, context.tracer)
   if (tls) followFiles(app, context, tls)

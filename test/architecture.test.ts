@@ -24,7 +24,7 @@ const noun = (name: string, below: readonly string[]): Layer => ({
 const http = ['fastify', '@fastify/type-provider-typebox', '@sinclair/typebox']
 
 const layers: readonly Layer[] = [
-  { path: 'src/lib', pawl: [], packages: ['pino', 'lru-cache', 'ipaddr.js', 'qr'] },
+  { path: 'src/lib', pawl: [], packages: ['pino', 'lru-cache', 'qr'] },
   { path: 'src/config-kinds.ts', pawl: ['src/lib'], packages: [] },
   { path: 'src/config-reader.ts', pawl: ['src/config-kinds.ts'], packages: [] },
   { path: 'src/config-shape.ts', pawl: ['src/lib'], packages: [] },
@@ -94,7 +94,7 @@ const layers: readonly Layer[] = [
   {
     path: 'src/http',
     pawl: ['src/lib'],
-    packages: [...http, '@fastify/basic-auth', '@fastify/fast-json-stringify-compiler', 'ajv', 'secure-json-parse'],
+    packages: [...http, 'ajv'],
   },
   { path: 'src/metrics', pawl: ['src/storage', 'src/lib'], packages: ['fastify', 'prom-client'] },
   { path: 'src/tracing/settings.ts', pawl: [], packages: [] },
@@ -134,7 +134,7 @@ const layers: readonly Layer[] = [
   {
     path: 'src/console',
     pawl: ['src/metrics', 'src/http', 'src/domain', 'src/crypto', 'src/lib'],
-    packages: ['fastify', '@sinclair/typebox', 'ghtml'],
+    packages: ['fastify', '@sinclair/typebox'],
   },
   { path: 'src/api/metrics', pawl: ['src/http', 'src/domain', 'src/lib'], packages: http },
   { path: 'src/api/docs', pawl: ['src/http', 'src/lib'], packages: http },

@@ -1,7 +1,5 @@
 // HTML as templates: every value is escaped, and only what was made here counts as markup. There is no way to say "raw" on a page. Texts come
 // from phones, users and the bank: each stands by itself, and what nobody would see in it is shown.
-import { html as escape } from 'ghtml'
-
 const MARKUP: unique symbol = Symbol('markup')
 
 /** HTML whose values were escaped when it was made. */
@@ -33,7 +31,7 @@ function render(value: Value, placeOf: () => Place): string {
   return Array.isArray(value) ? value.map((one: Value) => render(one, placeOf)).join('') : (value as Markup)[MARKUP]
 }
 
-const escapeText = (text: string): string => escape`${text}`
+const escapeText = (text: string): string => text.replace(/["&'<=>]/g, (char) => `&#${char.charCodeAt(0)};`)
 
 /**
  * Where a value stands. `text`: among other text, and elements may be made of it. `plain`: it is read, but holds no elements. `data`: what a

@@ -1,6 +1,6 @@
 // HTTP Basic, or an access token, before every route of a part of the server.
-import basicAuth from '@fastify/basic-auth'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { PawlError } from '../lib/errors.ts'
 import { toPawlError } from './errors.ts'
 import { exemptFromShares } from './load-limits.ts'
 
@@ -28,11 +28,11 @@ export interface OtherCallers<Caller> {
  * Lets nobody reach the routes of `app` whom `verify` refuses by throwing, unless `others` know the caller. Returns who the caller of a
  * request is, which is known from the hook onRequest on.
  */
-export async function requireCredentials<Caller extends object>(
+export function requireCredentials<Caller extends object>(
   app: FastifyInstance,
   verify: (login: BasicLogin, password: string) => Promise<Caller>,
   { recognise = () => undefined, verifyToken, certificate }: OtherCallers<Caller> = {},
-): Promise<(request: FastifyRequest) => Caller> {
+): (request: FastifyRequest) => Caller {
   const known = Symbol('caller')
   app.decorateRequest(known, undefined)
   const callerOf = (request: FastifyRequest): Caller | undefined => request.getDecorator(known)
@@ -40,21 +40,6 @@ export async function requireCredentials<Caller extends object>(
     request.setDecorator(known, caller)
     exemptFromShares(request)
   }
-  await app.register(basicAuth, {
-    validate: async (username, password, request, reply) => {
-      const onGone = (callback: () => void) => {
-        reply.raw.once('close', callback)
-        return () => reply.raw.off('close', callback)
-      }
-      try {
-        accept(request, await verify({ username, source: request.ip, onGone }, password))
-      } catch (error) {
-        // The plugin takes every error that is thrown here for a wrong password, also that of a lost database.
-        throw toPawlError(error)
-      }
-    },
-    utf8: true,
-  })
   const verifyOther = async (request: FastifyRequest): Promise<Caller | undefined> => {
     const { authorization } = request.headers
     if (authorization !== undefined) {
@@ -68,9 +53,18 @@ export async function requireCredentials<Caller extends object>(
     const caller = recognise(request) ?? (await verifyOther(request))
     if (caller !== undefined) accept(request, caller)
   })
-  app.addHook('onRequest', (request, reply, done) => {
-    if (callerOf(request) !== undefined) done()
-    else app.basicAuth(request, reply, done)
+  app.addHook('onRequest', async (request, { raw: reply }) => {
+    if (callerOf(request) !== undefined) return
+    const { username, password } = readBasic(request.headers.authorization)
+    const onGone = (callback: () => void) => {
+      reply.once('close', callback)
+      return () => reply.off('close', callback)
+    }
+    try {
+      accept(request, await verify({ username, source: request.ip, onGone }, password))
+    } catch (error) {
+      throw toPawlError(error)
+    }
   })
   return (request) => {
     const caller = callerOf(request)
@@ -79,5 +73,17 @@ export async function requireCredentials<Caller extends object>(
   }
 }
 
+/** Name and password of a header as RFC 7617 §2 writes it, in UTF-8 and without control characters. Throws PawlError CREDENTIALS_INVALID. */
+function readBasic(header = ''): { readonly username: string; readonly password: string } {
+  const text = Buffer.from(BASIC.exec(header)?.[1] ?? '', 'base64').toString()
+  const { username, password } = NAME_AND_PASSWORD.exec(text)?.groups ?? {}
+  if (username !== undefined && password !== undefined && !CONTROL.test(text)) return { username, password }
+  throw new PawlError('CREDENTIALS_INVALID', { detail: 'Missing or bad formatted authorization header' })
+}
+
+const BASIC = /^Basic ([\w.~+/-]+=*)$/i
+const NAME_AND_PASSWORD = /^(?<username>[^:]*):(?<password>.*)$/u
+// oxlint-disable-next-line no-control-regex -- those that RFC 5234 calls CTL
+const CONTROL = /[\x00-\x1F\x7F]/
 /** RFC 6750 §2.1. */
 const BEARER = /^Bearer ([\w.~+/-]+=*)$/i

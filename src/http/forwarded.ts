@@ -42,7 +42,7 @@ function parseForwarded(header: string): { readonly addresses: readonly string[]
 function parseMember(member: string): string | undefined {
   const { bracketed, plain = '', ipv4 } = MEMBER.exec(member)?.groups ?? {}
   const address = parseAddress(bracketed ?? ipv4 ?? plain)
-  return bracketed?.includes(':') === false ? undefined : address?.toString()
+  return bracketed?.includes(':') === false ? undefined : address
 }
 
 const MEMBER = /^(?<quote>"?)(?:\[(?<bracketed>[^[\]]*)\](?::\d{1,5})?|(?<ipv4>[\d.]+):\d{1,5}|(?<plain>[^[\]"]*))\k<quote>$/

@@ -1,9 +1,8 @@
 // Bodies as bytes: codes cover them exactly as they came, and parsing is the endpoint's decision.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import secureJsonParse from 'secure-json-parse'
 import { asBuffer, fromUtf8 } from '../lib/bytes.ts'
 import { PawlError } from '../lib/errors.ts'
-import { isStorable } from '../lib/json.ts'
+import { isJsonObject, isStorable } from '../lib/json.ts'
 
 /** Hands every body to the handler as a Buffer, whatever its content type; no body stays undefined. */
 export function keepRawBodies(app: FastifyInstance): void {
@@ -51,11 +50,25 @@ export function parseJson(bytes: Uint8Array): unknown {
     if (text.startsWith('\uFEFF')) throw new SyntaxError('a byte order mark')
     // The parser takes any depth, but the code that walks the value later does not.
     if (isDeeperThan(bytes, DEPTH_MAX)) throw new SyntaxError('nested too deeply')
-    return secureJsonParse.parse(text, undefined, { protoAction: 'error', constructorAction: 'error' })
+    const value: unknown = JSON.parse(text)
+    if (MAY_NAME_PROTOTYPE.test(text) && namesPrototype(value)) throw new SyntaxError('a name of a prototype')
+    return value
   } catch (cause) {
     const violations = [{ fieldName: 'body', hint: 'must be JSON in UTF-8' }]
     throw new PawlError('REQUEST_INVALID', { detail: 'the body is not JSON', violations, cause })
   }
+}
+
+/** Either name, or an escape that may spell it. */
+const MAY_NAME_PROTOTYPE = /__proto__|constructor|\\u00/
+
+/** Whether an object in a JSON value has a member that code which copies members would take for a prototype. */
+function namesPrototype(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  const { constructor } = value as { readonly constructor: unknown }
+  if (Object.hasOwn(value, '__proto__')) return true
+  if (Object.hasOwn(value, 'constructor') && isJsonObject(constructor) && Object.hasOwn(constructor, 'prototype')) return true
+  return Object.values(value).some(namesPrototype)
 }
 
 /**

@@ -1,25 +1,17 @@
-// Compiles how an answer is written when the first such answer is sent, and once for all routes that share a schema: a start would compile
-// some 500 of them, of which most processes use few.
-import selectSerializer, {
-  type RouteDefinition,
-  type Serializer,
-  type SerializerFactory,
-} from '@fastify/fast-json-stringify-compiler'
+// Compiles how an answer is written when a route sends its first such answer. Fastify would compile the answers of all routes at the start,
+// some 500, of which most processes use few.
+import type { FastifyInstance } from 'fastify'
 
-/** For Fastify's `schemaController.compilersFactory`, in place of the one that compiles every answer of every route at once. */
-export function createSerializerFactory(): SerializerFactory {
-  const open = selectSerializer()
-  return (externalSchemas, options) => {
-    const compile = open(externalSchemas, options)
-    const known = new WeakMap<object, Serializer>()
-    return (route: RouteDefinition) => {
-      const { schema } = route
-      if (typeof schema !== 'object' || schema === null) return compile(route)
-      return (answer) => {
-        let serialize = known.get(schema)
-        if (serialize === undefined) known.set(schema, (serialize = compile(route)))
-        return serialize(answer)
-      }
+/** Holds for routes that are added later. A route names the schemas of its answers by their statuses: `schema.response`. */
+export function serializeWhenSent(app: FastifyInstance): void {
+  app.addHook('onRoute', (route) => {
+    const answers = route.schema?.response as Readonly<Record<number, Record<string, unknown>>> | undefined
+    if (answers === undefined) return
+    route.schema = { ...route.schema, response: undefined }
+    route.preSerialization = (_request, reply, answer, done) => {
+      const schema = answers[reply.statusCode]
+      if (schema !== undefined) reply.serializer(reply.compileSerializationSchema(schema))
+      done(null, answer)
     }
-  }
+  })
 }

@@ -1,6 +1,5 @@
 // IP addresses and CIDR ranges as operators write them, and whether an address is among them.
-import { isIP } from 'node:net'
-import ipaddr from 'ipaddr.js'
+import { BlockList, isIP } from 'node:net'
 import { parseAddress } from './address.ts'
 
 /** Whether a text is an address or a range. A range of /0 would be everyone, which is never what is meant. */
@@ -16,15 +15,12 @@ export function isAddressOrRange(text: string): boolean {
 export function isInRanges(ranges: readonly string[], ip: string): boolean {
   const address = parseAddress(ip)
   if (address === undefined) return false
-  return ranges.some((range) => {
-    const [text = '', prefix] = range.split('/')
-    const network = ipaddr.parse(text)
+  const [family, allBits] = isIP(address) === 4 ? (['ipv4', 32] as const) : (['ipv6', 128] as const)
+  const list = new BlockList()
+  for (const range of ranges) {
+    const [network = '', prefix = allBits] = range.split('/')
     // An IPv4 address is in no range of IPv6, whatever form it came in.
-    return (
-      network.kind() === address.kind() &&
-      address.match(network, prefix === undefined ? ALL_BITS[network.kind()] : Number(prefix))
-    )
-  })
+    if (isIP(network) === isIP(address)) list.addSubnet(network, Number(prefix), family)
+  }
+  return list.check(address, family)
 }
-
-const ALL_BITS = { ipv4: 32, ipv6: 128 }

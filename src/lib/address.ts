@@ -1,17 +1,16 @@
-// IP addresses in any of the ways to write one.
-import { isIP } from 'node:net'
-import ipaddr from 'ipaddr.js'
-
-type Address = ipaddr.IPv4 | ipaddr.IPv6
+// Reads IP addresses in any of the ways to write one.
+import { isIP, SocketAddress } from 'node:net'
 
 /**
- * The address that a text is; undefined for every other text. An IPv4 address inside IPv6, as a socket of both families shows it, is that IPv4
+ * The address that a text is, as RFC 5952 writes it; undefined for every other text. An IPv4 address inside IPv6, as a socket of both families shows it, is that IPv4
  * address. The zone of an IPv6 address is of the machine that wrote it, and is dropped.
  */
-export function parseAddress(text: string): Address | undefined {
+export function parseAddress(text: string): string | undefined {
   const plain = text.replace(ZONE, '')
-  // The library alone takes 127.1 and 0x7f000001, too.
-  return isIP(plain) === 0 ? undefined : ipaddr.process(plain)
+  const family = isIP(plain)
+  if (family === 0) return undefined
+  return new SocketAddress({ address: plain, family: family === 4 ? 'ipv4' : 'ipv6' }).address.replace(INSIDE_IPV6, '')
 }
 
 const ZONE = /%.*$/
+const INSIDE_IPV6 = /^::ffff:(?=[\d.]+$)/

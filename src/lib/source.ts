@@ -10,9 +10,10 @@ export function sourceOf(ip: string): string {
   if (isIPv4(ip)) return ip
   const address = parseAddress(ip)
   if (address === undefined) return 'unknown'
-  if (!('parts' in address)) return address.toString()
-  const network = address.parts.slice(0, NETWORK_GROUPS).map((group) => group.toString(16))
-  return `${network.join(':')}::/64`
+  if (isIPv4(address)) return address
+  const [head = [], tail = []] = address.split('::').map((part) => part.split(':').filter(Boolean))
+  const zeros = Array.from({ length: GROUPS - head.length - tail.length }, () => '0')
+  return `${[...head, ...zeros, ...tail].slice(0, NETWORK_GROUPS).join(':')}::/64`
 }
 
 /** The network of a source for counts that are kept: 24 bits of an IPv4 address, of IPv6 the 64 of the source itself. */
@@ -21,4 +22,5 @@ export function networkOf(ip: string): string {
   return isIPv4(source) ? source.replace(/\d+$/, '0/24') : source
 }
 
-const NETWORK_GROUPS = 4
+/** Of 16 bits each. */
+const [GROUPS, NETWORK_GROUPS] = [8, 4]

@@ -17,7 +17,7 @@ export const cloudApi = (parts: CloudParts) => async (app: FastifyInstance) => {
   keepJsonBodies(app)
   useStrictValidation(app)
   renderErrorsWith(app, parts.events, renderCloudError)
-  const callerOf = await requireCredentials(app, staged('check credentials', parts.credentials.verify), {
+  const callerOf = requireCredentials(app, staged('check credentials', parts.credentials.verify), {
     recognise: ({ headers }) => {
       const ticket = headers[TICKET_HEADER]
       return typeof ticket === 'string' ? parts.tickets.redeem(ticket) : undefined

@@ -31,7 +31,7 @@ export const metricsApi =
     const access = metricsAccess(parts.settings)
     if (access === 'off') return
     if (access === 'basic') {
-      const callerOf = await requireCredentials(app, parts.credentials.verify, { verifyToken: parts.verifyAccessToken })
+      const callerOf = requireCredentials(app, parts.credentials.verify, { verifyToken: parts.verifyAccessToken })
       app.addHook('onRequest', async (request) => refuseUnlessReader(callerOf(request)))
     }
     app.get('/metrics', async (_request, reply) => {
