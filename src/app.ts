@@ -29,7 +29,7 @@ import { serializeWhenSent } from './http/serialization.ts'
 import { serverOptions } from './http/server-options.ts'
 import { giveBackConnections } from './http/service-state.ts'
 import type { Log } from './lib/log.ts'
-import { parseRequestId } from './lib/request-id.ts'
+import { parseRequestId } from './http/request-id.ts'
 
 /** `public`: what phones call; `internal`: the bank's API, administration and the description; health is part of each. */
 export type Surface = 'everything' | 'public' | 'internal'

@@ -11,7 +11,7 @@ import { createProcessLog } from './lib/log.ts'
 import type { Log } from './lib/log.ts'
 import { systemPlatform } from './lib/platform.ts'
 import type { Tracer } from './lib/span.ts'
-import { releaseStartMemory } from './lib/start-memory.ts'
+import { releaseStartMemory } from './start-memory.ts'
 import type { Server } from './server.ts'
 import { areTracesWanted } from './tracing/settings.ts'
 

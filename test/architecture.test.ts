@@ -143,6 +143,7 @@ const layers: readonly Layer[] = [
   { path: 'src/app.ts', pawl: ['src'], packages: ['fastify'] },
   { path: 'src/cluster', pawl: ['src/lib'], packages: [] },
   { path: 'src/server.ts', pawl: ['src'], packages: ['fastify'] },
+  { path: 'src/start-memory.ts', pawl: [], packages: [] },
   { path: 'src/main.ts', pawl: ['src'], packages: [] },
   // The command line: a client of the bank's API, but for what works on the database of the settings.
   { path: 'cli', pawl: [], packages: ['commander', 'qr'] },

@@ -1,5 +1,5 @@
 // The module of the threads of threads.ts: what requests have computed there.
-import { answerJobs } from '../lib/threads.ts'
+import { answerJobs } from './thread-pool.ts'
 import { ecdsaSignP384 } from './ecdsa.ts'
 import { sendExport } from './hpke.ts'
 import { generateKeyPair } from './key.ts'

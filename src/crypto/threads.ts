@@ -1,7 +1,7 @@
 // Threads for operations that would keep the event loop from other requests for a third of a millisecond or more
 // (docs/decisions/0026-threads.md).
 import { availableParallelism } from 'node:os'
-import { createThreads } from '../lib/threads.ts'
+import { createThreads } from './thread-pool.ts'
 import type { Heavy } from './heavy.ts'
 
 // Beside the sources, and beside the bundle of the image (scripts/bundle.ts).

@@ -1,5 +1,5 @@
 // Background work every process does beside the others: make expiry durable, delete what has run out (v3 §7.3, §8.7, §14; cloud §9).
-import { takeBatches } from '../lib/batches.ts'
+import { takeBatches } from './in-batches.ts'
 import type { Clocked } from '../lib/clock.ts'
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'

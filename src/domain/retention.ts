@@ -1,5 +1,5 @@
 // What is over is not kept for ever: each kind has its days, and goes in batches.
-import { takeBatches } from '../lib/batches.ts'
+import { takeBatches } from './in-batches.ts'
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import type { Db } from '../storage/database.ts'

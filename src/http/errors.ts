@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Events } from '../lib/events.ts'
 import { PawlError } from '../lib/errors.ts'
-import { isUnavailable } from '../lib/unavailable.ts'
+import { isUnavailable } from './unavailable.ts'
 
 /** Writes the answer to a failed request in the form of one API. */
 export type ErrorRenderer = (error: PawlError, request: FastifyRequest, reply: FastifyReply) => void

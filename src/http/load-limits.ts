@@ -1,4 +1,4 @@
-// How much a listener takes at once, and that no source has it all (lib/places.ts): connections, bodies on their way, requests in flight. Beyond
+// How much a listener takes at once, and that no source has it all (http/places.ts): connections, bodies on their way, requests in flight. Beyond
 // it each caller is told so at once and clearly, instead of all of them waiting for memory.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isInRanges } from '../lib/address-ranges.ts'
 import type { Events } from '../lib/events.ts'
 import { PawlError } from '../lib/errors.ts'
-import { createPlaces, type Place, type Places } from '../lib/places.ts'
+import { createPlaces, type Place, type Places } from './places.ts'
 import { sourceOf } from '../lib/source.ts'
 import { refuseBytes } from './server-options.ts'
 

@@ -1,5 +1,5 @@
 // Batches the statements of concurrent requests (docs/decisions/0003-shared-trips.md). Within a transaction each statement runs for itself.
-import { type BatcherOptions, createRequestBatcher } from '../lib/batch.ts'
+import { type BatcherOptions, createRequestBatcher } from './request-batcher.ts'
 import { type Db, isPool, isRolledBack, type Pool } from './database.ts'
 import type { GivenStatement } from './given-rows.ts'
 

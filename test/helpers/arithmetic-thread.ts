@@ -1,6 +1,6 @@
-// A thread whose operations a test of threads needs (src/lib/threads.test.ts).
+// A thread whose operations a test of threads needs (src/crypto/thread-pool.test.ts).
 import { getPriority } from 'node:os'
-import { answerJobs } from '../../src/lib/threads.ts'
+import { answerJobs } from '../../src/crypto/thread-pool.ts'
 
 export const ARITHMETIC = {
   double: (value: number): number => 2 * value,

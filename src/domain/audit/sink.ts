@@ -1,6 +1,6 @@
 // Where the audit logs are delivered to: a server that takes lines of JSON over HTTP, or one for syslog.
 import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
-import { sendSyslog } from '../../lib/syslog.ts'
+import { sendSyslog } from './syslog.ts'
 
 /** Resolves when the receiver has taken the lines. Throws OutboundError otherwise. */
 export type SendLines = (lines: readonly string[]) => Promise<void>

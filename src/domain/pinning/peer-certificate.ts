@@ -1,6 +1,6 @@
 // Reads the certificate that a TLS server shows, at the one address that was checked. Nothing is sent to it but the handshake.
 import type { ConnectionOptions, TLSSocket } from 'node:tls'
-import { OutboundError, shownAs, withConnection } from './outbound.ts'
+import { OutboundError, shownAs, withConnection } from '../../lib/outbound.ts'
 
 export interface PeerRequest {
   /** Looked up once; also the server name that is asked for (RFC 6066 §3). */

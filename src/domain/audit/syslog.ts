@@ -1,7 +1,7 @@
 // Messages of syslog (RFC 5424), sent over TCP with octet counting (RFC 6587) or over TLS (RFC 5425).
 import type { Socket } from 'node:net'
 import { hostname } from 'node:os'
-import { OutboundError, shownAs, withConnection } from './outbound.ts'
+import { OutboundError, shownAs, withConnection } from '../../lib/outbound.ts'
 
 /**
  * Sends messages over a connection of their own to `syslog+tcp://host:port` or `syslog+tls://host:port`. Syslog has no answer: the receiver has

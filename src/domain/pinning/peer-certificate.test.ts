@@ -1,7 +1,7 @@
 // Reading the certificate of a TLS server: every way of not getting one ends with an OutboundError, and in time.
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { OutboundError } from './outbound.ts'
+import { OutboundError } from '../../lib/outbound.ts'
 import { readPeerCertificate } from './peer-certificate.ts'
 
 const sockets: Socket[] = []

@@ -1,8 +1,8 @@
 // Threads that compute for the event loop what takes long, so that it answers other requests meanwhile.
 import { constants, getPriority, setPriority } from 'node:os'
 import { parentPort, Worker, type WorkerOptions } from 'node:worker_threads'
-import { ownAllBytes } from './bytes.ts'
-import { PawlError } from './errors.ts'
+import { ownAllBytes } from '../lib/bytes.ts'
+import { PawlError } from '../lib/errors.ts'
 
 /** Operations by their names. What they take and return is copied from thread to thread: byte strings, plain objects, KeyObjects. */
 export type Operations = Readonly<Record<string, (...given: never[]) => unknown>>

@@ -1,8 +1,8 @@
 // Which receivers of syslog have taken what they were sent, and that all others are failures: there is no answer to go by.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { findQuietPort } from '../../test/helpers/ports.ts'
-import { OutboundError } from './outbound.ts'
+import { findQuietPort } from '../../../test/helpers/ports.ts'
+import { OutboundError } from '../../lib/outbound.ts'
 import { sendSyslog } from './syslog.ts'
 
 const servers: { close: () => void }[] = []

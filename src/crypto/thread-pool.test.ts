@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process'
 import { getPriority } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import type { ARITHMETIC } from '../../test/helpers/arithmetic-thread.ts'
-import { PawlError } from './errors.ts'
-import { createThreads } from './threads.ts'
+import { PawlError } from '../lib/errors.ts'
+import { createThreads } from './thread-pool.ts'
 
 const FILE = new URL('../../test/helpers/arithmetic-thread.ts', import.meta.url)
 const start = (options: { readonly threadsMax?: number; readonly jobsMax?: number } = {}) =>
@@ -64,7 +64,7 @@ describe('threads', () => {
   })
 
   test('keep a process for an answer, and not longer', () => {
-    const module = JSON.stringify(new URL('../crypto/threads.ts', import.meta.url))
+    const module = JSON.stringify(new URL('./threads.ts', import.meta.url))
     const script = `
       const { inThread } = await import(${module})
       inThread('generateKeyPair', 'P-384').then(({ publicKey }) => console.log(publicKey.length))`
