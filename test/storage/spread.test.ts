@@ -111,8 +111,8 @@ describe.runIf(serverUrl() === undefined)('statements and keys', () => {
     expect(await findRefused((table) => spread.get(table) ?? 'one node')).toEqual([])
   })
 
-  test('the decision page has a line for each key and trigger that stands in the way of the rest', async () => {
-    const lines = [...readText('docs/decisions/0020-spreading.md').matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name)
+  test('docs/SIZING.md has a line for each key and trigger that stands in the way of the rest', async () => {
+    const lines = [...readText('docs/SIZING.md').matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name)
     expect(lines.toSorted()).toEqual(await findRefused((table) => spread.get(table) ?? planned.get(table) ?? ''))
   })
 })
