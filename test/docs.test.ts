@@ -1,4 +1,5 @@
 // Documents that are made from code match the code.
+import { execFileSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,6 +12,7 @@ import { renderMetricsDocument } from '../scripts/metrics-docs.ts'
 import { SECRET_SETTINGS } from '../src/config-secrets.ts'
 import { SETTINGS } from '../src/config.ts'
 import { attributesOf, WEBHOOK_EVENTS } from '../src/domain/webhook/message.ts'
+import { readDiff } from './helpers/contributing.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const readText = (path: string): string => readFileSync(join(root, path), 'utf8')
@@ -44,13 +46,56 @@ describe('configuration', () => {
       'PAWL_URL',
       'PAWL_VECTORS',
     ])
-    const files = globSync(['*.md', 'docs/**/*.md', 'Dockerfile', 'docker-compose.yml', 'scripts/**/*', '.ci/run'], { cwd: root })
+    const files = globSync(
+      ['*.md', 'docs/**/*.md', 'bench/results/*.md', 'Dockerfile', 'docker-compose.yml', 'scripts/**/*', '.ci/run'],
+      {
+        cwd: root,
+      },
+    )
     const wrong = files
       .filter((path) => /\.\w+$|Dockerfile$|run$/.test(path))
       .flatMap((path) => [...readText(path).matchAll(/\bPAWL_[A-Z0-9_]*[A-Z0-9]\b/g)].map(([name]) => ({ path, name })))
       .filter(({ name }) => !known.has(name) && !name.startsWith('PAWL_TEST_'))
       .map(({ path, name }) => `${path}: ${name}`)
     expect(wrong).toEqual([])
+  })
+
+  test('a default that a page tells before the name of its setting is the default of the setting', () => {
+    const defaults = new Map(Object.values(SETTINGS).map((setting) => [setting.name, setting.default ?? '']))
+    const told = ['SECURITY.md', 'docs/LIMITS.md', 'docs/RUNNING.md', 'docs/SECURE-SETUP.md', 'docs/SIZING.md'].flatMap((path) =>
+      [...readText(path).matchAll(/\b([\d,]+)( KiB)?[a-z ]* \(`(PAWL_\w+)`/g)].map(([text, figure = '', unit, name = '']) => ({
+        text: `${path}: ${text}`,
+        isRight: defaults.get(name) === String(Number(figure.replaceAll(',', '')) * (unit === undefined ? 1 : 1024)),
+      })),
+    )
+    expect(told.length).toBeGreaterThan(8)
+    expect(told.filter(({ isRight }) => !isRight)).toEqual([])
+  })
+})
+
+describe('pages', () => {
+  test.each(globSync('docs/decisions/0*.md', { cwd: root }))(
+    '%s says context, decision, price, and what would change it',
+    (path) => {
+      const headings = [...readText(path).matchAll(/^## (.+)$/gm)].map(([, heading]) => heading)
+      expect(headings).toEqual(['Context', 'Decision', 'Price', 'What would change it'])
+    },
+  )
+
+  test.each([
+    ...globSync('docs/decisions/0*.md', { cwd: root }).map((path) => [path, 40] as const),
+    ['docs/PERFORMANCE.md', 150],
+    ['docs/RUNNING.md', 110],
+    ['docs/SECURE-SETUP.md', 110],
+    ['docs/LIMITS.md', 110],
+  ] as const)('%s has at most %d lines', (path, lines) => {
+    expect(readText(path).trimEnd().split('\n').length).toBeLessThanOrEqual(lines)
+  })
+
+  test('the diff of CONTRIBUTING.md, an endpoint in eight steps, applies to the sources', () => {
+    const input = readDiff(readText('CONTRIBUTING.md'))
+    expect(input.match(/^\+\+\+ /gm)).toHaveLength(7)
+    expect(() => execFileSync('git', ['apply', '--check'], { cwd: root, input, encoding: 'utf8' })).not.toThrow()
   })
 })
 
@@ -96,7 +141,7 @@ describe('webhooks', () => {
 
 describe('links', () => {
   test('every relative link of a document leads to a file', () => {
-    const wrong = globSync(['*.md', 'docs/**/*.md'], { cwd: root }).flatMap((path) =>
+    const wrong = globSync(['*.md', 'docs/**/*.md', 'bench/results/*.md'], { cwd: root }).flatMap((path) =>
       [...readText(path).matchAll(/\]\((?!https?:|mailto:|#)([^)#\s]+)/g)]
         .filter(([, target = '']) => !existsSync(join(root, dirname(path), target)))
         .map(([, target]) => `${path}: ${target}`),
@@ -118,7 +163,8 @@ describe('paths', () => {
     'CONTRIBUTING.md',
     ...globSync('docs/decisions/*.md', { cwd: root }),
   ])('every file that %s names exists', (path) => {
-    const named = [...readText(path).matchAll(/(?<![\w./{}-])[a-z][\w./-]*\.ts\b/g)].map(([name]) => name)
+    const prose = readText(path).replaceAll(/^```diff.*?^```/gms, '')
+    const named = [...prose.matchAll(/(?<![\w./{}-])[a-z][\w./-]*\.ts\b/g)].map(([name]) => name)
     expect(named.filter((name) => !exists(name))).toEqual([])
   })
 

@@ -1,0 +1,45 @@
+// CONTRIBUTING.md, "Add an endpoint in eight steps": in a copy of the sources the diff is applied, the lists are written, and the tests that
+// come with it are run.
+import { execFile } from 'node:child_process'
+import { cp, mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { expect, onTestFinished, test } from 'vitest'
+import { readDiff } from '../helpers/contributing.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const PARTS = [
+  'bench',
+  'bin',
+  'cli',
+  'docs',
+  'migrations',
+  'phone',
+  'scripts',
+  'src',
+  'test',
+  'package.json',
+  'tsconfig.json',
+  'vitest.config.ts',
+]
+const TESTS = ['test/device-v4/echo.test.ts', 'test/citations.test.ts', 'test/architecture.test.ts', 'test/description.test.ts']
+
+// What a database answers to the endpoint does not differ.
+test.skipIf(process.env['PAWL_TEST_DATABASE_URL'])('the endpoint of CONTRIBUTING.md passes its tests', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'pawl-contributing-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  await Promise.all(PARTS.map((name) => cp(join(root, name), join(folder, name), { recursive: true })))
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
+  const run = async (program: string, args: readonly string[], input = '') => {
+    const running = promisify(execFile)(program, args, { cwd: folder, env: { ...process.env, VITEST: undefined, NO_COLOR: '1' } })
+    running.child.stdin?.end(input)
+    return running
+  }
+  await run('git', ['apply'], readDiff(await readFile(join(root, 'CONTRIBUTING.md'), 'utf8')))
+  await run(process.execPath, ['scripts/endpoints-docs.ts'])
+  expect(await readFile(join(folder, 'docs/ENDPOINTS.md'), 'utf8')).toContain('`POST /pa/v4/echo`')
+  const { stdout } = await run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', '--project=quick', ...TESTS])
+  expect(stdout).toMatch(/Test Files\s+4 passed/)
+})
