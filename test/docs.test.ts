@@ -95,7 +95,9 @@ describe('pages', () => {
   test('the diff of CONTRIBUTING.md, an endpoint in eight steps, applies to the sources', () => {
     const input = readDiff(readText('CONTRIBUTING.md'))
     expect(input.match(/^\+\+\+ /gm)).toHaveLength(7)
-    expect(() => execFileSync('git', ['apply', '--check'], { cwd: root, input, encoding: 'utf8' })).not.toThrow()
+    // Whoever tries the page has applied it.
+    const direction = existsSync(join(root, 'src/api/device/echo.ts')) ? ['--reverse'] : []
+    expect(() => execFileSync('git', ['apply', '--check', ...direction], { cwd: root, input, encoding: 'utf8' })).not.toThrow()
   })
 })
 
