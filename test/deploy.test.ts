@@ -74,6 +74,15 @@ test('every alert has a page, every page an alert, and the alert leads to it', (
   expect(listAll(rules, /runbook: docs\/OPERATIONS\.md#(\w+)/g)).toEqual(alerts.map((name) => name.toLowerCase()))
 })
 
+test('the table of contents has every alert once, under its severity', () => {
+  const listed = ['critical', 'warning'].flatMap((severity) => {
+    const [, table = ''] = new RegExp(`^\\| ${severity} \\|(.*?)\n\n`, 'ms').exec(pages) ?? []
+    return listAll(table, /^\| \[(Pawl\w+)\]/gm).map((name) => `${name} ${severity}`)
+  })
+  const expected = [...rules.matchAll(/alert: (\w+)[^]*?severity: (\w+)/g)].map(([, name, severity]) => `${name} ${severity}`)
+  expect(listed.toSorted()).toEqual(expected.toSorted())
+})
+
 test('every page says how bad it is, as the alert does', () => {
   const bySeverity = (text: string, pattern: RegExp): string[] =>
     [...text.matchAll(pattern)].map(([, name, severity]) => `${name} ${severity}`)
