@@ -24,13 +24,12 @@ import { createCredentials } from './domain/credential/credential.ts'
 import { createTickets } from './domain/credential/tickets.ts'
 import { createActivationProvider } from './domain/activation/direct.ts'
 import { startHousekeeping } from './domain/housekeeping.ts'
-import { createFailureBudget } from './domain/limits/failure-budget.ts'
 import { createHttpProvider, type HttpProvider } from './domain/user-info/http-provider.ts'
 import { type InstallationKeys, loadInstallationKeys, requireMasterKey } from './domain/installation-keys.ts'
 import { findKeyOrigin, loadMasterKeys } from './domain/secrets/master-key.ts'
 import { createPinning } from './domain/pinning/pinning.ts'
 import { createSharedFailures } from './domain/limits/shared-failures.ts'
-import { createRateLimit } from './domain/limits/rate.ts'
+import { createWindow } from './domain/limits/window.ts'
 import { startBinding } from './domain/secrets/binding.ts'
 import { createRecordKeys } from './domain/secrets/record-keys.ts'
 import { readTemplateFile } from './domain/template/file.ts'
@@ -152,7 +151,7 @@ export async function createContext(
       database.kind === 'embedded' || !worksInBackground
         ? undefined
         : createSharedFailures(db, installationKeys.codeLookup, platform)
-    const shareAs = (of: string) => sharedFailures && { shared: sharedFailures, of }
+    const othersOf = (of: string) => sharedFailures && { shared: sharedFailures, of }
     const base = {
       db,
       databaseKind: database.kind,
@@ -187,8 +186,8 @@ export async function createContext(
       readExchangeBasis: createExchangeBasisReader(db),
       recentKeys: createRecentKeys(caches),
       useUniqueValues: createUniqueValueStore(db),
-      codeFailures: createFailureBudget(config.codeFailuresPerMinute, shareAs('code')),
-      sourceFailures: createFailureBudget(config.sourceFailuresPerMinute, shareAs('source')),
+      codeFailures: createWindow({ perMinute: config.codeFailuresPerMinute, others: othersOf('code') }),
+      sourceFailures: createWindow({ perMinute: config.sourceFailuresPerMinute, others: othersOf('source') }),
       decoys: { v3: createDecoy(v3, recordKeys, platform), v4: createDecoy(v4, recordKeys, platform) },
     }
     metrics.watch({
@@ -221,10 +220,10 @@ export async function createContext(
       templates: createTemplateReader(db, platform, caches),
       templateTexts,
       tokenReads: createTokenReads(db),
-      mobileReads: createRateLimit(config.mobileReadsPerMinute),
-      otpAttempts: createRateLimit(config.otpAttemptsPerMinute),
+      mobileReads: createWindow({ perMinute: config.mobileReadsPerMinute }),
+      otpAttempts: createWindow({ perMinute: config.otpAttemptsPerMinute }),
       applicationSigners: createApplicationSigners(caches),
-      temporaryKeys: createRateLimit(config.temporaryKeysPerMinute),
+      temporaryKeys: createWindow({ perMinute: config.temporaryKeysPerMinute }),
       pingDatabase: () => pingDatabase(database),
       serviceState: { phase: 'serving' },
       publicListener: { address: undefined },

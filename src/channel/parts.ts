@@ -1,7 +1,7 @@
 // What the channel needs from the process; context.ts satisfies it.
 import type { Events } from '../lib/events.ts'
 import type { Platform } from '../lib/platform.ts'
-import type { FailureBudget } from '../domain/limits/failure-budget.ts'
+import type { Window } from '../domain/limits/window.ts'
 import type { RecordKeys } from '../domain/secrets/record-keys.ts'
 import type { AuthenticationStore } from '../storage/activation/authentication.ts'
 import type { ExchangeBasisReader } from '../storage/activation/exchange-basis.ts'
@@ -38,5 +38,5 @@ export interface ChannelParts extends SourceBudgetParts {
   readonly settings: ChannelSettings
   readonly decoys: Decoys
   /** Wrong codes of one activation from one source. */
-  readonly codeFailures: FailureBudget
+  readonly codeFailures: Window
 }

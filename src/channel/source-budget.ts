@@ -1,6 +1,6 @@
 // How often requests of one source may fail in a minute. Once that is spent, its requests are not looked at for the rest of the minute, so
 // that a sender who can prove nothing does not keep the process busy.
-import type { FailureBudget } from '../domain/limits/failure-budget.ts'
+import type { Window } from '../domain/limits/window.ts'
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
 import type { Platform } from '../lib/platform.ts'
 import { sourceOf } from '../lib/source.ts'
@@ -8,7 +8,7 @@ import { sourceOf } from '../lib/source.ts'
 export interface SourceBudgetParts {
   readonly platform: Platform
   /** Refused requests of one source. */
-  readonly sourceFailures: FailureBudget
+  readonly sourceFailures: Window
 }
 
 /**
@@ -22,7 +22,7 @@ export async function serveWithinBudget<T>(
 ): Promise<T> {
   const now = platform.monotonic()
   const source = sourceOf(ip)
-  const place = sourceFailures.take(source, now, 1 + Math.floor(body.length / BYTES_OF_A_FAILURE))
+  const place = sourceFailures.takeIfLeft(source, now, 1 + Math.floor(body.length / BYTES_OF_A_FAILURE))
   if (place === undefined) {
     const retryAfterSeconds = sourceFailures.secondsLeft(source, now)
     throw new PawlError('TOO_MANY_REQUESTS', { detail: 'too many refused requests of one source', retryAfterSeconds })

@@ -9,14 +9,13 @@ function setUp(limits: { waitingPerKeyMax?: number; waitingMax?: number } = {}) 
   let finish = (): void => undefined
   const run = (key: string, name: string, signal?: AbortSignal) =>
     queue.run(
-      key,
       async () => {
         begun.push(name)
         await new Promise<void>((resolve) => {
           finish = resolve
         })
       },
-      signal,
+      { key, ...(signal && { signal }) },
     )
   const step = async (): Promise<void> => {
     finish()

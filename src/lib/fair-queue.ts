@@ -1,24 +1,30 @@
-// Slow work in turns: the queue serves its keys one after the other, so that a caller who asks often delays only itself.
+// Runs slow work, so much of it at once; the rest waits, up to a bound, and its keys take turns: a caller who asks often delays only itself.
 import { PawlError } from './errors.ts'
 
 export interface FairQueue {
   /**
-   * Runs work when it is the turn of `key`. Throws TOO_MANY_REQUESTS when this key has too much work waiting, UNAVAILABLE when all keys
-   * together have and no other key has more than this one. Work that has not begun when `signal` aborts is dropped: rejects with its
-   * reason.
+   * Runs work when it is the turn of `key`; all work without one has the same. Throws TOO_MANY_REQUESTS when this key has too much work
+   * waiting, UNAVAILABLE when all keys together have and no other key has more than this one. Work that has not begun when `signal` aborts
+   * is dropped: rejects with its reason.
    */
-  readonly run: <T>(key: string, work: () => Promise<T>, signal?: AbortSignal) => Promise<T>
+  readonly run: <T>(work: () => Promise<T>, turn?: Turn) => Promise<T>
+}
+
+export interface Turn {
+  readonly key?: string
+  readonly signal?: AbortSignal
 }
 
 export interface FairQueueLimits {
   /** Pieces of work that run at a time. */
   readonly atOnce: number
-  readonly waitingPerKeyMax: number
   readonly waitingMax: number
+  /** As much as all together by default. */
+  readonly waitingPerKeyMax?: number
 }
 
 /** An empty queue. */
-export function createFairQueue({ atOnce, waitingPerKeyMax, waitingMax }: FairQueueLimits): FairQueue {
+export function createFairQueue({ atOnce, waitingMax, waitingPerKeyMax = Infinity }: FairQueueLimits): FairQueue {
   // In the order of their turns; no list is empty.
   const waiting = new Map<string, Waiter[]>()
   let running = 0
@@ -77,7 +83,7 @@ export function createFairQueue({ atOnce, waitingPerKeyMax, waitingMax }: FairQu
   }
 
   return {
-    run: async (key, work, signal) => {
+    run: async (work, { key = '', signal } = {}) => {
       signal?.throwIfAborted()
       if (running >= atOnce) await wait(key, signal)
       else running += 1

@@ -24,5 +24,5 @@ vi.mock('../../src/lib/outbound.ts', async (importOriginal) => ({
 
 // Servers tell each other of failures by a clock that no seed decides. The limits are out of reach here anyway (server.ts).
 vi.mock('../../src/domain/limits/shared-failures.ts', () => ({
-  createSharedFailures: () => ({ tell: () => undefined, ask: () => Promise.resolve(new Map()) }),
+  createSharedFailures: () => ({ tell: () => undefined, ask: () => Promise.resolve(undefined) }),
 }))

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { importHmacKey } from '../../src/crypto/hmac.ts'
 import { createLoginGate, type Login, type LoginGate } from '../../src/domain/credential/login-gate.ts'
-import { createFailureBudget, type FailureBudget } from '../../src/domain/limits/failure-budget.ts'
 import { createSharedFailures, type SharedFailures } from '../../src/domain/limits/shared-failures.ts'
+import { createWindow, type Window } from '../../src/domain/limits/window.ts'
 import { createEvents } from '../../src/lib/events.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { deleteOldFailureCounts } from '../../src/storage/failure-counts.ts'
@@ -31,19 +31,19 @@ const countWaits = async (): Promise<number> => {
 
 test('what failed at one process counts at the other from its first failure on, until the minute of both is over', async () => {
   const at = 1_700_000_000_000
-  const open = (): FailureBudget => createFailureBudget(10, { shared: share(), of: 'test' })
+  const open = (): Window => createWindow({ perMinute: 10, others: { shared: share(), of: 'test' } })
   const [first, second] = [open(), open()]
-  for (let i = 0; i < 50; i += 1) first.take('good', at)?.giveBack()
-  for (let i = 0; i < 10; i += 1) first.take('a', at)?.keep()
-  expect(first.take('a', at)).toBeUndefined()
+  for (let i = 0; i < 50; i += 1) first.takeIfLeft('good', at)?.giveBack()
+  for (let i = 0; i < 10; i += 1) first.takeIfLeft('a', at)?.keep()
+  expect(first.takeIfLeft('a', at)).toBeUndefined()
   await expect.poll(countFailures).toBe(10)
-  second.take('a', at + 30_000)?.keep()
-  await expect.poll(() => second.take('a', at + 30_000)).toBeUndefined()
+  second.takeIfLeft('a', at + 30_000)?.keep()
+  await expect.poll(() => second.takeIfLeft('a', at + 30_000)).toBeUndefined()
   expect(second.secondsLeft('a', at + 30_000)).toBe(30)
-  expect(second.take('b', at + 30_000)).toBeDefined()
+  expect(second.takeIfLeft('b', at + 30_000)).toBeDefined()
   // The minute began at the first process.
-  expect(second.take('a', at + MINUTE)).toBeDefined()
-  second.take('a', at + MINUTE)?.keep()
+  expect(second.takeIfLeft('a', at + MINUTE)).toBeDefined()
+  second.takeIfLeft('a', at + MINUTE)?.keep()
   await expect.poll(countFailures).toBe(1)
   expect(await deleteOldFailureCounts(server.context.db, new Date(at + MINUTE), 10)).toBe(0)
   expect(await deleteOldFailureCounts(server.context.db, new Date(at + 3 * MINUTE), 10)).toBe(1)
@@ -86,7 +86,7 @@ describe('a clock of the database that was set back', () => {
   /** A process whose own clock shows `uptime`. */
   const shareAt = (databaseNow: number, uptime: number) =>
     createSharedFailures(server.context.db, key, { now: () => databaseNow, monotonic: () => uptime })
-  const failuresOf = async (share: SharedFailures, name: string) => (await share.ask([name])).get(name)?.failures
+  const failuresOf = async (share: SharedFailures, name: string) => (await share.ask(name))?.failures
 
   test.each([
     ['an hour', 3_600_000],
@@ -94,15 +94,15 @@ describe('a clock of the database that was set back', () => {
     ['three minutes', 180_000],
   ])('begins the minute of a source anew, by %s', async (name, ms) => {
     const of = `by ${name}`
-    const before = createFailureBudget(3, { shared: shareAt(set, 10_000), of })
-    for (let i = 0; i < 3; i += 1) before.take('a', 10_000)?.keep()
+    const before = createWindow({ perMinute: 3, others: { shared: shareAt(set, 10_000), of } })
+    for (let i = 0; i < 3; i += 1) before.takeIfLeft('a', 10_000)?.keep()
     await expect.poll(() => failuresOf(shareAt(set, 10_000), `${of}\0a`)).toBe(3)
-    const after = createFailureBudget(3, { shared: shareAt(set - ms, 5_000), of })
-    after.take('a', 5_000)?.keep()
+    const after = createWindow({ perMinute: 3, others: { shared: shareAt(set - ms, 5_000), of } })
+    after.takeIfLeft('a', 5_000)?.keep()
     await expect.poll(() => failuresOf(shareAt(set - ms, 5_000), `${of}\0a`)).toBe(1)
-    expect(after.take('a', 5_000)).toBeDefined()
-    expect(after.take('a', 5_000)).toBeDefined()
-    expect(after.take('a', 5_000)).toBeUndefined()
+    expect(after.takeIfLeft('a', 5_000)).toBeDefined()
+    expect(after.takeIfLeft('a', 5_000)).toBeDefined()
+    expect(after.takeIfLeft('a', 5_000)).toBeUndefined()
     expect(after.secondsLeft('a', 5_000)).toBe(60)
   })
 

@@ -1,7 +1,7 @@
 // What the device API needs from the process.
 import type { DirectActivationParts } from '../../domain/activation/direct.ts'
 import type { ApplicationSigners } from '../../domain/application/signers.ts'
-import type { RateLimit } from '../../domain/limits/rate.ts'
+import type { Window } from '../../domain/limits/window.ts'
 import type { CustomObjectMemory } from '../../domain/application/custom-object.ts'
 import type { UserInfoParts } from '../../domain/user-info/user-info.ts'
 import type { ChannelParts, ChannelSettings } from '../../channel/parts.ts'
@@ -24,7 +24,7 @@ export interface DeviceParts extends ChannelParts, DirectActivationParts, UserIn
   readonly settings: DeviceSettings
   readonly applicationSigners: ApplicationSigners
   /** Temporary keys without an activation, by source. */
-  readonly temporaryKeys: RateLimit
+  readonly temporaryKeys: Window
   readonly protocols: { readonly v3: ProtocolV3; readonly v4: ProtocolV4 }
   readonly decoys: { readonly v3: Decoy<ActivationKeysV3>; readonly v4: Decoy<ActivationKeysV4> }
 }

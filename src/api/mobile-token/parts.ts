@@ -1,7 +1,7 @@
 // What the mobile token API needs from the process.
 import type { KeyObject } from 'node:crypto'
 import type { ChannelParts } from '../../channel/parts.ts'
-import type { RateLimit } from '../../domain/limits/rate.ts'
+import type { Window } from '../../domain/limits/window.ts'
 import type { ReadTemplateTexts } from '../../domain/template/texts.ts'
 import { FACTOR_COMBINATIONS, type Protocol } from '../../protocol/protocol.ts'
 import type { TokenReads } from '../../storage/token-reads.ts'
@@ -12,7 +12,7 @@ export interface MobileTokenParts extends ChannelParts {
   readonly templateTexts: ReadTemplateTexts
   readonly tokenReads: TokenReads
   /** Reads of one activation. */
-  readonly mobileReads: RateLimit
+  readonly mobileReads: Window
 }
 
 /** Tokens of any factors. What only reads may be repeated, and so writes nothing: phones poll it (mobile-token §4.1). */

@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify'
 import { type ErrorRenderer, sendError } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'
-import { createFailureBudget } from '../../domain/limits/failure-budget.ts'
+import { createWindow } from '../../domain/limits/window.ts'
 import type { UtilityCode } from '../../lib/errors.ts'
 import { sourceOf } from '../../lib/source.ts'
 import type { UtilityParts } from './parts.ts'
@@ -36,7 +36,7 @@ export const createUtilityErrorRenderer =
   (
     { events, platform }: Pick<UtilityParts, 'events' | 'platform'>,
     signers: Signers = new WeakMap(),
-    lines = createFailureBudget(LINES_PER_MINUTE),
+    lines = createWindow({ perMinute: LINES_PER_MINUTE }),
   ): ErrorRenderer =>
   (error, request, reply) => {
     const { status, code, message } = rowOf(rendering, error.code)
@@ -46,7 +46,7 @@ export const createUtilityErrorRenderer =
     const body = Buffer.from(JSON.stringify({ id, code, message: text }))
     // Failures of our own have their line already, under the id of the request.
     const isOurs = status >= 500 && id === request.id
-    if (!isOurs && lines.take(sourceOf(request.ip), platform.monotonic()) !== undefined)
+    if (!isOurs && lines.takeIfLeft(sourceOf(request.ip), platform.monotonic()) !== undefined)
       events.utilityRequestRefused({ errorId: id, path: request.routeOptions?.url ?? 'unknown', code })
     const sign = signers.get(request)
     if (sign !== undefined) void reply.header(SIGNATURE_HEADER, sign(body))

@@ -16,7 +16,7 @@ export async function withinFailureBudget<T extends { readonly verdict: CodeVerd
   { header: { activationId, version, factors }, resourceId }: CodeAttempt,
   check: () => Promise<T>,
 ): Promise<T> {
-  const place = parts.codeFailures.take(`${sourceOf(client.ip)} ${activationId}`, parts.platform.monotonic())
+  const place = parts.codeFailures.takeIfLeft(`${sourceOf(client.ip)} ${activationId}`, parts.platform.monotonic())
   if (place === undefined) {
     parts.events.authenticationChecked({ version, type: factors.toLowerCase(), result: 'too_many_failures' })
     parts.events.authenticationFailed({ activationId, resourceId, reason: 'too_many_failures' })

@@ -6,8 +6,8 @@ import { hmac } from '../../crypto/hmac.ts'
 import { hashPassword } from '../../crypto/password-hash.ts'
 import { concat, equalConstantTime, equalPublic, utf8 } from '../../lib/bytes.ts'
 import type { Events } from '../../lib/events.ts'
+import { createFairQueue } from '../../lib/fair-queue.ts'
 import type { Platform } from '../../lib/platform.ts'
-import { createSemaphore } from '../../lib/semaphore.ts'
 import type { Db } from '../../storage/database.ts'
 import { type CommitRow, storeOtpFailure } from '../../storage/activation/commit.ts'
 import type { CommitPhase } from '../../storage/schema.ts'
@@ -22,9 +22,9 @@ export interface ActivationOtps {
 
 /** OTPs under the installation's `credentialHash` key. */
 export function createActivationOtps(credentialHash: KeyObject, platform: Pick<Platform, 'randomBytes'>): ActivationOtps {
-  const runScrypt = createSemaphore(SCRYPTS_AT_ONCE, SCRYPTS_WAITING_MAX)
+  const scrypts = createFairQueue({ atOnce: SCRYPTS_AT_ONCE, waitingMax: SCRYPTS_WAITING_MAX })
   const hashWith = async (otp: string, salt: Uint8Array): Promise<Uint8Array> => {
-    const stretched = await runScrypt(() => hashPassword(utf8(otp), salt))
+    const stretched = await scrypts.run(() => hashPassword(utf8(otp), salt))
     return concat(salt, hmac(credentialHash, concat(utf8('activation-otp'), salt, stretched)))
   }
   return {

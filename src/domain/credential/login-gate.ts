@@ -9,7 +9,7 @@ import { createFairQueue } from '../../lib/fair-queue.ts'
 import { createMemory } from '../../lib/memory.ts'
 import { sourceOf } from '../../lib/source.ts'
 import type { SharedFailures } from '../limits/shared-failures.ts'
-import { createBackOff } from './back-off.ts'
+import { createWindow, type Taken } from '../limits/window.ts'
 import type { Lane } from './password.ts'
 
 /** One caller who shows a password of a user. */
@@ -46,41 +46,40 @@ export function createLoginGate(
   failuresPerMinute: number,
   shared?: SharedFailures,
 ): LoginGate {
-  const pairs = createBackOff(failuresPerMinute, shared && { shared, of: 'login' })
-  const sources = createBackOff(failuresPerMinute * 10, shared && { shared, of: 'logins of a source' })
+  const open = (perMinute: number, of: string) => createWindow({ perMinute, others: shared && { shared, of }, backsOff: true })
+  const pairs = open(failuresPerMinute, 'login')
+  const sources = open(failuresPerMinute * 10, 'logins of a source')
   const knownPairs = createMemory<object>({ max: KNOWN_MAX, ttl: KNOWN_MS, clock })
   // One hash at a time in each lane: of the four threads of the pool two stay free for everything else.
-  const known = createFairQueue({ atOnce: 1, waitingPerKeyMax: 50, waitingMax: 200 })
-  const strangers = createFairQueue({ atOnce: 1, waitingPerKeyMax: 20, waitingMax: 200 })
+  const known = createFairQueue({ atOnce: 1, waitingMax: 200, waitingPerKeyMax: 50 })
+  const strangers = createFairQueue({ atOnce: 1, waitingMax: 200, waitingPerKeyMax: 20 })
   const checks = new Map<string, SharedCheck>()
 
   const isKnown = (pair: string): boolean => knownPairs.get(pair) !== undefined
 
-  const begin = (login: Login, now: number): (() => void) => {
+  /** Places among the failures of its minute for an attempt under way, so that no more are looked at than may fail. */
+  const take = (login: Login, now: number): readonly Taken[] => {
     const { pair, source } = keysOf(login)
-    const refused = pairs.begin(pair, now)
-    if (refused) throw refused
-    if (isKnown(pair)) return () => pairs.end(pair)
-    const refusedSource = sources.begin(source, now)
-    if (refusedSource) {
-      pairs.end(pair)
-      throw refusedSource
-    }
-    return () => {
-      pairs.end(pair)
-      sources.end(source)
+    const ofPair = pairs.take(pair, now)
+    if (isKnown(pair)) return [ofPair]
+    try {
+      return [ofPair, sources.take(source, now)]
+    } catch (error) {
+      ofPair.giveBack()
+      throw error
     }
   }
 
   const start = (login: Login, key: string, now: number, check: (lane: Lane) => Promise<unknown>): SharedCheck => {
     const { pair, source } = keysOf(login)
-    const end = begin(login, now)
+    const taken = take(login, now)
     const dropped = new AbortController()
+    const { signal } = dropped
     const lane: Lane = (work) =>
-      isKnown(pair) ? known.run(pair, work, dropped.signal) : strangers.run(source, work, dropped.signal)
+      isKnown(pair) ? known.run(work, { key: pair, signal }) : strangers.run(work, { key: source, signal })
     const result = check(lane).finally(() => {
       checks.delete(key)
-      end()
+      for (const place of taken) place.giveBack()
     })
     const shared = { result, dropped, askers: 0 }
     checks.set(key, shared)
@@ -125,7 +124,7 @@ export function createLoginGate(
       if (secondsOfSource !== undefined) events.loginsWait({ username: undefined, source, seconds: secondsOfSource })
       return new PawlError('CREDENTIALS_INVALID')
     },
-    ownLane: (work) => known.run('', work),
+    ownLane: (work) => known.run(work),
   }
 }
 

@@ -21,8 +21,8 @@ export interface Standing {
 export interface SharedFailures {
   /** Tells the others within some milliseconds, together with what else fails meanwhile; `adopt` is told what all have, this failure included. */
   readonly tell: (key: string, failure: Standing, adopt: (standing: Standing) => void) => void
-  /** Asks the database what all have counted; keys that have not failed are missing. */
-  readonly ask: (keys: readonly string[]) => Promise<ReadonlyMap<string, Standing>>
+  /** Asks the database what all have counted; undefined for a key that has not failed. */
+  readonly ask: (key: string) => Promise<Standing | undefined>
 }
 
 interface Waiting {
@@ -89,14 +89,9 @@ export function createSharedFailures(
       } else if (waiting.size < KEYS_MAX) waiting.set(key, { failure, adopt: [adopt] })
       if (!isTelling) void keepTelling()
     },
-    ask: async (keys) => {
-      const standings = await readByHash(findFailures(db, keys.map(hashOf)))
-      return new Map(
-        keys.flatMap((key) => {
-          const standing = standings.get(nameOf(hashOf(key)))
-          return standing === undefined ? [] : [[key, standing] as const]
-        }),
-      )
+    ask: async (key) => {
+      const hash = hashOf(key)
+      return (await readByHash(findFailures(db, [hash]))).get(nameOf(hash))
     },
   }
 }

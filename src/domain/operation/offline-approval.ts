@@ -11,7 +11,7 @@ import { type OperationParts, readOperation, refusalOf, refuseUnlessPending, sta
 import { countFailure, endByDecision, flagRefusalOf } from './decision.ts'
 import { renderQrTexts } from './form.ts'
 import { listProximityOtps } from './proximity.ts'
-import type { RateLimit } from '../limits/rate.ts'
+import type { Window } from '../limits/window.ts'
 import { chooseTexts } from '../template/template.ts'
 import type { ReadTemplateTexts } from '../template/texts.ts'
 
@@ -54,7 +54,7 @@ export interface OfflineParts extends OperationParts {
   readonly offline: OfflineChannel
   readonly templateTexts: ReadTemplateTexts
   /** Passwords typed for one user. */
-  readonly otpAttempts: RateLimit
+  readonly otpAttempts: Window
 }
 
 /**

@@ -1,7 +1,7 @@
 // Questions to the bank's own servers, at addresses that the operator configures: JSON out, a JSON object back.
+import { createFairQueue } from '../../lib/fair-queue.ts'
 import { JsonFault, parseForeignObject } from '../../lib/json.ts'
 import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
-import { createSemaphore } from '../../lib/semaphore.ts'
 
 export interface HttpProviderSettings {
   /** What errors name: PAWL_USER_INFO, for example, of PAWL_USER_INFO_URL. */
@@ -21,8 +21,8 @@ export type HttpProvider = (question: Readonly<Record<string, unknown>>) => Prom
 /** The provider at one address. */
 export function createHttpProvider(settings: HttpProviderSettings): HttpProvider {
   // A phone that asks too often, or a provider that hangs, must not take every socket of the process.
-  const run = createSemaphore(QUESTIONS_AT_ONCE, QUESTIONS_WAITING_MAX)
-  return (question) => run(() => ask(settings, question))
+  const queue = createFairQueue({ atOnce: QUESTIONS_AT_ONCE, waitingMax: QUESTIONS_WAITING_MAX })
+  return (question) => queue.run(() => ask(settings, question))
 }
 
 async function ask(

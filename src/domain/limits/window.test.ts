@@ -1,0 +1,70 @@
+// How much one key has in a minute, which of it counts, and how long a key waits that fails too often.
+import { expect, test } from 'vitest'
+import { createWindow } from './window.ts'
+
+test('a key has its failures in a minute, and others have theirs', () => {
+  const window = createWindow({ perMinute: 3 })
+  for (let i = 0; i < 3; i += 1) expect(window.takeIfLeft('a', 1000 + i)).toBeDefined()
+  expect(window.takeIfLeft('a', 2000)).toBeUndefined()
+  expect(window.secondsLeft('a', 2000)).toBe(59)
+  expect(window.takeIfLeft('b', 2000)).toBeDefined()
+  expect(window.takeIfLeft('a', 60_999)).toBeUndefined()
+  expect(window.takeIfLeft('a', 61_000)).toBeDefined()
+})
+
+test('what did not fail takes no place, and attempts at once have a place each', () => {
+  const window = createWindow({ perMinute: 2 })
+  for (let i = 0; i < 10; i += 1) window.takeIfLeft('a', 0)?.giveBack()
+  const [first, second, third] = [window.takeIfLeft('a', 0), window.takeIfLeft('a', 0), window.takeIfLeft('a', 0)]
+  expect([first, second, third].map((attempt) => attempt !== undefined)).toEqual([true, true, false])
+  first?.giveBack()
+  expect(window.takeIfLeft('a', 0)).toBeDefined()
+  expect(window.takeIfLeft('a', 0)).toBeUndefined()
+})
+
+test('a place that is given back late belongs to its own minute', () => {
+  const window = createWindow({ perMinute: 1 })
+  const late = window.takeIfLeft('a', 0)
+  expect(window.takeIfLeft('a', 60_000)).toBeDefined()
+  late?.giveBack()
+  expect(window.takeIfLeft('a', 60_001)).toBeUndefined()
+})
+
+test('a call beyond its number is refused until its minute is over', () => {
+  const window = createWindow({ perMinute: 1 })
+  window.take('a', 0)
+  expect(() => window.take('a', 500)).toThrow(expect.objectContaining({ code: 'TOO_MANY_REQUESTS', retryAfterSeconds: 60 }))
+  expect(() => window.take('a', 59_500)).toThrow(expect.objectContaining({ retryAfterSeconds: 1 }))
+  window.take('a', 60_000)
+})
+
+test('a key that backs off waits twice as long each time, and after an hour without a wait as shortly as at first', () => {
+  const window = createWindow({ perMinute: 4, backsOff: true })
+  for (let i = 0; i < 3; i += 1) expect(window.fail('a', 0)).toBeUndefined()
+  expect(window.fail('a', 0)).toBe(60)
+  expect(window.refusal('a', 1_000)).toMatchObject({ code: 'TOO_MANY_REQUESTS', retryAfterSeconds: 59 })
+  expect(window.takeIfLeft('a', 59_999)).toBeUndefined()
+  expect(window.fail('a', 59_999)).toBeUndefined()
+  expect(window.refusal('a', 60_000)).toBeUndefined()
+  expect(window.refusal('b', 0)).toBeUndefined()
+  let now = 60_000
+  for (const seconds of [120, 240, 480, 960, 960]) {
+    expect(window.fail('a', now)).toBe(seconds)
+    now += seconds * 1_000
+  }
+  now += 3_600_000
+  for (let i = 0; i < 3; i += 1) expect(window.fail('a', now)).toBeUndefined()
+  expect(window.fail('a', now)).toBe(60)
+})
+
+test('a key that backs off has no more attempts under way than failures left, over the end of its minute, too', () => {
+  const window = createWindow({ perMinute: 2, backsOff: true })
+  const first = window.take('a', 0)
+  expect(window.fail('a', 30_000)).toBeUndefined()
+  expect(window.secondsLeft('a', 30_000)).toBe(1)
+  expect(window.takeIfLeft('a', 30_000)).toBeUndefined()
+  expect(window.takeIfLeft('a', 90_000)).toBeDefined()
+  expect(window.takeIfLeft('a', 90_000)).toBeUndefined()
+  first.giveBack()
+  expect(window.takeIfLeft('a', 90_000)).toBeDefined()
+})

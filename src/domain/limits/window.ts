@@ -1,0 +1,176 @@
+// Counts what each key does or fails at within a minute, and refuses a key that has had its number. Every process counts in its own memory;
+// failures may count in all of them (shared-failures.ts).
+import { PawlError } from '../../lib/errors.ts'
+import { createMemory } from '../../lib/memory.ts'
+import type { SharedFailures, Standing } from './shared-failures.ts'
+
+export interface WindowOptions {
+  /** How much one key may have in a minute, which begins with the first of it. */
+  readonly perMinute: number
+  /** Where failures count in other processes, too. */
+  readonly others?: Others | undefined
+  /**
+   * A key that fails `perMinute` times waits for a minute. For an hour after a wait a quarter of the failures is enough for the next, which
+   * lasts twice as long, up to sixteen minutes. Success changes nothing: others may share the key.
+   */
+  readonly backsOff?: boolean
+}
+
+/** The failures of other processes; `of` tells windows apart. */
+export interface Others {
+  readonly shared: SharedFailures
+  readonly of: string
+}
+
+/** Times are milliseconds of a clock that nobody sets. Keys beyond 100,000 are forgotten, those least in use first. */
+export interface Window {
+  /** Takes a place in the minute of `key`. Throws TOO_MANY_REQUESTS when none is left, or while the key has to wait. */
+  readonly take: (key: string, now: number) => Taken
+  /** The same, or `weight` places of which one must be left; undefined instead of an error. */
+  readonly takeIfLeft: (key: string, now: number, weight?: number) => Taken | undefined
+  /** Seconds until a key that has no place left has one again, at least 1. */
+  readonly secondsLeft: (key: string, now: number) => number
+  /** What to throw while `key` has to wait; places that are taken at the moment do not matter. */
+  readonly refusal: (key: string, now: number) => PawlError | undefined
+  /** Counts a failure for which no place was kept; returns the seconds to wait when it is one too many. */
+  readonly fail: (key: string, now: number) => number | undefined
+  /** Takes over what other processes have counted for `key`; no statement where there are none. */
+  readonly hear: (key: string, now: number) => Promise<void>
+}
+
+/** A place that counts until its minute is over. */
+export interface Taken {
+  /** To be called when it shall not count: another one may have the place. */
+  readonly giveBack: () => void
+  /** To be called when it was for a failure: other processes are told. */
+  readonly keep: () => void
+}
+
+export function createWindow({ perMinute, others, backsOff = false }: WindowOptions): Window {
+  const minutes = createMemory<Minute>({ max: KEYS_MAX })
+
+  const minuteAt = (key: string, now: number): Minute => {
+    const before = minutes.get(key)
+    if (before !== undefined && now < before.endsAt) return before
+    const lasting = backsOff && before !== undefined ? before.lasting : { underWay: 0, waits: 0, waitEndsAt: LONG_AGO }
+    const minute = { failures: 0, endsAt: now + MINUTE_MS, lasting }
+    minutes.set(key, minute)
+    return minute
+  }
+
+  const allowedAt = ({ lasting }: Minute, now: number): number =>
+    waitsAt(lasting, now) === 0 ? perMinute : Math.ceil(perMinute / 4)
+
+  const takeIfLeft: Window['takeIfLeft'] = (key, now, weight = 1) => {
+    const minute = minuteAt(key, now)
+    const { lasting } = minute
+    if (now < lasting.waitEndsAt || minute.failures + lasting.underWay >= allowedAt(minute, now)) return undefined
+    lasting.underWay += weight
+    const giveBack = (): void => {
+      lasting.underWay -= weight
+    }
+    return {
+      giveBack,
+      keep: () => {
+        giveBack()
+        count(key, minute, weight, now)
+      },
+    }
+  }
+
+  const count = (key: string, minute: Minute, failures: number, now: number): number | undefined => {
+    minute.failures += failures
+    const isOneTooMany = backsOff && minute.failures >= allowedAt(minute, now)
+    const wait = isOneTooMany ? beginWait(minute, now) : undefined
+    const { waits, waitEndsAt } = minute.lasting
+    const failure = { failures, endsAt: minute.endsAt, waits: isOneTooMany ? waits : 0, waitEndsAt }
+    others?.shared.tell(nameOf(others, key), failure, (standing) => adopt(minute, standing, now))
+    return wait
+  }
+
+  const secondsLeft: Window['secondsLeft'] = (key, now) => {
+    const minute = minutes.get(key)
+    const end = (backsOff ? minute?.lasting.waitEndsAt : minute?.endsAt) ?? now
+    return Math.max(1, Math.ceil((end - now) / SECOND_MS))
+  }
+  const refuse = (key: string, now: number): PawlError =>
+    new PawlError('TOO_MANY_REQUESTS', { retryAfterSeconds: secondsLeft(key, now) })
+
+  return {
+    takeIfLeft,
+    secondsLeft,
+    take: (key, now) => {
+      const taken = takeIfLeft(key, now)
+      if (taken === undefined) throw refuse(key, now)
+      return taken
+    },
+    refusal: (key, now) => (now < (minutes.get(key)?.lasting.waitEndsAt ?? LONG_AGO) ? refuse(key, now) : undefined),
+    fail: (key, now) => {
+      const minute = minuteAt(key, now)
+      if (now < minute.lasting.waitEndsAt) return undefined
+      if (minute.failures === 0) minute.endsAt = now + MINUTE_MS
+      return count(key, minute, 1, now)
+    },
+    hear: async (key, now) => {
+      const standing = others && (await others.shared.ask(nameOf(others, key)))
+      if (standing) adopt(minuteAt(key, now), standing, now)
+    },
+  }
+}
+
+interface Minute {
+  /** Of all processes, as far as this one knows. */
+  failures: number
+  endsAt: number
+  /** Of the key where it may have to wait, else of this minute. */
+  readonly lasting: Lasting
+}
+
+interface Lasting {
+  /** Places that are neither given back nor kept. */
+  underWay: number
+  /** Waits in a row, and the end of the last one. */
+  waits: number
+  waitEndsAt: number
+}
+
+const nameOf = ({ of }: Others, key: string): string => `${of}\0${key}`
+
+/** An hour without a wait starts anew. */
+const waitsAt = ({ waits, waitEndsAt }: Lasting, now: number): number => (now < waitEndsAt + MEMORY_MS ? waits : 0)
+
+/** How long the next wait is after so many. */
+const waitAfter = (waits: number): number => MINUTE_MS * 2 ** Math.min(waits, DOUBLINGS_MAX)
+
+/** Returns how long it is in seconds. */
+function beginWait(minute: Minute, now: number): number {
+  const { lasting } = minute
+  const waits = waitsAt(lasting, now)
+  lasting.waits = waits + 1
+  lasting.waitEndsAt = now + waitAfter(waits)
+  minute.failures = 0
+  return waitAfter(waits) / SECOND_MS
+}
+
+/** Takes over what all processes have counted. */
+function adopt(minute: Minute, { failures, endsAt, waits, waitEndsAt }: Standing, now: number): void {
+  const { lasting } = minute
+  // What ends later than it could is of a time before the database's clock was set back.
+  const mayEnd = (end: number, msMax: number): boolean => end <= now + msMax + MINUTE_MS
+  if (waits > 0 && waitEndsAt > lasting.waitEndsAt && mayEnd(waitEndsAt, waitAfter(waits - 1))) {
+    lasting.waits = Math.max(waitsAt(lasting, now), waits)
+    lasting.waitEndsAt = waitEndsAt
+    minute.failures = 0
+  }
+  if (endsAt <= now || !mayEnd(endsAt, MINUTE_MS)) return
+  minute.failures = Math.max(minute.failures, failures)
+  // The minute of all began with the first failure of any.
+  minute.endsAt = Math.min(minute.endsAt, endsAt)
+}
+
+const SECOND_MS = 1_000
+const MINUTE_MS = 60_000
+const MEMORY_MS = 3_600_000
+const LONG_AGO = Number.NEGATIVE_INFINITY
+const DOUBLINGS_MAX = 4
+const KEYS_MAX = 100_000
