@@ -47,10 +47,8 @@ describe('configuration', () => {
       'PAWL_VECTORS',
     ])
     const files = globSync(
-      ['*.md', 'docs/**/*.md', 'bench/results/*.md', 'Dockerfile', 'docker-compose.yml', 'scripts/**/*', '.ci/run'],
-      {
-        cwd: root,
-      },
+      ['*.md', '{docs,src}/**/*.md', 'bench/results/*.md', 'Dockerfile', 'docker-compose.yml', 'scripts/**/*', '.ci/run'],
+      { cwd: root },
     )
     const wrong = files
       .filter((path) => /\.\w+$|Dockerfile$|run$/.test(path))
@@ -101,6 +99,27 @@ describe('pages', () => {
   })
 })
 
+describe('limits', () => {
+  const text = readText('src/domain/limits/README.md')
+
+  test('the defaults in the tables of limits are those of the settings', () => {
+    const listed = [...text.matchAll(/\| (\d+)(?: bytes)?, `(PAWL_\w+)`/g)].map(([, value, name]) => `${name}=${value}`)
+    const all = Object.values(SETTINGS).map(({ name, default: value }) => `${name}=${value}`)
+    expect(listed.length).toBeGreaterThan(10)
+    expect(listed.filter((one) => !all.includes(one))).toEqual([])
+  })
+
+  test('the tables of limits have every setting of a number a minute, and every file with a queue or places', () => {
+    const settings = Object.values(SETTINGS).flatMap(({ name }) => (/_(PER_MINUTE|MAX)$/.test(name) ? [name] : []))
+    const files = globSync('src/**/*.ts', { cwd: root }).filter((path) =>
+      /= create(FairQueue|Places)\(/.test(path.endsWith('.test.ts') ? '' : readText(path)),
+    )
+    const named = [...settings, ...files.map((path) => path.replace('src/', ''))]
+    expect(named.length).toBeGreaterThan(10)
+    expect(named.filter((name) => !text.includes(`\`${name}\``))).toEqual([])
+  })
+})
+
 describe('command line', () => {
   test('docs/CLI.md is what the commands say (node scripts/cli-docs.ts writes it)', () => {
     expect(readText('docs/CLI.md')).toBe(renderCliDocument())
@@ -143,7 +162,7 @@ describe('webhooks', () => {
 
 describe('links', () => {
   test('every relative link of a document leads to a file', () => {
-    const wrong = globSync(['*.md', 'docs/**/*.md', 'bench/results/*.md'], { cwd: root }).flatMap((path) =>
+    const wrong = globSync(['*.md', '{docs,src}/**/*.md', 'bench/results/*.md'], { cwd: root }).flatMap((path) =>
       [...readText(path).matchAll(/\]\((?!https?:|mailto:|#)([^)#\s]+)/g)]
         .filter(([, target = '']) => !existsSync(join(root, dirname(path), target)))
         .map(([, target]) => `${path}: ${target}`),
@@ -163,6 +182,7 @@ describe('paths', () => {
     'docs/SECURITY-MODEL.md',
     'SECURITY.md',
     'CONTRIBUTING.md',
+    'src/domain/limits/README.md',
     ...globSync('docs/decisions/*.md', { cwd: root }),
   ])('every file that %s names exists', (path) => {
     const prose = readText(path).replaceAll(/^```diff.*?^```/gms, '')

@@ -1,8 +1,9 @@
 // Who may have a password checked, and when: waits after failures come before the slow hash, and hashes run in two lanes.
 //
-// Failures, also those that other processes have counted, count for a user name and its source together, and for the source alone; so nobody can lock out a credential that is used from
-// elsewhere. While a pair waits, even the right password is refused: otherwise the wait would not stop guessing. Callers whose user name
-// and source had a right password within the last hour have a lane of their own, and the wait of their source does not touch them.
+// Failures of all processes count for a user name and its source together, and for the source alone; so nobody can lock out a credential
+// that is used from elsewhere. While a pair waits, even the right password is refused: otherwise the wait would not stop guessing. Callers
+// whose user name and source had a right password within the last hour have a lane of their own, and the wait of their source does not
+// touch them.
 import type { Events } from '../../lib/events.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { createFairQueue } from '../../lib/fair-queue.ts'
