@@ -3,7 +3,8 @@ import { PawlError, StartError } from '../../lib/errors.ts'
 import { insertAdminEvent, lockAdministration } from '../../storage/admin-events.ts'
 import { deleteCredential, findCredential, hasAdmin } from '../../storage/credentials.ts'
 import { inTransaction } from '../../storage/database.ts'
-import type { CredentialParts, Credentials, PreparedPassword } from './credential.ts'
+import type { PreparedPassword } from './changes.ts'
+import type { CredentialParts, Credentials } from './credential.ts'
 import { isCredentialAuthentic } from './mac.ts'
 
 /**

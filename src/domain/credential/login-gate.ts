@@ -12,6 +12,7 @@ import { sourceOf } from '../../lib/source.ts'
 import type { SharedFailures } from '../limits/shared-failures.ts'
 import { createWindow, type Taken } from '../limits/window.ts'
 import type { Lane } from './password.ts'
+import { createSharedChecks } from './shared-checks.ts'
 
 /** One caller who shows a password of a user. */
 export interface Login {
@@ -54,7 +55,7 @@ export function createLoginGate(
   // One hash at a time in each lane: of the four threads of the pool two stay free for everything else.
   const known = createFairQueue({ atOnce: 1, waitingMax: 200, waitingPerKeyMax: 50 })
   const strangers = createFairQueue({ atOnce: 1, waitingMax: 200, waitingPerKeyMax: 20 })
-  const checks = new Map<string, SharedCheck>()
+  const join = createSharedChecks()
 
   const isKnown = (pair: string): boolean => knownPairs.get(pair) !== undefined
 
@@ -71,45 +72,24 @@ export function createLoginGate(
     }
   }
 
-  const start = (login: Login, key: string, now: number, check: (lane: Lane) => Promise<unknown>): SharedCheck => {
-    const { pair, source } = keysOf(login)
-    const taken = take(login, now)
-    const dropped = new AbortController()
-    const { signal } = dropped
-    const lane: Lane = (work) =>
-      isKnown(pair) ? known.run(work, { key: pair, signal }) : strangers.run(work, { key: source, signal })
-    const result = check(lane).finally(() => {
-      checks.delete(key)
-      for (const place of taken) place.giveBack()
-    })
-    const shared = { result, dropped, askers: 0 }
-    checks.set(key, shared)
-    return shared
-  }
-
   return {
     enter: (login, now) => {
       const { pair, source } = keysOf(login)
       const refused = pairs.refusal(pair, now) ?? (isKnown(pair) ? undefined : sources.refusal(source, now))
       if (refused) throw refused
     },
-    check: async <T>(login: Login, shown: string, now: number, check: (lane: Lane) => Promise<T>): Promise<T> => {
+    check: async (login, shown, now, check) => {
       const { pair, source } = keysOf(login)
-      const key = `${source}\0${shown}`
       // A hash takes a thousand times as long as this read.
       await Promise.all([pairs.hear(pair, now), sources.hear(source, now)])
-      const shared = checks.get(key) ?? start(login, key, now, check)
-      shared.askers += 1
-      const stopListening = login.onGone(() => {
-        shared.askers -= 1
-        if (shared.askers === 0) shared.dropped.abort(new PawlError('TOO_MANY_REQUESTS', { detail: 'the caller has gone' }))
+      return join(`${source}\0${shown}`, login.onGone, (signal) => {
+        const taken = take(login, now)
+        const lane: Lane = (work) =>
+          isKnown(pair) ? known.run(work, { key: pair, signal }) : strangers.run(work, { key: source, signal })
+        return check(lane).finally(() => {
+          for (const place of taken) place.giveBack()
+        })
       })
-      try {
-        // The key names source, user and password, so it is the same check.
-        return (await shared.result) as T
-      } finally {
-        stopListening()
-      }
     },
     pass: (login) => knownPairs.set(keysOf(login).pair, KNOWN),
     fail: (login, now, isKnownUser) => {
@@ -127,13 +107,6 @@ export function createLoginGate(
     },
     ownLane: (work) => known.run(work),
   }
-}
-
-interface SharedCheck {
-  readonly result: Promise<unknown>
-  readonly dropped: AbortController
-  /** Who waits for the result and is still there. */
-  askers: number
 }
 
 function keysOf({ username, source: address }: Login): { readonly pair: string; readonly source: string } {

@@ -1,0 +1,92 @@
+// Changes of credentials, each in a transaction of the caller and followed by a new MAC over the row.
+import type { KeyObject } from 'node:crypto'
+import { notFound, PawlError } from '../../lib/errors.ts'
+import type { Platform } from '../../lib/platform.ts'
+import {
+  findCredential,
+  insertCredential,
+  listCertificateHolders,
+  lockCredential,
+  type NewPassword,
+  replacePassword,
+  updateAllowedAddresses,
+  updateCertificates,
+} from '../../storage/credentials.ts'
+import type { Tx } from '../../storage/database.ts'
+import type { Role } from '../../storage/schema.ts'
+import { isCredentialAuthentic, sealCredential } from './mac.ts'
+
+export interface NewUser {
+  readonly username: string
+  readonly role: Role
+  readonly applicationId: string | null
+  readonly expiresAt: Date | null
+  readonly allowedAddresses?: readonly string[]
+}
+
+/** A password and what is stored of it. */
+export interface PreparedPassword {
+  readonly password: string
+  readonly row: NewPassword
+}
+
+export interface CredentialChanges {
+  /** Creates a user. Throws ADMINISTRATION_REFUSED when the name is taken. */
+  readonly create: (tx: Tx, user: NewUser, prepared: PreparedPassword) => Promise<void>
+  /** Replaces the password, which stays valid for `keepPreviousSeconds` more. Throws ADMINISTRATION_REFUSED when there is no such user. */
+  readonly reset: (tx: Tx, username: string, prepared: PreparedPassword, keepPreviousSeconds: number) => Promise<void>
+  /** Says where a user may come from; nothing: from anywhere. Throws ADMINISTRATION_REFUSED when there is no such user. */
+  readonly restrict: (tx: Tx, username: string, allowedAddresses: readonly string[]) => Promise<void>
+  /**
+   * Says which client certificates stand for a user, by their fingerprints. Throws ADMINISTRATION_REFUSED when there is no such user, or when
+   * one stands for another.
+   */
+  readonly assignCertificates: (tx: Tx, username: string, certificates: readonly string[]) => Promise<void>
+}
+
+/** `macKey`: of the MACs over credentials. */
+export function createCredentialChanges(macKey: KeyObject, platform: Pick<Platform, 'now'>): CredentialChanges {
+  /** Locks a credential, changes it unless there is none, and seals it. The MAC would also cover what somebody else wrote into the row. */
+  const change = async (tx: Tx, username: string, write: () => Promise<boolean>): Promise<void> => {
+    await lockCredential(tx, username)
+    const before = await findCredential(tx, username)
+    if (before !== undefined && !isCredentialAuthentic(macKey, before)) throw altered(username)
+    if (!(await write())) throw notFound(`user ${username}`)
+    await sealCredential(tx, macKey, username)
+  }
+
+  return {
+    create: async (tx, user, { row }) => {
+      if (!(await insertCredential(tx, { ...user, salt: row.salt, createdAt: row.createdAt })))
+        throw new PawlError('ADMINISTRATION_REFUSED', { detail: `user ${user.username} exists` })
+      await replacePassword(tx, user.username, row, null)
+      await sealCredential(tx, macKey, user.username)
+    },
+    reset: (tx, username, { row }, keepPreviousSeconds) => {
+      const previousExpiresAt = keepPreviousSeconds > 0 ? new Date(platform.now() + keepPreviousSeconds * 1000) : null
+      return change(tx, username, () => replacePassword(tx, username, row, previousExpiresAt))
+    },
+    restrict: (tx, username, allowedAddresses) =>
+      change(tx, username, () => updateAllowedAddresses(tx, username, allowedAddresses)),
+    assignCertificates: (tx, username, certificates) =>
+      change(tx, username, async () => {
+        for (const fingerprint of certificates) {
+          const holder = (await listCertificateHolders(tx, fingerprint)).find((name) => name !== username)
+          if (holder !== undefined) throw certificateTaken(fingerprint, holder)
+        }
+        return updateCertificates(tx, username, certificates)
+      }),
+  }
+}
+
+const altered = (username: string): PawlError =>
+  new PawlError('ADMINISTRATION_REFUSED', {
+    detail: `user ${username} was altered in the database`,
+    violations: [{ fieldName: 'name', hint: 'was altered in the database, remove it and create it anew' }],
+  })
+
+const certificateTaken = (fingerprint: string, holder: string): PawlError =>
+  new PawlError('ADMINISTRATION_REFUSED', {
+    detail: `a certificate stands for ${holder}`,
+    violations: [{ fieldName: 'certificates', invalidValue: fingerprint, hint: `stands for ${holder}` }],
+  })

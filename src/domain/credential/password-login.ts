@@ -1,0 +1,84 @@
+// Callers who show a password of a credential (cloud §2). What was right is remembered for a moment, so that a back end is not held up by a
+// slow hash with each of its calls.
+import { hmac, importHmacKey } from '../../crypto/hmac.ts'
+import { toBase64 } from '../../lib/base64.ts'
+import { concat, equalPublic, u32, utf8 } from '../../lib/bytes.ts'
+import { createMemory } from '../../lib/memory.ts'
+import type { Platform } from '../../lib/platform.ts'
+import type { CredentialWithPasswords, PasswordRow } from '../../storage/credentials.ts'
+import type { Login, LoginGate } from './login-gate.ts'
+import { type Passwords, usablePasswords } from './password.ts'
+
+/** A caller, and the password that was shown. No allowed addresses: any. */
+export interface VerifiedCaller
+  extends Pick<CredentialWithPasswords, 'username' | 'role' | 'applicationId' | 'allowedAddresses'> {
+  readonly passwordId: string
+}
+
+export interface PasswordLogin {
+  readonly verify: (login: Login, password: string) => Promise<VerifiedCaller>
+  readonly forget: () => void
+}
+
+interface PasswordLoginParts {
+  readonly platform: Platform
+  readonly gate: LoginGate
+  readonly passwords: Passwords
+  /** A credential that was altered in the database counts as missing. */
+  readonly findAuthentic: (username: string) => Promise<CredentialWithPasswords | undefined>
+  readonly isAdmitted: (credential: Pick<VerifiedCaller, 'allowedAddresses'>, from: Pick<Login, 'source'>) => boolean
+  /** How long a credential is remembered, in milliseconds. */
+  readonly rememberMs: number
+}
+
+export function createPasswordLogin(parts: PasswordLoginParts): PasswordLogin {
+  const { platform, gate, passwords, findAuthentic, isAdmitted, rememberMs } = parts
+  const cacheKey = importHmacKey(platform.randomBytes(32))
+  const verified = createMemory<VerifiedCaller>({ max: VERIFIED_MAX, ttl: rememberMs, clock: () => platform.now() })
+  const rightRows = createMemory<PasswordRow>({ max: VERIFIED_MAX })
+  let generation = 0
+
+  const check = async (login: Login, password: string, key: string): Promise<VerifiedCaller> => {
+    const generationRead = generation
+    const now = platform.now()
+    const credential = await findAuthentic(login.username)
+    // A password that was right stays right as long as its row is there, so scrypt is not computed again.
+    // From an address that is not admitted a right password takes the steps of a wrong one, the hash among them.
+    const isHere = credential !== undefined && isAdmitted(credential, login)
+    const right = isHere ? rightRows.get(key) : undefined
+    const remembered = right && usablePasswords(credential, now).find((row) => equalPublic(row.passwordHash, right.passwordHash))
+    const row =
+      remembered ??
+      (await gate.check(login, key, platform.monotonic(), (lane) => passwords.findMatch(credential, password, now, lane)))
+    if (credential === undefined || row === undefined || !isHere)
+      throw gate.fail(login, platform.monotonic(), credential !== undefined)
+    gate.pass(login)
+    const { role, applicationId, expiresAt, allowedAddresses } = credential
+    const caller = { username: login.username, role, applicationId, passwordId: row.passwordId, allowedAddresses }
+    const ends = [expiresAt, row.expiresAt].map((end) => end?.getTime() ?? Number.POSITIVE_INFINITY)
+    // A credential that was read before the memory was cleared may be out of date.
+    if (generationRead === generation) {
+      verified.set(key, caller, { from: now, to: Math.min(now + rememberMs, ...ends) })
+      rightRows.set(key, row)
+    }
+    return caller
+  }
+
+  return {
+    verify: async (login, password) => {
+      gate.enter(login, platform.monotonic())
+      const key = toBase64(hmac(cacheKey, concat(u32(login.username.length), utf8(login.username), utf8(password))))
+      const known = verified.get(key)
+      if (known === undefined || !isAdmitted(known, login)) return check(login, password, key)
+      gate.pass(login)
+      return known
+    },
+    forget: () => {
+      generation += 1
+      verified.clear()
+      rightRows.clear()
+    },
+  }
+}
+
+const VERIFIED_MAX = 1_000
