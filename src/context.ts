@@ -40,7 +40,7 @@ import { startWebhookDelivery } from './domain/webhook/loop.ts'
 import { type ClaimsParts, createUserInfoProvider } from './domain/user-info/user-info.ts'
 import type { MetricsParts } from './api/metrics/index.ts'
 import type { HealthParts } from './http/health.ts'
-import { createCaches } from './lib/caches.ts'
+import { type Caches, createCaches } from './lib/caches.ts'
 import { type Clock, createClock } from './lib/clock.ts'
 import { createEvents, type Events } from './lib/events.ts'
 import type { Log } from './lib/log.ts'
@@ -103,127 +103,44 @@ export interface Starting {
 }
 
 /** Opens and migrates the database, unwraps the keys, makes the first administrator. Throws StartError with one line for the operator. */
-export async function createContext(
-  config: Config,
-  secrets: Secrets,
-  { platform: own, log, tracer, database: given, peers, worksInBackground = true, starting }: Surroundings,
-): Promise<Context> {
+export async function createContext(config: Config, secrets: Secrets, surroundings: Surroundings): Promise<Context> {
+  const { platform: own, log, tracer, peers, worksInBackground = true } = surroundings
   const metrics = createMetrics(createEvents(log), () => clock.now(), peers)
   const { events } = metrics
   const clock = createClock(own, events)
   const platform: Platform = { ...own, now: clock.now }
   const caches = createCaches()
-  const { databaseUrl } = secrets
   const templatesOfFile = config.templatesFile === undefined ? undefined : readTemplateFile(config.templatesFile)
-  const database =
-    given ??
-    (await openDatabase({
-      databaseUrl,
-      dataDir: config.dataDir,
-      poolSize: config.databasePoolSize,
-      pooler: config.databasePooler,
-      isTraced: tracer !== undefined,
-      ...tellOfDatabase(events),
-    }))
+  const database = surroundings.database ?? (await openConfigured(config, secrets, events, tracer !== undefined))
   try {
-    const { db } = database
-    // The embedded database is soon open, and nobody holds it up.
-    const signal = database.kind === 'postgresql' ? starting?.signal : undefined
-    const masterKeys = await untilAborted(loadMasterKeys({ config, secrets }, database.kind, platform), signal)
-    const recordKeys = createRecordKeys(masterKeys, platform, {
-      caches,
-      onAltered: events.recordAltered,
-      origin: findKeyOrigin({ config, secrets }, database.kind),
-    })
-    await untilAborted(requireDatabase(database), signal)
-    await untilAborted(requireMasterKey(db, recordKeys), signal)
-    if (database.readTime !== undefined) await untilAborted(clock.hear(database.readTime), signal)
-    const onDelay = ({ kind, ...fields }: MigrationDelay): void => {
-      events.startDelayed({ reason: DELAYS[kind], ...fields })
-      starting?.onDelay(DELAYS[kind])
-    }
-    await (config.migrate === 'start' ? migrateDatabase(database, { onDelay, signal }) : requireMigrated(db))
-    const installationKeys = await loadInstallationKeys(db, recordKeys, platform, (credentials) =>
-      events.credentialsSealed({ credentials }),
-    )
-    // The embedded database has one process. What the others are told, they are told in the background.
-    const sharedFailures =
-      database.kind === 'embedded' || !worksInBackground
-        ? undefined
-        : createSharedFailures(db, installationKeys.codeLookup, platform)
-    const othersOf = (of: string) => sharedFailures && { shared: sharedFailures, of }
-    const base = {
-      db,
-      databaseKind: database.kind,
-      platform,
-      clock,
-      recordKeys,
-      events,
-      installationKeys,
-      sharedFailures,
-      settings: config,
-    }
+    const base = await prepareDatabase({ config, secrets, database, events, clock, platform, caches }, surroundings)
     const stopBinding = await startBinding(base, { database, works: worksInBackground })
     const credentials = createCredentials(base)
     await installTemplates(base, templatesOfFile)
     await applyAdminPassword(base, credentials, config.adminUser, secrets.adminPassword)
     await bootstrapApplication(base, config.firstApplication)
-    const templateTexts = createTemplateTexts(db, caches)
-    const background = worksInBackground
-      ? [
-          startHousekeeping(base),
-          startAuditSealing(base),
-          ...(config.auditSinkUrl === undefined
-            ? []
-            : [startAuditDelivery(base, config.auditSinkUrl, secrets.auditSinkAuthorization)]),
-          startWebhookDelivery({ ...base, templateTexts }),
-          ...(config.certificateWatch ? [startCertificateWatch(base)] : []),
-        ]
-      : []
-    const channel = {
-      ...base,
-      authenticationStore: createAuthenticationStore(db, events, caches),
-      readExchangeBasis: createExchangeBasisReader(db),
-      recentKeys: createRecentKeys(caches),
-      useUniqueValues: createUniqueValueStore(db),
-      codeFailures: createWindow({ perMinute: config.codeFailuresPerMinute, others: othersOf('code') }),
-      sourceFailures: createWindow({ perMinute: config.sourceFailuresPerMinute, others: othersOf('source') }),
-      decoys: { v3: createDecoy(v3, recordKeys, platform), v4: createDecoy(v4, recordKeys, platform) },
-    }
+    const templateTexts = createTemplateTexts(base.db, caches)
+    const background = worksInBackground ? startBackground({ ...base, templateTexts }, secrets) : []
+    const channel = createChannel(base, caches)
     metrics.watch({
       version: packageJson.version,
       databaseKind: database.kind,
       poolUse: database.poolUse,
       listCaches: caches.list,
       clockDifference: clock.difference,
-      read: () => readVitalSigns(db),
+      read: () => readVitalSigns(base.db),
     })
     const stopHearing = startHearing(clock, database)
     const stopForgetting = caches.startForgetting(() => platform.now())
     return {
       ...channel,
+      ...createParts(channel, caches),
+      ...createProviders(base, config, secrets),
       log,
       metrics,
       tracer,
       credentials,
-      verifyAccessToken: createAccessTokens(base),
-      tickets: createTickets(platform),
-      activationOtps: createActivationOtps(installationKeys.credentialHash, platform),
-      ...createProviders(base, config, secrets),
-      pinning: createPinning(base),
-      verifyAudit: createAuditVerification(base),
-      protocols: { v3, v4 },
-      readStatus: createStatusReader(db),
-      customObjects: createCustomObjectMemory(db, installationKeys.codeLookup),
-      composeSdkConfiguration,
-      offline: createOfflineChannel(channel, [v3, v4]),
-      templates: createTemplateReader(db, platform, caches),
       templateTexts,
-      tokenReads: createTokenReads(db),
-      mobileReads: createWindow({ perMinute: config.mobileReadsPerMinute }),
-      otpAttempts: createWindow({ perMinute: config.otpAttemptsPerMinute }),
-      applicationSigners: createApplicationSigners(caches),
-      temporaryKeys: createWindow({ perMinute: config.temporaryKeysPerMinute }),
       pingDatabase: () => pingDatabase(database),
       serviceState: { phase: 'serving' },
       publicListener: { address: undefined },
@@ -244,6 +161,116 @@ export async function createContext(
   }
 }
 
+const CLOSE_MS = 1_000
+
+/** The database of the settings. */
+const openConfigured = (config: Config, { databaseUrl }: Secrets, events: Events, isTraced: boolean): Promise<Database> =>
+  openDatabase({
+    databaseUrl,
+    dataDir: config.dataDir,
+    poolSize: config.databasePoolSize,
+    pooler: config.databasePooler,
+    isTraced,
+    onConnectionError: (err) => events.databaseConnectionLost({ err }),
+    onNoRoom: (err) => events.connectionRefused({ err }),
+    onConnection: (ms) => events.connectionAwaited({ ms }),
+    onTimeout: (by) => events.statementTimedOut({ by }),
+  })
+
+interface Opened {
+  readonly config: Config
+  readonly secrets: Secrets
+  readonly database: Database
+  readonly events: Events
+  readonly clock: Clock
+  readonly platform: Platform
+  readonly caches: Caches
+}
+
+/** Unwraps the keys and brings the schema up to date. Returns what all parts are made of. */
+async function prepareDatabase(
+  { config, secrets, database, events, clock, platform, caches }: Opened,
+  { starting, worksInBackground = true }: Pick<Surroundings, 'starting' | 'worksInBackground'>,
+) {
+  const { db } = database
+  // The embedded database is soon open, and nobody holds it up.
+  const signal = database.kind === 'postgresql' ? starting?.signal : undefined
+  const masterKeys = await untilAborted(loadMasterKeys({ config, secrets }, database.kind, platform), signal)
+  const recordKeys = createRecordKeys(masterKeys, platform, {
+    caches,
+    onAltered: events.recordAltered,
+    origin: findKeyOrigin({ config, secrets }, database.kind),
+  })
+  await untilAborted(requireDatabase(database), signal)
+  await untilAborted(requireMasterKey(db, recordKeys), signal)
+  if (database.readTime !== undefined) await untilAborted(clock.hear(database.readTime), signal)
+  const onDelay = ({ kind, ...fields }: MigrationDelay): void => {
+    events.startDelayed({ reason: DELAYS[kind], ...fields })
+    starting?.onDelay(DELAYS[kind])
+  }
+  await (config.migrate === 'start' ? migrateDatabase(database, { onDelay, signal }) : requireMigrated(db))
+  const installationKeys = await loadInstallationKeys(db, recordKeys, platform, (credentials) =>
+    events.credentialsSealed({ credentials }),
+  )
+  // The embedded database has one process. What the others are told, they are told in the background.
+  const hasOthers = database.kind === 'postgresql' && worksInBackground
+  const sharedFailures = hasOthers ? createSharedFailures(db, installationKeys.codeLookup, platform) : undefined
+  const databaseKind = database.kind
+  return { db, databaseKind, platform, clock, recordKeys, events, installationKeys, sharedFailures, settings: config }
+}
+
+type Base = Awaited<ReturnType<typeof prepareDatabase>>
+
+/** Starts what goes on beside requests; the returned functions stop it. */
+function startBackground(base: Base & Pick<Context, 'templateTexts'>, { auditSinkAuthorization }: Secrets) {
+  const { auditSinkUrl, certificateWatch } = base.settings
+  return [
+    startHousekeeping(base),
+    startAuditSealing(base),
+    ...(auditSinkUrl === undefined ? [] : [startAuditDelivery(base, auditSinkUrl, auditSinkAuthorization)]),
+    startWebhookDelivery(base),
+    ...(certificateWatch ? [startCertificateWatch(base)] : []),
+  ]
+}
+
+/** What the channel needs. */
+function createChannel(base: Base, caches: Caches) {
+  const { db, events, recordKeys, platform, settings, sharedFailures: shared } = base
+  return {
+    ...base,
+    authenticationStore: createAuthenticationStore(db, events, caches),
+    readExchangeBasis: createExchangeBasisReader(db),
+    recentKeys: createRecentKeys(caches),
+    useUniqueValues: createUniqueValueStore(db),
+    codeFailures: createWindow({ perMinute: settings.codeFailuresPerMinute, others: shared && { shared, of: 'code' } }),
+    sourceFailures: createWindow({ perMinute: settings.sourceFailuresPerMinute, others: shared && { shared, of: 'source' } }),
+    decoys: { v3: createDecoy(v3, recordKeys, platform), v4: createDecoy(v4, recordKeys, platform) },
+  }
+}
+
+/** What the APIs need beside the channel. */
+function createParts(channel: ReturnType<typeof createChannel>, caches: Caches) {
+  const { db, platform, settings, installationKeys } = channel
+  return {
+    verifyAccessToken: createAccessTokens(channel),
+    tickets: createTickets(platform),
+    activationOtps: createActivationOtps(installationKeys.credentialHash, platform),
+    pinning: createPinning(channel),
+    verifyAudit: createAuditVerification(channel),
+    protocols: { v3, v4 },
+    readStatus: createStatusReader(db),
+    customObjects: createCustomObjectMemory(db, installationKeys.codeLookup),
+    composeSdkConfiguration,
+    offline: createOfflineChannel(channel, [v3, v4]),
+    templates: createTemplateReader(db, platform, caches),
+    tokenReads: createTokenReads(db),
+    mobileReads: createWindow({ perMinute: settings.mobileReadsPerMinute }),
+    otpAttempts: createWindow({ perMinute: settings.otpAttemptsPerMinute }),
+    applicationSigners: createApplicationSigners(caches),
+    temporaryKeys: createWindow({ perMinute: settings.temporaryKeysPerMinute }),
+  }
+}
+
 /** What the promise gives, or the reason of a signal that is aborted before. */
 async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise
@@ -254,8 +281,6 @@ async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefi
   return Promise.race([promise, aborted.promise]).finally(() => signal.removeEventListener('abort', stop))
 }
 
-const CLOSE_MS = 1_000
-
 /** Hears the database's time every few seconds; the returned function ends that. */
 function startHearing(clock: Clock, { readTime }: Database): () => Promise<void> {
   if (readTime === undefined) return async () => undefined
@@ -264,14 +289,6 @@ function startHearing(clock: Clock, { readTime }: Database): () => Promise<void>
 }
 
 const HEAR_MS = 5_000
-
-/** What the database tells of itself while it is used. */
-const tellOfDatabase = (events: Events) => ({
-  onConnectionError: (err: Error) => events.databaseConnectionLost({ err }),
-  onNoRoom: (err: unknown) => events.connectionRefused({ err }),
-  onConnection: (ms: number) => events.connectionAwaited({ ms }),
-  onTimeout: (by: 'database' | 'process') => events.statementTimedOut({ by }),
-})
 
 /** The providers of the bank that the operator configured. */
 function createProviders(parts: ClaimsParts, config: Config, secrets: Secrets) {
