@@ -1,12 +1,27 @@
 // What pawl tells its operators, one function an event. Lines are constant text plus fields; fields never hold secrets.
-import { createFailures } from './failures.ts'
+import { createFailures, type Failures } from './failures.ts'
 import type { Log } from './log.ts'
 
 /** An event for those who count: it has no line. */
 type Untold<Fields> = (fields: Fields) => void
 const untold = (): void => undefined
 
-export const createEvents = (log: Log, failures = createFailures(log)) => ({
+export const createEvents = (log: Log, failures: Failures = createFailures(log)) => ({
+  ...eventsOfPhones(log, failures),
+  ...eventsOfOperations(log),
+  ...eventsOfCallers(log, failures),
+  ...eventsOfRecords(log, failures),
+  ...eventsOfCertificates(log),
+  ...eventsOfStart(log),
+  ...eventsOfRequests(log, failures),
+  ...eventsOfDatabase(log, failures),
+  ...eventsOfWebhooks(log, failures),
+  ...eventsOfBackground(log, failures),
+})
+
+export type Events = ReturnType<typeof createEvents>
+
+const eventsOfPhones = (log: Log, failures: Failures) => ({
   /** `type`: factors in lower case, `token` or `offline`; `result`: `accepted`, or one of the reasons of a refusal. */
   authenticationChecked: untold as Untold<{ version: string; type: string; result: string }>,
   authenticationFailed: (fields: { activationId: string; resourceId: string; reason: string }) =>
@@ -27,6 +42,9 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   vaultUnlocked: (fields: { activationId: string; reason: string }) => log.info(fields, 'vault unlocked'),
   registrationChanged: (fields: { activationId: string; from: string; to: string; reason: string | null }) =>
     log.info(fields, 'registration changed'),
+})
+
+const eventsOfOperations = (log: Log) => ({
   operationCreated: untold as Untold<{ operationId: string }>,
   operationAttemptFailed: untold as Untold<{ operationId: string }>,
   /** By a decision of its user or the bank, or too many failures. */
@@ -36,6 +54,12 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
     log.warn(fields, 'texts of an operation have placeholders without parameter'),
   screensLeftOut: (fields: { operationId: string; template: string; members: string }) =>
     log.warn(fields, 'the template has screens that phones refuse: they are left out'),
+  templateChanged: (fields: { templateName: string; change: 'created' | 'changed' | 'deleted'; by: string }) =>
+    log.info(fields, 'template changed'),
+  templateDoubtful: (fields: { templateName: string; warning: string }) => log.warn(fields, 'a template of the file is doubtful'),
+})
+
+const eventsOfCallers = (log: Log, failures: Failures) => ({
   /** The name only of a known user: what a stranger types there may be a password. */
   credentialRefused: (fields: { username: string | undefined; source: string; reason: string }) =>
     log.warn(fields, 'credential refused'),
@@ -50,7 +74,6 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
     failures.tell('warn', { ...fields, err: `${fields.reason}, from ${fields.source}` }, 'a TLS connection was refused'),
   tlsRenewed: () => log.info('new files of TLS hold for new connections'),
   tlsNotRenewed: (fields: { reason: string }) => log.error(fields, 'new files of TLS are wrong, the former go on'),
-  firstApplicationCreated: (fields: { applicationId: string }) => log.info(fields, 'the first application is created'),
   applicationMissing: (fields: { username: string; reason: string }) =>
     log.warn(fields, 'a call for an application was refused: the credential has none'),
   /** `source`: an address, or a /64 of IPv6. Without a name, all logins of the source that are not known. */
@@ -62,6 +85,10 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   /** Once in the life of a database; another time somebody has removed the key of the MACs. */
   credentialsSealed: (fields: { credentials: readonly string[] }) =>
     log.warn(fields, 'credentials got their first MAC as they are: check their roles'),
+  adminPasswordReplaced: (fields: { username: string }) => log.warn(fields, 'admin password replaced by the configured one'),
+})
+
+const eventsOfRecords = (log: Log, failures: Failures) => ({
   /** `record`: its place. Refused as if there were none. */
   recordAltered: (fields: { record: string }) =>
     log.error(fields, 'a sealed record was altered in the database, or moved to another owner, and is refused'),
@@ -80,13 +107,9 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
       ? log.info(fields, 'sealed records were bound to their users')
       : log.error(fields, 'sealed records were bound to their users, but for some that do not open'),
   bindingFailed: (fields: { err: unknown }) => failures.tell('error', fields, 'the binding of sealed records failed'),
-  adminPasswordReplaced: (fields: { username: string }) => log.warn(fields, 'admin password replaced by the configured one'),
-  templateChanged: (fields: { templateName: string; change: 'created' | 'changed' | 'deleted'; by: string }) =>
-    log.info(fields, 'template changed'),
-  templateDoubtful: (fields: { templateName: string; warning: string }) => log.warn(fields, 'a template of the file is doubtful'),
-  /** `errorId` is what the caller got. */
-  utilityRequestRefused: (fields: { errorId: string; path: string; code: string }) =>
-    log.info(fields, 'mobile utility request refused'),
+})
+
+const eventsOfCertificates = (log: Log) => ({
   certificateSeen: (fields: { applicationId: string; domain: string; daysToExpiry: number }) =>
     log.info(fields, 'the live certificate is pinned'),
   /** The alarm of the certificate watcher. */
@@ -95,9 +118,19 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   certificateNotSeen: (fields: { applicationId: string; domain: string; reason: string }) =>
     log.warn(fields, 'the live certificate could not be read'),
   certificateWatchFailed: (fields: { err: unknown }) => log.error(fields, 'the certificate watcher failed'),
+})
+
+const eventsOfStart = (log: Log) => ({
   /** `reason`: what takes its time, one of a few texts. */
   startDelayed: ({ reason, ...fields }: { reason: string; holder?: string; migration?: string }) => log.info(fields, reason),
+  firstApplicationCreated: (fields: { applicationId: string }) => log.info(fields, 'the first application is created'),
   publicUrlMissing: () => log.warn('PAWL_PUBLIC_URL is not set: serviceBaseUrl is the address of the listener for phones'),
+})
+
+const eventsOfRequests = (log: Log, failures: Failures) => ({
+  /** `errorId` is what the caller got. */
+  utilityRequestRefused: (fields: { errorId: string; path: string; code: string }) =>
+    log.info(fields, 'mobile utility request refused'),
   requestServed: (fields: { method: string; path: string; status: number; ms: number }) => log.debug(fields, 'request served'),
   /** A bug of ours: each has its line, which the caller names by its request id. */
   requestFailed: (fields: { requestId: string; method: string; path: string; err: unknown }) =>
@@ -108,8 +141,6 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
     log.debug(fields, 'the caller went away before its request was whole'),
   connectionDropped: () =>
     failures.tell('warn', { err: new Error('more connections than PAWL_CONNECTIONS_MAX') }, 'a connection was not taken'),
-  connectionRefused: (fields: { err: unknown }) =>
-    failures.tell('warn', fields, 'the database has no room for another connection, requests wait for those that there are'),
   /** `source` had its share or, where no place was left, most. */
   connectionEnded: (fields: { source: string }) =>
     failures.tell(
@@ -117,7 +148,13 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
       { ...fields, err: 'more than three quarters of PAWL_CONNECTIONS_MAX or PAWL_REQUESTS_IN_FLIGHT_MAX are taken' },
       'a connection was ended for others',
     ),
+})
+
+const eventsOfDatabase = (log: Log, failures: Failures) => ({
+  connectionRefused: (fields: { err: unknown }) =>
+    failures.tell('warn', fields, 'the database has no room for another connection, requests wait for those that there are'),
   connectionAwaited: untold as Untold<{ ms: number }>,
+  databaseConnectionLost: (fields: { err: unknown }) => failures.tell('warn', fields, 'an idle database connection broke'),
   /** `by`: the database ended the statement, or the process stopped waiting for it. */
   statementTimedOut: untold as Untold<{ by: 'database' | 'process' }>,
   /** One statement for so many requests. */
@@ -129,7 +166,9 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
       'the clock of this machine and that of the database differ: the process is not ready, its background work stands still',
     ),
   clockAgrees: () => log.info('the clock of this machine and that of the database agree again'),
-  databaseConnectionLost: (fields: { err: unknown }) => failures.tell('warn', fields, 'an idle database connection broke'),
+})
+
+const eventsOfWebhooks = (log: Log, failures: Failures) => ({
   /** Of one batch; `reason` is the first one's and has the status or the host, never the path of the receiver. */
   webhookDeliveriesLost: (fields: { count: number }) =>
     log.error(fields, 'webhook deliveries waited longer than the retention and were given up'),
@@ -142,6 +181,9 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
   webhookUnusable: (fields: { webhookId: string; err: unknown }) =>
     failures.tell('error', fields, 'webhook cannot be sent', true),
   webhookRoundFailed: (fields: { err: unknown }) => failures.tell('error', fields, 'delivering webhooks failed'),
+})
+
+const eventsOfBackground = (log: Log, failures: Failures) => ({
   auditSealingFailed: (fields: { err: unknown }) => failures.tell('error', fields, 'the audit log could not be sealed'),
   auditDeliveryFailed: (fields: { err: unknown }) =>
     failures.tell('error', fields, 'the audit log could not be delivered; what waits is sent again'),
@@ -153,5 +195,3 @@ export const createEvents = (log: Log, failures = createFailures(log)) => ({
     log.info(fields, 'deleted what was kept for its days'),
   housekeepingFailed: (fields: { err: unknown }) => failures.tell('error', fields, 'housekeeping failed'),
 })
-
-export type Events = ReturnType<typeof createEvents>

@@ -23,22 +23,17 @@ export function startWebhookDelivery(parts: DeliveryParts & Clocked): () => Prom
   const look = async (): Promise<void> => {
     const due = await listDueWebhooks(parts.db, new Date(parts.platform.now()))
     const waiting = due.filter((webhookId) => !lanes.has(webhookId))
-    start(
-      'quick',
-      waiting.filter((webhookId) => !slow.has(webhookId)),
-    )
-    start(
-      'slow',
-      waiting.filter((webhookId) => slow.has(webhookId)),
-    )
+    for (const pace of ['quick', 'slow'] as const)
+      start(
+        pace,
+        waiting.filter((webhookId) => slow.has(webhookId) === (pace === 'slow')),
+      )
   }
 
   /** Starts behind the one that was started last: with more webhooks than lanes each gets its turn. */
   const start = (pace: Pace, waiting: readonly string[]): void => {
     let free = LANES_MAX[pace] - [...lanes.values()].filter((lane) => lane.pace === pace).length
-    const before = last[pace]
-    const inTurn = [...waiting.filter((webhookId) => webhookId > before), ...waiting.filter((webhookId) => webhookId <= before)]
-    for (const webhookId of inTurn) {
+    for (const webhookId of listBehind(last[pace], waiting)) {
       if (isStopped || free <= 0 || lanes.size >= ALL_LANES_MAX) return
       last[pace] = webhookId
       free -= 1
@@ -101,6 +96,12 @@ export function startWebhookDelivery(parts: DeliveryParts & Clocked): () => Prom
 }
 
 type Pace = 'quick' | 'slow'
+
+/** All of them, those behind `before` first. */
+const listBehind = (before: string, webhookIds: readonly string[]): readonly string[] => [
+  ...webhookIds.filter((webhookId) => webhookId > before),
+  ...webhookIds.filter((webhookId) => webhookId <= before),
+]
 
 const INTERVAL_MS = 1_000
 // After a failure, which is as a rule a lost database.
