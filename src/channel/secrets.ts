@@ -56,7 +56,7 @@ export function activationKeysOf<Keys extends ActivationKeys>(
   return unlessAltered(() =>
     activationKeyBytes === undefined
       ? keys.openCached(place, masterSecret, deriveActivationKeys)
-      : activationKeyBytes.parse(keys.openBytes(place, masterSecret, activationKeyBytes.derive)),
+      : activationKeyBytes.parse(keys.openCached(place, masterSecret, activationKeyBytes.derive, { areBytes: true })),
   )
 }
 

@@ -195,9 +195,6 @@ export interface TemporaryKeyTerms {
 export interface TemporaryKey {
   /** To be stored sealed; importEnvelopeKey reads it. */
   readonly envelopeKey: Uint8Array
-  /** What importEnvelopeKey makes of it, in the generation of `path`. */
-  readonly openingKey: EnvelopeKey
-  readonly path: Protocol['path']
   /** What the client gets: a compact JWS in v3, a JSON document in v4. */
   readonly jwt: string
 }

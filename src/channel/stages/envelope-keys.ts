@@ -1,8 +1,7 @@
 // The keys that open an envelope: the version decides which they are (v3 §6, table; v4 §5.5).
 import { findSigningMasterKeys } from '../../domain/application/master-keys.ts'
-import type { RecordKeys } from '../../domain/secrets/record-keys.ts'
 import { places } from '../../domain/secrets/secrets.ts'
-import type { ActivationKeys, Envelope, EnvelopeContext, EnvelopeKey, Protocol, TemporaryKey } from '../../protocol/protocol.ts'
+import type { ActivationKeys, Envelope, EnvelopeContext, EnvelopeKey, Protocol } from '../../protocol/protocol.ts'
 import type { RequestParties } from '../../storage/activation/parties.ts'
 import type { TemporaryKeyRow } from '../../storage/temporary-keys.ts'
 import type { ChannelParts } from '../parts.ts'
@@ -69,19 +68,6 @@ function openTemporaryKey(
   const build = (stored: Uint8Array) => ({ key: protocol.importEnvelopeKey(stored) })
   return parts.recordKeys.openCached(place, row.privateKey, build, { form: protocol.path, until: row.expiresAt.getTime() }).key
 }
-
-/** Seals a key that was just made, and remembers it as openTemporaryKey gives it. `expiresAt`: milliseconds. */
-export const sealTemporaryKey = (
-  recordKeys: RecordKeys,
-  { temporaryKeyId, expiresAt }: { readonly temporaryKeyId: string; readonly expiresAt: number },
-  { envelopeKey, openingKey, path }: TemporaryKey,
-): Uint8Array =>
-  recordKeys.sealBuilt(
-    places.temporaryPrivateKey(temporaryKeyId),
-    envelopeKey,
-    { key: openingKey },
-    { form: path, until: expiresAt },
-  )
 
 /** Whether the activation is one of the application that the request names. */
 export const isOwn = ({ version, activation }: RequestParties): boolean =>

@@ -116,15 +116,15 @@ test('bytes are built once for the same sealed ones and again for new ones, and 
   const expected = Buffer.concat([secret, secret])
   const sealed = own.seal(place, secret)
   for (let i = 0; i < 3; i += 1) {
-    const bytes = own.openBytes(place, Buffer.from(sealed), build)
+    const bytes = own.openCached(place, Buffer.from(sealed), build, { areBytes: true })
     expect(Buffer.from(bytes)).toEqual(expected)
     bytes.fill(0)
   }
   expect(build).toHaveBeenCalledTimes(1)
   const other = randomBytes(16)
   const sealedOther = own.seal(place, other)
-  expect(Buffer.from(own.openBytes(place, sealedOther, build))).toEqual(Buffer.concat([other, other]))
-  expect(Buffer.from(own.openBytes(place, sealed, build))).toEqual(expected)
+  expect(Buffer.from(own.openCached(place, sealedOther, build, { areBytes: true }))).toEqual(Buffer.concat([other, other]))
+  expect(Buffer.from(own.openCached(place, sealed, build, { areBytes: true }))).toEqual(expected)
   expect(build).toHaveBeenCalledTimes(3)
 })
 
@@ -132,22 +132,21 @@ test('bytes are not taken for those of an altered, a cut or a longer record, or 
   const own = createRecordKeys([masterKey], platform)
   const build = (plaintext: Uint8Array) => Buffer.from(plaintext)
   const sealed = own.seal(place, secret)
-  own.openBytes(place, sealed, build)
+  own.openCached(place, sealed, build, { areBytes: true })
   const altered = Buffer.from(sealed)
   altered[20] = (altered[20] ?? 0) ^ 1
   for (const other of [altered, sealed.subarray(0, -1), sealed.subarray(0, 0), Buffer.concat([sealed, secret.subarray(0, 1)])])
-    expect(() => own.openBytes(place, other, build)).toThrow(SealedRecordError)
-  expect(() => own.openBytes({ ...place, row: 'b' }, sealed, build)).toThrow(SealedRecordError)
+    expect(() => own.openCached(place, other, build, { areBytes: true })).toThrow(SealedRecordError)
+  expect(() => own.openCached({ ...place, row: 'b' }, sealed, build, { areBytes: true })).toThrow(SealedRecordError)
 })
 
-test('what was remembered while it was sealed is not built again, but for another form or other bytes', () => {
-  const made = { plaintext: secret }
+test('what was built in one form is not taken for what another one needs', () => {
   const build = (plaintext: Uint8Array) => ({ plaintext })
-  const sealed = keys.sealBuilt(place, secret, made, { form: 'made' })
+  const sealed = keys.seal(place, secret)
+  const made = keys.openCached(place, sealed, build, { form: 'made' })
   expect(keys.openCached(place, Buffer.from(sealed), build, { form: 'made' })).toBe(made)
   expect(keys.openCached(place, sealed, build)).not.toBe(made)
   expect(keys.openCached(place, keys.seal(place, secret), build, { form: 'made' })).not.toBe(made)
-  expect(keys.open(place, sealed)).toEqual(secret)
 })
 
 test('what was built is let go of soon after its end, the rest is kept', () => {
@@ -158,7 +157,8 @@ test('what was built is let go of soon after its end, the rest is kept', () => {
     let now = 1_000
     const stop = caches.startForgetting(() => now)
     const build = (plaintext: Uint8Array) => ({ plaintext })
-    const ending = own.sealBuilt(place, secret, { made: 'here' }, { until: 2_000 })
+    const ending = own.seal(place, secret)
+    own.openCached(place, ending, build, { until: 2_000 })
     const other = own.seal({ ...place, row: 'b' }, secret)
     own.openCached({ ...place, row: 'b' }, other, build, { until: 2_001 })
     own.openCached({ ...place, row: 'c' }, own.seal({ ...place, row: 'c' }, secret), build)
@@ -185,7 +185,10 @@ test.each([
 ])('of keys of %s as many are kept as 16 MiB hold', (_, key, least, most) => {
   const caches = createCaches()
   const own = createRecordKeys([masterKey], platform, { caches })
-  for (let i = 0; i < 5_000; i += 1) own.sealBuilt({ ...place, row: String(i) }, secret, { key })
+  for (let i = 0; i < 5_000; i += 1) {
+    const at = { ...place, row: String(i) }
+    own.openCached(at, own.seal(at, secret), () => ({ key }))
+  }
   const entries = caches.list().find(({ name }) => name === 'opened_records')?.entries
   expect(entries).toBeGreaterThan(least)
   expect(entries).toBeLessThan(most)

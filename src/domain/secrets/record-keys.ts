@@ -12,11 +12,11 @@ import type { KeyObject } from 'node:crypto'
 import { open as openAead, seal as sealAead } from '../../crypto/aead.ts'
 import { hmac, importHmacKey } from '../../crypto/hmac.ts'
 import { bytesOfKeys } from '../../crypto/key.ts'
-import { createByteMemory } from '../../lib/byte-memory.ts'
+import { type ByteMemory, createByteMemory } from '../../lib/byte-memory.ts'
 import { concat, equalPublic, ownBytes, utf8 } from '../../lib/bytes.ts'
 import { type Caches, createCaches } from '../../lib/caches.ts'
 import { PawlError } from '../../lib/errors.ts'
-import { createMemory } from '../../lib/memory.ts'
+import { createMemory, type Memory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { BOUND_FORM, KEY_ID_BYTES, keyIdOf, PLAIN_FORM } from '../../lib/sealed-value.ts'
 import { concatWithSizes, splitBySizes } from '../../lib/sizes.ts'
@@ -58,8 +58,6 @@ export interface RecordKeys {
   readonly keyIds: readonly [string, ...string[]]
   /** Encrypts `plaintext` for its place. */
   readonly seal: (place: Place, plaintext: Uint8Array) => Buffer
-  /** The same, and remembers `value` as what openCached would build of it: who has just made a key does not decode it again. */
-  readonly sealBuilt: (place: Place, plaintext: Uint8Array, value: object, kept?: Kept) => Buffer
   /** May be changed as `binding.ts` does. */
   readonly boundRecords: BoundRecords
   /** Whether a value is in a form that is opened there. */
@@ -73,8 +71,6 @@ export interface RecordKeys {
    * process that changes the row is noticed at the next read.
    */
   readonly openCached: <T extends object>(place: Place, sealed: Uint8Array, build: (plaintext: Uint8Array) => T, kept?: Kept) => T
-  /** The same where bytes are built: of them many more are remembered. */
-  readonly openBytes: (place: Place, sealed: Uint8Array, build: (plaintext: Uint8Array) => Uint8Array) => Uint8Array
 }
 
 /** How something built is remembered. */
@@ -83,6 +79,8 @@ export interface Kept {
   readonly form?: string
   /** When it is over, in milliseconds; memory lets go of it soon after. */
   readonly until?: number
+  /** Whether bytes are built. Of them many more are remembered, without a form and an end. */
+  readonly areBytes?: boolean
 }
 
 /** A sealed record could not be opened. Carries the place, never the bytes. */
@@ -124,21 +122,10 @@ export function createRecordKeys(
 
   const boundRecords: BoundRecords = { areBound: true, knownUntil: 0, areUnboundTaken: false }
   const formFor = ({ bound }: Place): number => (bound !== undefined && boundRecords.areBound ? BOUND_FORM : PLAIN_FORM)
-  /** What is sealed unbound after all others are bound would be lost. */
-  const requireKnown = ({ bound }: Place): void => {
-    if (bound === undefined || boundRecords.areBound || performance.now() <= boundRecords.knownUntil) return
-    throw new PawlError('UNAVAILABLE', {
-      detail: 'the database has not said lately how records are sealed',
-      retryAfterSeconds: 1,
-    })
-  }
-  const isTaken = ({ bound }: Place, sealed: Uint8Array): boolean =>
-    bound === undefined
-      ? sealed[0] === PLAIN_FORM
-      : sealed[0] === BOUND_FORM || (sealed[0] === PLAIN_FORM && boundRecords.areUnboundTaken)
+  const isTaken: RecordKeys['isTaken'] = (place, sealed) => isFormTaken(place, sealed, boundRecords)
 
   const seal: RecordKeys['seal'] = (place, plaintext) => {
-    requireKnown(place)
+    requireKnown(place, boundRecords)
     const nonce = platform.randomBytes(NONCE_BYTES)
     const header = formFor(place) === BOUND_FORM ? sealing.boundHeader : sealing.plainHeader
     const key = deriveKey(sealing, nameOf(place))
@@ -166,31 +153,17 @@ export function createRecordKeys(
     return plaintext
   }
 
-  const sealBuilt: RecordKeys['sealBuilt'] = (place, plaintext, value, { form = '', until = FOR_EVER } = {}) => {
-    const sealed = ownBytes(seal(place, plaintext))
-    opened.set(cacheNameOf(place, form), { sealed, value, until })
-    return sealed
-  }
-
-  const openCached: RecordKeys['openCached'] = (place, sealed, build, { form = '', until = FOR_EVER } = {}) => {
+  const [objectStore, byteStore] = [storeObjects(opened), storeBytes(derived)]
+  const openCached: RecordKeys['openCached'] = (place, sealed, build, { form, until = FOR_EVER, areBytes = false } = {}) => {
     requireTaken(place, sealed)
+    const store = areBytes ? byteStore : objectStore
     const name = cacheNameOf(place, form)
-    const known = opened.get(name)
-    if (known !== undefined && equalPublic(known.sealed, sealed)) return known.value as ReturnType<typeof build>
-    const value = build(open(place, sealed))
-    opened.set(name, { sealed: ownBytes(sealed), value, until })
-    return value
-  }
-
-  const openBytes: RecordKeys['openBytes'] = (place, sealed, build) => {
-    requireTaken(place, sealed)
-    const name = cacheNameOf(place)
-    const cached = derived.get(name)
-    const [from, known] = cached === undefined ? [] : splitBySizes(cached)
-    if (from !== undefined && known !== undefined && equalPublic(from, sealed)) return known
-    const bytes = build(open(place, sealed))
-    derived.set(name, concatWithSizes(sealed, bytes))
-    return bytes
+    const known = store.find(name, sealed)
+    // The name says what was built.
+    if (known !== undefined) return known as ReturnType<typeof build>
+    const built = build(open(place, sealed))
+    store.keep(name, sealed, built, until)
+    return built
   }
 
   return {
@@ -200,12 +173,44 @@ export function createRecordKeys(
     isTaken,
     isSealedAsNow: (place, sealed) => sealed[0] === formFor(place) && keyIdOf(sealed) === sealing.id,
     seal,
-    sealBuilt,
     open,
     openCached,
-    openBytes,
   }
 }
+
+/** What is sealed unbound after all others are bound would be lost. */
+function requireKnown({ bound }: Place, { areBound, knownUntil }: BoundRecords): void {
+  if (bound === undefined || areBound || performance.now() <= knownUntil) return
+  throw new PawlError('UNAVAILABLE', { detail: 'the database has not said lately how records are sealed', retryAfterSeconds: 1 })
+}
+
+const isFormTaken = ({ bound }: Place, [form]: Uint8Array, { areUnboundTaken }: BoundRecords): boolean =>
+  bound === undefined ? form === PLAIN_FORM : form === BOUND_FORM || (form === PLAIN_FORM && areUnboundTaken)
+
+/** What was built of sealed bytes, by name; as long as they are the same. */
+interface Store<T> {
+  readonly find: (name: string, sealed: Uint8Array) => T | undefined
+  readonly keep: (name: string, sealed: Uint8Array, built: T, until: number) => void
+}
+
+const storeObjects = (opened: Memory<Opened>): Store<object> => ({
+  find: (name, sealed) => {
+    const known = opened.get(name)
+    return known !== undefined && equalPublic(known.sealed, sealed) ? known.value : undefined
+  },
+  keep: (name, sealed, value, until) => opened.set(name, { sealed: ownBytes(sealed), value, until }),
+})
+
+const storeBytes = (derived: Pick<ByteMemory, 'get' | 'set'>): Store<object> => ({
+  find: (name, sealed) => {
+    const cached = derived.get(name)
+    const [from, known] = cached === undefined ? [] : splitBySizes(cached)
+    return from !== undefined && known !== undefined && equalPublic(from, sealed) ? known : undefined
+  },
+  keep: (name, sealed, built) => {
+    if (built instanceof Uint8Array) derived.set(name, concatWithSizes(sealed, built))
+  },
+})
 
 interface Opened {
   readonly sealed: Uint8Array

@@ -93,9 +93,9 @@ export const openPrivateKey = (keys: RecordKeys, at: Place, sealed: Uint8Array):
 /** A fresh P-256 key pair. */
 export const createKeyPair = () => generateKeyPair('P-256')
 
-/** Seals the private half of a pair of createKeyPair for its place, as PKCS#8, and remembers it for openPrivateKey. */
+/** Seals the private half of a pair of createKeyPair for its place, as PKCS#8. */
 export const sealPrivateKey = (keys: RecordKeys, at: Place, pair: KeyPair): Uint8Array =>
-  keys.sealBuilt(at, exportPrivateKey(pair.privateKey), { key: pair.privateKey }, { form: PRIVATE_KEY })
+  keys.seal(at, exportPrivateKey(pair.privateKey))
 
 /** Apart from what a protocol makes of the server key of an activation. */
 const PRIVATE_KEY = 'private key'

@@ -35,7 +35,7 @@ export function parseTemporaryKeyRequest(jwt: string): TemporaryKeyRequest<Pick<
       const pair = generateKeyPair('P-256')
       const answer = { ...terms, applicationKey, activationId, challenge, publicKey: pair.publicKey }
       const jwt = createTemporaryKeyAnswer(answer, ecdsa)
-      return { envelopeKey: exportPrivateKey(pair.privateKey), openingKey: pair.privateKey, path: 'v3', jwt }
+      return { envelopeKey: exportPrivateKey(pair.privateKey), jwt }
     },
   }
 }

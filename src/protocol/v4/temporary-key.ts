@@ -5,7 +5,7 @@ import { parseBase64, toBase64Url } from '../../lib/base64.ts'
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import type { SigningKeys, TemporaryKeyRequest } from '../protocol.ts'
 import { composeTemporaryKeyClaims, parseTemporaryKeyJws, type TemporaryKeyTermsAnswer, toJwsPart } from '../wire/jws.ts'
-import { type ActivationKeys, deriveKeyMacGetAppTempKey, importKdfKey } from './key-schedule.ts'
+import { type ActivationKeys, deriveKeyMacGetAppTempKey } from './key-schedule.ts'
 import {
   ALGORITHMS,
   type AlgorithmV4,
@@ -50,7 +50,7 @@ export function parseTemporaryKeyRequest(
       if (!shared) return undefined
       const answer = { ...terms, applicationKey, activationId, challenge, sharedSecretResponse: shared.response }
       const jwt = await createTemporaryKeyAnswer(algorithm, answer, signingKeys)
-      return { envelopeKey: shared.secret, openingKey: importKdfKey(shared.secret), path: 'v4', jwt }
+      return { envelopeKey: shared.secret, jwt }
     },
   }
 }

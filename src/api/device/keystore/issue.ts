@@ -2,10 +2,11 @@
 import type { Static } from '@sinclair/typebox'
 import { Type } from '@sinclair/typebox'
 import { applicationSecretOf, type Decoy, serverKeysOf } from '../../../channel/secrets.ts'
-import { sealTemporaryKey } from '../../../channel/stages/envelope-keys.ts'
 import type { Client } from '../../../channel/stages/receive.ts'
 import { findSigningMasterKeys } from '../../../domain/application/master-keys.ts'
+import { places } from '../../../domain/secrets/secrets.ts'
 import { NotBlank, ObjectRequest, ObjectResponse } from '../../../http/types.ts'
+import { ownBytes } from '../../../lib/bytes.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { sourceOf } from '../../../lib/source.ts'
 import type { ActivationKeys, Protocol, SigningKeys, TemporaryKeyRequest } from '../../../protocol/protocol.ts'
@@ -120,7 +121,8 @@ async function makeTemporaryKey<Keys extends ActivationKeys>(
     temporaryKeyId,
     applicationKey: asked.applicationKey,
     activationId: asked.activationId ?? null,
-    privateKey: sealTemporaryKey(recordKeys, { temporaryKeyId, expiresAt }, issued),
+    // In memory of its own: the row of an application's key is remembered.
+    privateKey: ownBytes(recordKeys.seal(places.temporaryPrivateKey(temporaryKeyId), issued.envelopeKey)),
     expiresAt: new Date(expiresAt),
   }
   return { row, jwt: issued.jwt }
