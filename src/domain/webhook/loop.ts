@@ -23,15 +23,12 @@ export function startWebhookDelivery(parts: DeliveryParts & Clocked): () => Prom
   const look = async (): Promise<void> => {
     const due = await listDueWebhooks(parts.db, new Date(parts.platform.now()))
     const waiting = due.filter((webhookId) => !lanes.has(webhookId))
-    for (const pace of ['quick', 'slow'] as const)
-      start(
-        pace,
-        waiting.filter((webhookId) => slow.has(webhookId) === (pace === 'slow')),
-      )
+    for (const pace of ['quick', 'slow'] as const) start(pace, waiting)
   }
 
   /** Starts behind the one that was started last: with more webhooks than lanes each gets its turn. */
-  const start = (pace: Pace, waiting: readonly string[]): void => {
+  const start = (pace: Pace, all: readonly string[]): void => {
+    const waiting = all.filter((webhookId) => slow.has(webhookId) === (pace === 'slow'))
     let free = LANES_MAX[pace] - [...lanes.values()].filter((lane) => lane.pace === pace).length
     for (const webhookId of listBehind(last[pace], waiting)) {
       if (isStopped || free <= 0 || lanes.size >= ALL_LANES_MAX) return
