@@ -5,7 +5,7 @@ import { exportPrivateKey } from '../../crypto/key.ts'
 import { createRecordKeys } from './record-keys.ts'
 import { createKeyPair, openPrivateKey, places, sealPrivateKey } from './secrets.ts'
 
-test('a private key is opened as it was sealed: by this process as the same object, by another from its bytes, beside what others build', () => {
+test('a private key is opened as it was sealed, once in each process, beside what others build', () => {
   const masterKey = randomBytes(32)
   const [keys, ofAnotherProcess] = [
     createRecordKeys([masterKey], { randomBytes }),
@@ -17,6 +17,8 @@ test('a private key is opened as it was sealed: by this process as the same obje
   ]
   const sealed = sealPrivateKey(keys, place, pair)
   expect(keys.openCached(place, sealed, (pkcs8) => ({ pkcs8 }))).toHaveProperty('pkcs8')
-  expect(openPrivateKey(keys, place, sealed)).toBe(pair.privateKey)
+  const opened = openPrivateKey(keys, place, sealed)
+  expect(exportPrivateKey(opened)).toEqual(exportPrivateKey(pair.privateKey))
+  expect(openPrivateKey(keys, place, sealed)).toBe(opened)
   expect(exportPrivateKey(openPrivateKey(ofAnotherProcess, place, sealed))).toEqual(exportPrivateKey(pair.privateKey))
 })
