@@ -799,6 +799,7 @@ const NO_QUERIES = [
   'activation/seen-state',
   'activation/version',
   'shared-trips',
+  'request-batcher',
   'statement-span',
 ]
 
