@@ -28,6 +28,7 @@ import { followRequests } from './http/request-scope.ts'
 import { serializeWhenSent } from './http/serialization.ts'
 import { serverOptions } from './http/server-options.ts'
 import { giveBackConnections } from './http/service-state.ts'
+import { keepLongStacks } from './lib/caller-stack.ts'
 import type { Log } from './lib/log.ts'
 import { parseRequestId } from './http/request-id.ts'
 
@@ -36,6 +37,7 @@ export type Surface = 'everything' | 'public' | 'internal'
 
 /** Builds a server around a context; it does not listen yet. */
 export async function buildApp(context: Context, surface: Surface = 'everything', tls?: TlsFiles): Promise<FastifyInstance> {
+  keepLongStacks()
   const options = serverOptions(context.settings, context.platform)
   const app = Fastify({
     ...options,

@@ -35,7 +35,8 @@ export async function mountDeviceEndpoints<P extends Pick<ChannelParts, 'events'
   renderUnknownPathsWith(app, renderError)
   const all = groups.flatMap(({ endpoints, ...group }) => endpoints.map((endpoint) => ({ ...group, endpoint })))
   for (const { protocols, prefix, endpoint } of all) {
-    const serve = endpoint.prepare(parts, protocols)
+    // Its name stands in the stack of every failure.
+    const serve = Object.defineProperty(endpoint.prepare(parts, protocols), 'name', { value: endpoint.path })
     const handler = async (request: FastifyRequest, reply: FastifyReply) => {
       // Fastify compiles a schema once and remembers it.
       const serialize = reply.compileSerializationSchema(endpoint.response as Record<string, unknown>) as (

@@ -1,4 +1,5 @@
 // Batches the statements of concurrent requests (docs/decisions/0003-shared-trips.md). Within a transaction each statement runs for itself.
+import { addCallers } from '../lib/caller-stack.ts'
 import { type BatcherOptions, createRequestBatcher } from './request-batcher.ts'
 import { type Db, isPool, isRolledBack, type Pool } from './database.ts'
 import type { GivenStatement } from './given-rows.ts'
@@ -12,7 +13,10 @@ export type SharedTripOptions<Item> = Pick<BatcherOptions<Item>, 'keyOf' | 'onTr
 export const createSharedTrip = <Item, Result>(
   run: (items: readonly Item[]) => Promise<readonly Result[]>,
   options: SharedTripOptions<Item> = {},
-): ((item: Item) => Promise<Result>) => createRequestBatcher(run, { ...options, itemsMax: ITEMS_MAX, isUndone: isRolledBack })
+): ((item: Item) => Promise<Result>) => {
+  const share = createRequestBatcher(run, { ...options, itemsMax: ITEMS_MAX, isUndone: isRolledBack })
+  return (item) => share(item).catch(addCallers)
+}
 
 /** The same for every database: on the database itself its callers share, within a transaction each runs for itself. */
 export function defineSharedTrip<Item, Result>(

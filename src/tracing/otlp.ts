@@ -11,6 +11,7 @@ import type { Log } from '../lib/log.ts'
 import type { Platform } from '../lib/platform.ts'
 import { runInScope } from '../lib/request-scope.ts'
 import type { Attributes, Span, Tracer } from '../lib/span.ts'
+import { traceStages } from '../lib/trace.ts'
 import { type Environment, readTracingSettings, type TracingSettings } from './settings.ts'
 
 /** Starts to send traces. The SDK reads endpoint, headers, certificates, timeout, compression and resource from the environment itself. */
@@ -27,6 +28,7 @@ export async function startTracing(env: Environment, platform: Pick<Platform, 'n
   })
   const tracer = provider.getTracer('pawl', packageJson.version)
   const propagator = new W3CTraceContextPropagator()
+  traceStages()
   return {
     startRequest(name, headers, attributes) {
       // One clock for all spans of a request: what is measured later is counted from here.

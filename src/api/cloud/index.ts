@@ -6,7 +6,7 @@ import { refuseCrossSiteWrite } from '../../http/cross-site.ts'
 import { renderErrorsWith } from '../../http/errors.ts'
 import { fingerprintOf } from '../../http/internal-tls.ts'
 import { keepJsonBodies } from '../../http/raw-body.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import { useStrictValidation } from '../../http/validation.ts'
 import { mountCloudEndpoint } from './mount.ts'
 import { cloudEndpoints } from './endpoints.ts'
@@ -17,17 +17,21 @@ export const cloudApi = (parts: CloudParts) => async (app: FastifyInstance) => {
   keepJsonBodies(app)
   useStrictValidation(app)
   renderErrorsWith(app, parts.events, renderCloudError)
-  const callerOf = requireCredentials(app, staged('check credentials', parts.credentials.verify), {
+  const { credentials, verifyAccessToken } = parts
+  const checkPassword: typeof credentials.verify = (login, password) => inStage(CHECK, () => credentials.verify(login, password))
+  const callerOf = requireCredentials(app, checkPassword, {
     recognise: ({ headers }) => {
       const ticket = headers[TICKET_HEADER]
       return typeof ticket === 'string' ? parts.tickets.redeem(ticket) : undefined
     },
     certificate: {
       read: ({ raw }) => fingerprintOf(raw, parts.platform.now()),
-      verify: staged('check credentials', parts.credentials.verifyCertificate),
+      verify: (fingerprint, source) => inStage(CHECK, () => credentials.verifyCertificate(fingerprint, source)),
     },
-    verifyToken: parts.verifyAccessToken && staged('check credentials', parts.verifyAccessToken),
+    verifyToken: verifyAccessToken && ((token, source) => inStage(CHECK, () => verifyAccessToken(token, source))),
   })
   app.addHook('onRequest', async (request) => refuseCrossSiteWrite(request, parts.settings.publicUrl))
   for (const endpoint of cloudEndpoints) mountCloudEndpoint(app, parts, endpoint, callerOf)
 }
+
+const CHECK = 'check credentials'

@@ -4,7 +4,7 @@ import type { Caller } from '../../domain/credential/credential.ts'
 import { CALLERS_BYTES_MAX } from '../../http/body-bounds.ts'
 import { refuseMalformedQuery } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { AnyCloudEndpoint } from './endpoint.ts'
 import type { CloudParts } from './parts.ts'
 
@@ -16,7 +16,6 @@ export function mountCloudEndpoint(
   callerOf: (request: FastifyRequest) => Caller,
 ): void {
   const { body, query: querystring, params, headers, response, invalidAs } = endpoint
-  const handle = staged('handle', endpoint.serve)
   app.route({
     method: endpoint.method,
     url: endpoint.path,
@@ -37,7 +36,7 @@ export function mountCloudEndpoint(
     handler: async (request) => {
       refuseMalformedQuery(request.raw.url ?? '')
       if (request.validationError) throw refuseStructure(request.validationError, invalidAs)
-      return handle({
+      const call = {
         body: request.body ?? {},
         query: request.query,
         params: request.params,
@@ -45,7 +44,8 @@ export function mountCloudEndpoint(
         caller: callerOf(request),
         origin: `${request.protocol}://${request.host}`,
         parts,
-      })
+      }
+      return await inStage('handle', () => endpoint.serve(call))
     },
   })
 }

@@ -1,6 +1,6 @@
 // Neither signed nor encrypted, and no body is read (v3 §13, status).
 import type { Static, TSchema } from '@sinclair/typebox'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
 import { receive } from '../stages/receive.ts'
 
@@ -10,13 +10,12 @@ interface BodylessDeclaration<R extends TSchema, Parts> extends Declaration<R> {
 
 /** Declares an endpoint that anybody may call with any body: it is not looked at. */
 export function bodylessEndpoint<R extends TSchema, Parts>(declared: BodylessDeclaration<R, Parts>): Endpoint<Parts> {
-  const handle = staged('handle', declared.handle)
   return {
     ...declared,
     flow: { refuses: ['REQUEST_INVALID'], headers: [], checks: [], body: { kind: 'none' } },
     prepare: (parts, protocols) => async (request, serialize) => {
       receive(protocols, request, TERMS)
-      return serialize(await handle(parts))
+      return serialize(await inStage('handle', () => declared.handle(parts)))
     },
   }
 }

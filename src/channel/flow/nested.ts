@@ -2,7 +2,7 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { PendingUse } from '../../domain/activation/pending-use.ts'
 import type { ExchangeBasis } from '../../storage/activation/exchange-basis.ts'
 import type { VersionRow } from '../../storage/activation/version.ts'
@@ -62,7 +62,6 @@ interface NestedDeclaration<Q extends TSchema, N extends TSchema, R extends TSch
 export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: NestedDeclaration<Q, N, R, Parts>,
 ): Endpoint<Parts> {
-  const handle = staged('handle', declared.handle)
   const { inner, encrypt, bytesMax } = declared
   const place = { scope: 'APPLICATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
   return {
@@ -116,7 +115,7 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
         const findBasis = () => readBasis(codeHash, pending)
         const { version } = context
         const call = { request: input, inner: innerInput, pending, findBasis, sealInner, applicationVersion, version }
-        const answer = await handle(call, parts).catch(async (error: unknown) => {
+        const answer = await inStage('handle', () => declared.handle(call, parts)).catch(async (error: unknown) => {
           // A refused request was genuine too, and does not come again.
           if (error instanceof PawlError) await pending.now()
           throw error

@@ -2,7 +2,7 @@
 // sender.
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { sealAnswer, useUp } from '../stages/answer.ts'
@@ -31,7 +31,6 @@ interface OpenedByApplicationDeclaration<Q extends TSchema, R extends TSchema, P
 export function openedByApplicationEndpoint<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: OpenedByApplicationDeclaration<Q, R, Parts>,
 ): Endpoint<Parts> {
-  const handle = staged('handle', declared.handle)
   const place = { scope: 'APPLICATION_SCOPE', sharedInfo1: declared.encrypt.sharedInfo1 } as const
   return {
     ...declared,
@@ -53,7 +52,9 @@ export function openedByApplicationEndpoint<Q extends TSchema, R extends TSchema
         const opened = await openOfApplication(parts, protocol, toOpen, 'ENCRYPTION_FAILED')
         const input = parsePlaintext(parse, opened.plaintext, { plaintext: 'ENCRYPTION_FAILED', request: 'REQUEST_INVALID' })
         await useUp(parts, opened.uniqueValues, 'ENCRYPTION_FAILED')
-        const answer = await handle({ request: input, applicationKey: context.applicationKey }, parts)
+        const answer = await inStage('handle', () =>
+          declared.handle({ request: input, applicationKey: context.applicationKey }, parts),
+        )
         return sealAnswer(parts, opened, serialize(answer))
       }
     },

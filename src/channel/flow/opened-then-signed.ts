@@ -1,7 +1,7 @@
 // Opened, then signed (v3 §5.4, order "E, S"): the code covers the plaintext.
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
@@ -40,7 +40,6 @@ interface OpenedSignedDeclaration<Q extends TSchema, R extends TSchema, Parts> e
 export function openedSignedEndpoint<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: OpenedSignedDeclaration<Q, R, Parts>,
 ): Endpoint<Parts> {
-  const handle = staged('handle', declared.handle)
   const { authenticate: code, encrypt } = declared
   const { resourceId, factors } = code
   const isChecked = !encrypt.isStateLeftToCode
@@ -71,7 +70,11 @@ export function openedSignedEndpoint<Q extends TSchema, R extends TSchema, Parts
         const use = input === undefined ? undefined : useOf(opened, 'ENCRYPTION_FAILED')
         const covered = { bodies: [opened.plaintext], audited: 'LENGTH', use } as const
         const { activation } = await authenticate(parts, received, { header, resourceId, ...covered }, toOpen.parties)
-        return sealAnswer(parts, opened, serialize(await handle({ request: input ?? read(), activation }, parts)))
+        return sealAnswer(
+          parts,
+          opened,
+          serialize(await inStage('handle', () => declared.handle({ request: input ?? read(), activation }, parts))),
+        )
       }
     },
   }

@@ -2,7 +2,7 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Type } from '@sinclair/typebox'
 import { PawlError } from '../../lib/errors.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
@@ -36,7 +36,6 @@ interface OpenedTokenDeclaration<R extends TSchema, Parts> extends Declaration<R
 export function openedTokenEndpoint<R extends TSchema, Parts extends ChannelParts>(
   declared: OpenedTokenDeclaration<R, Parts>,
 ): Endpoint<Parts> {
-  const handle = staged('handle', declared.handle)
   const { encrypt, path, token } = declared
   const place = { scope: 'ACTIVATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
   const openTerms = { isStateChecked: !encrypt.isStateLeftToToken, isVersionChecked: true }
@@ -57,15 +56,15 @@ export function openedTokenEndpoint<R extends TSchema, Parts extends ChannelPart
       const envelope = readEnvelope(protocol, context, request.body, 'ENCRYPTION_FAILED')
       const { request: toOpen, found } = await findEnvelopeAndToken(parts, context, envelope, readToken(received))
       const opened = await openOfActivation(parts, protocol, toOpen, openTerms, 'ENCRYPTION_FAILED')
-      const accepted = await acceptToken(parts, received, tokenTerms, CODES, found)
+      const accepted = await acceptToken(parts, received, tokenTerms, REFUSAL, found)
       const { activation } = opened
       if (accepted.bearer.activationId !== activation.activationId)
         throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: 'token and envelope are of different activations' })
       await useUp(parts, [...opened.uniqueValues, ...accepted.uniqueValues], 'AUTHENTICATION_CODE_INVALID')
-      return sealAnswer(parts, opened, serialize(await handle({ activation }, parts)))
+      return sealAnswer(parts, opened, serialize(await inStage('handle', () => declared.handle({ activation }, parts))))
     },
   }
 }
 
-const CODES = { headerMissing: 'AUTHENTICATION_CODE_INVALID', token: 'AUTHENTICATION_CODE_INVALID' } as const
+const REFUSAL = 'AUTHENTICATION_CODE_INVALID' as const
 const RECEIVE = { isJson: true, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const

@@ -1,7 +1,7 @@
 // Encrypted in activation scope (v3 §5.4, order "E"): an envelope that opens proves the activation, and there is no code.
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { VersionRow } from '../../storage/activation/version.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
@@ -46,7 +46,6 @@ interface OpenedDeclaration<Q extends TSchema, R extends TSchema, Parts> extends
 export function openedEndpoint<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: OpenedDeclaration<Q, R, Parts>,
 ): Endpoint<Parts> {
-  const handle = staged('handle', declared.handle)
   const { sharedInfo1, isStateLeftToHandler = false, isUpgradeSeen = false } = declared.encrypt
   const find = isUpgradeSeen ? findStatusEnvelope : findWithoutCustomObject
   const place = { scope: 'ACTIVATION_SCOPE', sharedInfo1 } as const
@@ -74,7 +73,7 @@ export function openedEndpoint<Q extends TSchema, R extends TSchema, Parts exten
         const { applicationKey } = context
         const { activation, version } = opened
         const call = { request: input, activation, applicationKey, version, dialect, customObjectText }
-        const answer = await handle(call, parts)
+        const answer = await inStage('handle', () => declared.handle(call, parts))
         return sealAnswer(parts, opened, serialize(answer))
       }
     },

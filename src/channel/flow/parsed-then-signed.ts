@@ -7,7 +7,7 @@ import { compileParser } from '../../http/validation.ts'
 import { Ok } from '../../http/types.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Tx } from '../../storage/database.ts'
@@ -70,7 +70,6 @@ interface ParsedSignedDeclaration<Q extends TSchema, Parts> extends Omit<Declara
 export function parsedSignedEndpoint<Q extends TSchema, Parts extends ChannelParts>(
   declared: ParsedSignedDeclaration<Q, Parts>,
 ): Endpoint<Parts> {
-  const handle = staged('handle', declared.handle)
   const { handleWrongCode, decides, auditAs, bytesMax, authenticate: code } = declared
   const { resourceId, factors, isPendingAccepted = false } = code
   return {
@@ -104,7 +103,8 @@ export function parsedSignedEndpoint<Q extends TSchema, Parts extends ChannelPar
           const decided = { tx, operation: stored.operation, factors: header.factors }
           if (!stored.verdict.isRight) return handleWrongCode?.({ ...decided, verdict: stored.verdict }, parts)
           if (input instanceof PawlError) return undefined
-          return handle({ ...decided, activation: stored.verdict.activation, request: input, client }, parts)
+          const call = { ...decided, activation: stored.verdict.activation, request: input, client }
+          return inStage('handle', () => declared.handle(call, parts))
         })
         if (!verdict.isRight) throw new PawlError(refusal ?? 'AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
         if (input instanceof PawlError) throw input

@@ -1,7 +1,7 @@
 // Neither signed nor encrypted (v3 §5.4, order "-").
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { Dialect } from '../headers.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
 import { parseBody } from '../stages/parse.ts'
@@ -24,7 +24,6 @@ interface PlainDeclaration<Q extends TSchema, R extends TSchema, Parts> extends 
 export function plainEndpoint<Q extends TSchema, R extends TSchema, Parts>(
   declared: PlainDeclaration<Q, R, Parts>,
 ): Endpoint<Parts> {
-  const handle = staged('handle', declared.handle)
   return {
     ...declared,
     flow: { refuses: ['REQUEST_INVALID'], headers: [], checks: [], body: { kind: 'json', schema: declared.request } },
@@ -33,7 +32,7 @@ export function plainEndpoint<Q extends TSchema, R extends TSchema, Parts>(
       return async (request, serialize) => {
         const { client, dialect } = receive(protocols, request, TERMS)
         const input = parseBody(parse, request.body, 'REQUEST_INVALID')
-        return serialize(await handle({ request: input, client, dialect }, parts))
+        return serialize(await inStage('handle', () => declared.handle({ request: input, client, dialect }, parts)))
       }
     },
   }

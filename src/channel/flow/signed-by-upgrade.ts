@@ -2,7 +2,7 @@
 // decides is stored in one transaction with the code.
 import { Ok } from '../../http/types.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Tx } from '../../storage/database.ts'
@@ -33,7 +33,6 @@ interface SignedByUpgradeDeclaration<Parts> extends Omit<Declaration, 'response'
 export function signedByUpgradeEndpoint<Parts extends ChannelParts>(
   declared: SignedByUpgradeDeclaration<Parts>,
 ): Endpoint<Parts> {
-  const handle = staged('handle', declared.handle)
   const { refusal: headerRefusal, authenticate: code } = declared
   const { resourceId, factors } = code
   const codes = { headerMissing: headerRefusal, headerMalformed: headerRefusal }
@@ -54,9 +53,11 @@ export function signedByUpgradeEndpoint<Parts extends ChannelParts>(
       checkFactors(header, factors, 'AUTHENTICATION_CODE_INVALID')
       const bodies = coveredBodies(received)
       const attempt = { header, resourceId, bodies, audited: 'AS_SENT', isPendingAccepted: false, isUpgradeSeen: true } as const
-      const { verdict, result: refusal } = await authenticateWithin(parts, received, attempt, async (tx, stored) =>
-        stored.verdict.isRight ? handle({ tx, activation: stored.verdict.activation }, parts) : undefined,
-      )
+      const { verdict, result: refusal } = await authenticateWithin(parts, received, attempt, async (tx, stored) => {
+        if (!stored.verdict.isRight) return undefined
+        const call = { tx, activation: stored.verdict.activation }
+        return await inStage('handle', () => declared.handle(call, parts))
+      })
       if (!verdict.isRight) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
       if (refusal !== undefined) throw new PawlError(refusal, { detail: 'the code was right, what it asks for was refused' })
       return serialize({ status: 'OK' })

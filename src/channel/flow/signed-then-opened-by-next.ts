@@ -3,7 +3,7 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { Factors, Protocol } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
@@ -40,7 +40,6 @@ interface SignedOpenedByNextDeclaration<Q extends TSchema, R extends TSchema, Pa
 export function signedOpenedByNextEndpoint<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: SignedOpenedByNextDeclaration<Q, R, Parts>,
 ): Endpoint<Parts> {
-  const handle = staged('handle', declared.handle)
   const { authenticate: code, encrypt, refusal } = declared
   const { resourceId, factors } = code
   const place = { scope: 'APPLICATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
@@ -72,7 +71,11 @@ export function signedOpenedByNextEndpoint<Q extends TSchema, R extends TSchema,
         const input = parsePlaintext(parse, opened.plaintext, { plaintext: refusal, request: 'REQUEST_INVALID' })
         await useUp(parts, opened.uniqueValues, refusal)
         const { activation } = parties
-        return sealAnswer(parts, opened, serialize(await handle({ request: input, activation }, parts)))
+        return sealAnswer(
+          parts,
+          opened,
+          serialize(await inStage('handle', () => declared.handle({ request: input, activation }, parts))),
+        )
       }
     },
   }

@@ -2,7 +2,7 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { PendingUse } from '../../domain/activation/pending-use.ts'
 import type { AuthorizationHeader, Factors, Protocol } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
@@ -46,7 +46,6 @@ interface SignedOpenedDeclaration<Q extends TSchema, R extends TSchema, Parts> e
 export function signedOpenedEndpoint<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: SignedOpenedDeclaration<Q, R, Parts>,
 ): Endpoint<Parts> {
-  const handle = staged('handle', declared.handle)
   const { authenticate: code, encrypt, refusal, isUseLeftToHandler = false } = declared
   const { resourceId, factors } = code
   const place = { scope: 'ACTIVATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
@@ -76,7 +75,9 @@ export function signedOpenedEndpoint<Q extends TSchema, R extends TSchema, Parts
         const pending = pendingUse(parts, context.applicationKey, opened.uniqueValues, refusal)
         if (!isUseLeftToHandler) await pending.now()
         const { activation } = parties
-        const answer = await handle({ request: input, activation, authorization: header, protocol, pending }, parts)
+        const answer = await inStage('handle', () =>
+          declared.handle({ request: input, activation, authorization: header, protocol, pending }, parts),
+        )
         await pending.now()
         return sealAnswer(parts, opened, serialize(answer))
       }

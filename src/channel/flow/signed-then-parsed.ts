@@ -1,7 +1,7 @@
 // Signed (v3 §5.4, order "S"), then read: the code covers the body as it came; the JSON is looked at after the code.
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
@@ -32,7 +32,6 @@ interface SignedParsedDeclaration<Q extends TSchema, R extends TSchema, Parts> e
 export function signedParsedEndpoint<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: SignedParsedDeclaration<Q, R, Parts>,
 ): Endpoint<Parts> {
-  const handle = staged('handle', declared.handle)
   const { resourceId, factors } = declared.authenticate
   return {
     ...declared,
@@ -53,7 +52,7 @@ export function signedParsedEndpoint<Q extends TSchema, R extends TSchema, Parts
         const { activation } = await authenticate(parts, received, { header, resourceId, ...covered })
         const input = parseBody(parse, request.body, 'REQUEST_INVALID')
         const { client } = received
-        return serialize(await handle({ request: input, activation, client }, parts))
+        return serialize(await inStage('handle', () => declared.handle({ request: input, activation, client }, parts)))
       }
     },
   }

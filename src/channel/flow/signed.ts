@@ -1,7 +1,7 @@
 // Signed (v3 §5.4, order "S"): the code covers the body as it came, whatever it is. The body is not read.
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { ErrorCode } from '../../lib/errors.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
@@ -32,7 +32,6 @@ interface SignedDeclaration<R extends TSchema, Parts> extends Declaration<R> {
 export function signedEndpoint<R extends TSchema, Parts extends ChannelParts>(
   declared: SignedDeclaration<R, Parts>,
 ): Endpoint<Parts> {
-  const handle = staged('handle', declared.handle)
   const { headerMissing = 'AUTHENTICATION_CODE_INVALID' } = declared
   const { resourceId, factors } = declared.authenticate
   const codes = { headerMissing, headerMalformed: 'AUTHENTICATION_CODE_INVALID' } as const
@@ -52,7 +51,7 @@ export function signedEndpoint<R extends TSchema, Parts extends ChannelParts>(
       checkFactors(header, typeof factors === 'function' ? factors(parts) : factors, 'AUTHENTICATION_CODE_INVALID')
       const covered = { bodies: coveredBodies(received), audited: 'AS_SENT' } as const
       const { activation } = await authenticate(parts, received, { header, resourceId, ...covered })
-      return serialize(await handle({ activation }, parts))
+      return serialize(await inStage('handle', () => declared.handle({ activation }, parts)))
     },
   }
 }

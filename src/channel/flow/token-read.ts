@@ -2,7 +2,7 @@
 // again within its window, nothing is written.
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import { FACTOR_COMBINATIONS } from '../../protocol/protocol.ts'
 import type { TokenNames, TokenRead } from '../../storage/token-reads.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
@@ -33,10 +33,9 @@ interface TokenReadDeclaration<Q extends TSchema, R extends TSchema, Found, Part
 export function tokenReadEndpoint<R extends TSchema, Found, Parts extends ChannelParts, Q extends TSchema = TSchema>(
   declared: TokenReadDeclaration<Q, R, Found, Parts>,
 ): Endpoint<Parts> {
-  const handle = staged('handle', declared.handle)
   const terms = { resourceId: `/${declared.path}`, factors: FACTOR_COMBINATIONS, isRepeatable: true }
   const { request: schema } = declared
-  const received = { isJson: schema !== undefined, contradiction: CODES.token }
+  const received = { isJson: schema !== undefined, contradiction: REFUSAL } as const
   return {
     ...declared,
     flow: {
@@ -54,13 +53,15 @@ export function tokenReadEndpoint<R extends TSchema, Found, Parts extends Channe
         const names = header && { tokenId: header.tokenId, at: new Date(parts.platform.now()) }
         const read = names && (await declared.read(names, parts, unlessRefused(readBody)))
         const token = read && { token: read.token, isTokenUsed: false }
-        const { bearer } = await acceptToken(parts, call, terms, CODES, token)
+        const { bearer } = await acceptToken(parts, call, terms, REFUSAL, token)
         if (read === undefined) throw new TypeError('a token was accepted that was not read')
         const { client } = call
-        return serialize(await handle({ request: readBody(), bearer, client, found: read.found }, parts))
+        return serialize(
+          await inStage('handle', () => declared.handle({ request: readBody(), bearer, client, found: read.found }, parts)),
+        )
       }
     },
   }
 }
 
-const CODES = { headerMissing: 'AUTHENTICATION_CODE_INVALID', token: 'AUTHENTICATION_CODE_INVALID' } as const
+const REFUSAL = 'AUTHENTICATION_CODE_INVALID' as const

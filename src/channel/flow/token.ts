@@ -1,7 +1,7 @@
 // A token in place of a code (v3 §11.3): frequent requests of low risk. The body is JSON, read after the token.
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
@@ -34,7 +34,6 @@ interface TokenDeclaration<Q extends TSchema, R extends TSchema, Parts> extends 
 export function tokenEndpoint<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: TokenDeclaration<Q, R, Parts>,
 ): Endpoint<Parts> {
-  const handle = staged('handle', declared.handle)
   const terms = { resourceId: `/${declared.path}`, ...declared.token }
   return {
     ...declared,
@@ -48,15 +47,17 @@ export function tokenEndpoint<Q extends TSchema, R extends TSchema, Parts extend
       const parse = compileParser(declared.request)
       return async (request, serialize) => {
         const received = receive(protocols, request, RECEIVE)
-        const accepted = await acceptToken(parts, received, terms, CODES)
+        const accepted = await acceptToken(parts, received, terms, REFUSAL)
         const input = parseBody(parse, request.body, 'REQUEST_INVALID')
         await useUp(parts, accepted.uniqueValues, 'AUTHENTICATION_CODE_INVALID')
         const { client } = received
-        return serialize(await handle({ request: input, bearer: accepted.bearer, client }, parts))
+        return serialize(
+          await inStage('handle', () => declared.handle({ request: input, bearer: accepted.bearer, client }, parts)),
+        )
       }
     },
   }
 }
 
-const CODES = { headerMissing: 'AUTHENTICATION_CODE_INVALID', token: 'AUTHENTICATION_CODE_INVALID' } as const
+const REFUSAL = 'AUTHENTICATION_CODE_INVALID' as const
 const RECEIVE = { isJson: true, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const

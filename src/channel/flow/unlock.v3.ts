@@ -4,7 +4,7 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { AuthorizationHeader, Factors } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
@@ -44,7 +44,6 @@ interface UnlockDeclarationV3<Q extends TSchema, R extends TSchema, Parts> exten
 export function unlockEndpointV3<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: UnlockDeclarationV3<Q, R, Parts>,
 ): Endpoint<Parts> {
-  const handle = staged('handle', declared.handle)
   const { authenticate: code, encrypt } = declared
   const { resourceId } = code
   const place = { scope: 'ACTIVATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
@@ -83,7 +82,11 @@ export function unlockEndpointV3<Q extends TSchema, R extends TSchema, Parts ext
         const audited = utf8(JSON.stringify(code.auditAs(input)))
         const attempt = { header, resourceId, bodies, audited, use: useOf(opened, 'VAULT_FAILED') }
         const { activation } = await authenticate(parts, received, attempt, toOpen.parties)
-        return sealAnswer(parts, opened, serialize(await handle({ request: input, activation }, parts)))
+        return sealAnswer(
+          parts,
+          opened,
+          serialize(await inStage('handle', () => declared.handle({ request: input, activation }, parts))),
+        )
       }
     },
   }

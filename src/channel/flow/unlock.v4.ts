@@ -3,7 +3,7 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { compileParser } from '../../http/validation.ts'
 import { utf8 } from '../../lib/bytes.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { AuthorizationHeader, Factors } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
@@ -43,7 +43,6 @@ interface UnlockDeclarationV4<Q extends TSchema, R extends TSchema, Parts> exten
 export function unlockEndpointV4<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: UnlockDeclarationV4<Q, R, Parts>,
 ): Endpoint<Parts> {
-  const handle = staged('handle', declared.handle)
   const { authenticate: code, encrypt } = declared
   const { resourceId } = code
   const place = { scope: 'ACTIVATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
@@ -70,7 +69,11 @@ export function unlockEndpointV4<Q extends TSchema, R extends TSchema, Parts ext
         const audited = utf8(JSON.stringify(code.auditAs(input)))
         const covered = { bodies: coveredBodies(received), audited, use: useOf(opened, 'VAULT_FAILED') }
         const { activation } = await authenticate(parts, received, { header, resourceId, ...covered }, toOpen.parties)
-        return sealAnswer(parts, opened, serialize(await handle({ request: input, activation }, parts)))
+        return sealAnswer(
+          parts,
+          opened,
+          serialize(await inStage('handle', () => declared.handle({ request: input, activation }, parts))),
+        )
       }
     },
   }

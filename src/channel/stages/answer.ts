@@ -1,26 +1,24 @@
 // The last stages: what may be used once is used up, and the answer is sealed.
 import { utf8 } from '../../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { PendingUse } from '../../domain/activation/pending-use.ts'
 import type { UniqueValue } from '../../storage/unique-values.ts'
 import type { ChannelParts } from '../parts.ts'
 import type { Opened } from './open.ts'
 
+type UseParts = Pick<ChannelParts, 'useUniqueValues'>
+
 /**
  * Uses up the values of a request that every stage found genuine: all of them or none, so that a refusal never burns the nonce of a
  * genuine request. Refuses (`code`) when another request has used one since it was looked at.
  */
-export const useUp = staged(
-  'use up',
-  async (
-    { useUniqueValues }: Pick<ChannelParts, 'useUniqueValues'>,
-    values: readonly UniqueValue[],
-    code: ErrorCode,
-  ): Promise<void> => {
-    if (!(await useUniqueValues(values))) throw new PawlError(code, { detail: 'used meanwhile by another request' })
-  },
-)
+export const useUp = (parts: UseParts, values: readonly UniqueValue[], code: ErrorCode): Promise<void> =>
+  inStage('use up', () => useUpAll(parts, values, code))
+
+async function useUpAll({ useUniqueValues }: UseParts, values: readonly UniqueValue[], code: ErrorCode): Promise<void> {
+  if (!(await useUniqueValues(values))) throw new PawlError(code, { detail: 'used meanwhile by another request' })
+}
 
 /** Values that a request under `applicationKey` uses up with what it changes, in the same statement, or by themselves. Refuses as useUp. */
 export function pendingUse(
@@ -48,9 +46,8 @@ export function pendingUse(
 }
 
 /** The JSON text of the envelope around the JSON text of an answer, under the key of the request. */
-export const sealAnswer = staged('seal', ({ platform }: Pick<ChannelParts, 'platform'>, { seal }: Opened, text: string): string =>
-  JSON.stringify(sealValue({ platform }, { seal }, text)),
-)
+export const sealAnswer = (parts: Pick<ChannelParts, 'platform'>, opened: Opened, text: string): Promise<string> =>
+  inStage('seal', async () => JSON.stringify(sealValue(parts, opened, text)))
 
 /** The same as a value, for an envelope within another. */
 export const sealValue = (

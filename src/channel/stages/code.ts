@@ -4,7 +4,7 @@ import { places } from '../../domain/secrets/secrets.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { networkOf } from '../../lib/source.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { RequestParties } from '../../storage/activation/parties.ts'
 import type { VersionRow } from '../../storage/activation/version.ts'
@@ -50,53 +50,72 @@ interface DecidedCode extends CodeDecision {
  * Checks a code and makes the outcome durable before it returns. Refuses a wrong code with AUTHENTICATION_CODE_INVALID after its count is
  * stored, and a right one with `use.refusal` when its value was used meanwhile. `read`: version and activation where they were read for the same request, and its first round needs no read of its own.
  */
-export const authenticate = staged(
-  'check code',
-  async (parts: ChannelParts, received: Received, attempt: CodeAttempt, read?: RequestParties): Promise<Authenticated> => {
-    const { verdict, parties, stored } = await withinFailureBudget(parts, received, attempt, async () => {
-      const decided = await untilSettled('activation', async (round) => {
-        const decision = await decideCode(parts, received, { ...attempt, ...ACTIVE_ONLY }, { read, round })
-        const stored = decision && (await storeDecisionAlone(parts, decision))
-        return stored && { ...decision, stored }
-      })
-      noteDecision(parts, decided)
-      return decided
+export async function authenticate(
+  parts: ChannelParts,
+  received: Received,
+  attempt: CodeAttempt,
+  read?: RequestParties,
+): Promise<Authenticated> {
+  return await inStage('check code', () => checkCode(parts, received, { ...attempt, ...ACTIVE_ONLY }, read))
+}
+
+async function checkCode(
+  parts: ChannelParts,
+  received: Received,
+  attempt: CodeAttempt & CodeTerms,
+  read: RequestParties | undefined,
+): Promise<Authenticated> {
+  const { verdict, parties, stored } = await withinFailureBudget(parts, received, attempt, async () => {
+    const decided = await untilSettled('activation', async (round) => {
+      const decision = await decideCode(parts, received, attempt, { read, round })
+      const stored = decision && (await storeDecisionAlone(parts, decision))
+      return stored && { ...decision, stored }
     })
-    if (!verdict.isRight) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
-    if (attempt.use && stored === 'USED_MEANWHILE')
-      throw new PawlError(attempt.use.refusal, { detail: 'used meanwhile by another request' })
-    // A code is judged right under a version only.
-    if (parties.version === undefined) throw new TypeError('a right code under no version')
-    return { version: parties.version, activation: verdict.activation }
-  },
-)
+    noteDecision(parts, decided)
+    return decided
+  })
+  if (!verdict.isRight) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
+  if (attempt.use && stored === 'USED_MEANWHILE')
+    throw new PawlError(attempt.use.refusal, { detail: 'used meanwhile by another request' })
+  // A code is judged right under a version only.
+  if (parties.version === undefined) throw new TypeError('a right code under no version')
+  return { version: parties.version, activation: verdict.activation }
+}
 
 /**
  * Checks a code in one transaction with what the endpoint decides: `within` is told of a wrong code too, because what it counts must stay.
  * Returns after the commit, for a wrong code as well; refuses only one beyond the budget (AUTHENTICATION_CODE_INVALID).
  */
-export const authenticateWithin = staged(
-  'check code',
-  async <T>(
-    parts: ChannelParts,
-    received: Received,
-    attempt: CodeAttempt & CodeTerms,
-    within: (tx: Tx, stored: StoredDecision) => Promise<T>,
-  ): Promise<{ readonly verdict: CodeVerdict; readonly result: T }> => {
-    return withinFailureBudget(parts, received, attempt, async () => {
-      const { decision, ...settled } = await untilSettled('activation', async (round) => {
-        const decision = await decideCode(parts, received, attempt, { read: undefined, round })
-        if (decision === undefined) return undefined
-        return inTransaction(parts.db, async (tx) => {
-          const stored = await storeDecision(tx, decision, attempt.decides)
-          return stored && { decision, verdict: stored.verdict, result: await within(tx, stored) }
-        })
+export async function authenticateWithin<T>(
+  parts: ChannelParts,
+  received: Received,
+  attempt: CodeAttempt & CodeTerms,
+  within: Within<T>,
+): Promise<{ readonly verdict: CodeVerdict; readonly result: T }> {
+  return await inStage('check code', () => checkCodeWithin(parts, received, attempt, within))
+}
+
+type Within<T> = (tx: Tx, stored: StoredDecision) => Promise<T>
+
+async function checkCodeWithin<T>(
+  parts: ChannelParts,
+  received: Received,
+  attempt: CodeAttempt & CodeTerms,
+  within: Within<T>,
+): Promise<{ readonly verdict: CodeVerdict; readonly result: T }> {
+  return await withinFailureBudget(parts, received, attempt, async () => {
+    const { decision, ...settled } = await untilSettled('activation', async (round) => {
+      const decision = await decideCode(parts, received, attempt, { read: undefined, round })
+      if (decision === undefined) return undefined
+      return await inTransaction(parts.db, async (tx) => {
+        const stored = await storeDecision(tx, decision, attempt.decides)
+        return stored && { decision, verdict: stored.verdict, result: await within(tx, stored) }
       })
-      noteDecision(parts, decision)
-      return settled
     })
-  },
-)
+    noteDecision(parts, decision)
+    return settled
+  })
+}
 
 /**
  * Reads the parties, judges the code, and composes what is to be stored; nothing is stored yet. Undefined when something had to be stored

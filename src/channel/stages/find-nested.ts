@@ -1,6 +1,5 @@
 // What an envelope with another one in it names, and what waits for the code within, as it is stored: one read where the key of the envelope
 // is known to this process, else two.
-import { staged } from '../../lib/trace.ts'
 import type { PendingUse } from '../../domain/activation/pending-use.ts'
 import type { Envelope, EnvelopeContext } from '../../protocol/protocol.ts'
 import type { ExchangeBasis } from '../../storage/activation/exchange-basis.ts'
@@ -26,35 +25,32 @@ export interface FoundNested {
 }
 
 /** `within`: the inner envelope and the code, null where there is none; undefined where they are not known before the outer one is opened. */
-export const findNested = staged(
-  'find parties',
-  async (
-    parts: ChannelParts,
-    outer: Sealed,
-    within: { readonly inner: Sealed; readonly codeHash: Uint8Array | null } | undefined,
-  ): Promise<FoundNested> => {
-    const { readExchangeBasis, platform, settings } = parts
-    const read = (codeHash: Uint8Array | null, [value, secondValue]: readonly (UniqueValue | undefined)[]) =>
-      readExchangeBasis({
-        applicationKey: outer.context.applicationKey,
-        temporaryKeyId: outer.envelope.temporaryKeyId ?? '',
-        codeHash,
-        value: value?.valueHash ?? null,
-        secondValue: secondValue?.valueHash ?? null,
-        at: new Date(platform.now()),
-      })
-    const valueOf = ({ context, envelope }: Sealed) => envelopeValue(context, envelope, settings.requestWindowSeconds)
-    let known = within && (await read(within.codeHash, [valueOf(outer), valueOf(within.inner)]))
-    return {
-      toOpen: known === undefined ? await findEnvelope(parts, outer.context, outer.envelope) : toRequest(outer, known),
-      readBasis: async (codeHash, pending) => {
-        const first = known
-        known = undefined
-        return first ?? read(codeHash, pending.left())
-      },
-    }
-  },
-)
+export const findNested = async (
+  parts: ChannelParts,
+  outer: Sealed,
+  within: { readonly inner: Sealed; readonly codeHash: Uint8Array | null } | undefined,
+): Promise<FoundNested> => {
+  const { readExchangeBasis, platform, settings } = parts
+  const read = (codeHash: Uint8Array | null, [value, secondValue]: readonly (UniqueValue | undefined)[]) =>
+    readExchangeBasis({
+      applicationKey: outer.context.applicationKey,
+      temporaryKeyId: outer.envelope.temporaryKeyId ?? '',
+      codeHash,
+      value: value?.valueHash ?? null,
+      secondValue: secondValue?.valueHash ?? null,
+      at: new Date(platform.now()),
+    })
+  const valueOf = ({ context, envelope }: Sealed) => envelopeValue(context, envelope, settings.requestWindowSeconds)
+  let known = within && (await read(within.codeHash, [valueOf(outer), valueOf(within.inner)]))
+  return {
+    toOpen: known === undefined ? await findEnvelope(parts, outer.context, outer.envelope) : toRequest(outer, known),
+    readBasis: async (codeHash, pending) => {
+      const first = known
+      known = undefined
+      return first ?? read(codeHash, pending.left())
+    },
+  }
+}
 
 const toRequest = (sealed: Sealed, { version, temporaryKey, isUsed }: ExchangeBasis): EnvelopeToOpen => ({
   ...sealed,

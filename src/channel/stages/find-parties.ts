@@ -1,5 +1,5 @@
 // Who sent a request: the version and the activation that its headers name, as they are stored.
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { ReadParties } from '../../storage/activation/parties.ts'
 import { findUpgradedParties } from '../../storage/activation/upgrade.ts'
 import type { ChannelParts } from '../parts.ts'
@@ -12,14 +12,11 @@ interface NamedParties {
 }
 
 /** One read, whatever there is: version and activation, either may be missing. `isUpgradeSeen`: as a pending upgrade makes them (v4 §10.3). */
-export const findParties = staged(
-  'find parties',
-  (
-    { db, authenticationStore, platform }: Pick<ChannelParts, 'db' | 'authenticationStore' | 'platform'>,
-    { applicationKey, activationId = '' }: NamedParties,
-    { isUpgradeSeen }: { readonly isUpgradeSeen: boolean } = { isUpgradeSeen: false },
-  ): Promise<ReadParties> => {
-    const names = { applicationKey, activationId, at: new Date(platform.now()) }
-    return isUpgradeSeen ? findUpgradedParties(db, names) : authenticationStore.find(names)
-  },
-)
+export async function findParties(
+  { db, authenticationStore, platform }: Pick<ChannelParts, 'db' | 'authenticationStore' | 'platform'>,
+  { applicationKey, activationId = '' }: NamedParties,
+  { isUpgradeSeen }: { readonly isUpgradeSeen: boolean } = { isUpgradeSeen: false },
+): Promise<ReadParties> {
+  const names = { applicationKey, activationId, at: new Date(platform.now()) }
+  return await inStage('find parties', () => (isUpgradeSeen ? findUpgradedParties(db, names) : authenticationStore.find(names)))
+}

@@ -1,6 +1,6 @@
 // What the envelope and the token of a request name, as it is stored: one read for all of it, and one where the request names less or
 // nothing that exists.
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { Envelope, EnvelopeContext, TokenHeader } from '../../protocol/protocol.ts'
 import type { RequestParties } from '../../storage/activation/parties.ts'
 import type { FoundToken, ProofNames, Proofs } from '../../storage/activation/proofs.ts'
@@ -11,51 +11,44 @@ import type { EnvelopeToOpen } from './envelope-keys.ts'
 type LookUpParts = Pick<ChannelParts, 'authenticationStore' | 'platform' | 'settings'>
 
 /** Version and activation of an envelope, its key, and whether it was used before. */
-export const findEnvelope = staged(
-  'find parties',
-  async (parts: LookUpParts, context: EnvelopeContext, envelope: Envelope): Promise<EnvelopeToOpen> => {
-    return toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, { parties: context }))
-  },
-)
+export async function findEnvelope(parts: LookUpParts, context: EnvelopeContext, envelope: Envelope): Promise<EnvelopeToOpen> {
+  return toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, { parties: context }))
+}
 
 /** The same with the custom object of the application, and the activation as a pending upgrade makes it (v4 §10.3). */
-export const findStatusEnvelope = staged(
-  'find parties',
-  async (
-    parts: LookUpParts,
-    context: EnvelopeContext,
-    envelope: Envelope,
-  ): Promise<{ readonly toOpen: EnvelopeToOpen; readonly customObjectText: string | null }> => {
-    const names = nameAll(parts, { context, envelope }, { parties: context })
-    const found = await parts.authenticationStore.findStatusProofs(names)
-    return { toOpen: toRequest({ context, envelope }, found), customObjectText: found.customObjectText }
-  },
-)
+export async function findStatusEnvelope(
+  parts: LookUpParts,
+  context: EnvelopeContext,
+  envelope: Envelope,
+): Promise<{ readonly toOpen: EnvelopeToOpen; readonly customObjectText: string | null }> {
+  const names = nameAll(parts, { context, envelope }, { parties: context })
+  const found = await inStage('find parties', () => parts.authenticationStore.findStatusProofs(names))
+  return { toOpen: toRequest({ context, envelope }, found), customObjectText: found.customObjectText }
+}
 
 /** The same where version and activation are known. */
-export const findEnvelopeOf = staged(
-  'find parties',
-  async (parts: LookUpParts, context: EnvelopeContext, envelope: Envelope, parties: RequestParties): Promise<EnvelopeToOpen> => {
-    // 3.0 to 3.2: the server's private key opens it, and a remembered phone is without that.
-    if (envelope.temporaryKeyId === undefined)
-      return toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, { parties: context }))
-    return { ...toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, {})), parties }
-  },
-)
+export async function findEnvelopeOf(
+  parts: LookUpParts,
+  context: EnvelopeContext,
+  envelope: Envelope,
+  parties: RequestParties,
+): Promise<EnvelopeToOpen> {
+  // 3.0 to 3.2: the server's private key opens it, and a remembered phone is without that.
+  if (envelope.temporaryKeyId === undefined)
+    return toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, { parties: context }))
+  return { ...toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, {})), parties }
+}
 
 /** The same together with the token of a header; undefined where the request has none that can be read. */
-export const findEnvelopeAndToken = staged(
-  'find parties',
-  async (
-    parts: LookUpParts,
-    context: EnvelopeContext,
-    envelope: Envelope,
-    token: TokenHeader | undefined,
-  ): Promise<{ readonly request: EnvelopeToOpen; readonly found: FoundToken }> => {
-    const found = await lookUp(parts, { context, envelope }, { parties: context, token })
-    return { request: toRequest({ context, envelope }, found), found }
-  },
-)
+export async function findEnvelopeAndToken(
+  parts: LookUpParts,
+  context: EnvelopeContext,
+  envelope: Envelope,
+  token: TokenHeader | undefined,
+): Promise<{ readonly request: EnvelopeToOpen; readonly found: FoundToken }> {
+  const found = await lookUp(parts, { context, envelope }, { parties: context, token })
+  return { request: toRequest({ context, envelope }, found), found }
+}
 
 /** The token of a header alone. */
 export const findToken = (parts: LookUpParts, token: TokenHeader): Promise<FoundToken> => lookUp(parts, undefined, { token })
@@ -74,8 +67,10 @@ interface Named {
   readonly token?: TokenHeader | undefined
 }
 
-const lookUp = (parts: LookUpParts, sealed: Sealed | undefined, named: Named): Promise<Proofs> =>
-  parts.authenticationStore.findProofs(nameAll(parts, sealed, named))
+async function lookUp(parts: LookUpParts, sealed: Sealed | undefined, named: Named): Promise<Proofs> {
+  const names = nameAll(parts, sealed, named)
+  return await inStage('find parties', () => parts.authenticationStore.findProofs(names))
+}
 
 function nameAll(
   { platform, settings: { requestWindowSeconds } }: LookUpParts,

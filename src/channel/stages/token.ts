@@ -7,7 +7,7 @@ import type { UniqueValue } from '../../storage/unique-values.ts'
 import type { ChannelParts } from '../parts.ts'
 import { isInWindow, tokenValue } from '../replay.ts'
 import { findToken } from './find-proofs.ts'
-import { staged } from '../../lib/trace.ts'
+import { inStage } from '../../lib/trace.ts'
 import type { Received } from './receive.ts'
 
 /** The activation that a token names, with its owner. */
@@ -36,25 +36,24 @@ export const readToken = ({ headers, protocol }: Received): TokenHeader | undefi
   headers.token === undefined ? undefined : protocol.parseTokenHeader(headers.token, headers.schemes)
 
 /**
- * Checks the token header. Refuses a request without one (`headerMissing`), and everything that is wrong with it (`token`). `found`: what was
+ * Checks the token header. Refuses (`code`) a request without one, and everything that is wrong with it. `found`: what was
  * read for it; where nothing was, it is read here.
  */
-export const acceptToken = staged(
-  'check token',
-  async (
-    parts: ChannelParts,
-    received: Received,
-    terms: TokenTerms,
-    codes: { readonly headerMissing: ErrorCode; readonly token: ErrorCode },
-    found?: FoundToken,
-  ): Promise<AcceptedToken> => {
-    if (received.headers.token === undefined) throw new PawlError(codes.headerMissing, { detail: 'no token header' })
+export async function acceptToken(
+  parts: ChannelParts,
+  received: Received,
+  terms: TokenTerms,
+  code: ErrorCode,
+  found?: FoundToken,
+): Promise<AcceptedToken> {
+  return await inStage('check token', async () => {
+    if (received.headers.token === undefined) throw new PawlError(code, { detail: 'no token header' })
     const header = readToken(received)
     const accepted = header && checkToken(parts, received.protocol, header, terms, found ?? (await findToken(parts, header)))
-    if (accepted === undefined) throw new PawlError(codes.token, { detail: 'the token header is not accepted' })
+    if (accepted === undefined) throw new PawlError(code, { detail: 'the token header is not accepted' })
     return accepted
-  },
-)
+  })
+}
 
 /** Undefined for everything that is wrong with it. The log knows which. */
 function checkToken(

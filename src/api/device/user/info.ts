@@ -19,5 +19,7 @@ export const userInfo = openedEndpoint({
     // Claims of the bank, of any name and type.
     { additionalProperties: true },
   ),
-  handle: ({ activation }, parts: DeviceParts) => readUserInfo(parts, activation),
+  async handle({ activation }, parts: DeviceParts) {
+    return await readUserInfo(parts, activation)
+  },
 })
