@@ -1,34 +1,15 @@
 // A template while it is edited: what was typed, as the JSON of the API, sound or not; and changes of its shape.
-import type { ResultTexts } from '../domain/template/template.ts'
+import type { renderTemplate } from '../domain/template/parser.ts'
+import type { AttributeTemplate, LocalizedTexts, ResultTexts } from '../domain/template/template.ts'
 import type { Violation } from '../lib/errors.ts'
 import type { Form } from './page.ts'
 
-export interface AttributeJson {
-  readonly id: string
-  readonly type: string
-  readonly text: string
-  readonly params: Readonly<Record<string, string>>
-}
+export type LanguageJson = Partial<LocalizedTexts>
 
-export interface LanguageJson {
-  readonly title?: string
-  readonly message?: string
-  readonly summary?: string
-  readonly attributes?: readonly AttributeJson[]
-  readonly ui?: Readonly<Record<string, unknown>>
-  readonly resultTexts?: ResultTexts
-}
+type RenderedTemplate = ReturnType<typeof renderTemplate>
 
-export interface TemplateJson {
-  readonly templateName: string
-  readonly operationType: string
-  readonly dataTemplate: string
+export interface TemplateJson extends Omit<RenderedTemplate, 'signatureType' | 'texts'> {
   readonly signatureType: readonly string[]
-  readonly maxFailureCount: number
-  readonly expiration: number
-  readonly riskFlags: string
-  readonly proximityCheckEnabled: boolean
-  readonly activationFlag?: string
   readonly texts: Readonly<Record<string, LanguageJson>>
 }
 
@@ -85,8 +66,8 @@ function readLanguage(form: Form, language: string, faults: Violation[]): Langua
 }
 
 /** Rows are numbered from 0 without gaps; each has a type, so that the types say how many there are. */
-function readAttributes(form: Form, at: string): AttributeJson[] {
-  const rows: AttributeJson[] = []
+function readAttributes(form: Form, at: string): AttributeTemplate[] {
+  const rows: AttributeTemplate[] = []
   while (form.all(`${at}.${rows.length}.type`).length > 0) {
     const own = `${at}.${rows.length}`
     const params = form.entries.filter(([name, value]) => name.startsWith(`${own}.params.`) && value.trim() !== '')
@@ -155,7 +136,7 @@ export function changeDraft(draft: Draft, [what = '', language = '', place = '0'
   return withTexts({ ...template.texts, [language]: { ...texts, attributes } })
 }
 
-function changeRows(rows: readonly AttributeJson[], what: string, place: number): readonly AttributeJson[] {
+function changeRows(rows: readonly AttributeTemplate[], what: string, place: number): readonly AttributeTemplate[] {
   const row = rows[place]
   if (what === 'add') return [...rows, { id: `operation.${rows.length + 1}`, type: 'KEY_VALUE', text: '', params: {} }]
   if (row === undefined) return rows

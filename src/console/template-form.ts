@@ -1,17 +1,10 @@
 // The form of a template: what is signed, who approves, and the texts of each language, with a line for each member.
 import { ATTRIBUTE_SLOTS } from '../domain/template/attributes.ts'
-import { listPlaceholders } from '../domain/template/template.ts'
+import { type AttributeTemplate, listPlaceholders } from '../domain/template/template.ts'
 import { actionForm, checks, type Choice, field, type FieldOptions, select } from './elements.ts'
 import { html, type Markup } from './markup.ts'
 import { type PageCall, readForm } from './page.ts'
-import {
-  type AttributeJson,
-  type Draft,
-  type LanguageJson,
-  RESULT_TEXTS,
-  SCREEN_MEMBERS,
-  type TemplateJson,
-} from './template-draft.ts'
+import { type Draft, type LanguageJson, RESULT_TEXTS, SCREEN_MEMBERS, type TemplateJson } from './template-draft.ts'
 
 const SIGNATURES: readonly Choice[] = [
   ['possession', 'the phone alone'],
@@ -127,7 +120,7 @@ interface Place {
   readonly check: string
 }
 
-function renderRow(call: PageCall, row: AttributeJson, { language, place, count, check }: Place): Markup {
+function renderRow(call: PageCall, row: AttributeTemplate, { language, place, count, check }: Place): Markup {
   const lines = { ...call, form: readForm('') }
   const at = `texts.${language}.attributes.${place}`
   const { required, optional } = ATTRIBUTE_SLOTS[row.type] ?? { required: [], optional: [] }
