@@ -13,7 +13,7 @@ const withoutPostgres = [
   'test/{architecture,citations,deploy,docs}.test.ts',
   'test/{conformance,property}/**',
   'test/cli/{commands,phone-store}.test.ts',
-  'test/device/remembered-keys.test.ts',
+  'test/api/device/remembered-keys.test.ts',
   'test/process/{alerts,backup,client-certificates,haproxy,listeners,prepare,readme,set-clock,standards,start,statements,templates,traces}.test.ts',
   'test/process/{bad-envelopes-v4,bad-headers-v4,bad-keys-v4,bodies,command-lines,console,console-texts,description-page,output,phone,strangers-cost}.test.ts',
   'test/http/{forwarded,load-limits}.test.ts',
@@ -26,7 +26,8 @@ const exclude = [
 ]
 
 // Of the quick ones those that take longest, which a fresh clone cannot know.
-const LONG = /\/test\/(cloud\/credential|description|device\/(token|faults|activation-create-refusals)|device-v4|model)/
+const LONG =
+  /\/test\/(api\/(cloud\/credential|device\/(token|faults|activation-create-refusals)|device-v4)|description|domain\/model)/
 
 /** Whole processes first, then long files: what takes a minute must not start when everything else is done. */
 class LongestFirst extends BaseSequencer {

@@ -8,7 +8,7 @@ import { exchangeKeys } from '../src/protocol/v4/key-exchange.ts'
 import { generateSigningKeyPairs, parsePublicKeys } from '../src/protocol/v4/key-pairs.ts'
 import { createInitialActivationSecret, deriveActivationKeys, importKdfKey } from '../src/protocol/v4/key-schedule.ts'
 import { encapsulateSharedSecret, parseSharedSecretRequest } from '../src/protocol/v4/shared-secret.ts'
-import { b64 } from '../phone/crypto.ts'
+import { b64 } from '../phone/v3/crypto.ts'
 import {
   deriveV4Keys,
   hs384Jwt,
@@ -17,8 +17,8 @@ import {
   onlineCode,
   PHONE_ALGORITHMS,
   sharedSecretRequest,
-} from '../phone/v4-crypto.ts'
-import { sealV4Envelope } from '../phone/v4-envelope.ts'
+} from '../phone/v4/crypto.ts'
+import { sealV4Envelope } from '../phone/v4/envelope.ts'
 import { measure } from './measure.ts'
 
 const root = randomBytes(32)

@@ -6,8 +6,8 @@ import { systemPlatform } from '../src/lib/platform.ts'
 import type { EnvelopeContext } from '../src/protocol/protocol.ts'
 import { computeComponents, selectFactorKeys, toBinaryCode } from '../src/protocol/v3/authentication-code.ts'
 import { v3 } from '../src/protocol/v3/index.ts'
-import { b64 } from '../phone/crypto.ts'
-import { sealEnvelope } from '../phone/envelope.ts'
+import { b64 } from '../phone/v3/crypto.ts'
+import { sealEnvelope } from '../phone/v3/envelope.ts'
 import { measure } from './measure.ts'
 
 const server = generateKeyPair('P-256')

@@ -1,6 +1,6 @@
 // What metrics cost: all that one signature/validate tells, and one look at a server with many series: npm run bench -- metrics.
-import { createEvents } from '../src/lib/events.ts'
-import { createLog } from '../src/lib/log.ts'
+import { createEvents } from '../src/log/events.ts'
+import { createLog } from '../src/log/log.ts'
 import { createInstruments } from '../src/metrics/instruments.ts'
 import { countEvents } from '../src/metrics/count-events.ts'
 import { createRequestTimer } from '../src/metrics/request-times.ts'

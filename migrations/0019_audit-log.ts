@@ -1,7 +1,7 @@
 // The audit log for growth: rows wait in a small table until they are sealed, then they stand in partitions by time, their seal in the row.
 //
 // Nothing of the tables before is taken away: processes of the version before write to audit_event as long as they run, and its rows are
-// taken over from there (storage/audit-takeover.ts). Their sealers find no row of their name in audit_source and do nothing.
+// taken over from there (storage/audit/takeover.ts). Their sealers find no row of their name in audit_source and do nothing.
 import { type Kysely, sql } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,12 +1,12 @@
 // Phones of users: a new one, one that goes on where it stopped, and one that moves from 3.3 to 4.0 (v4 §10).
-import { createGenerationOf3, type StateOf3 } from './handset-v3.ts'
-import { createGenerationOf4, createPhoneOf4 } from './handset-v4.ts'
+import { createGenerationOf3, type StateOf3 } from './v3/handset.ts'
+import { createGenerationOf4, createPhoneOf4 } from './v4/handset.ts'
 import { createHandset, type Handset, type HandsetIdentity, type HandsetRecord, type Unlock } from './handset.ts'
 import { hideKey } from './password.ts'
 import { NO_BODY } from './http.ts'
-import type { PhoneState } from './state.ts'
-import type { PhoneAlgorithm } from './v4-crypto.ts'
-import { type V4PhoneState, v4KeysOf } from './v4-state.ts'
+import type { PhoneState } from './v3/state.ts'
+import type { PhoneAlgorithm } from './v4/crypto.ts'
+import { type V4PhoneState, v4KeysOf } from './v4/state.ts'
 
 /** A phone that was never bound. `persist` writes its record down. */
 export function newHandset(identity: HandsetIdentity, persist: (record: HandsetRecord) => void): Handset {

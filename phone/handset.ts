@@ -1,13 +1,13 @@
 // A phone as its user has it, of either generation: bound once, kept between two uses, asked for a password. It remembers each step of its
 // counter before a request leaves, as the SDKs do: a code that was sent is never made again.
-import { isEcdsa, type PhoneVersion, unb64 } from './crypto.ts'
+import { isEcdsa, type PhoneVersion, unb64 } from './v3/crypto.ts'
 import type { Dialect } from './header.ts'
 import { type HttpReply, member, send } from './http.ts'
 import { type OperationQr, SIGNED_CALLS, TOKEN_PATHS } from './operations.ts'
 import { hideKey, type HiddenKey, revealKey } from './password.ts'
-import type { Prepared } from './state.ts'
-import { isEs384, type PhoneAlgorithm } from './v4-crypto.ts'
-import { readSdkConfiguration } from './v4-state.ts'
+import type { Prepared } from './v3/state.ts'
+import { isEs384, type PhoneAlgorithm } from './v4/crypto.ts'
+import { readSdkConfiguration } from './v4/state.ts'
 
 /** What is compiled into its app. A phone of 3.x needs the key of P-256, one of 4.0 the text for SDKs. */
 export interface HandsetApp {

@@ -1,10 +1,10 @@
 // What a phone does with operations: it lists, approves and rejects them, online and by a QR code, registers for pushes and reads its
 // inbox (mobile-token §4, §7, §8; v3 §15). Written from the specification, apart from the server.
-import { prepareSigned, serverTime, tokenHeader } from './channel.ts'
-import type { PhoneKeys } from './crypto.ts'
-import { bytesOf, computeSignature, isEcdsa, nextCtrData, signedData, unb64 } from './crypto.ts'
-import type { PhoneContext, PhoneFactors, PhoneToken, Prepared, SignOptions } from './state.ts'
-import { accepted, keysOf } from './state.ts'
+import { prepareSigned, serverTime, tokenHeader } from './v3/channel.ts'
+import type { PhoneKeys } from './v3/crypto.ts'
+import { bytesOf, computeSignature, isEcdsa, nextCtrData, signedData, unb64 } from './v3/crypto.ts'
+import type { PhoneContext, PhoneFactors, PhoneToken, Prepared, SignOptions } from './v3/state.ts'
+import { accepted, keysOf } from './v3/state.ts'
 
 /** Everything a token may be asked for, below the root. */
 export const TOKEN_PATHS = {

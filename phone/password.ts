@@ -1,7 +1,7 @@
 // How a phone keeps the key of knowledge: hidden by the user's password, so that a wrong one gives a wrong key, which only the server
 // can tell from the right one, and counts (v3 §3.2, v4 §3.1).
 import { scryptSync } from 'node:crypto'
-import { random } from './crypto.ts'
+import { random } from './v3/crypto.ts'
 
 /** A key that only its password gives back. */
 export interface HiddenKey {

@@ -1,5 +1,5 @@
 // What a phone remembers, as JSON: bytes are written as `{"base64":"..."}`.
-import { b64, unb64 } from './crypto.ts'
+import { b64, unb64 } from './v3/crypto.ts'
 
 /** A value of the same form whose bytes are text; members that are undefined are left out. */
 export function toJson(value: unknown): unknown {

@@ -3,7 +3,7 @@ import { createPublicKey, verify } from 'node:crypto'
 import { request as openRequest } from 'node:http'
 import { p256 } from '@noble/curves/nist.js'
 import type { HttpReply } from './http.ts'
-import { random, unb64 } from './crypto.ts'
+import { random, unb64 } from './v3/crypto.ts'
 
 /** Base64 of 16 random bytes, as SDKs send it. */
 export const newChallenge = (): string => Buffer.from(random(16)).toString('base64')

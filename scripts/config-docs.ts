@@ -1,9 +1,9 @@
-// Writes docs/CONFIG.md and .env.example from the tables of settings in src/config.ts, which has those of its neighbours, and
-// src/config-secrets.ts: node scripts/config-docs.ts
+// Writes docs/CONFIG.md and .env.example from the tables of settings in src/config/config.ts, which has those of its neighbours, and
+// src/config/secrets.ts: node scripts/config-docs.ts
 import { writeFileSync } from 'node:fs'
-import { SECRET_SETTINGS } from '../src/config-secrets.ts'
-import { SETTINGS } from '../src/config.ts'
-import type { SecretSetting, Setting } from '../src/config-kinds.ts'
+import { SECRET_SETTINGS } from '../src/config/secrets.ts'
+import { SETTINGS } from '../src/config/config.ts'
+import type { SecretSetting, Setting } from '../src/config/kinds.ts'
 import { runCommand } from './command-line.ts'
 
 const root = new URL('..', import.meta.url)
@@ -69,7 +69,7 @@ const renderSecretExample = ({ name, description }: SecretSetting): string => `#
 const settings = Object.values<Setting>(SETTINGS)
 const secretSettings = Object.values<SecretSetting>(SECRET_SETTINGS)
 
-const usage = `Writes docs/CONFIG.md and .env.example from the table of settings in src/config.ts:
+const usage = `Writes docs/CONFIG.md and .env.example from the table of settings in src/config/config.ts:
   node scripts/config-docs.ts`
 
 if (import.meta.main) {

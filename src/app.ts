@@ -29,7 +29,7 @@ import { serializeWhenSent } from './http/serialization.ts'
 import { serverOptions } from './http/server-options.ts'
 import { giveBackConnections } from './http/service-state.ts'
 import { keepLongStacks } from './lib/caller-stack.ts'
-import type { Log } from './lib/log.ts'
+import type { Log } from './log/log.ts'
 import { parseRequestId } from './http/request-id.ts'
 
 /** `public`: what phones call; `internal`: the bank's API, administration and the description; health is part of each. */

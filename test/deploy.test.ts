@@ -3,8 +3,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { listMetrics } from '../scripts/metrics-docs.ts'
-import { SECRET_SETTINGS } from '../src/config-secrets.ts'
-import { SETTINGS } from '../src/config.ts'
+import { SECRET_SETTINGS } from '../src/config/secrets.ts'
+import { SETTINGS } from '../src/config/config.ts'
 import { checkShippedConfiguration, HAPROXY, hasHaproxy } from './helpers/haproxy.ts'
 
 const readText = (path: string): string => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')

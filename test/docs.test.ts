@@ -9,8 +9,8 @@ import { renderConfigMarkdown, renderEnvExample } from '../scripts/config-docs.t
 import { renderEndpointsDocument } from '../scripts/endpoints-docs.ts'
 import { renderErrorsDocument } from '../scripts/errors-docs.ts'
 import { renderMetricsDocument } from '../scripts/metrics-docs.ts'
-import { SECRET_SETTINGS } from '../src/config-secrets.ts'
-import { SETTINGS } from '../src/config.ts'
+import { SECRET_SETTINGS } from '../src/config/secrets.ts'
+import { SETTINGS } from '../src/config/config.ts'
 import { attributesOf, WEBHOOK_EVENTS } from '../src/domain/webhook/message.ts'
 import { readDiff } from './helpers/contributing.ts'
 

@@ -2,11 +2,11 @@
 // bind them takes up to half an hour.
 import { randomUUID } from 'node:crypto'
 import { type RawBuilder, sql } from 'kysely'
-import type { PhoneState, PhoneToken } from '../../phone/state.ts'
+import type { PhoneState, PhoneToken } from '../../phone/v3/state.ts'
 import { createRecordKeys, type Place, type RecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import { type OwnedToken, places } from '../../src/domain/secrets/secrets.ts'
 import { systemPlatform } from '../../src/lib/platform.ts'
-import { type Db, openDatabase } from '../../src/storage/database.ts'
+import { type Db, openDatabase } from '../../src/storage/database/database.ts'
 
 /** A phone like another one: of a user of its own, with a token of its own, and with the keys of the other. */
 export interface PhoneCopy {

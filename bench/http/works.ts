@@ -1,15 +1,15 @@
 // What is measured: each work is one thing that a phone or a bank does. Requests are made ahead of the window that sends them, so that
 // the client's cryptography is not in the figures; only a whole activation, whose steps need the answers before them, is made within it.
 import { randomUUID } from 'node:crypto'
-import { b64, type PHONE_VERSIONS, random } from '../../phone/crypto.ts'
-import type { TemporaryKey } from '../../phone/envelope.ts'
+import { b64, type PhoneVersion, random } from '../../phone/v3/crypto.ts'
+import type { TemporaryKey } from '../../phone/v3/envelope.ts'
 import { type HttpReply, type HttpRequest, member, send } from '../../phone/http.ts'
-import type { AppConfiguration, PhoneToken } from '../../phone/state.ts'
+import type { AppConfiguration, PhoneToken } from '../../phone/v3/state.ts'
 import { newChallenge } from '../../phone/utility.ts'
-import { PHONE_ALGORITHMS, type PhoneAlgorithm } from '../../phone/v4-crypto.ts'
-import { readSdkConfiguration, type V4AppConfiguration } from '../../phone/v4-state.ts'
-import { createPhoneV4, type VirtualPhoneV4 } from '../../phone/virtual-phone-v4.ts'
-import { createPhone, type VirtualPhone } from '../../phone/virtual-phone.ts'
+import { PHONE_ALGORITHMS, type PhoneAlgorithm } from '../../phone/v4/crypto.ts'
+import { readSdkConfiguration, type V4AppConfiguration } from '../../phone/v4/state.ts'
+import { createPhoneV4, type VirtualPhoneV4 } from '../../phone/v4/virtual-phone.ts'
+import { createPhone, type VirtualPhone } from '../../phone/v3/virtual-phone.ts'
 import { type Bank, createBank, readApplication, readQrCode } from '../../test/helpers/bank.ts'
 import { composeRequest, connectionOf } from './connection.ts'
 import type { CopyPhone } from './copies.ts'
@@ -323,7 +323,7 @@ function required<T>(value: T | undefined): T {
 }
 
 const APPLICATION = 'bench'
-const PHONE_KINDS = ['3.3', ...PHONE_ALGORITHMS] as const satisfies readonly ((typeof PHONE_VERSIONS)[number] | PhoneAlgorithm)[]
+const PHONE_KINDS = ['3.3', ...PHONE_ALGORITHMS] as const satisfies readonly (PhoneVersion | PhoneAlgorithm)[]
 const PHONE_WORKS = [
   'validate',
   'status',

@@ -20,7 +20,7 @@ const powerauth = command({
     'import powerauth --from postgres://reader@db.internal/powerauth --dry-run',
     'import powerauth --from postgres://reader@db.internal/powerauth --master-db-key-file master-db.key --time-zone Europe/Prague',
   ],
-  run: async ({ values, terminal }) => (await import('../local/powerauth/run.ts')).importPowerauth(terminal, values),
+  run: async ({ values, terminal }) => (await import('../import/run.ts')).importPowerauth(terminal, values),
 })
 
 export const importFrom: Noun = {

@@ -1,7 +1,7 @@
 // What the doctor finds, and what it looks with.
 import type { Settings } from '../local/database.ts'
-import type { Database } from '../../src/storage/database.ts'
-import type { FoundPooler } from '../../src/storage/pooler.ts'
+import type { Database } from '../../src/storage/database/database.ts'
+import type { FoundPooler } from './pooler-probe.ts'
 
 export interface Finding {
   readonly check: string

@@ -1,11 +1,11 @@
 // A new password for the administrator, on the database itself.
 import { resetAdmin } from '../../src/domain/credential/administrator.ts'
 import { createCredentials } from '../../src/domain/credential/credential.ts'
-import { createEvents } from '../../src/lib/events.ts'
-import { createLog } from '../../src/lib/log.ts'
+import { createEvents } from '../../src/log/events.ts'
+import { createLog } from '../../src/log/log.ts'
 import type { Platform } from '../../src/lib/platform.ts'
-import type { Database } from '../../src/storage/database.ts'
-import { migrateDatabase } from '../../src/storage/migrate.ts'
+import type { Database } from '../../src/storage/database/database.ts'
+import { migrateDatabase } from '../../src/storage/database/migrate.ts'
 import { openInstallationKeys, type Settings } from './database.ts'
 
 /** Makes whoever has that name an administrator with a new password, which is returned. */

@@ -1,6 +1,6 @@
 // Every row of every table as text, so that anyone can look for what should not be there.
 import { sql } from 'kysely'
-import type { Database, Db } from '../../src/storage/database.ts'
+import type { Database, Db } from '../../src/storage/database/database.ts'
 import type { Answer } from '../command.ts'
 
 interface Table {

@@ -1,9 +1,9 @@
 // The master keys of the configured database: what is sealed under which, and all of it sealed anew under the first.
 import { type Progress, rotateRecords } from '../../src/domain/secrets/rotation.ts'
 import type { RecordKeys } from '../../src/domain/secrets/record-keys.ts'
-import type { Database } from '../../src/storage/database.ts'
-import { requireMigrated } from '../../src/storage/migrate.ts'
-import { countByKey } from '../../src/storage/sealed-columns.ts'
+import type { Database } from '../../src/storage/database/database.ts'
+import { requireMigrated } from '../../src/storage/database/migrate.ts'
+import { countByKey } from '../../src/storage/secrets/sealed-columns.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { Fault } from '../fault.ts'
 import { layOutTable } from '../output.ts'

@@ -1,8 +1,8 @@
 // Whether the configured master key belongs to the configured database. Nothing is written: a key that is missing is not made.
 import { type RecordKeys, SealedRecordError } from '../../src/domain/secrets/record-keys.ts'
-import type { Database, Db } from '../../src/storage/database.ts'
+import type { Database, Db } from '../../src/storage/database/database.ts'
 import { keyIdOf } from '../../src/lib/sealed-value.ts'
-import { findWrappedKey } from '../../src/storage/wrapped-keys.ts'
+import { findWrappedKey } from '../../src/storage/secrets/wrapped-keys.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { Fault } from '../fault.ts'
 import { openRecordKeys, type Settings, withDatabase } from './database.ts'

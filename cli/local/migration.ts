@@ -1,5 +1,5 @@
 // The schema of the configured database, brought up to date.
-import { DELAYS, migrateDatabase, type MigrateOptions } from '../../src/storage/migrate.ts'
+import { DELAYS, migrateDatabase, type MigrateOptions } from '../../src/storage/database/migrate.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { withDatabase } from './database.ts'
 

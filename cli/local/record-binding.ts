@@ -1,9 +1,9 @@
 // Sealed records and their users: how far a database of the version before has come, and its beginning.
 import { beginToBind, followBinding } from '../../src/domain/secrets/binding.ts'
-import type { Database } from '../../src/storage/database.ts'
-import { requireMigrated } from '../../src/storage/migrate.ts'
-import { countUnbound, findBinding } from '../../src/storage/record-binding.ts'
-import type { BindingStage } from '../../src/storage/schema.ts'
+import type { Database } from '../../src/storage/database/database.ts'
+import { requireMigrated } from '../../src/storage/database/migrate.ts'
+import { countUnbound, findBinding } from '../../src/storage/secrets/record-binding.ts'
+import type { BindingStage } from '../../src/storage/database/schema.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { openBindingParts, patiently, withDatabase } from './database.ts'
 

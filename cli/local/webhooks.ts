@@ -1,7 +1,7 @@
 // Webhooks and their dead letters on the configured database.
 import { replayDeliveries } from '../../src/domain/webhook/webhook.ts'
 import { PawlError } from '../../src/lib/errors.ts'
-import { listWebhooks } from '../../src/storage/webhooks.ts'
+import { listWebhooks } from '../../src/storage/webhook/webhooks.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { Fault } from '../fault.ts'
 import { printable } from '../output.ts'

@@ -8,7 +8,7 @@ import {
   type ListedOperation,
   readActivationCode,
 } from '../../phone/handset.ts'
-import { PHONE_ALGORITHMS } from '../../phone/v4-crypto.ts'
+import { PHONE_ALGORITHMS } from '../../phone/v4/crypto.ts'
 import { readApplication } from '../applications.ts'
 import { openBank } from '../bank.ts'
 import type { Answer, Terminal } from '../command.ts'
@@ -111,7 +111,7 @@ async function readApp(values: BindValues, terminal: Terminal): Promise<HandsetA
 }
 
 async function readSdk(mobileSdkConfig: string): Promise<HandsetApp> {
-  const { readSdkConfiguration } = await import('../../phone/v4-state.ts')
+  const { readSdkConfiguration } = await import('../../phone/v4/state.ts')
   try {
     const { applicationKey, applicationSecret, p256 } = readSdkConfiguration(mobileSdkConfig)
     const masterPublicKey = p256 && Buffer.from(p256).toString('base64')

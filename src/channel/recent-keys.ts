@@ -2,8 +2,8 @@
 // learn what else is to be read in the same statement. Nothing is decided by them.
 import { type Caches, createCaches } from '../lib/caches.ts'
 import { createMemory } from '../lib/memory.ts'
-import type { VersionRow } from '../storage/activation/version.ts'
-import type { TemporaryKeyRow } from '../storage/temporary-keys.ts'
+import type { VersionRow } from '../storage/application/version.ts'
+import type { TemporaryKeyRow } from '../storage/application/temporary-keys.ts'
 
 /** A key as it was stored, and the version it was made for. */
 export interface RecentKey {

@@ -1,7 +1,7 @@
 // Time windows, and the values that may be used once within them (v3 §14).
 import { hashUniqueValue } from '../domain/activation/unique-value.ts'
 import type { Envelope, EnvelopeContext, TokenHeader } from '../protocol/protocol.ts'
-import type { UniqueValue } from '../storage/unique-values.ts'
+import type { UniqueValue } from '../storage/activation/unique-values.ts'
 
 /** Whether a timestamp (ms) lies within `windowSeconds` of now, on either side. */
 export const isInWindow = (now: number, timestamp: number, windowSeconds: number): boolean =>

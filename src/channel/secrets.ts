@@ -9,7 +9,7 @@ import { toBase64 } from '../lib/base64.ts'
 import type { Platform } from '../lib/platform.ts'
 import type { ActivationKeys, DecoyKeys, Protocol, SigningKeys } from '../protocol/protocol.ts'
 import type { ReadActivationRow, StatusRow } from '../storage/activation/find.ts'
-import type { VersionRow } from '../storage/activation/version.ts'
+import type { VersionRow } from '../storage/application/version.ts'
 
 /** Keys of the process that open nothing. */
 export interface Decoy<Keys extends ActivationKeys = ActivationKeys> extends DecoyKeys<Keys> {

@@ -1,8 +1,8 @@
 // Several processes behind one port: this one accepts connections and hands each to a worker in turn, starts a worker again that ended,
 // and ends when all have ended (docs/decisions/0017-processes.md). It opens no database and knows no secret but its environment.
 import cluster, { type Worker } from 'node:cluster'
-import type { LineSink } from '../lib/line-sink.ts'
-import type { Log } from '../lib/log.ts'
+import type { LineSink } from '../log/line-sink.ts'
+import type { Log } from '../log/log.ts'
 import { createCollection } from './collection.ts'
 import { endWithWorker } from './handed-over.ts'
 import { createHeartbeat } from './heartbeat.ts'

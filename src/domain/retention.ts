@@ -1,8 +1,8 @@
 // What is over is not kept for ever: each kind has its days, and goes in batches.
 import { takeBatches } from './in-batches.ts'
-import type { Events } from '../lib/events.ts'
+import type { Events } from '../log/events.ts'
 import type { Platform } from '../lib/platform.ts'
-import type { Db } from '../storage/database.ts'
+import type { Db } from '../storage/database/database.ts'
 import { deleteOldActivations, deleteOldMessages, deleteOldOperations } from '../storage/retention.ts'
 
 export interface RetentionSettings {

@@ -1,6 +1,6 @@
 // From anything thrown to a PawlError, and from there to the API's own rendering.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Events } from '../lib/events.ts'
+import type { Events } from '../log/events.ts'
 import { PawlError } from '../lib/errors.ts'
 import { isUnavailable } from './unavailable.ts'
 

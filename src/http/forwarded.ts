@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { parseAddress } from '../lib/address.ts'
 import { isInRanges } from '../lib/address-ranges.ts'
-import type { Events } from '../lib/events.ts'
+import type { Events } from '../log/events.ts'
 import type { ServerSettings } from './server-options.ts'
 
 /**

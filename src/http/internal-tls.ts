@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { createSecureContext, type Server, TLSSocket } from 'node:tls'
 import { StartError } from '../lib/errors.ts'
-import type { Events } from '../lib/events.ts'
+import type { Events } from '../log/events.ts'
 import type { Platform } from '../lib/platform.ts'
 import { sourceOf } from '../lib/source.ts'
 

@@ -1,6 +1,5 @@
 // The time of a process: that of its database, which all processes on it share (docs/decisions/0027-time.md). Whatever ends, is deleted or
 // sealed goes by it, so a machine whose own clock is wrong ends nothing before its time.
-import type { Events } from './events.ts'
 import type { Platform } from './platform.ts'
 
 export interface Clock {
@@ -20,7 +19,10 @@ export interface Clocked {
 }
 
 type ClockPlatform = Pick<Platform, 'now' | 'monotonic'>
-type ClockEvents = Pick<Events, 'clockDiffers' | 'clockAgrees'>
+interface ClockEvents {
+  readonly clockDiffers: (fields: { seconds: number }) => void
+  readonly clockAgrees: () => void
+}
 
 /** A clock that runs by what was heard last and the time that has passed since, whatever is done to the process's own. */
 export function createClock({ now, monotonic }: ClockPlatform, events: ClockEvents): Clock {

@@ -1,5 +1,5 @@
 // What happens in the server, counted: the code on the road tells its events and knows nothing of metrics.
-import type { Events } from '../lib/events.ts'
+import type { Events } from '../log/events.ts'
 import type { Instruments } from './instruments.ts'
 
 /** The same events, which are counted as well. `now`: milliseconds. */

@@ -1,7 +1,7 @@
 // Deleting what is over and old: operations, removed activations, inbox messages. Each statement takes a batch, so that none holds many locks.
 import { sql } from 'kysely'
-import type { Db } from './database.ts'
-import { amongEnded } from './index-conditions.ts'
+import type { Db } from './database/database.ts'
+import { amongEnded } from './database/index-conditions.ts'
 
 /** Deletes up to `limit` operations that are over and were made before `before`, with their nonces. */
 export async function deleteOldOperations(db: Db, before: Date, limit: number): Promise<number> {

@@ -1,7 +1,7 @@
 // What autovacuum does too late or not at all. The embedded database has none: what is deleted or updated stays in its files until a table is
 // vacuumed.
 import { sql } from 'kysely'
-import type { Db } from './database.ts'
+import type { Db } from './database/database.ts'
 
 /** Vacuums the table with the most dead rows when it has as many as autovacuum would act on; one at a time, because all else waits. */
 export async function vacuumFullest(db: Db): Promise<void> {

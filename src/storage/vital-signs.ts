@@ -1,8 +1,8 @@
 // What metrics read of the database: one statement, each part over an index and bounded, whatever has piled up.
 import { sql } from 'kysely'
-import type { Db } from './database.ts'
-import { amongPending, amongUndelivered } from './index-conditions.ts'
-import { IS_DURABLE } from './requirements.ts'
+import type { Db } from './database/database.ts'
+import { amongPending, amongUndelivered } from './database/index-conditions.ts'
+import { IS_DURABLE } from './database/requirements.ts'
 
 /** Times are seconds since 1970. */
 export interface VitalSigns {

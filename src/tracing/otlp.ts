@@ -6,8 +6,8 @@ import { setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import * as sdk from '@opentelemetry/sdk-trace'
 import packageJson from '../../package.json' with { type: 'json' }
-import { createFailures, type Failures } from '../lib/failures.ts'
-import type { Log } from '../lib/log.ts'
+import { createFailures, type Failures } from '../log/failures.ts'
+import type { Log } from '../log/log.ts'
 import type { Platform } from '../lib/platform.ts'
 import { runInScope } from '../lib/request-scope.ts'
 import type { Attributes, Span, Tracer } from '../lib/span.ts'

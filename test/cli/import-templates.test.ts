@@ -1,7 +1,7 @@
 // pawl import powerauth takes templates with the texts of the enrollment server: what is wrong in a text or a row of the form is mended or left
 // out by name, and the template is kept.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { random } from '../../phone/crypto.ts'
+import { random } from '../../phone/v3/crypto.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { type Bank, createBank } from '../helpers/bank.ts'
 import { importInto, openOrigin, type Origin } from '../helpers/powerauth-import.ts'

@@ -29,7 +29,7 @@ import {
   type SharedSecretRequest,
 } from '../../src/protocol/v4/shared-secret.ts'
 import { createTemporaryKeyAnswer, deriveRequestKey, parseTemporaryKeyRequest } from '../../src/protocol/v4/temporary-key.ts'
-import { agree, decapsulate, newKemPair, openGeneralJws, type PhonePair } from '../../phone/v4-crypto.ts'
+import { agree, decapsulate, newKemPair, openGeneralJws, type PhonePair } from '../../phone/v4/crypto.ts'
 import { bytes, has, integer, list, type Members, members, optional, text } from './vector.ts'
 import { privateKeyFromScalar } from '../helpers/crypto.ts'
 

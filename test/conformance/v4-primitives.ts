@@ -6,7 +6,7 @@ import { parseBase64, toBase64 } from '../../src/lib/base64.ts'
 import { createActivationCode, parseActivationCode } from '../../src/domain/activation/code.ts'
 import { deriveAeadKeys, openAead, sealAead } from '../../src/protocol/v4/aead.ts'
 import { advanceCounter, importKdfKey, kdf } from '../../src/protocol/v4/key-schedule.ts'
-import { kmac as phoneKmac } from '../../phone/v4-crypto.ts'
+import { kmac as phoneKmac } from '../../phone/v4/crypto.ts'
 import { bytes, flag, has, integer, list, type Members, optional, text } from './vector.ts'
 
 const aead = (vector: Members): Members => {

@@ -18,7 +18,7 @@ import {
 } from '../../src/protocol/v4/key-schedule.ts'
 import { parseAlgorithm } from '../../src/protocol/v4/shared-secret.ts'
 import { composeStatusBlob } from '../../src/protocol/v4/status-blob.ts'
-import { agree, newKemPair, type PhoneAlgorithm } from '../../phone/v4-crypto.ts'
+import { agree, newKemPair, type PhoneAlgorithm } from '../../phone/v4/crypto.ts'
 import { deriveTree, exchangeTemporaryKey, expectEphemeral, parseBytes, readSigningKeys } from './v4-keys.ts'
 import { readStatus } from './v4-requests.ts'
 import { bytes, has, integer, isMembers, list, type Members, members, optional, parseBody, text, toText } from './vector.ts'

@@ -1,10 +1,10 @@
 // What tests of the audit log share: rows, a sealer that is known to be done, and a database that forgets what was done to it.
 import type { Context } from '../../src/context.ts'
 import { createAuditSealer } from '../../src/domain/audit/seal.ts'
-import { insertAuditEvent } from '../../src/storage/audit.ts'
-import { AUDIT_LOGS } from '../../src/storage/audit-chain.ts'
-import { findUnsealed } from '../../src/storage/audit-rows.ts'
-import { type Db, inTransaction, type Pool, type Tx } from '../../src/storage/database.ts'
+import { insertAuditEvent } from '../../src/storage/audit/audit.ts'
+import { AUDIT_LOGS } from '../../src/storage/audit/chain.ts'
+import { findUnsealed } from '../../src/storage/audit/rows.ts'
+import { type Db, inTransaction, type Pool, type Tx } from '../../src/storage/database/database.ts'
 
 /** Writes one audit row. */
 export const writeRow = (context: Context, db: Db, applicationId: string | null, text: string): Promise<void> =>

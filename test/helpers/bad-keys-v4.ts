@@ -1,7 +1,7 @@
 // Malformed keys, for each algorithm of protocol 4.0 (v4 §1.7, §1.8, §2.2).
 import { createECDH } from 'node:crypto'
-import { b64, join } from '../../phone/crypto.ts'
-import { newKemPair, newSigningPair, type PhoneAlgorithm, type PhonePair, sharedSecretRequest } from '../../phone/v4-crypto.ts'
+import { b64, join } from '../../phone/v3/crypto.ts'
+import { newKemPair, newSigningPair, type PhoneAlgorithm, type PhonePair, sharedSecretRequest } from '../../phone/v4/crypto.ts'
 
 type Named<T> = readonly (readonly [string, T])[]
 

@@ -1,8 +1,8 @@
 // The bank's side: a thin client of the cloud and administration API with HTTP Basic (cloud §2, §3, §6, §10).
 import type { HttpReply } from '../../phone/http.ts'
 import { member, send, sendJson } from '../../phone/http.ts'
-import { unb64 } from '../../phone/crypto.ts'
-import type { AppConfiguration } from '../../phone/state.ts'
+import { unb64 } from '../../phone/v3/crypto.ts'
+import type { AppConfiguration } from '../../phone/v3/state.ts'
 
 export interface Bank {
   readonly url: string

@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import type { HttpReply } from '../../phone/http.ts'
 import { member } from '../../phone/http.ts'
 import type { Dialect } from '../../phone/header.ts'
-import type { VirtualPhone } from '../../phone/virtual-phone.ts'
+import type { VirtualPhone } from '../../phone/v3/virtual-phone.ts'
 
 /** State byte of the status blob (v3 §9.3). */
 export const STATE = { CREATED: 1, PENDING_COMMIT: 2, ACTIVE: 3, BLOCKED: 4, REMOVED: 5 } as const

@@ -3,7 +3,7 @@
 // that something else can happen between two statements of a request.
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import type { KyselyPlugin } from 'kysely'
-import type { Pool } from '../../src/storage/database.ts'
+import type { Pool } from '../../src/storage/database/database.ts'
 import { createPostgresDatabase, serverUrl, startTestServer, type TestServer } from './app.ts'
 import { readMessages } from './postgres-messages.ts'
 

@@ -2,7 +2,7 @@
 import { expect } from 'vitest'
 import type { HttpReply, HttpRequest } from '../../phone/http.ts'
 import { send } from '../../phone/http.ts'
-import type { Prepared } from '../../phone/state.ts'
+import type { Prepared } from '../../phone/v3/state.ts'
 import type { BoundV4, PhoneV4 } from './world-v4.ts'
 import { expectOk, registrationOf, type World } from './world.ts'
 

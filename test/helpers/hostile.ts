@@ -2,8 +2,8 @@
 // PAWL_TEST_DATABASE_HOSTILE=1.
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { openDatabase } from '../../src/storage/database.ts'
-import { migrate } from '../../src/storage/migrate.ts'
+import { openDatabase } from '../../src/storage/database/database.ts'
+import { migrate } from '../../src/storage/database/migrate.ts'
 
 /** Of the roles, for every session that does not say otherwise. */
 export const HOSTILE_SETTINGS: Readonly<Record<string, string>> = {

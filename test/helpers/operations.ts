@@ -1,8 +1,8 @@
 // Operations as rows, for tests that watch what a change of them causes.
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
-import type { Db } from '../../src/storage/database.ts'
-import type { OperationStatus } from '../../src/storage/schema.ts'
+import type { Db } from '../../src/storage/database/database.ts'
+import type { OperationStatus } from '../../src/storage/database/schema.ts'
 
 export interface OperationOptions {
   readonly applicationId: string

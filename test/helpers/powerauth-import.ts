@@ -1,9 +1,9 @@
 // An import as the command makes it, from a database of the reference into that of a server that runs.
-import { importAll } from '../../cli/local/powerauth/import.ts'
-import { createRecordOpener } from '../../cli/local/powerauth/records.ts'
-import { createRecorder, type Told } from '../../cli/local/powerauth/report.ts'
-import { readSource } from '../../cli/local/powerauth/source.ts'
-import { type Database, openDatabase } from '../../src/storage/database.ts'
+import { importAll } from '../../cli/import/import.ts'
+import { createRecordOpener } from '../../cli/import/records.ts'
+import { createRecorder, type Told } from '../../cli/import/report.ts'
+import { readSource } from '../../cli/import/source.ts'
+import { type Database, openDatabase } from '../../src/storage/database/database.ts'
 import { createPostgresDatabase, openMigratedInMemory, serverUrl, type TestServer } from './app.ts'
 
 /** A database of its own, on PostgreSQL where the tests run on it. */

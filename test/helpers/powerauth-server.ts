@@ -2,10 +2,10 @@
 // documentation (Encrypting Records in Database).
 import { createCipheriv, randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
-import { b64, bytesOf, deriveKeys, join, kdfInternal, newKeyPair, type PhoneVersion, random } from '../../phone/crypto.ts'
-import { newState } from '../../phone/state.ts'
-import { createPhone, type VirtualPhone } from '../../phone/virtual-phone.ts'
-import type { Pool } from '../../src/storage/database.ts'
+import { b64, bytesOf, deriveKeys, join, kdfInternal, newKeyPair, type PhoneVersion, random } from '../../phone/v3/crypto.ts'
+import { newState } from '../../phone/v3/state.ts'
+import { createPhone, type VirtualPhone } from '../../phone/v3/virtual-phone.ts'
+import type { Pool } from '../../src/storage/database/database.ts'
 import { REFERENCE_DDL } from './powerauth-schema.ts'
 
 export interface ReferenceDatabase {

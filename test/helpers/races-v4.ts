@@ -2,8 +2,8 @@
 // addresses are a list.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectInStep, flood, isAccepted, repeat, sendFifty, unblock } from './flood.ts'
-import { random } from '../../phone/crypto.ts'
-import type { Prepared } from '../../phone/state.ts'
+import { random } from '../../phone/v3/crypto.ts'
+import type { Prepared } from '../../phone/v3/state.ts'
 import { declareUpgradeRaces } from './upgrade-races.ts'
 import { expectOk, registrationOf, type World } from './world.ts'
 import { openPhonesV4, type PhonesV4, type PhoneV4 } from './world-v4.ts'

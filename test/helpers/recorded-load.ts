@@ -6,10 +6,10 @@ import type { Bank } from './bank.ts'
 import { createBank, readApplication, readQrCode } from './bank.ts'
 import type { HttpReply, HttpRequest } from '../../phone/http.ts'
 import { member, NO_BODY, send } from '../../phone/http.ts'
-import { PHONE_VERSIONS } from '../../phone/crypto.ts'
-import type { Prepared } from '../../phone/state.ts'
-import type { VirtualPhone } from '../../phone/virtual-phone.ts'
-import { createPhone } from '../../phone/virtual-phone.ts'
+import { PHONE_VERSIONS } from './phone-versions.ts'
+import type { Prepared } from '../../phone/v3/state.ts'
+import type { VirtualPhone } from '../../phone/v3/virtual-phone.ts'
+import { createPhone } from '../../phone/v3/virtual-phone.ts'
 
 export interface Recorder {
   readonly record: (request: HttpRequest) => void

@@ -1,7 +1,7 @@
 // The statements of a storage function, to be explained by a real database.
 import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'kysely'
-import type { Db, Tx } from '../../src/storage/database.ts'
-import type { Schema } from '../../src/storage/schema.ts'
+import type { Db, Tx } from '../../src/storage/database/database.ts'
+import type { Schema } from '../../src/storage/database/schema.ts'
 
 export interface Query {
   readonly text: string

@@ -1,8 +1,8 @@
 // Many activations, sealed as real ones are, that no phone belongs to: for a new master key to go through.
 import { places } from '../../src/domain/secrets/secrets.ts'
 import type { RecordKeys } from '../../src/domain/secrets/record-keys.ts'
-import type { Db } from '../../src/storage/database.ts'
-import { random } from '../../phone/crypto.ts'
+import type { Db } from '../../src/storage/database/database.ts'
+import { random } from '../../phone/v3/crypto.ts'
 
 /** Copies of one activation that is there, under ids and for users of their own; returns the ids. */
 export async function insertActivations(db: Db, recordKeys: RecordKeys, count: number): Promise<readonly string[]> {

@@ -1,6 +1,6 @@
 // Which tables each statement of the committed snapshots reads or writes, as PostgreSQL's own parser sees it.
 import { readdirSync, readFileSync } from 'node:fs'
-import type { Embedded } from '../../src/storage/database-embedded.ts'
+import type { Embedded } from '../../src/storage/database/embedded.ts'
 
 export interface StatementTables {
   /** Of the storage function, as in the snapshot. */

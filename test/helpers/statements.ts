@@ -1,7 +1,7 @@
 // Counts what requests ask of the database, by the texts that reach it.
 import { Kysely, PGliteDialect } from 'kysely'
-import { createInMemory, type Embedded } from '../../src/storage/database-embedded.ts'
-import type { Pool } from '../../src/storage/database.ts'
+import { createInMemory, type Embedded } from '../../src/storage/database/embedded.ts'
+import type { Pool } from '../../src/storage/database/database.ts'
 import { readTemplate, startTestServer, type TestServer, type TestServerOptions } from './app.ts'
 
 /** What one request asked of the database. */

@@ -1,6 +1,6 @@
 // Where a text stands in the database, whatever it is written in.
 import { sql } from 'kysely'
-import type { Db } from '../../src/storage/database.ts'
+import type { Db } from '../../src/storage/database/database.ts'
 
 /** Each `table.column` that holds the text: as it is, in hexadecimal digits or in Base64, in text, in JSON, or within bytes. */
 export async function findStoredText(db: Db, text: string): Promise<string[]> {

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest'
 import { expectInStep, flood, repeat, sendFifty, unblock } from './flood.ts'
 import { member } from '../../phone/http.ts'
-import { PHONE_ALGORITHMS } from '../../phone/v4-crypto.ts'
+import { PHONE_ALGORITHMS } from '../../phone/v4/crypto.ts'
 import { openUpgradingPhone, type UpgradingPhone } from './upgrading-phone.ts'
 import type { PhonesV4, PhoneV4 } from './world-v4.ts'
 import { expectOk } from './world.ts'

@@ -1,7 +1,7 @@
 // A phone of 3.3 and the same phone as it will be in 4.0 (v4 §10).
-import type { Prepared } from '../../phone/state.ts'
-import type { PhoneAlgorithm } from '../../phone/v4-crypto.ts'
-import type { VirtualPhone } from '../../phone/virtual-phone.ts'
+import type { Prepared } from '../../phone/v3/state.ts'
+import type { PhoneAlgorithm } from '../../phone/v4/crypto.ts'
+import type { VirtualPhone } from '../../phone/v3/virtual-phone.ts'
 import type { PhonesV4, PhoneV4 } from './world-v4.ts'
 
 type StartOptions = Omit<NonNullable<Parameters<PhoneV4['prepareUpgradeStart']>[1]>, 'counter'>

@@ -2,9 +2,9 @@
 import type { TestServer, TestServerOptions } from './app.ts'
 import type { Bank } from './bank.ts'
 import { member } from '../../phone/http.ts'
-import type { PhoneAlgorithm } from '../../phone/v4-crypto.ts'
-import { readSdkConfiguration, type V4AppConfiguration, type V4PhoneOptions } from '../../phone/v4-state.ts'
-import { createPhoneV4, type V4ActivationOptions } from '../../phone/virtual-phone-v4.ts'
+import type { PhoneAlgorithm } from '../../phone/v4/crypto.ts'
+import { readSdkConfiguration, type V4AppConfiguration, type V4PhoneOptions } from '../../phone/v4/state.ts'
+import { createPhoneV4, type V4ActivationOptions } from '../../phone/v4/virtual-phone.ts'
 import { expectOk, startServerWithWorld, type World } from './world.ts'
 
 export type PhoneV4 = ReturnType<typeof createPhoneV4>

@@ -5,11 +5,11 @@ import type { Bank } from './bank.ts'
 import { createBank, readApplication, readQrCode } from './bank.ts'
 import type { HttpReply } from '../../phone/http.ts'
 import { member } from '../../phone/http.ts'
-import type { PhoneVersion } from '../../phone/crypto.ts'
-import { random } from '../../phone/crypto.ts'
-import type { AppConfiguration, PhoneOptions } from '../../phone/state.ts'
-import type { ActivationOptions, VirtualPhone } from '../../phone/virtual-phone.ts'
-import { createPhone } from '../../phone/virtual-phone.ts'
+import type { PhoneVersion } from '../../phone/v3/crypto.ts'
+import { random } from '../../phone/v3/crypto.ts'
+import type { AppConfiguration, PhoneOptions } from '../../phone/v3/state.ts'
+import type { ActivationOptions, VirtualPhone } from '../../phone/v3/virtual-phone.ts'
+import { createPhone } from '../../phone/v3/virtual-phone.ts'
 
 /** A phone together with the bank's user it belongs to. */
 export interface Bound {

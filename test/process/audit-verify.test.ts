@@ -1,7 +1,7 @@
 // pawl audit verify as an operator runs it: what it prints, how it ends, and the heads that are kept elsewhere (cloud §7).
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type Db, openDatabase } from '../../src/storage/database.ts'
+import { type Db, openDatabase } from '../../src/storage/database/database.ts'
 import { createBank } from '../helpers/bank.ts'
 import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, runNode, startPawl } from '../helpers/process.ts'
 import type { Ended, Installation } from '../helpers/process.ts'

@@ -2,9 +2,10 @@
 // nothing used up (v4 §6, §7.4, §12).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { member, send } from '../../phone/http.ts'
-import { b64, PHONE_VERSIONS, random } from '../../phone/crypto.ts'
+import { b64, random } from '../../phone/v3/crypto.ts'
+import { PHONE_VERSIONS } from '../helpers/phone-versions.ts'
 import { flipBit, withHeader, withPair } from '../../phone/header.ts'
-import type { Prepared } from '../../phone/state.ts'
+import type { Prepared } from '../../phone/v3/state.ts'
 import { expectRefusedV4, readStored, type RefusalV4 } from '../helpers/refusals-v4.ts'
 import { openUpgradingPhone } from '../helpers/upgrading-phone.ts'
 import { expectOk } from '../helpers/world.ts'

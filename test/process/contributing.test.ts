@@ -12,7 +12,7 @@ import { readDiff } from '../helpers/contributing.ts'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 /** Neither packages nor what a checkout holds beside the sources. */
 const LEFT_OUT = ['node_modules', '.git', 'data', 'dist', 'coverage']
-const TESTS = ['test/device-v4/echo.test.ts', 'test/citations.test.ts']
+const TESTS = ['test/api/device-v4/echo.test.ts', 'test/citations.test.ts']
 
 // What a database answers to the endpoint does not differ.
 test.skipIf(process.env['PAWL_TEST_DATABASE_URL'])('the endpoint of CONTRIBUTING.md passes its tests', async () => {

@@ -7,9 +7,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { loadInstallationKeys } from '../../src/domain/installation-keys.ts'
 import { createRecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import { systemPlatform as platform } from '../../src/lib/platform.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { migrateDatabase } from '../../src/storage/migrate.ts'
-import { random } from '../../phone/crypto.ts'
+import { openDatabase } from '../../src/storage/database/database.ts'
+import { migrateDatabase } from '../../src/storage/database/migrate.ts'
+import { random } from '../../phone/v3/crypto.ts'
 import { runCli } from '../helpers/cli.ts'
 
 const dataDir = mkdtempSync(join(tmpdir(), 'pawl-rotate-'))

@@ -2,7 +2,7 @@
 import { request as openRequest } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { deleteCredential } from '../../src/storage/credentials.ts'
+import { deleteCredential } from '../../src/storage/credential/credentials.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { basicAuthorization } from '../helpers/bank.ts'
 import { MINUTE, SECOND } from '../helpers/expectations.ts'

@@ -1,10 +1,11 @@
 // Only a guess counts: a wrong code of more than one factor whose first component is right. Ids and keys of apps are public, and whoever
 // knows them neither blocks a phone nor uses up an operation (v3 §10.5, v4 §7.4, mobile-token §4.5, cloud §6.6).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { b64, PHONE_VERSIONS, type PhoneVersion, random } from '../../phone/crypto.ts'
+import { b64, type PhoneVersion, random } from '../../phone/v3/crypto.ts'
+import { PHONE_VERSIONS } from '../helpers/phone-versions.ts'
 import { withBody, withPair } from '../../phone/header.ts'
 import { type HttpRequest, member, send } from '../../phone/http.ts'
-import type { PhoneAlgorithm } from '../../phone/v4-crypto.ts'
+import type { PhoneAlgorithm } from '../../phone/v4/crypto.ts'
 import { serverUrl } from '../helpers/app.ts'
 import { type OperationWorld, startOperationWorld } from '../helpers/operation-world.ts'
 import { openPhonesV4, type PhonesV4 } from '../helpers/world-v4.ts'

@@ -2,14 +2,14 @@
 // is counted or written twice (cloud §6.2, mobile-token §4.5).
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { expireOperations } from '../../src/storage/operation-transitions.ts'
+import { expireOperations } from '../../src/storage/operation/transitions.ts'
 import { serverUrl } from '../helpers/app.ts'
 import type { Bank } from '../helpers/bank.ts'
 import { errorCode, readCounters, STATE } from '../helpers/expectations.ts'
 import type { HttpReply, HttpRequest } from '../../phone/http.ts'
 import { member, send } from '../../phone/http.ts'
 import { type Holder, type OperationWorld, PAYMENT, startOperationWorld, type TestOperation } from '../helpers/operation-world.ts'
-import { random } from '../../phone/crypto.ts'
+import { random } from '../../phone/v3/crypto.ts'
 import { expectOk } from '../helpers/world.ts'
 
 const env = { PAWL_OTP_ATTEMPTS_PER_MINUTE: '100000', PAWL_MOBILE_READS_PER_MINUTE: '100000' }

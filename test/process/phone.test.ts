@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { member } from '../../phone/http.ts'
-import { PHONE_ALGORITHMS } from '../../phone/v4-crypto.ts'
+import { PHONE_ALGORITHMS } from '../../phone/v4/crypto.ts'
 import { drawPicture, ok, openPhoneDesk, PASSWORD, type PhoneDesk } from '../helpers/phone-desk.ts'
 import { expectOk, type World } from '../helpers/world.ts'
 

@@ -1,7 +1,7 @@
 // Behind PgBouncer, in session and in transaction mode: everything is served, and a setting that does not fit is named.
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { member } from '../../phone/http.ts'
-import { SESSION_SETTINGS } from '../../src/storage/session-settings.ts'
+import { SESSION_SETTINGS } from '../../src/storage/database/session-settings.ts'
 import { serverUrl } from '../helpers/app.ts'
 import { runCli } from '../helpers/cli.ts'
 import { SECOND } from '../helpers/expectations.ts'

@@ -1,6 +1,6 @@
 // Limits of a minute while somebody sets the clock of the process: they last a minute, no longer and no shorter.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { random } from '../../phone/crypto.ts'
+import { random } from '../../phone/v3/crypto.ts'
 import { withPair } from '../../phone/header.ts'
 import { type HttpReply, type HttpRequest, member, send, sendJson } from '../../phone/http.ts'
 import type { TestServer } from '../helpers/app.ts'

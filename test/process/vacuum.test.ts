@@ -1,7 +1,7 @@
 // The embedded database has no autovacuum: housekeeping gives back the room of what was deleted. On both, it has tables that grow analysed.
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
-import type { Database } from '../../src/storage/database.ts'
+import type { Database } from '../../src/storage/database/database.ts'
 import { analyzeGrown, vacuumFullest } from '../../src/storage/vacuum.ts'
 import { openMigratedInMemory } from '../helpers/app.ts'
 

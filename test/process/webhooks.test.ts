@@ -2,7 +2,7 @@
 // every event arrives, in order for each object (cloud §9).
 import { Client } from 'pg'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { openDatabase } from '../../src/storage/database.ts'
+import { openDatabase } from '../../src/storage/database/database.ts'
 import { createBank } from '../helpers/bank.ts'
 import { endOperation, failOperation, insertOperation } from '../helpers/operations.ts'
 import type { Installation, PawlProcess } from '../helpers/process.ts'

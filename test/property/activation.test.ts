@@ -12,7 +12,7 @@ import { minimalX } from '../../src/protocol/wire/coordinate.ts'
 import { activationFingerprint } from '../../src/protocol/v3/fingerprint.ts'
 import { deriveActivationKeys } from '../../src/protocol/v3/key-schedule.ts'
 import { encryptStatusBlob } from '../../src/protocol/v3/status-blob.ts'
-import { ctrDataHash, openStatusBlob, fingerprint as phoneFingerprint } from '../../phone/crypto.ts'
+import { ctrDataHash, openStatusBlob, fingerprint as phoneFingerprint } from '../../phone/v3/crypto.ts'
 import { verifyActivationCode } from '../helpers/crypto.ts'
 
 // Lone surrogates included. The unit 'binary' of fast-check says the same and takes seconds to set up.

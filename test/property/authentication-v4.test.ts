@@ -22,8 +22,8 @@ import {
 } from '../../src/protocol/v4/key-schedule.ts'
 import { verifyOfflineOtp } from '../../src/protocol/v4/offline.ts'
 import { computeTokenDigest, verifyTokenDigest } from '../../src/protocol/v4/token-digest.ts'
-import { canonicalQuery as phoneCanonicalQuery } from '../../phone/crypto.ts'
-import { deriveV4Keys, offlineCode, onlineCode, tokenV4Digest } from '../../phone/v4-crypto.ts'
+import { canonicalQuery as phoneCanonicalQuery } from '../../phone/v3/crypto.ts'
+import { deriveV4Keys, offlineCode, onlineCode, tokenV4Digest } from '../../phone/v4/crypto.ts'
 
 const LOOK_AHEAD = 20
 const NO_MATCH = { move: undefined, isPossessionRight: false }

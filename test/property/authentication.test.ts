@@ -19,7 +19,7 @@ import { advanceCounter, deriveActivationKeys } from '../../src/protocol/v3/key-
 import { verifyOfflineOtp } from '../../src/protocol/v3/offline.ts'
 import { computeTokenDigest, verifyTokenDigest } from '../../src/protocol/v3/token-digest.ts'
 import { VERSIONS } from '../../src/protocol/v3/versions.ts'
-import { canonicalQuery as phoneCanonicalQuery } from '../../phone/crypto.ts'
+import { canonicalQuery as phoneCanonicalQuery } from '../../phone/v3/crypto.ts'
 
 // Lone surrogates included. The unit 'binary' of fast-check says the same and takes seconds to set up.
 const codeUnits = fc.array(fc.nat({ max: 0xffff })).map((units) => String.fromCharCode(...units))

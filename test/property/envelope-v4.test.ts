@@ -6,7 +6,7 @@ import type { EnvelopeContext } from '../../src/protocol/protocol.ts'
 import { deriveAeadKeys, openAead, sealAead } from '../../src/protocol/v4/aead.ts'
 import { parseEnvelope } from '../../src/protocol/v4/envelope.ts'
 import { importKdfKey, importSharedInfo2Key } from '../../src/protocol/v4/key-schedule.ts'
-import { sealV4Envelope } from '../../phone/v4-envelope.ts'
+import { sealV4Envelope } from '../../phone/v4/envelope.ts'
 
 const TIMESTAMP = 1_735_689_600_000
 const ACTIVATION_ID = 'a5a49895-c0cf-4d5b-bcd3-943413d2c688'

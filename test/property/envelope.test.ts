@@ -5,8 +5,9 @@ import { generateKeyPair } from '../../src/crypto/key.ts'
 import { toBase64 } from '../../src/lib/base64.ts'
 import type { EnvelopeContext } from '../../src/protocol/protocol.ts'
 import { parseEnvelope } from '../../src/protocol/v3/envelope.ts'
-import { PHONE_VERSIONS, type PhoneVersion } from '../../phone/crypto.ts'
-import { sealEnvelope } from '../../phone/envelope.ts'
+import type { PhoneVersion } from '../../phone/v3/crypto.ts'
+import { PHONE_VERSIONS } from '../helpers/phone-versions.ts'
+import { sealEnvelope } from '../../phone/v3/envelope.ts'
 
 const TIMESTAMP = 1_735_689_600_000
 const ACTIVATION_ID = 'a5a49895-c0cf-4d5b-bcd3-943413d2c688'

@@ -26,7 +26,7 @@ import {
   PHONE_ALGORITHMS,
   sharedSecretRequest,
   v4Fingerprint,
-} from '../../phone/v4-crypto.ts'
+} from '../../phone/v4/crypto.ts'
 
 const ACTIVATION_ID = 'a5a49895-c0cf-4d5b-bcd3-943413d2c688'
 const salt = Buffer.alloc(32, 6)

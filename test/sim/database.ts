@@ -11,9 +11,9 @@ import {
   PostgresQueryCompiler,
   type QueryResult,
 } from 'kysely'
-import type { Database, Db, Pool } from '../../src/storage/database.ts'
-import type { Embedded } from '../../src/storage/database-embedded.ts'
-import type { Schema } from '../../src/storage/schema.ts'
+import type { Database, Db, Pool } from '../../src/storage/database/database.ts'
+import type { Embedded } from '../../src/storage/database/embedded.ts'
+import type { Schema } from '../../src/storage/database/schema.ts'
 import type { Breakage } from './breakage.ts'
 
 /**

@@ -1,11 +1,11 @@
 // One server of a simulation: all of it that is not the process, over a database that the simulation holds.
 import type { FastifyInstance } from 'fastify'
 import { buildApp } from '../../src/app.ts'
-import { parseConfig } from '../../src/config-parser.ts'
+import { parseConfig } from '../../src/config/parser.ts'
 import { type Context, createContext } from '../../src/context.ts'
-import { createLog } from '../../src/lib/log.ts'
+import { createLog } from '../../src/log/log.ts'
 import type { Platform } from '../../src/lib/platform.ts'
-import type { Database } from '../../src/storage/database.ts'
+import type { Database } from '../../src/storage/database/database.ts'
 import type { Chance } from './chance.ts'
 
 export interface Server {

@@ -5,7 +5,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import type { HttpReply, HttpRequest } from '../../phone/http.ts'
 import { OutboundError, type OutboundRequest } from '../../src/lib/outbound.ts'
 import { createAuditSealer } from '../../src/domain/audit/seal.ts'
-import { createInMemory } from '../../src/storage/database-embedded.ts'
+import { createInMemory } from '../../src/storage/database/embedded.ts'
 import type { Breakage } from './breakage.ts'
 import { type Chance, createChance } from './chance.ts'
 import { shareDatabase, type SharedDatabase } from './database.ts'

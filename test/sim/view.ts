@@ -1,6 +1,6 @@
 // What the database holds between two steps, as far as the invariants speak of it.
 import { sql } from 'kysely'
-import type { Db } from '../../src/storage/database.ts'
+import type { Db } from '../../src/storage/database/database.ts'
 
 export interface ActivationView {
   readonly id: string

@@ -1,7 +1,7 @@
 // What still runs when the embedded database is closed: at the end of a process, a request that drained for too long.
 import { Kysely, PGliteDialect, sql } from 'kysely'
 import { expect, test } from 'vitest'
-import { createInMemory } from '../../src/storage/database-embedded.ts'
+import { createInMemory } from '../../src/storage/database/embedded.ts'
 
 test('a transaction that begins on a closed database fails, and nothing is left waiting', async () => {
   const { pglite } = await createInMemory()

@@ -3,10 +3,10 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { storeAuthenticationAndLock } from '../../src/storage/activation/authentication.ts'
+import { storeAuthenticationAndLock } from '../../src/storage/request/authentication.ts'
 import { findActivation } from '../../src/storage/activation/find.ts'
-import { inTransaction, type Pool } from '../../src/storage/database.ts'
-import { lockOperation } from '../../src/storage/operations.ts'
+import { inTransaction, type Pool } from '../../src/storage/database/database.ts'
+import { lockOperation } from '../../src/storage/operation/operations.ts'
 import { COUNT_WAITING, serverUrl } from '../helpers/app.ts'
 import { type Holder, type OperationWorld, startOperationWorld } from '../helpers/operation-world.ts'
 

@@ -2,7 +2,7 @@
 import { createServer, type AddressInfo, type Server } from 'node:net'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Database, openDatabase, pingDatabase } from '../../src/storage/database.ts'
+import { type Database, openDatabase, pingDatabase } from '../../src/storage/database/database.ts'
 import { createPostgresDatabase, type PostgresDatabase, serverUrl } from '../helpers/app.ts'
 import { openDatabaseLine } from '../helpers/database-line.ts'
 import { findQuietPort } from '../helpers/ports.ts'

@@ -5,7 +5,7 @@ import { mlDsaSign, importMlDsaPublicKey } from '../../src/crypto/mldsa.ts'
 import { publicKeyFromPoint } from '../../src/crypto/key.ts'
 import { createApplication } from '../../src/domain/application/application.ts'
 import { findAllowedAlgorithms, findSigningMasterKeys, readMasterPublicKeys } from '../../src/domain/application/master-keys.ts'
-import { inTransaction } from '../../src/storage/database.ts'
+import { inTransaction } from '../../src/storage/database/database.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { mlDsaVerify } from '../helpers/crypto.ts'
 

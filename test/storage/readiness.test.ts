@@ -1,7 +1,7 @@
 // A database that answers but takes no writes is not ready: read only, as a standby is, or without room.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Database, openDatabase, pingDatabase } from '../../src/storage/database.ts'
+import { type Database, openDatabase, pingDatabase } from '../../src/storage/database/database.ts'
 import { createPostgresDatabase, type PostgresDatabase, serverUrl } from '../helpers/app.ts'
 import { runAll } from '../helpers/hostile.ts'
 

@@ -1,7 +1,7 @@
 // The schema as it stands after all migrations, the same on both databases; schema.snap shows a reviewer what a migration did.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { migrate } from '../../src/storage/migrate.ts'
+import { migrate } from '../../src/storage/database/migrate.ts'
 import { SCHEMA } from '../helpers/hostile.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 

@@ -4,9 +4,9 @@ import { importHmacKey } from '../../src/crypto/hmac.ts'
 import { createLoginGate, type Login, type LoginGate } from '../../src/domain/credential/login-gate.ts'
 import { createSharedFailures, type SharedFailures } from '../../src/domain/limits/shared-failures.ts'
 import { createWindow, type Window } from '../../src/domain/limits/window.ts'
-import { createEvents } from '../../src/lib/events.ts'
-import { createLog } from '../../src/lib/log.ts'
-import { deleteOldFailureCounts } from '../../src/storage/failure-counts.ts'
+import { createEvents } from '../../src/log/events.ts'
+import { createLog } from '../../src/log/log.ts'
+import { deleteOldFailureCounts } from '../../src/storage/credential/failure-counts.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 
 let server: TestServer

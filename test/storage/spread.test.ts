@@ -2,7 +2,7 @@
 // (docs/decisions/0020-spreading.md).
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createInMemory, type Embedded } from '../../src/storage/database-embedded.ts'
+import { createInMemory, type Embedded } from '../../src/storage/database/embedded.ts'
 import { readTemplate, serverUrl } from '../helpers/app.ts'
 import { findStatementTables, type StatementTables } from '../helpers/statement-tables.ts'
 

@@ -3,8 +3,8 @@ import { Type } from '@sinclair/typebox'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { cloudEndpoint } from '../../src/api/cloud/endpoint.ts'
 import { auditedEndpoint } from '../../src/api/cloud/audited-endpoint.ts'
-import { asOneStep, type Db, inTransaction, isUniqueViolation, type Pool, type Tx } from '../../src/storage/database.ts'
-import { useUniqueValues } from '../../src/storage/unique-values.ts'
+import { asOneStep, type Db, inTransaction, isUniqueViolation, type Pool, type Tx } from '../../src/storage/database/database.ts'
+import { useUniqueValues } from '../../src/storage/activation/unique-values.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 
 let server: TestServer

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Database } from '../../src/storage/database.ts'
+import type { Database } from '../../src/storage/database/database.ts'
 import { openTestDatabase } from '../helpers/app.ts'
 
 const TEXT = readFileSync(new URL('../../docs/SECURITY-MODEL.md', import.meta.url), 'utf8')

@@ -2,7 +2,7 @@
 import type { Caller } from '../../domain/credential/credential.ts'
 import type { NamedOwner, Owner } from '../../domain/activation/registration.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
-import { findDefaultApplicationId, listApplications } from '../../storage/applications.ts'
+import { findDefaultApplicationId, listApplications } from '../../storage/application/applications.ts'
 import type { CloudParts } from './parts.ts'
 
 /** The registration owner in the application of the credential. Throws as applicationOf. */

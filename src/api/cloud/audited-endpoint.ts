@@ -1,8 +1,8 @@
 // An endpoint of administration that changes something: views, change and record are one transaction (cloud §7).
 import type { Static, TSchema } from '@sinclair/typebox'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
-import { insertAdminEvent, lockAdministration } from '../../storage/admin-events.ts'
-import { inTransaction, type Pool, type Tx } from '../../storage/database.ts'
+import { insertAdminEvent, lockAdministration } from '../../storage/credential/admin-events.ts'
+import { inTransaction, type Pool, type Tx } from '../../storage/database/database.ts'
 import type { AnyCloudEndpoint, CloudCall, CloudDeclaration } from './endpoint.ts'
 import type { CloudParts } from './parts.ts'
 

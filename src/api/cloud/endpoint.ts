@@ -2,7 +2,7 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { Caller } from '../../domain/credential/credential.ts'
 import type { ErrorCode } from '../../lib/errors.ts'
-import type { Role } from '../../storage/schema.ts'
+import type { Role } from '../../storage/database/schema.ts'
 import type { CloudParts } from './parts.ts'
 
 /** A call whose structure was checked. */

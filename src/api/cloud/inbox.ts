@@ -9,7 +9,7 @@ import {
   type InboxMessageRow,
   insertInboxMessage,
   listInboxMessages,
-} from '../../storage/inbox-messages.ts'
+} from '../../storage/user/inbox-messages.ts'
 import { applicationOf, ownerOf, refuseWithoutApplication } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
 import { OfId, UserId } from './fields.ts'

@@ -9,7 +9,7 @@ import type { CertificateParts } from '../../domain/pinning/certificate.ts'
 import type { Pinning } from '../../domain/pinning/pinning.ts'
 import type { RegistrationParts } from '../../domain/activation/registration.ts'
 import type { AttemptParts } from '../../domain/webhook/attempt.ts'
-import type { Pool } from '../../storage/database.ts'
+import type { Pool } from '../../storage/database/database.ts'
 import type { PublicListener } from '../../http/listener-url.ts'
 
 export interface CloudParts extends RegistrationParts, SdkConfigurationParts, OfflineParts, AttemptParts, CertificateParts {

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { places, unlessAltered } from '../../domain/secrets/secrets.ts'
 import { fromUtf8 } from '../../lib/bytes.ts'
-import { findPushRegistration } from '../../storage/push-registrations.ts'
+import { findPushRegistration } from '../../storage/token/push-registrations.ts'
 import { ownerOf } from './application-of.ts'
 import { cloudEndpoint } from './endpoint.ts'
 import { UserId } from './fields.ts'

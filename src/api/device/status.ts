@@ -6,8 +6,8 @@ import { plainEndpoint } from '../../channel/flow/plain.ts'
 import { listAllowedAlgorithms, SERVED_ALGORITHMS } from '../../domain/application/master-keys.ts'
 import { ObjectResponse, ok, OptionalOrNull, withExample } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
-import { findApplicationOfVersion } from '../../storage/applications.ts'
-import type { Db } from '../../storage/database.ts'
+import { findApplicationOfVersion } from '../../storage/application/applications.ts'
+import type { Db } from '../../storage/database/database.ts'
 import type { DeviceParts } from './parts.ts'
 
 /** What both generations answer. */

@@ -10,7 +10,7 @@ import {
   listInboxMessages,
   markAllMessagesRead,
   markMessageRead,
-} from '../../storage/inbox-messages.ts'
+} from '../../storage/user/inbox-messages.ts'
 import { formatTime } from './operation/view.ts'
 import { tokenOfRead, tokenOfWrite, type MobileTokenParts } from './parts.ts'
 

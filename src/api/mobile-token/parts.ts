@@ -4,7 +4,7 @@ import type { ChannelParts } from '../../channel/parts.ts'
 import type { Window } from '../../domain/limits/window.ts'
 import type { ReadTemplateTexts } from '../../domain/template/texts.ts'
 import { FACTOR_COMBINATIONS, type Protocol } from '../../protocol/protocol.ts'
-import type { TokenReads } from '../../storage/token-reads.ts'
+import type { TokenReads } from '../../storage/token/reads.ts'
 
 export interface MobileTokenParts extends ChannelParts {
   readonly installationKeys: { readonly codeLookup: KeyObject }

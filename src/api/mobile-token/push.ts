@@ -5,7 +5,7 @@ import { hashPushToken, places } from '../../domain/secrets/secrets.ts'
 import { OptionalOrNull, NotBlank, ObjectRequest, Ok } from '../../http/types.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
-import { type PushEnvironment, type PushPlatform, putPushRegistration } from '../../storage/push-registrations.ts'
+import { type PushEnvironment, type PushPlatform, putPushRegistration } from '../../storage/token/push-registrations.ts'
 import { tokenOfWrite, type MobileTokenParts } from './parts.ts'
 
 // The older names of the same three are still sent.

@@ -10,7 +10,7 @@ import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { IDENTIFIER } from '../../lib/identifier.ts'
-import type { MobilePlatform } from '../../storage/schema.ts'
+import type { MobilePlatform } from '../../storage/database/schema.ts'
 import { SIGNATURE_HEADER, type Signers } from './error-renderer.ts'
 import type { UtilityParts } from './parts.ts'
 

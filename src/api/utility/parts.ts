@@ -1,6 +1,6 @@
 // What the mobile utility API needs from the process; context.ts satisfies it.
 import type { Pinning } from '../../domain/pinning/pinning.ts'
-import type { Events } from '../../lib/events.ts'
+import type { Events } from '../../log/events.ts'
 import type { Platform } from '../../lib/platform.ts'
 
 export interface UtilityParts {

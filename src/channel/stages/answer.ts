@@ -3,7 +3,7 @@ import { utf8 } from '../../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { inStage } from '../../lib/trace.ts'
 import type { PendingUse } from '../../domain/activation/pending-use.ts'
-import type { UniqueValue } from '../../storage/unique-values.ts'
+import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import type { ChannelParts } from '../parts.ts'
 import type { Opened } from './open.ts'
 

@@ -1,7 +1,7 @@
 // One code of a request: what it stands for, and what it may be good for.
 import type { AuthorizationHeader } from '../../protocol/protocol.ts'
 import type { ErrorCode } from '../../lib/errors.ts'
-import type { UniqueValue } from '../../storage/unique-values.ts'
+import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import type { AuditedBody } from './audited-body.ts'
 import type { Opened } from './open.ts'
 import type { Received } from './receive.ts'

@@ -8,12 +8,12 @@ import {
   type AuthenticationOutcome,
   storeAuthentication,
   storeAuthenticationAndLock,
-} from '../../storage/activation/authentication.ts'
-import { type AuditEvent, heldActivation, insertAuditEvent } from '../../storage/audit.ts'
-import { type Db, isUniqueViolation, type Tx } from '../../storage/database.ts'
-import { type LockedOperation, lockOperation } from '../../storage/operations.ts'
-import { countStranger } from '../../storage/stranger-counts.ts'
-import type { UniqueValue } from '../../storage/unique-values.ts'
+} from '../../storage/request/authentication.ts'
+import { type AuditEvent, heldActivation, insertAuditEvent } from '../../storage/audit/audit.ts'
+import { type Db, isUniqueViolation, type Tx } from '../../storage/database/database.ts'
+import { type LockedOperation, lockOperation } from '../../storage/operation/operations.ts'
+import { countStranger } from '../../storage/activation/stranger-counts.ts'
+import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import type { ChannelParts } from '../parts.ts'
 
 /** Why a code was not accepted, as the audit log names it (cloud §7). */

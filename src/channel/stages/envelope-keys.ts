@@ -2,8 +2,8 @@
 import { findSigningMasterKeys } from '../../domain/application/master-keys.ts'
 import { places } from '../../domain/secrets/secrets.ts'
 import type { ActivationKeys, Envelope, EnvelopeContext, EnvelopeKey, Protocol } from '../../protocol/protocol.ts'
-import type { RequestParties } from '../../storage/activation/parties.ts'
-import type { TemporaryKeyRow } from '../../storage/temporary-keys.ts'
+import type { RequestParties } from '../../storage/request/parties.ts'
+import type { TemporaryKeyRow } from '../../storage/application/temporary-keys.ts'
 import type { ChannelParts } from '../parts.ts'
 import { activationKeysOf, serverKeysOf } from '../secrets.ts'
 

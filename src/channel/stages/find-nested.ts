@@ -3,7 +3,7 @@
 import type { PendingUse } from '../../domain/activation/pending-use.ts'
 import type { Envelope, EnvelopeContext } from '../../protocol/protocol.ts'
 import type { ExchangeBasis } from '../../storage/activation/exchange-basis.ts'
-import type { UniqueValue } from '../../storage/unique-values.ts'
+import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import type { ChannelParts } from '../parts.ts'
 import { envelopeValue } from '../replay.ts'
 import type { EnvelopeToOpen } from './envelope-keys.ts'

@@ -1,7 +1,7 @@
 // Who sent a request: the version and the activation that its headers name, as they are stored.
 import { inStage } from '../../lib/trace.ts'
-import type { ReadParties } from '../../storage/activation/parties.ts'
-import { findUpgradedParties } from '../../storage/activation/upgrade.ts'
+import type { ReadParties } from '../../storage/request/parties.ts'
+import { findUpgradedParties } from '../../storage/request/upgrade.ts'
 import type { ChannelParts } from '../parts.ts'
 
 /** Names of a header or of an envelope. */

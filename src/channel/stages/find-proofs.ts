@@ -2,8 +2,8 @@
 // nothing that exists.
 import { inStage } from '../../lib/trace.ts'
 import type { Envelope, EnvelopeContext, TokenHeader } from '../../protocol/protocol.ts'
-import type { RequestParties } from '../../storage/activation/parties.ts'
-import type { FoundToken, ProofNames, Proofs } from '../../storage/activation/proofs.ts'
+import type { RequestParties } from '../../storage/request/parties.ts'
+import type { FoundToken, ProofNames, Proofs } from '../../storage/request/lookup.ts'
 import type { ChannelParts } from '../parts.ts'
 import { envelopeValue, tokenValue } from '../replay.ts'
 import type { EnvelopeToOpen } from './envelope-keys.ts'

@@ -1,5 +1,5 @@
 // What one checked authentication code does to an activation: counting, resetting, blocking (v3 §10.5).
-import type { ActivationState } from '../../storage/schema.ts'
+import type { ActivationState } from '../../storage/database/schema.ts'
 
 export interface AuthenticationState {
   readonly state: ActivationState

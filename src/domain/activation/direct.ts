@@ -4,7 +4,7 @@ import { isIdentifier } from '../../lib/identifier.ts'
 import { describeUncarried, isJsonObject } from '../../lib/json.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import { findRegistration } from '../../storage/activation/find.ts'
-import { inTransaction, isUniqueViolation, type Pool } from '../../storage/database.ts'
+import { inTransaction, isUniqueViolation, type Pool } from '../../storage/database/database.ts'
 import {
   type ActivationParts,
   agreeOnKeys,

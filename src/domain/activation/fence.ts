@@ -8,7 +8,7 @@ import {
   storeFenced,
   type UnfencedActivation,
 } from '../../storage/activation/fence.ts'
-import type { Db } from '../../storage/database.ts'
+import type { Db } from '../../storage/database/database.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
 import { places } from '../secrets/secrets.ts'
 

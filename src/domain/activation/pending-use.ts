@@ -1,6 +1,6 @@
 // What a request may use once, as long as it is not used up (v3 §14).
 import type { PawlError } from '../../lib/errors.ts'
-import type { UniqueValue } from '../../storage/unique-values.ts'
+import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 
 /** Whoever decides about a request looks whether a value was used before, and uses all of them up with what the request changes. */
 export interface PendingUse {

@@ -1,7 +1,7 @@
 // A block by failed attempts that ends by itself, and lasts twice as long each time (cloud §3.4).
-import type { Events } from '../../lib/events.ts'
+import type { Events } from '../../log/events.ts'
 import type { Platform } from '../../lib/platform.ts'
-import type { Db } from '../../storage/database.ts'
+import type { Db } from '../../storage/database/database.ts'
 import { endTemporaryBlock } from '../../storage/activation/expiry.ts'
 
 /** The end of the block that is the `blocksInRow`-th in a row; null when it has none, because `firstSeconds` is 0. */

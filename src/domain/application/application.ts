@@ -2,7 +2,7 @@
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { notFound, PawlError } from '../../lib/errors.ts'
-import type { Events } from '../../lib/events.ts'
+import type { Events } from '../../log/events.ts'
 import type { Platform } from '../../lib/platform.ts'
 import {
   type ApplicationVersionRow,
@@ -11,9 +11,9 @@ import {
   insertApplicationVersion,
   listApplications,
   listApplicationVersions,
-} from '../../storage/applications.ts'
-import { type Db, inTransaction, type Pool, type Tx } from '../../storage/database.ts'
-import { insertPinningKeyPair } from '../../storage/pinning.ts'
+} from '../../storage/application/applications.ts'
+import { type Db, inTransaction, type Pool, type Tx } from '../../storage/database/database.ts'
+import { insertPinningKeyPair } from '../../storage/pinning/pinning.ts'
 import { createPinningKeyPair } from '../pinning/pinning.ts'
 import { createMasterKeys, insertMasterKeys, qrSignatureCurveOf, readMasterPublicKeys } from './master-keys.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'

@@ -1,7 +1,7 @@
 // Which configuration item an activation reads of those with the same key (v4 §9.11).
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { ConfigItemRow } from '../../storage/config-items.ts'
+import type { ConfigItemRow } from '../../storage/application/config-items.ts'
 import { mergeConfigItems } from './config-items.ts'
 
 const item = (key: string, value: unknown, scope: ConfigItemRow['scope']): ConfigItemRow => ({ key, value, scope })

@@ -3,9 +3,9 @@ import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { findUncarried } from '../../lib/json.ts'
 import type { Platform } from '../../lib/platform.ts'
-import { type ConfigItemRow, type ConfigOwner, listConfigItems, storeConfigItem } from '../../storage/config-items.ts'
-import type { Db } from '../../storage/database.ts'
-import type { ConfigScope } from '../../storage/schema.ts'
+import { type ConfigItemRow, type ConfigOwner, listConfigItems, storeConfigItem } from '../../storage/application/config-items.ts'
+import type { Db } from '../../storage/database/database.ts'
+import type { ConfigScope } from '../../storage/database/schema.ts'
 
 /** What an app reads that has no activation: items of its application in the scope APPLICATION. */
 export const readApplicationConfig = async (db: Db, applicationId: string): Promise<ConfigItemRow[]> =>

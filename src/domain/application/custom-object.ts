@@ -6,8 +6,8 @@ import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hmac.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
-import { type CustomObjects, listCustomObjects } from '../../storage/applications.ts'
-import type { Db } from '../../storage/database.ts'
+import { type CustomObjects, listCustomObjects } from '../../storage/application/applications.ts'
+import type { Db } from '../../storage/database/database.ts'
 
 /** What is remembered of custom objects, of one process. */
 export interface CustomObjectMemory {

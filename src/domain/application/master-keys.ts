@@ -4,9 +4,14 @@ import { exportPrivateKey, importPrivateKey } from '../../crypto/key.ts'
 import { exportMlDsaSeed, importMlDsaSeed } from '../../crypto/mldsa.ts'
 import { inThread } from '../../crypto/threads.ts'
 import type { Platform } from '../../lib/platform.ts'
-import { findApplication, findMasterKeyPairs, insertMasterKeyPair, type MasterKeyPairRow } from '../../storage/applications.ts'
-import type { Db } from '../../storage/database.ts'
-import type { MasterKeyAlgorithm } from '../../storage/schema.ts'
+import {
+  findApplication,
+  findMasterKeyPairs,
+  insertMasterKeyPair,
+  type MasterKeyPairRow,
+} from '../../storage/application/applications.ts'
+import type { Db } from '../../storage/database/database.ts'
+import type { MasterKeyAlgorithm } from '../../storage/database/schema.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
 import { places } from '../secrets/secrets.ts'
 

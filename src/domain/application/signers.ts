@@ -2,7 +2,7 @@
 // statement that stores the key asks whether they still are what they were (docs/decisions/0012-temporary-keys.md).
 import { type Caches, createCaches } from '../../lib/caches.ts'
 import { createMemory } from '../../lib/memory.ts'
-import type { VersionRow } from '../../storage/activation/version.ts'
+import type { VersionRow } from '../../storage/application/version.ts'
 import type { MasterSigningKeys } from './master-keys.ts'
 
 /** A version that was taken, and what signs for it. */

@@ -1,6 +1,6 @@
 // Whether a version of a mobile app is too old for its server (utility §1, optional version check).
-import type { MobilePlatform } from '../../storage/schema.ts'
-import type { VersionRuleRow, VersionTextRow } from '../../storage/version-rules.ts'
+import type { MobilePlatform } from '../../storage/database/schema.ts'
+import type { VersionRuleRow, VersionTextRow } from '../../storage/pinning/version-rules.ts'
 
 /** What a mobile app says of itself. */
 export interface MobileApp {

@@ -1,8 +1,8 @@
 // The audit log of devices (cloud §7): rows of what happens to an activation beside the checking of codes, and reading all of them.
 import { PawlError } from '../../lib/errors.ts'
 import { hasActivation } from '../../storage/activation/search.ts'
-import { type AuditEvent, type AuditItem, type AuditQuery, listAuditItems } from '../../storage/audit.ts'
-import type { Db } from '../../storage/database.ts'
+import { type AuditEvent, type AuditItem, type AuditQuery, listAuditItems } from '../../storage/audit/audit.ts'
+import type { Db } from '../../storage/database/database.ts'
 
 export interface AuditPage {
   readonly items: readonly AuditItem[]

@@ -1,12 +1,12 @@
 // Continuous delivery of the audit logs to a store outside (SIEM): at least once, each chain in its order, by one process at a time.
 import type { KeyObject } from 'node:crypto'
 import type { Clocked } from '../../lib/clock.ts'
-import type { Events } from '../../lib/events.ts'
+import type { Events } from '../../log/events.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { startRounds } from '../../lib/rounds.ts'
-import { findChains } from '../../storage/audit-chain.ts'
-import { endDeliveryLease, findDelivered, leaseDelivery, noteDelivered } from '../../storage/audit-delivery.ts'
-import type { Pool } from '../../storage/database.ts'
+import { findChains } from '../../storage/audit/chain.ts'
+import { endDeliveryLease, findDelivered, leaseDelivery, noteDelivered } from '../../storage/audit/delivery.ts'
+import type { Pool } from '../../storage/database/database.ts'
 import { readVerified, toHeadLine, toLine } from './lines.ts'
 import { createAuditSink, type SendLines } from './sink.ts'
 

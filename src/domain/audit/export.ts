@@ -1,6 +1,6 @@
 // The audit logs as lines, from the beginning or from where an earlier export ended.
-import { findChains, logOfChain } from '../../storage/audit-chain.ts'
-import { findSeal } from '../../storage/audit-rows.ts'
+import { findChains, logOfChain } from '../../storage/audit/chain.ts'
+import { findSeal } from '../../storage/audit/rows.ts'
 import { readVerified, toHeadLine, toLine } from './lines.ts'
 import type { AuditVerificationParts, NotedHead } from './verification.ts'
 

@@ -1,9 +1,9 @@
 // Rows of the audit logs as lines of JSON, for a store outside of the database: each has its chain, its place there and its seal, and the head
 // beside them tells later what was cut.
 import type { KeyObject } from 'node:crypto'
-import { ADMINISTRATION, type ChainPlace, type ChainRow, logOfChain } from '../../storage/audit-chain.ts'
-import { findSealed, type SealedRow } from '../../storage/audit-rows.ts'
-import type { Db } from '../../storage/database.ts'
+import { ADMINISTRATION, type ChainPlace, type ChainRow, logOfChain } from '../../storage/audit/chain.ts'
+import { findSealed, type SealedRow } from '../../storage/audit/rows.ts'
+import type { Db } from '../../storage/database/database.ts'
 import { isChainAuthentic, isSealed } from './mac.ts'
 
 export interface VerifiedRows {

@@ -2,8 +2,8 @@
 import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hmac.ts'
 import { equalConstantTime } from '../../lib/bytes.ts'
-import type { ChainPlace, ChainRow, ChainState } from '../../storage/audit-chain.ts'
-import type { RowFields, SealableRow, SealedRow } from '../../storage/audit-rows.ts'
+import type { ChainPlace, ChainRow, ChainState } from '../../storage/audit/chain.ts'
+import type { RowFields, SealableRow, SealedRow } from '../../storage/audit/rows.ts'
 import { encodeTexts } from '../secrets/row-mac.ts'
 
 /** The place before the first row of a chain. */

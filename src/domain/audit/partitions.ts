@@ -1,8 +1,8 @@
 // Partitions of the audit log of devices, made ahead of the rows that go there.
 import type { Platform } from '../../lib/platform.ts'
-import { lockLog } from '../../storage/audit-chain.ts'
-import { addPartition, findPartitions } from '../../storage/audit-partitions.ts'
-import type { Tx } from '../../storage/database.ts'
+import { lockLog } from '../../storage/audit/chain.ts'
+import { addPartition, findPartitions } from '../../storage/audit/partitions.ts'
+import type { Tx } from '../../storage/database/database.ts'
 
 export interface PartitionParts {
   readonly platform: Platform

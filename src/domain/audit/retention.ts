@@ -10,10 +10,10 @@ import {
   lockLog,
   noteSealing,
   updateChain,
-} from '../../storage/audit-chain.ts'
-import { type AuditPartition, dropPartition, findPartitions } from '../../storage/audit-partitions.ts'
-import { deleteAdminEvents, findSealed } from '../../storage/audit-rows.ts'
-import { inTransaction, isLockTimeout, type Pool, type Tx } from '../../storage/database.ts'
+} from '../../storage/audit/chain.ts'
+import { type AuditPartition, dropPartition, findPartitions } from '../../storage/audit/partitions.ts'
+import { deleteAdminEvents, findSealed } from '../../storage/audit/rows.ts'
+import { inTransaction, isLockTimeout, type Pool, type Tx } from '../../storage/database/database.ts'
 import { authenticateChain, isExtensible, isSealed } from './mac.ts'
 
 export interface RetentionParts {

@@ -2,7 +2,7 @@
 // few seconds later they are chained here, by one process at a time.
 import type { KeyObject } from 'node:crypto'
 import type { Clocked } from '../../lib/clock.ts'
-import type { Events } from '../../lib/events.ts'
+import type { Events } from '../../log/events.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { startRounds } from '../../lib/rounds.ts'
 import {
@@ -13,11 +13,11 @@ import {
   lockLog,
   noteSealing,
   updateChain,
-} from '../../storage/audit-chain.ts'
-import { findUnsealed, type PlacedRow, placeRows, type UnsealedRow } from '../../storage/audit-rows.ts'
-import { takeOverEvents } from '../../storage/audit-takeover.ts'
-import { provideUserKeys } from '../../storage/audit-user-keys.ts'
-import { type Database, inTransaction, type Pool, type Tx } from '../../storage/database.ts'
+} from '../../storage/audit/chain.ts'
+import { findUnsealed, type PlacedRow, placeRows, type UnsealedRow } from '../../storage/audit/rows.ts'
+import { takeOverEvents } from '../../storage/audit/takeover.ts'
+import { provideUserKeys } from '../../storage/audit/user-keys.ts'
+import { type Database, inTransaction, type Pool, type Tx } from '../../storage/database/database.ts'
 import { authenticateChain, CHAIN_BEGINNING, isExtensible, sealRow } from './mac.ts'
 import { providePartition } from './partitions.ts'
 import { createRetention, type ReportChain } from './retention.ts'

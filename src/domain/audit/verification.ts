@@ -1,9 +1,9 @@
 // Verification of the audit log (cloud §7): recomputes every seal and names the first row of each chain that is not as it was sealed.
 import type { KeyObject } from 'node:crypto'
 import { equalConstantTime } from '../../lib/bytes.ts'
-import { AUDIT_LOGS, type ChainPlace, type ChainRow, findChains, logOfChain } from '../../storage/audit-chain.ts'
-import { countUnsealed, findBeforeStart, findSeal, findSealed, findStrays, type SealedRow } from '../../storage/audit-rows.ts'
-import type { Db } from '../../storage/database.ts'
+import { AUDIT_LOGS, type ChainPlace, type ChainRow, findChains, logOfChain } from '../../storage/audit/chain.ts'
+import { countUnsealed, findBeforeStart, findSeal, findSealed, findStrays, type SealedRow } from '../../storage/audit/rows.ts'
+import type { Db } from '../../storage/database/database.ts'
 import { CHAIN_BEGINNING, isChainAuthentic, isSealed } from './mac.ts'
 
 export interface AuditVerificationParts {

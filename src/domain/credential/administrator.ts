@@ -1,8 +1,8 @@
 // The administrator of an installation: made by the first start, or made anew from the command line.
 import { PawlError, StartError } from '../../lib/errors.ts'
-import { insertAdminEvent, lockAdministration } from '../../storage/admin-events.ts'
-import { deleteCredential, findCredential, hasAdmin } from '../../storage/credentials.ts'
-import { inTransaction } from '../../storage/database.ts'
+import { insertAdminEvent, lockAdministration } from '../../storage/credential/admin-events.ts'
+import { deleteCredential, findCredential, hasAdmin } from '../../storage/credential/credentials.ts'
+import { inTransaction } from '../../storage/database/database.ts'
 import type { PreparedPassword } from './changes.ts'
 import type { CredentialParts, Credentials } from './credential.ts'
 import { isCredentialAuthentic } from './mac.ts'

@@ -11,9 +11,9 @@ import {
   replacePassword,
   updateAllowedAddresses,
   updateCertificates,
-} from '../../storage/credentials.ts'
-import type { Tx } from '../../storage/database.ts'
-import type { Role } from '../../storage/schema.ts'
+} from '../../storage/credential/credentials.ts'
+import type { Tx } from '../../storage/database/database.ts'
+import type { Role } from '../../storage/database/schema.ts'
 import { isCredentialAuthentic, sealCredential } from './mac.ts'
 
 export interface NewUser {

@@ -1,10 +1,10 @@
 // Callers whose client certificate stands for a credential (cloud §2.3). The internal listener has checked the certificate itself.
 import { PawlError } from '../../lib/errors.ts'
-import type { Events } from '../../lib/events.ts'
+import type { Events } from '../../log/events.ts'
 import { createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
-import { type CredentialWithPasswords, listCertificateHolders } from '../../storage/credentials.ts'
-import type { Db } from '../../storage/database.ts'
+import { type CredentialWithPasswords, listCertificateHolders } from '../../storage/credential/credentials.ts'
+import type { Db } from '../../storage/database/database.ts'
 import { hasEnded } from './password.ts'
 
 /** Whom a certificate stands for. */

@@ -4,7 +4,7 @@
 // that is used from elsewhere. While a pair waits, even the right password is refused: otherwise the wait would not stop guessing. Callers
 // whose user name and source had a right password within the last hour have a lane of their own, and the wait of their source does not
 // touch them.
-import type { Events } from '../../lib/events.ts'
+import type { Events } from '../../log/events.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { createFairQueue } from '../../lib/fair-queue.ts'
 import { createMemory } from '../../lib/memory.ts'

@@ -6,8 +6,8 @@ import {
   listCredentials,
   lockCredential,
   storeCredentialMac,
-} from '../../storage/credentials.ts'
-import type { Tx } from '../../storage/database.ts'
+} from '../../storage/credential/credentials.ts'
+import type { Tx } from '../../storage/database/database.ts'
 import { authenticateRow, type DecidingRow, isRowAuthentic } from '../secrets/row-mac.ts'
 
 /** Whether a credential with its passwords is as pawl wrote it. */

@@ -5,7 +5,7 @@ import { toBase64 } from '../../lib/base64.ts'
 import { concat, equalPublic, u32, utf8 } from '../../lib/bytes.ts'
 import { createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
-import type { CredentialWithPasswords, PasswordRow } from '../../storage/credentials.ts'
+import type { CredentialWithPasswords, PasswordRow } from '../../storage/credential/credentials.ts'
 import type { Login, LoginGate } from './login-gate.ts'
 import { type Passwords, usablePasswords } from './password.ts'
 

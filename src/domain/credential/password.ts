@@ -7,7 +7,7 @@ import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hmac.ts'
 import { hashPassword } from '../../crypto/password-hash.ts'
 import { concat, equalConstantTime, utf8 } from '../../lib/bytes.ts'
-import type { CredentialWithPasswords, PasswordRow } from '../../storage/credentials.ts'
+import type { CredentialWithPasswords, PasswordRow } from '../../storage/credential/credentials.ts'
 
 export type PasswordScheme = PasswordRow['scheme']
 

@@ -6,7 +6,7 @@ import { toBase64Url } from '../../lib/base64.ts'
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { Platform } from '../../lib/platform.ts'
-import { insertAdminEvent, lockAdministration } from '../../storage/admin-events.ts'
+import { insertAdminEvent, lockAdministration } from '../../storage/credential/admin-events.ts'
 import {
   deleteSession,
   findSession,
@@ -14,9 +14,9 @@ import {
   listSessions,
   type SessionRow,
   touchSession,
-} from '../../storage/console-sessions.ts'
-import { findCredential } from '../../storage/credentials.ts'
-import { inTransaction, type Pool, type Tx } from '../../storage/database.ts'
+} from '../../storage/credential/console-sessions.ts'
+import { findCredential } from '../../storage/credential/credentials.ts'
+import { inTransaction, type Pool, type Tx } from '../../storage/database/database.ts'
 import { authenticateRow, type DecidingRow, isRowAuthentic } from '../secrets/row-mac.ts'
 import { type Caller, type Credentials, isAdmitted } from './credential.ts'
 import type { Login } from './login-gate.ts'

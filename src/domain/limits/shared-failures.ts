@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { hmac } from '../../crypto/hmac.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import type { Platform } from '../../lib/platform.ts'
-import type { Db } from '../../storage/database.ts'
-import { addFailures, type FailureCountRow, findFailures } from '../../storage/failure-counts.ts'
+import type { Db } from '../../storage/database/database.ts'
+import { addFailures, type FailureCountRow, findFailures } from '../../storage/credential/failure-counts.ts'
 
 /** What all processes have counted for a key. Times are milliseconds of the monotonic clock of this process. */
 export interface Standing {

@@ -4,11 +4,11 @@
 // An operation of another user or application answers like an unknown one and is never touched: a caller who learned an operation's id can
 // neither use up its attempts nor learn its state.
 import type { ErrorCode } from '../../lib/errors.ts'
-import type { Events } from '../../lib/events.ts'
-import type { Db, Tx } from '../../storage/database.ts'
-import { countOperationFailure, endOperation } from '../../storage/operation-transitions.ts'
-import type { LockedOperation, OperationRow } from '../../storage/operations.ts'
-import type { OperationStatus } from '../../storage/schema.ts'
+import type { Events } from '../../log/events.ts'
+import type { Db, Tx } from '../../storage/database/database.ts'
+import { countOperationFailure, endOperation } from '../../storage/operation/transitions.ts'
+import type { LockedOperation, OperationRow } from '../../storage/operation/operations.ts'
+import type { OperationStatus } from '../../storage/database/schema.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 import { refusalOf, statusAt } from './operation.ts'
 import { isNear, type ProximityParts } from './proximity.ts'

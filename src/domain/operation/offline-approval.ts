@@ -5,8 +5,13 @@ import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { QR_BYTES_MAX } from '../../lib/qr-code.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { type ActivationRow, findActivation, findRegistration, type ReadActivationRow } from '../../storage/activation/find.ts'
-import { inTransaction, type Tx } from '../../storage/database.ts'
-import { hasOperationNonce, insertOperationNonce, type LockedOperation, type OperationRow } from '../../storage/operations.ts'
+import { inTransaction, type Tx } from '../../storage/database/database.ts'
+import {
+  hasOperationNonce,
+  insertOperationNonce,
+  type LockedOperation,
+  type OperationRow,
+} from '../../storage/operation/operations.ts'
 import { type OperationParts, readOperation, refusalOf, refuseUnlessPending, statusAt } from './operation.ts'
 import { countFailure, endByDecision, flagRefusalOf } from './decision.ts'
 import { renderQrTexts } from './form.ts'

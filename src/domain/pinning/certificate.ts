@@ -10,13 +10,13 @@ import { OutboundError } from '../../lib/outbound.ts'
 import { type PeerCertificate, readPeerCertificate } from './peer-certificate.ts'
 import { parsePem } from '../../lib/pem.ts'
 import type { Platform } from '../../lib/platform.ts'
-import type { Db } from '../../storage/database.ts'
+import type { Db } from '../../storage/database/database.ts'
 import {
   findPinnedCertificate,
   insertPinnedCertificate,
   type NewCertificate,
   type PinnedCertificateRow,
-} from '../../storage/pinning.ts'
+} from '../../storage/pinning/pinning.ts'
 
 export interface CertificateParts {
   readonly db: Db

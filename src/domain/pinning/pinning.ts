@@ -5,15 +5,20 @@ import { toBase64 } from '../../lib/base64.ts'
 import { concat, utf8 } from '../../lib/bytes.ts'
 import { createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
-import type { Db } from '../../storage/database.ts'
+import type { Db } from '../../storage/database/database.ts'
 import {
   findPinningKeyPair,
   insertPinningKeyPair,
   listPinnedCertificates,
   type PinnedCertificateRow,
   type PinningKeyPairRow,
-} from '../../storage/pinning.ts'
-import { listVersionRules, listVersionTextsOf, type VersionRuleRow, type VersionTextRow } from '../../storage/version-rules.ts'
+} from '../../storage/pinning/pinning.ts'
+import {
+  listVersionRules,
+  listVersionTextsOf,
+  type VersionRuleRow,
+  type VersionTextRow,
+} from '../../storage/pinning/version-rules.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
 import { createKeyPair, openPrivateKey, places, sealPrivateKey } from '../secrets/secrets.ts'
 

@@ -1,12 +1,12 @@
 // Looks once a day at what each pinned domain really shows. A live certificate that is not pinned means that apps are about to stop
 // working: that is the alarm (utility §4). Several processes share the work by claims in the database.
 import type { Clocked } from '../../lib/clock.ts'
-import type { Events } from '../../lib/events.ts'
+import type { Events } from '../../log/events.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { startRounds } from '../../lib/rounds.ts'
-import type { Db } from '../../storage/database.ts'
-import { claimDueDomains, type DomainCheck, type DueDomain, storeDomainCheck } from '../../storage/pinning.ts'
+import type { Db } from '../../storage/database/database.ts'
+import { claimDueDomains, type DomainCheck, type DueDomain, storeDomainCheck } from '../../storage/pinning/pinning.ts'
 import { type FetchSettings, fetchCertificate, toHostName } from './certificate.ts'
 
 export interface WatchParts {

@@ -8,13 +8,13 @@
 //
 // An embedded database has one process, which begins at its start. On PostgreSQL an operator says that none of before is left (`pawl key bind`).
 import type { KeyObject } from 'node:crypto'
-import type { Events } from '../../lib/events.ts'
+import type { Events } from '../../log/events.ts'
 import { startRounds } from '../../lib/rounds.ts'
 import { BOUND_FORM, keyIdOf } from '../../lib/sealed-value.ts'
-import type { Database, Db } from '../../storage/database.ts'
-import { beginBinding, endBinding, findBinding, hasBoundRecords, signBinding } from '../../storage/record-binding.ts'
-import type { BindingStage } from '../../storage/schema.ts'
-import { OWNED_TABLES } from '../../storage/sealed-columns.ts'
+import type { Database, Db } from '../../storage/database/database.ts'
+import { beginBinding, endBinding, findBinding, hasBoundRecords, signBinding } from '../../storage/secrets/record-binding.ts'
+import type { BindingStage } from '../../storage/database/schema.ts'
+import { OWNED_TABLES } from '../../storage/secrets/sealed-columns.ts'
 import type { RecordKeys } from './record-keys.ts'
 import { rotateRecords, type RotationTerms } from './rotation.ts'
 import { authenticateRow, isRowAuthentic } from './row-mac.ts'

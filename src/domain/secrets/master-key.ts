@@ -2,7 +2,7 @@
 import { StartError } from '../../lib/errors.ts'
 import { type GivenKey, type GivenKeys, parseKeyList } from '../../lib/key-list.ts'
 import type { Platform } from '../../lib/platform.ts'
-import { keyPathIn, readOrCreateKeyFile } from '../../storage/key-file.ts'
+import { keyPathIn, readOrCreateKeyFile } from './key-file.ts'
 import { runKeyCommand } from './key-command.ts'
 import { createVaultTransit, type KeyService } from './key-service.ts'
 import { type KeyOrigin, type MasterKeys, OF_SETTING } from './record-keys.ts'

@@ -1,7 +1,7 @@
 // Sealed values become what they would be if they were sealed now: under the first master key, and in the form of binding.ts. A page of rows at a
 // time, while servers work on the same rows. It can be ended at any moment: what is done stays, and the next run passes over it.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Db } from '../../storage/database.ts'
+import type { Db } from '../../storage/database/database.ts'
 import {
   readSealedRows,
   type Replacement,
@@ -10,7 +10,7 @@ import {
   SEALED_TABLES,
   type SealedRow,
   type SealedTable,
-} from '../../storage/sealed-columns.ts'
+} from '../../storage/secrets/sealed-columns.ts'
 import { type Place, type RecordKeys, SealedRecordError } from './record-keys.ts'
 import { places } from './secrets.ts'
 

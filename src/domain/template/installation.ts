@@ -1,7 +1,7 @@
 // What a start does to the templates: shipped ones on an empty installation, and those of a file (cloud §4).
-import type { Events } from '../../lib/events.ts'
+import type { Events } from '../../log/events.ts'
 import type { Platform } from '../../lib/platform.ts'
-import { inTransaction, type Pool, type Tx } from '../../storage/database.ts'
+import { inTransaction, type Pool, type Tx } from '../../storage/database/database.ts'
 import {
   deleteTemplate,
   hasTemplateRevisions,
@@ -10,7 +10,7 @@ import {
   putTemplate,
   type TemplateSource,
   type TemplateWrite,
-} from '../../storage/templates.ts'
+} from '../../storage/template/templates.ts'
 import { warnOfDataTemplate } from './operation-data.ts'
 import { SHIPPED_TEMPLATES, type Template, toTemplateContent } from './template.ts'
 

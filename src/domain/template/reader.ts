@@ -2,8 +2,8 @@
 import { type Caches, createCaches } from '../../lib/caches.ts'
 import { createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
-import type { Db } from '../../storage/database.ts'
-import { findTemplate, type TemplateRow } from '../../storage/templates.ts'
+import type { Db } from '../../storage/database/database.ts'
+import { findTemplate, type TemplateRow } from '../../storage/template/templates.ts'
 
 export interface TemplateReader {
   /** The newest revision of a template, at most a few seconds old. */

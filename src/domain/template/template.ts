@@ -1,5 +1,5 @@
 // What an operation is made from: its data, who may approve it, and what the phone shows of it in each language (cloud §4).
-import type { TemplateContent } from '../../storage/templates.ts'
+import type { TemplateContent } from '../../storage/template/templates.ts'
 
 /** Factor combinations that may approve an operation. */
 export type SignatureType = 'possession' | 'possession_knowledge' | 'possession_biometry'

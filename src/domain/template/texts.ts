@@ -1,8 +1,8 @@
 // The texts of template revisions, kept in memory: a revision never changes, and phones ask for their operations every few seconds.
 import { type Caches, createCaches } from '../../lib/caches.ts'
 import { createMemory } from '../../lib/memory.ts'
-import type { Db } from '../../storage/database.ts'
-import { findTemplateTexts } from '../../storage/templates.ts'
+import type { Db } from '../../storage/database/database.ts'
+import { findTemplateTexts } from '../../storage/template/templates.ts'
 import type { TemplateTexts } from './template.ts'
 
 /** Gives the texts of revisions, by revision; one query for those that are not known yet, none when all are. */

@@ -1,7 +1,7 @@
 // Everything that pawl stores on one user of the bank, for a user who asks for it.
 import type { Platform } from '../../lib/platform.ts'
-import type { Db } from '../../storage/database.ts'
-import { findAllUserClaims, readUserRows, type UserRow, type UserRows } from '../../storage/user-data.ts'
+import type { Db } from '../../storage/database/database.ts'
+import { findAllUserClaims, readUserRows, type UserRow, type UserRows } from '../../storage/user/data.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
 import { openClaims } from '../user-info/user-info.ts'
 

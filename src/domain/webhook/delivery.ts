@@ -7,8 +7,8 @@ import {
   listDueWebhooks,
   storeDelivered,
   storeFailures,
-} from '../../storage/webhook-deliveries.ts'
-import { findWebhook, storeWebhookFailure, storeWebhookSuccess, type WebhookRow } from '../../storage/webhooks.ts'
+} from '../../storage/webhook/deliveries.ts'
+import { findWebhook, storeWebhookFailure, storeWebhookSuccess, type WebhookRow } from '../../storage/webhook/webhooks.ts'
 import { attempt, type AttemptParts, type Failure } from './attempt.ts'
 import type { Snapshot } from './message.ts'
 import type { Patience } from './patience.ts'

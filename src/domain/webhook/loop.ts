@@ -1,6 +1,6 @@
 // The background work that delivers webhooks, in every process beside the others (cloud §9).
 import type { Clocked } from '../../lib/clock.ts'
-import { listDueWebhooks } from '../../storage/webhook-deliveries.ts'
+import { listDueWebhooks } from '../../storage/webhook/deliveries.ts'
 import { deliverBatch, type DeliveryParts } from './delivery.ts'
 import { startPatience } from './patience.ts'
 

@@ -3,7 +3,7 @@ import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hmac.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
-import type { WebhookKind } from '../../storage/schema.ts'
+import type { WebhookKind } from '../../storage/database/schema.ts'
 
 /** What the triggers copy from a changed row (migrations/0004); null members are left out. */
 export type Snapshot = Readonly<Record<string, string | number | undefined>>

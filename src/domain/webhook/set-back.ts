@@ -1,8 +1,8 @@
 // What webhooks wait for after a clock was set back: no longer than they could wait by the clock as it is now (docs/decisions/0027-time.md).
 import type { Platform } from '../../lib/platform.ts'
-import type { Db } from '../../storage/database.ts'
-import { bringBackDeliveries } from '../../storage/webhook-deliveries.ts'
-import { bringBackWebhooks } from '../../storage/webhooks.ts'
+import type { Db } from '../../storage/database/database.ts'
+import { bringBackDeliveries } from '../../storage/webhook/deliveries.ts'
+import { bringBackWebhooks } from '../../storage/webhook/webhooks.ts'
 import { probeMilliseconds, RETRY_AFTER_MS_MAX, retryMillisecondsMax } from './schedule.ts'
 
 export interface SetBackParts {

@@ -1,5 +1,5 @@
 // A message that tells of nothing, sent while an administrator waits for what the receiver says (cloud §9).
-import type { WebhookRow } from '../../storage/webhooks.ts'
+import type { WebhookRow } from '../../storage/webhook/webhooks.ts'
 import { attempt, type AttemptParts } from './attempt.ts'
 import type { Snapshot } from './message.ts'
 import { readWebhook } from './webhook.ts'

@@ -5,10 +5,10 @@ import { notFound, PawlError, type Violation } from '../../lib/errors.ts'
 import { isPublicAddress } from '../../lib/outbound.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
-import { findApplication } from '../../storage/applications.ts'
-import type { Db } from '../../storage/database.ts'
-import type { WebhookKind } from '../../storage/schema.ts'
-import { deleteDeliveriesOf, replayDeadDeliveries, replayDelivery } from '../../storage/webhook-deliveries.ts'
+import { findApplication } from '../../storage/application/applications.ts'
+import type { Db } from '../../storage/database/database.ts'
+import type { WebhookKind } from '../../storage/database/schema.ts'
+import { deleteDeliveriesOf, replayDeadDeliveries, replayDelivery } from '../../storage/webhook/deliveries.ts'
 import {
   deleteWebhook,
   findWebhook,
@@ -16,7 +16,7 @@ import {
   replaceWebhookSecret,
   updateWebhook,
   type WebhookRow,
-} from '../../storage/webhooks.ts'
+} from '../../storage/webhook/webhooks.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
 import { places } from '../secrets/secrets.ts'
 import { attributesOf, formatSecret } from './message.ts'

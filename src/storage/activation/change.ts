@@ -1,10 +1,10 @@
 // What becomes of an activation: its state, and its name.
 import { type RawBuilder, sql } from 'kysely'
-import { type AuditEvent, insertAuditFrom } from '../audit.ts'
-import type { Db } from '../database.ts'
-import { defineGivenRows } from '../given-rows.ts'
-import type { ActivationState } from '../schema.ts'
-import { defineSharedWrite } from '../shared-trips.ts'
+import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
+import type { Db } from '../database/database.ts'
+import { defineGivenRows } from '../database/bulk-statement.ts'
+import type { ActivationState } from '../database/schema.ts'
+import { defineSharedWrite } from '../database/batched-statement.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** A change of state with its history row. */

@@ -1,9 +1,9 @@
 // An activation as its commit needs it, and wrong OTPs before it (v3 §8.5).
 import { sql } from 'kysely'
-import { type AuditEvent, insertAuditEventFrom } from '../audit.ts'
-import type { Db } from '../database.ts'
-import type { ActivationState, CommitPhase } from '../schema.ts'
-import { defineSharedTrip } from '../shared-trips.ts'
+import { type AuditEvent, insertAuditEventFrom } from '../audit/audit.ts'
+import type { Db } from '../database/database.ts'
+import type { ActivationState, CommitPhase } from '../database/schema.ts'
+import { defineSharedTrip } from '../database/batched-statement.ts'
 import { fromOwners, type OwnerNames, OWNERS } from './find.ts'
 import { insertHistoryFrom } from './history.ts'
 

@@ -1,18 +1,18 @@
 // What a key exchange needs to know, in one statement: the activation that waits for a code, and what the envelopes around the code name.
 import { sql } from 'kysely'
-import type { Db } from '../database.ts'
-import { defineGivenRows } from '../given-rows.ts'
-import type { CommitPhase } from '../schema.ts'
-import { createSharedTrip } from '../shared-trips.ts'
+import type { Db } from '../database/database.ts'
+import { defineGivenRows } from '../database/bulk-statement.ts'
+import type { CommitPhase } from '../database/schema.ts'
+import { createSharedTrip } from '../database/batched-statement.ts'
 import {
   joinTemporaryKey,
   TEMPORARY_KEY_COLUMNS,
   type TemporaryKeyColumns,
   type TemporaryKeyRow,
   toTemporaryKey,
-} from '../temporary-keys.ts'
+} from '../application/temporary-keys.ts'
 import { type ReadActivationRow, selectActivation } from './find.ts'
-import { joinVersion, toVersion, VERSION_COLUMNS, type VersionColumns, type VersionRow } from './version.ts'
+import { joinVersion, toVersion, VERSION_COLUMNS, type VersionColumns, type VersionRow } from '../application/version.ts'
 
 /** An activation before its key exchange. */
 export interface WaitingActivationRow extends ReadActivationRow {

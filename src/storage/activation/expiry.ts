@@ -1,8 +1,8 @@
 // What the clock does to activations, made durable: it ends those that waited too long, and temporary blocks (v3 §8.7, cloud §3.4).
 import { sql } from 'kysely'
-import { insertAuditFrom } from '../audit.ts'
-import type { Db } from '../database.ts'
-import { amongWaiting } from '../index-conditions.ts'
+import { insertAuditFrom } from '../audit/audit.ts'
+import type { Db } from '../database/database.ts'
+import { amongWaiting } from '../database/index-conditions.ts'
 import { insertHistoryFrom } from './history.ts'
 import { blockEnds, FAILED_ATTEMPTS_AFTER_BLOCK, hasWaitedTooLong } from './seen-state.ts'
 

@@ -1,9 +1,9 @@
 // After a restore: activations whose codes the database may have forgotten, and moving them on (docs/decisions/0016-fence-after-a-restore.md).
 import { sql } from 'kysely'
-import { insertAuditFrom } from '../audit.ts'
-import type { Db } from '../database.ts'
-import { defineGivenRows } from '../given-rows.ts'
-import { amongWaiting } from '../index-conditions.ts'
+import { insertAuditFrom } from '../audit/audit.ts'
+import type { Db } from '../database/database.ts'
+import { defineGivenRows } from '../database/bulk-statement.ts'
+import { amongWaiting } from '../database/index-conditions.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** What the history of an activation says that was fenced, and the reason of its block. */

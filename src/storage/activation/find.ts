@@ -1,9 +1,9 @@
 // Finding an activation: as a phone needs it with its keys, and as the bank sees it.
 import { CompiledQuery, type RawBuilder, sql } from 'kysely'
-import { toConstantText } from '../constant-text.ts'
-import type { Db } from '../database.ts'
-import { defineGivenRows } from '../given-rows.ts'
-import type { ActivationAlgorithm, ActivationState } from '../schema.ts'
+import { toConstantText } from '../database/constant-text.ts'
+import type { Db } from '../database/database.ts'
+import { defineGivenRows } from '../database/bulk-statement.ts'
+import type { ActivationAlgorithm, ActivationState } from '../database/schema.ts'
 import { type BlockColumns, blockExpiresAt, failedAttemptsAt, isBlockOver, type SeenAt, stateAt } from './seen-state.ts'
 
 /** What a status tells of an activation, and what it is told under. Bytes marked sealed are encrypted records. */

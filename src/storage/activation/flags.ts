@@ -1,8 +1,8 @@
 // The flags of an activation (cloud §10).
 import { sql } from 'kysely'
-import { insertAuditFrom } from '../audit.ts'
-import { toList } from '../columns.ts'
-import type { Db } from '../database.ts'
+import { insertAuditFrom } from '../audit/audit.ts'
+import { toList } from '../database/columns.ts'
+import type { Db } from '../database/database.ts'
 import { insertHistoryFrom } from './history.ts'
 import { effectiveStateAt, stateAt } from './seen-state.ts'
 

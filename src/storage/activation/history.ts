@@ -1,7 +1,7 @@
 // The table activation_history: what became of an activation, and when. Append only; rows of a change are written in the statement of the
 // change.
 import { type RawBuilder, sql } from 'kysely'
-import type { Db } from '../database.ts'
+import type { Db } from '../database/database.ts'
 
 /** Where the columns of history rows come from: values, or columns of what they are made from. */
 export interface HistoryColumns {

@@ -1,9 +1,9 @@
 // Activations that were made by another server, with their history and tokens (docs/IMPORT.md).
 import { sql } from 'kysely'
-import { type AuditEvent, insertAuditFrom } from '../audit.ts'
-import type { Db, Tx } from '../database.ts'
-import { defineGivenRows } from '../given-rows.ts'
-import type { ActivationState, CommitPhase } from '../schema.ts'
+import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
+import type { Db, Tx } from '../database/database.ts'
+import { defineGivenRows } from '../database/bulk-statement.ts'
+import type { ActivationState, CommitPhase } from '../database/schema.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** An activation of protocol 3 that has exchanged keys. */

@@ -1,11 +1,11 @@
 // A new activation: what a registration is made from, and its row.
 import { sql } from 'kysely'
-import type { MasterKeyPairRow } from '../applications.ts'
-import { type AuditEvent, insertAuditFrom } from '../audit.ts'
-import type { Db } from '../database.ts'
-import { defineGivenRows } from '../given-rows.ts'
-import type { ActivationState, CommitPhase } from '../schema.ts'
-import { defineSharedTrip } from '../shared-trips.ts'
+import type { MasterKeyPairRow } from '../application/applications.ts'
+import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
+import type { Db } from '../database/database.ts'
+import { defineGivenRows } from '../database/bulk-statement.ts'
+import type { ActivationState, CommitPhase } from '../database/schema.ts'
+import { defineSharedTrip } from '../database/batched-statement.ts'
 import { fromOwners, type OwnerNames, OWNERS } from './find.ts'
 import { insertHistoryFrom } from './history.ts'
 

@@ -1,11 +1,11 @@
 // The keys of an activation: its key exchange, and what changes in them afterwards (v3 §8.3, v4 §9.6, §9.12, §9.13).
 import { sql } from 'kysely'
-import { type AuditEvent, insertAuditFrom } from '../audit.ts'
-import type { Db, Tx } from '../database.ts'
-import { defineGivenRows } from '../given-rows.ts'
-import type { ActivationAlgorithm } from '../schema.ts'
-import { defineSharedWrite } from '../shared-trips.ts'
-import type { UniqueValue } from '../unique-values.ts'
+import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
+import type { Db, Tx } from '../database/database.ts'
+import { defineGivenRows } from '../database/bulk-statement.ts'
+import type { ActivationAlgorithm } from '../database/schema.ts'
+import { defineSharedWrite } from '../database/batched-statement.ts'
+import type { UniqueValue } from './unique-values.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** What the key exchange stores. */

@@ -1,9 +1,9 @@
 // Activations as administrators search and see them (cloud §10).
 import { type RawBuilder, sql } from 'kysely'
-import { toList } from '../columns.ts'
-import type { Db } from '../database.ts'
-import { amongEnded, amongWaiting } from '../index-conditions.ts'
-import type { ActivationAlgorithm, ActivationState, CommitPhase } from '../schema.ts'
+import { toList } from '../database/columns.ts'
+import type { Db } from '../database/database.ts'
+import { amongEnded, amongWaiting } from '../database/index-conditions.ts'
+import type { ActivationAlgorithm, ActivationState, CommitPhase } from '../database/schema.ts'
 import { blockedReasonAt, blockExpiresAt, effectiveStateAt, failedAttemptsAt } from './seen-state.ts'
 
 /** Whether a user has or had an activation. */

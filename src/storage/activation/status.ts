@@ -1,9 +1,9 @@
 // What activation/status asks of the database (v3 §9): one read, which those that ask at the same time share.
 import { sql } from 'kysely'
-import { APPLICATIONS_STATE } from '../applications.ts'
-import type { Db } from '../database.ts'
-import { defineGivenRows } from '../given-rows.ts'
-import { createSharedTrip } from '../shared-trips.ts'
+import { APPLICATIONS_STATE } from '../application/applications.ts'
+import type { Db } from '../database/database.ts'
+import { defineGivenRows } from '../database/bulk-statement.ts'
+import { createSharedTrip } from '../database/batched-statement.ts'
 import { selectStatus, type StatusRow } from './find.ts'
 
 export interface StatusRead {

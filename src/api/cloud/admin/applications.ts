@@ -13,8 +13,8 @@ import {
   listApplicationVersions,
   markDefaultApplication,
   setApplicationSettings,
-} from '../../../storage/applications.ts'
-import type { Db } from '../../../storage/database.ts'
+} from '../../../storage/application/applications.ts'
+import type { Db } from '../../../storage/database/database.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, OfId } from '../fields.ts'

@@ -1,6 +1,6 @@
 // /admin/audit: what administrators changed, and whether the audit logs are as they were written (cloud §7, §10).
 import { Type } from '@sinclair/typebox'
-import { listAdminEvents } from '../../../storage/admin-events.ts'
+import { listAdminEvents } from '../../../storage/credential/admin-events.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, OptionalTime } from '../fields.ts'
 import { cutPage, PageLimit } from '../paging.ts'

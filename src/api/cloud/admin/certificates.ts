@@ -12,7 +12,7 @@ import {
   deletePinnedDomain,
   listPinnedCertificates,
   type PinnedCertificateRow,
-} from '../../../storage/pinning.ts'
+} from '../../../storage/pinning/pinning.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { Identifier, OfName, Seconds, toSeconds } from '../fields.ts'
 

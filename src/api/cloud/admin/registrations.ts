@@ -12,7 +12,7 @@ import {
   listRegistrations,
   type RegistrationDetailRow,
 } from '../../../storage/activation/search.ts'
-import type { ActivationState, CommitPhase } from '../../../storage/schema.ts'
+import type { ActivationState, CommitPhase } from '../../../storage/database/schema.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, OfId, OptionalText, Time, UserId } from '../fields.ts'

@@ -6,8 +6,14 @@ import { parseTemplate, renderTemplate } from '../../../domain/template/parser.t
 import { type SignatureType, type Template, type TemplateTexts, toTemplate } from '../../../domain/template/template.ts'
 import { named, Ok, OptionalOrNull } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import type { Db } from '../../../storage/database.ts'
-import { deleteTemplate, findTemplate, listTemplates, type TemplateRow, type TemplateSource } from '../../../storage/templates.ts'
+import type { Db } from '../../../storage/database/database.ts'
+import {
+  deleteTemplate,
+  findTemplate,
+  listTemplates,
+  type TemplateRow,
+  type TemplateSource,
+} from '../../../storage/template/templates.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, OfName } from '../fields.ts'

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { named, Ok } from '../../../http/types.ts'
 import { notFound } from '../../../lib/errors.ts'
-import { deleteVersionText, findVersionText, listVersionTexts, storeVersionText } from '../../../storage/version-rules.ts'
+import { deleteVersionText, findVersionText, listVersionTexts, storeVersionText } from '../../../storage/pinning/version-rules.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier } from '../fields.ts'

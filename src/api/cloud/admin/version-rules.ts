@@ -3,15 +3,15 @@ import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { named, Ok, OptionalOrNull } from '../../../http/types.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
-import { isUniqueViolation } from '../../../storage/database.ts'
-import type { MobilePlatform } from '../../../storage/schema.ts'
+import { isUniqueViolation } from '../../../storage/database/database.ts'
+import type { MobilePlatform } from '../../../storage/database/schema.ts'
 import {
   deleteVersionRule,
   findVersionRule,
   insertVersionRule,
   listVersionRules,
   type VersionRuleRow,
-} from '../../../storage/version-rules.ts'
+} from '../../../storage/pinning/version-rules.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, OfName } from '../fields.ts'

@@ -15,7 +15,7 @@ import { readUserInfoOfNew } from '../../../domain/user-info/user-info.ts'
 import { OptionalOrNull, AnyMembers, Text } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { isOlderVersion } from '../../../protocol/wire/version-order.ts'
-import type { VersionRow } from '../../../storage/activation/version.ts'
+import type { VersionRow } from '../../../storage/application/version.ts'
 import type { DeviceParts } from '../parts.ts'
 
 /** Attributes and extras are the app's own, of any length, and two layers of Base64 are around them. */

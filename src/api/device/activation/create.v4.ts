@@ -9,7 +9,7 @@ import { toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { exportSigningKeys, joinPublicKeys } from '../../../protocol/v4/key-pairs.ts'
 import type { ExchangedKeys, ProtocolV4, SharedSecretRequest } from '../../../protocol/v4/index.ts'
-import type { VersionRow } from '../../../storage/activation/version.ts'
+import type { VersionRow } from '../../../storage/application/version.ts'
 import type { DeviceParts } from '../parts.ts'
 import {
   activate,

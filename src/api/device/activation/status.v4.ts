@@ -8,7 +8,7 @@ import { AnyMembers } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import type { ActivationRow } from '../../../storage/activation/find.ts'
-import type { ActivationState } from '../../../storage/schema.ts'
+import type { ActivationState } from '../../../storage/database/schema.ts'
 import type { DeviceParts } from '../parts.ts'
 
 export const activationStatusV4 = openedEndpoint({

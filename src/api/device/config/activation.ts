@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { openedEndpoint } from '../../../channel/flow/opened.ts'
 import { readActivationConfig } from '../../../domain/application/config-items.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import { findApplicationOfVersion } from '../../../storage/applications.ts'
+import { findApplicationOfVersion } from '../../../storage/application/applications.ts'
 import type { DeviceParts } from '../parts.ts'
 import { Configuration } from './application.ts'
 

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { openedByApplicationEndpoint } from '../../../channel/flow/opened-by-application.ts'
 import { readApplicationConfig } from '../../../domain/application/config-items.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import { findApplicationOfVersion } from '../../../storage/applications.ts'
+import { findApplicationOfVersion } from '../../../storage/application/applications.ts'
 import type { DeviceParts } from '../parts.ts'
 
 /** The plaintext of the answers of config/application and config/activation. */

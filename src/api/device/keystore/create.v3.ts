@@ -4,8 +4,8 @@ import { activationKeysOf } from '../../../channel/secrets.ts'
 import { findParties } from '../../../channel/stages/find-parties.ts'
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
-import type { RequestParties } from '../../../storage/activation/parties.ts'
-import type { VersionRow } from '../../../storage/activation/version.ts'
+import type { RequestParties } from '../../../storage/request/parties.ts'
+import type { VersionRow } from '../../../storage/application/version.ts'
 import type { DeviceParts } from '../parts.ts'
 import {
   issueFromMemory,

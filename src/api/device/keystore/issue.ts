@@ -11,8 +11,12 @@ import { PawlError } from '../../../lib/errors.ts'
 import { sourceOf } from '../../../lib/source.ts'
 import type { ActivationKeys, Protocol, SigningKeys, TemporaryKeyRequest } from '../../../protocol/protocol.ts'
 import type { ReadActivationRow } from '../../../storage/activation/find.ts'
-import type { VersionRow } from '../../../storage/activation/version.ts'
-import { insertTemporaryKey, insertTemporaryKeyOfApplication, type TemporaryKeyRow } from '../../../storage/temporary-keys.ts'
+import type { VersionRow } from '../../../storage/application/version.ts'
+import {
+  insertTemporaryKey,
+  insertTemporaryKeyOfApplication,
+  type TemporaryKeyRow,
+} from '../../../storage/application/temporary-keys.ts'
 import type { DeviceParts } from '../parts.ts'
 
 export const KeystoreRequest = ObjectRequest(Type.Object({ jwt: NotBlank(8192) }))

@@ -4,8 +4,8 @@ import { signedOpenedEndpoint } from '../../../channel/flow/signed-then-opened.t
 import { createAuditEvent } from '../../../domain/audit/audit.ts'
 import { places } from '../../../domain/secrets/secrets.ts'
 import { toBase64 } from '../../../lib/base64.ts'
-import { isUniqueViolation } from '../../../storage/database.ts'
-import { insertToken } from '../../../storage/tokens.ts'
+import { isUniqueViolation } from '../../../storage/database/database.ts'
+import { insertToken } from '../../../storage/token/tokens.ts'
 import type { DeviceParts } from '../parts.ts'
 
 export const tokenCreate = signedOpenedEndpoint({

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { signedParsedEndpoint } from '../../../channel/flow/signed-then-parsed.ts'
 import { createAuditEvent } from '../../../domain/audit/audit.ts'
 import { NotBlank, ObjectRequest, ObjectResponse, ok } from '../../../http/types.ts'
-import { deleteToken } from '../../../storage/tokens.ts'
+import { deleteToken } from '../../../storage/token/tokens.ts'
 import type { DeviceParts } from '../parts.ts'
 
 export const tokenRemove = signedParsedEndpoint({

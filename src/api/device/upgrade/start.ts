@@ -9,7 +9,7 @@ import { toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import type { PublicKeys, SharedSecretRequest } from '../../../protocol/v4/index.ts'
 import { exportSigningKeys, joinPublicKeys } from '../../../protocol/v4/key-pairs.ts'
-import { storeUpgrade } from '../../../storage/activation/upgrade.ts'
+import { storeUpgrade } from '../../../storage/request/upgrade.ts'
 import { SharedSecretRequest as SharedSecretRequestSchema, SharedSecretResponse } from '../factors/replace-key.ts'
 import type { DeviceParts } from '../parts.ts'
 

@@ -5,7 +5,7 @@ import { activationKeysOf } from '../../../channel/secrets.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { FACTOR_COMBINATIONS } from '../../../protocol/protocol.ts'
-import { findVaultFactors } from '../../../storage/applications.ts'
+import { findVaultFactors } from '../../../storage/application/applications.ts'
 import type { DeviceParts } from '../parts.ts'
 import { showReason, VaultReason } from './reason.ts'
 

@@ -7,7 +7,7 @@ import { toBase64 } from '../../../lib/base64.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import type { Factors } from '../../../protocol/protocol.ts'
 import type { VaultKeyIdentifier } from '../../../protocol/v4/index.ts'
-import { findVaultFactors } from '../../../storage/applications.ts'
+import { findVaultFactors } from '../../../storage/application/applications.ts'
 import type { DeviceParts } from '../parts.ts'
 import { showReason, VaultReason } from './reason.ts'
 

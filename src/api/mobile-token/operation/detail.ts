@@ -8,7 +8,7 @@ import type { TokenBearer } from '../../../channel/stages/token.ts'
 import { refuseUnlessPending, statusAt, STATE_REFUSALS } from '../../../domain/operation/operation.ts'
 import { ObjectRequest } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
-import { claimOperation, findOperation, type OperationRow } from '../../../storage/operations.ts'
+import { claimOperation, findOperation, type OperationRow } from '../../../storage/operation/operations.ts'
 import { type MobileTokenParts, tokenOfWrite } from '../parts.ts'
 import { formatTime, OperationObject, toOperationObjects } from './view.ts'
 

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { signedParsedEndpoint } from '../../../channel/flow/signed-then-parsed.ts'
 import { ObjectResponse, ok } from '../../../http/types.ts'
-import { listUserOperations } from '../../../storage/operations.ts'
+import { listUserOperations } from '../../../storage/operation/operations.ts'
 import type { MobileTokenParts } from '../parts.ts'
 import { OperationObject, toOperationObjects } from './view.ts'
 

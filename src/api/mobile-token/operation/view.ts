@@ -7,8 +7,8 @@ import { renderOperationForm } from '../../../domain/operation/form.ts'
 import type { ListElementType } from '../../../domain/template/ui.ts'
 import { chooseTexts, type TemplateTexts } from '../../../domain/template/template.ts'
 import { parseAcceptLanguage } from '../../../http/language.ts'
-import type { OperationRow } from '../../../storage/operations.ts'
-import type { OperationStatus } from '../../../storage/schema.ts'
+import type { OperationRow } from '../../../storage/operation/operations.ts'
+import type { OperationStatus } from '../../../storage/database/schema.ts'
 import type { MobileTokenParts } from '../parts.ts'
 
 /** What a phone parses; further members may come. */

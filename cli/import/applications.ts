@@ -1,0 +1,165 @@
+// Applications with their versions and the master key pair that their apps carry (v3 §3.1).
+import { addVersion, DEFAULT_VERSION } from '../../src/domain/application/application.ts'
+import { createMasterKeys, insertMasterKeys } from '../../src/domain/application/master-keys.ts'
+import { createPinningKeyPair } from '../../src/domain/pinning/pinning.ts'
+import { places } from '../../src/domain/secrets/secrets.ts'
+import { parseBase64, toBase64 } from '../../src/lib/base64.ts'
+import { equalPublic, utf8 } from '../../src/lib/bytes.ts'
+import { isIdentifier } from '../../src/lib/identifier.ts'
+import {
+  findApplication,
+  findMasterKeyPairs,
+  findVersionOwners,
+  insertApplication,
+  insertApplicationVersion,
+  listApplicationVersions,
+  setApplicationSettings,
+} from '../../src/storage/application/applications.ts'
+import { inTransaction } from '../../src/storage/database/database.ts'
+import { insertPinningKeyPair } from '../../src/storage/pinning/pinning.ts'
+import { explainRefusal, type ImportParts, isSourceId, parseTexts, SECOND_ROW } from './parts.ts'
+import { type OpenedKeyPair, openKeyPair } from './records.ts'
+import type { SourceApplication, SourceVersion } from './source.ts'
+
+/** The ids of those that are there afterwards, with the key pair of the reference; what belongs to another one is left out. */
+export async function importApplications(parts: ImportParts): Promise<ReadonlySet<string>> {
+  const { source, record } = parts
+  const applications = await source.applications()
+  const pairs = await source.masterKeyPairs()
+  const versions = Map.groupBy(await source.versions(), ({ applicationNumber }) => applicationNumber)
+  record.found('application', applications.length)
+  record.found('version', [...versions.values()].flat().length)
+  const taken = new Set<string>()
+  const seenKeys = new Set<string>()
+  for (const application of applications) {
+    // The apps were built with the newest pair; older ones have been replaced.
+    const stored = pairs.find(({ applicationNumber }) => applicationNumber === application.number)
+    const number = stored && parseBase64(stored.privateKey)
+    const pair = number && stored && openKeyPair(number, stored.publicKey)
+    const refusal = taken.has(application.applicationId) ? SECOND_ROW : await takeApplication(parts, application, pair)
+    if (refusal === undefined) taken.add(application.applicationId)
+    else record.leaveOut('application', application.applicationId, refusal)
+    await takeVersions(parts, application, versions.get(application.number) ?? [], { isTaken: refusal === undefined, seenKeys })
+    versions.delete(application.number)
+  }
+  for (const [application, lost] of versions)
+    for (const { name, number } of lost)
+      record.leaveOut('version', `${application}/${name ?? number}`, 'its application is missing')
+  return taken
+}
+
+/** Undefined, or why it is left out. */
+async function takeApplication(
+  parts: ImportParts,
+  { applicationId, roles: storedRoles }: SourceApplication,
+  pair: OpenedKeyPair | undefined,
+): Promise<string | undefined> {
+  const { db, record } = parts
+  if (!isSourceId(applicationId)) return BAD_NAME
+  if (pair === undefined) return 'it has no master key pair that can be read'
+  if ((await findApplication(db, applicationId)) !== undefined) {
+    const [own] = await findMasterKeyPairs(db, applicationId, ['EC_P256'])
+    if (own === undefined || !equalPublic(own.publicKey, pair.publicKey))
+      return 'pawl has an application of this id with another master key pair'
+    record.alreadyThere('application', 1)
+    return undefined
+  }
+  const roles = parseTexts(storedRoles)
+  const good = roles?.filter((role) => isIdentifier(role) && !role.includes(','))
+  try {
+    if (!parts.isDryRun) await storeApplication(parts, applicationId, good ?? [], pair)
+  } catch (error) {
+    const said = explainRefusal(error)
+    if (said === undefined) throw error
+    return `the database refuses it: ${said}`
+  }
+  if (good === undefined || good.length !== roles?.length)
+    record.mend('application', applicationId, 'taken without those of its roles that are no names')
+  record.imported('application', 1)
+  return undefined
+}
+
+async function storeApplication(
+  parts: ImportParts,
+  applicationId: string,
+  roles: readonly string[],
+  pair: OpenedKeyPair,
+): Promise<void> {
+  const others = await createMasterKeys(['EC_P384', 'ML_DSA_65', 'ML_DSA_87'])
+  const imported = { algorithm: 'EC_P256', publicKey: pair.publicKey, exported: pair.pkcs8 } as const
+  await inTransaction(parts.db, async (tx) => {
+    await insertApplication(tx, applicationId, null, new Date(parts.platform.now()))
+    if (roles.length > 0) await setApplicationSettings(tx, applicationId, { roles })
+    await insertMasterKeys({ ...parts, db: tx }, applicationId, [imported, ...others])
+    await insertPinningKeyPair(tx, createPinningKeyPair(parts, applicationId))
+  })
+}
+
+/** Takes what can be taken; an application that has no version to show, or none that is on, gets one of its own. */
+async function takeVersions(
+  parts: ImportParts,
+  { applicationId }: SourceApplication,
+  versions: readonly SourceVersion[],
+  { isTaken, seenKeys }: { isTaken: boolean; seenKeys: Set<string> },
+): Promise<void> {
+  const { db, record, isDryRun } = parts
+  const stored = isTaken ? await listApplicationVersions(db, applicationId) : []
+  const names = new Set(stored.map(({ name }) => name))
+  let isShown = stored.some(({ isSupported }) => isSupported)
+  for (const version of versions) {
+    const id = `${applicationId}/${version.name ?? version.number}`
+    const refusal = isTaken
+      ? await takeVersion(parts, applicationId, version, { names, seenKeys })
+      : 'its application is left out'
+    if (refusal !== undefined) record.leaveOut('version', id, refusal)
+    else isShown ||= version.isSupported
+  }
+  if (!isTaken || isShown || names.has(DEFAULT_VERSION)) return
+  if (!isDryRun) await addVersion(parts, applicationId, DEFAULT_VERSION)
+  record.mend('application', applicationId, 'taken with a new version: it has none that is on')
+}
+
+/** Undefined, or why it is left out. `names`: those of the application; `seenKeys`: those of all versions before. */
+async function takeVersion(
+  parts: ImportParts,
+  applicationId: string,
+  { number, applicationKey, applicationSecret, name, isSupported }: SourceVersion,
+  { names, seenKeys }: { names: Set<string>; seenKeys: Set<string> },
+): Promise<string | undefined> {
+  const { db, recordKeys, platform, record } = parts
+  const key = parseBase64(applicationKey ?? '', KEY_BYTES)
+  const secret = parseBase64(applicationSecret ?? '', KEY_BYTES)
+  if (key === undefined || secret === undefined) return 'its key or secret is not Base64 of 16 bytes'
+  const application_key = toBase64(key)
+  // Base64 has several forms of the same bytes.
+  if (seenKeys.has(application_key)) return 'another version has its key'
+  seenKeys.add(application_key)
+  const owner = (await findVersionOwners(db, [application_key])).get(application_key)
+  if (owner !== undefined && owner !== applicationId) return 'another application of pawl has its key'
+  if (owner !== undefined) {
+    record.alreadyThere('version', 1)
+    return undefined
+  }
+  // Names have to differ here; the number of the row makes them so.
+  const wanted = name !== null && isSourceId(name) ? name : 'unnamed'
+  const free = [wanted, `${wanted.slice(0, 240)} (${number})`, application_key].find((one) => !names.has(one)) ?? application_key
+  try {
+    if (!parts.isDryRun) {
+      const application_secret = recordKeys.seal(places.applicationSecret(application_key), utf8(toBase64(secret)))
+      const at = new Date(platform.now())
+      const row = { application_key, application_id: applicationId, name: free, application_secret, is_supported: isSupported }
+      if (!(await insertApplicationVersion(db, { ...row, created_at: at }))) return 'another version has its name'
+    }
+  } catch (error) {
+    const said = explainRefusal(error)
+    if (said === undefined) throw error
+    return `the database refuses it: ${said}`
+  }
+  names.add(free)
+  if (free !== name) record.mend('version', `${applicationId}/${name ?? number}`, 'taken under another name', free)
+  record.imported('version', 1)
+  return undefined
+}
+
+const BAD_NAME = 'its id is blank, too long, or has control characters'
+const KEY_BYTES = 16

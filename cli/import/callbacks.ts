@@ -1,0 +1,96 @@
+// Callbacks become webhooks. They are switched off: the operator switches them on when phones and bank have moved.
+import { PawlError } from '../../src/lib/errors.ts'
+import { parseBase64 } from '../../src/lib/base64.ts'
+import { fromUtf8, utf8 } from '../../src/lib/bytes.ts'
+import { type BasicCredentials, checkWebhook, createWebhook } from '../../src/domain/webhook/webhook.ts'
+import { findWebhook } from '../../src/storage/webhook/webhooks.ts'
+import { explainRefusal, type ImportParts, isSourceId, parseJson, parseTexts, SECOND_ROW } from './parts.ts'
+import type { SourceCallback } from './source.ts'
+
+/** Takes the callbacks of the applications that were taken. */
+export async function importCallbacks(parts: ImportParts, applications: ReadonlySet<string>): Promise<void> {
+  const { source, record } = parts
+  const callbacks = await source.callbacks()
+  record.found('webhook', callbacks.length)
+  const claimed = new Set<string>()
+  for (const callback of callbacks) {
+    const { callbackId } = callback
+    const isThere = !claimed.has(callbackId) && (await findWebhook(parts.db, callbackId)) !== undefined
+    const refusal = claimed.has(callbackId) ? SECOND_ROW : isThere ? undefined : await judge(parts, applications, callback)
+    if (refusal !== undefined) {
+      record.leaveOut('webhook', callbackId, refusal)
+      continue
+    }
+    claimed.add(callbackId)
+    if (isThere) record.alreadyThere('webhook', 1)
+    else record.imported('webhook', 1)
+  }
+}
+
+/** Takes it; undefined, or why it is left out. */
+async function judge(
+  parts: ImportParts,
+  applications: ReadonlySet<string>,
+  callback: SourceCallback,
+): Promise<string | undefined> {
+  const { callbackId, applicationId } = callback
+  if (!isSourceId(callbackId)) return 'its id is blank, or has control characters'
+  if (applicationId === null) return 'its application is missing'
+  return applications.has(applicationId) ? take(parts, applicationId, callback) : 'its application is left out'
+}
+
+async function take(parts: ImportParts, applicationId: string, callback: SourceCallback): Promise<string | undefined> {
+  const { callbackId, name, url } = callback
+  const kind = Object.hasOwn(KINDS, callback.type) ? KINDS[callback.type] : undefined
+  const attributes = parseTexts(callback.attributes)
+  const basic = readBasic(parts, applicationId, callback)
+  if (kind === undefined) return `its type is ${callback.type}`
+  if (attributes === undefined) return 'its attributes are not a JSON list of names'
+  if (typeof basic === 'string') return basic
+  const target = {
+    name: name !== null && isSourceId(name) ? name : kind.toLowerCase(),
+    url: url ?? '',
+    attributes,
+    basic,
+    isEnabled: false,
+  }
+  try {
+    checkWebhook(parts, kind, target)
+    if (!parts.isDryRun) await createWebhook(parts, { ...target, applicationId, kind, webhookId: callbackId })
+    return undefined
+  } catch (error) {
+    if (error instanceof PawlError) return explain(error)
+    const said = explainRefusal(error)
+    if (said === undefined) throw error
+    return `the database refuses it: ${said}`
+  }
+}
+
+/** The credentials it sends, null for none, or why it cannot be taken. */
+function readBasic(
+  { openRecord }: ImportParts,
+  applicationId: string,
+  { authentication, encryption }: SourceCallback,
+): BasicCredentials | null | string {
+  if (authentication === null || authentication === '') return null
+  const stored = encryption === 'AES_HMAC' ? parseBase64(authentication) : utf8(authentication)
+  const opened = stored && openRecord(encryption, stored, [applicationId])
+  const json = opened && parseJson(fromUtf8(opened))
+  if (typeof json !== 'object' || json === null) return 'its credentials cannot be opened'
+  const { httpBasic, certificate, oAuth2 } = json as Partial<Record<string, Partial<Record<string, unknown>> | null>>
+  if (certificate?.['enabled'] === true) return 'it shows a client certificate'
+  if (oAuth2?.['enabled'] === true) return 'it gets a token of OAuth 2 first'
+  if (httpBasic?.['enabled'] !== true) return null
+  const { username, password } = httpBasic
+  if (typeof username !== 'string' || typeof password !== 'string' || username.includes(':'))
+    return 'its user name or password cannot be sent'
+  return { username, password }
+}
+
+const explain = ({ violations, message }: PawlError): string =>
+  violations.length === 0 ? message : violations.map(({ fieldName, hint }) => `its ${fieldName} ${hint}`).join(', ')
+
+const KINDS: Readonly<Partial<Record<string, 'ACTIVATION' | 'OPERATION'>>> = {
+  ACTIVATION_STATUS_CHANGE: 'ACTIVATION',
+  OPERATION_STATUS_CHANGE: 'OPERATION',
+}

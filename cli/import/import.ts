@@ -1,0 +1,47 @@
+// Takes over what a PowerAuth server has (docs/IMPORT.md). What others refer to comes first.
+import { Fault } from '../fault.ts'
+import { importActivations, openServerKeyPair } from './activations.ts'
+import { importApplications } from './applications.ts'
+import { importCallbacks } from './callbacks.ts'
+import type { SourceParts, TargetParts } from './parts.ts'
+import type { Report } from './report.ts'
+import { importTemplates } from './templates.ts'
+
+export interface ImportReport extends Report {
+  /** What has no place in pawl. */
+  readonly notTaken: { readonly pendingOperations: number; readonly recoveryCodes: number }
+}
+
+/** Runs work on what is written to. */
+export type WithTarget = (work: (target: TargetParts) => Promise<ImportReport>) => Promise<ImportReport>
+
+/**
+ * Takes over everything that is not there yet. The target is opened when the master DB encryption key has opened a record; otherwise a Fault is
+ * thrown. Webhooks come last, so that they are not told of activations that are old.
+ */
+export async function importAll(from: SourceParts, withTarget: WithTarget): Promise<ImportReport> {
+  await checkMasterDbKey(from)
+  return withTarget(async (target) => {
+    const parts = { ...from, ...target }
+    const { operations, recoveryCodes } = await from.source.countOthers()
+    const applications = await importApplications(parts)
+    await importTemplates(parts)
+    await importActivations(parts, applications)
+    await importCallbacks(parts, applications)
+    return { ...from.record.report(), notTaken: { pendingOperations: operations, recoveryCodes } }
+  })
+}
+
+/** A single record that does not open may be spoiled. When none of several opens, the key is wrong. */
+async function checkMasterDbKey(from: SourceParts): Promise<void> {
+  const samples = await from.source.encryptedActivations(SAMPLES)
+  if (samples.length === 0 || samples.some((row) => openServerKeyPair(from, row) !== undefined)) return
+  throw new Fault(
+    'refused',
+    from.hasMasterDbKey
+      ? `the master DB encryption key opens none of ${samples.length} encrypted records: nothing was imported`
+      : 'the records are encrypted: give the master DB encryption key with --master-db-key-file; nothing was imported',
+  )
+}
+
+const SAMPLES = 200

@@ -1,0 +1,69 @@
+// What every part of an import works with.
+import type { InstallationKeys } from '../../src/domain/installation-keys.ts'
+import type { RecordKeys } from '../../src/domain/secrets/record-keys.ts'
+import { isIdentifier } from '../../src/lib/identifier.ts'
+import type { Platform } from '../../src/lib/platform.ts'
+import type { Pool } from '../../src/storage/database/database.ts'
+import { codeOf } from '../../src/storage/database/postgres-connection.ts'
+import type { Config } from '../../src/config/shape.ts'
+import { explainFault } from '../fault.ts'
+import type { OpenRecord } from './records.ts'
+import type { Recorder } from './report.ts'
+import type { Source } from './source.ts'
+
+/** What is read from. */
+export interface SourceParts {
+  readonly source: Source
+  readonly openRecord: OpenRecord
+  readonly hasMasterDbKey: boolean
+  readonly record: Recorder
+  /** Nothing is written. */
+  readonly isDryRun: boolean
+  /** Removed activations are left out. */
+  readonly isLiveOnly: boolean
+  /** A line for who waits. */
+  readonly note: (line: string) => void
+}
+
+/** What is written to. */
+export interface TargetParts {
+  readonly db: Pool
+  readonly platform: Platform
+  readonly recordKeys: RecordKeys
+  readonly installationKeys: InstallationKeys
+  readonly settings: Pick<Config, 'webhookAllowHttp' | 'webhookAllowPrivateAddresses'>
+}
+
+export type ImportParts = SourceParts & TargetParts
+
+/** Whether an id of the reference is one here: U+FFFD stands for bytes that had no meaning. */
+export const isSourceId = (id: string): boolean => isIdentifier(id) && !id.includes('\uFFFD')
+
+/**
+ * What the database says of rows that it does not take; undefined for every other failure. Values and references (SQLSTATE 22, 23, 54), and what
+ * a trigger refuses for the time being (40).
+ */
+export function explainRefusal(error: unknown): string | undefined {
+  return /^(22|23|40|54)...$/.test(String(codeOf(error))) ? explainFault(error) : undefined
+}
+
+/** A JSON list of texts, as the reference keeps flags, roles and attributes; none of null. Undefined for anything else. */
+export function parseTexts(json: string | null): readonly string[] | undefined {
+  if (json === null || json.trim() === '') return []
+  const value = parseJson(json)
+  return Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : undefined
+}
+
+/** Undefined for what is not JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Why a row is left out whose id another one has. */
+export const SECOND_ROW = 'another row has its id'
+/** Why a row is left out that has a time of which `source.ts` gives none. */
+export const BAD_TIME = 'one of its times is none of the years 1971 to 4999'

@@ -1,0 +1,248 @@
+// Templates of operations. Their texts stand with the enrollment server, whose table may be in the same database. What of a text or a row of
+// the form is wrong is mended or left out, and the template is taken; what the phone signs is never mended.
+import { writeTemplate } from '../../src/domain/template/installation.ts'
+import { ATTRIBUTE_SLOTS } from '../../src/domain/template/attributes.ts'
+import { parseTemplate, type ParsedTemplate } from '../../src/domain/template/parser.ts'
+import type { Violation } from '../../src/lib/errors.ts'
+import { inTransaction } from '../../src/storage/database/database.ts'
+import { findTemplate, lockTemplates } from '../../src/storage/template/templates.ts'
+import { explainRefusal, type ImportParts, isSourceId, parseJson, SECOND_ROW } from './parts.ts'
+import type { SourceTemplate, SourceTexts } from './source.ts'
+
+/** Takes all templates. One of the same name stays as it is here, unless pawl shipped it. */
+export async function importTemplates(parts: ImportParts): Promise<void> {
+  const { source, record } = parts
+  const templates = await source.templates()
+  const texts = Map.groupBy(await source.texts(), ({ operationType }) => operationType)
+  record.found('template', templates.length)
+  const claimed = new Set<string>()
+  for (const row of templates) {
+    const refusal = claimed.has(row.templateName) ? SECOND_ROW : await take(parts, row, texts.get(row.operationType) ?? [])
+    if (refusal === undefined) claimed.add(row.templateName)
+    else record.leaveOut('template', row.templateName, refusal)
+  }
+  const types = new Set(templates.map(({ operationType }) => operationType))
+  for (const operationType of texts.keys())
+    if (!types.has(operationType)) record.mend('template', operationType, 'texts that belong to no template are left out')
+}
+
+/** Undefined, or why it is left out. */
+async function take(parts: ImportParts, row: SourceTemplate, texts: readonly SourceTexts[]): Promise<string | undefined> {
+  const { db, platform, record } = parts
+  if (!isSourceId(row.templateName)) return 'its name is blank, or has control characters'
+  const existing = await findTemplate(db, row.templateName)
+  if (existing !== undefined && existing.source !== 'shipped') {
+    record.alreadyThere('template', 1)
+    return undefined
+  }
+  const mends: (readonly [string, string | undefined])[] = []
+  const parsed = parseMended(row, texts, (reason, detail) => mends.push([reason, detail]))
+  if ('violations' in parsed) {
+    const [first] = parsed.violations
+    return `${first?.fieldName ?? 'something'} ${first?.hint ?? 'is wrong'}`
+  }
+  try {
+    if (!parts.isDryRun)
+      await inTransaction(db, async (tx) => {
+        await lockTemplates(tx)
+        await writeTemplate(tx, platform, parsed.template, 'administration')
+      })
+  } catch (error) {
+    const said = explainRefusal(error)
+    if (said === undefined) throw error
+    return `the database refuses it: ${said}`
+  }
+  for (const [reason, detail] of mends) record.mend('template', row.templateName, reason, detail)
+  record.imported('template', 1)
+  return undefined
+}
+
+type Mend = (reason: string, detail?: string) => void
+type Json = Record<string, unknown>
+
+/** The form of docs/TEMPLATES.md, as far as it is changed here. */
+interface TemplateJson {
+  readonly templateName: string
+  readonly operationType: string
+  readonly dataTemplate: string
+  readonly signatureType: readonly string[]
+  maxFailureCount: number
+  expiration: number
+  riskFlags: string
+  readonly proximityCheckEnabled: boolean
+  readonly texts: Readonly<Record<string, TextsJson>>
+}
+
+interface TextsJson {
+  title: string
+  message: string
+  attributes?: unknown
+  ui?: unknown
+  resultTexts?: unknown
+}
+
+/** Parses what it is made to, part after part; violations are left where nothing can be mended. */
+function parseMended(row: SourceTemplate, texts: readonly SourceTexts[], mend: Mend): ParsedTemplate {
+  const json = toJson(row, texts, mend)
+  for (;;) {
+    const parsed = parseTemplate(json)
+    if (!('violations' in parsed)) return parsed
+    const isMended = parsed.violations.some((violation) => {
+      const reason = mendPart(json, violation)
+      if (reason !== undefined) mend(reason, `${violation.fieldName} ${violation.hint}`)
+      return reason !== undefined
+    })
+    // A part that is gone moves the others: they are looked at anew.
+    if (!isMended) return parsed
+  }
+}
+
+const toJson = (row: SourceTemplate, texts: readonly SourceTexts[], mend: Mend): TemplateJson => ({
+  templateName: row.templateName,
+  operationType: row.operationType,
+  dataTemplate: row.dataTemplate,
+  signatureType: readSignatureTypes(row.signatureType, mend),
+  maxFailureCount: row.maxFailureCount,
+  expiration: row.expiration,
+  riskFlags: row.riskFlags ?? '',
+  proximityCheckEnabled: row.isProximityCheckEnabled,
+  texts: readTexts(row, texts, mend),
+})
+
+/** Without the three factors at once, which no app asks its user for, as long as another combination is left. */
+function readSignatureTypes(stored: string, mend: Mend): readonly string[] {
+  const types = [...new Set(stored.split(',').map((type) => type.trim().toLowerCase()))].filter((type) => type !== '')
+  const usual = types.filter((type) => type !== 'possession_knowledge_biometry')
+  const known = usual.filter((type) => ['possession', 'possession_knowledge', 'possession_biometry'].includes(type))
+  if (known.length === 0) return types
+  if (known.length < usual.length) mend('taken without factors that are not known', usual.join(', '))
+  return known
+}
+
+function readTexts(row: SourceTemplate, texts: readonly SourceTexts[], mend: Mend): Record<string, TextsJson> {
+  const read: Record<string, TextsJson> = {}
+  // The plain name of a language goes before that of a region.
+  for (const one of texts.toSorted((a, b) => a.language.length - b.language.length)) {
+    const [, language] = /^([a-z]{2})(?:[-_].*)?$/.exec(one.language.trim().toLowerCase()) ?? []
+    if (language === undefined || Object.hasOwn(read, language)) {
+      mend('taken without texts in a language that is no two letters, or is there', one.language)
+      continue
+    }
+    const resultTexts = readJson(one.resultTexts, `texts.${language}.resultTexts`, mend)
+    const ui = readJson(one.ui, `texts.${language}.ui`, mend)
+    const attributes = readJson(one.attributes, `texts.${language}.attributes`, mend)
+    read[language] = {
+      title: one.title,
+      message: one.message,
+      attributes: Array.isArray(attributes) ? readRows(attributes, `texts.${language}.attributes`, mend) : attributes,
+      ui,
+      resultTexts,
+    }
+  }
+  if (Object.keys(read).length === 0) return { en: { title: row.templateName, message: row.operationType } }
+  return read
+}
+
+/** Null for what says nothing, and for what is no JSON. */
+function readJson(stored: string | null, path: string, mend: Mend): unknown {
+  if (stored === null || stored.trim() === '') return null
+  const value = parseJson(stored)
+  if (value === undefined) mend(`taken without ${path.split('.').at(-1) ?? path} that are no JSON`, path)
+  return value ?? null
+}
+
+/** Rows as the reference reads them: a type that it does not know is KEY_VALUE, parameters that a type does not have are nothing. */
+function readRows(rows: readonly unknown[], path: string, mend: Mend): readonly unknown[] {
+  if (rows.length > ROWS_MAX) mend(`taken without rows of its form beyond the first ${ROWS_MAX}`, path)
+  return rows.slice(0, ROWS_MAX).map((row, index) => {
+    if (!isObject(row)) return row
+    const { type: given, params } = row
+    const isKnown = typeof given === 'string' && Object.hasOwn(ATTRIBUTE_SLOTS, given)
+    if (!isKnown) mend('taken with a row of its form of another type as KEY_VALUE', `${path}.${index}`)
+    const type = isKnown ? given : 'KEY_VALUE'
+    const { required, optional, aliases = {} } = ATTRIBUTE_SLOTS[type] ?? { required: [], optional: [] }
+    const slots = isObject(params) ? Object.entries(params).filter(([, name]) => name !== null) : []
+    const names = slots.map(([slot]) => slot)
+    const isUsed = (slot: string): boolean =>
+      [...required, ...optional].includes(slot) || (Object.hasOwn(aliases, slot) && !names.includes(aliases[slot] ?? ''))
+    const used = slots.filter(([slot]) => isUsed(slot))
+    if (used.length < slots.length)
+      mend('taken without parameters of a row of its form that its type does not have', `${path}.${index}`)
+    const isNamed = typeof row['id'] === 'string' && row['id'].trim() !== ''
+    if (!isNamed) mend('taken with a row of its form under a name of its own', `${path}.${index}`)
+    return {
+      id: isNamed ? row['id'] : `attribute.${index}`,
+      type,
+      text: row['text'] ?? '',
+      params: Object.fromEntries(used.map(([slot, name]) => [slot, typeof name === 'number' ? String(name) : name])),
+    }
+  })
+}
+
+/** Changes or takes away the part in which a template is wrong, and says what was done; undefined where that cannot be. */
+function mendPart(json: TemplateJson, { fieldName }: Violation): string | undefined {
+  const [first = '', language = '', part = '', name = ''] = fieldName.split('.')
+  if (first !== 'texts') return mendMember(json, first)
+  const texts = json.texts[language]
+  if (texts === undefined) return undefined
+  if (part === 'title' || part === 'message') return mendText(texts, part, json)
+  if (part === 'attributes') {
+    // A list is one of this run.
+    if (Array.isArray(texts.attributes) && name !== '') texts.attributes = texts.attributes.toSpliced(Number(name), 1)
+    else texts.attributes = null
+    return 'taken without a row of its form'
+  }
+  if (part !== 'ui' && part !== 'resultTexts') return undefined
+  const { [part]: value } = texts
+  const rest = isObject(value) && Object.hasOwn(value, name) ? withoutMember(value, name) : null
+  if (part === 'resultTexts' && rest !== null && isObject(value)) {
+    const mended = sanitize(value[name], MESSAGE_MAX)
+    texts.resultTexts = mended === undefined || mended === value[name] ? rest : { ...rest, [name]: mended }
+    return 'taken with other texts of results'
+  }
+  texts[part] = rest
+  return part === 'ui' ? 'taken without a part of its ui' : 'taken with other texts of results'
+}
+
+function mendMember(json: TemplateJson, name: string): string | undefined {
+  if (name === 'riskFlags') json.riskFlags = [...new Set(json.riskFlags)].filter((flag) => 'XFC'.includes(flag)).join('')
+  else if (name === 'maxFailureCount') json.maxFailureCount = 5
+  else if (name === 'expiration') json.expiration = 300
+  else return undefined
+  return `taken with another ${name}`
+}
+
+/** What is wrong of the text goes; where nothing else helps, its name stands in its place. */
+function mendText(
+  texts: TextsJson,
+  part: 'title' | 'message',
+  { templateName, operationType }: TemplateJson,
+): string | undefined {
+  const own = sanitize(part === 'title' ? templateName : operationType, TITLE_MAX) ?? ''
+  const mended = sanitize(texts[part], part === 'title' ? TITLE_MAX : MESSAGE_MAX) ?? own
+  const next = mended === texts[part] ? own : mended
+  if (next === texts[part]) return undefined
+  texts[part] = next
+  return `taken with another ${part}`
+}
+
+/** The text without characters that are refused, with plain placeholders, and cut; undefined where nothing is left. */
+function sanitize(text: unknown, max: number): string | undefined {
+  if (typeof text !== 'string') return undefined
+  const plain = text
+    .toWellFormed()
+    .replaceAll(/[^\P{Cc}\n\r\t]|[\u202A-\u202E\u2066-\u2069]/gu, '')
+    // The reference knows what to write where a parameter is missing.
+    .replaceAll(/\$\{([^${}:]+):-[^{}]*\}/g, '${$1}')
+  const cut = plain.length > max ? `${plain.slice(0, max - 1).replace(/[\uD800-\uDBFF]$/, '')}…` : plain
+  return cut.trim() === '' ? undefined : cut
+}
+
+const withoutMember = (value: Json, name: string): Json =>
+  Object.fromEntries(Object.entries(value).filter(([member]) => member !== name))
+
+const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const ROWS_MAX = 100
+const TITLE_MAX = 255
+const MESSAGE_MAX = 4096

@@ -1,0 +1,102 @@
+// The phone of its user in protocol 3.0 to 3.3. Beside the keys that requests need it keeps nothing in the clear: the device key is under the
+// key of the vault, from which biometry gets its own (v3 §3.2, §12).
+import { createCipheriv } from 'node:crypto'
+import { deriveKeys, unb64 } from './crypto.ts'
+import type { Generation, HandsetIdentity } from '../handset.ts'
+import { NO_BODY } from '../http.ts'
+import type { PhoneState, Prepared } from './state.ts'
+import { keysOf } from './state.ts'
+import { createPhone } from './virtual-phone.ts'
+
+/** What is remembered beside the state of the protocol. */
+export interface StateOf3 extends PhoneState {
+  /** Under the key of the vault, from the activation on. */
+  lockedDeviceKey?: Uint8Array
+}
+
+/** The side of 3.x of a phone. Throws when its app has no key of P-256. */
+export function createGenerationOf3({ url, dialect, version, app }: HandsetIdentity, given?: StateOf3): Generation {
+  if (version === '4.0') throw new Error('a phone of 4.0 is none of 3.x')
+  if (app.masterPublicKey === undefined) throw new Error('an app of 3.x has the master public key of P-256')
+  const { applicationKey, applicationSecret } = app
+  const options = {
+    url,
+    dialect,
+    version,
+    app: { applicationKey, applicationSecret, masterPublicKey: unb64(app.masterPublicKey) },
+  }
+  const phone = createPhone(options, given)
+  const state: StateOf3 = phone.state
+  return {
+    state,
+    prepareBind: async (code, name) => phone.prepareActivation(code, { layer2: { activationName: name, ...DEVICE } }),
+    takeKnowledge: () => {
+      const { knowledge, vault } = keysOf(state)
+      state.lockedDeviceKey = underVault(state.device.privateKey, vault)
+      Object.assign(state.device, { privateKey: NO_BODY })
+      state.keys = { ...keysOf(state), masterSecret: NO_BODY, knowledge: NO_BODY, biometry: NO_BODY, vault: NO_BODY }
+      return knowledge
+    },
+    scan: phone.scanOperation,
+    computeOtp: (qr, proof) => phone.computeOtp(qr, proof),
+    prepareCode: (request, proof) => phone.prepareSigned({ ...request, ...proof }),
+    prepareToken: (proof) => phone.prepareTokenCreate(proof),
+    prepareRemove: (proof) => phone.prepareRemove(proof),
+    prepareRename: (name, proof) => phone.prepareRename(name, proof),
+    prepareTokenRemove: (id) => phone.prepareTokenRemove(id, { factors: 'possession' }),
+    tokenHeader: async () => {
+      const [token] = state.tokens
+      if (token === undefined) throw new Error('the phone has no token')
+      return phone.tokenHeader(token, await phone.serverTime())
+    },
+    // The server knows no other key: a code with the old one says that the old password was right.
+    prepareNewKnowledge: async (proof) => {
+      const request = phone.prepareValidation(proof)
+      return opening(request, () => proof.wrongKeys.knowledge ?? NO_BODY)
+    },
+    prepareBiometry: (isOn, proof) => {
+      if (isOn) return unlockBiometry(phone.prepareVaultUnlock(proof), state)
+      state.keys = { ...keysOf(state), biometry: NO_BODY }
+      return undefined
+    },
+    readStatus: async () => {
+      const { state: number, failedAttempts, maxFailedAttempts, currentVersion, upgradeVersion } = await phone.readStatus()
+      return { state: STATES[number - 1] ?? `${number}`, failedAttempts, maxFailedAttempts, currentVersion, upgradeVersion }
+    },
+    validation: { path: '/pa/v3/signature/validate', resourceId: '/pa/signature/validate' },
+    prepareConfirm: undefined,
+  }
+}
+
+/** What the bank is told about this phone (v3 §8.2). */
+export const DEVICE = { platform: 'unknown', deviceInfo: 'pawl phone' }
+
+/** Numbers of the status blob, from 1 on (v3 §9.3). */
+export const STATES = ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED']
+
+/** The same request whose answer means something else. */
+export const opening = <T>(request: Prepared<unknown>, read: () => T): Prepared<T> => ({
+  ...request,
+  open: (reply) => {
+    request.open(reply)
+    return read()
+  },
+})
+
+/** The key of biometry is made again from that of the device, which the vault opens. */
+async function unlockBiometry(request: Promise<Prepared<Uint8Array>>, state: StateOf3): Promise<Prepared<void>> {
+  const prepared = await request
+  return {
+    ...prepared,
+    open: (reply) => {
+      const deviceKey = underVault(state.lockedDeviceKey ?? NO_BODY, prepared.open(reply))
+      state.keys = { ...keysOf(state), biometry: deriveKeys(deviceKey, state.serverPublicKey).biometry }
+    },
+  }
+}
+
+/** Encrypts and decrypts; one key has one use, so that the counter may begin at nothing. */
+function underVault(bytes: Uint8Array, vault: Uint8Array): Uint8Array {
+  const cipher = createCipheriv('aes-128-ctr', vault, new Uint8Array(16))
+  return Buffer.concat([cipher.update(bytes), cipher.final()])
+}

@@ -1,0 +1,72 @@
+// Every setting that is a secret; each may come from a file instead.
+import { adminPassword, authorization, databaseUrl, masterKeys, tlsMode } from './kinds.ts'
+import type { SecretSetting } from './kinds.ts'
+import type { GivenKeys } from '../lib/key-list.ts'
+
+/** Never logged: an object of this type prints as [secret]. */
+export interface Secrets {
+  readonly databaseUrl?: string
+  readonly masterKeys?: GivenKeys
+  /** Value of the header X-Vault-Token. */
+  readonly vaultToken?: string
+  readonly adminPassword?: string
+  /** Values of the header Authorization. */
+  readonly userInfoAuthorization?: string
+  readonly activationProviderAuthorization?: string
+  readonly auditSinkAuthorization?: string
+  /** What the program of PAWL_MASTER_KEY_COMMAND gets for its environment: it may hold what opens the secret store. */
+  readonly masterKeyCommandEnvironment?: Readonly<Record<string, string>>
+}
+
+type SecretSettings = Omit<Secrets, 'masterKeyCommandEnvironment'>
+
+/** node-postgres reads it where the URL has no mode, and ignores what it does not know. */
+export const TLS_MODE = { name: 'PGSSLMODE', kind: tlsMode }
+
+/** Every secret that is a setting; each may come from a file instead. */
+export const SECRET_SETTINGS: { readonly [M in keyof SecretSettings]-?: SecretSetting<NonNullable<Secrets[M]>> } = {
+  databaseUrl: {
+    name: 'DATABASE_URL',
+    kind: databaseUrl,
+    description:
+      'PostgreSQL 15 or newer. Without it, the embedded database in PAWL_DATA_DIR. It may name several hosts, ' +
+      '`postgres://user:password@h1:5432,h2:5432/pawl?target_session_attrs=read-write`: the one that takes writes is used. ' +
+      'TLS: `sslmode=verify-full` checks certificate and name, with `sslrootcert=FILE` by your own authority; `verify-ca`, `require` and ' +
+      '`prefer` do the same, `no-verify` checks nothing, `disable` is in the clear. With `uselibpqcompat=true` they mean what libpq says.',
+  },
+  masterKeys: {
+    name: 'PAWL_MASTER_KEY',
+    kind: masterKeys,
+    description:
+      'Key that encrypts secrets in the database; make one with `openssl rand -base64 32`. Required with DATABASE_URL; ' +
+      'without it, one is generated in PAWL_DATA_DIR. Whoever loses it loses every activation. Of several, with commas or line ends ' +
+      'between them, the first encrypts and all decrypt: docs/OPERATIONS.md, "A new master key".',
+  },
+  vaultToken: {
+    name: 'PAWL_VAULT_TOKEN',
+    kind: authorization,
+    description:
+      'Token for PAWL_VAULT_KEY_URL. Its policy needs `update` on `transit/decrypt/NAME` alone. Without it, an agent that adds one.',
+  },
+  adminPassword: {
+    name: 'PAWL_ADMIN_PASSWORD',
+    kind: adminPassword,
+    description:
+      'Password of the administrator that the first start creates, at least 12 characters and none that is guessed first. By default generated and printed once.',
+  },
+  userInfoAuthorization: {
+    name: 'PAWL_USER_INFO_AUTHORIZATION',
+    kind: authorization,
+    description: 'Header `Authorization` of requests to PAWL_USER_INFO_URL, for example `Bearer ...`. By default none is sent.',
+  },
+  activationProviderAuthorization: {
+    name: 'PAWL_ACTIVATION_PROVIDER_AUTHORIZATION',
+    kind: authorization,
+    description: 'The same for PAWL_ACTIVATION_PROVIDER_URL.',
+  },
+  auditSinkAuthorization: {
+    name: 'PAWL_AUDIT_SINK_AUTHORIZATION',
+    kind: authorization,
+    description: 'The same for PAWL_AUDIT_SINK_URL over HTTP.',
+  },
+}

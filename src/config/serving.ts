@@ -1,0 +1,53 @@
+// Settings of how much is served at once, by how many processes, and how serving ends.
+import { integer, type Setting } from './kinds.ts'
+import type { Config } from './shape.ts'
+
+type Serving = 'processes' | 'connectionsMax' | 'requestsInFlightMax' | 'drainSeconds' | 'shutdownTimeoutSeconds'
+
+export const SERVING_SETTINGS: { readonly [M in Serving]: Setting<Config[M]> } = {
+  processes: {
+    name: 'PAWL_PROCESSES',
+    kind: integer(1, 64),
+    default: '1',
+    unit: 'processes',
+    description:
+      'How many processes serve PAWL_PORT and PAWL_INTERNAL_PORT; about as many as there are processors for them. More than one needs ' +
+      'DATABASE_URL. One more process starts them, and again when they end. docs/RUNNING.md says what they share.',
+  },
+  connectionsMax: {
+    name: 'PAWL_CONNECTIONS_MAX',
+    kind: integer(8, 100_000),
+    default: '2000',
+    unit: 'connections',
+    description:
+      'Of each listener of each process. From three quarters on a source has a share of them, and at the limit the source that has most gives up ' +
+      'one that idles; where none does, 503. Health is always served.',
+  },
+  requestsInFlightMax: {
+    name: 'PAWL_REQUESTS_IN_FLIGHT_MAX',
+    kind: integer(8, 100_000),
+    default: '500',
+    unit: 'requests',
+    description:
+      'Of each listener of each process at once, from the last byte of a request to that of its answer; as many bodies may be on their way. ' +
+      'From three quarters on a source has a share of each. More are answered 503. Health is always served.',
+  },
+  drainSeconds: {
+    name: 'PAWL_DRAIN_SECONDS',
+    kind: integer(0, 600),
+    default: '0',
+    unit: 'seconds',
+    description:
+      'How long a server that is told to stop goes on serving while `/health/ready` answers 503, so that balancers send their requests ' +
+      'elsewhere: longer than they take to notice. The image has 5.',
+  },
+  shutdownTimeoutSeconds: {
+    name: 'PAWL_SHUTDOWN_TIMEOUT_SECONDS',
+    kind: integer(1, 600),
+    default: '7',
+    unit: 'seconds',
+    description:
+      'How long a stopping server then waits for requests in progress before it cuts their connections. Up to 2.5 seconds more go by for ' +
+      'connections to be given back and the database to be closed. With PAWL_PROCESSES, a process that has not ended after 3 is killed.',
+  },
+}

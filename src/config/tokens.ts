@@ -1,0 +1,60 @@
+// Settings of access tokens for the bank's API (domain/credential/access-token.ts).
+import { algorithmList, integer, jwksUrl, matching, type Setting, tokenTypeList } from './kinds.ts'
+import type { Config } from './shape.ts'
+
+const claim = matching('name of a claim', /^[\x21-\x7E]{1,200}$/, 'the name of a claim')
+
+export const TOKEN_SETTINGS: { readonly [M in keyof Config & `jwt${string}`]-?: Setting<Config[M]> } = {
+  jwtJwksUrl: {
+    name: 'PAWL_JWT_JWKS_URL',
+    kind: jwksUrl,
+    description:
+      "Keys (JWKS) of the bank's authorization server: its JWTs are then taken on the cloud API instead of a password, as Bearer. Needs " +
+      'PAWL_JWT_ISSUER and PAWL_JWT_AUDIENCE. docs/spec/cloud.md, "Access tokens", says what a token must have.',
+  },
+  jwtIssuer: {
+    name: 'PAWL_JWT_ISSUER',
+    kind: matching('text', /^[\x21-\x7E]{1,500}$/, 'printable ASCII without spaces'),
+    description: 'What the claim `iss` of a token must be, to the letter.',
+  },
+  jwtAudience: {
+    name: 'PAWL_JWT_AUDIENCE',
+    kind: matching('text', /^[\x21-\x7E]{1,500}$/, 'printable ASCII without spaces'),
+    description: 'What the claim `aud` of a token must be or contain. One that no other service has.',
+  },
+  jwtAlgorithms: {
+    name: 'PAWL_JWT_ALGORITHMS',
+    kind: algorithmList,
+    default: 'RS256,PS256,ES256,ES384,EdDSA',
+    description: 'Algorithms of signatures that are taken. Those with a shared secret are never.',
+  },
+  jwtTypes: {
+    name: 'PAWL_JWT_TYPES',
+    kind: tokenTypeList,
+    default: 'at+jwt,JWT',
+    description:
+      'What `typ` in the header of a token may be. A token without counts as `JWT`. `at+jwt` alone where the authorization server writes it ' +
+      '(RFC 9068): other tokens of the same server are then never taken for access tokens.',
+  },
+  jwtClockToleranceSeconds: {
+    name: 'PAWL_JWT_CLOCK_TOLERANCE_SECONDS',
+    kind: integer(0, 300),
+    default: '30',
+    unit: 'seconds',
+    description: 'How far the clock of the authorization server may be from that of pawl, for `exp` and `nbf`.',
+  },
+  jwtRoleClaim: {
+    name: 'PAWL_JWT_ROLE_CLAIM',
+    kind: claim,
+    default: 'scope',
+    description:
+      'Claim that gives the role, as one word of `pawl:admin`, `pawl:integration`, `pawl:internal`, `pawl:read-only` among others: a text with ' +
+      'spaces, or a list. Dots lead into objects: `realm_access.roles`.',
+  },
+  jwtApplicationClaim: {
+    name: 'PAWL_JWT_APPLICATION_CLAIM',
+    kind: claim,
+    default: 'pawl_application',
+    description: 'Claim that gives the application. Without one the caller has none, as a credential without application.',
+  },
+}

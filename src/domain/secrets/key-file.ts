@@ -1,0 +1,47 @@
+// The master keys of an embedded installation: a file in the data directory, a key a line in Base64, mode 0600. Whoever holds the directory
+// holds the data; on PostgreSQL the keys come from the settings instead.
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { toBase64 } from '../../lib/base64.ts'
+import { StartError } from '../../lib/errors.ts'
+import { type GivenKeys, parseKeyList } from '../../lib/key-list.ts'
+
+/** Reads the keys, or writes the one `create` makes (32 bytes). Throws StartError when the file does not hold keys. */
+export function readOrCreateKeyFile(dataDir: string, create: () => Uint8Array): GivenKeys {
+  const path = keyPathIn(dataDir)
+  const text = readIfPresent(path)
+  if (text === undefined) return [write(path, create())]
+  const keys = parseKeyList(text.trim())
+  if (keys === undefined)
+    throw new StartError(`PAWL_DATA_DIR: ${path} is not a master key (32 bytes in Base64); put it back from the backup`)
+  return keys
+}
+
+/** The key file of a data directory. */
+export const keyPathIn = (dataDir: string): string => join(dataDir, 'master.key')
+
+function readIfPresent(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw new StartError(
+      `PAWL_DATA_DIR: ${path} cannot be read (${error instanceof Error && 'code' in error ? String(error.code) : String(error)}); look at who owns it`,
+      { cause: error },
+    )
+  }
+}
+
+/** Durable before the first record is sealed under it; a crash in between leaves either no file or a whole one. */
+function write(path: string, key: Uint8Array): Uint8Array {
+  const temporary = `${path}.new`
+  const file = openSync(temporary, 'w', 0o600)
+  writeSync(file, `${toBase64(key)}\n`)
+  fsyncSync(file)
+  closeSync(file)
+  renameSync(temporary, path)
+  const directory = openSync(dirname(path), 'r')
+  fsyncSync(directory)
+  closeSync(directory)
+  return key
+}

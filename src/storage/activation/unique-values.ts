@@ -1,0 +1,64 @@
+// The table unique_value: nonces that may be used once (v3 §14).
+import { type RawBuilder, sql } from 'kysely'
+import { type Db, isUniqueViolation, type Pool } from '../database/database.ts'
+import { defineGivenRows } from '../database/bulk-statement.ts'
+import { createSharedTrip } from '../database/batched-statement.ts'
+
+export interface UniqueValue {
+  /** SHA-256, 32 bytes. */
+  readonly valueHash: Uint8Array
+  readonly expiresAt: Date
+}
+
+/** Uses up all values, or none of them when one was used before: one statement, so a refused request burns nothing. */
+export async function useUniqueValues(db: Pool, values: readonly UniqueValue[]): Promise<boolean> {
+  try {
+    await insertValues(db, values)
+    return true
+  } catch (error) {
+    if (isUniqueViolation(error)) return false
+    throw error
+  }
+}
+
+/**
+ * The same of one process: requests of the same moment share a statement. Where one of them has lost, it is undone and each is tried
+ * alone.
+ */
+export function createUniqueValueStore(db: Pool): (values: readonly UniqueValue[]) => Promise<boolean> {
+  const use = createSharedTrip(async (lists: readonly (readonly UniqueValue[])[]) => {
+    const [first = []] = lists
+    if (lists.length === 1) return [await useUniqueValues(db, first)]
+    await insertValues(db, lists.flat())
+    return lists.map(() => true)
+  })
+  return async (values) => values.length === 0 || use(values)
+}
+
+async function insertValues(db: Db, values: readonly UniqueValue[]): Promise<void> {
+  // In one order: two requests with the same values would otherwise wait for each other, each for the one it lacks.
+  await db.executeQuery(INSERT(values.toSorted((one, other) => Buffer.compare(one.valueHash, other.valueHash))))
+}
+
+/**
+ * The part of a statement that uses up a value for each row of `rows` that has one; columns `value` and "valueExpiresAt". In the order of
+ * their bytes, as everywhere.
+ */
+export const insertValuesFrom = (
+  rows: RawBuilder<unknown>,
+): RawBuilder<unknown> => sql`insert into unique_value (value_hash, expires_at)
+    select value, "valueExpiresAt" from ${rows} where value is not null order by value`
+
+/** Deletes up to `limit` values whose window has passed. */
+export async function deleteExpiredUniqueValues(db: Db, at: Date, limit: number): Promise<number> {
+  const { rows } = await sql`
+    delete from unique_value where value_hash in (
+      select value_hash from unique_value where expires_at <= ${at} order by expires_at limit ${limit} for update skip locked
+    ) returning value_hash`.execute(db)
+  return rows.length
+}
+
+const INSERT = defineGivenRows<UniqueValue>({ valueHash: 'bytea', expiresAt: 'timestamptz' }).define(
+  (values) => sql`
+  insert into unique_value (value_hash, expires_at) select i."valueHash", i."expiresAt" from ${values} as i`,
+)

@@ -1,0 +1,270 @@
+// The tables application, application_version and master_key_pair.
+import { CompiledQuery, type Insertable, sql } from 'kysely'
+import { toList } from '../database/columns.ts'
+import { toConstantText } from '../database/constant-text.ts'
+import type { Db, Tx } from '../database/database.ts'
+import type { ApplicationVersionTable, MasterKeyAlgorithm, MasterKeyPairTable } from '../database/schema.ts'
+
+export interface ApplicationRow {
+  readonly applicationId: string
+  readonly isDefault: boolean
+  /** Factor combinations that open the vault. */
+  readonly vaultFactors: readonly string[]
+  /** Goes into the answers of activation/status. */
+  readonly customObject: Readonly<Record<string, unknown>> | null
+  /** For people; null where none was given. */
+  readonly displayName: string | null
+  /** Of protocol 4.0; empty: all. */
+  readonly algorithms: readonly string[]
+  readonly isProtocol3Admitted: boolean
+  readonly roles: readonly string[]
+  /** Text of the lowest protocol version it takes; null: any. */
+  readonly minimumVersion: string | null
+}
+
+/** One application. */
+export async function findApplication(db: Db, applicationId: string): Promise<ApplicationRow | undefined> {
+  const row = await db.selectFrom('application').select(COLUMNS).where('application_id', '=', applicationId).executeTakeFirst()
+  return row && toApplication(row)
+}
+
+/** The application on which an administrator acts: the one marked default. */
+export async function findDefaultApplicationId(db: Db): Promise<string | undefined> {
+  const row = await db.selectFrom('application').select('application_id').where('is_default', '=', true).executeTakeFirst()
+  return row?.application_id
+}
+
+/** All applications, oldest first. */
+export async function listApplications(db: Db): Promise<ApplicationRow[]> {
+  const rows = await db.selectFrom('application').select(COLUMNS).orderBy('created_at').orderBy('application_id').execute()
+  return rows.map(toApplication)
+}
+
+/** Inserts an application; it becomes the default one when it is the first. False when the id is taken. */
+export async function insertApplication(tx: Tx, applicationId: string, displayName: string | null, at: Date): Promise<boolean> {
+  const any = await tx.selectFrom('application').select('application_id').limit(1).executeTakeFirst()
+  const insert = async (isDefault: boolean): Promise<boolean> => {
+    const inserted = await tx
+      .insertInto('application')
+      .values({ application_id: applicationId, is_default: isDefault, display_name: displayName, created_at: at })
+      .onConflict((conflict) => conflict.doNothing())
+      .returning('application_id')
+      .executeTakeFirst()
+    return inserted !== undefined
+  }
+  // Two first applications at once: one of them meets the unique index of the default, and is then not the first.
+  return (any === undefined && (await insert(true))) || insert(false)
+}
+
+/** Moves the default mark to this application. */
+export async function markDefaultApplication(tx: Tx, applicationId: string): Promise<void> {
+  // All rows, in one order: two that move the mark at once wait for each other instead of meeting in the unique index.
+  await tx.selectFrom('application').select('application_id').orderBy('application_id').forUpdate().execute()
+  await tx.updateTable('application').set({ is_default: false }).where('is_default', '=', true).execute()
+  await tx.updateTable('application').set({ is_default: true }).where('application_id', '=', applicationId).execute()
+}
+
+/** What administrators set; what is undefined stays. */
+export interface ApplicationSettings {
+  readonly vaultFactors?: readonly string[] | undefined
+  /** JSON object; null removes it. */
+  readonly customObject?: string | null | undefined
+  /** Of protocol 4.0; empty: all. */
+  readonly algorithms?: readonly string[] | undefined
+  readonly isProtocol3Admitted?: boolean | undefined
+  readonly roles?: readonly string[] | undefined
+  /** Text of a protocol version; null: any. */
+  readonly minimumVersion?: string | null | undefined
+}
+
+/** Changes the settings of an application. */
+export async function setApplicationSettings(db: Db, applicationId: string, settings: ApplicationSettings): Promise<void> {
+  const { vaultFactors, customObject, algorithms, isProtocol3Admitted, roles, minimumVersion } = settings
+  const set = {
+    ...(vaultFactors !== undefined && { vault_factors: vaultFactors.join(',') }),
+    ...(customObject !== undefined && { custom_object: customObject }),
+    ...(algorithms !== undefined && { algorithms: algorithms.join(',') }),
+    ...(isProtocol3Admitted !== undefined && { is_protocol_3_admitted: isProtocol3Admitted }),
+    ...(roles !== undefined && { roles: roles.join(',') }),
+    ...(minimumVersion !== undefined && { minimum_version: minimumVersion }),
+  }
+  if (Object.keys(set).length === 0) return
+  await db.updateTable('application').set(set).where('application_id', '=', applicationId).execute()
+}
+
+/**
+ * A text that differs whenever a row of `application` was written: every version of a row has the id of the transaction that wrote it. Read
+ * in the statement of a request, it tells whether what is remembered of applications still holds (docs/decisions/0011-remembered-applications.md).
+ */
+export const APPLICATIONS_STATE = sql`(select coalesce(sum(hashtextextended(application_id, xmin::text::bigint)), 0)::text from application)`
+
+export interface CustomObjects {
+  /** APPLICATIONS_STATE at the same moment. */
+  readonly state: string
+  /** In a fixed order; as JSON text. */
+  readonly applications: readonly { readonly applicationId: string; readonly customObjectText: string | null }[]
+}
+
+/** The custom objects of all applications. */
+export async function listCustomObjects(db: Db): Promise<CustomObjects> {
+  const { rows } = await db.executeQuery<{ state: string; applicationId: string; customObjectText: string | null }>(
+    LIST_CUSTOM_OBJECTS,
+  )
+  return {
+    state: rows[0]?.state ?? '0',
+    applications: rows.map(({ applicationId, customObjectText }) => ({ applicationId, customObjectText })),
+  }
+}
+
+const LIST_CUSTOM_OBJECTS = CompiledQuery.raw(
+  toConstantText(sql`
+  select ${APPLICATIONS_STATE} as state, application_id as "applicationId", custom_object as "customObjectText"
+  from application order by application_id`),
+)
+
+/** The factor combinations that open the vault for the application of this key; none for an unknown key. */
+export async function findVaultFactors(db: Db, applicationKey: string): Promise<readonly string[]> {
+  const row = await db
+    .selectFrom('application_version')
+    .innerJoin('application', 'application.application_id', 'application_version.application_id')
+    .select('application.vault_factors as vaultFactors')
+    .where('application_version.application_key', '=', applicationKey)
+    .executeTakeFirst()
+  return toList(row?.vaultFactors ?? '')
+}
+
+/** The application of a version that is switched on; undefined for any other key. */
+export async function findApplicationOfVersion(
+  db: Db,
+  applicationKey: string,
+): Promise<Pick<ApplicationRow, 'applicationId' | 'algorithms' | 'isProtocol3Admitted'> | undefined> {
+  const row = await db
+    .selectFrom('application_version')
+    .innerJoin('application', 'application.application_id', 'application_version.application_id')
+    .select([
+      'application.application_id as applicationId',
+      'application.algorithms',
+      'application.is_protocol_3_admitted as isProtocol3Admitted',
+    ])
+    .where('application_version.application_key', '=', applicationKey)
+    .where('application_version.is_supported', '=', true)
+    .executeTakeFirst()
+  return row && { ...row, algorithms: toList(row.algorithms) }
+}
+
+export interface ApplicationVersionRow {
+  readonly name: string
+  readonly applicationKey: string
+  /** sealed */
+  readonly applicationSecret: Buffer
+  readonly isSupported: boolean
+}
+
+/** The versions of an application, oldest first. */
+export async function listApplicationVersions(db: Db, applicationId: string): Promise<ApplicationVersionRow[]> {
+  return db
+    .selectFrom('application_version')
+    .select([
+      'name',
+      'application_key as applicationKey',
+      'application_secret as applicationSecret',
+      'is_supported as isSupported',
+    ])
+    .where('application_id', '=', applicationId)
+    .orderBy('created_at')
+    .orderBy('name')
+    .execute()
+}
+
+/** The application of each of these keys; a key that is not stored is missing. */
+export async function findVersionOwners(db: Db, applicationKeys: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const { rows } = await sql<{ key: string; applicationId: string }>`
+    select application_key as key, application_id as "applicationId" from application_version
+    where application_key = any(${[...applicationKeys]}::text[])`.execute(db)
+  return new Map(rows.map(({ key, applicationId }) => [key, applicationId]))
+}
+
+/** Inserts a version; false when the application has one of that name. */
+export async function insertApplicationVersion(db: Db, version: Insertable<ApplicationVersionTable>): Promise<boolean> {
+  const inserted = await db
+    .insertInto('application_version')
+    .values(version)
+    .onConflict((conflict) => conflict.columns(['application_id', 'name']).doNothing())
+    .returning('name')
+    .executeTakeFirst()
+  return inserted !== undefined
+}
+
+/** Switches a version on or off; false when there is none of that name. */
+export async function setVersionSupported(db: Db, applicationId: string, name: string, isSupported: boolean): Promise<boolean> {
+  const row = await db
+    .updateTable('application_version')
+    .set({ is_supported: isSupported })
+    .where('application_id', '=', applicationId)
+    .where('name', '=', name)
+    .returning('application_key')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+export interface MasterKeyPairRow {
+  readonly masterKeyPairId: string
+  readonly algorithm: MasterKeyAlgorithm
+  readonly publicKey: Buffer
+  /** sealed */
+  readonly privateKey: Buffer
+}
+
+/** The master key pairs of an application, at most one of an algorithm. */
+export async function findMasterKeyPairs(
+  db: Db,
+  applicationId: string,
+  algorithms: readonly MasterKeyAlgorithm[],
+): Promise<MasterKeyPairRow[]> {
+  const { rows } = await db.executeQuery<MasterKeyPairRow>(CompiledQuery.raw(FIND_MASTER_KEY_PAIRS, [applicationId, algorithms]))
+  return rows
+}
+
+/** Inserts a master key pair whose private key is sealed; leaves the one alone that the application has of that algorithm. */
+export async function insertMasterKeyPair(db: Db, pair: Insertable<MasterKeyPairTable>): Promise<void> {
+  await db
+    .insertInto('master_key_pair')
+    .values(pair)
+    .onConflict((conflict) => conflict.columns(['application_id', 'algorithm']).doNothing())
+    .execute()
+}
+
+const COLUMNS = [
+  'application_id as applicationId',
+  'is_default as isDefault',
+  'vault_factors as vaultFactors',
+  'custom_object as customObject',
+  'display_name as displayName',
+  'algorithms',
+  'is_protocol_3_admitted as isProtocol3Admitted',
+  'roles',
+  'minimum_version as minimumVersion',
+] as const
+
+// Of constant text, because each request for a temporary key asks: composed anew, it takes 15 µs more, and 60 before it is compiled.
+const FIND_MASTER_KEY_PAIRS = `
+  select master_key_pair_id as "masterKeyPairId", algorithm, public_key as "publicKey", private_key as "privateKey" from master_key_pair
+  where application_id = $1 and algorithm = any($2::text[]) order by algorithm`
+
+interface StoredLists {
+  readonly vaultFactors: string
+  readonly customObject: string | null
+  readonly algorithms: string
+  readonly roles: string
+}
+
+const toApplication = <Row extends StoredLists>(row: Row) => ({
+  ...row,
+  vaultFactors: toList(row.vaultFactors),
+  customObject: toObject(row.customObject),
+  algorithms: toList(row.algorithms),
+  roles: toList(row.roles),
+})
+
+const toObject = (text: string | null): Readonly<Record<string, unknown>> | null =>
+  text === null ? null : (JSON.parse(text) as Readonly<Record<string, unknown>>)

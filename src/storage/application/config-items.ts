@@ -1,0 +1,60 @@
+// The table config_item: what apps are told by their application, or for one activation (v4 §9.11).
+import type { Db } from '../database/database.ts'
+import type { ConfigScope } from '../database/schema.ts'
+
+/** Whose items: those of an application, or with `activationId` those of this one activation. */
+export interface ConfigOwner {
+  readonly applicationId: string
+  readonly activationId: string | null
+}
+
+export interface ConfigItemRow {
+  readonly scope: ConfigScope
+  readonly key: string
+  /** Any JSON. */
+  readonly value: unknown
+}
+
+/** The items of an owner, by key and scope. */
+export async function listConfigItems(db: Db, { applicationId, activationId }: ConfigOwner): Promise<ConfigItemRow[]> {
+  const rows = await db
+    .selectFrom('config_item')
+    .select(['scope', 'key', 'value'])
+    .where('application_id', '=', applicationId)
+    .where('activation_id', activationId === null ? 'is' : '=', activationId)
+    .orderBy('key')
+    .orderBy('scope')
+    .execute()
+  return rows.map((row) => ({ ...row, value: JSON.parse(row.value) as unknown }))
+}
+
+/** Stores an item in place of the one of that scope and key, if there is one. */
+export async function storeConfigItem(
+  db: Db,
+  { applicationId, activationId }: ConfigOwner,
+  { scope, key, json }: Pick<ConfigItemRow, 'scope' | 'key'> & { readonly json: string },
+  at: Date,
+): Promise<void> {
+  await db
+    .insertInto('config_item')
+    .values({ application_id: applicationId, activation_id: activationId, scope, key, value: json, updated_at: at })
+    .onConflict((conflict) => conflict.constraint('config_item_key').doUpdateSet({ value: json, updated_at: at }))
+    .execute()
+}
+
+/** Deletes an item; false when there was none. */
+export async function deleteConfigItem(
+  db: Db,
+  { applicationId, activationId }: ConfigOwner,
+  { scope, key }: Pick<ConfigItemRow, 'scope' | 'key'>,
+): Promise<boolean> {
+  const row = await db
+    .deleteFrom('config_item')
+    .where('application_id', '=', applicationId)
+    .where('activation_id', activationId === null ? 'is' : '=', activationId)
+    .where('scope', '=', scope)
+    .where('key', '=', key)
+    .returning('key')
+    .executeTakeFirst()
+  return row !== undefined
+}

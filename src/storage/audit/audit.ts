@@ -1,0 +1,115 @@
+// The table audit_pending, where audit rows wait for their seal, and the view audit_trail of all rows. Rows of a change are written in the
+// statement of the change. Sealing takes them away within seconds (audit-rows.ts).
+import { type RawBuilder, sql } from 'kysely'
+import type { Db } from '../database/database.ts'
+
+export interface AuditEvent {
+  /** Null when the request named an application that does not exist. */
+  readonly applicationId: string | null
+  readonly userId: string | null
+  readonly activationId: string
+  readonly eventType: string
+  readonly eventData: string
+  readonly occurredAt: Date
+}
+
+/** Writes one audit row on its own, for events that change nothing else. `rows`: what follows `from`; one row without it. */
+export async function insertAuditEvent(
+  db: Db,
+  event: AuditEvent,
+  rows: RawBuilder<unknown> = sql`(select) as once`,
+): Promise<void> {
+  const columns = { ...toColumns(event), activationId: sql`${event.activationId}::text` }
+  await insertAuditFrom(rows, columns).execute(db)
+}
+
+/**
+ * One row while the activation is there, which stays to the end of the transaction: whoever erases its user sees what was written, or is seen
+ * (docs/decisions/0019-erasure.md).
+ */
+export const heldActivation = (activationId: string): RawBuilder<unknown> =>
+  sql`(select from activation where activation_id = ${activationId} for key share) as held`
+
+/** An audit row whose activation the statement finds. */
+export type AuditEventOfSource = Omit<AuditEvent, 'activationId'>
+
+/**
+ * The end of a statement that writes the audit row of a change made by its common table expression `source`, once for each changed
+ * row, and returns the activation's id.
+ */
+export const insertAuditEventFrom = (source: string, event: AuditEventOfSource): RawBuilder<unknown> => sql`
+    ${insertAuditFrom(sql.ref(source), toColumns(event))}
+    returning activation_id`
+
+/** Where the columns of audit rows come from: values, or columns of what they are made from. */
+export type AuditColumns = Readonly<Record<keyof AuditEventOfSource, RawBuilder<unknown>>> & {
+  /** Without it, the source has a column `activation_id`. */
+  readonly activationId?: RawBuilder<unknown>
+}
+
+/** The one statement that writes audit rows. `rows`: what follows `from`. */
+export const insertAuditFrom = (
+  rows: RawBuilder<unknown>,
+  { applicationId, userId, activationId = sql`activation_id`, eventType, eventData, occurredAt }: AuditColumns,
+): RawBuilder<unknown> => sql`insert into audit_pending (application_id, user_id, activation_id, event_type, event_data, occurred_at)
+    select ${applicationId}, ${userId}, ${activationId}, ${eventType}, ${eventData}, ${occurredAt}
+    from ${rows}`
+
+const toColumns = ({ applicationId, userId, eventType, eventData, occurredAt }: AuditEventOfSource): AuditColumns => ({
+  applicationId: sql`${applicationId}::text`,
+  userId: sql`${userId}::text`,
+  eventType: sql`${eventType}::text`,
+  eventData: sql`${eventData}::text`,
+  occurredAt: sql`${occurredAt}::timestamptz`,
+})
+
+/** A row as the bank sees it. */
+export interface AuditItem {
+  readonly activationId: string
+  readonly eventType: string
+  readonly eventData: string
+  readonly occurredAt: Date
+}
+
+export interface AuditQuery {
+  readonly applicationId: string
+  readonly userId: string
+  /** Inclusive. */
+  readonly from: Date
+  /** Inclusive. */
+  readonly to: Date
+  /** Exclusive. */
+  readonly before: Date | null
+  readonly limit: number
+}
+
+/**
+ * The newest `limit` rows of a user, and those that share the time of the last of them, newest first: the next page begins before that
+ * time and misses nothing.
+ */
+export async function listAuditItems(
+  db: Db,
+  { applicationId, userId, from, to, before, limit }: AuditQuery,
+): Promise<AuditItem[]> {
+  const isMeant = sql`e.application_id = ${applicationId} and e.user_id = ${userId} and e.occurred_at >= ${from} and e.occurred_at <= ${to}
+          and e.occurred_at < coalesce(${before}::timestamptz, 'infinity')`
+  // A row is sealed after it occurred, but for clocks that differ: partitions that ended before are not looked at. What waits for its seal is
+  // found by the user's activations.
+  const { rows } = await sql<AuditItem>`
+    select activation_id as "activationId", event_type as "eventType", event_data as "eventData", occurred_at as "occurredAt"
+    from (
+      select * from (
+        (select e.sequence, e.activation_id, e.event_type, e.event_data, e.occurred_at
+          from audit_log e where ${isMeant} and e.sealed_at >= ${from}::timestamptz - interval '1 day'
+          order by e.occurred_at desc fetch first (${limit}) rows with ties)
+        union all
+        (select e.sequence, e.activation_id, e.event_type, e.event_data, e.occurred_at
+          from activation a join audit_pending e on e.activation_id = a.activation_id
+          where a.application_id = ${applicationId} and a.user_id = ${userId} and ${isMeant}
+          order by e.occurred_at desc fetch first (${limit}) rows with ties)
+      ) as parts
+      order by occurred_at desc fetch first (${limit}) rows with ties
+    ) as page
+    order by occurred_at desc, sequence desc`.execute(db)
+  return rows
+}

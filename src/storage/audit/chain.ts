@@ -1,0 +1,155 @@
+// The tables audit_chain and audit_sealer: the chains of seals over the rows of the audit logs, and the right to extend them (cloud §7).
+import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
+import type { Db, Tx } from '../database/database.ts'
+
+/** A log whose rows are sealed: one chain an application for devices, one chain for all that administrators change. */
+export type AuditLogName = 'devices' | 'administrators'
+
+/** The logs whose rows are sealed. */
+export const AUDIT_LOGS: readonly AuditLogName[] = ['devices', 'administrators']
+
+/** The name of the chain of administrators. */
+export const ADMINISTRATION = 'administration'
+
+/** The log whose rows a chain seals. */
+export const logOfChain = (name: string): AuditLogName => (name === ADMINISTRATION ? 'administrators' : 'devices')
+
+/** Takes the right to seal a log until the end of the transaction; undefined when another process has it. */
+export async function lockLog(tx: Tx, log: AuditLogName): Promise<{ readonly sealedAt: Date | null } | undefined> {
+  return tx
+    .selectFrom('audit_sealer')
+    .select('sealed_at as sealedAt')
+    .where('log', '=', log)
+    .forUpdate()
+    .skipLocked()
+    .executeTakeFirst()
+}
+
+/** Notes when rows of a log were sealed last. */
+export async function noteSealing(tx: Tx, log: AuditLogName, at: Date): Promise<void> {
+  await tx.updateTable('audit_sealer').set({ sealed_at: at }).where('log', '=', log).execute()
+}
+
+/** A place in a chain. */
+export interface ChainPlace {
+  /** 0 before the first row. */
+  readonly position: number
+  /** 32 bytes. */
+  readonly seal: Uint8Array
+}
+
+/** The state of a chain: rows after `start` up to `head` are sealed. */
+export interface ChainState {
+  readonly name: string
+  readonly start: ChainPlace
+  readonly head: ChainPlace
+  /** MAC over the members above, 32 bytes. */
+  readonly authentication: Uint8Array
+}
+
+export interface ChainRow extends ChainState {
+  readonly chainId: number
+  /** Position of the last sealed row there is; that of the start when the chain has none. */
+  readonly lastPosition: number
+}
+
+/**
+ * The chains of these names, or all of them, by name. Chains and rows may stand on different nodes, so they are read apart, and again while
+ * they do not fit: one statement would see both at one moment only where they stand together (docs/decisions/0020-spreading.md).
+ */
+export async function findChains(db: Db, names?: readonly string[]): Promise<ChainRow[]> {
+  const found: ChainRow[] = []
+  for (const chain of await readChains(db, names)) {
+    const settled = await settle(db, chain)
+    if (settled !== undefined) found.push(settled)
+  }
+  return found
+}
+
+/** A chain with the last position that stood in its log while the chain did not move; undefined when the chain is gone. */
+async function settle(db: Db, first: ChainColumns): Promise<ChainRow | undefined> {
+  let chain = first
+  for (let looks = 1; ; ) {
+    const last = await findLastPosition(db, chain)
+    const [now] = await readChains(db, [chain.name])
+    if (now === undefined) return undefined
+    const hasMoved = now.head !== chain.head || now.start !== chain.start
+    chain = now
+    if (hasMoved) continue
+    const lastPosition = last ?? Number(chain.start)
+    if (lastPosition === Number(chain.head) || looks === LOOKS) return { ...toChainState(chain), lastPosition }
+    // Another node commits its rows a moment after the head.
+    looks += 1
+    await sleep(PAUSE_MS)
+  }
+}
+
+async function readChains(db: Db, names?: readonly string[]): Promise<ChainColumns[]> {
+  const { rows } = await sql<ChainColumns>`
+    select c.chain_id as "chainId", c.name, c.start_position as start, c.start_seal as "startSeal", c.head_position as head,
+      c.head_seal as "headSeal", c.authentication
+    from audit_chain c where ${names ?? null}::text[] is null or c.name = any(${names ?? null}::text[])
+    order by c.name`.execute(db)
+  return rows
+}
+
+/** Position of the last sealed row of a chain; undefined when it has none. */
+export async function findLastPosition(
+  db: Db,
+  { name, chainId }: Pick<ChainRow, 'name' | 'chainId'>,
+): Promise<number | undefined> {
+  const { rows } = await (logOfChain(name) === 'administrators'
+    ? sql<LastColumns>`select max(position) as last from admin_event`
+    : sql<LastColumns>`select max(position) as last from audit_log where chain_id = ${chainId}`
+  ).execute(db)
+  return rows[0]?.last == null ? undefined : Number(rows[0].last)
+}
+
+const toChainState = ({ chainId, name, start, startSeal, head, headSeal, authentication }: ChainColumns) => ({
+  chainId,
+  name,
+  start: { position: Number(start), seal: startSeal },
+  head: { position: Number(head), seal: headSeal },
+  authentication,
+})
+
+interface LastColumns {
+  readonly last: string | null
+}
+
+const LOOKS = 3
+const PAUSE_MS = 20
+
+interface ChainColumns {
+  readonly chainId: number
+  readonly name: string
+  readonly start: string
+  readonly head: string
+  readonly startSeal: Buffer
+  readonly headSeal: Buffer
+  readonly authentication: Buffer
+}
+
+/** Inserts a chain and returns its id. */
+export async function insertChain(tx: Tx, state: ChainState): Promise<number> {
+  const row = await tx
+    .insertInto('audit_chain')
+    .values({ name: state.name, ...toColumns(state) })
+    .returning('chain_id as chainId')
+    .executeTakeFirstOrThrow()
+  return row.chainId
+}
+
+/** Moves start and head of a chain. */
+export async function updateChain(tx: Tx, chainId: number, state: ChainState): Promise<void> {
+  await tx.updateTable('audit_chain').set(toColumns(state)).where('chain_id', '=', chainId).execute()
+}
+
+const toColumns = ({ start, head, authentication }: ChainState) => ({
+  start_position: start.position,
+  start_seal: start.seal,
+  head_position: head.position,
+  head_seal: head.seal,
+  authentication,
+})

@@ -1,0 +1,92 @@
+// Rows of the audit logs that tell of a user, and what stands in their place when the user is erased (docs/decisions/0019-erasure.md). Under the
+// lock of the sealer.
+import { type RawBuilder, sql } from 'kysely'
+import type { AuditLogName } from './chain.ts'
+import { type FieldColumns, fieldsOf, type SealedRow, toSealable, USER_KEY_OF } from './rows.ts'
+import type { Tx } from '../database/database.ts'
+
+/** The user whose rows are meant. */
+export interface Person {
+  readonly userId: string
+  /** Activations of the user. */
+  readonly phones: readonly string[]
+  /** Activations of others, for which the user acted. */
+  readonly actedFor: readonly string[]
+}
+
+/** A sealed row that tells of a user. */
+export interface ToldRow extends SealedRow {
+  readonly chainId: number
+  /** The seal of the row before, where that is there. */
+  readonly seal: Uint8Array
+  readonly previousSeal: Uint8Array | null
+}
+
+/** Up to `limit` sealed rows that tell of a user; those whose fields were replaced are not found again. */
+export async function findTold(tx: Tx, log: AuditLogName, person: Person, limit: number): Promise<readonly ToldRow[]> {
+  const { table, chainId } = SEALED[log]
+  const { rows } = await sql<FieldColumns & { chainId: number; position: string; seal: Buffer; occurredAt: Date }>`
+    select ${chainId} as "chainId", e.sequence, e.position, e.seal, e.occurred_at as "occurredAt", ${fieldsOf(log)},
+      ${USER_KEY_OF[log]} as "userKey"
+    from ${table} e where e.position is not null and ${isTold(log, person)} limit ${sql.lit(limit)}`.execute(tx)
+  // Apart: the row before may stand on another node (docs/decisions/0020-spreading.md).
+  const previous = await sql<{ chainId: number; position: string; seal: Buffer }>`
+    select ${chainId} as "chainId", e.position, e.seal
+    from unnest(${rows.map((row) => row.chainId)}::int[], ${rows.map(({ position }) => Number(position) - 1)}::bigint[]) as g (chain_id, position)
+      join ${table} e on e.position = g.position and ${chainId} = g.chain_id`.execute(tx)
+  const seals = new Map(previous.rows.map((row) => [`${row.chainId} ${row.position}`, row.seal]))
+  return rows.map((row) => ({
+    ...toSealable(row),
+    chainId: row.chainId,
+    position: Number(row.position),
+    seal: row.seal,
+    previousSeal: seals.get(`${row.chainId} ${Number(row.position) - 1}`) ?? null,
+    occurredAt: row.occurredAt,
+  }))
+}
+
+const SEALED: Record<AuditLogName, { readonly table: RawBuilder<unknown>; readonly chainId: RawBuilder<number> }> = {
+  devices: { table: sql`audit_log`, chainId: sql`e.chain_id` },
+  administrators: { table: sql`admin_event`, chainId: sql`0` },
+}
+
+/**
+ * Whether the row `e` tells of a user. Data and texts of administrators are written by pawl alone, so the forms of a name in them are known.
+ */
+export function isTold(log: AuditLogName, { userId, phones, actedFor }: Person): RawBuilder<unknown> {
+  const inJson = (name: string): RawBuilder<unknown> => sql`${`"${name}":${JSON.stringify(userId)}`}::text`
+  if (log === 'devices')
+    return sql`(e.user_id = ${userId} or (e.activation_id = any(${actedFor}::text[])
+      and strpos(e.event_data, ${inJson('externalUserId')}) > 0))`
+  const mentions = (text: RawBuilder<unknown>): RawBuilder<unknown> => sql`(strpos(${text}, ${inJson('userId')}) > 0)`
+  return sql`(starts_with(e.target, ${`registration of ${userId} in `}) or starts_with(e.target, ${`claims about ${userId} in `})
+    or e.target like any(${phones.map((id) => `%activation ${id}`)}::text[])
+    or ${mentions(sql`coalesce(e.before, '')`)} or ${mentions(sql`coalesce(e.after, '')`)})`
+}
+
+/** What stands in the place of a row. */
+export interface ErasedRow extends Pick<ToldRow, 'chainId' | 'position' | 'fields'> {}
+
+/** Replaces fields of sealed rows; their seals stay. */
+export async function replaceFields(tx: Tx, log: AuditLogName, rows: readonly ErasedRow[]): Promise<void> {
+  const field = (index: 1 | 2 | 3 | 4) => rows.map(({ fields }) => fields[index])
+  const given = sql`unnest(${rows.map(({ chainId }) => chainId)}::int[], ${rows.map(({ position }) => position)}::bigint[],
+    ${field(1)}::text[], ${field(2)}::text[], ${field(3)}::text[], ${field(4)}::text[]) as g (chain_id, position, f1, f2, f3, f4)`
+  await (log === 'devices'
+    ? sql`update audit_log e set user_id = g.f1, event_data = g.f4 from ${given}
+        where e.chain_id = g.chain_id and e.position = g.position`
+    : sql`update admin_event e set target = g.f2, before = g.f3, after = g.f4 from ${given} where e.position = g.position`
+  ).execute(tx)
+}
+
+/** Replaces what rows that wait for their seal tell of a user; returns how many. */
+export async function replacePending(tx: Tx, { userId, phones, actedFor }: Person, pseudonym: string): Promise<number> {
+  const person = { userId, phones, actedFor }
+  const devices = await sql`
+    update audit_pending e set event_data = '{}', user_id = case when e.user_id = ${userId} then ${pseudonym}::text else e.user_id end
+    where ${isTold('devices', person)} returning 1`.execute(tx)
+  const administrators = await sql`
+    update admin_event e set target = ${pseudonym}, before = null, after = null
+    where e.position is null and ${isTold('administrators', person)} returning 1`.execute(tx)
+  return devices.rows.length + administrators.rows.length
+}

@@ -1,0 +1,44 @@
+// The partitions of the table audit_log, by the time of sealing. Only the sealer writes there and makes them, under its lock, so a row
+// always finds one.
+import { sql } from 'kysely'
+import type { Db, Tx } from '../database/database.ts'
+
+export interface AuditPartition {
+  readonly name: string
+  /** Exclusive. */
+  readonly endsAt: Date
+}
+
+/** Oldest first. Throws when somebody has attached one without an end, which would never be over or always. */
+export async function findPartitions(db: Db): Promise<AuditPartition[]> {
+  // The bound is written and read in one session, whatever its time zone and style of dates.
+  const { rows } = await sql<{ name: string; endsAt: Date | null }>`
+    select name, ends_at as "endsAt" from (
+      select c.relname as name, substring(pg_get_expr(c.relpartbound, c.oid) from 'TO \\(''([^'']+)''\\)')::timestamptz as ends_at
+      from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'audit_log'::regclass
+    ) as partition
+    order by ends_at`.execute(db)
+  return rows.map(({ name, endsAt }) => {
+    if (endsAt === null) throw new TypeError(`the partition ${name} of audit_log has no end that can be read; detach it`)
+    return { name, endsAt }
+  })
+}
+
+/**
+ * Adds a partition from the end of the newest one to a later time; the first one, without `from`, is for whatever is older. It is made
+ * apart and attached: that waits neither for readers of the log nor lets them wait.
+ */
+export async function addPartition(tx: Tx, from: Date | undefined, to: Date): Promise<void> {
+  const name = `audit_log_until_${to.toISOString().replaceAll(/\D/g, '').slice(0, 17)}`
+  await sql`create table ${sql.table(name)} (like audit_log including all)`.execute(tx)
+  await sql`alter table audit_log attach partition ${sql.table(name)}
+    for values from (${from === undefined ? sql`minvalue` : sql.lit(from.toISOString())}) to (${sql.lit(to.toISOString())})`.execute(
+    tx,
+  )
+}
+
+/** Drops a partition with its rows. Gives up soon (SQLSTATE 55P03) while somebody reads the log: others would wait behind. */
+export async function dropPartition(tx: Tx, name: string): Promise<void> {
+  await sql`set local lock_timeout = '500ms'`.execute(tx)
+  await sql`drop table ${sql.table(name)}`.execute(tx)
+}

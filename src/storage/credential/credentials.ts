@@ -1,0 +1,217 @@
+// The tables credential and credential_password: who may call the cloud API.
+import { sql } from 'kysely'
+import { toList } from '../database/columns.ts'
+import type { Db, Tx } from '../database/database.ts'
+import type { Role } from '../database/schema.ts'
+
+export interface CredentialRow {
+  readonly username: string
+  readonly role: Role
+  readonly applicationId: string | null
+  readonly isDisabled: boolean
+  readonly expiresAt: Date | null
+  /** Addresses and ranges it may be used from; empty: any. */
+  readonly allowedAddresses: readonly string[]
+  /** SHA-256 fingerprints of client certificates that stand for it, 64 hexadecimal digits each. */
+  readonly certificates: readonly string[]
+}
+
+export interface PasswordRow {
+  readonly passwordId: string
+  readonly scheme: 'generated' | 'chosen'
+  readonly passwordHash: Buffer
+  readonly expiresAt: Date | null
+}
+
+export interface CredentialWithPasswords extends CredentialRow {
+  /** 16 bytes, of all its passwords. */
+  readonly salt: Buffer
+  /** Over all of this; null when it never had one. */
+  readonly mac: Buffer | null
+  readonly passwords: readonly PasswordRow[]
+}
+
+/** A credential with its passwords, newest first. */
+export async function findCredential(db: Db, username: string): Promise<CredentialWithPasswords | undefined> {
+  const rows = await db
+    .selectFrom('credential')
+    .leftJoin('credential_password as p', 'p.username', 'credential.username')
+    .select([
+      ...credentialColumns,
+      'credential.salt',
+      'credential.mac',
+      'p.credential_password_id as passwordId',
+      'p.scheme',
+      'p.password_hash as passwordHash',
+      'p.expires_at as passwordExpiresAt',
+    ])
+    .where('credential.username', '=', username)
+    .orderBy('p.created_at', 'desc')
+    .execute()
+  const [first] = rows
+  if (first === undefined) return undefined
+  const passwords = rows.flatMap(({ passwordId, scheme, passwordHash, passwordExpiresAt }) =>
+    passwordId === null || scheme === null || passwordHash === null
+      ? []
+      : [{ passwordId, scheme, passwordHash, expiresAt: passwordExpiresAt }],
+  )
+  const { username: name, role, applicationId, isDisabled, expiresAt, salt, mac } = first
+  const allowedAddresses = toList(first.allowedAddresses)
+  const certificates = toList(first.certificates)
+  return { username: name, role, applicationId, isDisabled, expiresAt, allowedAddresses, certificates, salt, mac, passwords }
+}
+
+/** All credentials by name. */
+export async function listCredentials(db: Db): Promise<CredentialRow[]> {
+  const rows = await db.selectFrom('credential').select(credentialColumns).orderBy('credential.username').execute()
+  return rows.map((row) => ({
+    ...row,
+    allowedAddresses: toList(row.allowedAddresses),
+    certificates: toList(row.certificates),
+  }))
+}
+
+/** Names of the credentials that a client certificate stands for. */
+export async function listCertificateHolders(db: Db, fingerprint: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('credential')
+    .select('username')
+    .where(sql<boolean>`${fingerprint} = any(string_to_array(certificates, ','))`)
+    .orderBy('username')
+    .execute()
+  return rows.map(({ username }) => username)
+}
+
+/** True when there is an administrator. */
+export async function hasAdmin(db: Db): Promise<boolean> {
+  const row = await db.selectFrom('credential').select('username').where('role', '=', 'admin').limit(1).executeTakeFirst()
+  return row !== undefined
+}
+
+export interface NewCredential {
+  readonly username: string
+  readonly role: Role
+  readonly applicationId: string | null
+  /** 16 bytes. */
+  readonly salt: Uint8Array
+  readonly expiresAt: Date | null
+  readonly allowedAddresses?: readonly string[]
+  readonly createdAt: Date
+}
+
+/** Inserts a credential; it has no password yet. False when the name is taken. */
+export async function insertCredential(tx: Tx, credential: NewCredential): Promise<boolean> {
+  const inserted = await tx
+    .insertInto('credential')
+    .values({
+      username: credential.username,
+      role: credential.role,
+      application_id: credential.applicationId,
+      salt: credential.salt,
+      expires_at: credential.expiresAt,
+      allowed_addresses: (credential.allowedAddresses ?? []).join(','),
+      created_at: credential.createdAt,
+    })
+    .onConflict((conflict) => conflict.column('username').doNothing())
+    .returning('username')
+    .executeTakeFirst()
+  return inserted !== undefined
+}
+
+/** What a new password stores; `passwordHash` is keyed. */
+export interface NewPassword {
+  /** Of the credential that it was hashed for. */
+  readonly salt: Uint8Array
+  readonly passwordId: string
+  readonly scheme: 'generated' | 'chosen'
+  readonly passwordHash: Uint8Array
+  readonly createdAt: Date
+}
+
+/**
+ * Sets a password. Earlier ones end at `previousExpiresAt`, or at once when that is null; only the latest of them is kept. False when the
+ * credential is gone, or is another one of that name. The row is locked first, so that two resets at once leave one password.
+ */
+export async function replacePassword(
+  tx: Tx,
+  username: string,
+  password: NewPassword,
+  previousExpiresAt: Date | null,
+): Promise<boolean> {
+  const locked = await tx
+    .selectFrom('credential')
+    .select('username')
+    .where('username', '=', username)
+    .where('salt', '=', Buffer.from(password.salt))
+    .forUpdate()
+    .executeTakeFirst()
+  if (locked === undefined) return false
+  await sql`
+    delete from credential_password where username = ${username} and (${previousExpiresAt}::timestamptz is null or
+      credential_password_id <> (
+        select credential_password_id from credential_password where username = ${username} order by created_at desc limit 1))`.execute(
+    tx,
+  )
+  await sql`
+    update credential_password set expires_at = least(coalesce(expires_at, ${previousExpiresAt}), ${previousExpiresAt}::timestamptz)
+    where username = ${username}`.execute(tx)
+  await tx
+    .insertInto('credential_password')
+    .values({
+      credential_password_id: password.passwordId,
+      username,
+      scheme: password.scheme,
+      password_hash: password.passwordHash,
+      created_at: password.createdAt,
+    })
+    .execute()
+  return true
+}
+
+/** Holds a credential as it is until the end of the transaction. */
+export async function lockCredential(tx: Tx, username: string): Promise<void> {
+  await tx.selectFrom('credential').select('username').where('username', '=', username).forUpdate().execute()
+}
+
+/** Replaces the addresses that a credential may be used from; false when there is none of that name. */
+export async function updateAllowedAddresses(tx: Tx, username: string, allowedAddresses: readonly string[]): Promise<boolean> {
+  const row = await tx
+    .updateTable('credential')
+    .set({ allowed_addresses: allowedAddresses.join(',') })
+    .where('username', '=', username)
+    .returning('username')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Replaces the client certificates that stand for a credential; false when there is none of that name. */
+export async function updateCertificates(tx: Tx, username: string, certificates: readonly string[]): Promise<boolean> {
+  const row = await tx
+    .updateTable('credential')
+    .set({ certificates: certificates.join(',') })
+    .where('username', '=', username)
+    .returning('username')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Writes the MAC over a credential and its passwords, in the transaction that changed them. */
+export async function storeCredentialMac(tx: Tx, username: string, mac: Uint8Array): Promise<void> {
+  await tx.updateTable('credential').set({ mac }).where('username', '=', username).execute()
+}
+
+/** Deletes a credential and its passwords; false when there was none. */
+export async function deleteCredential(db: Db, username: string): Promise<boolean> {
+  const deleted = await db.deleteFrom('credential').where('username', '=', username).returning('username').executeTakeFirst()
+  return deleted !== undefined
+}
+
+const credentialColumns = [
+  'credential.username',
+  'credential.role',
+  'credential.application_id as applicationId',
+  'credential.is_disabled as isDisabled',
+  'credential.expires_at as expiresAt',
+  'credential.allowed_addresses as allowedAddresses',
+  'credential.certificates',
+] as const

@@ -1,0 +1,67 @@
+// The table failure_count: what has failed lately, for all processes together. Only failures write to it.
+import { sql } from 'kysely'
+import type { Db } from '../database/database.ts'
+import { defineGivenRows } from '../database/bulk-statement.ts'
+
+export interface FailureCountRow {
+  readonly failureKey: Uint8Array
+  readonly failures: number
+  /** Of the window that they are counted in. */
+  readonly endsAt: Date
+  /** Waits in a row, and the end of the last one; 0 and any past time without one. */
+  readonly waits: number
+  readonly waitEndsAt: Date
+}
+
+const given = defineGivenRows<FailureCountRow>({
+  failureKey: 'bytea',
+  failures: 'int',
+  endsAt: 'timestamptz',
+  waits: 'int',
+  waitEndsAt: 'timestamptz',
+})
+
+// A window lasts a minute. One that is over begins anew, and so does what ends later than anything can: the clock was set back. Who begins a
+// wait has used the failures up that led to it. In the order of keys, so that two processes do not wait for each other.
+const IS_SAME_WINDOW = sql`f.ends_at > excluded.ends_at - interval '1 minute' and f.ends_at < excluded.ends_at + interval '2 minutes'`
+const IS_WAIT_KNOWN = sql`f.wait_ends_at > excluded.ends_at - interval '61 minutes'
+  and f.wait_ends_at < excluded.ends_at + interval '20 minutes'`
+const ADD = given.define(
+  (table) => sql`
+    insert into failure_count as f (failure_key, failures, ends_at, waits, wait_ends_at)
+    select "failureKey", "failures", "endsAt", "waits", "waitEndsAt" from ${table} as given order by "failureKey"
+    on conflict (failure_key) do update set
+      failures = case when excluded.waits > 0 then 0
+        when ${IS_SAME_WINDOW} then f.failures + excluded.failures
+        else excluded.failures end,
+      ends_at = case when ${IS_SAME_WINDOW} then f.ends_at else excluded.ends_at end,
+      waits = case when ${IS_WAIT_KNOWN} then greatest(f.waits, excluded.waits) else excluded.waits end,
+      wait_ends_at = case when ${IS_WAIT_KNOWN} then greatest(f.wait_ends_at, excluded.wait_ends_at) else excluded.wait_ends_at end
+    returning failure_key as "failureKey", failures, ends_at as "endsAt", waits, wait_ends_at as "waitEndsAt"`,
+)
+
+/** Adds failures, each key once; returns what all processes have counted for these keys. */
+export async function addFailures(db: Db, rows: readonly FailureCountRow[]): Promise<readonly FailureCountRow[]> {
+  const found = await db.executeQuery(ADD(rows))
+  return found.rows as FailureCountRow[]
+}
+
+/** What is counted for these keys; those that have not failed are missing. */
+export async function findFailures(db: Db, keys: readonly Uint8Array[]): Promise<readonly FailureCountRow[]> {
+  const { rows } = await sql<FailureCountRow>`
+    select failure_key as "failureKey", failures, ends_at as "endsAt", waits, wait_ends_at as "waitEndsAt"
+    from failure_count where failure_key in (${sql.join(keys)})`.execute(db)
+  return rows
+}
+
+/** Deletes up to `limit` counts that no longer matter: an hour after a wait the next one is as short as the first. */
+export async function deleteOldFailureCounts(db: Db, now: Date, limit: number): Promise<number> {
+  const { rows } = await sql`
+    delete from failure_count where failure_key in (
+      select failure_key from failure_count
+      where ends_at < ${now} and wait_ends_at < ${new Date(now.getTime() - HOUR_MS)} limit ${limit} for update skip locked
+    ) returning failure_key`.execute(db)
+  return rows.length
+}
+
+const HOUR_MS = 3_600_000

@@ -1,0 +1,99 @@
+// One process a data directory: a Unix socket that lives as long as its process. The embedded database has no lock of its own;
+// two processes on one directory would both succeed and lose rows.
+import { closeSync, openSync, statSync, unlinkSync } from 'node:fs'
+import { type Server, type Socket, connect, createServer } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { StartError } from '../../lib/errors.ts'
+
+/**
+ * Takes the lock of `directory` and returns the function that gives it back. Throws StartError when another process holds it. `onVisit` is
+ * given who connects to it: another process of the same user, because nobody else may enter the directory.
+ */
+export async function lockDirectory(
+  directory: string,
+  onVisit: (socket: Socket) => void = (socket) => void socket.destroy(),
+): Promise<() => Promise<void>> {
+  const path = join(directory, LOCK)
+  const { address, done } = socketAddress(directory, path)
+  try {
+    const server = (await listen(address, onVisit)) ?? (await replaceStale(address, path, directory, onVisit))
+    const own = statSync(path).ino
+    // Two starts may find the same stale socket; the one whose file was replaced meanwhile has lost.
+    await sleep(20)
+    if (inodeOf(path) !== own) throw inUse(directory)
+    server.unref()
+    const visitors = new Set<Socket>()
+    server.on('connection', (socket) => {
+      visitors.add(socket)
+      socket.once('close', () => visitors.delete(socket))
+    })
+    const release = (): Promise<void> =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        for (const socket of visitors) socket.destroy()
+      })
+    return () => release().finally(done)
+  } catch (error) {
+    done()
+    throw error
+  }
+}
+
+/** A connection to the process that holds the lock of `directory`; undefined when there is none. */
+export function visitHolder(directory: string): Promise<Socket | undefined> {
+  const { address, done } = socketAddress(directory, join(directory, LOCK))
+  return new Promise<Socket | undefined>((resolve) => {
+    const socket = connect(address)
+    socket.once('connect', () => resolve(socket))
+    socket.once('error', () => resolve(undefined))
+  }).finally(done)
+}
+
+async function replaceStale(
+  address: string,
+  path: string,
+  directory: string,
+  onVisit: (socket: Socket) => void,
+): Promise<Server> {
+  if (await isAlive(address)) throw inUse(directory)
+  unlinkSync(path)
+  const server = await listen(address, onVisit)
+  if (server === undefined) throw inUse(directory)
+  return server
+}
+
+function listen(address: string, onVisit: (socket: Socket) => void): Promise<Server | undefined> {
+  return new Promise((resolve, reject) => {
+    const server = createServer(onVisit)
+    server.once('error', (error: NodeJS.ErrnoException) => (error.code === 'EADDRINUSE' ? resolve(undefined) : reject(error)))
+    server.listen(address, () => resolve(server))
+  })
+}
+
+function isAlive(address: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(address)
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+}
+
+// Socket addresses hold about 107 bytes; a longer path is reached through the descriptor of its directory.
+function socketAddress(directory: string, path: string): { address: string; done: () => void } {
+  if (Buffer.byteLength(path) < 100) return { address: path, done: () => undefined }
+  const descriptor = openSync(directory, 'r')
+  return { address: `/proc/self/fd/${descriptor}/${LOCK}`, done: () => closeSync(descriptor) }
+}
+
+function inodeOf(path: string): number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.ino
+}
+
+const inUse = (directory: string): StartError =>
+  new StartError(`the data directory ${directory} is in use by another pawl process; stop it or choose another PAWL_DATA_DIR`)
+
+const LOCK = 'pawl.lock'

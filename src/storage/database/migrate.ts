@@ -1,0 +1,315 @@
+// Brings the schema up to date; one process at a time, also where several start at once.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
+import { type Migration, Migrator } from 'kysely/migration'
+import { migrations } from '../../../migrations/index.ts'
+import { StartError } from '../../lib/errors.ts'
+import { adviceOf } from './failure.ts'
+import { type Database, type Db, isDuplicateName, isLockTimeout, isUndefinedName, isUniqueViolation } from './database.ts'
+import { codeOf } from './postgres-connection.ts'
+
+export interface MigrateOptions {
+  /** For tests: the migrations that this version knows; all of them without it. */
+  readonly known?: Readonly<Record<string, Migration>>
+  /** How often a table that others use is asked for, a second apart, or looked at while they change it. */
+  readonly attemptsMax?: number
+  /** Told of what takes its time: at once, and again each minute while it lasts. */
+  readonly onDelay?: (delay: MigrationDelay) => void
+  /** Ends the wait for others, and rolls back the migration that runs. */
+  readonly signal?: AbortSignal | undefined
+}
+
+export type MigrationDelay =
+  /** `holder`: for people, the session that migrates, where the database tells. */
+  | { readonly kind: 'others'; readonly holder: string }
+  | { readonly kind: 'table'; readonly migration: string }
+  | { readonly kind: 'running'; readonly migration: string }
+
+/** What a log line and the answer to a probe say of a delay. */
+export const DELAYS: Readonly<Record<MigrationDelay['kind'], string>> = {
+  others: 'the start waits for the migrations of another process',
+  table: 'the start waits for a table that others use, to migrate it',
+  running: 'the start waits for a migration that runs',
+}
+
+/**
+ * Runs what is missing, each migration in a transaction of its own where there is data, and returns the names of those that ran. A
+ * database that is one migration ahead is left as it is: migrations only add, so that the version before serves on while the next one
+ * starts. While another process migrates, it waits. Throws StartError on failure and on a schema that is further ahead, and the reason of
+ * `signal` when that aborts.
+ */
+export async function migrate(db: Db, options: MigrateOptions = {}): Promise<string[]> {
+  const { known = migrations, attemptsMax = ATTEMPTS_MAX, onDelay = () => undefined, signal } = options
+  const names: string[] = []
+  const tell = tellSeldom(onDelay)
+  for (let attempt = 1; ; ) {
+    signal?.throwIfAborted()
+    const schema = await findSchema(db)
+    const [next, ...others] = await findPending(db, known, schema)
+    if (next === undefined) return names
+    requireTarget(schema)
+    // Nobody uses the tables of an empty database; there it is quicker all at once.
+    const isEmpty = others.length + 1 === Object.keys(known).length
+    const running = tellWhileRunning(() => tell({ kind: 'running', migration: next }))
+    const { holder, ran, error, isOvertaken } = await runStep(db, { known, schema, isEmpty, signal }).finally(running)
+    if (holder !== undefined) {
+      tell({ kind: 'others', holder })
+      await wait(OTHERS_MS, signal)
+      continue
+    }
+    if (error === undefined) {
+      names.push(...ran)
+      attempt = 1
+      continue
+    }
+    if (!(isOvertaken || isLockTimeout(error)) || attempt >= attemptsMax) throw explain(error)
+    if (!isOvertaken) tell({ kind: 'table', migration: next })
+    attempt += 1
+    await wait(isOvertaken ? OVERTAKEN_MS : RETRY_MS, signal)
+  }
+}
+
+interface Step {
+  readonly known: Readonly<Record<string, Migration>>
+  readonly schema: FoundSchema
+  readonly isEmpty: boolean
+  readonly signal: AbortSignal | undefined
+}
+
+interface StepOutcome {
+  /** Who has the lock, when another process has it; then nothing was done. */
+  readonly holder?: string
+  readonly ran: readonly string[]
+  readonly error?: unknown
+  /** The error comes from what somebody else does at the same time. */
+  readonly isOvertaken?: boolean
+}
+
+/** The next migration, or all of them, in one transaction that has the lock from its first statement on. */
+async function runStep(db: Db, { known, schema, isEmpty, signal }: Step): Promise<StepOutcome> {
+  const impatient = Object.fromEntries(Object.entries(known).map(([name, migration]) => [name, limitWaits(migration)]))
+  try {
+    return await db.transaction().execute(async (tx) => {
+      const { isMine, holder, session } = await takeLock(tx)
+      if (!isMine) return { holder, ran: [] }
+      const stop = (): void => void end(db, session)
+      signal?.addEventListener('abort', stop)
+      try {
+        if (!schema.hasList) await makeList(tx, schema.name)
+        // Without its name, Kysely takes the list of another schema for its own.
+        const migrator = new Migrator({
+          db: tx,
+          provider: { getMigrations: async () => impatient },
+          migrationTableSchema: schema.name,
+        })
+        const { error, results } = await (isEmpty ? migrator.migrateToLatest() : migrator.migrateUp())
+        if (error !== undefined) throw new StepError(error, results !== undefined)
+        return { ran: (results ?? []).map(({ migrationName }) => migrationName) }
+      } finally {
+        signal?.removeEventListener('abort', stop)
+      }
+    })
+  } catch (error) {
+    signal?.throwIfAborted()
+    if (!(error instanceof StepError)) throw error
+    const { cause, isOfMigration } = error
+    // Kysely looks at the columns of all tables first, and another process may take one away meanwhile; a process of an older version makes
+    // Kysely's tables before it asks for the lock.
+    const isOvertaken = !isOfMigration && (isUndefinedName(cause) || isDuplicateName(cause) || isUniqueViolation(cause))
+    return { ran: [], error: cause, isOvertaken }
+  }
+}
+
+/**
+ * Makes Kysely's tables, as it would. It asks afterwards whether they are there when that fails, which within a transaction hides why.
+ */
+async function makeList(tx: Db, schema: string): Promise<void> {
+  const tables = tx.schema.withSchema(schema)
+  try {
+    await tables
+      .createTable('kysely_migration')
+      .ifNotExists()
+      .addColumn('name', 'varchar(255)', (column) => column.notNull().primaryKey())
+      .addColumn('timestamp', 'varchar(255)', (column) => column.notNull())
+      .execute()
+    await tables
+      .createTable('kysely_migration_lock')
+      .ifNotExists()
+      .addColumn('id', 'varchar(255)', (column) => column.notNull().primaryKey())
+      .addColumn('is_locked', 'integer', (column) => column.notNull().defaultTo(0))
+      .execute()
+  } catch (error) {
+    throw new StepError(error, false)
+  }
+}
+
+/** Rolls a transaction back. `isOfMigration`: a migration has failed, and not what Kysely does before it. */
+class StepError extends Error {
+  readonly isOfMigration: boolean
+  constructor(cause: unknown, isOfMigration: boolean) {
+    super('a migration failed', { cause })
+    this.isOfMigration = isOfMigration
+  }
+}
+
+/**
+ * The lock of the transaction, and not of the session, as Kysely takes it: a pooler in transaction mode gives the statement that unlocks a
+ * session to another one, and everybody after that would wait for ever. The number is Kysely's, so that processes of older versions are kept
+ * out. It is asked for and not waited for: a wait would keep a server of the pooler, and outlive the process.
+ */
+async function takeLock(tx: Db): Promise<{ readonly isMine: boolean; readonly holder: string; readonly session: number }> {
+  const { rows } = await sql<{ isMine: boolean; session: number }>`
+    select pg_try_advisory_xact_lock(${sql.lit(LOCK)}) as "isMine", pg_backend_pid() as session`.execute(tx)
+  const { isMine = false, session = 0 } = rows[0] ?? {}
+  return { isMine, session, holder: isMine ? '' : await describeHolder(tx) }
+}
+
+/** A lock of one number is two halves in the list of locks. What other roles do, the database may not tell. */
+async function describeHolder(tx: Db): Promise<string> {
+  const { rows } = await sql<{ pid: number; host: string | null; role: string | null; seconds: number | null }>`
+    select l.pid, host(a.client_addr) as host, a.usename as role, extract(epoch from now() - a.xact_start)::int as seconds
+    from pg_locks l left join pg_stat_activity a on a.pid = l.pid
+    where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+      and l.database = (select oid from pg_database where datname = current_database())
+      and (l.classid::bigint << 32) + l.objid::bigint = ${sql.lit(LOCK)} limit 1`.execute(tx)
+  const [holder] = rows
+  if (holder === undefined) return 'a session that has just ended'
+  const { pid, host, role, seconds } = holder
+  return [
+    `session ${pid}`,
+    ...(role === null ? [] : [`of ${role}`]),
+    ...(host === null ? [] : [`from ${host}`]),
+    ...(seconds === null ? [] : [`for ${seconds} s`]),
+  ].join(' ')
+}
+
+/** What runs in a session of PostgreSQL would go on to its end, with its locks, when the process is gone. */
+const end = async (db: Db, session: number): Promise<void> =>
+  void (await sql`select pg_terminate_backend(${session})`.execute(db).catch(() => undefined))
+
+/** A delay of a kind at once, and again each minute. */
+function tellSeldom(onDelay: (delay: MigrationDelay) => void): (delay: MigrationDelay) => void {
+  let last: { readonly what: string; readonly at: number } | undefined
+  return (delay) => {
+    const what = `${delay.kind} ${delay.kind === 'others' ? '' : delay.migration}`
+    if (last?.what === what && performance.now() - last.at < REMINDER_MS) return
+    last = { what, at: performance.now() }
+    onDelay(delay)
+  }
+}
+
+/** Calls from time to time until the returned function is called. */
+function tellWhileRunning(tell: () => void): () => void {
+  const timer = setInterval(tell, LONG_MS)
+  return () => clearInterval(timer)
+}
+
+const wait = async (ms: number, signal: AbortSignal | undefined): Promise<void> => {
+  await sleep(ms, undefined, { ...(signal && { signal }) }).catch(() => undefined)
+  signal?.throwIfAborted()
+}
+
+/** The same for an open database: on connections of its own where the statements of requests are limited in time. */
+export async function migrateDatabase({ db, openPatient }: Database, options?: MigrateOptions): Promise<string[]> {
+  if (openPatient === undefined) return migrate(db, options)
+  const patient = openPatient()
+  try {
+    return await migrate(patient.db, options)
+  } finally {
+    await patient.close()
+  }
+}
+
+/** For a start that does not migrate. Throws StartError when a migration is missing, and when the schema is too far ahead. */
+export async function requireMigrated(db: Db, known: Readonly<Record<string, Migration>> = migrations): Promise<void> {
+  const pending = await findPending(db, known, await findSchema(db))
+  if (pending.length > 0)
+    throw new StartError(`the database lacks ${countOf(pending)}; run pawl migrate, or start with PAWL_MIGRATE=start`)
+}
+
+/** The migrations that are to run; none when the database is one ahead. Throws StartError when it is further ahead. */
+async function findPending(db: Db, known: Readonly<Record<string, Migration>>, schema: FoundSchema): Promise<string[]> {
+  const names = Object.keys(known).toSorted()
+  const done = await readDone(db, schema)
+  const unknown = done.filter((name) => !(name in known))
+  if (unknown.length === 0) return names.filter((name) => !done.includes(name))
+  const isOneAhead = unknown.length === 1 && names.every((name) => done.includes(name) && name < String(unknown[0]))
+  if (isOneAhead) return []
+  throw new StartError(
+    `the database has ${countOf(unknown)} that this version of pawl does not know; start the version that made it, or one that is one migration older at most`,
+  )
+}
+
+interface FoundSchema {
+  /** Where the tables of pawl are, or are to be: the search path may lead to others with a list of their own. */
+  readonly name: string
+  /** Where a new table goes. */
+  readonly target: string
+  readonly hasList: boolean
+}
+
+/** The first schema of the search path that has tables of pawl and a list of migrations; where none has, the one for new tables. */
+async function findSchema(db: Db): Promise<FoundSchema> {
+  const has = (table: string) => sql`exists (select from pg_tables where schemaname = s.name and tablename = ${table})`
+  const { rows } = await sql<FoundSchema>`
+    select s.name, current_schema()::text as target, ${has('kysely_migration')} as "hasList"
+    from unnest(current_schemas(false)) with ordinality as s (name, place)
+    where s.place = 1 or ${has('kysely_migration')} and ${has('activation_history')}
+    order by ${has('activation_history')} desc, s.place limit 1`.execute(db)
+  const [schema] = rows
+  if (schema === undefined)
+    throw new StartError('no schema of the search_path is there, or may be used; create one for the role of pawl')
+  return schema
+}
+
+/** Throws StartError where new tables would lie apart from those that there are. */
+function requireTarget({ name, target }: FoundSchema): void {
+  if (name !== target)
+    throw new StartError(
+      `the tables of pawl are in the schema ${name}, and new ones would go to ${target}; alter role ... set search_path = ${name}`,
+    )
+}
+
+/** What has run here, in its order; an empty database has no list. */
+async function readDone(db: Db, { name, hasList }: FoundSchema): Promise<string[]> {
+  if (!hasList) return []
+  const { rows } = await sql<{ name: string }>`
+    select name from ${sql.id(name, 'kysely_migration')} order by name collate "C"`.execute(db)
+  return rows.map((row) => row.name)
+}
+
+const countOf = (names: readonly string[]): string =>
+  names.length === 1 ? `migration ${names.join()}` : `${names.length} migrations (${names.join(', ')})`
+
+/**
+ * A migration that waits for a table holds up all statements behind it, so it gives up soon and tries again a second later. Another
+ * process' migrations are waited for.
+ */
+const limitWaits = (migration: Migration): Migration => ({
+  up: async (db) => {
+    await sql.raw(`set local lock_timeout = '${LOCK_WAIT_MS}ms'`).execute(db)
+    // The limit of the role, behind a pooler, is that of requests.
+    await sql.raw('set local statement_timeout = 0').execute(db)
+    await migration.up(db)
+  },
+})
+
+function explain(error: unknown): StartError {
+  const reason = error instanceof Error ? error.message.replace(/\s*\n\s*/g, ' ') : String(error)
+  const code = codeOf(error)
+  const advice = isLockTimeout(error)
+    ? 'something holds a table for long, end it and start again'
+    : (adviceOf(error) ?? 'nothing of it was done, and the next start tries it again')
+  const says = typeof code === 'string' ? `${code}: ${reason}` : reason
+  return new StartError(`the database could not be migrated (${says}): ${advice}`, { cause: error })
+}
+
+/** Kysely's number for it. */
+const LOCK = 3_853_314_791_062_309_107n
+const LOCK_WAIT_MS = 300
+const OTHERS_MS = 250
+const LONG_MS = 2_000
+const REMINDER_MS = 60_000
+const RETRY_MS = 1_000
+const OVERTAKEN_MS = 100
+const ATTEMPTS_MAX = 120

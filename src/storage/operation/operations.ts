@@ -1,0 +1,276 @@
+// The table operation: what a user is asked to approve. How one ends is in operation-transitions.ts.
+import { sql } from 'kysely'
+import { type AuditEventOfSource, insertAuditFrom } from '../audit/audit.ts'
+import { toList } from '../database/columns.ts'
+import type { Db, Tx } from '../database/database.ts'
+import { defineGivenRows } from '../database/bulk-statement.ts'
+import { amongPending } from '../database/index-conditions.ts'
+import type { OperationStatus } from '../database/schema.ts'
+import { isActiveAt } from '../activation/seen-state.ts'
+
+export interface OperationRow {
+  readonly operationId: string
+  readonly applicationId: string
+  /** Null until somebody claims it. */
+  readonly userId: string | null
+  readonly templateRevisionId: string
+  readonly templateName: string
+  readonly operationType: string
+  readonly language: string
+  readonly parameters: Readonly<Record<string, string>>
+  readonly data: string
+  readonly status: OperationStatus
+  readonly statusReason: string | null
+  readonly signatureTypes: readonly string[]
+  readonly failureCount: number
+  readonly maxFailureCount: number
+  /** Letters. */
+  readonly riskFlags: string
+  readonly activationFlag: string | null
+  /** sealed */
+  readonly proximitySeed: Buffer | null
+  readonly createdAt: Date
+  readonly expiresAt: Date
+}
+
+/** A PENDING operation of a user, as it is created. */
+export interface NewOperation extends Omit<OperationRow, 'applicationId' | 'status' | 'statusReason' | 'failureCount'> {
+  /** Null for the default application. */
+  readonly applicationId: string | null
+  readonly userId: string
+  readonly externalId: string | null
+}
+
+/**
+ * Inserts a PENDING operation and its audit row if its user has an ACTIVE registration in the application, and returns the id of the
+ * application; undefined when not.
+ */
+export async function insertOperation(
+  db: Db,
+  { parameters, signatureTypes, ...operation }: NewOperation,
+  { eventType, eventData }: Pick<AuditEventOfSource, 'eventType' | 'eventData'>,
+): Promise<string | undefined> {
+  const texts = { parameters: JSON.stringify(parameters), signatureTypes: signatureTypes.join(',') }
+  const { rows } = await db.executeQuery<{ applicationId: string }>(INSERT([{ ...operation, ...texts, eventType, eventData }]))
+  return rows[0]?.applicationId
+}
+
+/** One operation of an application. */
+export async function findOperation(db: Db, applicationId: string, operationId: string): Promise<OperationRow | undefined> {
+  const row = await db
+    .selectFrom('operation')
+    .select(operationColumns)
+    .where('operation_id', '=', operationId)
+    .where('application_id', '=', applicationId)
+    .executeTakeFirst()
+  return row && toOperation(row)
+}
+
+/** An operation that somebody is about to decide. */
+export interface LockedOperation extends OperationRow {
+  /** Of the activation that decides; none when there is no such activation. */
+  readonly approverFlags: readonly string[]
+}
+
+/** The same, locked until the end of the transaction, with the flags of the activation that decides. */
+export async function lockOperation(
+  tx: Tx,
+  applicationId: string,
+  operationId: string,
+  approverId: string,
+): Promise<LockedOperation | undefined> {
+  const row = await tx
+    .selectFrom('operation')
+    .select(operationColumns)
+    .select((query) => query.selectFrom('activation').select('flags').where('activation_id', '=', approverId).as('approverFlags'))
+    .where('operation_id', '=', operationId)
+    .where('application_id', '=', applicationId)
+    .forUpdate()
+    .executeTakeFirst()
+  return row && toLocked(row)
+}
+
+/** A locked operation, as it is stored. */
+export type LockedColumns = OperationColumns & { readonly approverFlags: string | null }
+
+/** A locked row as it is used. */
+export const toLocked = ({ approverFlags, ...row }: LockedColumns): LockedOperation => ({
+  ...toOperation(row),
+  approverFlags: toList(approverFlags ?? ''),
+})
+
+/** All operations of a user, newest first. */
+export async function listUserOperations(db: Db, applicationId: string, userId: string, limit: number): Promise<OperationRow[]> {
+  const rows = await db
+    .selectFrom('operation')
+    .select(operationColumns)
+    .where('application_id', '=', applicationId)
+    .where('user_id', '=', userId)
+    .orderBy('created_at', 'desc')
+    .orderBy('operation_id')
+    .limit(limit)
+    .execute()
+  return rows.map(toOperation)
+}
+
+export interface OperationSearch {
+  readonly userId?: string | undefined
+  readonly status?: OperationStatus | undefined
+  /** Only what stands behind this one in the order. */
+  readonly after?: { readonly createdAt: Date; readonly operationId: string } | undefined
+  readonly limit: number
+}
+
+/** Operations of an application, newest first. */
+export async function searchOperations(db: Db, applicationId: string, search: OperationSearch): Promise<OperationRow[]> {
+  const { userId, status, after, limit } = search
+  let query = db.selectFrom('operation').select(operationColumns).where('application_id', '=', applicationId)
+  if (userId !== undefined) query = query.where('user_id', '=', userId)
+  if (status === 'PENDING') query = query.where(amongPending('operation'))
+  // In the text: as a value it would not show which index has it.
+  else if (status !== undefined) query = query.where('status', '=', sql.lit(status))
+  if (after !== undefined) {
+    query = query.where(sql<boolean>`(created_at, operation_id) < (${after.createdAt}, ${after.operationId})`)
+  }
+  const rows = await query.orderBy('created_at', 'desc').orderBy('operation_id', 'desc').limit(limit).execute()
+  return rows.map(toOperation)
+}
+
+/** Gives an unclaimed PENDING operation to a user who has a phone; false when it has one already, or is over. */
+export async function claimOperation(db: Db, operationId: string, userId: string, at: Date): Promise<boolean> {
+  const { rows } = await sql`
+    update operation set user_id = ${userId}
+    where operation_id = ${operationId} and user_id is null and status = 'PENDING' and expires_at > ${at} and exists (
+      select from activation a where a.application_id = operation.application_id and a.user_id = ${userId} and a.state <> 'REMOVED'
+    )
+    returning operation_id`.execute(db)
+  return rows.length === 1
+}
+
+/** Stores a nonce of an offline approval; of those of an operation only the newest `keep` stay. */
+export async function insertOperationNonce(db: Db, operationId: string, nonce: string, at: Date, keep: number): Promise<void> {
+  await sql`
+    with dropped as (
+      delete from operation_nonce where operation_id = ${operationId} and nonce in (
+        select nonce from operation_nonce where operation_id = ${operationId} order by created_at desc, nonce offset ${keep - 1}
+      )
+    )
+    insert into operation_nonce (operation_id, nonce, created_at) values (${operationId}, ${nonce}, ${at})`.execute(db)
+}
+
+/** Whether a nonce was issued for the operation and lives. */
+export async function hasOperationNonce(db: Db, operationId: string, nonce: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('operation_nonce')
+    .select('nonce')
+    .where('operation_id', '=', operationId)
+    .where('nonce', '=', nonce)
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Deletes up to `limit` nonces of operations that are over. */
+export async function deleteUselessNonces(db: Db, _at: Date, limit: number): Promise<number> {
+  const { rows } = await sql`
+    delete from operation_nonce where (operation_id, nonce) in (
+      select n.operation_id, n.nonce from operation_nonce n join operation o on o.operation_id = n.operation_id
+      where o.status <> 'PENDING' limit ${limit} for update of n skip locked
+    ) returning nonce`.execute(db)
+  return rows.length
+}
+
+/** OPERATION_COLUMNS, as they are stored. */
+export type OperationColumns = Omit<OperationRow, keyof StoredOperation> & StoredOperation
+
+/** What is text in the table. */
+interface StoredOperation {
+  readonly parameters: string
+  readonly signatureTypes: string
+}
+
+/** A row as it is used. */
+export const toOperation = <Row extends StoredOperation>(row: Row) => ({
+  ...row,
+  parameters: JSON.parse(row.parameters) as Readonly<Record<string, string>>,
+  signatureTypes: toList(row.signatureTypes),
+})
+
+const operationColumns = [
+  'operation_id as operationId',
+  'application_id as applicationId',
+  'user_id as userId',
+  'template_revision_id as templateRevisionId',
+  'template_name as templateName',
+  'operation_type as operationType',
+  'language',
+  'parameters',
+  'data',
+  'status',
+  'status_reason as statusReason',
+  'signature_types as signatureTypes',
+  'failure_count as failureCount',
+  'max_failure_count as maxFailureCount',
+  'risk_flags as riskFlags',
+  'activation_flag as activationFlag',
+  'proximity_seed as proximitySeed',
+  'created_at as createdAt',
+  'expires_at as expiresAt',
+] as const
+
+/** What is selected of an operation `o`, for statements of constant text. */
+export const OPERATION_COLUMNS = sql.join(
+  operationColumns.map((column) => {
+    const [name, member = name] = column.split(' as ')
+    return sql`${sql.ref(`o.${name}`)} as ${sql.ref(`${member}`)}`
+  }),
+)
+
+const NEW = defineGivenRows<
+  Omit<NewOperation, 'parameters' | 'signatureTypes'> &
+    Pick<AuditEventOfSource, 'eventType' | 'eventData'> & { readonly parameters: string; readonly signatureTypes: string }
+>({
+  operationId: 'text',
+  applicationId: 'text',
+  userId: 'text',
+  externalId: 'text',
+  templateRevisionId: 'text',
+  templateName: 'text',
+  operationType: 'text',
+  language: 'text',
+  parameters: 'text',
+  data: 'text',
+  signatureTypes: 'text',
+  maxFailureCount: 'int',
+  riskFlags: 'text',
+  activationFlag: 'text',
+  proximitySeed: 'bytea',
+  createdAt: 'timestamptz',
+  expiresAt: 'timestamptz',
+  eventType: 'text',
+  eventData: 'text',
+})
+
+const INSERT = NEW.define(
+  (given) => sql`
+  with owned as (
+    select i.*, a.activation_id, a.application_id from ${given} as i
+    join activation a on a.user_id = i."userId" and ${isActiveAt(sql`i."createdAt"`)}
+      and a.application_id = coalesce(i."applicationId", (select application_id from application where is_default))
+  ), created as (
+    insert into operation (operation_id, application_id, user_id, external_id, template_revision_id, template_name, operation_type,
+      language, parameters, data, status, signature_types, max_failure_count, risk_flags, activation_flag, proximity_seed, created_at,
+      expires_at)
+    select "operationId", application_id, "userId", "externalId", "templateRevisionId", "templateName", "operationType",
+      language, parameters, data, 'PENDING', "signatureTypes", "maxFailureCount", "riskFlags", "activationFlag", "proximitySeed", "createdAt",
+      "expiresAt"
+    from owned
+  )
+  ${insertAuditFrom(sql`owned`, {
+    applicationId: sql`application_id`,
+    userId: sql`"userId"`,
+    eventType: sql`"eventType"`,
+    eventData: sql`"eventData"`,
+    occurredAt: sql`"createdAt"`,
+  })}
+  returning application_id as "applicationId"`,
+)

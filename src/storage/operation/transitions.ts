@@ -1,0 +1,138 @@
+// How an operation ends: every transition is one update that compares status = 'PENDING' (cloud §6.2).
+import { type RawBuilder, sql } from 'kysely'
+import { type AuditEvent, insertAuditEventFrom, insertAuditFrom } from '../audit/audit.ts'
+import type { Db } from '../database/database.ts'
+import { defineGivenRows } from '../database/bulk-statement.ts'
+import { amongPending } from '../database/index-conditions.ts'
+import type { OperationStatus } from '../database/schema.ts'
+
+/** How an operation ends by somebody's decision. */
+export interface OperationEnd {
+  readonly operationId: string
+  readonly to: 'APPROVED' | 'REJECTED' | 'CANCELED'
+  readonly statusReason: string | null
+  /** JSON object, or null. */
+  readonly additionalData: string | null
+  readonly at: Date
+}
+
+/**
+ * PENDING to a final status, with the audit row of the activation that decided; false when it was not PENDING any more or its time was
+ * over.
+ */
+export async function endOperation(db: Db, end: OperationEnd, audit: AuditEvent): Promise<boolean> {
+  const { rows } = await db.executeQuery(END([{ ...audit, ...end }]))
+  return rows.length === 1
+}
+
+/**
+ * The same by the bank. The audit row is of the live activation of the operation's user, or else of the one that was made last: an
+ * operation that nobody has claimed is in no user's log.
+ */
+export async function cancelPendingOperation(
+  db: Db,
+  applicationId: string,
+  end: OperationEnd & { readonly to: 'CANCELED' },
+  audit: Pick<AuditEvent, 'eventType' | 'eventData' | 'occurredAt'>,
+): Promise<boolean> {
+  const { rows } = await db.executeQuery(CANCEL([{ ...audit, ...end, applicationId }]))
+  return rows.length === 1
+}
+
+/**
+ * Counts a failed approval of a PENDING operation and gives its status after that: FAILED when the maximum is reached, which has the audit
+ * row. Undefined when it was not PENDING any more.
+ */
+export async function countOperationFailure(
+  db: Db,
+  operationId: string,
+  at: Date,
+  audit: AuditEvent,
+): Promise<OperationStatus | undefined> {
+  const { rows } = await sql<{ status: OperationStatus }>`
+    with counted as (
+      update operation set failure_count = failure_count + 1,
+        status = case when failure_count + 1 >= max_failure_count then 'FAILED' else status end,
+        finalized_at = case when failure_count + 1 >= max_failure_count then ${at}::timestamptz end
+      where operation_id = ${operationId} and status = 'PENDING' and expires_at > ${at}
+      returning status
+    ), failed as (
+      select ${audit.activationId}::text as activation_id from counted where status = 'FAILED'
+    ), audited as (
+      ${insertAuditEventFrom('failed', audit)}
+    )
+    select status from counted`.execute(db)
+  return rows[0]?.status
+}
+
+/** Makes the expiry of up to `limit` operations durable, those due longest first; safe in several processes. */
+export async function expireOperations(db: Db, at: Date, limit: number): Promise<number> {
+  const { rows } = await sql`
+    update operation set status = 'EXPIRED', finalized_at = ${at} where operation_id in (
+      select operation_id from operation where ${amongPending('operation')} and expires_at <= ${at}
+      order by expires_at limit ${limit} for update skip locked
+    ) returning operation_id`.execute(db)
+  return rows.length
+}
+
+/** Makes the expiry of one operation durable; false when it is not due, or over already. */
+export async function expireOperation(db: Db, operationId: string, at: Date): Promise<boolean> {
+  const { rows } = await sql`
+    update operation set status = 'EXPIRED', finalized_at = ${at}
+    where operation_id = ${operationId} and status = 'PENDING' and expires_at <= ${at} returning operation_id`.execute(db)
+  return rows.length === 1
+}
+
+const END_COLUMNS = {
+  operationId: 'text',
+  to: 'text',
+  statusReason: 'text',
+  additionalData: 'text',
+  at: 'timestamptz',
+  applicationId: 'text',
+  eventType: 'text',
+  eventData: 'text',
+  occurredAt: 'timestamptz',
+} as const
+type Ending = OperationEnd & Pick<AuditEvent, 'applicationId' | 'eventType' | 'eventData' | 'occurredAt'>
+
+/** `given`: a table with the columns of END_COLUMNS, `i` in what follows. */
+const endPending = (given: RawBuilder<unknown>) => sql`
+      update operation o set status = i."to", status_reason = i."statusReason", additional_data = i."additionalData", finalized_at = i.at
+      from ${given} as i
+      where o.operation_id = i."operationId" and o.status = 'PENDING' and o.expires_at > i.at`
+
+const AUDIT_OF_END = { eventType: sql`"eventType"`, eventData: sql`"eventData"`, occurredAt: sql`"occurredAt"` }
+
+const END = defineGivenRows<Ending & Pick<AuditEvent, 'userId' | 'activationId'>>({
+  ...END_COLUMNS,
+  userId: 'text',
+  activationId: 'text',
+}).define(
+  (given) => sql`
+    with ended as (
+      ${endPending(given)} returning i.*
+    )
+    ${insertAuditFrom(sql`ended`, {
+      ...AUDIT_OF_END,
+      applicationId: sql`"applicationId"`,
+      userId: sql`"userId"`,
+      activationId: sql`"activationId"`,
+    })}
+    returning activation_id`,
+)
+
+const CANCEL = defineGivenRows<Ending>(END_COLUMNS).define(
+  (given) => sql`
+    with ended as (
+      ${endPending(given)} and o.application_id = i."applicationId"
+      returning o.application_id, o.user_id, i."eventType", i."eventData", i."occurredAt"
+    ), owner as (
+      select a.application_id, a.user_id, a.activation_id, "eventType", "eventData", "occurredAt"
+      from ended join activation a on a.application_id = ended.application_id and a.user_id = ended.user_id
+      order by a.state = 'REMOVED', a.created_at desc limit 1
+    ), audited as (
+      ${insertAuditFrom(sql`owner`, { ...AUDIT_OF_END, applicationId: sql`application_id`, userId: sql`user_id` })}
+    )
+    select application_id from ended`,
+)

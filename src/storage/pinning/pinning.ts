@@ -1,0 +1,233 @@
+// The tables pinning_key_pair, pinned_domain and pinned_certificate (utility §4).
+import { type Insertable, sql } from 'kysely'
+import type { Db } from '../database/database.ts'
+import type { CertificateSource, PinningKeyPairTable } from '../database/schema.ts'
+
+export interface PinningKeyPairRow {
+  readonly publicKey: Buffer
+  /** sealed */
+  readonly privateKey: Buffer
+}
+
+/** The pinning key pair of an application: null when the application has none yet, undefined when there is no such application. */
+export async function findPinningKeyPair(db: Db, applicationId: string): Promise<PinningKeyPairRow | null | undefined> {
+  const row = await db
+    .selectFrom('application')
+    .leftJoin('pinning_key_pair', 'pinning_key_pair.application_id', 'application.application_id')
+    .select(['pinning_key_pair.public_key as publicKey', 'pinning_key_pair.private_key as privateKey'])
+    .where('application.application_id', '=', applicationId)
+    .executeTakeFirst()
+  if (row === undefined) return undefined
+  const { publicKey, privateKey } = row
+  return publicKey === null || privateKey === null ? null : { publicKey, privateKey }
+}
+
+/** Stores a key pair unless the application has one (another request may store it at the same time); the private key is sealed. */
+export async function insertPinningKeyPair(db: Db, pair: Insertable<PinningKeyPairTable>): Promise<void> {
+  await db
+    .insertInto('pinning_key_pair')
+    .values(pair)
+    .onConflict((conflict) => conflict.column('application_id').doNothing())
+    .execute()
+}
+
+export interface PinnedCertificateRow {
+  readonly domain: string
+  /** SHA-256, 32 bytes. */
+  readonly fingerprint: Buffer
+  readonly expiresAt: Date
+  readonly source: CertificateSource
+  /** DER; null where only the fingerprint is known. */
+  readonly certificate: Buffer | null
+  readonly createdAt: Date
+}
+
+/** All pinned certificates of an application, expired ones too, by domain and expiry. */
+export async function listPinnedCertificates(db: Db, applicationId: string): Promise<PinnedCertificateRow[]> {
+  return db
+    .selectFrom('pinned_certificate')
+    .select(certificateColumns)
+    .where('application_id', '=', applicationId)
+    .orderBy(sql`domain collate "C"`)
+    .orderBy('expires_at')
+    .orderBy('fingerprint')
+    .execute()
+}
+
+/** One pinned certificate. */
+export async function findPinnedCertificate(
+  db: Db,
+  applicationId: string,
+  domain: string,
+  fingerprint: Uint8Array,
+): Promise<PinnedCertificateRow | undefined> {
+  return db
+    .selectFrom('pinned_certificate')
+    .select(certificateColumns)
+    .where('application_id', '=', applicationId)
+    .where('domain', '=', domain)
+    .where('fingerprint', '=', Buffer.from(fingerprint))
+    .executeTakeFirst()
+}
+
+export interface NewCertificate {
+  readonly applicationId: string
+  readonly domain: string
+  /** Where the domain is watched; null leaves it as it is. */
+  readonly port: number | null
+  readonly fingerprint: Uint8Array
+  readonly expiresAt: Date
+  readonly source: CertificateSource
+  readonly certificate: Uint8Array | null
+  readonly createdAt: Date
+}
+
+/**
+ * Stores a certificate and its domain. A fingerprint that is there already stays as it is, unless it came without its certificate and now
+ * comes with it.
+ */
+export async function insertPinnedCertificate(db: Db, row: NewCertificate): Promise<void> {
+  await sql`
+    with parent as (
+      insert into pinned_domain as d (application_id, domain, port, created_at, next_check_at)
+      values (${row.applicationId}, ${row.domain}, coalesce(${row.port}::integer, 443), ${row.createdAt}, ${row.createdAt})
+      on conflict (application_id, domain) do update set port = coalesce(${row.port}::integer, d.port)
+      returning application_id, domain
+    )
+    insert into pinned_certificate as c (application_id, domain, fingerprint, expires_at, source, certificate, created_at)
+    select application_id, domain, ${row.fingerprint}::bytea, ${row.expiresAt}::timestamptz, ${row.source}::text,
+      ${row.certificate}::bytea, ${row.createdAt}::timestamptz
+    from parent
+    on conflict (application_id, domain, fingerprint) do update
+    set expires_at = excluded.expires_at, source = excluded.source, certificate = excluded.certificate
+    where c.certificate is null and excluded.certificate is not null`.execute(db)
+}
+
+/** Deletes one certificate; its domain stays. False when there was none. */
+export async function deletePinnedCertificate(
+  db: Db,
+  applicationId: string,
+  domain: string,
+  fingerprint: Uint8Array,
+): Promise<boolean> {
+  const row = await db
+    .deleteFrom('pinned_certificate')
+    .where('application_id', '=', applicationId)
+    .where('domain', '=', domain)
+    .where('fingerprint', '=', Buffer.from(fingerprint))
+    .returning('domain')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Deletes a domain of an application with its certificates; false when there was none. */
+export async function deletePinnedDomain(db: Db, applicationId: string, domain: string): Promise<boolean> {
+  const row = await db
+    .deleteFrom('pinned_domain')
+    .where('application_id', '=', applicationId)
+    .where('domain', '=', domain)
+    .returning('domain')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Deletes the certificates of all applications that ended before `at`; returns how many. */
+export async function deleteExpiredCertificates(db: Db, at: Date): Promise<number> {
+  const { numDeletedRows } = await db.deleteFrom('pinned_certificate').where('expires_at', '<', at).executeTakeFirstOrThrow()
+  return Number(numDeletedRows)
+}
+
+export interface PinnedDomainRow {
+  readonly domain: string
+  readonly port: number
+  /** Null until the watcher was there. */
+  readonly checkedAt: Date | null
+  readonly liveFingerprint: Buffer | null
+  readonly liveExpiresAt: Date | null
+  readonly isChainTrusted: boolean | null
+  /** Why no certificate was seen. */
+  readonly problem: string | null
+}
+
+/** The domains of an application by name, with what the watcher saw. */
+export async function listPinnedDomains(db: Db, applicationId: string): Promise<PinnedDomainRow[]> {
+  return db
+    .selectFrom('pinned_domain')
+    .select([
+      'domain',
+      'port',
+      'checked_at as checkedAt',
+      'live_fingerprint as liveFingerprint',
+      'live_expires_at as liveExpiresAt',
+      'is_chain_trusted as isChainTrusted',
+      'problem',
+    ])
+    .where('application_id', '=', applicationId)
+    .orderBy(sql`domain collate "C"`)
+    .execute()
+}
+
+export interface DueDomain {
+  readonly applicationId: string
+  readonly domain: string
+  readonly port: number
+}
+
+export interface DomainClaim {
+  readonly at: Date
+  /** A process that dies over a check leaves it to another then. */
+  readonly until: Date
+  /** A check that is due later than this was to come by a clock that was set back, and is due at once. */
+  readonly latest: Date
+}
+
+/** Takes up to `limit` domains whose check is due, for this process alone. */
+export async function claimDueDomains(db: Db, { at, until, latest }: DomainClaim, limit: number): Promise<DueDomain[]> {
+  const { rows } = await sql<DueDomain>`
+    update pinned_domain set next_check_at = ${until}
+    where (application_id, domain) in (
+      select application_id, domain from pinned_domain where next_check_at <= ${at} or next_check_at > ${latest}
+      order by next_check_at limit ${limit} for update skip locked
+    )
+    returning application_id as "applicationId", domain, port`.execute(db)
+  return rows
+}
+
+export interface DomainCheck {
+  readonly applicationId: string
+  readonly domain: string
+  /** Null where nothing could be looked at. */
+  readonly checkedAt: Date | null
+  readonly nextCheckAt: Date
+  readonly liveFingerprint: Uint8Array | null
+  readonly liveExpiresAt: Date | null
+  readonly isChainTrusted: boolean | null
+  readonly problem: string | null
+}
+
+/**
+ * Stores what the watcher saw. Returns whether the live certificate is pinned and, as of `checkedAt`, not expired; undefined when the domain
+ * was removed meanwhile.
+ */
+export async function storeDomainCheck(db: Db, check: DomainCheck): Promise<boolean | undefined> {
+  const { rows } = await sql<{ isPinned: boolean }>`
+    update pinned_domain d
+    set checked_at = ${check.checkedAt}, next_check_at = ${check.nextCheckAt}, live_fingerprint = ${check.liveFingerprint},
+      live_expires_at = ${check.liveExpiresAt}, is_chain_trusted = ${check.isChainTrusted}, problem = ${check.problem}
+    where application_id = ${check.applicationId} and domain = ${check.domain}
+    returning exists (
+      select from pinned_certificate c
+      where c.application_id = d.application_id and c.domain = d.domain and c.fingerprint = d.live_fingerprint
+        and c.expires_at >= ${check.checkedAt}
+    ) as "isPinned"`.execute(db)
+  return rows[0]?.isPinned
+}
+
+const certificateColumns = [
+  'domain',
+  'fingerprint',
+  'expires_at as expiresAt',
+  'source',
+  'certificate',
+  'created_at as createdAt',
+] as const

@@ -1,0 +1,118 @@
+// The tables version_rule and version_text: which versions of a mobile app are too old, and what its users are told (utility §4).
+import type { Insertable } from 'kysely'
+import type { Db } from '../database/database.ts'
+import type { MobilePlatform, VersionRuleTable } from '../database/schema.ts'
+
+export interface VersionRuleRow {
+  readonly id: number
+  readonly platform: MobilePlatform
+  /** Null for the rule of all others. */
+  readonly majorOsVersion: number | null
+  readonly suggestedVersion: string | null
+  readonly requiredVersion: string | null
+  readonly messageKey: string | null
+}
+
+/** The rules of an application, oldest first. */
+export async function listVersionRules(db: Db, applicationId: string): Promise<VersionRuleRow[]> {
+  return db
+    .selectFrom('version_rule')
+    .select(ruleColumns)
+    .where('application_id', '=', applicationId)
+    .orderBy('version_rule_id')
+    .execute()
+}
+
+/** One rule of an application. */
+export async function findVersionRule(db: Db, applicationId: string, id: number): Promise<VersionRuleRow | undefined> {
+  return db
+    .selectFrom('version_rule')
+    .select(ruleColumns)
+    .where('application_id', '=', applicationId)
+    .where('version_rule_id', '=', id)
+    .executeTakeFirst()
+}
+
+/** Stores a rule. Throws a unique violation when the platform and its major version have one. */
+export async function insertVersionRule(db: Db, rule: Insertable<VersionRuleTable>): Promise<VersionRuleRow> {
+  return db.insertInto('version_rule').values(rule).returning(ruleColumns).executeTakeFirstOrThrow()
+}
+
+/** Deletes a rule of an application; false when there was none. */
+export async function deleteVersionRule(db: Db, applicationId: string, id: number): Promise<boolean> {
+  const row = await db
+    .deleteFrom('version_rule')
+    .where('application_id', '=', applicationId)
+    .where('version_rule_id', '=', id)
+    .returning('version_rule_id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+export interface VersionTextRow {
+  readonly messageKey: string
+  /** Two letters. */
+  readonly language: string
+  readonly text: string
+}
+
+/** All texts, by key and language. */
+export async function listVersionTexts(db: Db): Promise<VersionTextRow[]> {
+  return db.selectFrom('version_text').select(textColumns).orderBy('message_key').orderBy('language').execute()
+}
+
+/** The texts that the rules of an application name. */
+export async function listVersionTextsOf(db: Db, applicationId: string): Promise<VersionTextRow[]> {
+  return db
+    .selectFrom('version_text')
+    .select(textColumns)
+    .where('message_key', 'in', (rules) =>
+      rules
+        .selectFrom('version_rule')
+        .select('message_key')
+        .where('application_id', '=', applicationId)
+        .where('message_key', 'is not', null)
+        .$castTo<{ message_key: string }>(),
+    )
+    .execute()
+}
+
+/** One text. */
+export async function findVersionText(db: Db, messageKey: string, language: string): Promise<VersionTextRow | undefined> {
+  return db
+    .selectFrom('version_text')
+    .select(textColumns)
+    .where('message_key', '=', messageKey)
+    .where('language', '=', language)
+    .executeTakeFirst()
+}
+
+/** Stores a text in place of the one with its key and language. */
+export async function storeVersionText(db: Db, { messageKey, language, text }: VersionTextRow): Promise<void> {
+  await db
+    .insertInto('version_text')
+    .values({ message_key: messageKey, language, text })
+    .onConflict((conflict) => conflict.columns(['message_key', 'language']).doUpdateSet({ text }))
+    .execute()
+}
+
+/** Deletes a text; false when there was none. */
+export async function deleteVersionText(db: Db, messageKey: string, language: string): Promise<boolean> {
+  const row = await db
+    .deleteFrom('version_text')
+    .where('message_key', '=', messageKey)
+    .where('language', '=', language)
+    .returning('language')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+const ruleColumns = [
+  'version_rule_id as id',
+  'platform',
+  'major_os_version as majorOsVersion',
+  'suggested_version as suggestedVersion',
+  'required_version as requiredVersion',
+  'message_key as messageKey',
+] as const
+const textColumns = ['message_key as messageKey', 'language', 'text'] as const

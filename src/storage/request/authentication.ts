@@ -1,0 +1,302 @@
+// What every authentication asks of the database: one read, and one conditional write together with its audit row. Each is one statement,
+// for one request and for all that come at the same time: a trip costs more than what it does there (docs/decisions/0003-shared-trips.md).
+import { type RawBuilder, sql } from 'kysely'
+import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
+import type { Db, Tx } from '../database/database.ts'
+import { defineGivenRows } from '../database/bulk-statement.ts'
+import type { ActivationState } from '../database/schema.ts'
+import { type LockedColumns, type LockedOperation, OPERATION_COLUMNS, toLocked } from '../operation/operations.ts'
+import { createSharedTrip } from '../database/batched-statement.ts'
+import { insertHistoryFrom } from '../activation/history.ts'
+import { type Caches, createCaches } from '../../lib/caches.ts'
+import { createRecentPhones, type PhoneEvents } from './recent-phones.ts'
+import {
+  ASKED,
+  fromAsked,
+  PARTIES,
+  type PartiesRow,
+  type PartyNames,
+  type ReadParties,
+  type RequestParties,
+  toParties,
+} from './parties.ts'
+import { FIND_PROOFS, type ProofColumns, type ProofNames, type Proofs, toProofs } from './lookup.ts'
+import { findStatusProofs, type StatusProofs } from './upgrade.ts'
+import { insertValuesFrom, type UniqueValue } from '../activation/unique-values.ts'
+import { isTaken } from '../application/version.ts'
+
+/** What a checked code changes. */
+export interface AuthenticationOutcome {
+  readonly activationId: string
+  readonly rowVersion: number
+  /**
+   * The state that was read. A database that went back in time counts row versions again, and may come to the one that a process remembers
+   * by another way.
+   */
+  readonly from: ActivationState
+  readonly counter: number
+  /** sealed */
+  readonly ctrData: Uint8Array
+  /** sealed; null when it stays */
+  readonly masterSecret: Uint8Array | null
+  readonly failedAttempts: number
+  readonly state: ActivationState
+  readonly blockedReason: string | null
+  /** Of a temporary block. */
+  readonly blockExpiresAt: Date | null
+  readonly blocksInRow: number
+  /** For an acceptance the application key it was accepted for: its version must still be supported. Null for a refusal. */
+  readonly acceptedFor: string | null
+  /**
+   * For an acceptance the protocol version of the code, which is then the highest of the activation; the application must still take it.
+   * Null when that stays.
+   */
+  readonly highestVersion: string | null
+  /** What an acceptance uses up: a value that was used before makes the statement a unique violation, and nothing is stored. */
+  readonly use?: UniqueValue | undefined
+  readonly at: Date
+}
+
+export interface AuthenticationStore {
+  /**
+   * A phone whose code this process accepted, as that left it, without a read; nobody for any other. Others may have changed it since: nothing
+   * may be decided by it but an acceptance, which `store` confirms.
+   */
+  readonly recall: (names: Omit<PartyNames, 'at'>) => RequestParties
+  /** Reads version and activation. The counter is never behind what this process accepted, whatever the database says. */
+  readonly find: (names: PartyNames) => Promise<ReadParties>
+  /** The same with what an envelope and a token name; a text is empty, and a hash null, where a request names none. */
+  readonly findProofs: (names: ProofNames) => Promise<Proofs>
+  /** As findStatusProofs, shared with what others ask. */
+  readonly findStatusProofs: (names: ProofNames) => Promise<StatusProofs>
+  /** As storeAuthentication, shared with what others store. */
+  readonly store: (outcome: AuthenticationOutcome, audit: AuditEvent) => Promise<boolean>
+  /** Is told of an acceptance that is committed: the parties as it left them. */
+  readonly remember: (parties: RequestParties) => void
+}
+
+export interface TripEvents {
+  readonly tripTaken?: (told: { readonly trip: 'find' | 'store'; readonly items: number }) => void
+}
+
+/**
+ * A store of one process. What is asked for while a trip is on its way shares the next one; the events are told how many requests share
+ * one.
+ */
+export function createAuthenticationStore(
+  db: Db,
+  events: PhoneEvents & TripEvents,
+  caches: Caches = createCaches(),
+): AuthenticationStore {
+  const phones = createRecentPhones(events, caches)
+  const read = createSharedTrip((names: readonly PartyNames[]) => findAll(db, names), {
+    onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
+  })
+  const readProofs = createSharedTrip((names: readonly ProofNames[]) => findAllProofs(db, names), {
+    onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
+  })
+  const readStatusProofs = createSharedTrip((names: readonly ProofNames[]) => findStatusProofs(db, names), {
+    onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
+  })
+  const move = createSharedTrip((changes: readonly Change[]) => storeAll(db, changes), {
+    // Two outcomes for one row version must not meet in one statement: each would be told that it was stored.
+    keyOf: ({ outcome }) => outcome.activationId,
+    onTrip: (items) => events.tripTaken?.({ trip: 'store', items }),
+  })
+  return {
+    recall: phones.recall,
+    find: async (names) => {
+      // Taken before the read: what is accepted while it is on its way is newer than what it brings.
+      const known = phones.latest(names.activationId)
+      return phones.renew(known, await read(names))
+    },
+    findProofs: async (names) => {
+      const known = phones.latest(names.activationId)
+      const found = await readProofs(names)
+      return { ...found, parties: phones.renew(known, found.parties) }
+    },
+    findStatusProofs: readStatusProofs,
+    store: (outcome, audit) => move({ outcome, audit }),
+    remember: phones.remember,
+  }
+}
+
+/**
+ * Stores the outcome of a checked code and its audit row in one statement, if the activation is still the one that was read and, for an
+ * acceptance, version and protocol version are still taken. False when not: the caller reads and decides again.
+ */
+export async function storeAuthentication(db: Db, outcome: AuthenticationOutcome, audit: AuditEvent): Promise<boolean> {
+  const [isStored = false] = await storeAll(db, [{ outcome, audit }])
+  return isStored
+}
+
+/**
+ * The same in the transaction that decides an operation: the operation is locked in the same statement, after the activation is written.
+ * Undefined where storeAuthentication is false; no operation where the application of the activation has none of that id.
+ */
+export async function storeAuthenticationAndLock(
+  tx: Tx,
+  outcome: AuthenticationOutcome,
+  audit: AuditEvent,
+  operationId: string,
+): Promise<{ readonly operation: LockedOperation | undefined } | undefined> {
+  const move = { ...toMove({ outcome, audit }), operationId }
+  const statement = isUsual(outcome) ? STORE_USUAL_AND_LOCK([move]) : STORE_AND_LOCK([move])
+  const { rows } = await tx.executeQuery<LockedColumns | Unlocked>(statement)
+  const [row] = rows
+  return row && { operation: row.operationId === null ? undefined : toLocked(row) }
+}
+
+/** Of an activation that was written, where there is no such operation. */
+interface Unlocked {
+  readonly operationId: null
+}
+
+interface Change {
+  readonly outcome: AuthenticationOutcome
+  readonly audit: AuditEvent
+}
+
+async function findAll(db: Db, names: readonly PartyNames[]): Promise<readonly ReadParties[]> {
+  const asked = names.map((name, position) => ({ ...name, position }))
+  const { rows } = await db.executeQuery<PartiesRow>(FIND(asked))
+  return rows.map(toParties)
+}
+
+async function findAllProofs(db: Db, names: readonly ProofNames[]): Promise<readonly Proofs[]> {
+  const asked = names.map((name, position) => ({ ...name, position }))
+  const { rows } = await db.executeQuery<ProofColumns>(FIND_PROOFS(asked))
+  return rows.map(toProofs)
+}
+
+async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly boolean[]> {
+  const moves = changes.map(toMove)
+  // In one order: two processes that move the same activations would otherwise wait for each other, and all others with them.
+  const ordered = moves.toSorted((one, other) => (one.activationId < other.activationId ? -1 : 1))
+  const statement = ordered.every(isUsual) ? STORE_USUAL(ordered) : STORE(ordered)
+  const { rows } = await db.executeQuery<{ activation_id: string }>(statement)
+  const stored = new Set(rows.map((row) => row.activation_id))
+  return changes.map(({ outcome }) => stored.has(outcome.activationId))
+}
+
+/** With the owner that the audit row names: what was read, or remembered, of an activation is not stored in the row of another owner. */
+const toMove = ({ outcome, audit: { applicationId, userId, eventType, eventData } }: Change): AnyMove => ({
+  ...outcome,
+  applicationId,
+  userId,
+  eventType,
+  eventData,
+  value: outcome.use?.valueHash ?? null,
+  valueExpiresAt: outcome.use?.expiresAt ?? null,
+})
+
+/** Whether an outcome leaves the state and the keys as they are, and uses nothing; the row version is the one they were read under. */
+const isUsual = ({ blockedReason, masterSecret, use }: AuthenticationOutcome): boolean =>
+  blockedReason === null && masterSecret === null && use === undefined
+
+const FIND = ASKED.define(
+  (asked) => sql`
+  select ${PARTIES}
+  ${fromAsked(asked)}
+  order by i.position`,
+)
+
+const USUAL_COLUMNS = {
+  activationId: 'text',
+  applicationId: 'text',
+  userId: 'text',
+  rowVersion: 'int',
+  from: 'text',
+  counter: 'int',
+  ctrData: 'bytea',
+  failedAttempts: 'int',
+  blocksInRow: 'int',
+  acceptedFor: 'text',
+  highestVersion: 'text',
+  at: 'timestamptz',
+  eventType: 'text',
+  eventData: 'text',
+} as const
+type UsualMove = Pick<AuthenticationOutcome & AuditEvent, keyof typeof USUAL_COLUMNS>
+
+const ANY_COLUMNS = {
+  ...USUAL_COLUMNS,
+  masterSecret: 'bytea',
+  state: 'text',
+  blockedReason: 'text',
+  blockExpiresAt: 'timestamptz',
+  value: 'bytea',
+  valueExpiresAt: 'timestamptz',
+} as const
+type AnyMove = UsualMove &
+  Pick<AuthenticationOutcome, 'masterSecret' | 'state' | 'blockedReason' | 'blockExpiresAt'> & {
+    readonly value: Uint8Array | null
+    readonly valueExpiresAt: Date | null
+  }
+
+type Changed = Readonly<Record<'set' | 'returned' | 'beside', RawBuilder<unknown>>>
+
+// A column that is named costs, also when its value stays: the trigger that tells webhooks of states is looked at then.
+const USUAL: Changed = { set: sql``, returned: sql``, beside: sql`` }
+
+/** What one that blocks, settles a key or uses a value does besides. */
+const ANY: Changed = {
+  set: sql`, master_secret = coalesce(i."masterSecret", a.master_secret), state = i.state, blocked_reason = i."blockedReason",
+      block_expires_at = i."blockExpiresAt"`,
+  returned: sql`, i.state, i."blockedReason", i.value, i."valueExpiresAt"`,
+  beside: sql`, history as (
+    ${insertHistoryFrom(sql`moved where "blockedReason" is not null`, { from: sql`'ACTIVE'`, to: sql`state`, reason: sql`"blockedReason"`, at: sql`at` })}
+  ), used as (
+    ${insertValuesFrom(sql`moved`)}
+  )`,
+}
+
+/** The activations that a code moves, `moved`, with what is written beside. */
+const withMoved = (moves: RawBuilder<unknown>, { set, returned, beside }: Changed) => sql`
+  with moved as (
+    update activation a set counter = i.counter, ctr_data = i."ctrData", failed_attempts = i."failedAttempts",
+      blocks_in_row = i."blocksInRow", highest_version = coalesce(i."highestVersion", a.highest_version), last_used_at = i.at,
+      row_version = a.row_version + 1${set}
+    from ${moves} as i
+    where a.activation_id = i."activationId" and a.row_version = i."rowVersion" and a.state = i."from"
+      and a.application_id = i."applicationId" and a.user_id = i."userId"
+      and (i."acceptedFor" is null or ${isTaken(sql`i."acceptedFor"`, sql`i."highestVersion"`)})
+    returning a.activation_id, a.application_id, a.user_id, i."eventType", i."eventData", i.at${returned}
+  )${beside}`
+
+const AUDIT_OF_MOVED = insertAuditFrom(sql`moved`, {
+  applicationId: sql`application_id`,
+  userId: sql`user_id`,
+  eventType: sql`"eventType"`,
+  eventData: sql`"eventData"`,
+  occurredAt: sql`at`,
+})
+
+const composeStore = (moves: RawBuilder<unknown>, changed: Changed) => sql`${withMoved(moves, changed)}
+  ${AUDIT_OF_MOVED}
+  returning activation_id`
+
+const composeStoreAndLock = (moves: RawBuilder<unknown>, changed: Changed) => {
+  const returned = sql`${changed.returned}, i."operationId", a.flags`
+  return sql`${withMoved(moves, { ...changed, returned })}, audited as (
+    ${AUDIT_OF_MOVED}
+  )
+  select moved.flags as "approverFlags", o.*
+  from moved left join lateral (
+    select ${OPERATION_COLUMNS} from operation o
+    where o.operation_id = moved."operationId" and o.application_id = moved.application_id
+    for update
+  ) as o on true`
+}
+
+const STORE_USUAL = defineGivenRows<UsualMove>(USUAL_COLUMNS).define((moves) => composeStore(moves, USUAL))
+const STORE = defineGivenRows<AnyMove>(ANY_COLUMNS).define((moves) => composeStore(moves, ANY))
+
+const OF_OPERATION = { operationId: 'text' } as const
+type OfOperation = { readonly operationId: string }
+const STORE_USUAL_AND_LOCK = defineGivenRows<UsualMove & OfOperation>({ ...USUAL_COLUMNS, ...OF_OPERATION }).define((moves) =>
+  composeStoreAndLock(moves, USUAL),
+)
+const STORE_AND_LOCK = defineGivenRows<AnyMove & OfOperation>({ ...ANY_COLUMNS, ...OF_OPERATION }).define((moves) =>
+  composeStoreAndLock(moves, ANY),
+)

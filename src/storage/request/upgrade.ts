@@ -1,0 +1,147 @@
+// The table activation_upgrade: the side of protocol 4.0 of an activation of protocol 3, until its phone confirms (v4 §10).
+import { sql } from 'kysely'
+import type { Db, Tx } from '../database/database.ts'
+import type { ActivationAlgorithm } from '../database/schema.ts'
+import type { ReadActivationRow } from '../activation/find.ts'
+import { insertHistoryFrom } from '../activation/history.ts'
+import { ASKED, fromAsked, PARTIES, type PartiesRow, type PartyNames, type ReadParties, toParties } from './parties.ts'
+import { ASKED_PROOFS, fromAskedProofs, type ProofColumns, type ProofNames, type Proofs, PROOFS, toProofs } from './lookup.ts'
+
+/** What upgrade/start agreed on. Sealed values are sealed for the columns of activation, into which they move. */
+export interface Upgrade {
+  readonly algorithm: ActivationAlgorithm
+  readonly devicePublicKey: Uint8Array
+  readonly serverPublicKey: Uint8Array
+  /** sealed */
+  readonly serverPrivateKey: Uint8Array
+  /** sealed */
+  readonly masterSecret: Uint8Array
+  /** sealed */
+  readonly ctrData: Uint8Array
+  readonly activationFingerprint: string
+  readonly isBiometryEnabled: boolean
+}
+
+/**
+ * Stores an upgrade in place of an earlier one; its counter goes on from that of protocol 3. `startedAt` is the counter after the code of
+ * this start. False when the activation cannot have one, or when a later start was stored meanwhile. A block after the code does not undo
+ * the start.
+ */
+export async function storeUpgrade(db: Db, activationId: string, startedAt: number, upgrade: Upgrade): Promise<boolean> {
+  const { rows } = await sql`
+    with upgrading as (
+      update activation set row_version = row_version + 1
+      where activation_id = ${activationId} and state in ('ACTIVE', 'BLOCKED') and protocol_version = 3
+      returning activation_id, counter
+    )
+    insert into activation_upgrade (activation_id, algorithm, device_public_key, server_public_key, server_private_key, master_secret,
+      ctr_data, counter, activation_fingerprint, is_biometry_enabled)
+    select activation_id, ${upgrade.algorithm}::text, ${upgrade.devicePublicKey}::bytea, ${upgrade.serverPublicKey}::bytea,
+      ${upgrade.serverPrivateKey}::bytea, ${upgrade.masterSecret}::bytea, ${upgrade.ctrData}::bytea, counter,
+      ${upgrade.activationFingerprint}::text, ${upgrade.isBiometryEnabled}::boolean
+    from upgrading
+    on conflict (activation_id) do update set algorithm = excluded.algorithm, device_public_key = excluded.device_public_key,
+      server_public_key = excluded.server_public_key, server_private_key = excluded.server_private_key,
+      master_secret = excluded.master_secret, ctr_data = excluded.ctr_data, counter = excluded.counter,
+      activation_fingerprint = excluded.activation_fingerprint, is_biometry_enabled = excluded.is_biometry_enabled
+    where activation_upgrade.counter <= ${startedAt}
+    returning activation_id`.execute(db)
+  return rows.length === 1
+}
+
+/**
+ * Reads version and activation, the latter as it will be after its upgrade where one is pending. It is one statement in every case, so
+ * that its time does not tell which ids exist and a confirmation is seen whole or not at all.
+ */
+export async function findUpgradedParties(db: Db, names: PartyNames): Promise<ReadParties> {
+  const { rows } = await db.executeQuery<PartiesRow & PendingColumns>(FIND_UPGRADED([{ ...names, position: 0 }]))
+  const [row] = rows
+  if (row === undefined) throw new TypeError('a row for each of the names, and there is none')
+  return toUpgradedParties(row)
+}
+
+/** What a request for the status of protocol 4.0 names, the activation as findUpgradedParties gives it. */
+export interface StatusProofs extends Proofs {
+  /** JSON text, of the application of the version; null without one. */
+  readonly customObjectText: string | null
+}
+
+/** Reads it in one statement for all of `names`, which have no tokens. */
+export async function findStatusProofs(db: Db, names: readonly ProofNames[]): Promise<readonly StatusProofs[]> {
+  const asked = names.map((name, position) => ({ ...name, position }))
+  const { rows } = await db.executeQuery<ProofColumns & PendingColumns & Pick<StatusProofs, 'customObjectText'>>(
+    FIND_STATUS_PROOFS(asked),
+  )
+  return rows.map((row) => ({ ...toProofs(row), parties: toUpgradedParties(row), customObjectText: row.customObjectText }))
+}
+
+/** Makes a pending upgrade the activation; counter and its data are what the code of this transaction stored. False when none is pending. */
+export async function completeUpgrade(tx: Tx, activationId: string, at: Date): Promise<boolean> {
+  const { rows } = await sql`
+    with pending as (
+      delete from activation_upgrade where activation_id = ${activationId}
+      returning activation_id, algorithm, device_public_key, server_public_key, server_private_key, master_secret,
+        activation_fingerprint, is_biometry_enabled
+    ), upgraded as (
+      update activation a set protocol_version = 4, algorithm = pending.algorithm, device_public_key = pending.device_public_key,
+        server_public_key = pending.server_public_key, server_private_key = pending.server_private_key,
+        master_secret = pending.master_secret, activation_fingerprint = pending.activation_fingerprint,
+        is_biometry_enabled = pending.is_biometry_enabled
+      from pending where a.activation_id = pending.activation_id and a.protocol_version = 3
+      returning a.activation_id
+    )
+    ${insertHistoryFrom(sql`upgraded`, {
+      from: sql`'ACTIVE'`,
+      to: sql`'ACTIVE'`,
+      reason: sql`'ACTIVATION_VERSION_CHANGED'`,
+      at: sql`${at}::timestamptz`,
+    })}
+    returning activation_id`.execute(tx)
+  return rows.length === 1
+}
+
+/** Of the pending upgrade; null where there is none. */
+interface PendingColumns {
+  readonly pendingAlgorithm: ActivationAlgorithm | null
+  readonly pendingServerPrivateKey: Buffer
+  readonly pendingMasterSecret: Buffer
+  readonly pendingCtrData: Buffer
+  readonly pendingCounter: number
+  readonly isPendingBiometryEnabled: boolean
+}
+
+function toUpgradedParties(row: PartiesRow & PendingColumns): ReadParties {
+  const { version, activation } = toParties(row)
+  return { version, activation: activation && row.pendingAlgorithm !== null ? toUpgraded(activation, row) : activation }
+}
+
+const toUpgraded = (activation: ReadActivationRow, pending: PendingColumns): ReadActivationRow => ({
+  ...activation,
+  protocolVersion: 4,
+  isUpgradePending: true,
+  algorithm: pending.pendingAlgorithm,
+  serverPrivateKey: pending.pendingServerPrivateKey,
+  masterSecret: pending.pendingMasterSecret,
+  ctrData: pending.pendingCtrData,
+  counter: pending.pendingCounter,
+  isBiometryEnabled: pending.isPendingBiometryEnabled,
+})
+
+const PENDING = sql`u.algorithm as "pendingAlgorithm", u.server_private_key as "pendingServerPrivateKey",
+    u.master_secret as "pendingMasterSecret", u.ctr_data as "pendingCtrData", u.counter as "pendingCounter",
+    u.is_biometry_enabled as "isPendingBiometryEnabled"`
+const JOIN_PENDING = sql`left join activation_upgrade u on u.activation_id = a.activation_id`
+
+const FIND_UPGRADED = ASKED.define(
+  (asked) => sql`
+  select ${PARTIES}, ${PENDING}
+  ${fromAsked(asked)}
+  ${JOIN_PENDING}`,
+)
+const FIND_STATUS_PROOFS = ASKED_PROOFS.define(
+  (asked) => sql`
+  select ${PROOFS}, ${PENDING}, p.custom_object as "customObjectText"
+  ${fromAskedProofs(asked)}
+  ${JOIN_PENDING}
+  order by i.position`,
+)

@@ -1,0 +1,60 @@
+// The table record_binding: its row is there as long as sealed records may be that are bound to no owner (domain/secrets/binding.ts).
+import { sql } from 'kysely'
+import { BOUND_FORM } from '../../lib/sealed-value.ts'
+import type { Db } from '../database/database.ts'
+import type { BindingStage } from '../database/schema.ts'
+import { OWNED_TABLES } from './sealed-columns.ts'
+
+export interface BindingRow {
+  readonly stage: BindingStage
+  readonly mac: Buffer | null
+  /** Whether it has begun so long ago that all processes know it, by the clock of the database. */
+  readonly isSettled: boolean
+}
+
+/** Undefined when it has ended, or was never needed. */
+export async function findBinding(db: Db, settleSeconds: number): Promise<BindingRow | undefined> {
+  const { rows } = await sql<BindingRow>`
+    select stage, mac, coalesce(begun_at <= clock_timestamp() - make_interval(secs => ${settleSeconds}), false) as "isSettled"
+    from record_binding`.execute(db)
+  return rows[0]
+}
+
+/** Stores the MAC of the row that a migration has made. */
+export async function signBinding(db: Db, mac: Uint8Array): Promise<void> {
+  await sql`update record_binding set mac = ${mac} where stage = 'OPEN' and mac is null`.execute(db)
+}
+
+/** OPEN to BEGUN, now. */
+export async function beginBinding(db: Db, mac: Uint8Array): Promise<void> {
+  await sql`update record_binding set stage = 'BEGUN', begun_at = clock_timestamp(), mac = ${mac} where stage = 'OPEN'`.execute(
+    db,
+  )
+}
+
+/** False when another process has ended it. */
+export async function endBinding(db: Db): Promise<boolean> {
+  const { rows } = await sql`delete from record_binding where stage = 'BEGUN' returning 1 as ended`.execute(db)
+  return rows.length === 1
+}
+
+/** Whether a record is bound to its owner. Reads every row where none is: on a patient connection. */
+export async function hasBoundRecords(db: Db): Promise<boolean> {
+  const found = OWNED_TABLES.flatMap(({ table, boundColumns }) =>
+    boundColumns.map(
+      (column) => sql`exists (select from ${sql.table(table)} where get_byte(${sql.ref(column)}, 0) = ${BOUND_FORM})`,
+    ),
+  )
+  const { rows } = await sql<{ isFound: boolean }>`select ${sql.join(found, sql` or `)} as "isFound"`.execute(db)
+  return rows[0]?.isFound === true
+}
+
+/** How many rows have a record that is bound to no owner. Reads every row: on a patient connection. */
+export async function countUnbound(db: Db): Promise<number> {
+  const counts = OWNED_TABLES.map(({ table, boundColumns }) => {
+    const isUnbound = boundColumns.map((column) => sql`get_byte(${sql.ref(column)}, 0) <> ${BOUND_FORM}`)
+    return sql`(select count(*) from ${sql.table(table)} where ${sql.join(isUnbound, sql` or `)})`
+  })
+  const { rows } = await sql<{ left: string }>`select ${sql.join(counts, sql` + `)} as left`.execute(db)
+  return Number(rows[0]?.left)
+}

@@ -1,0 +1,59 @@
+// The table push_registration: where a bank's push sender reaches the phone of an activation, at most one place each (mobile-token §7).
+import { sql } from 'kysely'
+import { type Db, inTransaction, type Pool } from '../database/database.ts'
+import { isActiveAt } from '../activation/seen-state.ts'
+
+export type PushPlatform = 'apns' | 'fcm' | 'hms'
+export type PushEnvironment = 'development' | 'production'
+
+export interface PushRegistration {
+  readonly activationId: string
+  readonly platform: PushPlatform
+  readonly environment: PushEnvironment | null
+  /** sealed */
+  readonly pushToken: Uint8Array
+}
+
+export interface NewPushRegistration extends PushRegistration {
+  /** Keyed, 32 bytes: finds the activation that had the token before. */
+  readonly pushTokenHash: Uint8Array
+}
+
+/**
+ * Stores where pushes go, in place of what was there, and takes the token from any other activation; false, and nothing is changed, when
+ * the activation is not ACTIVE any more.
+ */
+export async function putPushRegistration(db: Pool, registration: NewPushRegistration, at: Date): Promise<boolean> {
+  const { activationId, platform, environment, pushToken, pushTokenHash } = registration
+  return inTransaction(db, async (tx) => {
+    // One after the other: two that exchange their tokens would wait for each other. Phones register rarely.
+    await sql`select pg_advisory_xact_lock(hashtextextended('pawl.push_registration', 0))`.execute(tx)
+    await sql`
+      delete from push_registration where push_token_hash = ${pushTokenHash} and activation_id <> ${activationId}
+        and exists (select from activation where activation_id = ${activationId} and ${isActiveAt(at)})`.execute(tx)
+    const { rows } = await sql`
+      insert into push_registration (activation_id, platform, environment, push_token, push_token_hash, updated_at)
+      select activation_id, ${platform}::text, ${environment}::text, ${pushToken}::bytea, ${pushTokenHash}::bytea, ${at}::timestamptz
+      from activation where activation_id = ${activationId} and ${isActiveAt(at)}
+      on conflict (activation_id) do update set platform = excluded.platform, environment = excluded.environment,
+        push_token = excluded.push_token, push_token_hash = excluded.push_token_hash, updated_at = excluded.updated_at
+      returning activation_id`.execute(tx)
+    return rows.length === 1
+  })
+}
+
+/** Where pushes for a user's live activation go. */
+export async function findPushRegistration(db: Db, applicationId: string, userId: string): Promise<PushRegistration | undefined> {
+  return db
+    .selectFrom('push_registration')
+    .innerJoin('registration', 'registration.activation_id', 'push_registration.activation_id')
+    .select([
+      'push_registration.activation_id as activationId',
+      'push_registration.platform',
+      'push_registration.environment',
+      'push_registration.push_token as pushToken',
+    ])
+    .where('registration.application_id', '=', applicationId)
+    .where('registration.user_id', '=', userId)
+    .executeTakeFirst()
+}

@@ -1,0 +1,105 @@
+// What phones read with a token: the token, and in the same statement what it is to show. Phones poll this every few seconds; requests of the
+// same moment share a statement.
+import { type RawBuilder, sql } from 'kysely'
+import type { Db } from '../database/database.ts'
+import { defineGivenRows } from '../database/bulk-statement.ts'
+import { amongPending } from '../database/index-conditions.ts'
+import { OPERATION_COLUMNS, type OperationColumns, type OperationRow, toOperation } from '../operation/operations.ts'
+import { createSharedTrip } from '../database/batched-statement.ts'
+import { joinToken, type TokenColumns, type TokenRow, toToken } from './tokens.ts'
+
+/** The names in a request, and the time at which activation and operations are seen. */
+export interface TokenNames {
+  readonly tokenId: string
+  readonly at: Date
+}
+
+export interface TokenRead<Found> {
+  readonly token: TokenRow | undefined
+  /** Of the user of the token; nothing without a token. */
+  readonly found: Found
+}
+
+export interface TokenReads {
+  /** What waits for the user's approval, newest first. */
+  readonly pendingOperations: (names: TokenNames) => Promise<TokenRead<readonly OperationRow[]>>
+  /** One operation of the application, also when it belongs to another user. */
+  readonly operation: (names: TokenNames & { readonly operationId: string }) => Promise<TokenRead<OperationRow | undefined>>
+  /** How many messages of the inbox are unread. */
+  readonly unreadMessages: (names: TokenNames) => Promise<TokenRead<number>>
+}
+
+/** The reads of one process. */
+export function createTokenReads(db: Db): TokenReads {
+  return {
+    pendingOperations: createSharedTrip(async (names) =>
+      toReads(await execute<WithOperation>(db, FIND_PENDING(place(names))), names.length, (rows) => rows.flatMap(operationsOf)),
+    ),
+    operation: createSharedTrip(async (names) =>
+      toReads(await execute<WithOperation>(db, FIND_ONE(place(names))), names.length, (rows) => rows.flatMap(operationsOf)[0]),
+    ),
+    unreadMessages: createSharedTrip(async (names) =>
+      toReads(await execute<{ unread: string }>(db, COUNT_UNREAD(place(names))), names.length, ([row]) => Number(row?.unread)),
+    ),
+  }
+}
+
+type Row<Columns> = TokenColumns & Columns & { readonly position: number }
+type WithOperation = { readonly [K in keyof OperationColumns]: OperationColumns[K] | null }
+
+const place = <Names>(names: readonly Names[]) => names.map((name, position) => ({ ...name, position }))
+
+const execute = async <Columns>(db: Db, query: Parameters<Db['executeQuery']>[0]): Promise<readonly Row<Columns>[]> =>
+  (await db.executeQuery<Row<Columns>>(query)).rows
+
+/** One answer for each request, made from the rows that have the position of the request. */
+function toReads<Columns, Found>(
+  rows: readonly Row<Columns>[],
+  asked: number,
+  toFound: (rows: readonly Row<Columns>[]) => Found,
+): readonly TokenRead<Found>[] {
+  const own: Row<Columns>[][] = Array.from({ length: asked }, () => [])
+  for (const row of rows) own[row.position]?.push(row)
+  return own.map((each) => ({ token: each[0] && toToken(each[0]), found: toFound(each) }))
+}
+
+const operationsOf = (row: WithOperation): OperationRow[] =>
+  row.operationId === null ? [] : [toOperation(row as OperationColumns)]
+
+const OPERATIONS_MAX = 100
+
+const COLUMNS = { tokenId: 'text', at: 'timestamptz', position: 'int' } as const
+type Asked = TokenNames & { readonly position: number }
+
+const fromAsked = (asked: RawBuilder<unknown>) => sql`from ${asked} as i
+  ${joinToken(sql`i."tokenId"`, sql`i.at`)}`
+
+const FIND_PENDING = defineGivenRows<Asked>(COLUMNS).define(
+  (asked) => sql`
+  select i.position, k.*, ${OPERATION_COLUMNS}
+  ${fromAsked(asked)}
+  left join lateral (
+    select * from operation w
+    where w.application_id = k."tokenApplicationId" and w.user_id = k."tokenUserId" and ${amongPending('w')} and w.expires_at > i.at
+    order by w.created_at desc, w.operation_id limit ${sql.lit(OPERATIONS_MAX)}
+  ) as o on true
+  order by i.position, o.created_at desc, o.operation_id`,
+)
+
+const FIND_ONE = defineGivenRows<Asked & { readonly operationId: string }>({ ...COLUMNS, operationId: 'text' }).define(
+  (asked) => sql`
+  select i.position, k.*, ${OPERATION_COLUMNS}
+  ${fromAsked(asked)}
+  left join operation o on o.operation_id = i."operationId" and o.application_id = k."tokenApplicationId"
+  order by i.position`,
+)
+
+const COUNT_UNREAD = defineGivenRows<Asked>(COLUMNS).define(
+  (asked) => sql`
+  select i.position, k.*, (
+    select count(*) from inbox_message m
+    where m.application_id = k."tokenApplicationId" and m.user_id = k."tokenUserId" and not m.is_read
+  ) as unread
+  ${fromAsked(asked)}
+  order by i.position`,
+)

@@ -1,0 +1,87 @@
+// The table token: static tokens for frequent low-risk calls (v3 §11).
+import { type RawBuilder, sql } from 'kysely'
+import { stateAt } from '../activation/seen-state.ts'
+import { type AuditEvent, insertAuditEventFrom } from '../audit/audit.ts'
+import type { Db } from '../database/database.ts'
+import { insertValuesFrom, type UniqueValue } from '../activation/unique-values.ts'
+import type { ActivationState } from '../database/schema.ts'
+
+/** A token together with the state of its activation. */
+export interface TokenRow {
+  readonly tokenId: string
+  readonly activationId: string
+  readonly applicationId: string
+  readonly userId: string
+  /** The factor combination that created the token. */
+  readonly factors: string
+  /** sealed */
+  readonly tokenSecret: Buffer
+  readonly state: ActivationState
+}
+
+/** What joinToken finds, outer joined. */
+export interface TokenColumns {
+  readonly tokenId: string | null
+  readonly tokenActivationId: string | null
+  readonly tokenApplicationId: string | null
+  readonly tokenUserId: string | null
+  readonly tokenFactors: string | null
+  readonly tokenSecret: Buffer | null
+  readonly tokenState: ActivationState | null
+}
+
+/** The token of a row, if it has one. */
+export function toToken(row: TokenColumns): TokenRow | undefined {
+  const { tokenId, tokenActivationId, tokenApplicationId, tokenUserId, tokenFactors, tokenSecret, tokenState } = row
+  if (tokenId === null || tokenActivationId === null || tokenApplicationId === null || tokenUserId === null) return undefined
+  if (tokenFactors === null || tokenSecret === null || tokenState === null) return undefined
+  return {
+    tokenId,
+    activationId: tokenActivationId,
+    applicationId: tokenApplicationId,
+    userId: tokenUserId,
+    factors: tokenFactors,
+    tokenSecret,
+    state: tokenState,
+  }
+}
+
+/** The token of an id with its activation at a time, as the table `k` of TokenColumns; either may be missing. `id`: a column. */
+export const joinToken = (id: RawBuilder<unknown>, at: RawBuilder<unknown>): RawBuilder<unknown> => sql`left join lateral (
+    select token.token_id as "tokenId", token.activation_id as "tokenActivationId", bearer.application_id as "tokenApplicationId",
+      bearer.user_id as "tokenUserId", token.factors as "tokenFactors", token.token_secret as "tokenSecret",
+      ${stateAt(at)} as "tokenState"
+    from token join activation bearer on bearer.activation_id = token.activation_id
+    where token.token_id = ${id}
+  ) as k on true`
+
+export interface NewToken {
+  readonly tokenId: string
+  readonly activationId: string
+  readonly factors: string
+  /** sealed */
+  readonly tokenSecret: Uint8Array
+}
+
+/** Stores a token together with its audit row, and uses up a value. Throws a unique violation when that was used before. */
+export async function insertToken(db: Db, token: NewToken, audit: AuditEvent, use: UniqueValue | undefined): Promise<void> {
+  await sql`
+    with created as (
+      insert into token (token_id, activation_id, factors, token_secret, created_at)
+      values (${token.tokenId}, ${token.activationId}, ${token.factors}, ${token.tokenSecret}, ${audit.occurredAt})
+      returning activation_id, ${use?.valueHash ?? null}::bytea as value, ${use?.expiresAt ?? null}::timestamptz as "valueExpiresAt"
+    ), used as (
+      ${insertValuesFrom(sql`created`)}
+    )
+    ${insertAuditEventFrom('created', audit)}`.execute(db)
+}
+
+/** Deletes a token of this activation together with its audit row; false when there was none. */
+export async function deleteToken(db: Db, activationId: string, tokenId: string, audit: AuditEvent): Promise<boolean> {
+  const { rows } = await sql`
+    with deleted as (
+      delete from token where token_id = ${tokenId} and activation_id = ${activationId} returning activation_id
+    )
+    ${insertAuditEventFrom('deleted', audit)}`.execute(db)
+  return rows.length === 1
+}

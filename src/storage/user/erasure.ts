@@ -1,0 +1,84 @@
+// Taking a user out of every table but the sealed audit logs (audit-erasure.ts).
+import { type RawBuilder, sql } from 'kysely'
+import type { Db, Tx } from '../database/database.ts'
+import { CHILDREN } from '../retention.ts'
+
+/** How many rows of each kind went. */
+export interface ErasedRows {
+  readonly registrations: number
+  readonly operations: number
+  readonly messages: number
+  readonly claims: number
+  readonly webhookDeliveries: number
+}
+
+/**
+ * Deletes what is stored on a user in all applications: activations with all that belongs to them, operations, inbox messages, claims, and
+ * what webhooks are to be told or were told. Elsewhere, where the user acted for somebody, a pseudonym stands in the place of the name.
+ * Phones and operations must be locked, so that what others have written of them is seen, and the name must be closed.
+ */
+export async function deleteUserRows(tx: Tx, userId: string, pseudonym: string): Promise<ErasedRows> {
+  // By application, because the indexes begin with it.
+  const { rows } = await sql<ErasedRows>`
+    with phones as materialized (
+      select a.activation_id from application p join activation a on a.application_id = p.application_id where a.user_id = ${userId}
+    ), decided as materialized (
+      select o.operation_id from application p join operation o on o.application_id = p.application_id where o.user_id = ${userId}
+    ), ${sql.join(CHILDREN.map((table) => deleteOf(table, 'activation_id', 'phones')))},
+    ${deleteOf('operation_nonce', 'operation_id', 'decided')},
+    ${deleteOf('idempotency_key', 'operation_id', 'decided')},
+    ${deleteOf('operation', 'operation_id', 'decided')},
+    ${deleteOf('activation', 'activation_id', 'phones')},
+    acted as (
+      update activation_history set external_user_id = ${pseudonym}
+      where external_user_id = ${userId} and activation_id not in (select activation_id from phones)
+    ),
+    of_inbox as (delete from inbox_message where user_id = ${userId} returning 1),
+    of_claims as (delete from user_claims where user_id = ${userId} returning 1),
+    told as (
+      delete from webhook_delivery d
+      where d.object_id in (select activation_id from phones union all select operation_id from decided)
+        or d.payload::json ->> 'userId' = ${userId}
+      returning 1
+    )
+    select (select count(*)::int from of_activation) as registrations, (select count(*)::int from of_operation) as operations,
+      (select count(*)::int from of_inbox) as messages, (select count(*)::int from of_claims) as claims,
+      (select count(*)::int from told) as "webhookDeliveries"`.execute(tx)
+  const [erased] = rows
+  if (erased === undefined) throw new Error('a count has one row')
+  return erased
+}
+
+const deleteOf = (table: string, column: string, named: string): RawBuilder<unknown> =>
+  sql`${sql.ref(`of_${table}`)} as (
+      delete from ${sql.table(table)} c using ${sql.table(named)} n where c.${sql.ref(column)} = n.${sql.ref(column)} returning 1
+    )`
+
+/** Ids of activations that the user did something to for somebody. Reads the whole history. */
+export async function findActedFor(tx: Tx, userId: string): Promise<readonly string[]> {
+  const { rows } = await sql<{ activationId: string }>`
+    select distinct activation_id as "activationId" from activation_history where external_user_id = ${userId}`.execute(tx)
+  return rows.map(({ activationId }) => activationId)
+}
+
+/**
+ * Locks the user's activations and operations until the end of the transaction, and returns the ids of the activations. What is written of them,
+ * and each audit row that tells of it, is written under a lock of these rows: it is there before, or it finds nothing afterwards.
+ */
+export async function lockUser(tx: Tx, userId: string): Promise<readonly string[]> {
+  const { rows } = await sql<{ activationId: string }>`
+    select a.activation_id as "activationId" from application p join activation a on a.application_id = p.application_id
+    where a.user_id = ${userId} order by a.activation_id for update of a`.execute(tx)
+  await sql`
+    select from application p join operation o on o.application_id = p.application_id
+    where o.user_id = ${userId} order by o.operation_id for update of o`.execute(tx)
+  return rows.map(({ activationId }) => activationId)
+}
+
+/** Ids of the user's activations. */
+export async function findPhones(db: Db, userId: string): Promise<readonly string[]> {
+  const { rows } = await sql<{ activationId: string }>`
+    select a.activation_id as "activationId" from application p join activation a on a.application_id = p.application_id
+    where a.user_id = ${userId}`.execute(db)
+  return rows.map(({ activationId }) => activationId)
+}

@@ -1,0 +1,125 @@
+// The table inbox_message: messages of the bank that a user reads in the app (mobile-token §8).
+import type { Insertable } from 'kysely'
+import { type Db, isMissingReference } from '../database/database.ts'
+import type { InboxMessageTable } from '../database/schema.ts'
+
+/** The user an inbox belongs to. */
+export interface InboxOwner {
+  readonly applicationId: string
+  readonly userId: string
+}
+
+export interface InboxMessageRow {
+  readonly messageId: string
+  readonly type: 'text' | 'html'
+  readonly subject: string
+  readonly summary: string
+  readonly isRead: boolean
+  readonly createdAt: Date
+}
+
+/** Adds a message; false when there is no such application. */
+export async function insertInboxMessage(db: Db, message: Insertable<InboxMessageTable>): Promise<boolean> {
+  try {
+    await db.insertInto('inbox_message').values(message).execute()
+    return true
+  } catch (error) {
+    if (isMissingReference(error)) return false
+    throw error
+  }
+}
+
+export interface InboxPage {
+  /** From 0. */
+  readonly page: number
+  readonly size: number
+  readonly onlyUnread: boolean
+}
+
+/** One page of messages, newest first. */
+export async function listInboxMessages(
+  db: Db,
+  owner: InboxOwner,
+  { page, size, onlyUnread }: InboxPage,
+): Promise<InboxMessageRow[]> {
+  const query = ofOwner(db, owner).select(messageColumns)
+  return (onlyUnread ? query.where('is_read', '=', false) : query)
+    .orderBy('created_at', 'desc')
+    .orderBy('message_id')
+    .limit(size)
+    .offset(page * size)
+    .execute()
+}
+
+/** One message with its body. */
+export async function findInboxMessage(
+  db: Db,
+  owner: InboxOwner,
+  messageId: string,
+): Promise<(InboxMessageRow & { readonly body: string }) | undefined> {
+  return ofOwner(db, owner)
+    .select([...messageColumns, 'body'])
+    .where('message_id', '=', messageId)
+    .executeTakeFirst()
+}
+
+/** One message with its body and whose it is, whoever of the application that is. */
+export async function findMessageOfApplication(
+  db: Db,
+  applicationId: string,
+  messageId: string,
+): Promise<(InboxMessageRow & { readonly body: string; readonly userId: string }) | undefined> {
+  return db
+    .selectFrom('inbox_message')
+    .select([...messageColumns, 'body', 'user_id as userId'])
+    .where('message_id', '=', messageId)
+    .where('application_id', '=', applicationId)
+    .executeTakeFirst()
+}
+
+/** Deletes one message; false when the application has none of that id. */
+export async function deleteInboxMessage(db: Db, applicationId: string, messageId: string): Promise<boolean> {
+  const row = await db
+    .deleteFrom('inbox_message')
+    .where('message_id', '=', messageId)
+    .where('application_id', '=', applicationId)
+    .returning('message_id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Marks one message as read; false when the user has none of that id. */
+export async function markMessageRead(db: Db, { applicationId, userId }: InboxOwner, messageId: string): Promise<boolean> {
+  const row = await db
+    .updateTable('inbox_message')
+    .set({ is_read: true })
+    .where('message_id', '=', messageId)
+    .where('application_id', '=', applicationId)
+    .where('user_id', '=', userId)
+    .returning('message_id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+/** Marks all messages of a user as read. */
+export async function markAllMessagesRead(db: Db, { applicationId, userId }: InboxOwner): Promise<void> {
+  await db
+    .updateTable('inbox_message')
+    .set({ is_read: true })
+    .where('application_id', '=', applicationId)
+    .where('user_id', '=', userId)
+    .where('is_read', '=', false)
+    .execute()
+}
+
+const ofOwner = (db: Db, { applicationId, userId }: InboxOwner) =>
+  db.selectFrom('inbox_message').where('application_id', '=', applicationId).where('user_id', '=', userId)
+
+const messageColumns = [
+  'message_id as messageId',
+  'type',
+  'subject',
+  'summary',
+  'is_read as isRead',
+  'created_at as createdAt',
+] as const

@@ -1,0 +1,211 @@
+// Structural errors of the cloud API and the order of its checks (cloud §1.2, §1.3).
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { expectError } from '../../helpers/expectations.ts'
+import { member } from '../../../phone/http.ts'
+import type { World } from '../../helpers/world.ts'
+import { expectOk, startWorld } from '../../helpers/world.ts'
+
+let world: World
+beforeAll(async () => {
+  world = await startWorld()
+})
+afterAll(() => world.close())
+
+/** Values that are not identifiers: missing, blank, too long, of another type, or with control characters. */
+const NO_IDENTIFIER: [string, unknown][] = [
+  ['missing', undefined],
+  ['null', null],
+  ['a number', 7],
+  ['a boolean', true],
+  ['an array', ['x']],
+  ['an object', {}],
+  ['empty', ''],
+  ['blank', '   '],
+  ['blank beyond ASCII', '\u00a0\u2003'],
+  ['256 characters', 'x'.repeat(256)],
+  ['256 UTF-16 units in 128 characters', '📱'.repeat(128)],
+  ['with a zero character', 'a\u0000b'],
+  ['with a line break', 'a\nb'],
+  ['ending in a line break', 'a\n'],
+  ['with a tabulator', 'a\tb'],
+  ['with a delete character', 'a\u007fb'],
+]
+
+describe('an identifier that is', () => {
+  test.each(NO_IDENTIFIER)('%s is refused as userId wherever there is a body', async (_, userId) => {
+    const calls = [
+      ['POST', '/registration', { userId }],
+      ['POST', '/registration/commit', { userId }],
+      ['PUT', '/registration', { userId, change: 'BLOCK' }],
+    ] as const
+    for (const [method, path, json] of calls) {
+      const reply = await world.bank.call(method, path, json)
+      expectError(reply, 400, 'ERROR_REQUEST')
+      const violations = member(reply.json, 'responseObject', 'violations')
+      // A zero character is refused anywhere in the body, so the violation may name the body instead.
+      const fieldName = String(userId).includes('\u0000') ? expect.stringMatching(/^(userId|body)$/) : 'userId'
+      expect(violations).toEqual([expect.objectContaining({ fieldName, hint: expect.any(String) })])
+    }
+  })
+
+  test.each(NO_IDENTIFIER.filter(([, value]) => typeof value === 'string'))(
+    '%s is refused as userId in a query',
+    async (_, userId) => {
+      for (const method of ['GET', 'DELETE']) {
+        const reply = await world.bank.call(method, `/registration?userId=${encodeURIComponent(String(userId))}`)
+        expectError(reply, 400, 'ERROR_REQUEST')
+        expect(member(reply.json, 'responseObject', 'violations')).toEqual([expect.objectContaining({ fieldName: 'userId' })])
+      }
+    },
+  )
+
+  test.each(['', '?userid=x', '?userId=a&userId=b', '?userId[]=a', '?userId'])(
+    'not in the query %j is refused',
+    async (query) => {
+      for (const method of ['GET', 'DELETE']) {
+        expectError(await world.bank.call(method, `/registration${query}`), 400, 'ERROR_REQUEST')
+      }
+    },
+  )
+
+  test.each(['x'.repeat(255), `${'📱'.repeat(127)}x`, 'a b', '\u00a0x'])('%j is good', async (userId) => {
+    expectOk(await world.bank.register(userId))
+  })
+})
+
+describe('a structural error', () => {
+  test('names every violation with the value as sent, cut at 128 characters', async () => {
+    const reply = await world.bank.change('x'.repeat(300), 'EXPLODE')
+    expectError(reply, 400, 'ERROR_REQUEST')
+    expect(member(reply.json, 'responseObject', 'message')).toBe('Request validation failed')
+    const violations = member(reply.json, 'responseObject', 'violations') as { fieldName: string; invalidValue: string }[]
+    const byName = new Map(violations.map((violation) => [violation.fieldName, violation.invalidValue]))
+    expect(byName).toEqual(
+      new Map([
+        ['userId', 'x'.repeat(128)],
+        ['change', 'EXPLODE'],
+      ]),
+    )
+  })
+
+  test.each([undefined, null, 7, '', 'block', 'Block', 'BLOCK ', 'DELETE', ['BLOCK']])('is the change %j', async (change) => {
+    const reply = await world.bank.change(world.newUser(), change)
+    expectError(reply, 400, 'ERROR_REQUEST')
+    expect(member(reply.json, 'responseObject', 'violations')).toEqual([expect.objectContaining({ fieldName: 'change' })])
+  })
+
+  test.each([7, 'x'.repeat(256), 'a\u0000b', {}])('is the external user or block reason %j', async (value) => {
+    const { userId } = await world.activePhone('3.3')
+    expectError(await world.bank.change(userId, 'BLOCK', { blockReason: value }), 400, 'ERROR_REQUEST')
+    expectError(await world.bank.change(userId, 'BLOCK', { externalUserId: value }), 400, 'ERROR_REQUEST')
+    expectError(await world.bank.commit(userId, { externalUserId: value }), 400, 'ERROR_REQUEST')
+    expect(member((await world.bank.view(userId)).json, 'registration')).toBe('ACTIVE')
+  })
+
+  test.each(['{', 'userId=x', '', '[]', '"x"', 'null', '7', '{"userId":"x"} {}'])('is the body %j', async (body) => {
+    for (const [method, path] of [
+      ['POST', '/registration'],
+      ['POST', '/registration/commit'],
+      ['PUT', '/registration'],
+    ] as const) {
+      expectError(await world.bank.callRaw(method, path, body, 'application/json'), 400, 'ERROR_REQUEST')
+    }
+  })
+
+  test.each(['text/plain', 'application/x-www-form-urlencoded', undefined])('is the content type %j', async (type) => {
+    const body = JSON.stringify({ userId: world.newUser() })
+    const reply = await world.bank.callRaw('POST', '/registration', body, type)
+    expectError(reply, 400, 'ERROR_REQUEST')
+    const violations = [{ fieldName: 'Content-Type', hint: 'must be application/json' }]
+    expect(member(reply.json, 'responseObject', 'violations')).toEqual(violations)
+  })
+
+  test('is a body of invalid UTF-8 or over 256 KiB', async () => {
+    const invalid = Buffer.concat([Buffer.from('{"userId":"'), Buffer.from([0xff]), Buffer.from('"}')])
+    expectError(await world.bank.callRaw('POST', '/registration', invalid, 'application/json'), 400, 'ERROR_REQUEST')
+    const large = JSON.stringify({ userId: world.newUser(), unknown: 'x'.repeat(256 * 1024) })
+    expectError(await world.bank.callRaw('POST', '/registration', large, 'application/json'), 400, 'ERROR_REQUEST')
+  })
+
+  test('does not depend on stored data', async () => {
+    const { userId } = await world.register()
+    expectError(await world.bank.change(userId, 'EXPLODE'), 400, 'ERROR_REQUEST')
+    expectError(await world.bank.change(world.newUser(), 'EXPLODE'), 400, 'ERROR_REQUEST')
+  })
+
+  test('is never a server error', async () => {
+    const odd = ['\ud800', 'a\ud800b', '\uffff', '__proto__', 'constructor', '\u202e', '%00']
+    for (const userId of odd) {
+      const reply = await world.bank.register(userId)
+      expect([200, 400], reply.text).toContain(reply.status)
+      expect((await world.bank.view(encodeURI(userId.toWellFormed()))).status).toBeLessThan(500)
+    }
+    for (const query of ['?userId=%', '?userId=%ff', '?userId=%E0%A4%A', '?userId=%00', `?userId=${'x'.repeat(10_000)}`]) {
+      expect((await world.bank.call('GET', `/registration${query}`)).status).toBeLessThan(500)
+    }
+  })
+
+  test('is not an unknown member or an unknown query parameter', async () => {
+    const userId = world.newUser()
+    expectOk(await world.bank.call('POST', '/registration', { userId, applicationId: 'x', flags: [1] }))
+    expectOk(await world.bank.call('GET', `/registration?userId=${userId}&applicationId=x&x[y]=z`))
+  })
+})
+
+describe('the order of checks is route, credentials, role, structure, state', () => {
+  const integrator = { username: 'order-integrator', role: 'integration', application: 'test-app' }
+  const internal = { username: 'order-internal', role: 'internal' }
+  const users: Record<string, string> = {}
+  beforeAll(async () => {
+    for (const user of [integrator, internal]) {
+      const created = expectOk(await world.bank.call('POST', '/admin/users', user))
+      users[user.username] = `${user.username}:${String(member(created.json, 'password'))}`
+    }
+  })
+
+  test('an unknown path or method is unknown with and without credentials', async () => {
+    const unknown = [
+      ['POST', '/'],
+      ['GET', '/no/such/path'],
+      ['POST', '/registrations'],
+      ['PATCH', '/registration'],
+      ['GET', '/registration/commit'],
+      ['PUT', '/admin/application'],
+      ['GET', '/registration/'],
+    ] as const
+    for (const [method, path] of unknown) {
+      for (const credential of [world.bank.credential, undefined, 'nobody:nothing', users['order-internal']]) {
+        expectError(await world.bank.as(credential).call(method, path), 404, 'ERROR_NOT_FOUND')
+      }
+    }
+    expectError(await world.bank.as(undefined).callRaw('POST', '/nope', '{', 'application/json'), 404, 'ERROR_NOT_FOUND')
+  })
+
+  test('a caller without credentials learns nothing about structure', async () => {
+    const stranger = world.bank.as(undefined)
+    expectError(await stranger.callRaw('POST', '/registration', '{', 'application/json'), 401, 'HTTP_401')
+    expectError(await stranger.callRaw('POST', '/registration', '{}', 'text/plain'), 401, 'HTTP_401')
+    expectError(await stranger.call('GET', '/registration'), 401, 'HTTP_401')
+    expectError(await stranger.call('POST', '/admin/application', {}), 401, 'HTTP_401')
+  })
+
+  test('a caller without the role learns nothing about structure or state', async () => {
+    const bank = world.bank.as(users['order-internal'])
+    expectError(await bank.callRaw('POST', '/registration', '{', 'application/json'), 403, 'HTTP_403')
+    expectError(await bank.call('GET', '/registration'), 403, 'HTTP_403')
+    expectError(await bank.register(world.newUser()), 403, 'HTTP_403')
+    const other = world.bank.as(users['order-integrator'])
+    expectError(await other.call('POST', '/admin/application', {}), 403, 'HTTP_403')
+    expectError(await other.call('GET', '/admin/application?id=test-app'), 403, 'HTTP_403')
+  })
+
+  test('structure comes before state', async () => {
+    const { userId } = await world.register()
+    expectError(await world.bank.register(userId), 400, 'ERROR_REGISTRATION')
+    expectError(
+      await world.bank.callRaw('POST', '/registration', `{"userId":"${userId}"`, 'application/json'),
+      400,
+      'ERROR_REQUEST',
+    )
+  })
+})

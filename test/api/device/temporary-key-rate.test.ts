@@ -1,0 +1,59 @@
+// How many temporary keys one source may have made in a minute: everybody who has an app has its key and secret, so these requests are
+// right.
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type HttpReply, sendJson } from '../../../phone/http.ts'
+import type { TestServer } from '../../helpers/app.ts'
+import { expectError, MINUTE } from '../../helpers/expectations.ts'
+import { expectOk, startServerWithWorld, type World } from '../../helpers/world.ts'
+import { openPhonesV4 } from '../../helpers/world-v4.ts'
+
+const KEYS = 6
+const STRANGER = '192.0.2.66'
+
+let server: TestServer
+let world: World
+beforeAll(async () => {
+  const env = { PAWL_TRUSTED_PROXIES: '127.0.0.1', PAWL_TEMPORARY_KEYS_PER_MINUTE: String(KEYS) }
+  ;({ server, world } = await startServerWithWorld({ env, worksInBackground: false }))
+  server.clock.stop()
+})
+beforeEach(() => world.advance(MINUTE))
+afterAll(() => world.close())
+
+const ask = (path: 'v3' | 'v4', json: unknown, ip = STRANGER): Promise<HttpReply> =>
+  sendJson(world.url, 'POST', `/pa/${path}/keystore/create`, json, { 'X-Forwarded-For': ip })
+const countKeys = async (): Promise<number> =>
+  (await server.context.db.selectFrom('temporary_key').select('temporary_key_id').execute()).length
+
+test('a source that had its keys made is told so, in both generations, while others pass and until the minute is over', async () => {
+  const { newPhone } = await openPhonesV4(world)
+  const v3 = () => world.newPhone('3.3').newTemporaryKeyRequest('application').json
+  const v4 = () => newPhone('EC_P384').newTemporaryKeyRequest('application').json
+  for (let i = 0; i < KEYS / 2; i += 1) {
+    expectOk(await ask('v3', v3()))
+    expectOk(await ask('v4', v4()))
+  }
+  const made = await countKeys()
+  for (const reply of [await ask('v3', v3()), await ask('v4', v4())]) {
+    expectError(reply, 429, 'TOO_MANY_REQUESTS')
+    expect(Number(reply.headers['retry-after'])).toBeGreaterThan(0)
+  }
+  expect(await countKeys()).toBe(made)
+  expectOk(await ask('v4', v4(), '192.0.2.67'))
+  await world.advance(MINUTE)
+  expectOk(await ask('v3', v3()))
+})
+
+test('keys that an activation asks for with its own key are not limited', async () => {
+  const { phone } = await world.activePhone('3.3')
+  for (let i = 0; i < KEYS; i += 1) expectOk(await ask('v3', world.newPhone('3.3').newTemporaryKeyRequest('application').json))
+  for (let i = 0; i < 2 * KEYS; i += 1) expectOk(await ask('v3', phone.newTemporaryKeyRequest('activation').json))
+})
+
+test('a wrong MAC takes a place too, so that what is no longer looked at costs nothing', async () => {
+  const { jwt } = (world.newPhone('3.3').newTemporaryKeyRequest('application').json as { requestObject: { jwt: string } })
+    .requestObject
+  const wrong = { requestObject: { jwt: `${jwt.slice(0, jwt.lastIndexOf('.'))}.${Buffer.alloc(32).toString('base64url')}` } }
+  for (let i = 0; i < KEYS; i += 1) expect((await ask('v3', wrong)).status).toBe(400)
+  expectError(await ask('v3', wrong), 429, 'TOO_MANY_REQUESTS')
+})
