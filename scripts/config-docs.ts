@@ -11,7 +11,7 @@ const root = new URL('..', import.meta.url)
 /** Text of docs/CONFIG.md. */
 export const renderConfigMarkdown = (): string => `# Configuration
 
-Made from the tables in \`src/config*.ts\` by \`node scripts/config-docs.ts\`; \`test/docs.test.ts\` fails when it is out of date.
+Made from the tables in \`src/config\` by \`node scripts/config-docs.ts\`; \`test/docs.test.ts\` fails when it is out of date.
 
 pawl is configured by environment variables alone, and needs none of them. A start with a wrong value, or with an unknown name
 that begins with \`PAWL_\`, prints every problem, one a line, and ends with exit status 1. An empty value counts as not set.
