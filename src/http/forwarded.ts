@@ -1,7 +1,7 @@
 // X-Forwarded-For as balancers write it: some add ports, put IPv6 addresses in brackets, or write `unknown`.
 import type { FastifyInstance } from 'fastify'
 import { parseAddress } from '../lib/address.ts'
-import { isInRanges } from '../lib/address-ranges.ts'
+import { createRanges } from '../lib/address-ranges.ts'
 import type { Events } from '../log/events.ts'
 import type { ServerSettings } from './server-options.ts'
 
@@ -15,6 +15,7 @@ export function readForwarded(
   events: Pick<Events, 'forwardedUnreadable'>,
 ): void {
   if (trustedProxies.length === 0) return
+  const isTrusted = createRanges(trustedProxies)
   app.addHook('onRequest', ({ raw }, _reply, done) => {
     const { headers, socket } = raw
     const forwarded = headers['x-forwarded-for']
@@ -22,7 +23,7 @@ export function readForwarded(
       const { addresses, isWhole } = parseForwarded(String(forwarded))
       headers['x-forwarded-for'] = addresses.join(', ')
       const source = socket.remoteAddress ?? ''
-      if (!isWhole && isInRanges(trustedProxies, source)) events.forwardedUnreadable({ source })
+      if (!isWhole && isTrusted(source)) events.forwardedUnreadable({ source })
     }
     done()
   })

@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { isInRanges } from '../lib/address-ranges.ts'
+import { createRanges } from '../lib/address-ranges.ts'
 import type { Events } from '../log/events.ts'
 import { PawlError } from '../lib/errors.ts'
 import { createPlaces, type Place, type Places } from './places.ts'
@@ -74,9 +74,10 @@ export function limitLoad(app: FastifyInstance, limits: LoadLimits, events: Even
   // lack the member.
   Object.assign(app.server, { dropMaxConnection: true })
   app.server.on('drop', () => events.connectionDropped())
+  const isTrusted = createRanges(trustedProxies)
   const byEnd = new Map<string, Connection>()
   app.server.on('connection', (socket: Socket) => {
-    const connection = open(listener, socket, isInRanges(trustedProxies, socket.remoteAddress ?? ''))
+    const connection = open(listener, socket, isTrusted(socket.remoteAddress ?? ''))
     connectionOf.set(socket, connection)
     const end = endOf(socket)
     byEnd.set(end, connection)

@@ -1,5 +1,5 @@
 // IP addresses and CIDR ranges as operators write them, and whether an address is among them.
-import { BlockList, isIP } from 'node:net'
+import { BlockList, isIP, isIPv4 } from 'node:net'
 import { parseAddress } from './address.ts'
 
 /** Whether a text is an address or a range. A range of /0 would be everyone, which is never what is meant. */
@@ -11,16 +11,18 @@ export function isAddressOrRange(text: string): boolean {
   return /^[1-9]\d{0,2}$/.test(prefix) && Number(prefix) <= (family === 4 ? 32 : 128)
 }
 
-/** Whether `ip` is one of `ranges`, each of which is an address or a range. What is no address is in none. */
-export function isInRanges(ranges: readonly string[], ip: string): boolean {
-  const address = parseAddress(ip)
-  if (address === undefined) return false
-  const [family, allBits] = isIP(address) === 4 ? (['ipv4', 32] as const) : (['ipv6', 128] as const)
-  const list = new BlockList()
+/** A function that tells whether an address is in one of `ranges`, each of which is an address or a range. What is no address is in none. */
+export function createRanges(ranges: readonly string[]): (ip: string) => boolean {
+  // An IPv4 address is in no range of IPv6, whatever form it came in.
+  const [ipv4, ipv6] = [new BlockList(), new BlockList()]
   for (const range of ranges) {
-    const [network = '', prefix = allBits] = range.split('/')
-    // An IPv4 address is in no range of IPv6, whatever form it came in.
-    if (isIP(network) === isIP(address)) list.addSubnet(network, Number(prefix), family)
+    const [network = '', prefix] = range.split('/')
+    if (isIPv4(network)) ipv4.addSubnet(network, Number(prefix ?? 32), 'ipv4')
+    else ipv6.addSubnet(network, Number(prefix ?? 128), 'ipv6')
   }
-  return list.check(address, family)
+  return (ip) => {
+    const address = parseAddress(ip)
+    if (address === undefined) return false
+    return isIPv4(address) ? ipv4.check(address, 'ipv4') : ipv6.check(address, 'ipv6')
+  }
 }

@@ -1,6 +1,6 @@
 // Credentials of the cloud API (cloud §2): HTTP Basic users with a role and, for the bank's systems, one application.
 import type { KeyObject } from 'node:crypto'
-import { isInRanges } from '../../lib/address-ranges.ts'
+import { createRanges } from '../../lib/address-ranges.ts'
 import { toBase64Url } from '../../lib/base64.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { Events } from '../../log/events.ts'
@@ -103,7 +103,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
 export const isAdmitted = (
   { allowedAddresses }: Pick<VerifiedCaller, 'allowedAddresses'>,
   { source }: Pick<Login, 'source'>,
-): boolean => allowedAddresses.length === 0 || isInRanges(allowedAddresses, source)
+): boolean => allowedAddresses.length === 0 || createRanges(allowedAddresses)(source)
 
 const passwordTooWeak = (): PawlError =>
   new PawlError('REQUEST_INVALID', {
