@@ -4,6 +4,7 @@ import { writeTemplate } from '../../src/domain/template/installation.ts'
 import { ATTRIBUTE_SLOTS } from '../../src/domain/template/attributes.ts'
 import { parseTemplate, type ParsedTemplate } from '../../src/domain/template/parser.ts'
 import type { Violation } from '../../src/lib/errors.ts'
+import { isJsonObject } from '../../src/lib/json.ts'
 import { inTransaction } from '../../src/storage/database/database.ts'
 import { findTemplate, lockTemplates } from '../../src/storage/template/templates.ts'
 import { explainRefusal, type ImportParts, isSourceId, parseJson, SECOND_ROW } from './parts.ts'
@@ -155,13 +156,13 @@ function readJson(stored: string | null, path: string, mend: Mend): unknown {
 function readRows(rows: readonly unknown[], path: string, mend: Mend): readonly unknown[] {
   if (rows.length > ROWS_MAX) mend(`taken without rows of its form beyond the first ${ROWS_MAX}`, path)
   return rows.slice(0, ROWS_MAX).map((row, index) => {
-    if (!isObject(row)) return row
+    if (!isJsonObject(row)) return row
     const { type: given, params } = row
     const isKnown = typeof given === 'string' && Object.hasOwn(ATTRIBUTE_SLOTS, given)
     if (!isKnown) mend('taken with a row of its form of another type as KEY_VALUE', `${path}.${index}`)
     const type = isKnown ? given : 'KEY_VALUE'
     const { required, optional, aliases = {} } = ATTRIBUTE_SLOTS[type] ?? { required: [], optional: [] }
-    const slots = isObject(params) ? Object.entries(params).filter(([, name]) => name !== null) : []
+    const slots = isJsonObject(params) ? Object.entries(params).filter(([, name]) => name !== null) : []
     const names = slots.map(([slot]) => slot)
     const isUsed = (slot: string): boolean =>
       [...required, ...optional].includes(slot) || (Object.hasOwn(aliases, slot) && !names.includes(aliases[slot] ?? ''))
@@ -194,8 +195,8 @@ function mendPart(json: TemplateJson, { fieldName }: Violation): string | undefi
   }
   if (part !== 'ui' && part !== 'resultTexts') return undefined
   const { [part]: value } = texts
-  const rest = isObject(value) && Object.hasOwn(value, name) ? withoutMember(value, name) : null
-  if (part === 'resultTexts' && rest !== null && isObject(value)) {
+  const rest = isJsonObject(value) && Object.hasOwn(value, name) ? withoutMember(value, name) : null
+  if (part === 'resultTexts' && rest !== null && isJsonObject(value)) {
     const mended = sanitize(value[name], MESSAGE_MAX)
     texts.resultTexts = mended === undefined || mended === value[name] ? rest : { ...rest, [name]: mended }
     return 'taken with other texts of results'
@@ -240,8 +241,6 @@ function sanitize(text: unknown, max: number): string | undefined {
 
 const withoutMember = (value: Json, name: string): Json =>
   Object.fromEntries(Object.entries(value).filter(([member]) => member !== name))
-
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const ROWS_MAX = 100
 const TITLE_MAX = 255

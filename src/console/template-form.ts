@@ -1,6 +1,7 @@
 // The form of a template: what is signed, who approves, and the texts of each language, with a line for each member.
 import { ATTRIBUTE_SLOTS } from '../domain/template/attributes.ts'
 import { type AttributeTemplate, listPlaceholders } from '../domain/template/template.ts'
+import { isJsonObject } from '../lib/json.ts'
 import { actionForm, checks, type Choice, field, type FieldOptions, select } from './elements.ts'
 import { html, type Markup } from './markup.ts'
 import { type PageCall, readForm } from './page.ts'
@@ -189,7 +190,7 @@ function renderScreens(call: PageCall, at: string, ui: LanguageJson['ui']): Mark
 /** What has lines in the form, and the rest as JSON. A screen with members beyond those lines is part of the rest. */
 function splitUi(ui: LanguageJson['ui']): { readonly screen: Readonly<Record<string, unknown>>; readonly more: string } {
   const { flipButtons, blockApprovalOnCall, preApprovalScreen, ...others } = ui ?? {}
-  const isPlain = isObject(preApprovalScreen) && Object.keys(preApprovalScreen).every((name) => SCREEN_MEMBERS.includes(name))
+  const isPlain = isJsonObject(preApprovalScreen) && Object.keys(preApprovalScreen).every((name) => SCREEN_MEMBERS.includes(name))
   const rest = {
     ...(typeof flipButtons !== 'boolean' && flipButtons !== undefined && { flipButtons }),
     ...(typeof blockApprovalOnCall !== 'boolean' && blockApprovalOnCall !== undefined && { blockApprovalOnCall }),
@@ -201,9 +202,6 @@ function splitUi(ui: LanguageJson['ui']): { readonly screen: Readonly<Record<str
     more: Object.keys(rest).length === 0 ? '' : JSON.stringify(rest, undefined, 2),
   }
 }
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Names that a row may take its values from: those of the signed data first. */
 function placeholderNames({ dataTemplate, texts }: TemplateJson): readonly string[] {

@@ -1,5 +1,6 @@
 // The schemas that validate, as generators of clients read them: enums as enums, null as a type, maps as maps, and names for what is a
 // thing of its own. What a schema takes and refuses stays the same.
+import { isJsonObject } from '../lib/json.ts'
 
 export type Json = Record<string, unknown>
 
@@ -39,7 +40,7 @@ export function createSchemas(): Schemas {
     const { properties, items, anyOf, patternProperties, contentSchema, ...others } = withEnum(schema)
     const rendered: Json = {
       ...others,
-      ...(isRecord(properties) && {
+      ...(isJsonObject(properties) && {
         properties: Object.fromEntries(Object.entries(properties).map(([key, of]) => [key, place(of)])),
       }),
       ...(items !== undefined && { items: place(items) }),
@@ -51,7 +52,7 @@ export function createSchemas(): Schemas {
   }
 
   const toMap = (schema: Json, patternProperties: unknown): Json => {
-    if (!isRecord(patternProperties)) return schema
+    if (!isJsonObject(patternProperties)) return schema
     const [[pattern, values] = ['', {}], ...rest] = Object.entries(patternProperties)
     if (rest.length > 0) throw new TypeError('a map with two kinds of keys')
     const names = EVERY_NAME.includes(pattern) ? {} : { propertyNames: { pattern: toPortable(pattern) } }
@@ -91,8 +92,6 @@ function withFormat(schema: Json): Json {
 
 /** `[^]` is any character in JavaScript alone. */
 const toPortable = (pattern: string): string => pattern.replaceAll('[^]', '[\\s\\S]')
-
-const isRecord = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const INT32_MAX = 2_147_483_647
 // How TypeBox and AnyMembers spell any name.

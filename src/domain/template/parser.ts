@@ -2,6 +2,7 @@
 import { KindGuard, OptionalKind, type TObject, type TRecord, type TSchema, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import type { Violation } from '../../lib/errors.ts'
+import { isJsonObject } from '../../lib/json.ts'
 import { ATTRIBUTE_SLOTS } from './attributes.ts'
 import {
   isMessage,
@@ -20,7 +21,7 @@ export type ParsedTemplate = { readonly template: Template } | { readonly violat
 
 /** Checks everything about a template; names every fault. Members it does not know are ignored, null counts as absent. */
 export function parseTemplate(json: unknown): ParsedTemplate {
-  if (!isObject(json)) return { violations: [{ fieldName: 'body', hint: 'must be an object' }] }
+  if (!isJsonObject(json)) return { violations: [{ fieldName: 'body', hint: 'must be an object' }] }
   const faults: Violation[] = []
   const read = readValue(TemplateSchema, json, '', faults) as TemplateJson
   if (faults.length > 0) return { violations: faults }
@@ -55,8 +56,8 @@ export const renderTemplate = (template: Template) => ({
 
 /** The value as its schema has it, without members that it does not know or that are null. What leaves the schema is told by its description. */
 function readValue(schema: TSchema, value: unknown, path: string, faults: Violation[]): unknown {
-  if (KindGuard.IsObject(schema) && isObject(value)) return readMembers(schema, value, path, faults)
-  if (KindGuard.IsRecord(schema) && isObject(value) && Object.keys(value).length > 0)
+  if (KindGuard.IsObject(schema) && isJsonObject(value)) return readMembers(schema, value, path, faults)
+  if (KindGuard.IsRecord(schema) && isJsonObject(value) && Object.keys(value).length > 0)
     return readLanguages(schema, value, path, faults)
   const isList = KindGuard.IsArray(schema) && KindGuard.IsObject(schema.items) && Array.isArray(value)
   if (isList && value.length <= (schema.maxItems ?? Infinity))
@@ -92,7 +93,7 @@ function readLanguages({ patternProperties }: TRecord, given: Json, path: string
 /** A template whose type of attribute is wrong is refused already. */
 function readParams(given: unknown, type: unknown, path: string, faults: Violation[]): Record<string, string> {
   if (typeof type !== 'string' || !Object.hasOwn(ATTRIBUTE_SLOTS, type)) return {}
-  if (!isObject(given)) {
+  if (!isJsonObject(given)) {
     faults.push(fault(path, given, 'must be an object'))
     return {}
   }
@@ -124,7 +125,7 @@ function withoutAliases(given: Json, aliases: Readonly<Record<string, string>>):
 
 /** What phones refuse is refused here; members that they do not know are free JSON. */
 function readUi(value: unknown, path: string, faults: Violation[]): Json {
-  if (!isObject(value)) {
+  if (!isJsonObject(value)) {
     faults.push(fault(path, value, 'must be an object'))
     return {}
   }
@@ -157,7 +158,6 @@ function fault(fieldName: string, value: unknown, hint: string): Violation {
   return { fieldName, ...invalidValue, hint: value === undefined ? `must be present and ${hint.replace(/^must /, '')}` : hint }
 }
 
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 const isAbsent = (value: unknown): value is null | undefined => value === undefined || value === null
 
 const UI_MAX = 65_536
