@@ -3,6 +3,7 @@
 // or makes databases from nothing. Three workers for two processors, because tests of whole processes often wait.
 import { configDefaults, defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { PATIENCE_MS } from './test/helpers/patience.ts'
 
 const PROCESS = 'test/process/**/*.test.ts'
 
@@ -55,7 +56,7 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     // What is waited for comes when it comes; what never comes fails before the test runs out of time.
-    expect: { poll: { timeout: 100_000 } },
+    expect: { poll: { timeout: PATIENCE_MS } },
     coverage: { include: ['src/**/*.ts'], exclude: ['src/**/*.test.ts'] },
   },
 })

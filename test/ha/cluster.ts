@@ -11,6 +11,7 @@ import { newestBin, serverIdentity } from '../../bench/http/postgres.ts'
 import { createCertificate } from '../helpers/certificates.ts'
 import { signalAll } from '../helpers/children.ts'
 import { findQuietPort } from '../helpers/ports.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 interface Node {
   readonly name: string
@@ -228,4 +229,4 @@ const ACCESS = `hostssl all all all trust
 hostssl replication all all trust
 hostnossl postgres haproxy all trust
 `
-const WAIT = { timeout: 30_000, interval: 100 }
+const WAIT = { timeout: PATIENCE_MS, interval: 100 }

@@ -11,6 +11,7 @@ import { activatePhones, type LoadPhone, openApplication, replay, runLoad } from
 import { type Cluster, type CuttableCluster, openCluster } from './cluster.ts'
 import { openDatabaseHaproxy } from './haproxy.ts'
 import { hasPatroni, openPatroniCluster, type RestartableCluster } from './patroni.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -139,7 +140,7 @@ async function throughHaproxy(cluster: Cluster): Promise<string> {
 const UNLIMITED = { PAWL_SOURCE_FAILURES_PER_MINUTE: '1000000', PAWL_CODE_FAILURES_PER_MINUTE: '100000' }
 
 /** pawl ends when it finds no server that takes writes, as while the one that woke up is sorted out; then it is started again. */
-const startWhenWritable = (env: Environment) => vi.waitFor(() => startPawl(env), { timeout: 60_000, interval: 1_000 })
+const startWhenWritable = (env: Environment) => vi.waitFor(() => startPawl(env), { timeout: PATIENCE_MS, interval: 1_000 })
 
 /**
  * The two that are left: a primary that was replaced is shut out before pawl starts anew. Under Patroni it follows, and may become the primary

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { vi } from 'vitest'
 import { HAPROXY } from '../helpers/haproxy.ts'
 import { findQuietPort } from '../helpers/ports.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const SHIPPED = readFileSync(fileURLToPath(new URL('../../deploy/haproxy/postgresql.cfg', import.meta.url)), 'utf8')
 
@@ -32,7 +33,7 @@ export async function openDatabaseHaproxy(ports: readonly number[]): Promise<{ h
       const down = new Set([...output.matchAll(/Server postgresql\/(\S+) is DOWN/g)].map(([, name]) => name))
       if (down.size < ports.length - 1) throw new Error(`HAProxy has found ${down.size} standbys: ${output}`)
     },
-    { timeout: 20_000 },
+    { timeout: PATIENCE_MS },
   )
   return {
     host: `localhost:${port}`,

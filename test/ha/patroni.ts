@@ -10,6 +10,7 @@ import { newestBin, serverIdentity } from '../../bench/http/postgres.ts'
 import { signalAll } from '../helpers/children.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 import { ask, chownAll, type Cluster, composeUrl, writeCertificate } from './cluster.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const PATRONI = '/usr/bin/patroni'
 const ETCD = '/usr/bin/etcd'
@@ -167,4 +168,4 @@ const hasEnded = (child: ChildProcess): Promise<unknown> =>
 
 const SHIPPED = readFileSync(fileURLToPath(new URL('../../deploy/patroni/patroni.yml', import.meta.url)), 'utf8')
 const NAMES = ['n1', 'n2', 'n3']
-const WAIT = { timeout: 60_000, interval: 100 }
+const WAIT = { timeout: PATIENCE_MS, interval: 100 }

@@ -7,6 +7,7 @@ import { Client } from 'pg'
 import { vi } from 'vitest'
 import { serverIdentity } from '../../bench/http/postgres.ts'
 import { findQuietPort } from './ports.ts'
+import { PATIENCE_MS } from './patience.ts'
 
 export const PGBOUNCER = '/usr/sbin/pgbouncer'
 export const hasPgbouncer = existsSync(PGBOUNCER)
@@ -55,7 +56,7 @@ ignore_startup_parameters = ${ignores}
   child.stderr.setEncoding('utf8').on('data', (text: string) => (output += text))
   const ended = new Promise((resolve) => child.once('close', resolve))
   const url = `postgres://${username}@127.0.0.1:${listenPort}${pathname}`
-  await vi.waitFor(() => askOnce(url, () => output), { timeout: 10_000 })
+  await vi.waitFor(() => askOnce(url, () => output), { timeout: PATIENCE_MS })
   return {
     url,
     close: async () => {

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createPostgresDatabase, serverUrl, testTemplate } from './app.ts'
+import { PATIENCE_MS } from './patience.ts'
 
 export type DatabaseKind = 'embedded' | 'postgresql'
 export type Environment = Readonly<Record<string, string>>
@@ -82,14 +83,14 @@ export async function startPawl(...env: readonly Environment[]): Promise<PawlPro
   return { ...running, url }
 }
 
-/** Starts a server that should refuse, and waits for its end; one that does not end within a minute is killed. */
+/** Starts a server that should refuse, and waits for its end; one that never ends is killed. */
 export const refusePawl = (...env: readonly Environment[]): Promise<Ended> =>
   runNode(['bin/pawl.mjs'], { PAWL_PORT: '0', ...Object.assign({}, ...env) })
 
-/** Runs a script of the project to its end, at most a minute. */
+/** Runs a script of the project to its end; one that never ends is killed. */
 export async function runNode(args: readonly string[], env: Environment = {}): Promise<Ended> {
   const running = startNode(args, env)
-  const timer = setTimeout(() => running.send('SIGKILL'), MINUTE_MS)
+  const timer = setTimeout(() => running.send('SIGKILL'), PATIENCE_MS)
   return running.ended.finally(() => clearTimeout(timer))
 }
 
@@ -145,7 +146,7 @@ function waitForText(child: ChildProcess, ended: Promise<Ended>, isThere: () => 
   const check = (): void => {
     if (isThere()) resolve()
   }
-  const timer = setTimeout(() => reject(new Error(`"${text}" was not printed within a minute`)), MINUTE_MS)
+  const timer = setTimeout(() => reject(new Error(`"${text}" was not printed`)), PATIENCE_MS)
   child.stdout?.on('data', check)
   ended.then(({ code, stdout, stderr }) => reject(new Error(`ended with ${code}: ${stderr || stdout}`)), reject)
   check()
@@ -159,7 +160,6 @@ function killChildren(): void {
   for (const child of children) child.kill('SIGKILL')
 }
 
-const MINUTE_MS = 60_000
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const children = new Set<ChildProcess>()
 const cleanups: (() => Promise<void>)[] = []

@@ -6,6 +6,7 @@ import { createBank } from '../helpers/bank.ts'
 import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, runNode, startPawl } from '../helpers/process.ts'
 import type { Ended, Installation } from '../helpers/process.ts'
 import { expectOk } from '../helpers/world.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 // Several starts a test, and other test files run at the same time.
 
@@ -33,7 +34,7 @@ describe.each([DATABASE_KIND])('on %s', (kind) => {
     expectOk(await bank.register('alice'))
     const verification = async (): Promise<string> => expectOk(await bank.call('GET', '/admin/audit/verification')).text
     const isSealed = /application:my-app","isIntact":true,"sealed":1,"unsealed":0/
-    await vi.waitFor(async () => expect(await verification()).toMatch(isSealed), { timeout: 30_000, interval: 100 })
+    await vi.waitFor(async () => expect(await verification()).toMatch(isSealed), { timeout: PATIENCE_MS, interval: 100 })
     await server.end('SIGTERM')
   })
   afterAll(endEverything)

@@ -18,6 +18,7 @@ import {
 } from '../helpers/process.ts'
 import { activatePhones, openApplication, replay, runLoad } from '../helpers/recorded-load.ts'
 import { expectOk } from '../helpers/world.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 afterEach(endEverything)
 
@@ -54,7 +55,7 @@ test('of a server under load: what it had answered is there, and none of its cod
   const answered: HttpRequest[] = []
   const state = { isOver: false }
   const load = runLoad(phones, { url: server.url, isOver: () => state.isOver, record: (request) => answered.push(request) })
-  await vi.waitFor(() => expect(answered.length).toBeGreaterThan(40), { timeout: 30_000 })
+  await vi.waitFor(() => expect(answered.length).toBeGreaterThan(40), { timeout: PATIENCE_MS })
   const before = answered.length
   const taken = await runCli(['backup', file, '--json'], env)
   const after = answered.length
@@ -126,7 +127,7 @@ test('a restore that is killed leaves no database, and is begun anew', async () 
   expect(await runCli(['backup', file], env)).toMatchObject({ code: 0 })
   const killed = startNode(['bin/pawl.mjs', 'restore', file], restored)
   const files = () => (existsSync(dataDir) ? readdirSync(dataDir, { recursive: true }).length : 0)
-  await vi.waitFor(() => expect(files()).toBeGreaterThan(100), { timeout: 30_000, interval: 5 })
+  await vi.waitFor(() => expect(files()).toBeGreaterThan(100), { timeout: PATIENCE_MS, interval: 5 })
   expect(await killed.end('SIGKILL')).toMatchObject({ signal: 'SIGKILL' })
   expect(await runCli(['restore', file], restored)).toMatchObject({ code: 0 })
   putKey()

@@ -18,6 +18,7 @@ import {
   openPage,
   signIn,
 } from '../helpers/console.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 /** Stands in every text that a phone or the bank chooses. As markup it would be an element with a handler. */
 const MARK = '<b id=hit onclick=x>"\'&'
@@ -35,7 +36,7 @@ describe.skipIf(!hasChromium)(`in a browser (needs ${CHROMIUM})`, () => {
     furnished = await furnish(server.url, `${user}:${password}`, MARK)
     browser = await launchChromium()
     page = await openPage(browser, { viewport: { width: 1280, height: 900 } })
-    page.setDefaultTimeout(10_000)
+    page.setDefaultTimeout(PATIENCE_MS)
     watched = watchPage(page, server.url)
     await signIn(page, server.url, user, password)
   })

@@ -19,6 +19,7 @@ import { createBank } from '../helpers/bank.ts'
 import { HOUR, MINUTE, SECOND } from '../helpers/expectations.ts'
 import { ADMIN_PASSWORD, createInstallation, endEverything, type PawlProcess, startPawl } from '../helpers/process.ts'
 import { expectOk, openWorld, openWorldOn, registrationOf, type World } from '../helpers/world.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const DAY = 24 * HOUR
 const WRONG: readonly (readonly [string, number])[] = [
@@ -173,7 +174,7 @@ test('nothing is done in the background while the clocks differ, and all of it a
     await sleep(7 * SECOND)
     expect(await left()).toEqual(waiting)
     clock.step(-DAY)
-    await expect.poll(left, { timeout: 30_000, interval: 500 }).toEqual({ rows: false, events: false, codes: false })
+    await expect.poll(left, { timeout: PATIENCE_MS, interval: 500 }).toEqual({ rows: false, events: false, codes: false })
     expectOk(await readiness(server.url))
   } finally {
     await server.close()
@@ -241,7 +242,7 @@ describe.skipIf(serverUrl() === undefined)(title, () => {
               (select count(*) from operation where status <> 'PENDING') as ended,
               (select count(*) from pg_inherits where inhparent = 'audit_log'::regclass) as partitions`)
         ).rows
-      await expect.poll(async () => (await client.query('select from audit_pending')).rowCount, { timeout: 30_000 }).toBe(0)
+      await expect.poll(async () => (await client.query('select from audit_pending')).rowCount, { timeout: PATIENCE_MS }).toBe(0)
       const before = await read()
       const wrong = await Promise.all([startShifted(800 * DAY), startShifted(-DAY), startShifted(61 * SECOND), startShifted(0)])
       const statuses = () => Promise.all(wrong.map(async ({ url }) => (await readiness(url)).status))
@@ -251,7 +252,7 @@ describe.skipIf(serverUrl() === undefined)(title, () => {
       expect(await read()).toEqual(before)
       // All that was wrong is set right, and what was right is set on.
       shifts.forEach((shift, i) => shift(i === 3 ? 800 * DAY : 0))
-      await expect.poll(statuses, { timeout: 30_000, interval: 500 }).toEqual([200, 200, 200, 503])
+      await expect.poll(statuses, { timeout: PATIENCE_MS, interval: 500 }).toEqual([200, 200, 200, 503])
       await sleep(12 * SECOND)
       expect(await read()).toEqual(before)
       for (const { output } of wrong) expect(countOf(output(), 'differ: the process is not ready')).toBe(1)

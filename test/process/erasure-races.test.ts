@@ -35,6 +35,7 @@ import { type Provider, startProvider } from '../helpers/provider.ts'
 import { type Receiver, startReceiver } from '../helpers/receiver.ts'
 import { findStoredText } from '../helpers/stored-text.ts'
 import { expectOk, openWorld, registrationOf } from '../helpers/world.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const HAS_POSTGRES = serverUrl() !== undefined
 
@@ -95,7 +96,7 @@ function startWriters(acts: Readonly<Record<string, Act>>, urls: readonly string
   })
   return {
     areAtWork: (...names) =>
-      expect.poll(() => names.filter((name) => seen.get(name)?.has(200) !== true), { timeout: 20_000 }).toEqual([]),
+      expect.poll(() => names.filter((name) => seen.get(name)?.has(200) !== true), { timeout: PATIENCE_MS }).toEqual([]),
     stop: async () => {
       over.abort()
       await Promise.all(loops)
@@ -216,7 +217,7 @@ test('who has the name afterwards is somebody else, from the first moment on', a
   const refused = await world.bank.register(holder.userId)
   expect(refused).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
   expect(refused.text).not.toContain(holder.userId)
-  await expect.poll(async () => (await world.bank.register(holder.userId)).status, { timeout: 10_000 }).toBe(200)
+  await expect.poll(async () => (await world.bank.register(holder.userId)).status, { timeout: PATIENCE_MS }).toBe(200)
   await eraseUser(context, holder.userId)
   await expectErased(holder)
 })
@@ -440,7 +441,7 @@ describe('the command', () => {
         // Whoever seals the log keeps an erasure waiting.
         for (const log of AUDIT_LOGS) while ((await lockLog(tx, log)) === undefined) await sleep(10)
         const begun = begin()
-        await expect.poll(async () => (await write(bank)).status, { timeout: 30_000, interval: 50 }).toBe(503)
+        await expect.poll(async () => (await write(bank)).status, { timeout: PATIENCE_MS, interval: 50 }).toBe(503)
         return begun
       })
       await command.end('SIGKILL')

@@ -13,6 +13,7 @@ import {
   startPawl,
 } from '../helpers/process.ts'
 import { createSockets, type RawConnection, requestOf } from '../helpers/sockets.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const TWO = { PAWL_PROCESSES: '2', PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
 const HANGS = 'a worker hangs, it is killed'
@@ -56,7 +57,7 @@ describe.skipIf(serverUrl() === undefined)('two processes', () => {
           }).then((answer) => answer.text(), String)
           return metrics.match(/^process_start_time_seconds\{/gm)?.length
         },
-        { timeout: 40_000, interval: 200 },
+        { timeout: PATIENCE_MS, interval: 200 },
       )
       .toBe(2)
     expect(workers()).toHaveLength(2)
@@ -74,10 +75,10 @@ describe.skipIf(serverUrl() === undefined)('two processes', () => {
     const begin = performance.now()
     signal(stopped, 'SIGSTOP')
     const waiting = await ask(8)
-    await expect.poll(() => countOf(pawl, HANGS), { timeout: 15_000, interval: 50 }).toBe(told + stopped.length)
+    await expect.poll(() => countOf(pawl, HANGS), { timeout: PATIENCE_MS, interval: 50 }).toBe(told + stopped.length)
     expect(performance.now() - begin).toBeLessThan(10_000)
     // Nobody is left behind: each is answered, or ended.
-    await expect.poll(() => waiting.filter((one) => one.isOpen() && !isAnswered(one)).length, { timeout: 10_000 }).toBe(0)
+    await expect.poll(() => waiting.filter((one) => one.isOpen() && !isAnswered(one)).length, { timeout: PATIENCE_MS }).toBe(0)
     // Of a worker that is left, all but what the other held are answered.
     if (stopped.length === 1) expect(waiting.filter(isAnswered).length).toBeGreaterThanOrEqual(6)
     await bothServe()
@@ -143,7 +144,7 @@ describe.skipIf(serverUrl() === undefined)('two processes', () => {
     const load = isStill ? [] : Array.from({ length: 40 }, () => ask(4))
     signal(both, 'SIGKILL')
     const all = [...waiting, ...(await Promise.all(load)).flat()]
-    await expect.poll(() => all.filter((one) => one.isOpen() && !isAnswered(one)).length, { timeout: 10_000 }).toBe(0)
+    await expect.poll(() => all.filter((one) => one.isOpen() && !isAnswered(one)).length, { timeout: PATIENCE_MS }).toBe(0)
     await bothServe()
     expect((await fetch(`${pawl.url}/health/ready`)).status).toBe(200)
   })
@@ -155,7 +156,7 @@ describe.skipIf(serverUrl() === undefined)('SIGTERM', () => {
   const start = async (more: Environment): Promise<PawlProcess> => {
     const { env } = await createInstallation('postgresql')
     const pawl = await startPawl(env, TWO, { PAWL_PORT: String(await findQuietPort()) }, more)
-    await expect.poll(() => childrenOf(pawl.pid).length, { timeout: 20_000 }).toBe(2)
+    await expect.poll(() => childrenOf(pawl.pid).length, { timeout: PATIENCE_MS }).toBe(2)
     // The second one has its handlers.
     await sleep(3_000)
     return pawl

@@ -18,6 +18,7 @@ import { openTestDatabase, startTestServer, type TestServer } from '../helpers/a
 import { insertActivations } from '../helpers/sealed-rows.ts'
 import { expectOk, openWorldOn, type World } from '../helpers/world.ts'
 import { openPhonesV4 } from '../helpers/world-v4.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const SOON: Pick<BindingTerms, 'intervalMs' | 'settleSeconds'> = { intervalMs: 20, settleSeconds: 0 }
 const FILLERS = 450
@@ -126,7 +127,7 @@ test('records are taken as they are, until they are sealed anew while phones go 
   expect(await countUnbound(database.db)).toBe(0)
   // The one that did not end it hears of the end in its next look.
   const terms = [first, second].map(({ server }) => server.context.recordKeys.boundRecords)
-  await vi.waitFor(() => expect(terms.map(({ areUnboundTaken }) => areUnboundTaken)).toEqual([false, false]), 10_000)
+  await vi.waitFor(() => expect(terms.map(({ areUnboundTaken }) => areUnboundTaken)).toEqual([false, false]), PATIENCE_MS)
   for (const stop of stops) await stop()
 
   // Phones, tokens, codes and what is under way go on, in these processes and in one that starts afterwards.

@@ -8,6 +8,7 @@ import { findQuietPort } from '../helpers/ports.ts'
 import type { PawlProcess } from '../helpers/process.ts'
 import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, startPawl } from '../helpers/process.ts'
 import { beginningOf, createSockets, type RawConnection, requestOf } from '../helpers/sockets.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 /** Three quarters are 30 and 12. */
 const CONNECTIONS = 40
@@ -82,7 +83,7 @@ describe.each([
     const left = sent.filter(({ isOpen }) => isOpen()).length
     expect(left).toBeGreaterThan(0)
     expect(left).toBeLessThanOrEqual(CONNECTIONS * 0.75)
-    await vi.waitFor(() => expect(pawl.output()).toContain('"source":"127.0.0.2"'), 10_000)
+    await vi.waitFor(() => expect(pawl.output()).toContain('"source":"127.0.0.2"'), PATIENCE_MS)
   })
 })
 
@@ -165,7 +166,7 @@ describe('a request that does not arrive', () => {
       connection.socket.write(' '.repeat(1_250))
       await sleep(100)
     }
-    await vi.waitFor(() => expect(statusOf(connection)).toBe('401'), 10_000)
+    await vi.waitFor(() => expect(statusOf(connection)).toBe('401'), PATIENCE_MS)
   })
 })
 

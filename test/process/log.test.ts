@@ -11,6 +11,7 @@ import { basicAuthorization } from '../helpers/bank.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 import type { Installation, PawlProcess } from '../helpers/process.ts'
 import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, startNode } from '../helpers/process.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const opened: number[] = []
 afterEach(async () => {
@@ -88,7 +89,7 @@ async function startOn(fd: number): Promise<Pick<PawlProcess, 'url' | 'end'>> {
   const running = startNode(['bin/pawl.mjs'], { ...env, ...settings }, fd)
   // A start that takes a while answers /health/live before it serves.
   const ready = async () => send(url, { method: 'GET', path: '/health/ready', headers: {}, body: NO_BODY })
-  await vi.waitFor(async () => expect((await ready()).status).toBe(200), { timeout: 60_000, interval: 100 })
+  await vi.waitFor(async () => expect((await ready()).status).toBe(200), { timeout: PATIENCE_MS, interval: 100 })
   return { url, end: running.end }
 }
 

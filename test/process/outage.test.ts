@@ -13,6 +13,7 @@ import type { Environment, Installation, PawlProcess } from '../helpers/process.
 import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, startPawl } from '../helpers/process.ts'
 import type { World } from '../helpers/world.ts'
 import { expectOk, openWorld, registrationOf } from '../helpers/world.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 afterEach(endEverything)
 
@@ -56,7 +57,7 @@ describe.skipIf(serverUrl() === undefined)(
       expectOk(await atImpatient.view(otherId))
       const lock = await lockActivations(installation)
       const areWaiting = (count: number) =>
-        vi.waitFor(async () => expect(await lock.countWaiting()).toBe(count), { timeout: 10_000 })
+        vi.waitFor(async () => expect(await lock.countWaiting()).toBe(count), { timeout: PATIENCE_MS })
       const cut = atImpatient.change(otherId, 'BLOCK').catch(() => 'cut' as const)
       await areWaiting(1)
       const served = world.bank.change(userId, 'BLOCK')

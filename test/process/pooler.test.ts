@@ -18,6 +18,7 @@ import {
 } from '../helpers/process.ts'
 import { expectOk, openWorld } from '../helpers/world.ts'
 import { openPhonesV4 } from '../helpers/world-v4.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 let pooler: Pgbouncer | undefined
 afterEach(async () => {
@@ -115,7 +116,7 @@ describe.skipIf(serverUrl() === undefined || !hasPgbouncer)(title, () => {
     const reply = await world.bank.call('POST', '/admin/users', user)
     const over = world.bank.as(`over:${String(member(reply.json, 'password'))}`)
     for (let round = 0; round < 10; round += 1) expectOk(await phone.send(phone.prepareValidation({ body: `pay ${round}` })))
-    await vi.waitFor(async () => expect((await over.view('nobody')).status).toBe(401), { timeout: 10_000, interval: 200 })
+    await vi.waitFor(async () => expect((await over.view('nobody')).status).toBe(401), { timeout: PATIENCE_MS, interval: 200 })
     expect((await fetch(`${url}/health/ready`)).status).toBe(200)
   })
 

@@ -19,6 +19,7 @@ import {
 import { HAPROXY, hasHaproxy, makePem, openStripping, type Stripping } from '../helpers/haproxy.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 import { ADMIN_PASSWORD, createInstallation, DATABASE_KIND, endEverything, startPawl } from '../helpers/process.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'pawl-prefix-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -51,7 +52,7 @@ describe.skipIf(!hasHaproxy || !hasChromium).each([
     furnished = await furnish(scheme === 'https' ? server.url : url, `${user}:${password}`)
     browser = await launchChromium()
     page = await openPage(browser, { viewport: { width: 1280, height: 900 }, ignoreHTTPSErrors: true })
-    page.setDefaultTimeout(10_000)
+    page.setDefaultTimeout(PATIENCE_MS)
     page.on('request', (request) => {
       if (!request.url().startsWith(`${url}/`) && !request.url().startsWith('data:')) foreign.push(request.url())
     })
@@ -166,7 +167,7 @@ describe.skipIf(!hasHaproxy || !hasChromium).each([
     await other.goto(`${url}/console/`)
     await other.getByRole('button', { name: 'Sign out' }).click()
     await other.waitForURL(`${url}/console/sign-in`)
-    await page.waitForURL(/\/console\/sign-in\?next=/, { timeout: 30_000 })
+    await page.waitForURL(/\/console\/sign-in\?next=/, { timeout: PATIENCE_MS })
     expect(page.url().startsWith(`${url}/console/sign-in?next=`)).toBe(true)
     expect(await page.context().cookies(`${url}/console/`)).toEqual([])
     expect(foreign).toEqual([])

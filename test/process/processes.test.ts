@@ -4,6 +4,7 @@ import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { serverUrl } from '../helpers/app.ts'
 import { ADMIN_PASSWORD, createInstallation, endEverything, type PawlProcess, startNode, startPawl } from '../helpers/process.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const TWO = { PAWL_PROCESSES: '2', PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
 
@@ -88,7 +89,7 @@ describe.skipIf(serverUrl() === undefined)('two processes', () => {
   })
 })
 
-const PATIENT = { timeout: 20_000, interval: 100 }
+const PATIENT = { timeout: PATIENCE_MS, interval: 100 }
 
 /** The status of a request on a connection of its own, so that connections go to the processes in turn. */
 const ask = (url: string, path: string): Promise<number | undefined> =>

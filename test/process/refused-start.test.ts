@@ -39,6 +39,7 @@ import {
   runNode,
   startPawl,
 } from '../helpers/process.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 // Fifty starts, and other test files run at the same time.
 
@@ -959,7 +960,7 @@ describe.skipIf(serverUrl() === undefined)('a PostgreSQL', () => {
       cause: /57P03: the database system is shutting down/,
       remedy: /wait until it has started/,
     }
-    await vi.waitFor(async () => expect(await isShuttingDown(url)).toBe(true), { timeout: 10_000 })
+    await vi.waitFor(async () => expect(await isShuttingDown(url)).toBe(true), { timeout: PATIENCE_MS })
     expectOneLine(await refusePawl(database(url)), row)
   })
 })

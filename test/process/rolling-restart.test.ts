@@ -9,6 +9,7 @@ import { basicAuthorization } from '../helpers/bank.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 import type { Environment } from '../helpers/process.ts'
 import { ADMIN_PASSWORD, createInstallation, endEverything, startPawl } from '../helpers/process.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 afterEach(endEverything)
 
@@ -52,7 +53,7 @@ async function replaceBoth(open: (behind: readonly [Behind, Behind]) => Promise<
     expect(await old?.end('SIGTERM')).toMatchObject({ code: 0, stderr: '' })
     expect(balancer.readyCount()).toBe(1)
     processes[index] = await start(place)
-    await vi.waitFor(() => expect(balancer.readyCount()).toBe(2), { timeout: 30_000 })
+    await vi.waitFor(() => expect(balancer.readyCount()).toBe(2), { timeout: PATIENCE_MS })
   }
   const { sent, failed } = await load.stop()
   await balancer.close()

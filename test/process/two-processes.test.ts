@@ -14,6 +14,7 @@ import { describeRacesV4 } from '../helpers/races-v4.ts'
 import type { VirtualPhone } from '../../phone/v3/virtual-phone.ts'
 import type { Bound, World } from '../helpers/world.ts'
 import { expectOk, openWorld } from '../helpers/world.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const ADMIN: Environment = { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
 
@@ -101,7 +102,7 @@ describe.skipIf(serverUrl() === undefined)(title, () => {
       const second = world.bank.as(world.bank.credential, world.urls[1])
       // The sealer comes round every few seconds.
       await expect
-        .poll(async () => (await second.call('GET', '/admin/audit/verification')).json, { timeout: 30_000, interval: 500 })
+        .poll(async () => (await second.call('GET', '/admin/audit/verification')).json, { timeout: PATIENCE_MS, interval: 500 })
         .toMatchObject({ isIntact: true, chains: [{ unsealed: 0 }, { unsealed: 0 }] })
     }, 180_000)
   })
@@ -150,7 +151,7 @@ async function raceOperations(world: World, { phone, userId }: Bound, rounds: nu
     const start = [0, 400, 990, 1_000][(round + offset) % 4] ?? 0
     await sleep(Math.max(0, Number(member(created, 'timestampCreated')) + start - Date.now()))
     const [approval, cancel] = await Promise.all([phone.send(request, second.url), first.cancelOperation(id)])
-    await expect.poll(async () => statusOf(second, id), { timeout: 30_000, interval: 100 }).not.toBe('PENDING')
+    await expect.poll(async () => statusOf(second, id), { timeout: PATIENCE_MS, interval: 100 }).not.toBe('PENDING')
     const status = await statusOf(first, id)
     expect(approval.status === 200, `${status}, approval ${approval.text}`).toBe(status === 'APPROVED')
     expect(cancel.status === 200, `${status}, cancel ${cancel.text}`).toBe(status === 'CANCELED')

@@ -17,6 +17,7 @@ import {
   startNode,
   startPawl,
 } from '../helpers/process.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const clients: pg.Client[] = []
 afterEach(async () => {
@@ -182,7 +183,7 @@ describe.skipIf(serverUrl() === undefined)('on PostgreSQL, where PAWL_TEST_DATAB
     const migrating = startNode(['bin/pawl.mjs', 'migrate'], installation.env)
     await vi.waitFor(
       () => expect(migrating.output()).toMatch(/^the start waits for the migrations of another process: session \d+ /),
-      { timeout: 20_000 },
+      { timeout: PATIENCE_MS },
     )
     await holder.query(`select pg_advisory_unlock(${LOCK})`)
     expect(await migrating.ended).toMatchObject({ code: 0, stdout: expect.stringContaining('migrated') as unknown })

@@ -10,6 +10,7 @@ import { type Db, inTransaction, type Tx } from '../../src/storage/database/data
 import { type UniqueValue, useUniqueValues } from '../../src/storage/activation/unique-values.ts'
 import { openWorld, type World } from '../helpers/world.ts'
 import { COUNT_WAITING, serverUrl, startTestServer, type TestServer } from '../helpers/app.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const AT = new Date(1_700_000_000_000)
 const named = (applicationKey: string, activationId: string) => ({ applicationKey, activationId, at: AT })
@@ -284,5 +285,5 @@ test.runIf(hasManyConnections)('values are used up in one order, so that no two 
 
 const expectOneWaiting = () =>
   expect
-    .poll(async () => (await sql.raw(COUNT_WAITING).execute(server.context.db)).rows, { timeout: 10_000 })
+    .poll(async () => (await sql.raw(COUNT_WAITING).execute(server.context.db)).rows, { timeout: PATIENCE_MS })
     .toEqual([{ waiting: 1 }])

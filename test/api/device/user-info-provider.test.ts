@@ -5,6 +5,7 @@ import { expectRefused, expectUntouched } from '../../helpers/expectations.ts'
 import { BROKEN_ANSWERS, inLog, type Provider, startProvider, UNCARRIED } from '../../helpers/provider.ts'
 import { PHONE_VERSIONS } from '../../helpers/phone-versions.ts'
 import { expectOk, registrationOf, startServerWithWorld, type World } from '../../helpers/world.ts'
+import { PATIENCE_MS } from '../../helpers/patience.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const SECRET = 'Bearer of-the-user-info-server'
@@ -77,7 +78,7 @@ describe('a provider that answers', () => {
       provider.answerWith(() => ({ body: { name: 'back' } }))
       const ask = async () => expect(await phone.exchange(await phone.prepareUserInfo())).toMatchObject({ name: 'back' })
       // A server that does not wait long may miss an answer on a busy machine.
-      await (answer === undefined ? vi.waitFor(ask, { timeout: 30_000 }) : ask())
+      await (answer === undefined ? vi.waitFor(ask, { timeout: PATIENCE_MS }) : ask())
     })
   })
 
