@@ -27,7 +27,7 @@ describe.each([DATABASE_KIND])('a stop on %s', (kind) => {
 
   /** How many answers came after the signal. */
   const stopWhileRunning = async (installation: Installation): Promise<number> => {
-    const server = await start(installation, { PAWL_SHUTDOWN_TIMEOUT_SECONDS: '11' })
+    const server = await start(installation, { PAWL_SHUTDOWN_TIMEOUT_SECONDS: '60' })
     // Each costs a slow hash, two run at a time, the rest wait for their turn.
     const requests = Array.from({ length: 12 }, (_, i) => sendWithLogin(server.url, `nobody-${i}`))
     await Promise.all(requests.map(({ isRunning }) => isRunning))
