@@ -4,6 +4,7 @@ import { HAPROXY, type Haproxy, hasHaproxy, openHaproxy } from '../helpers/hapro
 import { findQuietPort } from '../helpers/ports.ts'
 import { createInstallation, endEverything, startPawl } from '../helpers/process.ts'
 import { beginningOf, createSockets, type RawConnection, requestOf } from '../helpers/sockets.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const STRANGER = '127.0.0.2'
 
@@ -73,16 +74,16 @@ describe.skipIf(!hasHaproxy)(`with its own limits (needs ${HAPROXY})`, () => {
     const all = await phones.openMany(3_000, '127.0.0.1', requestOf('POST', '/pa/v3/status'))
     const count = (answers: number): number =>
       all.filter(({ text }) => (text().match(/HTTP\/1\.1 200/g) ?? []).length === answers).length
-    await vi.waitFor(() => expect(count(1)).toBe(3_000), 60_000)
+    await vi.waitFor(() => expect(count(1)).toBe(3_000), PATIENCE_MS)
     for (const { socket } of all) socket.write(requestOf('POST', '/pa/v3/status'))
-    await vi.waitFor(() => expect(count(2)).toBe(3_000), 60_000)
+    await vi.waitFor(() => expect(count(2)).toBe(3_000), PATIENCE_MS)
   })
 
   test('long bodies of many phones of one address arrive', async () => {
     const body = JSON.stringify({ x: 'x'.repeat(60_000) })
     const all = await phones.openMany(100, '127.0.0.1', beginningOf('/pa/v3/signature/validate', body.length))
     for (const { socket } of all) socket.write(body.slice(1))
-    await vi.waitFor(() => expect(all.map(statusOf)).toEqual(Array(100).fill('401')), 20_000)
+    await vi.waitFor(() => expect(all.map(statusOf)).toEqual(Array(100).fill('401')), PATIENCE_MS)
   })
 })
 
