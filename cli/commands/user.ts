@@ -90,6 +90,18 @@ function readFingerprint(path: string): string {
   }
 }
 
+const rights = command({
+  name: 'rights',
+  summary: 'Says what a credential may do beside its role, in place of what was said before',
+  more: 'Without --right nothing. docs/DOORS.md, "Encrypted endpoints", says what each of them gives away.',
+  words: { '<name>': 'the user name' },
+  options: { ...BANK_OPTIONS, right: many('RIGHT', 'envelopes:application or keys:derive; may be given several times') },
+  examples: ['user rights bank --right envelopes:application', 'user rights bank'],
+  run: async ({ words: [name], values: { right, ...values }, terminal }) => ({
+    json: await openBank(values, terminal).call('PATCH', toPath`/admin/users/${name}`, { rights: right }),
+  }),
+})
+
 const password = command({
   name: 'password',
   summary: 'Gives a credential a new password, which is shown this once',
@@ -150,5 +162,5 @@ const erase = command({
 export const user: Noun = {
   name: 'user',
   summary: "Users of the bank's API, back ends and people; and what is stored on a user of the bank",
-  commands: [list, show, create, allow, certificate, password, remove, exportData, erase],
+  commands: [list, show, create, allow, certificate, rights, password, remove, exportData, erase],
 }

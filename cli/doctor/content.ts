@@ -22,6 +22,11 @@ export interface Receiver {
   readonly dead: number
 }
 
+export interface Holder {
+  readonly username: string
+  readonly rights?: readonly string[]
+}
+
 const DAY_MS = 86_400_000
 const EXPIRY_DAYS = 14
 
@@ -54,6 +59,20 @@ export function judgeApplications(applications: readonly string[], pins: readonl
     }),
   ]
 }
+
+/** Which credentials may do what their role alone does not allow: who has one of them reads what phones send to pawl. */
+export function judgeRights(holders: readonly Holder[]): Finding {
+  const said = [...RIGHTS].flatMap(([right, does]) => {
+    const names = holders.filter(({ rights = [] }) => rights.includes(right)).map(({ username }) => username)
+    return names.length === 0 ? [] : [`${does}: ${names.join(', ')}`]
+  })
+  return ok('rights', said.length === 0 ? 'no credential may derive keys or open envelopes of an application' : said.join('; '))
+}
+
+const RIGHTS: ReadonlyMap<string, string> = new Map([
+  ['keys:derive', 'who may derive keys'],
+  ['envelopes:application', 'who may open envelopes of an application'],
+])
 
 /** Which webhooks are off, have given up deliveries, or have a receiver that takes no connection from here. */
 export async function judgeWebhooks(webhooks: readonly Receiver[], { connect }: Instruments): Promise<readonly Finding[]> {

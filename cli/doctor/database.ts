@@ -3,6 +3,7 @@ import { requireMigrated } from '../../src/storage/database/migrate.ts'
 import { listApplications } from '../../src/storage/application/applications.ts'
 import { type Database, readTime } from '../../src/storage/database/database.ts'
 import { warnOfName } from '../../src/domain/pinning/certificate.ts'
+import { listCredentials } from '../../src/storage/credential/credentials.ts'
 import { listPinnedCertificates } from '../../src/storage/pinning/pinning.ts'
 import { findKeyOrigin } from '../../src/domain/secrets/master-key.ts'
 import { findUnmet, type Unmet } from '../../src/storage/database/requirements.ts'
@@ -11,11 +12,11 @@ import { explainFault } from '../fault.ts'
 import { explainDatabase, type Settings } from '../local/database.ts'
 import { readKeyFit } from '../local/keys.ts'
 import { readBinding } from '../local/record-binding.ts'
-import { judgeApplications, judgeWebhooks } from './content.ts'
+import { judgeApplications, judgeRights, judgeWebhooks } from './content.ts'
 import { type Finding, fault, type Instruments, ok, skipped, warning } from './finding.ts'
 import { examineThroughServer } from './server.ts'
 
-const WITHIN = ['clock', 'migrations', 'keys', 'records', 'applications', 'certificates', 'webhooks']
+const WITHIN = ['clock', 'migrations', 'keys', 'records', 'rights', 'applications', 'certificates', 'webhooks']
 
 /** All checks that need the database; they are skipped where it cannot be opened. */
 export async function examineDatabase(settings: Settings, instruments: Instruments): Promise<readonly Finding[]> {
@@ -57,6 +58,7 @@ async function examineOpened(database: Database, settings: Settings, instruments
     migrations,
     await examineKeys(database, settings),
     await examineRecords(database),
+    judgeRights(await listCredentials(database.db)),
     ...(await examineApplications(database, instruments.now())),
     ...(await examineWebhooks(database, instruments)),
   ]

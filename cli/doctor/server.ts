@@ -3,7 +3,7 @@ import { type Bank, openBank } from '../bank.ts'
 import { bankUrl } from '../environment.ts'
 import { explainFault } from '../fault.ts'
 import { toPath } from '../query.ts'
-import { judgeApplications, judgeWebhooks, type Pin, type Receiver } from './content.ts'
+import { type Holder, judgeApplications, judgeRights, judgeWebhooks, type Pin, type Receiver } from './content.ts'
 import { type Finding, type Instruments, ok, skipped } from './finding.ts'
 
 /** Asks the server of this environment with the credential of PAWL_ADMIN or of `pawl login`. */
@@ -26,10 +26,12 @@ async function examineContent(instruments: Instruments): Promise<readonly Findin
     const ids = applications.map(({ id }) => id)
     const pins = (await Promise.all(ids.map((id) => readPins(bank, id)))).flat()
     const { webhooks } = (await bank.call('GET', '/admin/webhooks')) as { webhooks: readonly Receiver[] }
-    return [...judgeApplications(ids, pins, instruments.now()), ...(await judgeWebhooks(webhooks, instruments))]
+    const { users } = (await bank.call('GET', '/admin/users')) as { users: readonly Holder[] }
+    const applicationsAndPins = judgeApplications(ids, pins, instruments.now())
+    return [judgeRights(users), ...applicationsAndPins, ...(await judgeWebhooks(webhooks, instruments))]
   } catch (error) {
     const why = `the server that has the database does not tell (${explainFault(error)})`
-    return ['applications', 'certificates', 'webhooks'].map((check) => skipped(check, why))
+    return ['rights', 'applications', 'certificates', 'webhooks'].map((check) => skipped(check, why))
   }
 }
 

@@ -129,11 +129,27 @@ test('an installation in order has nothing broken, and every check is there', as
     'migrations',
     'keys',
     'records',
+    'rights',
     'applications',
     'certificates',
     'webhooks',
   ]
   expect(findings.map(({ check }) => check)).toEqual([...checks, 'server', 'public URL'])
+})
+
+test('who may derive keys is said by name', async () => {
+  const entitled = (username: string, rights: string) =>
+    sql`insert into credential (username, role, salt, rights, created_at)
+      values (${username}, 'integration', ${KEY}, ${rights}, now())`
+  const says = async (): Promise<string | undefined> => (await examine(healthy)).find(({ check }) => check === 'rights')?.says
+  expect(await says()).toBe('no credential may derive keys or open envelopes of an application')
+  await entitled('web', 'envelopes:application,keys:derive').execute(database.db)
+  await entitled('tier', 'keys:derive').execute(database.db)
+  try {
+    expect(await says()).toBe('who may derive keys: tier, web; who may open envelopes of an application: web')
+  } finally {
+    await sql`delete from credential`.execute(database.db)
+  }
 })
 
 interface Broken {
@@ -488,7 +504,7 @@ describe('an embedded database that a server has', () => {
     const world = await startWorld()
     try {
       const alone = await find(world, { XDG_CONFIG_HOME: directory })
-      expect(namesOf(alone, 'skipped')).toEqual(['applications', 'certificates', 'webhooks'])
+      expect(namesOf(alone, 'skipped')).toEqual(['rights', 'applications', 'certificates', 'webhooks'])
       expect(alone.find(({ check }) => check === 'webhooks')?.says).toContain('pawl login stores one')
       expect(broken(alone)).toEqual([])
       const wrong = await find(world, { PAWL_ADMIN: 'admin:a wrong one' })

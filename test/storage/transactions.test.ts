@@ -86,4 +86,4 @@ test('a handler is told by its type what it works on', async () => {
   expect(seen).toEqual([true, undefined, undefined, true])
 })
 
-const ADMIN = { username: 'admin', role: 'admin', applicationId: null } as const
+const ADMIN = { username: 'admin', role: 'admin', applicationId: null, rights: [] } as const

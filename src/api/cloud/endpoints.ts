@@ -36,7 +36,15 @@ import {
 } from './admin/registrations.ts'
 import { templateCreate, templateRead, templateRemove, templateReplace, templatesList } from './admin/templates.ts'
 import { textDetail, textRemove, textsList, textStore } from './admin/texts.ts'
-import { userAllowedAddresses, userCertificates, userCreate, userPassword, userRemove, usersList } from './admin/users.ts'
+import {
+  userAllowedAddresses,
+  userCertificates,
+  userChange,
+  userCreate,
+  userPassword,
+  userRemove,
+  usersList,
+} from './admin/users.ts'
 import { ruleCreate, ruleDetail, ruleRemove, rulesList } from './admin/version-rules.ts'
 import { versionChange, versionCreate } from './admin/versions.ts'
 import { webhookDeliveriesList, webhookDeliveriesReplay } from './admin/webhook-deliveries.ts'
@@ -88,6 +96,7 @@ export const cloudEndpoints = [
   versionChange,
   usersList,
   userCreate,
+  userChange,
   userRemove,
   userPassword,
   userAllowedAddresses,

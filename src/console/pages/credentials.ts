@@ -24,6 +24,7 @@ interface Credential {
   readonly application?: string
   readonly isDisabled: boolean
   readonly expiresAt?: number
+  readonly rights?: readonly string[]
 }
 
 const ROLES: readonly Choice[] = [
@@ -33,6 +34,10 @@ const ROLES: readonly Choice[] = [
   ['internal', 'internal'],
 ]
 const ROLE_NAMES = new Map(ROLES)
+const RIGHT_NAMES = new Map([
+  ['envelopes:application', 'opens envelopes of the application'],
+  ['keys:derive', 'may derive keys of envelopes'],
+])
 
 export const credentials: Page = {
   path: '/credentials',
@@ -113,12 +118,12 @@ const showPassword = (call: PageCall, username: string, password: string): View 
   )}`,
 })
 
-function renderUser(call: PageCall, { username, role, application, isDisabled, expiresAt }: Credential) {
+function renderUser(call: PageCall, { username, role, application, isDisabled, expiresAt, rights = [] }: Credential) {
   const isSelf = username === call.session.caller.username
   const hasEnded = isDisabled || (expiresAt !== undefined && expiresAt <= call.now)
   return [
     html`<strong>${username}</strong>${isSelf && html` <small>you</small>`}`,
-    html`${ROLE_NAMES.get(role) ?? role}${application !== undefined && html`<br><small>of ${application}</small>`}`,
+    html`${ROLE_NAMES.get(role) ?? role}${application !== undefined && html`<br><small>of ${application}</small>`}${rights.map((right) => html`<br><small>${RIGHT_NAMES.get(right) ?? right}</small>`)}`,
     html`${hasEnded ? badge('off', isDisabled ? 'Disabled' : 'Ended') : badge('good', 'Valid')}${expiresAt !== undefined && html`<br><small>until ${exactTime(expiresAt)}</small>`}`,
     call.isAdmin &&
       html`<div class="actions">${guardedForm(call, 'password', 'New password', {

@@ -162,7 +162,7 @@ function toCaller(payload: JWTPayload, { jwtRoleClaim, jwtApplicationClaim }: Ac
   if (application !== undefined && !(isName(application) && isIdentifier(application)))
     throw new ClaimRefused(`${jwtApplicationClaim} is no application`)
   // No credential has a colon in its name, so nobody is taken for a user of pawl's own.
-  return { username: `oauth:${sub}`, role, applicationId: application ?? null }
+  return { username: `oauth:${sub}`, role, applicationId: application ?? null, rights: [] }
 }
 
 /** A claim by its name, or by the names on the way to it with dots between them. */

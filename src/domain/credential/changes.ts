@@ -11,9 +11,10 @@ import {
   replacePassword,
   updateAllowedAddresses,
   updateCertificates,
+  updateRights,
 } from '../../storage/credential/credentials.ts'
 import type { Tx } from '../../storage/database/database.ts'
-import type { Role } from '../../storage/database/schema.ts'
+import type { Right, Role } from '../../storage/database/schema.ts'
 import { isCredentialAuthentic, sealCredential } from './mac.ts'
 
 export interface NewUser {
@@ -42,6 +43,8 @@ export interface CredentialChanges {
    * one stands for another.
    */
   readonly assignCertificates: (tx: Tx, username: string, certificates: readonly string[]) => Promise<void>
+  /** Says what a user may do beside the role. Throws ADMINISTRATION_REFUSED when there is no such user. */
+  readonly entitle: (tx: Tx, username: string, rights: readonly Right[]) => Promise<void>
 }
 
 /** `macKey`: of the MACs over credentials. */
@@ -76,6 +79,7 @@ export function createCredentialChanges(macKey: KeyObject, platform: Pick<Platfo
         }
         return updateCertificates(tx, username, certificates)
       }),
+    entitle: (tx, username, rights) => change(tx, username, () => updateRights(tx, username, rights)),
   }
 }
 

@@ -8,7 +8,10 @@ import type { Db } from '../../storage/database/database.ts'
 import { hasEnded } from './password.ts'
 
 /** Whom a certificate stands for. */
-export type CertificateHolder = Pick<CredentialWithPasswords, 'username' | 'role' | 'applicationId' | 'allowedAddresses'>
+export type CertificateHolder = Pick<
+  CredentialWithPasswords,
+  'username' | 'role' | 'applicationId' | 'allowedAddresses' | 'rights'
+>
 
 export interface CertificateLogin {
   /** `fingerprint`: SHA-256 of the certificate, 64 hexadecimal digits. Throws CREDENTIALS_INVALID where it stands for nobody from here. */

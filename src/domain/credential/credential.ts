@@ -8,7 +8,7 @@ import type { Platform } from '../../lib/platform.ts'
 import { isWeakPassword } from '../../lib/weak-password.ts'
 import { type CredentialWithPasswords, findCredential } from '../../storage/credential/credentials.ts'
 import type { Pool } from '../../storage/database/database.ts'
-import type { Role } from '../../storage/database/schema.ts'
+import type { Right, Role } from '../../storage/database/schema.ts'
 import type { SharedFailures } from '../limits/shared-failures.ts'
 import { createCredentialChanges, type CredentialChanges, type PreparedPassword } from './changes.ts'
 import { type CertificateLogin, createCertificateLogin } from './client-certificate.ts'
@@ -32,6 +32,8 @@ export interface Caller {
   readonly username: string
   readonly role: Role
   readonly applicationId: string | null
+  /** Of the credential; none for who shows an access token, which names no credential. */
+  readonly rights: readonly Right[]
 }
 
 export interface Credentials extends CredentialChanges {

@@ -38,6 +38,7 @@ function decidingRow({
   expiresAt,
   allowedAddresses,
   certificates,
+  rights,
   salt,
   passwords,
 }: CredentialWithPasswords): DecidingRow {
@@ -55,7 +56,9 @@ function decidingRow({
   // With certificates three fields follow, which no other row has either.
   const bound =
     certificates.length === 0 ? addresses : ['addresses and certificates', allowedAddresses.join(','), certificates.join(',')]
-  return { table: 'credential', fields: [...row, ...rows, ...bound] }
+  // With rights five fields follow: four would be those of one more password.
+  const entitled = ['addresses', allowedAddresses.join(','), 'certificates and rights', certificates.join(','), rights.join(',')]
+  return { table: 'credential', fields: [...row, ...rows, ...(rights.length === 0 ? bound : entitled)] }
 }
 
 const timeOf = (time: Date | null): string | null => (time === null ? null : String(time.getTime()))

@@ -11,7 +11,7 @@ import { type Passwords, usablePasswords } from './password.ts'
 
 /** A caller, and the password that was shown. No allowed addresses: any. */
 export interface VerifiedCaller
-  extends Pick<CredentialWithPasswords, 'username' | 'role' | 'applicationId' | 'allowedAddresses'> {
+  extends Pick<CredentialWithPasswords, 'username' | 'role' | 'applicationId' | 'allowedAddresses' | 'rights'> {
   readonly passwordId: string
 }
 
@@ -53,8 +53,8 @@ export function createPasswordLogin(parts: PasswordLoginParts): PasswordLogin {
     if (credential === undefined || row === undefined || !isHere)
       throw gate.fail(login, platform.monotonic(), credential !== undefined)
     gate.pass(login)
-    const { role, applicationId, expiresAt, allowedAddresses } = credential
-    const caller = { username: login.username, role, applicationId, passwordId: row.passwordId, allowedAddresses }
+    const { role, applicationId, expiresAt, allowedAddresses, rights } = credential
+    const caller = { username: login.username, role, applicationId, passwordId: row.passwordId, allowedAddresses, rights }
     const ends = [expiresAt, row.expiresAt].map((end) => end?.getTime() ?? Number.POSITIVE_INFINITY)
     // A credential that was read before the memory was cleared may be out of date.
     if (generationRead === generation) {

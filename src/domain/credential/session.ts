@@ -108,8 +108,8 @@ export async function readSession(
   if (!isAdmitted(credential, { source })) return undefined
   if (hasEnded(credential.expiresAt, now)) return undefined
   if (isUse && now - row.lastSeenAt.getTime() >= TOUCH_MS) await touchSession(db, row.sessionId, new Date(now))
-  const { username, role, applicationId } = credential
-  return { sessionId: row.sessionId, caller: { username, role, applicationId }, formToken: deriveFormToken(bytes) }
+  const { username, role, applicationId, rights } = credential
+  return { sessionId: row.sessionId, caller: { username, role, applicationId, rights }, formToken: deriveFormToken(bytes) }
 }
 
 /** Sessions that still last, newest first. */

@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import { toList } from '../database/columns.ts'
 import type { Db, Tx } from '../database/database.ts'
-import type { Role } from '../database/schema.ts'
+import type { Right, Role } from '../database/schema.ts'
 
 export interface CredentialRow {
   readonly username: string
@@ -14,6 +14,8 @@ export interface CredentialRow {
   readonly allowedAddresses: readonly string[]
   /** SHA-256 fingerprints of client certificates that stand for it, 64 hexadecimal digits each. */
   readonly certificates: readonly string[]
+  /** In alphabetical order. */
+  readonly rights: readonly Right[]
 }
 
 export interface PasswordRow {
@@ -58,7 +60,9 @@ export async function findCredential(db: Db, username: string): Promise<Credenti
   const { username: name, role, applicationId, isDisabled, expiresAt, salt, mac } = first
   const allowedAddresses = toList(first.allowedAddresses)
   const certificates = toList(first.certificates)
-  return { username: name, role, applicationId, isDisabled, expiresAt, allowedAddresses, certificates, salt, mac, passwords }
+  const rights = toRights(first.rights)
+  const row = { username: name, role, applicationId, isDisabled, expiresAt, allowedAddresses, certificates, rights }
+  return { ...row, salt, mac, passwords }
 }
 
 /** All credentials by name. */
@@ -68,6 +72,7 @@ export async function listCredentials(db: Db): Promise<CredentialRow[]> {
     ...row,
     allowedAddresses: toList(row.allowedAddresses),
     certificates: toList(row.certificates),
+    rights: toRights(row.rights),
   }))
 }
 
@@ -195,6 +200,17 @@ export async function updateCertificates(tx: Tx, username: string, certificates:
   return row !== undefined
 }
 
+/** Replaces the rights of a credential; false when there is none of that name. */
+export async function updateRights(tx: Tx, username: string, rights: readonly Right[]): Promise<boolean> {
+  const row = await tx
+    .updateTable('credential')
+    .set({ rights: rights.toSorted().join(',') })
+    .where('username', '=', username)
+    .returning('username')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 /** Writes the MAC over a credential and its passwords, in the transaction that changed them. */
 export async function storeCredentialMac(tx: Tx, username: string, mac: Uint8Array): Promise<void> {
   await tx.updateTable('credential').set({ mac }).where('username', '=', username).execute()
@@ -214,4 +230,8 @@ const credentialColumns = [
   'credential.expires_at as expiresAt',
   'credential.allowed_addresses as allowedAddresses',
   'credential.certificates',
+  'credential.rights',
 ] as const
+
+/** What else stands there was written by somebody else, and the MAC tells. */
+const toRights = (text: string): readonly Right[] => toList(text) as readonly Right[]

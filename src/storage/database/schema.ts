@@ -46,6 +46,8 @@ export type ConfigScope = 'APPLICATION' | 'ACTIVATION'
 export type ActivationAlgorithm = 'EC_P384' | 'EC_P384_ML_L3' | 'EC_P384_ML_L5'
 /** What a pair of master keys signs with. */
 export type MasterKeyAlgorithm = 'EC_P256' | 'EC_P384' | 'ML_DSA_65' | 'ML_DSA_87'
+/** What a credential may do beside what its role allows; none by default (cloud §2.4). */
+export type Right = 'keys:derive' | 'envelopes:application'
 export type Role = 'admin' | 'integration' | 'internal' | 'read-only'
 
 export interface WrappedKeyTable {
@@ -208,6 +210,17 @@ export interface UniqueValueTable {
   expires_at: Date
 }
 
+export interface SealedAnswerTable {
+  ticket_id: Bytes
+  plaintext_hash: Bytes
+  sealed_at: Date
+  expires_at: Date
+}
+
+export interface TicketFenceTable {
+  fenced_at: Date
+}
+
 export interface CredentialTable {
   username: string
   role: Role
@@ -219,6 +232,8 @@ export interface CredentialTable {
   /** Comma list of addresses and ranges; empty: any. */
   certificates: Generated<string>
   allowed_addresses: Generated<string>
+  /** Comma list in alphabetical order. */
+  rights: Generated<string>
   /** Null in rows that are older than the MACs, until the first start of a version that knows them. */
   mac: ColumnType<Buffer | null, Uint8Array | null | undefined, Uint8Array>
 }
@@ -265,6 +280,8 @@ export interface Schema {
   token: TokenTable
   temporary_key: TemporaryKeyTable
   unique_value: UniqueValueTable
+  sealed_answer: SealedAnswerTable
+  ticket_fence: TicketFenceTable
   credential: CredentialTable
   credential_password: CredentialPasswordTable
   console_session: ConsoleSessionTable

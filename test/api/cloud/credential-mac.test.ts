@@ -33,6 +33,7 @@ const statusOf = async (username: string, password = passwords[username]): Promi
 test.each([
   ['role', `update credential set role = 'admin' where username = 'attacker'`],
   ['application', `update credential set application_id = null where username = 'attacker'`],
+  ['list of rights', `update credential set rights = 'keys:derive' where username = 'attacker'`],
   ['expiry', `update credential set expires_at = now() + interval '1 hour' where username = 'attacker'`],
   ['MAC', `update credential set mac = null where username = 'attacker'`],
   [

@@ -6,12 +6,17 @@ import { isAddressOrRange } from '../../../lib/address-ranges.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
 import { deleteCredential, findCredential, listCredentials } from '../../../storage/credential/credentials.ts'
 import type { Db } from '../../../storage/database/database.ts'
-import type { Role } from '../../../storage/database/schema.ts'
+import type { Right, Role } from '../../../storage/database/schema.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { ChosenPassword, Identifier, KeepPreviousSeconds, OptionalTime, Username } from '../fields.ts'
 
 const RoleName = Type.Unsafe<Role>(Type.String({ enum: ['admin', 'integration', 'internal', 'read-only'] }))
+
+const Rights = Type.Array(Type.Unsafe<Right>(Type.String({ enum: ['envelopes:application', 'keys:derive'] })), {
+  maxItems: 2,
+  uniqueItems: true,
+})
 
 /** Addresses and CIDR ranges from which a credential may be used. */
 const AllowedAddresses = Type.Array(
@@ -40,7 +45,7 @@ const auditedUser: Audited<{ readonly name: string }> = {
 async function viewUser(db: Db, username: string) {
   const user = await findCredential(db, username)
   if (user === undefined) return undefined
-  const { role, applicationId, isDisabled, expiresAt, allowedAddresses, certificates } = user
+  const { role, applicationId, isDisabled, expiresAt, allowedAddresses, certificates, rights } = user
   const passwords = user.passwords.map((password) => ({ scheme: password.scheme, expiresAt: password.expiresAt }))
   return {
     username,
@@ -50,6 +55,7 @@ async function viewUser(db: Db, username: string) {
     expiresAt,
     ...(allowedAddresses.length > 0 && { allowedAddresses }),
     ...(certificates.length > 0 && { certificates }),
+    ...(rights.length > 0 && { rights }),
     passwords,
   }
 }
@@ -72,13 +78,14 @@ export const usersList = cloudEndpoint({
         expiresAt: OptionalTime,
         allowedAddresses: Type.Optional(Type.Array(Type.String())),
         certificates: Type.Optional(Type.Array(Type.String())),
+        rights: Type.Optional(Rights),
       }),
     ),
   }),
   async handle({ parts }) {
     const users = await listCredentials(parts.db)
     return {
-      users: users.map(({ username, role, applicationId, isDisabled, expiresAt, allowedAddresses, certificates }) => ({
+      users: users.map(({ username, role, applicationId, isDisabled, expiresAt, allowedAddresses, certificates, rights }) => ({
         username,
         role,
         ...(applicationId !== null && { application: applicationId }),
@@ -86,6 +93,7 @@ export const usersList = cloudEndpoint({
         ...(expiresAt !== null && { expiresAt: expiresAt.getTime() }),
         ...(allowedAddresses.length > 0 && { allowedAddresses: [...allowedAddresses] }),
         ...(certificates.length > 0 && { certificates: [...certificates] }),
+        ...(rights.length > 0 && { rights: [...rights] }),
       })),
     }
   },
@@ -144,6 +152,28 @@ export const userRemove = auditedEndpoint({
   async handle({ params: { name }, caller, tx, parts, afterCommit }) {
     if (name === caller.username) throw new PawlError('ADMINISTRATION_REFUSED', { detail: 'nobody removes their own credential' })
     if (!(await deleteCredential(tx, name))) throw notFound(`user ${name}`)
+    afterCommit(parts.credentials.forget)
+    return { status: 'OK' as const }
+  },
+  audited: auditedUser,
+})
+
+/** PATCH /admin/users/{name}: replaces the rights of a credential (cloud §2.4). */
+export const userChange = auditedEndpoint({
+  method: 'PATCH',
+  path: '/admin/users/:name',
+  operationId: 'changeUser',
+  summary: 'Changes the rights of a credential',
+  description:
+    'In place of those there were. `envelopes:application` opens envelopes of phones that have no registration yet. `keys:derive` is given the ' +
+    'keys of one envelope. No credential has either by itself.',
+  errors: ['ADMINISTRATION_REFUSED'],
+  roles: ['admin'],
+  params: OfUser,
+  body: Type.Object({ rights: Rights }),
+  response: Ok,
+  async handle({ params: { name }, body: { rights }, tx, parts, afterCommit }) {
+    await parts.credentials.entitle(tx, name, rights)
     afterCommit(parts.credentials.forget)
     return { status: 'OK' as const }
   },
