@@ -31,6 +31,7 @@ import * as referencesOfManyRows from './0028_references-of-many-rows.ts'
 import * as triggerFunctions from './0029_trigger-functions.ts'
 import * as recordBinding from './0030_record-binding.ts'
 import * as userErasures from './0031_user-erasures.ts'
+import * as doors from './0032_doors.ts'
 import * as envelopes from './0033_envelopes.ts'
 
 export const migrations: Record<string, Migration> = {
@@ -65,5 +66,6 @@ export const migrations: Record<string, Migration> = {
   '0029_trigger-functions': triggerFunctions,
   '0030_record-binding': recordBinding,
   '0031_user-erasures': userErasures,
+  '0032_doors': doors,
   '0033_envelopes': envelopes,
 }

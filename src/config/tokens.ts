@@ -48,8 +48,8 @@ export const TOKEN_SETTINGS: { readonly [M in keyof Config & `jwt${string}`]-?: 
     kind: claim,
     default: 'scope',
     description:
-      'Claim that gives the role, as one word of `pawl:admin`, `pawl:integration`, `pawl:internal`, `pawl:read-only` among others: a text with ' +
-      'spaces, or a list. Dots lead into objects: `realm_access.roles`.',
+      'Claim that gives the role, as one word of `pawl:admin`, `pawl:integration`, `pawl:internal`, `pawl:read-only`, `pawl:verification` among ' +
+      'others: a text with spaces, or a list. Dots lead into objects: `realm_access.roles`.',
   },
   jwtApplicationClaim: {
     name: 'PAWL_JWT_APPLICATION_CLAIM',

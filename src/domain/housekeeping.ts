@@ -15,6 +15,7 @@ import { expireOperations } from '../storage/operation/transitions.ts'
 import { deleteOldStrangerCounts } from '../storage/activation/stranger-counts.ts'
 import { deleteExpiredTemporaryKeys } from '../storage/application/temporary-keys.ts'
 import { deleteExpiredUniqueValues } from '../storage/activation/unique-values.ts'
+import { deleteExpiredVerdicts } from '../storage/request/door-verdicts.ts'
 import { analyzeGrown, vacuumFullest } from '../storage/vacuum.ts'
 import { deleteOldDeliveries } from '../storage/webhook/deliveries.ts'
 import { deleteOutdated, type RetentionSettings } from './retention.ts'
@@ -83,6 +84,7 @@ const TASKS = [
   deleteExpiredIdempotencyKeys,
   deleteExpiredTemporaryKeys,
   deleteExpiredUniqueValues,
+  deleteExpiredVerdicts,
   deleteEndedSessions,
   deleteOldFailureCounts,
   shortenClosings,

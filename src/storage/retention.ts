@@ -62,4 +62,5 @@ export const CHILDREN = [
   'config_item',
   'activation_upgrade',
   'push_registration',
+  'door_verdict',
 ] as const

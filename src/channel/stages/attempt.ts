@@ -1,8 +1,11 @@
 // One code of a request: what it stands for, and what it may be good for.
 import type { AuthorizationHeader } from '../../protocol/protocol.ts'
 import type { ErrorCode } from '../../lib/errors.ts'
+import type { DoorVerdict } from '../../storage/request/door-verdicts.ts'
+import type { RequestParties } from '../../storage/request/parties.ts'
 import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import type { AuditedBody } from './audited-body.ts'
+import type { CodeVerdict } from './decision.ts'
 import type { Opened } from './open.ts'
 import type { Received } from './receive.ts'
 
@@ -17,6 +20,18 @@ export interface CodeAttempt {
   readonly use?: { readonly value: UniqueValue; readonly refusal: ErrorCode } | undefined
   /** Id of an operation that is decided in the transaction of the code: the trip that stores the code locks it. */
   readonly decides?: string | undefined
+  /** Set where a bank asks for a phone that sent the request to it. */
+  readonly atDoor?: AtDoor | undefined
+}
+
+/** What is different where a bank asks. */
+export interface AtDoor {
+  /** Reads the parties, in each round: what is remembered of a phone lacks what only the bank is told. */
+  readonly find: () => Promise<RequestParties>
+  /** What is kept beside an outcome that moves or counts; undefined where the request cannot come again. */
+  readonly keep: (verdict: CodeVerdict) => DoorVerdict | undefined
+  /** User name of the credential, for the audit row. */
+  readonly verifiedBy: string
 }
 
 /** Which activations a code is good for, beside ACTIVE ones. */

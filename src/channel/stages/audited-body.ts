@@ -1,12 +1,16 @@
 // What the audit log shows of the bytes that a code covers (cloud §7).
 import { fromUtf8 } from '../../lib/bytes.ts'
 
-/** The body itself; its length alone, where it is encrypted or was decrypted; or bytes in its place, where it holds a secret. */
-export type AuditedBody = 'AS_SENT' | 'LENGTH' | Uint8Array
+/**
+ * The body itself; its length alone, where it is encrypted or was decrypted; bytes in its place, where it holds a secret; or a text that says all
+ * there is to say.
+ */
+export type AuditedBody = 'AS_SENT' | 'LENGTH' | Uint8Array | { readonly text: string }
 
 /** The body of an accepted code as text up to 4 KiB, anything else by its length. */
 export function describeBody(body: Uint8Array, audited: AuditedBody, isAccepted: boolean): string {
   if (audited === 'LENGTH') return `[encrypted, ${body.length} bytes]`
+  if (typeof audited === 'object' && 'text' in audited) return audited.text
   const shown = audited === 'AS_SENT' ? body : audited
   // Anybody may have written what comes with a wrong code: it tells nothing of the user and is not worth its room.
   return isAccepted ? describeText(shown) : `[${shown.length} bytes]`

@@ -10,7 +10,7 @@ import type { RequestParties } from '../../storage/request/parties.ts'
 import type { VersionRow } from '../../storage/application/version.ts'
 import { inTransaction, type Tx } from '../../storage/database/database.ts'
 import type { ChannelParts } from '../parts.ts'
-import type { CodeAttempt, CodeTerms } from './attempt.ts'
+import type { AtDoor, CodeAttempt, CodeTerms } from './attempt.ts'
 import { describeBody } from './audited-body.ts'
 import {
   type CodeDecision,
@@ -65,7 +65,33 @@ async function checkCode(
   attempt: CodeAttempt & CodeTerms,
   read: RequestParties | undefined,
 ): Promise<Authenticated> {
-  const { verdict, parties, stored } = await withinFailureBudget(parts, received, attempt, async () => {
+  const { verdict, parties, stored } = await settleCode(parts, received, attempt, read)
+  if (!verdict.isRight) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
+  if (attempt.use && stored === 'USED_MEANWHILE')
+    throw new PawlError(attempt.use.refusal, { detail: 'used meanwhile by another request' })
+  // A code is judged right under a version only.
+  if (parties.version === undefined) throw new TypeError('a right code under no version')
+  return { version: parties.version, activation: verdict.activation }
+}
+
+/** The same for a bank that asks: a wrong code is a verdict as well. Refuses only one beyond the budget (AUTHENTICATION_CODE_INVALID). */
+export async function verifyAtDoor(
+  parts: ChannelParts,
+  received: Received,
+  attempt: CodeAttempt & { readonly atDoor: AtDoor },
+): Promise<CodeVerdict> {
+  const { verdict } = await inStage('check code', () => settleCode(parts, received, { ...attempt, ...ACTIVE_ONLY }, undefined))
+  return verdict
+}
+
+/** Judges a code, stores what it does, and tells of it. */
+async function settleCode(
+  parts: ChannelParts,
+  received: Received,
+  attempt: CodeAttempt & CodeTerms,
+  read: RequestParties | undefined,
+) {
+  return await withinFailureBudget(parts, received, attempt, async () => {
     const decided = await untilSettled('activation', async (round) => {
       const decision = await decideCode(parts, received, attempt, { read, round })
       const stored = decision && (await storeDecisionAlone(parts, decision))
@@ -74,12 +100,6 @@ async function checkCode(
     noteDecision(parts, decided)
     return decided
   })
-  if (!verdict.isRight) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
-  if (attempt.use && stored === 'USED_MEANWHILE')
-    throw new PawlError(attempt.use.refusal, { detail: 'used meanwhile by another request' })
-  // A code is judged right under a version only.
-  if (parties.version === undefined) throw new TypeError('a right code under no version')
-  return { version: parties.version, activation: verdict.activation }
 }
 
 /**
@@ -129,7 +149,7 @@ async function decideCode(
 ): Promise<DecidedCode | undefined> {
   const { parties, judged } = await readAndJudge(parts, received, attempt, turn)
   const { version, activation } = parties
-  const { header, resourceId, bodies, audited } = attempt
+  const { header, resourceId, bodies, audited, atDoor } = attempt
   const body = describeBody(bodies[0] ?? NO_BODY, audited, judged.isRight)
   const audit = {
     applicationId: activation?.applicationId ?? version?.applicationId ?? null,
@@ -137,6 +157,7 @@ async function decideCode(
     activationId: header.activationId,
     eventType: judged.isRight ? 'signature_ok' : judged.refusal,
     eventData: `${received.request.method}\n${resourceId}\n${body}`,
+    verifiedBy: atDoor?.verifiedBy,
     occurredAt: new Date(parts.platform.now()),
   }
   const decision = await composeDecision(parts, activation, judged, audit, {
@@ -144,7 +165,9 @@ async function decideCode(
     strangersNetwork: activation === undefined ? networkOf(received.client.ip) : undefined,
     use: attempt.use?.value,
   })
-  return decision && { ...decision, attempt, parties }
+  if (decision === undefined) return undefined
+  const write = decision.write && atDoor ? { ...decision.write, kept: atDoor.keep(decision.verdict) } : decision.write
+  return { ...decision, write, attempt, parties }
 }
 
 /**
@@ -158,14 +181,15 @@ async function readAndJudge(
   { read, round }: Turn,
 ): Promise<{ readonly parties: RequestParties; readonly judged: Judged }> {
   const code = { ...attempt, method }
-  const isAsked = round === 0 && read === undefined && !attempt.isUpgradeSeen
+  const isAsked = round === 0 && read === undefined && !attempt.isUpgradeSeen && !attempt.atDoor
   const remembered = isAsked ? recall(parts, attempt.header) : undefined
   const judgeRemembered = (parties: RequestParties) => judgeCode(parts, protocol, code, parties, 1)
   if (remembered?.activation !== undefined) {
     const judged = judgeRemembered(remembered)
     if (judged.isRight) return { parties: remembered, judged }
   }
-  const parties = (round === 0 ? read : undefined) ?? (await findParties(parts, attempt.header, attempt))
+  const find = attempt.atDoor?.find ?? (() => findParties(parts, attempt.header, attempt))
+  const parties = (round === 0 ? read : undefined) ?? (await find())
   const judged = judgeCode(parts, protocol, code, parties, parts.settings.counterLookAhead)
   if (remembered !== undefined && remembered.activation === undefined && !judged.isRight) judgeRemembered(remembered)
   return { parties, judged }

@@ -161,6 +161,8 @@ export async function storeDecisionAlone(
   try {
     return (await authenticationStore.store(write, audit)) ? 'STORED' : undefined
   } catch (error) {
+    // The key of this one has a verdict: it is to be looked for.
+    if (write.kept !== undefined && isUniqueViolation(error)) return undefined
     if (write.use === undefined || !isUniqueViolation(error)) throw error
     // The code was right all the same, and is not good again.
     return (await authenticationStore.store({ ...write, use: undefined }, audit)) ? 'USED_MEANWHILE' : undefined

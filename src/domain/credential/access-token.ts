@@ -185,7 +185,7 @@ function textsOf(payload: JWTPayload, name: string): readonly string[] {
 }
 
 const PREFIX = 'pawl:'
-const ROLES: readonly Role[] = ['admin', 'integration', 'internal', 'read-only']
+const ROLES: readonly Role[] = ['admin', 'integration', 'internal', 'read-only', 'verification']
 /** Well-formed: the database takes every half of a surrogate pair for the same character. */
 const isName = (value: unknown): value is string => typeof value === 'string' && NAME.test(value) && value.isWellFormed()
 const NAME = /^\P{Cc}{1,200}$/u

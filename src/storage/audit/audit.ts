@@ -10,6 +10,8 @@ export interface AuditEvent {
   readonly activationId: string
   readonly eventType: string
   readonly eventData: string
+  /** User name of the credential for which a code was checked; absent for what a phone sent to pawl itself. */
+  readonly verifiedBy?: string | undefined
   readonly occurredAt: Date
 }
 
@@ -42,7 +44,9 @@ export const insertAuditEventFrom = (source: string, event: AuditEventOfSource):
     returning activation_id`
 
 /** Where the columns of audit rows come from: values, or columns of what they are made from. */
-export type AuditColumns = Readonly<Record<keyof AuditEventOfSource, RawBuilder<unknown>>> & {
+export type AuditColumns = Readonly<Record<Exclude<keyof AuditEventOfSource, 'verifiedBy'>, RawBuilder<unknown>>> & {
+  /** Without it, nobody asked. */
+  readonly verifiedBy?: RawBuilder<unknown> | undefined
   /** Without it, the source has a column `activation_id`. */
   readonly activationId?: RawBuilder<unknown>
 }
@@ -50,17 +54,20 @@ export type AuditColumns = Readonly<Record<keyof AuditEventOfSource, RawBuilder<
 /** The one statement that writes audit rows. `rows`: what follows `from`. */
 export const insertAuditFrom = (
   rows: RawBuilder<unknown>,
-  { applicationId, userId, activationId = sql`activation_id`, eventType, eventData, occurredAt }: AuditColumns,
-): RawBuilder<unknown> => sql`insert into audit_pending (application_id, user_id, activation_id, event_type, event_data, occurred_at)
-    select ${applicationId}, ${userId}, ${activationId}, ${eventType}, ${eventData}, ${occurredAt}
+  { applicationId, userId, activationId = sql`activation_id`, eventType, eventData, occurredAt, verifiedBy }: AuditColumns,
+): RawBuilder<unknown> => sql`insert into audit_pending (application_id, user_id, activation_id, event_type, event_data, occurred_at${
+  verifiedBy ? sql`, verified_by` : sql``
+})
+    select ${applicationId}, ${userId}, ${activationId}, ${eventType}, ${eventData}, ${occurredAt}${verifiedBy ? sql`, ${verifiedBy}` : sql``}
     from ${rows}`
 
-const toColumns = ({ applicationId, userId, eventType, eventData, occurredAt }: AuditEventOfSource): AuditColumns => ({
+const toColumns = ({ applicationId, userId, eventType, eventData, occurredAt, verifiedBy }: AuditEventOfSource): AuditColumns => ({
   applicationId: sql`${applicationId}::text`,
   userId: sql`${userId}::text`,
   eventType: sql`${eventType}::text`,
   eventData: sql`${eventData}::text`,
   occurredAt: sql`${occurredAt}::timestamptz`,
+  verifiedBy: verifiedBy === undefined ? undefined : sql`${verifiedBy}::text`,
 })
 
 /** A row as the bank sees it. */

@@ -10,6 +10,8 @@ export interface AuditPendingTable {
   user_id: OptionalText
   event_type: string
   event_data: string
+  /** User name of the credential for which it was checked. */
+  verified_by: OptionalText
 }
 
 /** A view: all rows of devices, sealed or not. */

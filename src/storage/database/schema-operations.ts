@@ -69,6 +69,15 @@ export interface IdempotencyKeyTable {
   expires_at: Date
 }
 
+export interface DoorVerdictTable {
+  key_hash: Bytes
+  request_hash: Bytes
+  activation_id: string
+  /** JSON. */
+  answer: string
+  expires_at: Date
+}
+
 export interface PushRegistrationTable {
   activation_id: string
   platform: 'apns' | 'fcm' | 'hms'

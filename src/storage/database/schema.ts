@@ -13,6 +13,7 @@ import type {
   StrangerCountTable,
 } from './schema-audit.ts'
 import type {
+  DoorVerdictTable,
   IdempotencyKeyTable,
   InboxMessageTable,
   OperationNonceTable,
@@ -48,7 +49,7 @@ export type ActivationAlgorithm = 'EC_P384' | 'EC_P384_ML_L3' | 'EC_P384_ML_L5'
 export type MasterKeyAlgorithm = 'EC_P256' | 'EC_P384' | 'ML_DSA_65' | 'ML_DSA_87'
 /** What a credential may do beside what its role allows; none by default (cloud §2.4). */
 export type Right = 'keys:derive' | 'envelopes:application'
-export type Role = 'admin' | 'integration' | 'internal' | 'read-only'
+export type Role = 'admin' | 'integration' | 'internal' | 'read-only' | 'verification'
 
 export interface WrappedKeyTable {
   purpose: string
@@ -299,6 +300,7 @@ export interface Schema {
   operation: OperationTable
   operation_nonce: OperationNonceTable
   idempotency_key: IdempotencyKeyTable
+  door_verdict: DoorVerdictTable
   push_registration: PushRegistrationTable
   inbox_message: InboxMessageTable
   webhook: WebhookTable

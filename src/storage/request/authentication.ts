@@ -21,6 +21,8 @@ import {
   toParties,
 } from './parties.ts'
 import { FIND_PROOFS, type ProofColumns, type ProofNames, type Proofs, toProofs } from './lookup.ts'
+import { type DoorNames, type DoorParties, findDoorParties } from './door-parties.ts'
+import { type DoorVerdict, insertVerdictsFrom, toVerdictColumns, VERDICT_COLUMNS } from './door-verdicts.ts'
 import { findStatusProofs, type StatusProofs } from './upgrade.ts'
 import { insertValuesFrom, type UniqueValue } from '../activation/unique-values.ts'
 import { isTaken } from '../application/version.ts'
@@ -54,6 +56,8 @@ export interface AuthenticationOutcome {
   readonly highestVersion: string | null
   /** What an acceptance uses up: a value that was used before makes the statement a unique violation, and nothing is stored. */
   readonly use?: UniqueValue | undefined
+  /** What a door answers, kept with it: a key that has a verdict makes the statement a unique violation, and nothing is stored. */
+  readonly kept?: DoorVerdict | undefined
   readonly at: Date
 }
 
@@ -69,6 +73,8 @@ export interface AuthenticationStore {
   readonly findProofs: (names: ProofNames) => Promise<Proofs>
   /** As findStatusProofs, shared with what others ask. */
   readonly findStatusProofs: (names: ProofNames) => Promise<StatusProofs>
+  /** What a door reads, shared with what others ask; the counter is that of find. */
+  readonly findAtDoor: (names: DoorNames) => Promise<DoorParties>
   /** As storeAuthentication, shared with what others store. */
   readonly store: (outcome: AuthenticationOutcome, audit: AuditEvent) => Promise<boolean>
   /** Is told of an acceptance that is committed: the parties as it left them. */
@@ -95,6 +101,9 @@ export function createAuthenticationStore(
   const readProofs = createSharedTrip((names: readonly ProofNames[]) => findAllProofs(db, names), {
     onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
   })
+  const readAtDoor = createSharedTrip((names: readonly DoorNames[]) => findDoorParties(db, names), {
+    onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
+  })
   const readStatusProofs = createSharedTrip((names: readonly ProofNames[]) => findStatusProofs(db, names), {
     onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
   })
@@ -113,6 +122,11 @@ export function createAuthenticationStore(
     findProofs: async (names) => {
       const known = phones.latest(names.activationId)
       const found = await readProofs(names)
+      return { ...found, parties: phones.renew(known, found.parties) }
+    },
+    findAtDoor: async (names) => {
+      const known = phones.latest(names.activationId)
+      const found = await readAtDoor(names)
       return { ...found, parties: phones.renew(known, found.parties) }
     },
     findStatusProofs: readStatusProofs,
@@ -180,19 +194,21 @@ async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly bo
 }
 
 /** With the owner that the audit row names: what was read, or remembered, of an activation is not stored in the row of another owner. */
-const toMove = ({ outcome, audit: { applicationId, userId, eventType, eventData } }: Change): AnyMove => ({
+const toMove = ({ outcome, audit: { applicationId, userId, eventType, eventData, verifiedBy } }: Change): AnyMove => ({
   ...outcome,
   applicationId,
   userId,
   eventType,
   eventData,
+  verifiedBy: verifiedBy ?? null,
+  ...toVerdictColumns(outcome.kept),
   value: outcome.use?.valueHash ?? null,
   valueExpiresAt: outcome.use?.expiresAt ?? null,
 })
 
-/** Whether an outcome leaves the state and the keys as they are, and uses nothing; the row version is the one they were read under. */
-const isUsual = ({ blockedReason, masterSecret, use }: AuthenticationOutcome): boolean =>
-  blockedReason === null && masterSecret === null && use === undefined
+/** Whether an outcome leaves the state and the keys as they are, uses and keeps nothing; the row version is the one they were read under. */
+const isUsual = ({ blockedReason, masterSecret, use, kept }: AuthenticationOutcome): boolean =>
+  blockedReason === null && masterSecret === null && use === undefined && kept === undefined
 
 const FIND = ASKED.define(
   (asked) => sql`
@@ -216,8 +232,11 @@ const USUAL_COLUMNS = {
   at: 'timestamptz',
   eventType: 'text',
   eventData: 'text',
+  verifiedBy: 'text',
 } as const
-type UsualMove = Pick<AuthenticationOutcome & AuditEvent, keyof typeof USUAL_COLUMNS>
+type UsualMove = Pick<AuthenticationOutcome & AuditEvent, Exclude<keyof typeof USUAL_COLUMNS, 'verifiedBy'>> & {
+  readonly verifiedBy: string | null
+}
 
 const ANY_COLUMNS = {
   ...USUAL_COLUMNS,
@@ -227,8 +246,10 @@ const ANY_COLUMNS = {
   blockExpiresAt: 'timestamptz',
   value: 'bytea',
   valueExpiresAt: 'timestamptz',
+  ...VERDICT_COLUMNS,
 } as const
 type AnyMove = UsualMove &
+  ReturnType<typeof toVerdictColumns> &
   Pick<AuthenticationOutcome, 'masterSecret' | 'state' | 'blockedReason' | 'blockExpiresAt'> & {
     readonly value: Uint8Array | null
     readonly valueExpiresAt: Date | null
@@ -239,15 +260,18 @@ type Changed = Readonly<Record<'set' | 'returned' | 'beside', RawBuilder<unknown
 // A column that is named costs, also when its value stays: the trigger that tells webhooks of states is looked at then.
 const USUAL: Changed = { set: sql``, returned: sql``, beside: sql`` }
 
-/** What one that blocks, settles a key or uses a value does besides. */
+/** What one that blocks, settles a key, uses a value or keeps a verdict does besides. */
 const ANY: Changed = {
   set: sql`, master_secret = coalesce(i."masterSecret", a.master_secret), state = i.state, blocked_reason = i."blockedReason",
       block_expires_at = i."blockExpiresAt"`,
-  returned: sql`, i.state, i."blockedReason", i.value, i."valueExpiresAt"`,
+  returned: sql`, i.state, i."blockedReason", i.value, i."valueExpiresAt", i."verdictKey",
+      i."verdictRequest", i."verdictAnswer", i."verdictExpiresAt"`,
   beside: sql`, history as (
     ${insertHistoryFrom(sql`moved where "blockedReason" is not null`, { from: sql`'ACTIVE'`, to: sql`state`, reason: sql`"blockedReason"`, at: sql`at` })}
   ), used as (
     ${insertValuesFrom(sql`moved`)}
+  ), kept as (
+    ${insertVerdictsFrom(sql`moved`)}
   )`,
 }
 
@@ -261,7 +285,7 @@ const withMoved = (moves: RawBuilder<unknown>, { set, returned, beside }: Change
     where a.activation_id = i."activationId" and a.row_version = i."rowVersion" and a.state = i."from"
       and a.application_id = i."applicationId" and a.user_id = i."userId"
       and (i."acceptedFor" is null or ${isTaken(sql`i."acceptedFor"`, sql`i."highestVersion"`)})
-    returning a.activation_id, a.application_id, a.user_id, i."eventType", i."eventData", i.at${returned}
+    returning a.activation_id, a.application_id, a.user_id, i."eventType", i."eventData", i."verifiedBy", i.at${returned}
   )${beside}`
 
 const AUDIT_OF_MOVED = insertAuditFrom(sql`moved`, {
@@ -270,6 +294,7 @@ const AUDIT_OF_MOVED = insertAuditFrom(sql`moved`, {
   eventType: sql`"eventType"`,
   eventData: sql`"eventData"`,
   occurredAt: sql`at`,
+  verifiedBy: sql`"verifiedBy"`,
 })
 
 const composeStore = (moves: RawBuilder<unknown>, changed: Changed) => sql`${withMoved(moves, changed)}

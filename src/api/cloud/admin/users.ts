@@ -11,7 +11,7 @@ import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { ChosenPassword, Identifier, KeepPreviousSeconds, OptionalTime, Username } from '../fields.ts'
 
-const RoleName = Type.Unsafe<Role>(Type.String({ enum: ['admin', 'integration', 'internal', 'read-only'] }))
+const RoleName = Type.Unsafe<Role>(Type.String({ enum: ['admin', 'integration', 'internal', 'read-only', 'verification'] }))
 
 const Rights = Type.Array(Type.Unsafe<Right>(Type.String({ enum: ['envelopes:application', 'keys:derive'] })), {
   maxItems: 2,

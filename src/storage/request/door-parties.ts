@@ -1,0 +1,61 @@
+// What a door reads of a request that a phone sent to the bank: its parties, what only the bank is told of them, and what was answered to the
+// same key before (cloud §13). One statement for one request and for all that come at the same time.
+import { sql } from 'kysely'
+import { blockedReasonAt } from '../activation/seen-state.ts'
+import { defineGivenRows } from '../database/bulk-statement.ts'
+import { toList } from '../database/columns.ts'
+import type { Db } from '../database/database.ts'
+import { joinKnownVerdict, KNOWN_VERDICT, type KnownVerdict, type KnownVerdictColumns, toKnownVerdict } from './door-verdicts.ts'
+import { fromAsked, PARTIES, type PartiesRow, type PartyNames, type ReadParties, toParties } from './parties.ts'
+
+/** The names in a request, and the key that it may be repeated under: 32 bytes, null without one. */
+export interface DoorNames extends PartyNames {
+  readonly verdictKey: Uint8Array | null
+}
+
+export interface DoorParties {
+  readonly parties: ReadParties
+  /** Of the activation; null when it has none. */
+  readonly flags: readonly string[]
+  readonly blockedReason: string | null
+  /** Name of the version, and roles of its application. */
+  readonly versionName: string | null
+  readonly roles: readonly string[]
+  readonly known: KnownVerdict | undefined
+}
+
+type Columns = PartiesRow &
+  KnownVerdictColumns & {
+    readonly flags: string | null
+    readonly blockedReason: string | null
+    readonly versionName: string | null
+    readonly roles: string | null
+  }
+
+/** Reads all of them, in their order. */
+export async function findDoorParties(db: Db, names: readonly DoorNames[]): Promise<readonly DoorParties[]> {
+  const asked = names.map((name, position) => ({ ...name, position }))
+  const { rows } = await db.executeQuery<Columns>(FIND(asked))
+  return rows.map((row) => ({
+    parties: toParties(row),
+    flags: toList(row.flags ?? ''),
+    blockedReason: row.blockedReason,
+    versionName: row.versionName,
+    roles: toList(row.roles ?? ''),
+    known: toKnownVerdict(row),
+  }))
+}
+
+const FIND = defineGivenRows<DoorNames & { readonly position: number }>({
+  applicationKey: 'text',
+  activationId: 'text',
+  at: 'timestamptz',
+  verdictKey: 'bytea',
+  position: 'int',
+}).define(
+  (asked) => sql`
+  select ${PARTIES}, a.flags, ${blockedReasonAt(sql`i.at`)} as "blockedReason", v.name as "versionName", p.roles, ${KNOWN_VERDICT}
+  ${fromAsked(asked)}
+  ${joinKnownVerdict(sql`i."verdictKey"`)}
+  order by i.position`,
+)

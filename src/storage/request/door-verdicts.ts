@@ -1,0 +1,85 @@
+// The table door_verdict: what a door answered to a request with a key, for as long as its caller may send it again (cloud §13.4).
+import { type RawBuilder, sql } from 'kysely'
+import type { Db } from '../database/database.ts'
+
+/** An answer that is kept. */
+export interface DoorVerdict {
+  /** 32 bytes that stand for the credential and its key. */
+  readonly keyHash: Uint8Array
+  /** 32 bytes that stand for what was asked as well. */
+  readonly requestHash: Uint8Array
+  /** JSON, without the name of the user. */
+  readonly answer: string
+  readonly expiresAt: Date
+}
+
+/** What was kept under a key. */
+export interface KnownVerdict {
+  readonly requestHash: Buffer
+  readonly answer: string
+  /** Of the activation; null when that is gone. */
+  readonly userId: string | null
+  readonly expiresAt: Date
+}
+
+/** KNOWN_VERDICT, outer joined. */
+export interface KnownVerdictColumns {
+  readonly knownRequest: Buffer | null
+  readonly knownAnswer: string | null
+  readonly knownUser: string | null
+  readonly knownExpiresAt: Date | null
+}
+
+/** What is selected of a kept verdict. */
+export const KNOWN_VERDICT = sql`d.request_hash as "knownRequest", d.answer as "knownAnswer", owner.user_id as "knownUser",
+    d.expires_at as "knownExpiresAt"`
+
+/** Where it comes from: the verdict of a key, which may be missing. `key`: a column. */
+export const joinKnownVerdict = (key: RawBuilder<unknown>): RawBuilder<unknown> => sql`left join door_verdict d on d.key_hash = ${key}
+  left join activation owner on owner.activation_id = d.activation_id`
+
+/** The verdict of a row, if it has one. */
+export function toKnownVerdict(row: KnownVerdictColumns): KnownVerdict | undefined {
+  const { knownRequest: requestHash, knownAnswer: answer, knownExpiresAt: expiresAt, knownUser: userId } = row
+  return requestHash === null || answer === null || expiresAt === null ? undefined : { requestHash, answer, userId, expiresAt }
+}
+
+/** The columns of insertVerdictsFrom, but for activation_id. */
+export const VERDICT_COLUMNS = {
+  verdictKey: 'bytea',
+  verdictRequest: 'bytea',
+  verdictAnswer: 'text',
+  verdictExpiresAt: 'timestamptz',
+} as const
+
+/** A verdict as these columns; all are null without one. */
+export const toVerdictColumns = (verdict: DoorVerdict | undefined) => ({
+  verdictKey: verdict?.keyHash ?? null,
+  verdictRequest: verdict?.requestHash ?? null,
+  verdictAnswer: verdict?.answer ?? null,
+  verdictExpiresAt: verdict?.expiresAt ?? null,
+})
+
+/**
+ * The part of a statement that keeps the verdict of each row of `rows` that has one. A key that has a verdict makes the statement a unique
+ * violation. In the order of their bytes, as everywhere.
+ */
+export const insertVerdictsFrom = (
+  rows: RawBuilder<unknown>,
+): RawBuilder<unknown> => sql`insert into door_verdict (key_hash, request_hash, activation_id, answer, expires_at)
+    select "verdictKey", "verdictRequest", activation_id, "verdictAnswer", "verdictExpiresAt" from ${rows}
+    where "verdictKey" is not null order by "verdictKey"`
+
+/** Deletes the verdict of a key when its time is over. */
+export async function deleteExpiredVerdict(db: Db, keyHash: Uint8Array, at: Date): Promise<void> {
+  await db.deleteFrom('door_verdict').where('key_hash', '=', Buffer.from(keyHash)).where('expires_at', '<=', at).execute()
+}
+
+/** Deletes up to `limit` verdicts whose time is over. */
+export async function deleteExpiredVerdicts(db: Db, at: Date, limit: number): Promise<number> {
+  const { rows } = await sql`
+    delete from door_verdict where key_hash in (
+      select key_hash from door_verdict where expires_at <= ${at} order by expires_at limit ${limit} for update skip locked
+    ) returning key_hash`.execute(db)
+  return rows.length
+}
