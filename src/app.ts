@@ -6,6 +6,7 @@ import { cloudApi } from './api/cloud/index.ts'
 import { renderCloudError } from './api/cloud/error-renderer.ts'
 import { deviceApi } from './api/device/index.ts'
 import { renderDeviceError } from './api/device/error-renderer.ts'
+import { bindDoors } from './api/door/index.ts'
 import { docsApi } from './api/docs/index.ts'
 import { metricsApi } from './api/metrics/index.ts'
 import { mobileTokenApi } from './api/mobile-token/index.ts'
@@ -90,7 +91,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
     await app.register(utilityApi(context), { prefix: '/app' })
   }
   if (surface !== 'public') {
-    await app.register(cloudApi(context))
+    await app.register(cloudApi(context, bindDoors(context)))
     await app.register(metricsApi(context))
     await app.register(docsApi(() => describeApis(context.settings)))
     if (context.settings.console) await app.register(consolePages(context), { prefix: '/console' })

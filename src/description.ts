@@ -4,6 +4,7 @@ import { describeCloudEndpoints } from './api/cloud/describe.ts'
 import { cloudEndpoints } from './api/cloud/endpoints.ts'
 import { webhookMessages } from './api/cloud/webhook-messages.ts'
 import { describeDeviceApi } from './api/device/describe.ts'
+import { doors } from './api/door/index.ts'
 import { docsOperations } from './api/docs/index.ts'
 import { describeMetrics, type MetricsSettings } from './api/metrics/index.ts'
 import { describeMobileTokenApi } from './api/mobile-token/describe.ts'
@@ -25,7 +26,7 @@ export function describeApis(settings: DescriptionSettings): Record<string, unkn
   return renderOpenApi(
     { title: 'pawl', version: packageJson.version, description: DESCRIPTION },
     [
-      ...describeCloudEndpoints(cloudEndpoints),
+      ...describeCloudEndpoints([...cloudEndpoints, ...doors]),
       ...publicOperations().map((operation) => ({ ...operation, ...server })),
       ...docsOperations,
       ...frontOperations,
@@ -46,6 +47,10 @@ const TAGS: readonly Tag[] = [
     description: 'A user and the phone that is bound to him: register, show the QR code, commit, block, remove.',
   },
   { name: 'Operations', description: 'What a user is asked to approve: create, ask for the state, cancel, approve offline.' },
+  {
+    name: 'Verification',
+    description: "What a phone sent to the bank's own endpoints: whether it is genuine; docs/DOORS.md.",
+  },
   { name: 'Audit', description: 'What the phones of a user did.' },
   { name: 'Push', description: 'Where a sender of push messages finds a phone; pawl sends none.' },
   { name: 'Inbox', description: 'Messages that the phone shows.' },
@@ -85,6 +90,6 @@ with the content that they decrypt to.
 **Cloud API** and administration: called by the bank's back ends and operators with HTTP Basic. Never expose it to phones; with
 \`PAWL_INTERNAL_PORT\` it has a listener of its own, and this page is served there.
 
-Bodies are JSON in UTF-8, at most 256 KiB with a right credential; those that are read before anything proves who sent them have 16 KiB, and
+Bodies are JSON in UTF-8, at most 256 KiB with a right credential, 384 KiB below \`/verification\`; those that are read before anything proves who sent them have 16 KiB, and
 those that a code covers \`PAWL_SIGNED_BODY_BYTES_MAX\`. A body that is too long gets 400. A source whose requests are refused too often gets 429. Unknown members are ignored. What is no HTTP request is answered with 400, headers over
 16 KiB with 431. Every answer has the header \`X-Request-Id\`, the caller's own where it sent a sane one.`

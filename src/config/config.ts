@@ -284,6 +284,15 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
       'The longest body that an authentication code may cover. The approval of operation data of 10,000 characters may need 65536. ' +
       'Bodies over 7 KiB have fewer than 20 counter values tried, down to 2 from 64 KiB on.',
   },
+  doorIdempotencySeconds: {
+    name: 'PAWL_DOOR_IDEMPOTENCY_SECONDS',
+    kind: integer(5, 3_600),
+    default: '60',
+    unit: 'seconds',
+    description:
+      'How long a verdict of `/verification` is given again for the same request with the same `Idempotency-Key`. Longer than the back end ' +
+      'tries again.',
+  },
   templatesFile: {
     name: 'PAWL_TEMPLATES_FILE',
     kind: path,

@@ -64,6 +64,8 @@ export interface Config {
   readonly sourceFailuresPerMinute: number
   readonly temporaryKeysPerMinute: number
   readonly signedBodyBytesMax: number
+  /** How long a verdict is kept for a request that comes again. */
+  readonly doorIdempotencySeconds: number
   readonly webhookAllowHttp: boolean
   readonly webhookAllowPrivateAddresses: boolean
   readonly webhookRetryBaseSeconds: number

@@ -8,6 +8,7 @@ export function countEvents(events: Events, instruments: Instruments, now: () =>
   const failRound = (work: string) => () => i.failedRounds.inc({ work })
   const counts: { readonly [Name in keyof Events]?: (...told: Parameters<Events[Name]>) => void } = {
     authenticationChecked: ({ version, type, result }) => i.verifications.inc({ version, type, result }),
+    doorAnswered: ({ door, verdict }) => i.doorAnswers.inc({ door, verdict }),
     activationBlocked: () => i.blockedActivations.inc(),
     registrationChanged: ({ to }) => i.changedActivations.inc({ state: to }),
     envelopeRefused: () => i.refusals.inc({ of: 'envelope' }),

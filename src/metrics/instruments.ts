@@ -72,6 +72,11 @@ const phonesOf = ({ counter }: Define) => ({
       'the protocol; of offline passwords its generation. result: accepted, or why not',
     ['version', 'type', 'result'],
   ),
+  doorAnswers: counter(
+    'pawl_door_answers_total',
+    'Answers to banks that had something checked which a phone sent to them. verdict: valid, repeated (with Idempotency-Key), or why not',
+    ['door', 'verdict'],
+  ),
   refusals: counter('pawl_refusals_total', 'What was refused before or beside a code', ['of']),
   blockedActivations: counter('pawl_activations_blocked_total', 'Activations that wrong codes blocked'),
   changedActivations: counter('pawl_activations_changed_total', 'Changes of the state of activations by this process', ['state']),

@@ -1,13 +1,13 @@
 // What the description of the APIs says of the cloud API: its endpoints as they are declared, and the checks before them (cloud §1.2).
 import { describeErrors, type ErrorDescription, ErrorResponse, type Operation } from '../../http/operation.ts'
 import type { ErrorCode } from '../../lib/errors.ts'
-import type { AnyCloudEndpoint } from './endpoint.ts'
+import type { AnyCloudDeclaration } from './endpoint.ts'
 import { rendering } from './error-renderer.ts'
 
 /** One operation for each endpoint. */
-export const describeCloudEndpoints = (endpoints: readonly AnyCloudEndpoint[]): Operation[] => endpoints.map(describeEndpoint)
+export const describeCloudEndpoints = (endpoints: readonly AnyCloudDeclaration[]): Operation[] => endpoints.map(describeEndpoint)
 
-function describeEndpoint(endpoint: AnyCloudEndpoint): Operation {
+function describeEndpoint(endpoint: AnyCloudDeclaration): Operation {
   const { method, path, operationId, summary, description, roles, params, query, headers, body, response } = endpoint
   return {
     method,
@@ -32,7 +32,7 @@ function nameTag(path: string): string {
   return `Administration: ${second === 'application' ? 'applications' : second}`
 }
 
-function listCodes({ params, errors, invalidAs, body, query }: AnyCloudEndpoint): ErrorCode[] {
+function listCodes({ params, errors, invalidAs, body, query }: AnyCloudDeclaration): ErrorCode[] {
   // A query string that is not percent-encoded text, or a body over the limit, is refused wherever it comes.
   const codes: ErrorCode[] = ['REQUEST_INVALID', 'CREDENTIALS_INVALID', 'ROLE_FORBIDDEN', 'TOO_MANY_REQUESTS']
   codes.push('UNAVAILABLE', 'INTERNAL', ...errors)

@@ -38,7 +38,12 @@ export interface CloudDeclaration<B extends TSchema, Q extends TSchema, U extend
   readonly response: R
   /** The code of a structural error, where it is not ERROR_REQUEST. */
   readonly invalidAs?: ErrorCode
+  /** The longest body, where it is not CALLERS_BYTES_MAX. */
+  readonly bodyBytesMax?: number
 }
+
+/** What an endpoint says of itself, whatever its schemas. */
+export type AnyCloudDeclaration = CloudDeclaration<TSchema, TSchema, TSchema, TSchema, TSchema>
 
 /** An endpoint that reads, or whose change the audit log of administrators does not have. */
 export interface CloudEndpoint<B extends TSchema, Q extends TSchema, U extends TSchema, R extends TSchema, H extends TSchema>
@@ -47,7 +52,7 @@ export interface CloudEndpoint<B extends TSchema, Q extends TSchema, U extends T
 }
 
 /** An endpoint whose schemas are no longer visible in its type. `serve` takes calls that were checked against them. */
-export interface AnyCloudEndpoint extends CloudDeclaration<TSchema, TSchema, TSchema, TSchema, TSchema> {
+export interface AnyCloudEndpoint extends AnyCloudDeclaration {
   /** Its change is recorded in the audit log of administrators. */
   readonly isAudited: boolean
   readonly serve: (call: CloudCall) => Promise<unknown>

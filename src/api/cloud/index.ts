@@ -11,9 +11,11 @@ import { useStrictValidation } from '../../http/validation.ts'
 import { mountCloudEndpoint } from './mount.ts'
 import { cloudEndpoints } from './endpoints.ts'
 import { renderCloudError } from './error-renderer.ts'
+import type { AnyCloudEndpoint } from './endpoint.ts'
 import type { CloudParts } from './parts.ts'
 
-export const cloudApi = (parts: CloudParts) => async (app: FastifyInstance) => {
+/** `more`: endpoints of other APIs with the same callers. */
+export const cloudApi = (parts: CloudParts, more: readonly AnyCloudEndpoint[]) => async (app: FastifyInstance) => {
   keepJsonBodies(app)
   useStrictValidation(app)
   renderErrorsWith(app, parts.events, renderCloudError)
@@ -31,7 +33,7 @@ export const cloudApi = (parts: CloudParts) => async (app: FastifyInstance) => {
     verifyToken: verifyAccessToken && ((token, source) => inStage(CHECK, () => verifyAccessToken(token, source))),
   })
   app.addHook('onRequest', async (request) => refuseCrossSiteWrite(request, parts.settings.publicUrl))
-  for (const endpoint of cloudEndpoints) mountCloudEndpoint(app, parts, endpoint, callerOf)
+  for (const endpoint of [...cloudEndpoints, ...more]) mountCloudEndpoint(app, parts, endpoint, callerOf)
 }
 
 const CHECK = 'check credentials'

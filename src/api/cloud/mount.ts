@@ -15,11 +15,11 @@ export function mountCloudEndpoint(
   endpoint: AnyCloudEndpoint,
   callerOf: (request: FastifyRequest) => Caller,
 ): void {
-  const { body, query: querystring, params, headers, response, invalidAs } = endpoint
+  const { body, query: querystring, params, headers, response, invalidAs, bodyBytesMax = CALLERS_BYTES_MAX } = endpoint
   app.route({
     method: endpoint.method,
     url: endpoint.path,
-    bodyLimit: CALLERS_BYTES_MAX,
+    bodyLimit: bodyBytesMax,
     schema: {
       ...(body && { body }),
       ...(querystring && { querystring }),

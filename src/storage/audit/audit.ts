@@ -61,7 +61,14 @@ export const insertAuditFrom = (
     select ${applicationId}, ${userId}, ${activationId}, ${eventType}, ${eventData}, ${occurredAt}${verifiedBy ? sql`, ${verifiedBy}` : sql``}
     from ${rows}`
 
-const toColumns = ({ applicationId, userId, eventType, eventData, occurredAt, verifiedBy }: AuditEventOfSource): AuditColumns => ({
+const toColumns = ({
+  applicationId,
+  userId,
+  eventType,
+  eventData,
+  occurredAt,
+  verifiedBy,
+}: AuditEventOfSource): AuditColumns => ({
   applicationId: sql`${applicationId}::text`,
   userId: sql`${userId}::text`,
   eventType: sql`${eventType}::text`,

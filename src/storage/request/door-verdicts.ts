@@ -31,12 +31,12 @@ export interface KnownVerdictColumns {
 }
 
 /** What is selected of a kept verdict. */
-export const KNOWN_VERDICT = sql`d.request_hash as "knownRequest", d.answer as "knownAnswer", owner.user_id as "knownUser",
-    d.expires_at as "knownExpiresAt"`
+export const KNOWN_VERDICT = sql`d.request_hash as "knownRequest", d.answer as "knownAnswer", d.expires_at as "knownExpiresAt",
+    (select owner.user_id from activation owner where owner.activation_id = d.activation_id) as "knownUser"`
 
 /** Where it comes from: the verdict of a key, which may be missing. `key`: a column. */
-export const joinKnownVerdict = (key: RawBuilder<unknown>): RawBuilder<unknown> => sql`left join door_verdict d on d.key_hash = ${key}
-  left join activation owner on owner.activation_id = d.activation_id`
+export const joinKnownVerdict = (key: RawBuilder<unknown>): RawBuilder<unknown> =>
+  sql`left join door_verdict d on d.key_hash = ${key}`
 
 /** The verdict of a row, if it has one. */
 export function toKnownVerdict(row: KnownVerdictColumns): KnownVerdict | undefined {

@@ -1,0 +1,198 @@
+// POST /verification/code: whether a request that a phone sent to the bank has a right code (cloud §13.2).
+import { type Static, Type } from '@sinclair/typebox'
+import { receive } from '../../channel/stages/receive.ts'
+import type { CodeVerdict, Refusal } from '../../channel/stages/decision.ts'
+import { coveredBodies } from '../../channel/stages/attempt.ts'
+import { verifyAtDoor } from '../../channel/stages/code.ts'
+import { describeCovered } from '../../domain/activation/door-key.ts'
+import { named } from '../../http/types.ts'
+import { PawlError } from '../../lib/errors.ts'
+import type { AuthorizationHeader } from '../../protocol/protocol.ts'
+import type { DoorParties } from '../../storage/request/door-parties.ts'
+import { areFlagsRight, composeOwn, OWN_MEMBERS, verdictMembers } from './answer.ts'
+import { door, type DoorCall } from './endpoint.ts'
+import {
+  AuditText,
+  Client,
+  FACTORS_WITHOUT,
+  FactorNames,
+  FlagNames,
+  HeaderOfPhone,
+  Method,
+  readSent,
+  refuseLongText,
+  ResourceId,
+} from './members.ts'
+import { createRepeats, refuseKeyOfPhone } from './repeat.ts'
+
+const REASONS = [
+  'HEADER_MALFORMED',
+  'FACTORS_NOT_ALLOWED',
+  'UNKNOWN',
+  'CODE_WRONG',
+  'STATE',
+  'VERSION_OFF',
+  'PROTOCOL_TOO_LOW',
+  'BIOMETRY_OFF',
+  'TOO_MANY_FAILURES',
+  'FLAGS',
+] as const
+
+const CodeToVerify = named(
+  'CodeToVerify',
+  Type.Object({
+    authorization: HeaderOfPhone('value of X-PowerAuth-Authorization or X-Svc-Authorization, with its scheme word'),
+    method: Method,
+    resourceId: ResourceId,
+    body: Type.Optional(Type.String({ description: 'Base64 of the bytes as the bank received them, before any parsing' })),
+    query: Type.Optional(Type.String({ description: 'raw query string without its question mark, never parsed by the bank' })),
+    factors: Type.Optional(FactorNames),
+    refusedFlags: Type.Optional(
+      FlagNames('flags that the activation must not have; without it, VERIFICATION_PENDING and VERIFICATION_IN_PROGRESS'),
+    ),
+    requiredFlags: Type.Optional(FlagNames('flags that the activation must have; without it, none')),
+    client: Client,
+    auditText: Type.Optional(AuditText),
+  }),
+)
+
+const CodeVerification = named(
+  'CodeVerification',
+  Type.Object({
+    ...verdictMembers(REASONS),
+    covered: Type.Optional(
+      Type.Unsafe<'BODY' | 'QUERY'>(
+        Type.String({
+          enum: ['BODY', 'QUERY'],
+          description: 'what the code covers beside method and resource id; the other one may be of anybody',
+        }),
+      ),
+    ),
+    ...OWN_MEMBERS,
+  }),
+)
+
+type Request = Static<typeof CodeToVerify>
+type Answer = Static<typeof CodeVerification>
+
+export const verificationCode = door({
+  name: 'code',
+  operationId: 'verifyCode',
+  summary: 'Verifies the code of a request that a phone sent to the bank',
+  description:
+    'A right code is good once, over all doors and processes. What is wrong with the request of the phone is `isValid: false` with a `reason`; 400 ' +
+    'says what is wrong with the call of the bank. Details stand in answers on activations of the own application only. The code covers the body or ' +
+    'the query, not both: `covered` says which. docs/DOORS.md says how to use it safely.',
+  body: CodeToVerify,
+  response: CodeVerification,
+  judge,
+})
+
+async function judge(call: DoorCall<Request>): Promise<Answer> {
+  const { request, parts, asker } = call
+  const { authorization, factors = FACTORS_WITHOUT, auditText } = request
+  const { protocols, settings } = parts
+  const sent = readSent(request, 'authorization', authorization, settings.signedBodyBytesMax)
+  refuseLongText(auditText)
+  const received = receive([protocols.v3, protocols.v4], sent, { isJson: false, contradiction: undefined })
+  const header = received.protocol.parseAuthorizationHeader(authorization, received.headers.schemes)
+  if (header === undefined) return { isValid: false, reason: 'HEADER_MALFORMED' }
+  if (asker !== undefined) refuseKeyOfPhone(asker.idempotencyKey, { nonce: header.nonce, text: header.code })
+  const bodies = coveredBodies(received)
+  const covered = bodies[0] === sent.body ? 'BODY' : 'QUERY'
+  if (!factors.includes(header.factors)) return { isValid: false, reason: 'FACTORS_NOT_ALLOWED', covered }
+  const repeats = asker && createRepeats(parts, asker, listMembers(request, sent.method))
+  const parties = createParties(call, header, repeats)
+  const compose = (verdict: CodeVerdict): Answer => composeAnswer(request, header, covered, verdict, parties.seen())
+  try {
+    const verdict = await verifyAtDoor(parts, received, {
+      header,
+      resourceId: request.resourceId,
+      bodies,
+      audited: { text: [describeCovered(bodies[0] ?? sent.body), ...(auditText === undefined ? [] : [auditText])].join('\n') },
+      atDoor: { find: parties.find, keep: (given) => repeats?.keep(compose(given)), verifiedBy: call.username },
+    })
+    return compose(verdict)
+  } catch (error) {
+    // The budget is the only thing that refuses.
+    if (!(error instanceof PawlError) || error.code !== 'AUTHENTICATION_CODE_INVALID') throw error
+    // What was answered before its end is answered again.
+    if (repeats !== undefined) await parties.find()
+    return { isValid: false, reason: 'TOO_MANY_FAILURES', covered }
+  }
+}
+
+/** All that the answer depends on. */
+const listMembers = (request: Request, method: string): readonly (string | null)[] => [
+  'code',
+  request.authorization,
+  method,
+  request.resourceId,
+  request.body ?? '',
+  request.query ?? '',
+  listOf(request.factors),
+  listOf(request.refusedFlags),
+  listOf(request.requiredFlags),
+]
+
+const listOf = (names: readonly string[] | undefined): string | null => names?.join(',') ?? null
+
+/** How the parties of a header are read: those of another application are unknown ones. */
+function createParties(
+  { parts, applicationId }: DoorCall<Request>,
+  { applicationKey, activationId }: AuthorizationHeader,
+  repeats: ReturnType<typeof createRepeats> | undefined,
+) {
+  let last: DoorParties | undefined
+  return {
+    find: async () => {
+      const at = new Date(parts.platform.now())
+      const names = { applicationKey, activationId, at, verdictKey: repeats?.keyHash ?? null }
+      const found = await parts.authenticationStore.findAtDoor(names)
+      await repeats?.refuseKnown(found.known)
+      const { version, activation } = found.parties
+      const own = {
+        version: version?.applicationId === applicationId ? version : undefined,
+        activation: activation?.applicationId === applicationId ? activation : undefined,
+      }
+      last = { ...found, parties: own }
+      return own
+    },
+    /** As they were read last. */
+    seen: (): DoorParties => {
+      if (last === undefined) throw new TypeError('a verdict on parties that were not read')
+      return last
+    },
+  }
+}
+
+function composeAnswer(
+  request: Request,
+  { factors, version }: AuthorizationHeader,
+  covered: 'BODY' | 'QUERY',
+  verdict: CodeVerdict,
+  seen: DoorParties,
+): Answer {
+  const reason = verdict.isRight ? flagsReasonOf(request, seen) : reasonOf(verdict.reason, seen)
+  if (verdict.activation === undefined || reason === 'UNKNOWN') return { isValid: false, reason: 'UNKNOWN', covered }
+  const details = { covered, ...composeOwn(verdict.activation, seen), factors, protocolVersion: version }
+  return reason === undefined ? { isValid: true, ...details } : { isValid: false, reason, ...details }
+}
+
+const flagsReasonOf = (request: Request, { flags }: DoorParties): 'FLAGS' | undefined =>
+  areFlagsRight(flags, request) ? undefined : 'FLAGS'
+
+function reasonOf(refusal: Refusal, { parties: { version } }: DoorParties): (typeof REASONS)[number] {
+  // A version of another application, or of none, is an unknown one.
+  if (refusal === 'activation_invalid_application') return version === undefined ? 'UNKNOWN' : 'VERSION_OFF'
+  return REASON_OF[refusal]
+}
+
+const REASON_OF = {
+  signature_does_not_match: 'CODE_WRONG',
+  activation_invalid_state: 'STATE',
+  activation_invalid_state_ctr_mismatch: 'STATE',
+  biometry_disabled: 'BIOMETRY_OFF',
+  protocol_version_too_low: 'PROTOCOL_TOO_LOW',
+  activation_unknown: 'UNKNOWN',
+} as const

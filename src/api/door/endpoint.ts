@@ -1,0 +1,86 @@
+// What a door declares: an endpoint of the cloud API by which a bank has something checked that a phone sent to it (cloud §13).
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { applicationOf } from '../cloud/application-of.ts'
+import { type AnyCloudDeclaration, type AnyCloudEndpoint, cloudEndpoint } from '../cloud/endpoint.ts'
+import { type Asker, KEY_HEADER, RepeatedRequest } from './repeat.ts'
+import type { DoorParts } from './parts.ts'
+
+/** A request to a door, whose structure was checked. */
+export interface DoorCall<Request> {
+  readonly request: Request
+  /** Of the credential: nothing outside of it is told of. */
+  readonly applicationId: string
+  readonly username: string
+  /** Set where the request may come again. */
+  readonly asker: Asker | undefined
+  readonly parts: DoorParts
+}
+
+export interface DoorAnswer {
+  readonly isValid: boolean
+  readonly reason?: string
+}
+
+interface DoorDeclaration<B extends TSchema, R extends TSchema> {
+  /** Last word of the path, and name in metrics. */
+  readonly name: string
+  readonly operationId: string
+  readonly summary: string
+  readonly description: string
+  readonly body: B
+  readonly response: R
+  readonly judge: (call: DoorCall<Static<B>>) => Promise<Static<R> & DoorAnswer>
+}
+
+/** A door: its declaration, and how it is served. */
+export interface Door extends AnyCloudDeclaration {
+  readonly bind: (parts: DoorParts) => AnyCloudEndpoint
+}
+
+/** Declares a door. What the phone did wrong is a verdict, what the bank did wrong is an error. */
+export function door<B extends TSchema, R extends TSchema>({ name, judge, ...declared }: DoorDeclaration<B, R>): Door {
+  const declaration = {
+    ...declared,
+    method: 'POST',
+    path: `/verification/${name}`,
+    errors: ['REGISTRATION_NOT_FOUND'],
+    roles: ['admin', 'integration', 'verification'],
+    bodyBytesMax: BYTES_MAX,
+    headers: KeyHeader,
+  } as const
+  return {
+    ...declaration,
+    bind: (parts) =>
+      cloudEndpoint({
+        ...declaration,
+        async handle({ caller, body: request, headers, parts: cloud }) {
+          const applicationId = await applicationOf({ parts: cloud, caller })
+          const { username } = caller
+          const idempotencyKey = headers['idempotency-key']
+          const asker = idempotencyKey === undefined ? undefined : { username, applicationId, idempotencyKey }
+          const answer = await judge({ request, applicationId, username, asker, parts }).catch((error: unknown) => {
+            if (!(error instanceof RepeatedRequest)) throw error
+            return { ...(error.answer as Static<R> & DoorAnswer), isRepeated: true }
+          })
+          const verdict = answer.isValid ? 'valid' : String(answer.reason).toLowerCase()
+          parts.events.doorAnswered({ door: name, verdict: 'isRepeated' in answer ? 'repeated' : verdict })
+          return answer
+        },
+      }),
+  }
+}
+
+const KeyHeader = Type.Object({
+  [KEY_HEADER.toLowerCase() as 'idempotency-key']: Type.Optional(
+    Type.String({
+      pattern: '^[\\x21-\\x7E]{16,255}$',
+      description:
+        'must be 16 to 255 printable characters: random, made by the back end for each request that it receives, and sent again with it. The first ' +
+        'answer is then given again, for `PAWL_DOOR_IDEMPOTENCY_SECONDS`',
+      examples: ['5f0b3a58c2a14f0f9d8e7a11'],
+    }),
+  ),
+})
+
+/** A body of 128 KiB as Base64, with all the rest. */
+const BYTES_MAX = 384 * 1024

@@ -1,0 +1,131 @@
+// Members that several doors share (cloud §13.1): their schemas, and how they are read.
+import { Type } from '@sinclair/typebox'
+import type { DeviceRequest } from '../../channel/stages/receive.ts'
+import { named, withExample } from '../../http/types.ts'
+import { parseAddress } from '../../lib/address.ts'
+import { parseBase64 } from '../../lib/base64.ts'
+import { PawlError } from '../../lib/errors.ts'
+import type { Factors } from '../../protocol/protocol.ts'
+
+/** A header that the phone sent, as the bank received it. */
+export const HeaderOfPhone = (description: string) => Type.String({ minLength: 1, maxLength: 4096, description })
+
+const FACTORS = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] as const satisfies readonly Factors[]
+
+export const FactorNames = named(
+  'DoorFactors',
+  Type.Array(Type.Unsafe<Factors>(Type.String({ enum: [...FACTORS] })), {
+    minItems: 1,
+    maxItems: FACTORS.length,
+    description: 'Factors that are enough. Without it, possession with knowledge or with biometry.',
+    examples: [['POSSESSION_KNOWLEDGE']],
+  }),
+)
+export const FACTORS_WITHOUT: readonly Factors[] = ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
+
+export const FlagNames = (description: string) =>
+  Type.Array(Type.String({ pattern: '^[A-Z0-9_]{1,64}$', description: 'must be 1 to 64 of the characters A-Z, 0-9 and _' }), {
+    maxItems: 64,
+    description,
+  })
+export const REFUSED_FLAGS_WITHOUT: readonly string[] = ['VERIFICATION_PENDING', 'VERIFICATION_IN_PROGRESS']
+
+export const Client = named(
+  'DoorClient',
+  Type.Object({
+    address: withExample(
+      Type.String({ minLength: 2, maxLength: 64, description: 'IP address of the phone as the bank saw it' }),
+      '203.0.113.7',
+    ),
+    userAgent: Type.Optional(Type.String({ pattern: '^[^]{0,1024}$', description: 'must be at most 1024 characters' })),
+  }),
+)
+
+export const Method = withExample(
+  Type.String({
+    pattern: '^[A-Za-z]{3,6}$',
+    description: 'must be GET, POST, PUT, PATCH or DELETE, of the request of the phone',
+  }),
+  'POST',
+)
+
+export const ResourceId = withExample(
+  Type.String({
+    pattern: '^[^\\u0000-\\u001F\\u007F]{1,1024}$',
+    description:
+      'must be 1 to 1024 characters without control characters: what app and bank agreed on for the endpoint, never taken from the request',
+  }),
+  '/transfer',
+)
+
+export const AuditText = Type.String({
+  pattern: '^[^\\u0000-\\u001F\\u007F]{0,1024}$',
+  description: 'must be at most 1024 bytes without control characters; the audit log keeps it for years',
+})
+
+/** What the phone sent, as a door is told. */
+export interface SentRequest {
+  readonly method: string
+  readonly resourceId: string
+  /** Base64. */
+  readonly body?: string | undefined
+  readonly query?: string | undefined
+  readonly client: { readonly address: string; readonly userAgent?: string | undefined }
+}
+
+/**
+ * The request of the phone with one protocol header. Throws REQUEST_INVALID for what the bank composed wrong: a method or an address that is
+ * none, bad Base64, a body of more than `bytesMax`, a resource id that is pawl's own.
+ */
+export function readSent(
+  { method, resourceId, body, query, client }: SentRequest,
+  header: 'authorization' | 'token',
+  value: string,
+  bytesMax: number,
+): DeviceRequest {
+  const upper = method.toUpperCase()
+  if (!METHODS.includes(upper)) throw refuse('method', `must be one of ${METHODS.join(', ')}`)
+  if (RESERVED.some((prefix) => resourceId.startsWith(prefix)))
+    throw refuse('resourceId', `must not begin with ${RESERVED.join(', ')}: these are pawl's own`)
+  const bytes = body === undefined ? NO_BODY : parseBase64(body)
+  if (bytes === undefined) throw refuse('body', 'must be Base64')
+  if (bytes.length > bytesMax) throw refuse('body', `must be Base64 of at most ${bytesMax} bytes`)
+  return {
+    method: upper,
+    headers: headersOf(header, value, client),
+    contentType: undefined,
+    body: bytes,
+    query,
+    ip: readAddress(client),
+  }
+}
+
+/** The address of the phone. Throws REQUEST_INVALID for a text that is none. */
+export function readAddress({ address }: SentRequest['client']): string {
+  const ip = parseAddress(address)
+  if (ip === undefined) throw refuse('client.address', 'must be an IP address')
+  return ip
+}
+
+/** The spelling that takes both scheme words: which of the two headers the bank read is not told. */
+export const headersOf = (
+  header: 'authorization' | 'token',
+  value: string,
+  { userAgent }: SentRequest['client'],
+): DeviceRequest['headers'] => ({ [`x-svc-${header}`]: value, 'user-agent': userAgent })
+
+/** Throws REQUEST_INVALID for a text of more than 1024 bytes. */
+export function refuseLongText(text: string | undefined): void {
+  if (text !== undefined && Buffer.byteLength(text) > TEXT_BYTES_MAX)
+    throw refuse('auditText', `must have at most ${TEXT_BYTES_MAX} bytes`)
+}
+
+/** What the bank did wrong. */
+export const refuse = (fieldName: string, hint: string): PawlError =>
+  new PawlError('REQUEST_INVALID', { detail: `${fieldName} ${hint}`, violations: [{ fieldName, hint }] })
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
+// A bank that passed these on would take a code out of circulation without its effect.
+const RESERVED = ['/pa/', '/operation/', '/api/']
+const NO_BODY = new Uint8Array(0)
+const TEXT_BYTES_MAX = 1024
