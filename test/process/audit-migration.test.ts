@@ -67,7 +67,12 @@ async function sealAsBefore(db: Db, name: string, rows: ReturnType<typeof sql>):
   const seals: ChainPlace[] = []
   const sealed = (await rows.execute(db)).rows as Columns[]
   for (const { sequence, a, b, c, d, e, f } of sealed) {
-    head = sealRow(auditSeal, name, head, { sequence: Number(sequence), fields: [a, b, c, d, e, f], userKey: null })
+    head = sealRow(auditSeal, name, head, {
+      sequence: Number(sequence),
+      fields: [a, b, c, d, e, f],
+      userKey: null,
+      verifiedBy: null,
+    })
     seals.push(head)
   }
   const { authentication } = authenticateChain(auditSeal, { name, start: CHAIN_BEGINNING, head })

@@ -104,7 +104,7 @@ const placed = {
   position: 1,
   seal: bytes,
   chainId: 1,
-  row: { sequence: 1, activationId: 'x', chain: 'c', fields: ['a', 'u', 'x', 't', 'd', '00'], userKey: bytes },
+  row: { sequence: 1, activationId: 'x', chain: 'c', fields: ['a', 'u', 'x', 't', 'd', '00'], userKey: bytes, verifiedBy: null },
 } as const
 const person = { userId: 'u', phones: ['x'], actedFor: ['y'] }
 const change = { activationId: 'x', rowVersion: 1, from: 'ACTIVE', to: 'BLOCKED', reason: 'r', externalUserId: null, at } as const

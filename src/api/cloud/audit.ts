@@ -46,7 +46,7 @@ export const auditLog = cloudEndpoint({
     if (!applicationId) throw await refuseWithoutApplication(call, 'AUDIT_REFUSED')
     const { items, next } = await readAuditLog(call.parts, { applicationId, userId, ...range })
     return {
-      items: items.map(({ occurredAt, ...item }) => ({ ...item, timestamp: occurredAt.getTime() })),
+      items: items.map(({ occurredAt, verifiedBy: _, ...item }) => ({ ...item, timestamp: occurredAt.getTime() })),
       ...(next !== undefined && { next: next.getTime() }),
     }
   },

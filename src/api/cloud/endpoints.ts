@@ -8,7 +8,7 @@ import {
   applicationsList,
 } from './admin/applications.ts'
 import { appCreate, appDetail, appsList } from './admin/apps.ts'
-import { adminAudit, auditVerification } from './admin/audit.ts'
+import { adminAudit, applicationAudit, auditVerification } from './admin/audit.ts'
 import {
   certificateAuto,
   certificateFingerprint,
@@ -148,5 +148,6 @@ export const cloudEndpoints = [
   textDetail,
   textRemove,
   adminAudit,
+  applicationAudit,
   auditVerification,
 ] as const

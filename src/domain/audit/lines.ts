@@ -34,12 +34,19 @@ export async function readVerified(
 }
 
 /** A row as one line of JSON without a line end. */
-export function toLine(chain: string, { position, seal, occurredAt, fields }: SealedRow): string {
+export function toLine(chain: string, { position, seal, occurredAt, fields, verifiedBy }: SealedRow): string {
   const [f0, f1, f2, f3, f4] = fields
   const content =
     chain === ADMINISTRATION
       ? { username: f0, action: f1, target: f2, before: f3, after: f4 }
-      : { applicationId: f0, userId: f1, activationId: f2, eventType: f3, eventData: f4 }
+      : {
+          applicationId: f0,
+          userId: f1,
+          activationId: f2,
+          eventType: f3,
+          eventData: f4,
+          ...(verifiedBy !== null && { verifiedBy }),
+        }
   return JSON.stringify({ chain, position, seal: toHex(seal), occurredAt: toTime(occurredAt), ...content })
 }
 

@@ -16,13 +16,30 @@ export const CHAIN_BEGINNING: ChainPlace = { position: 0, seal: new Uint8Array(3
 export function sealRow(key: KeyObject, chain: string, previous: ChainPlace, row: SealableRow): ChainPlace {
   const position = previous.position + 1
   const { sequence, userKey, fields } = row
-  if (userKey === null)
-    return { position, seal: sealFields(key, previous, ['row', chain, String(position), String(sequence), ...fields]) }
+  if (userKey === null) {
+    const covered = ['row', chain, String(position), String(sequence), ...fields, ...verifierOf(row)]
+    return { position, seal: sealFields(key, previous, covered) }
+  }
   const [application, user, activation, type, data, time] = fields
   const person = toHex(hmac(key, encodeTexts(userKey, ['person', user, data])))
-  const covered = ['row of a user', chain, String(position), String(sequence), application, activation, type, time, person]
+  const covered = [
+    'row of a user',
+    chain,
+    String(position),
+    String(sequence),
+    application,
+    activation,
+    type,
+    time,
+    person,
+    ...verifierOf(row),
+  ]
   return { position, seal: sealFields(key, previous, covered) }
 }
+
+/** Whoever had it checked, where somebody had: two more texts, so that no other row has as many. */
+const verifierOf = ({ verifiedBy }: Pick<SealableRow, 'verifiedBy'>): readonly string[] =>
+  verifiedBy === null ? [] : ['verified by', verifiedBy]
 
 /** Whether a row follows `previous` and is as it was sealed, or was erased by somebody with the key (erasure.ts). */
 export function isSealed(key: KeyObject, chain: string, previous: ChainPlace, row: SealedRow): boolean {
@@ -48,11 +65,15 @@ function isErased(key: KeyObject, chain: string, previous: ChainPlace, row: Seal
   return equalConstantTime(Buffer.from(data), Buffer.from(dataOf(certifyErasure(key, chain, previous, row))))
 }
 
-const coveredByErasure = (
-  chain: string,
-  { position, sequence, seal }: SealedRow,
-  left: RowFields,
-): readonly (string | null)[] => ['erased row', chain, String(position), String(sequence), toHex(seal), ...left]
+const coveredByErasure = (chain: string, row: SealedRow, left: RowFields): readonly (string | null)[] => [
+  'erased row',
+  chain,
+  String(row.position),
+  String(row.sequence),
+  toHex(row.seal),
+  ...left,
+  ...verifierOf(row),
+]
 
 const dataOf = ([, , , , data]: RowFields): string => data ?? ''
 

@@ -82,6 +82,8 @@ export interface AuditItem {
   readonly activationId: string
   readonly eventType: string
   readonly eventData: string
+  /** User name of the credential for which a code was checked; null for all other rows. */
+  readonly verifiedBy: string | null
   readonly occurredAt: Date
 }
 
@@ -110,14 +112,15 @@ export async function listAuditItems(
   // A row is sealed after it occurred, but for clocks that differ: partitions that ended before are not looked at. What waits for its seal is
   // found by the user's activations.
   const { rows } = await sql<AuditItem>`
-    select activation_id as "activationId", event_type as "eventType", event_data as "eventData", occurred_at as "occurredAt"
+    select activation_id as "activationId", event_type as "eventType", event_data as "eventData",
+      verified_by as "verifiedBy", occurred_at as "occurredAt"
     from (
       select * from (
-        (select e.sequence, e.activation_id, e.event_type, e.event_data, e.occurred_at
+        (select e.sequence, e.activation_id, e.event_type, e.event_data, e.verified_by, e.occurred_at
           from audit_log e where ${isMeant} and e.sealed_at >= ${from}::timestamptz - interval '1 day'
           order by e.occurred_at desc fetch first (${limit}) rows with ties)
         union all
-        (select e.sequence, e.activation_id, e.event_type, e.event_data, e.occurred_at
+        (select e.sequence, e.activation_id, e.event_type, e.event_data, e.verified_by, e.occurred_at
           from activation a join audit_pending e on e.activation_id = a.activation_id
           where a.application_id = ${applicationId} and a.user_id = ${userId} and ${isMeant}
           order by e.occurred_at desc fetch first (${limit}) rows with ties)

@@ -15,6 +15,8 @@ export interface SealableRow {
   readonly fields: RowFields
   /** 32 bytes that stand for the user in the seal; null for rows of nobody, and for rows that were sealed before there were keys. */
   readonly userKey: Uint8Array | null
+  /** User name of the credential for which a code was checked; null for all other rows, whose seal is that of rows before there was any. */
+  readonly verifiedBy: string | null
 }
 
 /**
@@ -73,9 +75,9 @@ const moveRows = (sealedAt: Date): RawBuilder<unknown> => sql`taken as (
       returning p.*, g.chain_id, g.position, g.seal
     ), placed as (
       insert into audit_log (position, sequence, sealed_at, occurred_at, chain_id, activation_id, application_id, user_id, event_type,
-        event_data, seal)
+        event_data, verified_by, seal)
       select position, sequence, ${sealedAt}::timestamptz, occurred_at, chain_id, activation_id, application_id, user_id, event_type,
-        event_data, seal
+        event_data, verified_by, seal
       from taken
       returning 1
     )`
@@ -154,13 +156,15 @@ export async function deleteAdminEvents(tx: Tx, sequences: readonly number[]): P
 export type FieldColumns = Record<`f${0 | 1 | 2 | 3 | 4 | 5}`, string | null> & {
   readonly sequence: string
   readonly userKey: Buffer | null
+  readonly verifiedBy: string | null
 }
 
 /** What a seal covers of a row that a statement gave. */
-export const toSealable = ({ sequence, userKey, f0, f1, f2, f3, f4, f5 }: FieldColumns): SealableRow => ({
+export const toSealable = ({ sequence, userKey, verifiedBy, f0, f1, f2, f3, f4, f5 }: FieldColumns): SealableRow => ({
   sequence: Number(sequence),
   fields: [f0, f1, f2, f3, f4, f5],
   userKey,
+  verifiedBy,
 })
 
 const toHex = (seal: Uint8Array): string => Buffer.from(seal).toString('hex')
@@ -187,6 +191,11 @@ export const USER_KEY_OF: Record<AuditLogName, RawBuilder<unknown>> = {
   administrators: sql`null::bytea`,
 }
 
+const VERIFIED_BY_OF: Record<AuditLogName, RawBuilder<string | null>> = {
+  devices: sql`e.verified_by`,
+  administrators: sql`null::text`,
+}
+
 const TEXT_COLUMNS: Record<AuditLogName, readonly string[]> = {
   devices: ['application_id', 'user_id', 'activation_id', 'event_type', 'event_data'],
   administrators: ['username', 'action', 'target', 'before', 'after'],
@@ -195,4 +204,4 @@ const TEXT_COLUMNS: Record<AuditLogName, readonly string[]> = {
 // The bytes of a time are exact to the microsecond and the same whatever the session's settings.
 export const fieldsOf = (log: AuditLogName): RawBuilder<unknown> =>
   sql`${sql.join(TEXT_COLUMNS[log].map((column, i) => sql`${sql.ref(`e.${column}`)} as ${sql.ref(`f${i}`)}`))},
-      encode(timestamptz_send(e.occurred_at), 'hex') as f5`
+      encode(timestamptz_send(e.occurred_at), 'hex') as f5, ${VERIFIED_BY_OF[log]} as "verifiedBy"`

@@ -1,8 +1,10 @@
 // /admin/audit: what administrators changed, and whether the audit logs are as they were written (cloud §7, §10).
 import { Type } from '@sinclair/typebox'
+import { requireApplication } from '../../../domain/application/application.ts'
+import { readAuditLog } from '../../../domain/audit/audit.ts'
 import { listAdminEvents } from '../../../storage/credential/admin-events.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, OptionalTime } from '../fields.ts'
+import { Identifier, OfId, OptionalTime, UserId } from '../fields.ts'
 import { cutPage, PageLimit } from '../paging.ts'
 
 /** Without a limit as many items as there may be. */
@@ -57,6 +59,62 @@ export const adminAudit = cloudEndpoint({
         ...(event.after !== undefined && { after: event.after }),
       })),
       ...(last && { next: last.sequence }),
+    }
+  },
+})
+
+/** GET /admin/applications/{id}/audit: what the phones of a user did, and who had it checked (cloud §7, §10). */
+export const applicationAudit = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/applications/:id/audit',
+  operationId: 'listDeviceEvents',
+  summary: 'What the phones of a user did, and which back end had it checked',
+  description: 'The rows of `GET /audit/log` with `verifiedBy`, the user name of the credential that called `/verification`.',
+  errors: ['ADMINISTRATION_REFUSED', 'AUDIT_REFUSED'],
+  roles: ['admin', 'read-only'],
+  params: OfId,
+  query: Type.Object({
+    userId: UserId,
+    timestampFrom: OptionalTime,
+    timestampTo: OptionalTime,
+    /** The `next` of the page before. */
+    before: OptionalTime,
+    limit: PageLimit(ITEMS_MAX),
+  }),
+  // Newest first.
+  response: Type.Object({
+    items: Type.Array(
+      Type.Object({
+        activationId: Type.String(),
+        eventType: Type.String(),
+        eventData: Type.String(),
+        verifiedBy: Type.Optional(Type.String()),
+        timestamp: Type.Integer(),
+      }),
+    ),
+    /** Leads to the next page; absent on the last one. */
+    next: Type.Optional(Type.Integer()),
+  }),
+  async handle({ params: { id }, query: { userId, timestampFrom, timestampTo, before, limit = ITEMS_MAX }, parts }) {
+    await requireApplication(parts.db, id)
+    const toDate = (time: number | undefined, without: number): Date => new Date(time ?? without)
+    const { items, next } = await readAuditLog(parts, {
+      applicationId: id,
+      userId,
+      from: toDate(timestampFrom, 0),
+      to: toDate(timestampTo, parts.platform.now()),
+      before: before === undefined ? null : new Date(before),
+      limit,
+    })
+    return {
+      items: items.map(({ activationId, eventType, eventData, verifiedBy, occurredAt }) => ({
+        activationId,
+        eventType,
+        eventData,
+        ...(verifiedBy !== null && { verifiedBy }),
+        timestamp: occurredAt.getTime(),
+      })),
+      ...(next !== undefined && { next: next.getTime() }),
     }
   },
 })
