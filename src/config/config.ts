@@ -293,6 +293,14 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
       'How long a verdict of `/verification` is given again for the same request with the same `Idempotency-Key`. Longer than the back end ' +
       'tries again.',
   },
+  sealTicketSeconds: {
+    name: 'PAWL_SEAL_TICKET_SECONDS',
+    kind: integer(5, 300),
+    default: '300',
+    unit: 'seconds',
+    description:
+      'How long the answer to an envelope may be sealed after `/encryption/open`. Longer than an endpoint of the bank takes.',
+  },
   templatesFile: {
     name: 'PAWL_TEMPLATES_FILE',
     kind: path,

@@ -66,6 +66,8 @@ export interface Config {
   readonly signedBodyBytesMax: number
   /** How long a verdict is kept for a request that comes again. */
   readonly doorIdempotencySeconds: number
+  /** How long a ticket of an opened envelope is good. */
+  readonly sealTicketSeconds: number
   readonly webhookAllowHttp: boolean
   readonly webhookAllowPrivateAddresses: boolean
   readonly webhookRetryBaseSeconds: number

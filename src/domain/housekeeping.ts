@@ -15,6 +15,7 @@ import { expireOperations } from '../storage/operation/transitions.ts'
 import { deleteOldStrangerCounts } from '../storage/activation/stranger-counts.ts'
 import { deleteExpiredTemporaryKeys } from '../storage/application/temporary-keys.ts'
 import { deleteExpiredUniqueValues } from '../storage/activation/unique-values.ts'
+import { deleteEndedAnswers } from '../storage/request/door-envelopes.ts'
 import { deleteExpiredVerdicts } from '../storage/request/door-verdicts.ts'
 import { analyzeGrown, vacuumFullest } from '../storage/vacuum.ts'
 import { deleteOldDeliveries } from '../storage/webhook/deliveries.ts'
@@ -85,6 +86,7 @@ const TASKS = [
   deleteExpiredTemporaryKeys,
   deleteExpiredUniqueValues,
   deleteExpiredVerdicts,
+  deleteEndedAnswers,
   deleteEndedSessions,
   deleteOldFailureCounts,
   shortenClosings,

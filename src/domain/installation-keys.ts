@@ -17,6 +17,8 @@ export interface InstallationKeys {
   readonly auditSeal: KeyObject
   /** Look-up of activation codes without storing them. */
   readonly codeLookup: KeyObject
+  /** Tickets of envelopes that were opened for the bank, and what was sealed under them. */
+  readonly doorSeal: KeyObject
   /** MACs of credentials. */
   readonly credentialMac: KeyObject
 }
@@ -55,6 +57,7 @@ export async function loadInstallationKeys(
     credentialHash: await load(CREDENTIAL_HASH),
     auditSeal: await load('audit-seal'),
     codeLookup: await load('code-lookup'),
+    doorSeal: await load('door/seal'),
   }
   // After the others, which tell a wrong master key before anything is written under it.
   if ((await findWrappedKey(db, CREDENTIAL_MAC)) === undefined) await makeCredentialMac()

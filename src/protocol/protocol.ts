@@ -91,6 +91,11 @@ export interface Envelope<Keys extends ActivationKeys = ActivationKeys, Key exte
    * no replay protection.
    */
   readonly uniqueValue: Uint8Array | undefined
+  /**
+   * What no other envelope has: key id or ephemeral key, nonce, and MAC or tag, each with its length in front. Unlike the unique value every
+   * version has it.
+   */
+  readonly identity: Uint8Array
   /** Checks the MAC in constant time, then decrypts. Undefined when the MAC or the padding is wrong. */
   // What takes keys, here and below, is a method: its keys must be of the generation that made them, which callers that only pass keys on
   // cannot say in their type.
@@ -101,8 +106,15 @@ export interface Envelope<Keys extends ActivationKeys = ActivationKeys, Key exte
 export interface OpenedEnvelope {
   readonly plaintext: Uint8Array
   /** The answer's envelope as a JSON value. `nonce`: 16 fresh bytes, of use in v3 only; `timestamp`: server time in ms. */
-  readonly seal: (plaintext: Uint8Array, answer: { nonce: Uint8Array; timestamp: number }) => Record<string, string | number>
+  readonly seal: SealAnswer
+  /** What `seal` needs, as bytes, for an answer that is sealed later. Whoever has them opens the request and its answer, and nothing else. */
+  readonly exportAnswerKeys: () => Uint8Array
 }
+
+export type SealAnswer = (
+  plaintext: Uint8Array,
+  answer: { readonly nonce: Uint8Array; readonly timestamp: number },
+) => Record<string, string | number>
 
 /** What the code of a request covers (v3 §10.1). */
 export interface SignedRequest {
@@ -252,6 +264,8 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
   readonly parseEncryptionHeader: (value: string, schemes: readonly string[]) => EncryptionHeader | undefined
   /** Undefined when a member is missing, malformed, or not defined by the version (v3 §6.5, v4 §5.2). */
   parseEnvelope(context: EnvelopeContext, json: unknown): Envelope<Keys> | undefined
+  /** The `seal` of an envelope that was opened before, of the bytes that it exported. */
+  readonly importAnswerKeys: (exported: Uint8Array) => SealAnswer
   /** The key that opens envelopes, as it was stored; undefined for bytes of another generation, because a request may name such a key. */
   readonly importEnvelopeKey: (stored: Uint8Array) => EnvelopeKey | undefined
   /**

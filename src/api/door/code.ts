@@ -56,7 +56,7 @@ const CodeToVerify = named(
   }),
 )
 
-const CodeVerification = named(
+export const CodeVerification = named(
   'CodeVerification',
   Type.Object({
     ...verdictMembers(REASONS),
@@ -73,7 +73,9 @@ const CodeVerification = named(
 )
 
 type Request = Static<typeof CodeToVerify>
-type Answer = Static<typeof CodeVerification>
+export type CodeAnswer = Static<typeof CodeVerification>
+/** What a code must be, beside right. */
+type FlagTerms = Pick<Request, 'refusedFlags' | 'requiredFlags'>
 
 export const verificationCode = door({
   name: 'code',
@@ -88,7 +90,7 @@ export const verificationCode = door({
   judge,
 })
 
-async function judge(call: DoorCall<Request>): Promise<Answer> {
+async function judge(call: DoorCall<Request>): Promise<CodeAnswer> {
   const { request, parts, asker } = call
   const { authorization, factors = FACTORS_WITHOUT, auditText } = request
   const { protocols, settings } = parts
@@ -103,7 +105,7 @@ async function judge(call: DoorCall<Request>): Promise<Answer> {
   if (!factors.includes(header.factors)) return { isValid: false, reason: 'FACTORS_NOT_ALLOWED', covered }
   const repeats = asker && createRepeats(parts, asker, listMembers(request, sent.method))
   const parties = createParties(call, header, repeats)
-  const compose = (verdict: CodeVerdict): Answer => composeAnswer(request, header, covered, verdict, parties.seen())
+  const compose = (verdict: CodeVerdict): CodeAnswer => composeAnswer(request, header, covered, verdict, parties.seen())
   try {
     const verdict = await verifyAtDoor(parts, received, {
       header,
@@ -166,20 +168,21 @@ function createParties(
   }
 }
 
-function composeAnswer(
-  request: Request,
+/** The answer on a code that was judged. */
+export function composeAnswer(
+  request: FlagTerms,
   { factors, version }: AuthorizationHeader,
   covered: 'BODY' | 'QUERY',
   verdict: CodeVerdict,
   seen: DoorParties,
-): Answer {
+): CodeAnswer {
   const reason = verdict.isRight ? flagsReasonOf(request, seen) : reasonOf(verdict.reason, seen)
   if (verdict.activation === undefined || reason === 'UNKNOWN') return { isValid: false, reason: 'UNKNOWN', covered }
   const details = { covered, ...composeOwn(verdict.activation, seen), factors, protocolVersion: version }
   return reason === undefined ? { isValid: true, ...details } : { isValid: false, reason, ...details }
 }
 
-const flagsReasonOf = (request: Request, { flags }: DoorParties): 'FLAGS' | undefined =>
+const flagsReasonOf = (request: FlagTerms, { flags }: DoorParties): 'FLAGS' | undefined =>
   areFlagsRight(flags, request) ? undefined : 'FLAGS'
 
 function reasonOf(refusal: Refusal, { parties: { version } }: DoorParties): (typeof REASONS)[number] {

@@ -3,6 +3,7 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { applicationOf } from '../cloud/application-of.ts'
 import { type AnyCloudDeclaration, type AnyCloudEndpoint, cloudEndpoint } from '../cloud/endpoint.ts'
 import { type Asker, KEY_HEADER, RepeatedRequest } from './repeat.ts'
+import type { Right } from '../../storage/database/schema.ts'
 import type { DoorParts } from './parts.ts'
 
 /** A request to a door, whose structure was checked. */
@@ -11,19 +12,25 @@ export interface DoorCall<Request> {
   /** Of the credential: nothing outside of it is told of. */
   readonly applicationId: string
   readonly username: string
+  /** Of the credential. */
+  readonly rights: readonly Right[]
   /** Set where the request may come again. */
   readonly asker: Asker | undefined
   readonly parts: DoorParts
 }
 
+/** Any other answer is good. */
 export interface DoorAnswer {
-  readonly isValid: boolean
+  readonly isValid?: boolean
+  readonly isOpened?: boolean
   readonly reason?: string
 }
 
 interface DoorDeclaration<B extends TSchema, R extends TSchema> {
   /** Last word of the path, and name in metrics. */
   readonly name: string
+  /** First word of the path; `verification` without it. */
+  readonly place?: string
   readonly operationId: string
   readonly summary: string
   readonly description: string
@@ -38,11 +45,16 @@ export interface Door extends AnyCloudDeclaration {
 }
 
 /** Declares a door. What the phone did wrong is a verdict, what the bank did wrong is an error. */
-export function door<B extends TSchema, R extends TSchema>({ name, judge, ...declared }: DoorDeclaration<B, R>): Door {
+export function door<B extends TSchema, R extends TSchema>({
+  name,
+  place = 'verification',
+  judge,
+  ...declared
+}: DoorDeclaration<B, R>): Door {
   const declaration = {
     ...declared,
     method: 'POST',
-    path: `/verification/${name}`,
+    path: `/${place}/${name}`,
     errors: ['REGISTRATION_NOT_FOUND'],
     roles: ['admin', 'integration', 'verification'],
     bodyBytesMax: BYTES_MAX,
@@ -55,14 +67,15 @@ export function door<B extends TSchema, R extends TSchema>({ name, judge, ...dec
         ...declaration,
         async handle({ caller, body: request, headers, parts: cloud }) {
           const applicationId = await applicationOf({ parts: cloud, caller })
-          const { username } = caller
+          const { username, rights } = caller
           const idempotencyKey = headers['idempotency-key']
           const asker = idempotencyKey === undefined ? undefined : { username, applicationId, idempotencyKey }
-          const answer = await judge({ request, applicationId, username, asker, parts }).catch((error: unknown) => {
+          const answer = await judge({ request, applicationId, username, rights, asker, parts }).catch((error: unknown) => {
             if (!(error instanceof RepeatedRequest)) throw error
             return { ...(error.answer as Static<R> & DoorAnswer), isRepeated: true }
           })
-          const verdict = answer.isValid ? 'valid' : String(answer.reason).toLowerCase()
+          const isGood = answer.isValid ?? answer.isOpened ?? true
+          const verdict = isGood ? 'valid' : String(answer.reason).toLowerCase()
           parts.events.doorAnswered({ door: name, verdict: 'isRepeated' in answer ? 'repeated' : verdict })
           return answer
         },

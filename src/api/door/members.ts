@@ -79,7 +79,7 @@ export interface SentRequest {
  */
 export function readSent(
   { method, resourceId, body, query, client }: SentRequest,
-  header: 'authorization' | 'token',
+  header: 'authorization' | 'token' | 'encryption',
   value: string,
   bytesMax: number,
 ): DeviceRequest {
@@ -109,7 +109,7 @@ export function readAddress({ address }: SentRequest['client']): string {
 
 /** The spelling that takes both scheme words: which of the two headers the bank read is not told. */
 export const headersOf = (
-  header: 'authorization' | 'token',
+  header: 'authorization' | 'token' | 'encryption',
   value: string,
   { userAgent }: SentRequest['client'],
 ): DeviceRequest['headers'] => ({ [`x-svc-${header}`]: value, 'user-agent': userAgent })

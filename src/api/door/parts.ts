@@ -6,6 +6,10 @@ import type { CloudParts } from '../cloud/parts.ts'
 
 export interface DoorParts extends ChannelParts, CloudParts {
   readonly protocols: { readonly v3: Protocol; readonly v4: Protocol }
-  readonly installationKeys: CloudParts['installationKeys'] & { readonly codeLookup: KeyObject }
-  readonly settings: ChannelSettings & CloudParts['settings'] & { readonly doorIdempotencySeconds: number }
+  readonly installationKeys: CloudParts['installationKeys'] & { readonly codeLookup: KeyObject; readonly doorSeal: KeyObject }
+  readonly settings: ChannelSettings &
+    CloudParts['settings'] & {
+      readonly doorIdempotencySeconds: number
+      readonly sealTicketSeconds: number
+    }
 }

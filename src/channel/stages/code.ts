@@ -67,21 +67,31 @@ async function checkCode(
 ): Promise<Authenticated> {
   const { verdict, parties, stored } = await settleCode(parts, received, attempt, read)
   if (!verdict.isRight) throw new PawlError('AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
-  if (attempt.use && stored === 'USED_MEANWHILE')
-    throw new PawlError(attempt.use.refusal, { detail: 'used meanwhile by another request' })
+  refuseUsed(attempt, verdict, stored)
   // A code is judged right under a version only.
   if (parties.version === undefined) throw new TypeError('a right code under no version')
   return { version: parties.version, activation: verdict.activation }
 }
 
-/** The same for a bank that asks: a wrong code is a verdict as well. Refuses only one beyond the budget (AUTHENTICATION_CODE_INVALID). */
+/**
+ * The same for a bank that asks: a wrong code is a verdict as well. Refuses only one beyond the budget (AUTHENTICATION_CODE_INVALID), and a right
+ * one with `use.refusal` when its value was used meanwhile.
+ */
 export async function verifyAtDoor(
   parts: ChannelParts,
   received: Received,
   attempt: CodeAttempt & { readonly atDoor: AtDoor },
 ): Promise<CodeVerdict> {
-  const { verdict } = await inStage('check code', () => settleCode(parts, received, { ...attempt, ...ACTIVE_ONLY }, undefined))
+  const settle = () => settleCode(parts, received, { ...attempt, ...ACTIVE_ONLY }, undefined)
+  const { verdict, stored } = await inStage('check code', settle)
+  refuseUsed(attempt, verdict, stored)
   return verdict
+}
+
+/** Throws `use.refusal` for a right code whose value was used by another request. */
+function refuseUsed({ use }: CodeAttempt, { isRight }: CodeVerdict, stored: 'STORED' | 'USED_MEANWHILE'): void {
+  if (use && isRight && stored === 'USED_MEANWHILE')
+    throw new PawlError(use.refusal, { detail: 'used meanwhile by another request' })
 }
 
 /** Judges a code, stores what it does, and tells of it. */

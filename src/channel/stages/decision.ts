@@ -162,10 +162,11 @@ export async function storeDecisionAlone(
     return (await authenticationStore.store(write, audit)) ? 'STORED' : undefined
   } catch (error) {
     // The key of this one has a verdict: it is to be looked for.
-    if (write.kept !== undefined && isUniqueViolation(error)) return undefined
+    if (write.kept !== undefined && isUniqueViolation(error, write.use && 'door_verdict_pkey')) return undefined
     if (write.use === undefined || !isUniqueViolation(error)) throw error
-    // The code was right all the same, and is not good again.
-    return (await authenticationStore.store({ ...write, use: undefined }, audit)) ? 'USED_MEANWHILE' : undefined
+    // The code was right all the same, and is not good again. Nothing is kept: it would say that it was accepted.
+    const unused = { ...write, use: undefined, kept: undefined }
+    return (await authenticationStore.store(unused, audit)) ? 'USED_MEANWHILE' : undefined
   }
 }
 

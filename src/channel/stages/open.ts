@@ -22,6 +22,7 @@ export interface ActivationTerms {
 export interface Opened {
   readonly plaintext: Uint8Array
   readonly seal: OpenedEnvelope['seal']
+  readonly exportAnswerKeys: OpenedEnvelope['exportAnswerKeys']
   /** What is used up once the request is found genuine as a whole. */
   readonly uniqueValues: readonly UniqueValue[]
 }
@@ -117,5 +118,5 @@ function open(
     throw refuse('timestamp outside the window')
   const value = envelopeValue(context, envelope, requestWindowSeconds)
   if (isUsed) throw refuse('used before')
-  return { plaintext: opened.plaintext, seal: opened.seal, version, uniqueValues: value === undefined ? [] : [value] }
+  return { ...opened, version, uniqueValues: value === undefined ? [] : [value] }
 }

@@ -3,6 +3,7 @@
 import type { Platform } from '../../lib/platform.ts'
 import {
   type FencedActivation,
+  fenceTickets,
   findUnfenced,
   removeWaiting,
   storeFenced,
@@ -46,6 +47,7 @@ export async function fenceActivations(
   pageRows = PAGE_ROWS,
 ): Promise<Fenced> {
   const soFar = { fenced: 0, blocked: 0, removed: 0 }
+  await fenceTickets(parts.db)
   for (let removed = pageRows; removed === pageRows; ) {
     removed = await removeWaiting(parts.db, fence.since, new Date(parts.platform.now()), pageRows)
     soFar.removed += removed

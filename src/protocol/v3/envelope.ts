@@ -7,11 +7,11 @@ import { hmac } from '../../crypto/hmac.ts'
 import { deriveX963 } from '../../crypto/kdf.ts'
 import { hasPointForm, publicKeyFromPoint } from '../../crypto/key.ts'
 import { toBase64 } from '../../lib/base64.ts'
-import { concat, equalConstantTime, u64, utf8 } from '../../lib/bytes.ts'
-import type { Envelope, EnvelopeContext, OpenedEnvelope } from '../protocol.ts'
+import { asBuffer, concat, equalConstantTime, u64, utf8 } from '../../lib/bytes.ts'
+import type { Envelope, EnvelopeContext, OpenedEnvelope, SealAnswer } from '../protocol.ts'
 import { parseUuid } from '../wire/identifier.ts'
 import { parseBytes, parseTimestamp } from '../wire/members.ts'
-import { concatWithSizes } from '../../lib/sizes.ts'
+import { concatWithSizes, splitBySizes } from '../../lib/sizes.ts'
 import { type ActivationKeys, type KeyTransport, kdfInternal } from './key-schedule.ts'
 import { type Capabilities, capabilitiesOf } from './versions.ts'
 
@@ -49,6 +49,7 @@ export function parseEnvelope(
     temporaryKeyId,
     timestamp,
     uniqueValue: timestamp !== undefined && nonce ? concat(ephemeralPublicKey, nonce) : undefined,
+    identity: concatWithSizes(ephemeralPublicKey, nonce, members.mac),
     open: ({ applicationSecret, envelopeKey: privateKey, activationKeys }) => {
       const envelopeKey = deriveEnvelopeKey(privateKey, deriveSharedInfo1(context), ephemeralPublicKey)
       const secrets = { applicationSecret, keyTransport: activationKeys?.keyTransport }
@@ -77,27 +78,51 @@ export function openEnvelope(
   const { ephemeralPublicKey, encryptedData, nonce, timestamp, temporaryKeyId } = members
   const base = deriveSharedInfo2Base(context, secrets)
   const associatedData = deriveAssociatedData(context, temporaryKeyId)
-  const bind = (parts: { nonce: Uint8Array | undefined; timestamp: number | undefined; ephemeralKey: Uint8Array | undefined }) =>
-    deriveSharedInfo2(base, associatedData, parts)
-
-  const expected = computeMac(envelopeKey, encryptedData, bind({ nonce, timestamp, ephemeralKey: ephemeralPublicKey }))
+  const sharedInfo2 = deriveSharedInfo2(base, associatedData, { nonce, timestamp, ephemeralKey: ephemeralPublicKey })
+  const expected = computeMac(envelopeKey, encryptedData, sharedInfo2)
   if (!equalConstantTime(members.mac, expected)) return undefined
   const plaintext = aesCbcDecrypt(keyEnc(envelopeKey), deriveIv(envelopeKey, nonce), encryptedData)
+  const answerKeys = { envelopeKey, base, associatedData, nonce }
   return (
     plaintext && {
       plaintext,
-      seal: (answerPlaintext, answer) => {
-        // Versions without a nonce of the answer reuse the IV of the request, as v3 §6.4 prescribes. Key and IV then
-        // serve exactly two plaintexts, so an observer learns at most how many leading blocks of the two are equal.
-        const answerNonce = associatedData ? answer.nonce : nonce
-        const ciphertext = aesCbcEncrypt(keyEnc(envelopeKey), deriveIv(envelopeKey, answerNonce), answerPlaintext)
-        const sharedInfo2 = bind({ ...answer, ephemeralKey: undefined })
-        const sealed = { encryptedData: toBase64(ciphertext), mac: toBase64(computeMac(envelopeKey, ciphertext, sharedInfo2)) }
-        return associatedData ? { ...sealed, nonce: toBase64(answer.nonce), timestamp: answer.timestamp } : sealed
-      },
+      seal: sealUnder(answerKeys),
+      exportAnswerKeys: () => concatWithSizes(envelopeKey, base, associatedData, nonce),
     }
   )
 }
+
+/** What an answer is sealed with. */
+interface AnswerKeys {
+  /** 48 bytes. */
+  readonly envelopeKey: Uint8Array
+  /** Of sharedInfo2, 32 bytes. */
+  readonly base: Uint8Array
+  readonly associatedData: Uint8Array | undefined
+  /** Of the request. */
+  readonly nonce: Uint8Array | undefined
+}
+
+/** The keys of OpenedEnvelope.exportAnswerKeys. What is absent was exported as nothing: neither nonce nor associated data is ever empty. */
+export function importAnswerKeys(exported: Uint8Array): SealAnswer {
+  const [envelopeKey, base, associatedData, nonce] = splitBySizes(asBuffer(exported))
+  if (envelopeKey?.length !== 48 || base === undefined || associatedData === undefined || nonce === undefined)
+    throw new TypeError('these are no keys of an answer')
+  const unlessEmpty = (bytes: Uint8Array): Uint8Array | undefined => (bytes.length === 0 ? undefined : bytes)
+  return sealUnder({ envelopeKey, base, associatedData: unlessEmpty(associatedData), nonce: unlessEmpty(nonce) })
+}
+
+const sealUnder =
+  ({ envelopeKey, base, associatedData, nonce }: AnswerKeys): SealAnswer =>
+  (plaintext, answer) => {
+    // Versions without a nonce of the answer reuse the IV of the request, as v3 §6.4 prescribes. Key and IV then
+    // serve exactly two plaintexts, so an observer learns at most how many leading blocks of the two are equal.
+    const answerNonce = associatedData ? answer.nonce : nonce
+    const ciphertext = aesCbcEncrypt(keyEnc(envelopeKey), deriveIv(envelopeKey, answerNonce), plaintext)
+    const sharedInfo2 = deriveSharedInfo2(base, associatedData, { ...answer, ephemeralKey: undefined })
+    const sealed = { encryptedData: toBase64(ciphertext), mac: toBase64(computeMac(envelopeKey, ciphertext, sharedInfo2)) }
+    return associatedData ? { ...sealed, nonce: toBase64(answer.nonce), timestamp: answer.timestamp } : sealed
+  }
 
 /** sharedInfo1: the label, with the version in front where the version binds itself (v3 §6.1). */
 export const deriveSharedInfo1 = ({ version, sharedInfo1 }: EnvelopeContext): Uint8Array =>

@@ -2,7 +2,7 @@
 import { composeSignedData } from '../wire/request-data.ts'
 import type { Protocol } from '../protocol.ts'
 import { coveredBodies, verifyAuthenticationCode } from './authentication-code.ts'
-import { parseEnvelope } from './envelope.ts'
+import { importAnswerKeys, parseEnvelope } from './envelope.ts'
 import { activationFingerprint } from './fingerprint.ts'
 import { parseAuthorizationHeader, parseEncryptionHeader, parseTokenHeader } from './header.ts'
 import {
@@ -42,6 +42,7 @@ export const v3: ProtocolV3 = {
   parseTokenHeader,
   parseEncryptionHeader,
   parseEnvelope,
+  importAnswerKeys,
   importEnvelopeKey,
   importSigningKeys,
   coveredBodies,

@@ -9,12 +9,19 @@ export interface AeadKeys {
   readonly keyEncryption: Uint8Array
   /** Km. */
   readonly keyMac: KmacKey
+  /** Ke and Km, 64 bytes. */
+  readonly exported: Uint8Array
 }
 
 /** Ke and Km of a key in a context; the context may be empty. */
-export const deriveAeadKeys = (key: KdfKey, keyContext: Uint8Array): AeadKeys => ({
-  keyEncryption: kdf(key, 'aead/enc', keyContext),
-  keyMac: importAeadKey(kdf(key, 'aead/mac', keyContext)),
+export const deriveAeadKeys = (key: KdfKey, keyContext: Uint8Array): AeadKeys =>
+  importAeadKeys(concat(kdf(key, 'aead/enc', keyContext), kdf(key, 'aead/mac', keyContext)))
+
+/** Ke and Km, 64 bytes. */
+export const importAeadKeys = (exported: Uint8Array): AeadKeys => ({
+  keyEncryption: exported.subarray(0, 32),
+  keyMac: importAeadKey(exported.subarray(32)),
+  exported,
 })
 
 /** nonce ‖ tag (32) ‖ ciphertext. A nonce (12 bytes) may serve keys once. */

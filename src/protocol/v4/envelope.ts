@@ -1,12 +1,12 @@
 // AEAD envelopes of requests and answers (v4 §5).
 import { sha3 } from '../../crypto/hash.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
-import { concat, equalPublic, u64, utf8 } from '../../lib/bytes.ts'
-import type { Envelope, EnvelopeContext, OpenedEnvelope } from '../protocol.ts'
-import { AEAD_LENGTH_MIN, AEAD_NONCE_LENGTH, type AeadKeys, deriveAeadKeys, openAead, sealAead } from './aead.ts'
+import { asBuffer, concat, equalPublic, u64, utf8 } from '../../lib/bytes.ts'
+import type { Envelope, EnvelopeContext, OpenedEnvelope, SealAnswer } from '../protocol.ts'
+import { AEAD_LENGTH_MIN, AEAD_NONCE_LENGTH, type AeadKeys, deriveAeadKeys, importAeadKeys, openAead, sealAead } from './aead.ts'
 import { parseUuid } from '../wire/identifier.ts'
 import { parseBytes, parseTimestamp } from '../wire/members.ts'
-import { concatWithSizes } from '../../lib/sizes.ts'
+import { concatWithSizes, splitBySizes } from '../../lib/sizes.ts'
 import type { ActivationKeys, TemporarySharedSecret } from './key-schedule.ts'
 import { VERSION } from './versions.ts'
 
@@ -41,6 +41,7 @@ export function parseEnvelope(
     temporaryKeyId,
     timestamp,
     uniqueValue: concat(utf8(temporaryKeyId), nonce),
+    identity: concatWithSizes(utf8(temporaryKeyId), nonce, members.encryptedData.subarray(AEAD_NONCE_LENGTH, AEAD_LENGTH_MIN)),
     open: ({ envelopeKey, ...secrets }) => {
       const keys = deriveAeadKeys(envelopeKey, deriveKeyContext(context, nonce))
       return openEnvelope(context, members, secrets, keys)
@@ -57,19 +58,43 @@ export function openEnvelope(
 ): OpenedEnvelope | undefined {
   const { encryptedData, nonce, timestamp, temporaryKeyId } = members
   const sharedInfo2 = deriveSharedInfo2(context, secrets)
-  const bind = (time: number) => deriveAssociatedData(context, temporaryKeyId, { timestamp: time, nonce, sharedInfo2 })
-  const plaintext = openAead(keys, bind(timestamp), encryptedData)
+  const parties = bindParties(context, temporaryKeyId)
+  const plaintext = openAead(keys, bindRequest(parties, { timestamp, nonce, sharedInfo2 }), encryptedData)
   return (
     plaintext && {
       plaintext,
-      // The answer is sealed under the same keys with the second half of the nonce, which parseMembers found to be another one.
-      seal: (answerPlaintext, answer) => {
-        const sealed = sealAead(keys, nonce.subarray(AEAD_NONCE_LENGTH), bind(answer.timestamp), answerPlaintext)
-        return { encryptedData: toBase64(sealed), timestamp: answer.timestamp }
-      },
+      seal: sealUnder({ keys, parties, nonce, sharedInfo2 }),
+      exportAnswerKeys: () => concatWithSizes(keys.exported, parties, nonce, sharedInfo2),
     }
   )
 }
+
+/** What an answer is sealed with. */
+interface AnswerKeys {
+  readonly keys: AeadKeys
+  /** As bindParties makes them. */
+  readonly parties: Uint8Array
+  /** Of the request, 24 bytes. */
+  readonly nonce: Uint8Array
+  readonly sharedInfo2: Uint8Array
+}
+
+/** The keys of OpenedEnvelope.exportAnswerKeys. */
+export function importAnswerKeys(exported: Uint8Array): SealAnswer {
+  const [keys, parties, nonce, sharedInfo2] = splitBySizes(asBuffer(exported))
+  if (keys?.length !== 64 || parties === undefined || nonce === undefined || sharedInfo2 === undefined)
+    throw new TypeError('these are no keys of an answer')
+  return sealUnder({ keys: importAeadKeys(keys), parties, nonce, sharedInfo2 })
+}
+
+/** The answer is sealed under the keys of the request with the second half of the nonce, which parseMembers found to be another one. */
+const sealUnder =
+  ({ keys, parties, nonce, sharedInfo2 }: AnswerKeys): SealAnswer =>
+  (plaintext, { timestamp }) => {
+    const associatedData = bindRequest(parties, { timestamp, nonce, sharedInfo2 })
+    const sealed = sealAead(keys, nonce.subarray(AEAD_NONCE_LENGTH), associatedData, plaintext)
+    return { encryptedData: toBase64(sealed), timestamp }
+  }
 
 /** KC: version, label and nonce, without lengths (v4 §5.5). */
 export const deriveKeyContext = ({ sharedInfo1 }: EnvelopeContext, nonce: Uint8Array): Uint8Array =>
@@ -88,14 +113,23 @@ export function deriveSharedInfo2(
 }
 
 /** AD: the values an envelope is bound to, texts as they were sent (v4 §5.5). */
-export function deriveAssociatedData(
-  { applicationKey, scope, activationId }: EnvelopeContext,
-  temporaryKeyId: string,
-  { timestamp, nonce, sharedInfo2 }: { timestamp: number; nonce: Uint8Array; sharedInfo2: Uint8Array },
-): Uint8Array {
-  const parts = [VERSION, applicationKey, ...(scope === 'ACTIVATION_SCOPE' ? [activationId ?? ''] : []), temporaryKeyId]
-  return concat(concatWithSizes(...parts.map(utf8)), concatWithSizes(u64(timestamp), nonce, sharedInfo2))
+export const deriveAssociatedData = (context: EnvelopeContext, temporaryKeyId: string, bound: BoundValues): Uint8Array =>
+  bindRequest(bindParties(context, temporaryKeyId), bound)
+
+interface BoundValues {
+  readonly timestamp: number
+  readonly nonce: Uint8Array
+  readonly sharedInfo2: Uint8Array
 }
+
+/** The beginning of AD, which request and answer share. */
+function bindParties({ applicationKey, scope, activationId }: EnvelopeContext, temporaryKeyId: string): Uint8Array {
+  const parts = [VERSION, applicationKey, ...(scope === 'ACTIVATION_SCOPE' ? [activationId ?? ''] : []), temporaryKeyId]
+  return concatWithSizes(...parts.map(utf8))
+}
+
+const bindRequest = (parties: Uint8Array, { timestamp, nonce, sharedInfo2 }: BoundValues): Uint8Array =>
+  concat(parties, concatWithSizes(u64(timestamp), nonce, sharedInfo2))
 
 /** Members of a request; undefined as parseEnvelope. Other members are ignored. */
 export function parseMembers(json: unknown): RequestMembers | undefined {

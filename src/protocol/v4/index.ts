@@ -2,7 +2,7 @@
 import { composeSignedData } from '../wire/request-data.ts'
 import type { Protocol } from '../protocol.ts'
 import { coveredBodies, verifyAuthenticationCode } from './authentication-code.ts'
-import { parseEnvelope } from './envelope.ts'
+import { importAnswerKeys, parseEnvelope } from './envelope.ts'
 import { addBiometryKey, removeBiometryKeys, replaceKnowledgeKey } from './factor-keys.ts'
 import { parseAuthorizationHeader, parseEncryptionHeader, parseTokenHeader } from './header.ts'
 import { exchangeKeys } from './key-exchange.ts'
@@ -50,6 +50,7 @@ export const v4: ProtocolV4 = {
   parseTokenHeader,
   parseEncryptionHeader,
   parseEnvelope,
+  importAnswerKeys,
   importEnvelopeKey,
   importSigningKeys,
   coveredBodies,

@@ -1,0 +1,105 @@
+// The envelope of a phone, as a bank hands it to `/encryption/open`: read, and opened by the stages of pawl's own endpoints (cloud §14.1).
+import type { EnvelopeToOpen } from '../../channel/stages/envelope-keys.ts'
+import { findContext, parseEnvelope } from '../../channel/stages/envelope.ts'
+import { findEnvelope } from '../../channel/stages/find-proofs.ts'
+import { type Opened, openOfActivation, openOfApplication } from '../../channel/stages/open.ts'
+import { type DeviceRequest, type Received, receive } from '../../channel/stages/receive.ts'
+import { parseJson } from '../../http/raw-body.ts'
+import { isJsonObject } from '../../lib/json.ts'
+import { PawlError } from '../../lib/errors.ts'
+import type { AuthorizationHeader, EncryptionHeader, Envelope, EnvelopeContext } from '../../protocol/protocol.ts'
+import type { ActivationRow } from '../../storage/activation/find.ts'
+import type { DoorParts } from './parts.ts'
+
+export type ScopeName = 'APPLICATION' | 'ACTIVATION'
+
+/** An envelope that is not opened yet, and what came with it. */
+export interface SealedRequest {
+  readonly received: Received
+  /** Undefined where the phone sent an encryption header. */
+  readonly authorization: AuthorizationHeader | undefined
+  readonly context: EnvelopeContext
+  readonly envelope: Envelope
+}
+
+/** An envelope that opened. */
+export interface OpenedRequest extends Opened {
+  /** In activation scope. */
+  readonly activation: ActivationRow | undefined
+}
+
+/** Reads header and envelope. Refuses (ENCRYPTION_FAILED) what the phone made wrong; the log has the reason. */
+export function readSealed(
+  { protocols, events }: Pick<DoorParts, 'protocols' | 'events'>,
+  scope: ScopeName,
+  sent: DeviceRequest,
+  json: unknown,
+): SealedRequest {
+  const received = receive([protocols.v3, protocols.v4], sent, { isJson: false, contradiction: undefined })
+  const { protocol, headers } = received
+  const { authorization: signed, encryption, schemes } = headers
+  const authorization = signed === undefined ? undefined : protocol.parseAuthorizationHeader(signed, schemes)
+  const header: EncryptionHeader | undefined =
+    authorization ?? (encryption === undefined ? undefined : protocol.parseEncryptionHeader(encryption, schemes))
+  try {
+    const context = findContext(header, PLACES[scope], CODE)
+    return { received, authorization, context, envelope: parseEnvelope(protocol, context, json, CODE) }
+  } catch (error) {
+    if (error instanceof PawlError)
+      events.envelopeRefused({ activationId: header?.activationId, applicationKey: undefined, reason: error.message })
+    throw error
+  }
+}
+
+/**
+ * Opens an envelope of the caller's application; one of another is one of an unknown application. Nothing is used up. `isRepeated`: it was opened
+ * before under the same key. Refuses (ENCRYPTION_FAILED) everything that is wrong with it alike.
+ */
+export async function openSealed(
+  parts: DoorParts,
+  applicationId: string,
+  { received: { protocol }, context, envelope }: SealedRequest,
+  isRepeated: boolean,
+): Promise<OpenedRequest> {
+  const found = ownOf(applicationId, await findEnvelope(parts, context, envelope))
+  const toOpen = isRepeated ? { ...found, isUsed: false } : found
+  const within = isRepeated ? withLongerWindow(parts) : parts
+  if (context.scope === 'ACTIVATION_SCOPE') return await openOfActivation(within, protocol, toOpen, TERMS, CODE)
+  const opened = await openOfApplication(within, protocol, toOpen, CODE)
+  if (!isOfActivation(opened.plaintext)) return { ...opened, activation: undefined }
+  const applicationKey = context.applicationKey
+  parts.events.envelopeRefused({ activationId: undefined, applicationKey, reason: 'a request of activation/create' })
+  throw new PawlError(CODE, { detail: 'the envelope is one of activation/create' })
+}
+
+const ownOf = (applicationId: string, toOpen: EnvelopeToOpen): EnvelopeToOpen =>
+  toOpen.parties.version?.applicationId === applicationId
+    ? toOpen
+    : { ...toOpen, parties: { version: undefined, activation: undefined }, temporaryKey: undefined }
+
+/** It was in the window when it was opened first. */
+const withLongerWindow = (parts: DoorParts): DoorParts => ({
+  ...parts,
+  settings: {
+    ...parts.settings,
+    requestWindowSeconds: parts.settings.requestWindowSeconds + parts.settings.doorIdempotencySeconds,
+  },
+})
+
+/** The outer layer of activation/create has the same label, and holds activation codes. */
+function isOfActivation(plaintext: Uint8Array): boolean {
+  try {
+    const json = parseJson(plaintext)
+    return isJsonObject(json) && Object.hasOwn(json, 'type') && Object.hasOwn(json, 'activationData')
+  } catch {
+    return false
+  }
+}
+
+/** The generic labels, and no other: a bank opens nothing that is for pawl itself. */
+const PLACES = {
+  APPLICATION: { scope: 'APPLICATION_SCOPE', sharedInfo1: '/pa/generic/application' },
+  ACTIVATION: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation' },
+} as const
+const TERMS = { isStateChecked: true, isVersionChecked: true } as const
+const CODE = 'ENCRYPTION_FAILED'

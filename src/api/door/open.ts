@@ -1,0 +1,308 @@
+// POST /encryption/open: a bank has an envelope opened that a phone sent to it, and its code checked if it has one (cloud §14.1).
+import { type Static, Type } from '@sinclair/typebox'
+import { useOf } from '../../channel/stages/attempt.ts'
+import { verifyAtDoor } from '../../channel/stages/code.ts'
+import type { CodeVerdict } from '../../channel/stages/decision.ts'
+import { describeCovered } from '../../domain/activation/door-key.ts'
+import { issueTicket, ticketIdOf } from '../../domain/secrets/seal-ticket.ts'
+import { named } from '../../http/types.ts'
+import { toBase64 } from '../../lib/base64.ts'
+import { PawlError } from '../../lib/errors.ts'
+import type { DoorParties } from '../../storage/request/door-parties.ts'
+import { recordOpening } from '../../storage/request/door-envelopes.ts'
+import { type CodeAnswer, CodeVerification, composeAnswer } from './code.ts'
+import { door, type DoorCall } from './endpoint.ts'
+import { type OpenedRequest, openSealed, readSealed, type ScopeName, type SealedRequest } from './envelope.ts'
+import {
+  AuditText,
+  Client,
+  FACTORS_WITHOUT,
+  FactorNames,
+  FlagNames,
+  HeaderOfPhone,
+  Method,
+  readSent,
+  refuse,
+  refuseLongText,
+  ResourceId,
+} from './members.ts'
+import { createRepeats, KEY_HEADER, RepeatedRequest, type Repeats } from './repeat.ts'
+
+const CodeOfEnvelope = Type.Object(
+  {
+    method: Method,
+    resourceId: ResourceId,
+    factors: Type.Optional(FactorNames),
+    refusedFlags: Type.Optional(
+      FlagNames('flags that the activation must not have; without it, VERIFICATION_PENDING and VERIFICATION_IN_PROGRESS'),
+    ),
+    requiredFlags: Type.Optional(FlagNames('flags that the activation must have; without it, none')),
+    auditText: Type.Optional(AuditText),
+  },
+  { description: 'Signed and encrypted: the code of `authorization` must be right for the plaintext.' },
+)
+
+const EnvelopeToOpen = named(
+  'EnvelopeToOpen',
+  Type.Object({
+    scope: Type.Unsafe<ScopeName>(
+      Type.String({ enum: ['APPLICATION', 'ACTIVATION'], description: 'APPLICATION needs the right `envelopes:application`' }),
+    ),
+    encryption: Type.Optional(HeaderOfPhone('value of X-PowerAuth-Encryption or X-Svc-Encryption')),
+    authorization: Type.Optional(HeaderOfPhone('value of X-PowerAuth-Authorization or X-Svc-Authorization, in its place')),
+    envelope: Type.Object({}, { additionalProperties: true, description: 'the JSON object as the bank received it' }),
+    code: Type.Optional(CodeOfEnvelope),
+    client: Client,
+  }),
+)
+
+const EnvelopeOpening = named(
+  'EnvelopeOpening',
+  Type.Object({
+    isOpened: Type.Boolean(),
+    reason: Type.Optional(
+      Type.Unsafe<'ENVELOPE'>(
+        Type.String({ enum: ['ENVELOPE'], description: 'why `isOpened` is false; the log of pawl knows more' }),
+      ),
+    ),
+    verdict: Type.Optional(CodeVerification),
+    plaintext: Type.Optional(Type.String({ description: 'Base64; absent where `verdict.isValid` is false' })),
+    sealTicket: Type.Optional(Type.String({ description: 'for `/encryption/seal`; there where `plaintext` is' })),
+    protocolVersion: Type.Optional(Type.String({ examples: ['3.3'] })),
+    activationId: Type.Optional(Type.String({ format: 'uuid' })),
+    userId: Type.Optional(Type.String()),
+    applicationVersion: Type.Optional(Type.String({ description: 'name of the version that the header names' })),
+    isReplayProtected: Type.Optional(
+      Type.Boolean({ description: 'false for 3.0 and 3.1: the same envelope opens again, for whoever sends it' }),
+    ),
+  }),
+)
+
+type Request = Static<typeof EnvelopeToOpen>
+type Answer = Static<typeof EnvelopeOpening>
+type Code = Static<typeof CodeOfEnvelope>
+
+export const encryptionOpen = door({
+  place: 'encryption',
+  name: 'open',
+  operationId: 'openEnvelope',
+  summary: 'Opens an envelope that a phone sent to the bank',
+  description:
+    'Of the generic labels only. What is wrong with the envelope is `isOpened: false`; 400 says what is wrong with the call of the bank. An envelope ' +
+    'opens once from 3.2 on. With `code` it is spent together with the code, and a code that is refused leaves it good. docs/DOORS.md says how to ' +
+    'use it safely.',
+  body: EnvelopeToOpen,
+  response: EnvelopeOpening,
+  judge,
+})
+
+async function judge(call: DoorCall<Request>): Promise<Answer> {
+  const { request, rights, parts } = call
+  const { scope, encryption, authorization, code, client } = request
+  if (scope === 'APPLICATION' && !rights.includes('envelopes:application')) throw refuseRight()
+  if (scope === 'APPLICATION' && code !== undefined) throw refuse('code', 'is of envelopes in activation scope')
+  if ((encryption === undefined) === (authorization === undefined))
+    throw refuse('encryption', 'must be there, or `authorization` in its place')
+  if (code !== undefined && authorization === undefined) throw refuse('authorization', 'must be there with `code`')
+  refuseLongText(code?.auditText)
+  const { method = 'POST', resourceId = '' } = code ?? {}
+  const [header, value] =
+    authorization === undefined ? (['encryption', encryption ?? ''] as const) : (['authorization', authorization] as const)
+  const sent = readSent({ method, resourceId, client }, header, value, 0)
+  try {
+    return await openFor(call, readSealed(parts, scope, sent, request.envelope))
+  } catch (error) {
+    if (!(error instanceof PawlError) || error.code !== 'ENCRYPTION_FAILED') throw error
+    return { isOpened: false, reason: 'ENVELOPE' }
+  }
+}
+
+/** One call with what was made of it. */
+interface Opening {
+  readonly call: DoorCall<Request>
+  readonly sealed: SealedRequest
+  readonly repeats: Repeats | undefined
+}
+
+/** Refuses (ENCRYPTION_FAILED) what is wrong with the envelope. */
+async function openFor(call: DoorCall<Request>, sealed: SealedRequest): Promise<Answer> {
+  const { request, asker, parts, applicationId } = call
+  if (asker !== undefined) refuseKeyOfEnvelope(asker.idempotencyKey, request)
+  const opening = { call, sealed, repeats: asker && createRepeats(parts, asker, listMembers(request)) }
+  const seen = await readSeen(opening)
+  const known = await findKnown(opening, seen)
+  const opened = await openSealed(parts, applicationId, sealed, known !== undefined)
+  const facts = composeFacts(sealed, opened, seen)
+  if (request.code === undefined)
+    return { isOpened: true, ...facts, ...handOut(opening, opened, await useUp(opening, opened, known)) }
+  const verdict = known ?? (await checkCode(opening, request.code, opened, seen))
+  // Who looks for the plaintext alone must not find one that nobody signed.
+  const content = verdict.isValid ? handOut(opening, opened, await recordAgain(opening, opened)) : {}
+  return { isOpened: true, verdict, ...facts, ...content }
+}
+
+/** The plaintext, and the ticket for its answer. `at`: when it was opened, by the clock of the database. */
+function handOut({ call, sealed }: Opening, opened: OpenedRequest, at: Date): Pick<Answer, 'plaintext' | 'sealTicket'> {
+  const { parts, username, applicationId } = call
+  const { context, envelope, received } = sealed
+  const generation = received.protocol.path
+  const openedAt = at.getTime()
+  const sealTicket = issueTicket(
+    parts.installationKeys.doorSeal,
+    parts.platform,
+    { username, applicationId },
+    {
+      ticketId: ticketIdOf(generation, context.sharedInfo1, envelope.identity),
+      generation,
+      scope: context.scope,
+      answerKeys: opened.exportAnswerKeys(),
+      openedAt,
+      expiresAt: openedAt + parts.settings.sealTicketSeconds * 1000,
+    },
+  )
+  return { plaintext: toBase64(opened.plaintext), sealTicket }
+}
+
+const composeFacts = ({ context, envelope }: SealedRequest, { activation }: OpenedRequest, { versionName }: DoorParties) => ({
+  protocolVersion: context.version,
+  ...(activation && { activationId: activation.activationId, userId: activation.userId }),
+  ...(versionName !== null && { applicationVersion: versionName }),
+  isReplayProtected: envelope.uniqueValue !== undefined,
+})
+
+/** Records the opening; with a value it is used up in the same statement. Undefined where it was used, or the key has an answer by now. */
+function record({ call, sealed, repeats }: Opening, opened: OpenedRequest, isFirst: boolean): Promise<Date | undefined> {
+  const { parts, username, applicationId } = call
+  const { context } = sealed
+  return recordOpening(parts.db, {
+    use: isFirst ? opened.uniqueValues[0] : undefined,
+    kept: isFirst ? repeats?.keep({}) : undefined,
+    audit: {
+      applicationId,
+      userId: opened.activation?.userId ?? null,
+      activationId: opened.activation?.activationId ?? '',
+      eventType: 'envelope_opened',
+      eventData: `${context.sharedInfo1}\n${opened.plaintext.length}`,
+      occurredAt: new Date(parts.platform.now()),
+      verifiedBy: username,
+    },
+  })
+}
+
+/** The value was used up before, by this request. */
+async function recordAgain(opening: Opening, opened: OpenedRequest): Promise<Date> {
+  const at = await record(opening, opened, false)
+  if (at === undefined) throw new TypeError('nothing was to be used up')
+  return at
+}
+
+/** Uses up the envelope, unless this key did. Refuses (ENCRYPTION_FAILED) one that another request used meanwhile. */
+async function useUp(opening: Opening, opened: OpenedRequest, known: object | undefined): Promise<Date> {
+  const at = known === undefined ? await record(opening, opened, true) : undefined
+  if (at !== undefined) return at
+  if (known ?? (await findKnown(opening, await readSeen(opening)))) return await recordAgain(opening, opened)
+  throw new PawlError('ENCRYPTION_FAILED', { detail: 'used meanwhile by another request' })
+}
+
+/** The verdict on the code over the plaintext; a right one uses up the envelope in the statement that moves the counter. */
+async function checkCode(opening: Opening, code: Code, opened: OpenedRequest, seen: DoorParties): Promise<CodeAnswer> {
+  const { call, sealed, repeats } = opening
+  const { parts, username } = call
+  const header = sealed.authorization
+  if (header === undefined) throw new TypeError('a code without its header')
+  const { signedBodyBytesMax } = parts.settings
+  if (opened.plaintext.length > signedBodyBytesMax)
+    throw refuse('envelope', `must hold at most ${signedBodyBytesMax} bytes where a code covers them`)
+  const { resourceId, factors = FACTORS_WITHOUT, auditText } = code
+  if (!factors.includes(header.factors)) return { isValid: false, reason: 'FACTORS_NOT_ALLOWED', covered: 'BODY' }
+  const parties = createParties(opening, seen)
+  const compose = (verdict: CodeVerdict): CodeAnswer => composeAnswer(code, header, 'BODY', verdict, parties.seen())
+  const described = describeCovered(opened.plaintext)
+  try {
+    const verdict = await verifyAtDoor(parts, sealed.received, {
+      header,
+      resourceId,
+      bodies: [opened.plaintext],
+      audited: { text: auditText === undefined ? described : `${described}\n${auditText}` },
+      use: useOf(opened, 'ENCRYPTION_FAILED'),
+      atDoor: { find: parties.find, keep: (given) => repeats?.keep(compose(given)), verifiedBy: username },
+    })
+    return compose(verdict)
+  } catch (error) {
+    if (error instanceof RepeatedRequest) return error.answer as CodeAnswer
+    // The budget is the only thing that refuses so.
+    if (!(error instanceof PawlError) || error.code !== 'AUTHENTICATION_CODE_INVALID') throw error
+    return { isValid: false, reason: 'TOO_MANY_FAILURES', covered: 'BODY' }
+  }
+}
+
+/** The parties of the code: at first those that the envelope was opened for, then read anew in each round. */
+function createParties(opening: Opening, first: DoorParties) {
+  let last = first
+  let isFirst = true
+  return {
+    find: async () => {
+      if (!isFirst) {
+        last = await readSeen(opening)
+        await opening.repeats?.refuseKnown(last.known)
+      }
+      isFirst = false
+      return last.parties
+    },
+    seen: (): DoorParties => last,
+  }
+}
+
+/** What the bank may know of the parties, and what was answered under its key. Parties of another application are unknown ones. */
+async function readSeen({ call: { parts, applicationId }, sealed: { context }, repeats }: Opening): Promise<DoorParties> {
+  const { applicationKey, activationId = '' } = context
+  const at = new Date(parts.platform.now())
+  const names = { applicationKey, activationId, at, verdictKey: repeats?.keyHash ?? null }
+  const found = await parts.authenticationStore.findAtDoor(names)
+  const { version, activation } = found.parties
+  const parties = {
+    version: version?.applicationId === applicationId ? version : undefined,
+    activation: activation?.applicationId === applicationId ? activation : undefined,
+  }
+  return { ...found, parties }
+}
+
+/** What the same request was answered before: its verdict, or no member. Throws REQUEST_INVALID where the key is of another request. */
+async function findKnown({ call, repeats }: Opening, { known }: DoorParties): Promise<CodeAnswer | undefined> {
+  try {
+    // An envelope of an application is of no user, who might have been erased.
+    await repeats?.refuseKnown(known && call.request.scope === 'APPLICATION' ? { ...known, userId: '' } : known)
+    return undefined
+  } catch (error) {
+    if (error instanceof RepeatedRequest) return error.answer as CodeAnswer
+    throw error
+  }
+}
+
+/** All that the answer depends on. */
+const listMembers = ({ scope, encryption, authorization, envelope, code }: Request): readonly (string | null)[] => [
+  'open',
+  scope,
+  encryption ?? null,
+  authorization ?? null,
+  JSON.stringify(envelope),
+  code === undefined
+    ? null
+    : JSON.stringify([code.method.toUpperCase(), code.resourceId, code.factors, code.refusedFlags, code.requiredFlags]),
+]
+
+/** Whoever repeats an envelope would have it opened again. */
+function refuseKeyOfEnvelope(key: string, { envelope, authorization }: Request): void {
+  const texts = [...Object.values(envelope), ...(authorization?.match(/"[^"]*"/g) ?? []).map((quoted) => quoted.slice(1, -1))]
+  const isTaken = (text: unknown): boolean =>
+    typeof text === 'string' && text.length >= TOLD_LENGTH && key.includes(text.replace(/=+$/, ''))
+  if (texts.some(isTaken)) throw refuse(KEY_HEADER, 'must be made by the back end, not taken from the phone')
+}
+
+function refuseRight(): PawlError {
+  const hint = 'must have the right envelopes:application (PATCH /admin/users/{name})'
+  return new PawlError('ROLE_FORBIDDEN', { detail: hint, violations: [{ fieldName: 'credential', hint }] })
+}
+
+/** Of the shortest nonce that a phone sends, 16 bytes as Base64. */
+const TOLD_LENGTH = 22

@@ -1,0 +1,94 @@
+// Tickets of envelopes that were opened for the bank (cloud §14.2): all that it takes to seal the one answer, for any process, and for the caller
+// alone who had the envelope opened. No row is kept for one.
+//
+//   ticket = form ‖ ticket id (16) ‖ nonce (12) ‖ ciphertext ‖ tag (16), as base64url
+//
+// The key of a ticket is HMAC-SHA-256(key of the installation, "ticket" ‖ ticket id). What else the protocol needs is derived from the same key.
+import type { KeyObject } from 'node:crypto'
+import { open as openAead, seal as sealAead } from '../../crypto/aead.ts'
+import { sha256 } from '../../crypto/hash.ts'
+import { hmac } from '../../crypto/hmac.ts'
+import { toBase64Url } from '../../lib/base64.ts'
+import { asBuffer, concat, u64, utf8 } from '../../lib/bytes.ts'
+import type { Platform } from '../../lib/platform.ts'
+import { concatWithSizes, splitBySizes } from '../../lib/sizes.ts'
+import { encodeTexts } from './row-mac.ts'
+
+/** What a ticket holds. */
+export interface SealTicket {
+  /** 16 bytes, of the envelope: however often it is opened, it has one. */
+  readonly ticketId: Uint8Array
+  /** Of the protocol: `v3`. */
+  readonly generation: string
+  readonly scope: string
+  /** As the protocol exports them. */
+  readonly answerKeys: Uint8Array
+  /** Milliseconds by the clock of the database. */
+  readonly openedAt: number
+  readonly expiresAt: number
+}
+
+/** Who may use a ticket. */
+export interface TicketHolder {
+  readonly username: string
+  readonly applicationId: string
+}
+
+/** 16 bytes that stand for one envelope: of its generation, its label and what no other envelope has. */
+export const ticketIdOf = (generation: string, label: string, identity: Uint8Array): Uint8Array =>
+  sha256(concatWithSizes(utf8(generation), utf8(label), identity)).subarray(0, TICKET_ID_BYTES)
+
+/** Seals a ticket for its holder. */
+export function issueTicket(
+  key: KeyObject,
+  { randomBytes }: Pick<Platform, 'randomBytes'>,
+  holder: TicketHolder,
+  { ticketId, generation, scope, answerKeys, openedAt, expiresAt }: SealTicket,
+): string {
+  const header = concat(Uint8Array.of(FORM), ticketId)
+  const nonce = randomBytes(NONCE_BYTES)
+  const content = concatWithSizes(utf8(generation), utf8(scope), u64(openedAt), u64(expiresAt), answerKeys)
+  return toBase64Url(concat(header, nonce, sealAead(ticketKey(key, ticketId), nonce, content, bindTo(header, holder))))
+}
+
+/** A ticket of its holder, expired or not; undefined for anything else. */
+export function readTicket(key: KeyObject, holder: TicketHolder, text: string): SealTicket | undefined {
+  if (!BASE64_URL.test(text)) return undefined
+  const bytes = Buffer.from(text, 'base64url')
+  if (bytes[0] !== FORM || bytes.length < HEADER_BYTES + NONCE_BYTES) return undefined
+  const header = bytes.subarray(0, HEADER_BYTES)
+  const ticketId = header.subarray(1)
+  const nonce = bytes.subarray(HEADER_BYTES, HEADER_BYTES + NONCE_BYTES)
+  const sealed = bytes.subarray(HEADER_BYTES + NONCE_BYTES)
+  const content = openAead(ticketKey(key, ticketId), nonce, sealed, bindTo(header, holder))
+  if (content === undefined) return undefined
+  const [generation, scope, openedAt, expiresAt, answerKeys] = splitBySizes(asBuffer(content))
+  if (!generation || !scope || !openedAt || !expiresAt || !answerKeys) throw new TypeError('a genuine ticket lacks a part')
+  return {
+    ticketId,
+    generation: generation.toString(),
+    scope: scope.toString(),
+    answerKeys,
+    openedAt: Number(openedAt.readBigUInt64BE()),
+    expiresAt: Number(expiresAt.readBigUInt64BE()),
+  }
+}
+
+/** What tells one answer under a ticket from another: HMAC-SHA-256, 32 bytes. */
+export const hashAnswer = (key: KeyObject, ticketId: Uint8Array, plaintext: Uint8Array): Uint8Array =>
+  hmac(key, concatWithSizes(utf8('answer'), ticketId, plaintext))
+
+/** The nonce of an answer, 16 bytes: the same whenever the same answer is sealed under the ticket, and another for every other answer. */
+export const deriveAnswerNonce = (key: KeyObject, ticketId: Uint8Array, answerHash: Uint8Array): Uint8Array =>
+  hmac(key, concatWithSizes(utf8('nonce'), ticketId, answerHash)).subarray(0, 16)
+
+const ticketKey = (key: KeyObject, ticketId: Uint8Array): Uint8Array => hmac(key, concatWithSizes(utf8('ticket'), ticketId))
+
+const bindTo = (header: Uint8Array, { username, applicationId }: TicketHolder): Uint8Array =>
+  encodeTexts(header, [applicationId, username])
+
+const FORM = 0x01
+const TICKET_ID_BYTES = 16
+const HEADER_BYTES = 1 + TICKET_ID_BYTES
+const NONCE_BYTES = 12
+const BASE64_URL = /^[A-Za-z0-9_-]+$/

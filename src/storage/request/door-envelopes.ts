@@ -1,0 +1,96 @@
+// Envelopes that were opened for the bank, and the answers that were sealed for it: the tables sealed_answer and ticket_fence (cloud §14). Times are
+// those of the database, whichever process asks.
+import { sql } from 'kysely'
+import type { UniqueValue } from '../activation/unique-values.ts'
+import { type AuditEvent, heldActivation, insertAuditFrom } from '../audit/audit.ts'
+import { type Db, isUniqueViolation } from '../database/database.ts'
+import type { DoorVerdict } from './door-verdicts.ts'
+
+/** What is stored of an opened envelope. */
+export interface Opening {
+  /** What it uses up, where that was not done already and its version has such a value. */
+  readonly use: UniqueValue | undefined
+  /** What a request is answered that comes again. */
+  readonly kept: DoorVerdict | undefined
+  /** Its `activationId` is empty for an envelope of an application. */
+  readonly audit: AuditEvent & { readonly verifiedBy: string }
+}
+
+/** Stores all of it in one statement. Gives the time; undefined, and nothing is stored, where the value was used or the key has an answer. */
+export async function recordOpening(db: Db, { use, kept, audit }: Opening): Promise<Date | undefined> {
+  const { applicationId, userId, activationId, eventType, eventData, occurredAt, verifiedBy } = audit
+  const audited = insertAuditFrom(activationId === '' ? sql`(select) as once` : heldActivation(activationId), {
+    applicationId: sql`${applicationId}::text`,
+    userId: sql`${userId}::text`,
+    activationId: sql`${activationId}::text`,
+    eventType: sql`${eventType}::text`,
+    eventData: sql`${eventData}::text`,
+    occurredAt: sql`${occurredAt}::timestamptz`,
+    verifiedBy: sql`${verifiedBy}::text`,
+  })
+  try {
+    const { rows } = await sql<{ at: Date }>`
+      with used as (
+        insert into unique_value (value_hash, expires_at)
+        select value, ends from (select ${use?.valueHash ?? null}::bytea as value, ${use?.expiresAt ?? null}::timestamptz as ends) as given
+        where value is not null
+      ), kept as (
+        insert into door_verdict (key_hash, request_hash, activation_id, answer, expires_at)
+        select key, ${kept?.requestHash ?? null}::bytea, ${activationId}::text, ${kept?.answer ?? null}::text,
+          ${kept?.expiresAt ?? null}::timestamptz
+        from (select ${kept?.keyHash ?? null}::bytea as key) as given
+        where key is not null
+      ), audited as (
+        ${audited}
+      )
+      select clock_timestamp() as at`.execute(db)
+    return rows[0]?.at
+  } catch (error) {
+    if (isUniqueViolation(error)) return undefined
+    throw error
+  }
+}
+
+/** An answer that is about to be sealed under a ticket. */
+export interface AnswerToSeal {
+  readonly ticketId: Uint8Array
+  /** Keyed, 32 bytes. */
+  readonly plaintextHash: Uint8Array
+  readonly openedAt: Date
+  readonly expiresAt: Date
+}
+
+/** The first answer of a ticket, which is this one or another. */
+export interface FirstAnswer {
+  readonly plaintextHash: Buffer
+  /** In whole milliseconds. */
+  readonly sealedAt: Date
+}
+
+/**
+ * Takes the ticket for this answer unless it has one. Committed before it returns, so that no other process seals another. Undefined for a ticket
+ * that has ended, and for one that is older than a fence: what was sealed under that the database may have forgotten.
+ */
+export async function takeTicket(
+  db: Db,
+  { ticketId, plaintextHash, openedAt, expiresAt }: AnswerToSeal,
+): Promise<FirstAnswer | undefined> {
+  const { rows } = await sql<FirstAnswer>`
+    insert into sealed_answer (ticket_id, plaintext_hash, sealed_at, expires_at)
+    select ${ticketId}::bytea, ${plaintextHash}::bytea, date_trunc('milliseconds', clock_timestamp()), ${expiresAt}::timestamptz
+    where ${expiresAt}::timestamptz > clock_timestamp()
+      and not exists (select from ticket_fence where fenced_at >= ${openedAt}::timestamptz)
+    on conflict (ticket_id) do update set expires_at = greatest(sealed_answer.expires_at, excluded.expires_at)
+    returning plaintext_hash as "plaintextHash", sealed_at as "sealedAt"`.execute(db)
+  return rows[0]
+}
+
+/** Deletes up to `limit` answers whose tickets ended five minutes ago. `_at`: not the clock of this process. */
+export async function deleteEndedAnswers(db: Db, _at: Date, limit: number): Promise<number> {
+  const { rows } = await sql`
+    delete from sealed_answer where ticket_id in (
+      select ticket_id from sealed_answer where expires_at <= clock_timestamp() - interval '5 minutes'
+      order by expires_at limit ${limit} for update skip locked
+    ) returning ticket_id`.execute(db)
+  return rows.length
+}
