@@ -23,7 +23,7 @@ import {
   refuseLongText,
   ResourceId,
 } from './members.ts'
-import { createRepeats, refuseKeyOfPhone } from './repeat.ts'
+import { createRepeats, listOf, refuseKeyOfPhone, type Repeats } from './repeat.ts'
 
 const REASONS = [
   'HEADER_MALFORMED',
@@ -137,13 +137,11 @@ const listMembers = (request: Request, method: string): readonly (string | null)
   listOf(request.requiredFlags),
 ]
 
-const listOf = (names: readonly string[] | undefined): string | null => names?.join(',') ?? null
-
 /** How the parties of a header are read: those of another application are unknown ones. */
 function createParties(
   { parts, applicationId }: DoorCall<Request>,
   { applicationKey, activationId }: AuthorizationHeader,
-  repeats: ReturnType<typeof createRepeats> | undefined,
+  repeats: Repeats | undefined,
 ) {
   let last: DoorParties | undefined
   return {

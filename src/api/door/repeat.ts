@@ -73,4 +73,7 @@ export function refuseKeyOfPhone(key: string, { nonce, text }: { readonly nonce:
     throw refuse(KEY_HEADER, 'must be made by the back end, not taken from the phone')
 }
 
+/** A list of names as one text of a request; null where it is absent. */
+export const listOf = (names: readonly string[] | undefined): string | null => names?.join(',') ?? null
+
 export const KEY_HEADER = 'Idempotency-Key'

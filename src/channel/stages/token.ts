@@ -49,25 +49,34 @@ export async function acceptToken(
   return await inStage('check token', async () => {
     if (received.headers.token === undefined) throw new PawlError(code, { detail: 'no token header' })
     const header = readToken(received)
-    const accepted = header && checkToken(parts, received.protocol, header, terms, found ?? (await findToken(parts, header)))
-    if (accepted === undefined) throw new PawlError(code, { detail: 'the token header is not accepted' })
-    return accepted
+    const judged = header && judgeToken(parts, received.protocol, header, terms, found ?? (await findToken(parts, header)))
+    if (!judged?.isRight) throw new PawlError(code, { detail: 'the token header is not accepted' })
+    return judged
   })
 }
 
-/** Undefined for everything that is wrong with it. The log knows which. */
-function checkToken(
+/** Why a token header is not accepted. */
+export type TokenRefusal = 'UNKNOWN' | 'DIGEST_WRONG' | 'TIME' | 'STATE' | 'USED' | 'FACTORS_NOT_ALLOWED'
+
+/** What a token header was found to be. Nothing is used up yet. */
+export type JudgedToken =
+  | ({ readonly isRight: true } & AcceptedToken)
+  | { readonly isRight: false; readonly reason: TokenRefusal }
+
+/** Judges a token header by what was read for it, and tells the log why it is not accepted. */
+export function judgeToken(
   parts: ChannelParts,
   protocol: Protocol,
   header: TokenHeader,
   { resourceId, factors, isRepeatable }: TokenTerms,
   { token, isTokenUsed }: FoundToken,
-): AcceptedToken | undefined {
+): JudgedToken {
   const note = (result: string): void =>
     parts.events.authenticationChecked({ version: header.version, type: 'token', result: result.replaceAll(' ', '_') })
-  const refuse = (reason: string, activationId = ''): undefined => {
-    note(reason)
-    parts.events.authenticationFailed({ activationId, resourceId, reason })
+  const refuse = (reason: TokenRefusal, told: string, activationId = ''): JudgedToken => {
+    note(told)
+    parts.events.authenticationFailed({ activationId, resourceId, reason: told })
+    return { isRight: false, reason }
   }
   const { recordKeys, settings, platform } = parts
   const known = token && unlessAltered(() => recordKeys.open(places.tokenSecret(token), token.tokenSecret))
@@ -78,14 +87,15 @@ function checkToken(
     ? settings.requestWindowSeconds
     : settings.legacyTokenWindowSeconds
   const uniqueValues = isRepeatable ? [] : [tokenValue(header, windowSeconds)]
-  if (token === undefined) return refuse('token unknown')
+  if (token === undefined) return refuse('UNKNOWN', 'token unknown')
   const { activationId, applicationId, userId } = token
-  if (!isRight) return refuse('token digest wrong', activationId)
+  if (!isRight) return refuse('DIGEST_WRONG', 'token digest wrong', activationId)
   if (!isInWindow(platform.now(), header.timestamp, windowSeconds))
-    return refuse('token timestamp outside the window', activationId)
-  if (token.state !== 'ACTIVE') return refuse('activation_invalid_state', activationId)
-  if (isTokenUsed && !isRepeatable) return refuse('token header used before', activationId)
-  if (!factors.some((allowed) => allowed === token.factors)) return refuse('token of other factors', activationId)
+    return refuse('TIME', 'token timestamp outside the window', activationId)
+  if (token.state !== 'ACTIVE') return refuse('STATE', 'activation_invalid_state', activationId)
+  if (isTokenUsed && !isRepeatable) return refuse('USED', 'token header used before', activationId)
+  if (!factors.some((allowed) => allowed === token.factors))
+    return refuse('FACTORS_NOT_ALLOWED', 'token of other factors', activationId)
   note('accepted')
-  return { bearer: { activationId, applicationId, userId }, uniqueValues }
+  return { isRight: true, bearer: { activationId, applicationId, userId }, uniqueValues }
 }

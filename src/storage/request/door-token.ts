@@ -1,0 +1,95 @@
+// What a door reads of a token, and what it stores of one that is good once (cloud §13.3).
+import { type RawBuilder, sql } from 'kysely'
+import { type ReadActivationRow, selectActivation } from '../activation/find.ts'
+import { blockedReasonAt } from '../activation/seen-state.ts'
+import type { UniqueValue } from '../activation/unique-values.ts'
+import { heldActivation } from '../audit/audit.ts'
+import { defineSharedTrip } from '../database/batched-statement.ts'
+import { defineGivenRows } from '../database/bulk-statement.ts'
+import { toList } from '../database/columns.ts'
+import { type Db, isUniqueViolation } from '../database/database.ts'
+import { joinToken, type TokenColumns, toToken } from '../token/tokens.ts'
+import type { DoorParties } from './door-parties.ts'
+import {
+  type DoorVerdict,
+  insertVerdictsFrom,
+  joinKnownVerdict,
+  KNOWN_VERDICT,
+  type KnownVerdictColumns,
+  toKnownVerdict,
+} from './door-verdicts.ts'
+import type { FoundToken } from './lookup.ts'
+
+/** The names in a request: the token, the value that its header uses up, and the key that it may be repeated under. 32 bytes, null without. */
+export interface DoorTokenNames {
+  readonly tokenId: string
+  readonly at: Date
+  readonly tokenValue: Uint8Array | null
+  readonly verdictKey: Uint8Array | null
+}
+
+/** A token with its activation; the version of the app is not known. */
+export interface DoorToken extends FoundToken, Omit<DoorParties, 'parties' | 'versionName'> {
+  readonly activation: ReadActivationRow | undefined
+}
+
+type Columns = TokenColumns &
+  KnownVerdictColumns & { readonly [K in keyof ReadActivationRow]: ReadActivationRow[K] | null } & {
+    readonly isTokenUsed: boolean
+    readonly flags: string | null
+    readonly blockedReason: string | null
+    readonly roles: string | null
+  }
+
+/** One statement for all who ask at the same time. */
+export const findDoorToken = defineSharedTrip(async (db, names: readonly DoorTokenNames[]): Promise<readonly DoorToken[]> => {
+  const { rows } = await db.executeQuery<Columns>(FIND(names.map((name, position) => ({ ...name, position }))))
+  return rows.map((row) => ({
+    token: toToken(row),
+    isTokenUsed: row.isTokenUsed,
+    activation: row.activationId === null ? undefined : (row as ReadActivationRow),
+    flags: toList(row.flags ?? ''),
+    blockedReason: row.blockedReason,
+    roles: toList(row.roles ?? ''),
+    known: toKnownVerdict(row),
+  }))
+})
+
+const FIND = defineGivenRows<DoorTokenNames & { readonly position: number }>({
+  tokenId: 'text',
+  at: 'timestamptz',
+  tokenValue: 'bytea',
+  verdictKey: 'bytea',
+  position: 'int',
+}).define(
+  (asked) => sql`
+  select k.*, exists (select from unique_value u where u.value_hash = i."tokenValue") as "isTokenUsed", ${selectActivation(sql`i.at`)},
+    a.flags, ${blockedReasonAt(sql`i.at`)} as "blockedReason", p.roles, ${KNOWN_VERDICT}
+  from ${asked} as i
+  ${joinToken(sql`i."tokenId"`, sql`i.at`)}
+  left join activation a on a.activation_id = k."tokenActivationId"
+  left join application p on p.application_id = a.application_id
+  ${joinKnownVerdict(sql`i."verdictKey"`)}
+  order by i.position`,
+)
+
+/** Uses up the value of a token header and keeps the verdict on it, or neither, when the value was used or the key has a verdict. */
+export async function useTokenAtDoor(db: Db, activationId: string, use: UniqueValue, verdict: DoorVerdict): Promise<boolean> {
+  try {
+    await composeUse(activationId, use, verdict).execute(db)
+    return true
+  } catch (error) {
+    if (isUniqueViolation(error)) return false
+    throw error
+  }
+}
+
+const composeUse = (activationId: string, use: UniqueValue, verdict: DoorVerdict): RawBuilder<unknown> => sql`
+    with used as (
+      insert into unique_value (value_hash, expires_at) values (${use.valueHash}, ${use.expiresAt})
+    ), judged as (
+      select ${activationId}::text as activation_id, ${verdict.keyHash}::bytea as "verdictKey", ${verdict.requestHash}::bytea as "verdictRequest",
+        ${verdict.answer}::text as "verdictAnswer", ${verdict.expiresAt}::timestamptz as "verdictExpiresAt"
+      from ${heldActivation(activationId)}
+    )
+    ${insertVerdictsFrom(sql`judged`)}`
