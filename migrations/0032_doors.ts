@@ -13,10 +13,10 @@ const statements = [
   // No code, no body and no name of a user. No reference to the activation: its check would write the row of the activation once more.
   `create table door_verdict (
     key_hash bytea primary key, -- keyed hash of the credential and its key
-    request_hash bytea not null, -- the same with what was asked
     activation_id text not null,
     answer text not null, -- JSON
-    expires_at timestamptz not null
+    expires_at timestamptz not null,
+    mac bytea not null -- over what was asked and the columns above
   )`,
   `create index door_verdict_due on door_verdict (expires_at)`,
   // User name of the credential for which it was checked; null for what a phone sent to pawl itself.

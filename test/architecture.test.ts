@@ -127,6 +127,11 @@ const layers: readonly Layer[] = [
     packages: http,
   },
   {
+    path: 'src/api/door',
+    pawl: ['src/api/cloud', 'src/channel', 'src/http', 'src/protocol', 'src/domain', 'src/storage', 'src/log', 'src/lib'],
+    packages: http,
+  },
+  {
     path: 'src/console',
     pawl: ['src/metrics', 'src/http', 'src/domain', 'src/crypto', 'src/log', 'src/lib'],
     packages: ['fastify', '@sinclair/typebox'],

@@ -33,10 +33,10 @@ const show = command({
 const create = command({
   name: 'create',
   summary: 'Creates a credential; its password is shown this once',
-  words: { '<name>': 'the user name', '<role>': 'admin, integration, internal or read-only' },
+  words: { '<name>': 'the user name', '<role>': 'admin, integration, verification, internal or read-only' },
   options: {
     ...BANK_OPTIONS,
-    app: text('ID', 'the application of an integration'),
+    app: text('ID', 'the application of an integration or verification'),
     from: many('ADDRESS', 'an address or CIDR range it may be used from; by default from anywhere'),
     expires: text('TIME', 'when it ends: milliseconds since 1970, or a date'),
     passwordStdin: flag('reads the password from stdin instead of having one made'),

@@ -1,4 +1,4 @@
-// The bank's own endpoints, to which a phone sends its requests: what a back end makes of one for a door (cloud §13).
+// The bank's own endpoints, to which a phone sends its requests: what a back end makes of one for a door (cloud §12).
 import type { HttpReply, HttpRequest } from '../../phone/http.ts'
 import { member, sendJson } from '../../phone/http.ts'
 import { type Bank, basicAuthorization } from './bank.ts'

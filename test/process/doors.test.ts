@@ -1,4 +1,4 @@
-// The doors over processes (cloud §13): a code passes once, a request that comes again under its key is answered what it was answered the first
+// The doors over processes (cloud §12): a code passes once, a request that comes again under its key is answered what it was answered the first
 // time, and a process that is killed has forgotten nothing of it.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { withPair } from '../../phone/header.ts'

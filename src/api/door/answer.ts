@@ -1,4 +1,4 @@
-// What doors answer (cloud §13.2): a verdict, and what the bank may know of an activation of its own.
+// What doors answer (cloud §12.2): a verdict, and what the bank may know of an activation of its own.
 import { type Static, Type } from '@sinclair/typebox'
 import { REFUSED_FLAGS_WITHOUT } from './members.ts'
 import { Time } from '../cloud/fields.ts'

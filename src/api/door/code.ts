@@ -1,4 +1,4 @@
-// POST /verification/code: whether a request that a phone sent to the bank has a right code (cloud §13.2).
+// POST /verification/code: whether a request that a phone sent to the bank has a right code (cloud §12.2).
 import { type Static, Type } from '@sinclair/typebox'
 import { receive } from '../../channel/stages/receive.ts'
 import type { CodeVerdict, Refusal } from '../../channel/stages/decision.ts'
@@ -112,7 +112,11 @@ async function judge(call: DoorCall<Request>): Promise<CodeAnswer> {
       resourceId: request.resourceId,
       bodies,
       audited: { text: [describeCovered(bodies[0] ?? sent.body), ...(auditText === undefined ? [] : [auditText])].join('\n') },
-      atDoor: { find: parties.find, keep: (given) => repeats?.keep(compose(given)), verifiedBy: call.username },
+      atDoor: {
+        find: parties.find,
+        keep: (given) => repeats?.keep(header.activationId, compose(given)),
+        verifiedBy: call.username,
+      },
     })
     return compose(verdict)
   } catch (error) {

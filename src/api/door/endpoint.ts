@@ -1,4 +1,4 @@
-// What a door declares: an endpoint of the cloud API by which a bank has something checked that a phone sent to it (cloud §13).
+// What a door declares: an endpoint of the cloud API by which a bank has something checked that a phone sent to it (cloud §12).
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { applicationOf } from '../cloud/application-of.ts'
 import { type AnyCloudDeclaration, type AnyCloudEndpoint, cloudEndpoint } from '../cloud/endpoint.ts'

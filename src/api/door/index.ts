@@ -1,4 +1,4 @@
-// The doors: endpoints by which a bank has something checked that a phone sent to the bank's own endpoint (cloud §13). One file a door.
+// The doors: endpoints by which a bank has something checked that a phone sent to the bank's own endpoint (cloud §12). One file a door.
 import type { AnyCloudEndpoint } from '../cloud/endpoint.ts'
 import { verificationCode } from './code.ts'
 import type { Door } from './endpoint.ts'

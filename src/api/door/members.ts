@@ -1,4 +1,4 @@
-// Members that several doors share (cloud §13.1): their schemas, and how they are read.
+// Members that several doors share (cloud §12.1): their schemas, and how they are read.
 import { Type } from '@sinclair/typebox'
 import type { DeviceRequest } from '../../channel/stages/receive.ts'
 import { named, withExample } from '../../http/types.ts'

@@ -1,8 +1,8 @@
-// `Idempotency-Key` of the doors (cloud §13.4): a request whose answer was lost is sent again, and gets the answer of the first time.
+// `Idempotency-Key` of the doors (cloud §12.4): a request whose answer was lost is sent again, and gets the answer of the first time.
 import type { Db } from '../../storage/database/database.ts'
 import { deleteExpiredVerdict, type DoorVerdict, type KnownVerdict } from '../../storage/request/door-verdicts.ts'
 import { type DoorKey, hashDoorKey } from '../../domain/activation/door-key.ts'
-import { equalPublic } from '../../lib/bytes.ts'
+import { equalConstantTime } from '../../lib/bytes.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import type { DoorParts } from './parts.ts'
 import { refuse } from './members.ts'
@@ -10,7 +10,7 @@ import { refuse } from './members.ts'
 /** The key of a request, and what is done with it. */
 export interface Repeats extends DoorKey {
   /** What is kept of an answer. */
-  readonly keep: (answer: Readonly<Record<string, unknown>>) => DoorVerdict
+  readonly keep: (activationId: string, answer: Readonly<Record<string, unknown>>) => DoorVerdict
   /** Throws RepeatedRequest where the same was asked under the key before, and REQUEST_INVALID where something else was. */
   readonly refuseKnown: (known: KnownVerdict | undefined) => Promise<void>
 }
@@ -38,19 +38,19 @@ export function createRepeats(parts: DoorParts, asker: Asker, request: readonly 
   const hashes = hashDoorKey(parts.installationKeys.codeLookup, { ...asker, request })
   return {
     ...hashes,
-    keep: ({ userId: _, ...answer }) => ({
-      ...hashes,
+    keep: (activationId, { userId: _, ...answer }) => {
+      const expiresAt = new Date(parts.platform.now() + parts.settings.doorIdempotencySeconds * 1000)
       // The name of the user stands in the activation.
-      answer: JSON.stringify(answer),
-      expiresAt: new Date(parts.platform.now() + parts.settings.doorIdempotencySeconds * 1000),
-    }),
+      const kept = { activationId, answer: JSON.stringify(answer), expiresAt }
+      return { keyHash: hashes.keyHash, ...kept, mac: hashes.authenticate(kept) }
+    },
     refuseKnown: (known) => refuseKnown(parts.db, hashes, known, parts.platform.now()),
   }
 }
 
 async function refuseKnown(
   db: Db,
-  { keyHash, requestHash }: DoorKey,
+  { keyHash, authenticate }: DoorKey,
   known: KnownVerdict | undefined,
   now: number,
 ): Promise<void> {
@@ -58,7 +58,8 @@ async function refuseKnown(
   if (known.expiresAt.getTime() <= now) return deleteExpiredVerdict(db, keyHash, new Date(now))
   // Of an activation that was erased nothing is told any more.
   if (known.userId === null) return
-  if (!equalPublic(requestHash, known.requestHash))
+  // As well where somebody changed what is kept.
+  if (!equalConstantTime(authenticate(known), known.mac))
     throw refuse(KEY_HEADER, 'was used for another request: make a new key for each')
   throw new RepeatedRequest({ ...(JSON.parse(known.answer) as Readonly<Record<string, unknown>>), userId: known.userId })
 }

@@ -1,4 +1,4 @@
-// POST /verification/token: whether a request that a phone sent to the bank has a right token (cloud §13.3).
+// POST /verification/token: whether a request that a phone sent to the bank has a right token (cloud §12.3).
 import { type Static, Type } from '@sinclair/typebox'
 import { tokenValue } from '../../channel/replay.ts'
 import { type Received, receive } from '../../channel/stages/receive.ts'
@@ -118,7 +118,7 @@ async function useUp(
 ): Promise<boolean> {
   const [value] = uniqueValues
   if (value === undefined || repeats === undefined) return await useUniqueValues(uniqueValues)
-  return await useTokenAtDoor(db, bearer.activationId, value, repeats.keep(answer))
+  return await useTokenAtDoor(db, bearer.activationId, value, repeats.keep(bearer.activationId, answer))
 }
 
 function composeAnswer(

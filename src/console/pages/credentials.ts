@@ -29,6 +29,7 @@ interface Credential {
 
 const ROLES: readonly Choice[] = [
   ['integration', 'back end of an application'],
+  ['verification', 'has requests of phones verified'],
   ['read-only', 'may only read'],
   ['admin', 'administrator'],
   ['internal', 'internal'],

@@ -1,4 +1,4 @@
-// The key under which a bank may ask the same thing again (cloud §13.4): what is stored of it are two keyed hashes.
+// The key under which a bank may ask the same thing again (cloud §12.4): what is stored of it are two keyed hashes.
 import type { KeyObject } from 'node:crypto'
 import { sha256 } from '../../crypto/hash.ts'
 import { hmac } from '../../crypto/hmac.ts'
@@ -12,17 +12,29 @@ export interface DoorQuestion {
   readonly request: readonly (string | null)[]
 }
 
-/** 32 bytes of HMAC-SHA-256 each: over the credential and its key, and over what was asked as well. */
+/** A key, and what an answer to the question is authenticated by. All are HMAC-SHA-256, 32 bytes. */
 export interface DoorKey {
+  /** Over the credential and its key. */
   readonly keyHash: Uint8Array
-  readonly requestHash: Uint8Array
+  /** Over the credential, its key, what was asked, and an answer: nobody who writes to the database makes an answer another one. */
+  readonly authenticate: (answer: DoorAnswerToKeep) => Uint8Array
+}
+
+export interface DoorAnswerToKeep {
+  readonly activationId: string
+  /** JSON. */
+  readonly answer: string
+  readonly expiresAt: Date
 }
 
 export function hashDoorKey(key: KeyObject, { username, applicationId, idempotencyKey, request }: DoorQuestion): DoorKey {
   const who = [applicationId, username, idempotencyKey]
   return {
     keyHash: hmac(key, encodeTexts(NO_PREFIX, ['key of a door', ...who])),
-    requestHash: hmac(key, encodeTexts(NO_PREFIX, ['question at a door', ...who, ...request])),
+    authenticate: ({ activationId, answer, expiresAt }) => {
+      const kept = [activationId, answer, String(expiresAt.getTime())]
+      return hmac(key, encodeTexts(NO_PREFIX, ['answer of a door', ...kept, ...who, ...request]))
+    },
   }
 }
 

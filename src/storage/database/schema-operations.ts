@@ -71,11 +71,11 @@ export interface IdempotencyKeyTable {
 
 export interface DoorVerdictTable {
   key_hash: Bytes
-  request_hash: Bytes
   activation_id: string
   /** JSON. */
   answer: string
   expires_at: Date
+  mac: Bytes
 }
 
 export interface PushRegistrationTable {

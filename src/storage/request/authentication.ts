@@ -264,8 +264,8 @@ const USUAL: Changed = { set: sql``, returned: sql``, beside: sql`` }
 const ANY: Changed = {
   set: sql`, master_secret = coalesce(i."masterSecret", a.master_secret), state = i.state, blocked_reason = i."blockedReason",
       block_expires_at = i."blockExpiresAt"`,
-  returned: sql`, i.state, i."blockedReason", i.value, i."valueExpiresAt", i."verdictKey",
-      i."verdictRequest", i."verdictAnswer", i."verdictExpiresAt"`,
+  returned: sql`, i.state, i."blockedReason", i.value, i."valueExpiresAt", i."verdictKey", i."verdictAnswer",
+      i."verdictExpiresAt", i."verdictMac"`,
   beside: sql`, history as (
     ${insertHistoryFrom(sql`moved where "blockedReason" is not null`, { from: sql`'ACTIVE'`, to: sql`state`, reason: sql`"blockedReason"`, at: sql`at` })}
   ), used as (

@@ -1,5 +1,5 @@
 // What a door reads of a request that a phone sent to the bank: its parties, what only the bank is told of them, and what was answered to the
-// same key before (cloud §13). One statement for one request and for all that come at the same time.
+// same key before (cloud §12). One statement for one request and for all that come at the same time.
 import { sql } from 'kysely'
 import { blockedReasonAt } from '../activation/seen-state.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'

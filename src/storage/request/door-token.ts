@@ -1,4 +1,4 @@
-// What a door reads of a token, and what it stores of one that is good once (cloud §13.3).
+// What a door reads of a token, and what it stores of one that is good once (cloud §12.3).
 import { type RawBuilder, sql } from 'kysely'
 import { type ReadActivationRow, selectActivation } from '../activation/find.ts'
 import { blockedReasonAt } from '../activation/seen-state.ts'
@@ -88,7 +88,7 @@ const composeUse = (activationId: string, use: UniqueValue, verdict: DoorVerdict
     with used as (
       insert into unique_value (value_hash, expires_at) values (${use.valueHash}, ${use.expiresAt})
     ), judged as (
-      select ${activationId}::text as activation_id, ${verdict.keyHash}::bytea as "verdictKey", ${verdict.requestHash}::bytea as "verdictRequest",
+      select ${activationId}::text as activation_id, ${verdict.keyHash}::bytea as "verdictKey", ${verdict.mac}::bytea as "verdictMac",
         ${verdict.answer}::text as "verdictAnswer", ${verdict.expiresAt}::timestamptz as "verdictExpiresAt"
       from ${heldActivation(activationId)}
     )

@@ -1,4 +1,4 @@
-// The table door_verdict: what a door answered to a request with a key, for as long as its caller may send it again (cloud §13.4).
+// The table door_verdict: what a door answered to a request with a key, for as long as its caller may send it again (cloud §12.4).
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 
@@ -6,32 +6,34 @@ import type { Db } from '../database/database.ts'
 export interface DoorVerdict {
   /** 32 bytes that stand for the credential and its key. */
   readonly keyHash: Uint8Array
-  /** 32 bytes that stand for what was asked as well. */
-  readonly requestHash: Uint8Array
   /** JSON, without the name of the user. */
   readonly answer: string
   readonly expiresAt: Date
+  /** Over what was asked, the activation, the answer and its end; 32 bytes. */
+  readonly mac: Uint8Array
 }
 
 /** What was kept under a key. */
 export interface KnownVerdict {
-  readonly requestHash: Buffer
+  readonly activationId: string
   readonly answer: string
   /** Of the activation; null when that is gone. */
   readonly userId: string | null
   readonly expiresAt: Date
+  readonly mac: Buffer
 }
 
 /** KNOWN_VERDICT, outer joined. */
 export interface KnownVerdictColumns {
-  readonly knownRequest: Buffer | null
+  readonly knownActivation: string | null
+  readonly knownMac: Buffer | null
   readonly knownAnswer: string | null
   readonly knownUser: string | null
   readonly knownExpiresAt: Date | null
 }
 
 /** What is selected of a kept verdict. */
-export const KNOWN_VERDICT = sql`d.request_hash as "knownRequest", d.answer as "knownAnswer", d.expires_at as "knownExpiresAt",
+export const KNOWN_VERDICT = sql`d.activation_id as "knownActivation", d.mac as "knownMac", d.answer as "knownAnswer", d.expires_at as "knownExpiresAt",
     (select owner.user_id from activation owner where owner.activation_id = d.activation_id) as "knownUser"`
 
 /** Where it comes from: the verdict of a key, which may be missing. `key`: a column. */
@@ -40,24 +42,25 @@ export const joinKnownVerdict = (key: RawBuilder<unknown>): RawBuilder<unknown> 
 
 /** The verdict of a row, if it has one. */
 export function toKnownVerdict(row: KnownVerdictColumns): KnownVerdict | undefined {
-  const { knownRequest: requestHash, knownAnswer: answer, knownExpiresAt: expiresAt, knownUser: userId } = row
-  return requestHash === null || answer === null || expiresAt === null ? undefined : { requestHash, answer, userId, expiresAt }
+  const { knownActivation: activationId, knownMac: mac, knownAnswer: answer, knownExpiresAt: expiresAt, knownUser: userId } = row
+  if (activationId === null || mac === null || answer === null || expiresAt === null) return undefined
+  return { activationId, answer, userId, expiresAt, mac }
 }
 
 /** The columns of insertVerdictsFrom, but for activation_id. */
 export const VERDICT_COLUMNS = {
   verdictKey: 'bytea',
-  verdictRequest: 'bytea',
   verdictAnswer: 'text',
   verdictExpiresAt: 'timestamptz',
+  verdictMac: 'bytea',
 } as const
 
 /** A verdict as these columns; all are null without one. */
 export const toVerdictColumns = (verdict: DoorVerdict | undefined) => ({
   verdictKey: verdict?.keyHash ?? null,
-  verdictRequest: verdict?.requestHash ?? null,
   verdictAnswer: verdict?.answer ?? null,
   verdictExpiresAt: verdict?.expiresAt ?? null,
+  verdictMac: verdict?.mac ?? null,
 })
 
 /**
@@ -66,8 +69,8 @@ export const toVerdictColumns = (verdict: DoorVerdict | undefined) => ({
  */
 export const insertVerdictsFrom = (
   rows: RawBuilder<unknown>,
-): RawBuilder<unknown> => sql`insert into door_verdict (key_hash, request_hash, activation_id, answer, expires_at)
-    select "verdictKey", "verdictRequest", activation_id, "verdictAnswer", "verdictExpiresAt" from ${rows}
+): RawBuilder<unknown> => sql`insert into door_verdict (key_hash, activation_id, answer, expires_at, mac)
+    select "verdictKey", activation_id, "verdictAnswer", "verdictExpiresAt", "verdictMac" from ${rows}
     where "verdictKey" is not null order by "verdictKey"`
 
 /** Deletes the verdict of a key when its time is over. */

@@ -1,4 +1,4 @@
-// What a bank may call of the doors, and what it may call wrong (cloud §13.1): roles, structure, keys of requests that come again.
+// What a bank may call of the doors, and what it may call wrong (cloud §12.1): roles, structure, keys of requests that come again.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { doors } from '../../../src/api/door/index.ts'
@@ -210,6 +210,34 @@ describe('Idempotency-Key', () => {
     expect(await verdictOf(bank, request)).toMatchObject({ reason: 'TOO_MANY_FAILURES' })
     expect(await verdictOf(bank, request, {}, key)).toEqual(first)
     expect(await verdictOf(bank, request, {}, newKey())).toMatchObject({ reason: 'TOO_MANY_FAILURES' })
+  })
+
+  test('is refused when somebody changed what is kept, and nothing moves', async () => {
+    const { db } = v4.server.context
+    const phone = await activePhone()
+    const other = await activePhone()
+    const request = phone.prepareSigned({ ...at, body: 'x', ...wrongPin })
+    const key = newKey()
+    await sql`delete from door_verdict`.execute(db)
+    expect(await verdictOf(bank, request, {}, key)).toMatchObject({ isValid: false })
+    const { rows } = await sql<{ answer: string; id: string; ends: Date }>`
+      select answer, activation_id as id, expires_at as ends from door_verdict`.execute(db)
+    const [kept] = rows
+    if (kept === undefined) throw new TypeError('nothing is kept')
+    const changes = [
+      sql`answer = replace(answer, 'false', 'true')`,
+      sql`activation_id = ${other.state.activationId}`,
+      sql`expires_at = expires_at + interval '1 hour'`,
+    ]
+    for (const change of changes) {
+      await sql`update door_verdict set ${change}`.execute(db)
+      expectError(await callDoor(bank, 'code', toDoor(request), key), 400, 'ERROR_REQUEST')
+      await sql`update door_verdict set answer = ${kept.answer}, activation_id = ${kept.id}, expires_at = ${kept.ends}`.execute(
+        db,
+      )
+    }
+    expect(await verdictOf(bank, request, {}, key)).toMatchObject({ isValid: false, remainingAttempts: 4 })
+    expect(await readCounters(phone)).toMatchObject({ failedAttempts: 1 })
   })
 
   test('is forgotten after a minute, whether or not its row is gone, and holds no code, body or name', async () => {

@@ -1,4 +1,4 @@
-// POST /verification/code: a bank has the code checked of a request that a phone sent to it (cloud §13.2).
+// POST /verification/code: a bank has the code checked of a request that a phone sent to it (cloud §12.2).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { flipBit, withBody, withHeader, withPair } from '../../../phone/header.ts'
 import type { HttpRequest } from '../../../phone/http.ts'

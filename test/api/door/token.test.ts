@@ -1,4 +1,4 @@
-// POST /verification/token: a bank has the token checked of a request that a phone sent to it (cloud §13.3).
+// POST /verification/token: a bank has the token checked of a request that a phone sent to it (cloud §12.3).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { headerName } from '../../../phone/header.ts'
 import { b64, hasTimestamp, random } from '../../../phone/v3/crypto.ts'
