@@ -1,4 +1,4 @@
-// The envelope of a phone, as a bank hands it to `/encryption/open`: read, and opened by the stages of pawl's own endpoints (cloud §14.1).
+// The envelope of a phone, as a bank hands it to `/encryption/open`: read, and opened by the stages of pawl's own endpoints (cloud §13.1).
 import type { EnvelopeToOpen } from '../../channel/stages/envelope-keys.ts'
 import { findContext, parseEnvelope } from '../../channel/stages/envelope.ts'
 import { findEnvelope } from '../../channel/stages/find-proofs.ts'

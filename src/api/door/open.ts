@@ -1,4 +1,4 @@
-// POST /encryption/open: a bank has an envelope opened that a phone sent to it, and its code checked if it has one (cloud §14.1).
+// POST /encryption/open: a bank has an envelope opened that a phone sent to it, and its code checked if it has one (cloud §13.1).
 import { type Static, Type } from '@sinclair/typebox'
 import { useOf } from '../../channel/stages/attempt.ts'
 import { verifyAtDoor } from '../../channel/stages/code.ts'
@@ -176,7 +176,7 @@ function record({ call, sealed, repeats }: Opening, opened: OpenedRequest, isFir
   const { context } = sealed
   return recordOpening(parts.db, {
     use: isFirst ? opened.uniqueValues[0] : undefined,
-    kept: isFirst ? repeats?.keep({}) : undefined,
+    kept: isFirst ? repeats?.keep(opened.activation?.activationId ?? '', {}) : undefined,
     audit: {
       applicationId,
       userId: opened.activation?.userId ?? null,
@@ -225,7 +225,7 @@ async function checkCode(opening: Opening, code: Code, opened: OpenedRequest, se
       bodies: [opened.plaintext],
       audited: { text: auditText === undefined ? described : `${described}\n${auditText}` },
       use: useOf(opened, 'ENCRYPTION_FAILED'),
-      atDoor: { find: parties.find, keep: (given) => repeats?.keep(compose(given)), verifiedBy: username },
+      atDoor: { find: parties.find, keep: (given) => repeats?.keep(header.activationId, compose(given)), verifiedBy: username },
     })
     return compose(verdict)
   } catch (error) {

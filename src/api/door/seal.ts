@@ -1,4 +1,4 @@
-// POST /encryption/seal: the answer to an envelope that was opened for the bank, as the phone reads it (cloud §14.2).
+// POST /encryption/seal: the answer to an envelope that was opened for the bank, as the phone reads it (cloud §13.2).
 import { type Static, Type } from '@sinclair/typebox'
 import { deriveAnswerNonce, hashAnswer, readTicket } from '../../domain/secrets/seal-ticket.ts'
 import { named } from '../../http/types.ts'

@@ -1,4 +1,4 @@
-// Tickets of envelopes that were opened for the bank (cloud §14.2): all that it takes to seal the one answer, for any process, and for the caller
+// Tickets of envelopes that were opened for the bank (cloud §13.2): all that it takes to seal the one answer, for any process, and for the caller
 // alone who had the envelope opened. No row is kept for one.
 //
 //   ticket = form ‖ ticket id (16) ‖ nonce (12) ‖ ciphertext ‖ tag (16), as base64url

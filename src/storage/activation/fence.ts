@@ -37,7 +37,7 @@ export async function findUnfenced(db: Db, since: Date, after: string, limit: nu
   return rows
 }
 
-/** From now on no ticket is good that was issued before: the database may have forgotten what was sealed under it (cloud §14.2). */
+/** From now on no ticket is good that was issued before: the database may have forgotten what was sealed under it (cloud §13.2). */
 export async function fenceTickets(db: Db): Promise<void> {
   await sql`insert into ticket_fence (fenced_at) values (clock_timestamp()) on conflict do nothing`.execute(db)
 }

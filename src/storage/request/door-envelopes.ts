@@ -1,4 +1,4 @@
-// Envelopes that were opened for the bank, and the answers that were sealed for it: the tables sealed_answer and ticket_fence (cloud §14). Times are
+// Envelopes that were opened for the bank, and the answers that were sealed for it: the tables sealed_answer and ticket_fence (cloud §13). Times are
 // those of the database, whichever process asks.
 import { sql } from 'kysely'
 import type { UniqueValue } from '../activation/unique-values.ts'
@@ -35,9 +35,8 @@ export async function recordOpening(db: Db, { use, kept, audit }: Opening): Prom
         select value, ends from (select ${use?.valueHash ?? null}::bytea as value, ${use?.expiresAt ?? null}::timestamptz as ends) as given
         where value is not null
       ), kept as (
-        insert into door_verdict (key_hash, request_hash, activation_id, answer, expires_at)
-        select key, ${kept?.requestHash ?? null}::bytea, ${activationId}::text, ${kept?.answer ?? null}::text,
-          ${kept?.expiresAt ?? null}::timestamptz
+        insert into door_verdict (key_hash, activation_id, answer, expires_at, mac)
+        select key, ${activationId}::text, ${kept?.answer ?? null}::text, ${kept?.expiresAt ?? null}::timestamptz, ${kept?.mac ?? null}::bytea
         from (select ${kept?.keyHash ?? null}::bytea as key) as given
         where key is not null
       ), audited as (
