@@ -11,6 +11,9 @@ import * as activationImport from '../../src/storage/activation/import.ts'
 import * as activationFlags from '../../src/storage/activation/flags.ts'
 import * as activationFence from '../../src/storage/activation/fence.ts'
 import * as activationExpiry from '../../src/storage/activation/expiry.ts'
+import * as doorParties from '../../src/storage/request/door-parties.ts'
+import * as doorToken from '../../src/storage/request/door-token.ts'
+import * as doorVerdicts from '../../src/storage/request/door-verdicts.ts'
 import * as activationUpgrade from '../../src/storage/request/upgrade.ts'
 import * as activationSearch from '../../src/storage/activation/search.ts'
 import * as activationCommit from '../../src/storage/activation/commit.ts'
@@ -106,6 +109,7 @@ const placed = {
   chainId: 1,
   row: { sequence: 1, activationId: 'x', chain: 'c', fields: ['a', 'u', 'x', 't', 'd', '00'], userKey: bytes, verifiedBy: null },
 } as const
+const doorVerdict = { keyHash: bytes, answer: '{}', expiresAt: at, mac: bytes }
 const person = { userId: 'u', phones: ['x'], actedFor: ['y'] }
 const change = { activationId: 'x', rowVersion: 1, from: 'ACTIVE', to: 'BLOCKED', reason: 'r', externalUserId: null, at } as const
 const exchange = {
@@ -244,6 +248,12 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
         { ...outcome, state: 'BLOCKED', blockedReason: 'MAX_FAILED_ATTEMPTS' },
         auditEvent,
       ),
+    'storeAuthentication with a verdict of a door': (db) =>
+      activationAuthentication.storeAuthentication(
+        db,
+        { ...outcome, state: 'ACTIVE', kept: doorVerdict },
+        { ...auditEvent, verifiedBy: 'b' },
+      ),
     storeAuthenticationAndLock: (_db, tx) =>
       activationAuthentication.storeAuthenticationAndLock(tx, { ...outcome, state: 'ACTIVE' }, auditEvent, 'o'),
     'storeAuthenticationAndLock of a settled key': (_db, tx) =>
@@ -325,6 +335,23 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     removeExpiredActivations: (db) => activationExpiry.removeExpiredActivations(db, at, 500),
     endTemporaryBlocks: (db) => activationExpiry.endTemporaryBlocks(db, at, 500),
     endTemporaryBlock: (db) => activationExpiry.endTemporaryBlock(db, 'x', at),
+  },
+  'request/door-parties': {
+    findDoorParties: (db) => doorParties.findDoorParties(db, [{ applicationKey: 'k', activationId: 'x', at, verdictKey: null }]),
+    'findDoorParties of several at once': (db) =>
+      doorParties.findDoorParties(db, [
+        { applicationKey: 'k', activationId: 'x', at, verdictKey: null },
+        { applicationKey: 'k', activationId: 'y', at, verdictKey: bytes },
+      ]),
+  },
+  'request/door-token': {
+    findDoorToken: (db) =>
+      doorToken.findDoorToken(db, { tokenId: 't', at, tokenValue: bytes, verdictKey: null }).catch(ignoreNoRow),
+    useTokenAtDoor: (db) => doorToken.useTokenAtDoor(db, 'x', { valueHash: bytes, expiresAt: at }, doorVerdict),
+  },
+  'request/door-verdicts': {
+    deleteExpiredVerdict: (db) => doorVerdicts.deleteExpiredVerdict(db, bytes, at),
+    deleteExpiredVerdicts: (db) => doorVerdicts.deleteExpiredVerdicts(db, at, 1000),
   },
   'request/upgrade': {
     storeUpgrade: (db) => activationUpgrade.storeUpgrade(db, 'x', 1, upgrade),
@@ -805,6 +832,10 @@ const NOT_QUERIES = [
   'joinTemporaryKey',
   'toToken',
   'insertValuesFrom',
+  'insertVerdictsFrom',
+  'joinKnownVerdict',
+  'toKnownVerdict',
+  'toVerdictColumns',
   'joinToken',
   'toOperation',
   'toLocked',
