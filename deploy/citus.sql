@@ -23,6 +23,7 @@ select create_reference_table('audit_user_key')
 -- would spread by operation_id: operation_nonce
 -- would spread by temporary_key_id: temporary_key
 -- would spread by value_hash: unique_value
+-- would spread by key_hash: door_verdict
 -- would be everywhere: application, application_version, master_key_pair, pinned_certificate, pinned_domain, pinning_key_pair, template,
 --   template_revision, user_erasure, version_rule, version_text, webhook, wrapped_key
 -- would stay on one node: admin_event, audit_chain, audit_deliverer, audit_delivery, audit_event, audit_seal, audit_sealer, audit_source,

@@ -53,6 +53,7 @@ describe('defaults', () => {
       sourceFailuresPerMinute: 3000,
       temporaryKeysPerMinute: 600,
       signedBodyBytesMax: 131_072,
+      doorIdempotencySeconds: 60,
       activationValiditySeconds: 300,
       activationRemoveAllow1fa: false,
       maxFailedAttempts: 5,

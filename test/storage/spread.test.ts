@@ -19,10 +19,17 @@ const ACROSS_LATER: Record<string, readonly string[]> = {
     'findStatusProofs',
     'insertToken',
     'storeAuthentication of a block',
+    'storeAuthentication with a verdict of a door',
     'storeAuthenticationAndLock of a settled key',
     'storeKeyExchange',
     'storeKeyExchange for several at once',
     'storeKeyExchange that commits',
+    'useTokenAtDoor',
+  ],
+  'a door reads phone, token and what was answered before in one trip': [
+    'findDoorParties',
+    'findDoorParties of several at once',
+    'findDoorToken',
   ],
   'the key exchange reads all that it needs in one trip': ['createExchangeBasisReader for one and for several'],
   "an operation is its user's, the phone and its audit rows are the activation's": [

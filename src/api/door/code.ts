@@ -41,11 +41,24 @@ const REASONS = [
 const CodeToVerify = named(
   'CodeToVerify',
   Type.Object({
-    authorization: HeaderOfPhone('value of X-PowerAuth-Authorization or X-Svc-Authorization, with its scheme word'),
+    authorization: HeaderOfPhone(
+      'value of X-PowerAuth-Authorization or X-Svc-Authorization, with its scheme word',
+      'PowerAuth pa_activation_id="...", pa_application_key="...", pa_nonce="...", ...',
+    ),
     method: Method,
     resourceId: ResourceId,
-    body: Type.Optional(Type.String({ description: 'Base64 of the bytes as the bank received them, before any parsing' })),
-    query: Type.Optional(Type.String({ description: 'raw query string without its question mark, never parsed by the bank' })),
+    body: Type.Optional(
+      Type.String({
+        description: 'Base64 of the bytes as the bank received them, before any parsing',
+        examples: ['eyJhbW91bnQiOjF9'],
+      }),
+    ),
+    query: Type.Optional(
+      Type.String({
+        description: 'raw query string without its question mark, never parsed by the bank',
+        examples: ['from=2026-01-01'],
+      }),
+    ),
     factors: Type.Optional(FactorNames),
     refusedFlags: Type.Optional(
       FlagNames('flags that the activation must not have; without it, VERIFICATION_PENDING and VERIFICATION_IN_PROGRESS'),

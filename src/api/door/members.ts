@@ -8,7 +8,8 @@ import { PawlError } from '../../lib/errors.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 
 /** A header that the phone sent, as the bank received it. */
-export const HeaderOfPhone = (description: string) => Type.String({ minLength: 1, maxLength: 4096, description })
+export const HeaderOfPhone = (description: string, example: string) =>
+  Type.String({ minLength: 1, maxLength: 4096, description, examples: [example] })
 
 const FACTORS = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] as const satisfies readonly Factors[]
 
@@ -24,10 +25,17 @@ export const FactorNames = named(
 export const FACTORS_WITHOUT: readonly Factors[] = ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
 
 export const FlagNames = (description: string) =>
-  Type.Array(Type.String({ pattern: '^[A-Z0-9_]{1,64}$', description: 'must be 1 to 64 of the characters A-Z, 0-9 and _' }), {
-    maxItems: 64,
-    description,
-  })
+  Type.Array(
+    Type.String({
+      pattern: '^[A-Z0-9_]{1,64}$',
+      description: 'must be 1 to 64 of the characters A-Z, 0-9 and _',
+      examples: ['VIP'],
+    }),
+    {
+      maxItems: 64,
+      description,
+    },
+  )
 export const REFUSED_FLAGS_WITHOUT: readonly string[] = ['VERIFICATION_PENDING', 'VERIFICATION_IN_PROGRESS']
 
 export const Client = named(

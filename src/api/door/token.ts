@@ -17,7 +17,10 @@ const REASONS = ['HEADER_MALFORMED', 'UNKNOWN', 'DIGEST_WRONG', 'STATE', 'TIME',
 const TokenToVerify = named(
   'TokenToVerify',
   Type.Object({
-    token: HeaderOfPhone('value of X-PowerAuth-Token or X-Svc-Token, with its scheme word'),
+    token: HeaderOfPhone(
+      'value of X-PowerAuth-Token or X-Svc-Token, with its scheme word',
+      'PowerAuth token_id="...", token_digest="...", nonce="...", ...',
+    ),
     factors: Type.Optional(FactorNames),
     refusedFlags: Type.Optional(
       FlagNames('flags that the activation must not have; without it, VERIFICATION_PENDING and VERIFICATION_IN_PROGRESS'),
