@@ -26,8 +26,9 @@ import {
   importMlDsaSeed,
   mlDsaPublicKeyOf,
   mlDsaSign,
+  mlDsaVerify,
 } from './mldsa.ts'
-import { ecdsaVerifyP384, mlDsaVerify, privateKeyFromScalar } from '../../test/helpers/crypto.ts'
+import { ecdsaVerifyP384, privateKeyFromScalar } from '../../test/helpers/crypto.ts'
 
 const hex = (text: string): Uint8Array => Buffer.from(text, 'hex')
 const count = (from: number, to: number): Uint8Array => Uint8Array.from({ length: to - from }, (_, i) => from + i)

@@ -1,5 +1,5 @@
 // ML-DSA (FIPS 204), pure mode with empty context. Public keys as SubjectPublicKeyInfo (RFC 5280 §4.1), private ones as seeds.
-import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { equalPublic } from '../lib/bytes.ts'
 
 export type MlDsa = keyof typeof PARAMETER_SETS
@@ -21,6 +21,13 @@ export function generateMlDsaKeyPair(parameterSet: MlDsa): MlDsaKeyPair {
  * in a thread (threads.ts).
  */
 export const mlDsaSign = (privateKey: KeyObject, message: Uint8Array): Uint8Array => sign(undefined, message, privateKey)
+
+/**
+ * Whether `signature` is one of `message`; false for bytes that are not a signature at all. Takes a third of a millisecond, and a whole one where
+ * the message is long: requests call it in a thread (threads.ts).
+ */
+export const mlDsaVerify = (publicKey: KeyObject, message: Uint8Array, signature: Uint8Array): boolean =>
+  verify(undefined, message, publicKey, signature)
 
 /** The key of a SubjectPublicKeyInfo of exactly this parameter set; undefined for any other header or length. */
 export function importMlDsaPublicKey(parameterSet: MlDsa, spki: Uint8Array): KeyObject | undefined {

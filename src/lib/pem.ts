@@ -1,12 +1,15 @@
-// Certificates as PEM text (RFC 7468 §5.1).
+// PEM text (RFC 7468): certificates, public keys, certificate requests.
+import { parseBase64 } from './base64.ts'
 
-/** The PEM text of a DER certificate, with a line break at its end. */
-export function toPem(der: Uint8Array): string {
+/** The PEM text of DER bytes, with a line break at its end; a certificate, unless it is said what it is. */
+export function toPem(der: Uint8Array, label: PemLabel = 'CERTIFICATE'): string {
   const lines = Buffer.from(der)
     .toString('base64')
     .replace(/.{64}(?=.)/g, '$&\n')
-  return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`
+  return `-----BEGIN ${label}-----\n${lines}\n-----END ${label}-----\n`
 }
+
+export type PemLabel = 'CERTIFICATE' | 'PUBLIC KEY'
 
 /**
  * The bytes of the first certificate in a text, whatever else it holds; undefined when there is none. The bytes are not checked to be a
@@ -15,4 +18,14 @@ export function toPem(der: Uint8Array): string {
 export function parsePem(text: string): Uint8Array | undefined {
   const [, body] = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE-----/.exec(text) ?? []
   return body === undefined ? undefined : Buffer.from(body, 'base64')
+}
+
+/**
+ * The bytes of a certificate request that is all of a text but for white space around it: what else stood there, somebody else might read.
+ * Undefined for any other text, and for Base64 that is not well-formed. The bytes are not checked to be a request.
+ */
+export function parseCertificateRequestPem(text: string): Uint8Array | undefined {
+  const [, body] =
+    /^\s*-----BEGIN CERTIFICATE REQUEST-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE REQUEST-----\s*$/.exec(text) ?? []
+  return body === undefined ? undefined : parseBase64(body.replaceAll(/\s/g, ''))
 }

@@ -170,6 +170,15 @@ export interface CoveredRequest {
 /** Names of key agreements: EC_P256 is version 3, the others version 4 (v4 §2.1). */
 export type Algorithm = 'EC_P256' | 'EC_P384' | 'EC_P384_ML_L3' | 'EC_P384_ML_L5'
 
+/** How a device key signs, by its name in a JWS (RFC 7518 §3.1, v4 §4.3). */
+export type SignatureAlgorithm = 'ES256' | 'ES384' | 'ML-DSA-65' | 'ML-DSA-87'
+
+/** A public key of a phone, made for one activation (v3 §8.3, v4 §3.2). */
+export interface DeviceKey {
+  readonly algorithm: SignatureAlgorithm
+  readonly key: KeyObject
+}
+
 /** Private keys that sign for an application or an activation. */
 export interface SigningKeys {
   /** P-256 in v3, P-384 in v4. */

@@ -22,10 +22,6 @@ export const ecdsaVerifyP384 = (
   dsaEncoding: DSAEncoding = 'der',
 ): boolean => verify('sha384', message, { key, dsaEncoding }, signature)
 
-/** The same with ML-DSA, pure mode with empty context. */
-export const mlDsaVerify = (publicKey: KeyObject, message: Uint8Array, signature: Uint8Array): boolean =>
-  verify(undefined, message, publicKey, signature)
-
 /** Whether a Base64 signature is one of an activation code. */
 export function verifyActivationCode(code: string, signature: string, masterPublicKey: KeyObject): boolean {
   const der = parseBase64(signature)

@@ -8,8 +8,7 @@ import { ml_dsa65, ml_dsa87 } from '@noble/post-quantum/ml-dsa.js'
 import { ml_kem1024, ml_kem768 } from '@noble/post-quantum/ml-kem.js'
 import { expect, test } from 'vitest'
 import { importEncapsulationKey } from '../../src/crypto/kem.ts'
-import { importMlDsaPublicKey, importMlDsaSeed, mlDsaPublicKeyOf } from '../../src/crypto/mldsa.ts'
-import { mlDsaVerify } from '../helpers/crypto.ts'
+import { importMlDsaPublicKey, importMlDsaSeed, mlDsaPublicKeyOf, mlDsaVerify } from '../../src/crypto/mldsa.ts'
 
 const ROUNDS = 100
 /** Bytes in front of a public key in a SubjectPublicKeyInfo, in all four parameter sets. */

@@ -1,13 +1,12 @@
 // Master keys of applications (v4 §3.2): made with the application, or when one that was made before protocol 4.0 first needs them.
 import { sign, verify } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { mlDsaSign, importMlDsaPublicKey } from '../../src/crypto/mldsa.ts'
+import { importMlDsaPublicKey, mlDsaSign, mlDsaVerify } from '../../src/crypto/mldsa.ts'
 import { publicKeyFromPoint } from '../../src/crypto/key.ts'
 import { createApplication } from '../../src/domain/application/application.ts'
 import { findAllowedAlgorithms, findSigningMasterKeys, readMasterPublicKeys } from '../../src/domain/application/master-keys.ts'
 import { inTransaction } from '../../src/storage/database/database.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
-import { mlDsaVerify } from '../helpers/crypto.ts'
 
 let server: TestServer
 beforeAll(async () => {

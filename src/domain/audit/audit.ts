@@ -1,4 +1,6 @@
 // The audit log of devices (cloud §7): rows of what happens to an activation beside the checking of codes, and reading all of them.
+import { sha256 } from '../../crypto/hash.ts'
+import { asBuffer } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { hasActivation } from '../../storage/activation/search.ts'
 import { type AuditEvent, type AuditItem, type AuditQuery, listAuditItems } from '../../storage/audit/audit.ts'
@@ -34,3 +36,10 @@ export const createAuditEvent = (
 /** What an audit row says of its event: a JSON object without the members that are null. */
 export const composeEventData = (fields: Readonly<Record<string, string | null>>): string =>
   JSON.stringify(Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null)))
+
+/**
+ * What an audit row says of data that a device key signed, a line each: how they were signed, their length and their SHA-256, and why the
+ * signature was refused. The data themselves are the bank's (cloud §7).
+ */
+export const composeSignedData = (how: string, data: Uint8Array, refusal: string | undefined): string =>
+  [how, String(data.length), asBuffer(sha256(data)).toString('hex'), ...(refusal === undefined ? [] : [refusal])].join('\n')

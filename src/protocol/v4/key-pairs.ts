@@ -69,4 +69,11 @@ export const describePublicKeys = ({ ecdsa, mldsa }: PublicKeys): { ecdsa: strin
 /** Public keys as they are stored: the point, then the SubjectPublicKeyInfo where there is one. */
 export const joinPublicKeys = ({ ecdsa, mldsa }: PublicKeys): Uint8Array => concat(ecdsa, ...(mldsa ? [mldsa] : []))
 
+/** The same from where they are stored. */
+export const splitPublicKeys = (stored: Uint8Array): PublicKeys =>
+  stored.length === POINT_LENGTH
+    ? { ecdsa: stored }
+    : { ecdsa: stored.subarray(0, POINT_LENGTH), mldsa: stored.subarray(POINT_LENGTH) }
+
 const SEED_LENGTH = 32
+const POINT_LENGTH = 97

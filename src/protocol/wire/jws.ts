@@ -24,10 +24,10 @@ export interface TemporaryKeyJws {
 export function parseTemporaryKeyJws(jwt: string, alg: 'HS256' | 'HS384'): TemporaryKeyJws | undefined {
   const [headerText, payloadText, macText, ...rest] = jwt.split('.')
   if (headerText === undefined || payloadText === undefined || macText === undefined || rest.length > 0) return undefined
-  const header = parseJson(headerText)
+  const header = parseJwsPart(headerText)
   // RFC 7515 §4.1.11: a critical extension that is not understood makes the JWS invalid; none is understood here.
   if (header?.['alg'] !== alg || header['crit'] !== undefined) return undefined
-  const claims = parseJson(payloadText)
+  const claims = parseJwsPart(payloadText)
   const applicationKey = claims?.['applicationKey']
   const challenge = claims?.['challenge']
   const mac = parseBase64Url(macText)
@@ -61,7 +61,8 @@ export const composeTemporaryKeyClaims = <Key extends object>(answer: TemporaryK
   exp_ms: answer.expiresAt,
 })
 
-function parseJson(base64Url: string): Record<string, unknown> | undefined {
+/** A JSON object that is a part of a JWS; undefined for anything else, and when it has a member twice. */
+export function parseJwsPart(base64Url: string): Record<string, unknown> | undefined {
   const bytes = parseBase64Url(base64Url)
   try {
     const text = bytes && utf8Decoder.decode(bytes)
@@ -72,8 +73,8 @@ function parseJson(base64Url: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Strict: only the one text that encodes the bytes is accepted. */
-function parseBase64Url(text: string): Uint8Array | undefined {
+/** Strict: only the one text that encodes the bytes is accepted (RFC 7515 §2). */
+export function parseBase64Url(text: string): Uint8Array | undefined {
   const bytes = Buffer.from(text, 'base64url')
   return toBase64Url(bytes) === text ? bytes : undefined
 }

@@ -1,0 +1,135 @@
+// POST /verification/device-signature: whether a phone signed data with its device keys. Spec: cloud §14.1.
+import { type Static, Type } from '@sinclair/typebox'
+import { parseBase64, toBase64 } from '../../lib/base64.ts'
+import { PawlError } from '../../lib/errors.ts'
+import { parseSignedJws } from '../../protocol/wire/signed-jws.ts'
+import type { SignatureAlgorithm } from '../../protocol/protocol.ts'
+import { cloudEndpoint } from '../cloud/endpoint.ts'
+import { Identifier } from '../cloud/fields.ts'
+import { Algorithm, DOOR_ROLES, SignatureVerdict, States } from './fields.ts'
+import { judgeSignatures, type SentSignature, type SentSignatures } from './judge-signatures.ts'
+
+type KeyName = 'ECDSA' | 'ML_DSA_65' | 'ML_DSA_87'
+const KeyNames = Type.Array(Type.Unsafe<KeyName>(Type.String({ enum: ['ECDSA', 'ML_DSA_65', 'ML_DSA_87'] })), { minItems: 1 })
+
+const Request = Type.Object({
+  activationId: Identifier,
+  data: Type.Optional(Type.String({ description: 'Base64 of what was signed, at most 128 KiB', examples: ['cGF5IDEwMCBFVVI='] })),
+  signature: Type.Optional(Type.String({ description: 'Base64, as the phone sent it' })),
+  format: Type.Optional(
+    Type.Unsafe<Format>(Type.String({ enum: ['DER', 'JOSE', 'RAW'], description: 'of ECDSA DER or JOSE, of ML-DSA RAW' })),
+  ),
+  algorithm: Type.Optional(Type.Unsafe<'ECDSA' | 'ML_DSA'>(Type.String({ enum: ['ECDSA', 'ML_DSA'] }))),
+  jws: Type.Optional(Type.String({ description: 'a JWS in place of the four above: compact, or JSON as text' })),
+  keys: Type.Optional(Type.Union([Type.Literal('ALL'), KeyNames])),
+  states: Type.Optional(States),
+})
+
+type Format = 'DER' | 'JOSE' | 'RAW'
+
+export const deviceSignature = cloudEndpoint({
+  method: 'POST',
+  path: '/verification/device-signature',
+  operationId: 'verifyDeviceSignature',
+  summary: 'Whether a phone signed data with its device keys',
+  description:
+    'Either `data` and `signature`, or `jws`. Valid when every device key of the activation has signed; `keys` may name fewer that are enough, as ' +
+    'for a compact JWS of a phone that has two. `states`: those in which a signature is good, `ACTIVE` alone by default. ' +
+    '**The same signature is valid again and again**: no counter moves and nothing is used up. The data must say what they are for, and have a ' +
+    'number or a nonce of their own that the bank takes once.',
+  errors: ['REGISTRATION_NOT_FOUND'],
+  roles: DOOR_ROLES,
+  body: Request,
+  response: Type.Object(
+    {
+      ...SignatureVerdict,
+      verified: Type.Array(Algorithm, { description: 'the keys of this activation whose signature is right' }),
+      payload: Type.Optional(Type.String({ description: 'of a valid JWS: what was signed, in Base64' })),
+    },
+    {
+      title: 'DeviceSignatureVerdict',
+      examples: [
+        {
+          isValid: true,
+          activationId: '3f2504e0-4f89-41d3-9a0c-0305e82c3301',
+          userId: 'alice',
+          state: 'ACTIVE',
+          verified: ['ES384', 'ML-DSA-65'],
+        },
+        { isValid: false, reason: 'UNKNOWN', verified: [] },
+      ],
+    },
+  ),
+  async handle(call) {
+    const { activationId } = call.body
+    const sent = readRequest(call.body)
+    const { activation, verified, ...judged } = await judgeSignatures(call, DOOR, activationId, sent)
+    return {
+      ...judged,
+      ...activation,
+      verified: [...verified],
+      ...(judged.isValid && sent?.form === 'JWS' && { payload: toBase64(sent.data) }),
+    }
+  },
+})
+
+const DOOR = { path: '/verification/device-signature', type: 'device_signature' } as const
+
+/** Undefined when what the phone made cannot be read. Throws REQUEST_INVALID for what the bank composed wrongly. */
+function readRequest(body: Static<typeof Request>): SentSignatures | undefined {
+  const { jws, data, signature, format, algorithm, keys = 'ALL', states = ['ACTIVE'] } = body
+  const isEnough = (verified: readonly SignatureAlgorithm[], all: readonly SignatureAlgorithm[]): boolean =>
+    keys === 'ALL' ? verified.length === all.length : keys.every((name) => verified.some((one) => nameOf(one) === name))
+  if (jws === undefined) {
+    const plain = readPlain(body)
+    return plain && { ...plain, states, isEnough }
+  }
+  const beside = Object.entries({ data, signature, format, algorithm }).find(([, value]) => value !== undefined)
+  if (beside !== undefined) throw refuse(beside[0], 'must not stand beside jws')
+  if (jws.length > JWS_LENGTH_MAX) throw refuse('jws', `must have at most ${JWS_LENGTH_MAX} characters`)
+  const parsed = parseSignedJws(jws)
+  const signatures = parsed?.signatures.map(
+    (one): SentSignature => ({ ...one, fits: (key) => key.algorithm === one.algorithm, form: JOSE, looksLike: one.algorithm }),
+  )
+  return parsed && signatures && { form: 'JWS', data: parsed.payload, signatures, states, isEnough }
+}
+
+function readPlain(given: Pick<Static<typeof Request>, 'data' | 'signature' | 'format' | 'algorithm'>) {
+  const { data: dataText, signature: signatureText, algorithm = 'ECDSA', format = algorithm === 'ECDSA' ? 'DER' : 'RAW' } = given
+  if (dataText === undefined || signatureText === undefined)
+    throw refuse(dataText === undefined ? 'data' : 'signature', 'must be present, or jws')
+  if ((algorithm === 'ML_DSA') !== (format === 'RAW')) throw refuse('format', 'must be RAW for ML_DSA, DER or JOSE for ECDSA')
+  const data = parseBase64(dataText)
+  if (data === undefined || data.length > DATA_BYTES_MAX)
+    throw refuse('data', `must be Base64 of at most ${DATA_BYTES_MAX} bytes`)
+  const signature = parseBase64(signatureText)
+  if (signature === undefined) return undefined
+  const fits: SentSignature['fits'] = (key) => (algorithm === 'ECDSA') === (nameOf(key.algorithm) === 'ECDSA')
+  const one = {
+    fits,
+    covered: data,
+    signature,
+    looksLike: guess(algorithm, signature.length),
+    ...(format === 'JOSE' && { form: JOSE }),
+  }
+  return { form: format, data, signatures: [one] }
+}
+
+/** By the lengths that its two algorithms cannot both have. */
+const guess = (algorithm: 'ECDSA' | 'ML_DSA', length: number): SignatureAlgorithm =>
+  algorithm === 'ECDSA' ? (length > ES256_LENGTH_MAX ? 'ES384' : 'ES256') : length > ML_DSA_65_LENGTH ? 'ML-DSA-87' : 'ML-DSA-65'
+
+const nameOf = (algorithm: SignatureAlgorithm): KeyName =>
+  algorithm === 'ML-DSA-65' ? 'ML_DSA_65' : algorithm === 'ML-DSA-87' ? 'ML_DSA_87' : 'ECDSA'
+
+const refuse = (fieldName: string, hint: string): PawlError =>
+  new PawlError('REQUEST_INVALID', { detail: `${fieldName} ${hint}`, violations: [{ fieldName, hint }] })
+
+/** r ‖ s. */
+const JOSE = { dsaEncoding: 'ieee-p1363' } as const
+/** In DER. */
+const ES256_LENGTH_MAX = 72
+const ML_DSA_65_LENGTH = 3309
+const DATA_BYTES_MAX = 128 * 1024
+/** A payload of as many bytes, with two signatures. */
+const JWS_LENGTH_MAX = 192 * 1024

@@ -1,0 +1,54 @@
+// Reading DER (X.690 §8.1, §10.1): one value after the other, nothing in a longer form than it needs.
+
+/** One value with its tag. */
+export interface DerValue {
+  /** The identifier byte: class, whether it holds values, and a number up to 30. */
+  readonly tag: number
+  /** The bytes of the value without tag and length. */
+  readonly content: Uint8Array
+  /** The same with tag and length. */
+  readonly whole: Uint8Array
+}
+
+/** Tags of the universal class, those that hold values as such. */
+export const DER = { integer: 0x02, bitString: 0x03, oid: 0x06, sequence: 0x30, set: 0x31 } as const
+
+/** All values that stand one after the other in `bytes`; undefined when these are anything else. */
+export function readDerValues(bytes: Uint8Array): readonly DerValue[] | undefined {
+  const values: DerValue[] = []
+  for (let at = 0; at < bytes.length; ) {
+    const value = readAt(bytes, at)
+    if (value === undefined) return undefined
+    values.push(value)
+    at += value.whole.length
+  }
+  return values
+}
+
+/** The values within the one value of this tag that `bytes` are; undefined when they are not one. */
+export function readDerInside(bytes: Uint8Array, tag: number): readonly DerValue[] | undefined {
+  const [value, ...rest] = readDerValues(bytes) ?? []
+  return value?.tag === tag && rest.length === 0 ? readDerValues(value.content) : undefined
+}
+
+/** The content of a BIT STRING without unused bits; undefined for one that has some. */
+export const readBitString = ({ tag, content }: DerValue): Uint8Array | undefined =>
+  tag === DER.bitString && content[0] === 0 ? content.subarray(1) : undefined
+
+function readAt(bytes: Uint8Array, start: number): DerValue | undefined {
+  const tag = bytes[start]
+  const first = bytes[start + 1]
+  // Tags of several bytes and lengths that are not known beforehand do not come.
+  if (tag === undefined || (tag & 0x1f) === 0x1f || first === undefined || first === 0x80) return undefined
+  const size = first < 0x80 ? 0 : first & 0x7f
+  const lengthBytes = bytes.subarray(start + 2, start + 2 + size)
+  if (size > LENGTH_BYTES_MAX || lengthBytes.length < size) return undefined
+  const length = size === 0 ? first : lengthBytes.reduce((sum, byte) => sum * 256 + byte, 0)
+  // The shortest form is the only one.
+  if (size > 0 && (length < 0x80 || lengthBytes[0] === 0)) return undefined
+  const from = start + 2 + size
+  if (from + length > bytes.length) return undefined
+  return { tag, content: bytes.subarray(from, from + length), whole: bytes.subarray(start, from + length) }
+}
+
+const LENGTH_BYTES_MAX = 4

@@ -1,0 +1,101 @@
+// A JWS that a phone signed with its device keys: compact, or in the general JSON serialisation with a signature of each key (RFC 7515 §7.1, §7.2.1).
+// It is read strictly: what is left out here would be judged by somebody else's reading.
+import { utf8 } from '../../lib/bytes.ts'
+import { findMemberTwice, isJsonObject } from '../../lib/json.ts'
+import type { SignatureAlgorithm } from '../protocol.ts'
+import { parseBase64Url, parseJwsPart } from './jws.ts'
+
+/** One signature of a JWS, not yet verified. */
+export interface JwsSignature {
+  readonly algorithm: SignatureAlgorithm
+  /** RFC 7515 §5.2. */
+  readonly covered: Uint8Array
+  /** As long as the algorithm has it; ECDSA is r ‖ s. */
+  readonly signature: Uint8Array
+}
+
+/** A JWS, its signatures not yet verified. */
+export interface SignedJws {
+  /** At least one byte. */
+  readonly payload: Uint8Array
+  /** At least one, and none of them by an algorithm that another one has. */
+  readonly signatures: readonly JwsSignature[]
+}
+
+/** Undefined for a text that is not such a JWS, and for one that leaves anything to choose to whoever reads it. */
+export function parseSignedJws(text: string): SignedJws | undefined {
+  const { payload: payloadText, parts } = text.includes('{') ? parseGeneral(text) : parseCompact(text)
+  const payload = payloadText === undefined ? undefined : parseBase64Url(payloadText)
+  // A payload that stands elsewhere is left out (RFC 7515, appendix F): nothing is signed by itself then.
+  if (payloadText === undefined || payload === undefined || payload.length === 0) return undefined
+  const signatures = parts.map((part) => parseSignature(part, payloadText))
+  if (signatures.length === 0 || !signatures.every((signature) => signature !== undefined)) return undefined
+  const isOneTwice = new Set(signatures.map(({ algorithm }) => algorithm)).size < signatures.length
+  return isOneTwice ? undefined : { payload, signatures }
+}
+
+/** Texts as they stand in a JWS. */
+interface JwsParts {
+  readonly payload: string | undefined
+  readonly parts: readonly JwsPart[]
+}
+
+interface JwsPart {
+  readonly header: string
+  readonly signature: string
+}
+
+const NONE: JwsParts = { payload: undefined, parts: [] }
+
+function parseCompact(text: string): JwsParts {
+  const [header, payload, signature, ...rest] = text.split('.')
+  return header === undefined || payload === undefined || signature === undefined || rest.length > 0
+    ? NONE
+    : { payload, parts: [{ header, signature }] }
+}
+
+/** Other members, a header that no signature covers among them, and a single signature without a list are refused. */
+function parseGeneral(text: string): JwsParts {
+  const { payload, signatures } = parseExactly(text, ['payload', 'signatures']) ?? {}
+  if (typeof payload !== 'string' || !Array.isArray(signatures) || signatures.length > SIGNATURES_MAX) return NONE
+  const parts = signatures.map((entry: unknown) => {
+    const { protected: header, signature } = hasExactly(entry, ['protected', 'signature']) ? entry : {}
+    return typeof header === 'string' && typeof signature === 'string' ? { header, signature } : undefined
+  })
+  return parts.every((part) => part !== undefined) ? { payload, parts } : NONE
+}
+
+function parseExactly(text: string, names: readonly string[]): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return hasExactly(value, names) && findMemberTwice(text) === undefined ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const hasExactly = (value: unknown, names: readonly string[]): value is Record<string, unknown> =>
+  isJsonObject(value) && Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name))
+
+function parseSignature({ header, signature: text }: JwsPart, payload: string): JwsSignature | undefined {
+  const { alg, ...others } = parseJwsPart(header) ?? {}
+  const algorithm = [...SIGNATURE_LENGTHS.keys()].find((name) => name === alg)
+  const signature = parseBase64Url(text)
+  if (algorithm === undefined || signature === undefined || signature.length !== SIGNATURE_LENGTHS.get(algorithm))
+    return undefined
+  if (REFUSED_HEADERS.some((name) => Object.hasOwn(others, name))) return undefined
+  return { algorithm, covered: utf8(`${header}.${payload}`), signature }
+}
+
+/** Bytes (RFC 7518 §3.4, FIPS 204 §4). */
+const SIGNATURE_LENGTHS: ReadonlyMap<SignatureAlgorithm, number> = new Map([
+  ['ES256', 64],
+  ['ES384', 96],
+  ['ML-DSA-65', 3309],
+  ['ML-DSA-87', 4627],
+])
+
+/** An extension that must be understood, another form of the payload, and keys that the sender brings along (RFC 7515 §4.1, RFC 7797 §3). */
+const REFUSED_HEADERS = ['crit', 'b64', 'jwk', 'jku', 'x5c', 'x5u']
+/** No phone has more keys. */
+const SIGNATURES_MAX = 2
