@@ -34,6 +34,7 @@ import {
   unb64,
 } from './crypto.ts'
 import type { EnvelopeJson, TemporaryKey } from './envelope.ts'
+import { v3DeviceSigners } from '../device-signature.ts'
 import { bindOperations } from '../operations.ts'
 import type {
   EnvelopeOptions,
@@ -95,6 +96,8 @@ function bindPhone(phone: PhoneContext) {
     readStatus: (request?: StatusOptions) => readStatus(phone, request),
     activate: async (code: string, request?: ActivationOptions) => exchange(await prepareActivation(phone, code, request)),
     createToken: async (factors: PhoneFactors = 'possession_knowledge') => exchange(await prepareTokenCreate(phone, { factors })),
+    /** Keys that sign for the device. */
+    deviceSigners: () => v3DeviceSigners(state.device),
     /** Moves the counter ahead, as requests do that never arrive. */
     skip: (steps: number) => {
       for (let i = 0; i < steps; i++) state.ctrData = nextCtrData(state.ctrData)

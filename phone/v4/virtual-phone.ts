@@ -1,5 +1,6 @@
 // A phone as protocol 4.0 describes it (v4 §8 to §11), with any of the three algorithms. It shares no code with the server. Every
 // request is prepared first and sent later, so that a test can spoil it, repeat it, or send it many times at once.
+import { v4DeviceSigners } from '../device-signature.ts'
 import type { HttpReply } from '../http.ts'
 import { member, send } from '../http.ts'
 import { b64, bytesOf, signedData, unb64 } from '../v3/crypto.ts'
@@ -116,6 +117,8 @@ function bindPhone(phone: V4PhoneContext) {
     },
     typeOtp: (request: OfflineRequest) => typeOtp(phone, request),
     isPersonalized: (payload: string) => isPersonalized(phone, payload),
+    /** Keys that sign for the device. */
+    deviceSigners: () => v4DeviceSigners(options.algorithm, state.device),
     /** Moves the counter ahead, as requests do that never arrive. */
     skip: (steps: number) => moveV4Counter(phone, steps),
     /** Every secret the phone holds, by name. */
