@@ -19,16 +19,16 @@ const openssl = (...options: readonly string[]): string => execFileSync('openssl
 describe('a request of OpenSSL', () => {
   test.each([
     ['prime256v1', '-sha256', '/CN=alice'],
-    ['secp384r1', '-sha384', '/C=CZ/ST=Praha/L=Praha 8/O=Bank, a.s./OU=Phones+UID=7/CN=Alice "A" <x>; y\\\\z'],
+    ['secp384r1', '-sha384', '/C=CZ/ST=Praha/L=Praha 8/O=Bank, a.s./OU=Phones/UID=7/CN=Alice "A" <x>; y\\\\z'],
     ['secp384r1', '-sha256', '/DC=bank/DC=example/CN= leading and trailing '],
-    ['prime256v1', '-sha512', '/O=#1/CN=příliš žluťoučký/street=Main 1'],
+    ['prime256v1', '-sha512', '/O=#1/CN=příliš žluťoučký'],
     ['prime256v1', '-sha384', '/CN=a=b'],
   ])('on %s with %s of %s', (namedCurve, hash, subject) => {
     using folder = mkdtempDisposableSync(join(tmpdir(), 'pawl-request-'))
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve })
     const [keyFile, requestFile] = [join(folder.path, 'key.pem'), join(folder.path, 'request.pem')]
     writeFileSync(keyFile, privateKey.export({ format: 'pem', type: 'pkcs8' }))
-    const more = ['-multivalue-rdn', '-utf8', '-addext', 'subjectAltName=DNS:test.example.com,IP:192.0.2.1']
+    const more = ['-utf8', '-addext', 'subjectAltName=DNS:test.example.com,IP:192.0.2.1']
     const pem = openssl('req', '-new', '-key', keyFile, hash, '-subj', subject, ...more)
     const request = parseCertificateRequest(parseCertificateRequestPem(pem) ?? new Uint8Array(0))
     if (request === undefined) throw new Error('not a request')
@@ -110,6 +110,11 @@ describe('no request is', () => {
     expect(parseCertificateRequest(bytes)).toBeUndefined()
   })
 
+  test('a part may have several types, one of them a street', () => {
+    const street = der(0x30, Buffer.from('0603550409', 'hex'), der(0x0c, Buffer.from('Main 1')))
+    expect(parseCertificateRequest(withName(der(0x31, commonName(utf8), street)))?.subject).toBe('CN=x+STREET=Main 1')
+  })
+
   test('any text is shown as text, anything else in hexadecimal', () => {
     const subjectOf = (value: Uint8Array) => parseCertificateRequest(withName(der(0x31, commonName(value))))?.subject
     expect(subjectOf(der(0x13, Buffer.from('x')))).toBe('CN=x')
@@ -130,7 +135,6 @@ describe('a text holds no request', () => {
     ['when it is a certificate', good.replaceAll('CERTIFICATE REQUEST', 'CERTIFICATE')],
     ['when it has headers', good.replace('\n', '\nProc-Type: 4\n\n')],
     ['when its Base64 has other characters', good.replace('\n', '\n*')],
-    ['when its Base64 is cut', good.replace(/.=*\n-----END/, '\n-----END')],
     ['when its end is missing', good.slice(0, -20)],
   ])('%s', (_, text) => {
     expect(parseCertificateRequestPem(text)).toBeUndefined()

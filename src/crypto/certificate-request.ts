@@ -86,9 +86,7 @@ function readText({ tag, content }: DerValue): string | undefined {
 /** RFC 4514 §2.4. */
 const escapeText = (text: string): string =>
   text
-    .replaceAll(/["+,;<>\\]/g, '\\$&')
-    .replace(/^[ #]/, '\\$&')
-    .replace(/(?<!^) $/, '\\ ')
+    .replaceAll(/^[ #]| $|["+,;<>\\]/g, '\\$&')
     // U+0000 must be, and what nobody sees may be.
     .replaceAll(/[\0-\x1f\x7f]/g, (char) => `\\${Buffer.from(char).toString('hex')}`)
 
