@@ -22,6 +22,8 @@ export interface DoorWorld extends WorldV4 {
   readonly bank: Bank
   /** A phone of 3.3 as EC_P256, or one of 4.0. */
   readonly signingPhone: (algorithm: 'EC_P256' | PhoneAlgorithm) => Promise<SigningPhone>
+  /** A registration whose code no phone has used. */
+  readonly createdRegistration: () => Promise<Pick<SigningPhone, 'activationId' | 'userId'>>
   /** A phone of 3.3 in another application, and that application's back end. */
   readonly foreignPhone: () => Promise<SigningPhone & { readonly bank: Bank }>
   /** A credential of this role, of the application that is named. */
@@ -48,6 +50,11 @@ export async function startDoorWorld(): Promise<DoorWorld> {
     async signingPhone(algorithm) {
       const { userId, phone } = algorithm === 'EC_P256' ? await world.activePhone('3.3') : await v4.activePhone(algorithm)
       return { userId, activationId: phone.state.activationId, signers: phone.deviceSigners() }
+    },
+    async createdRegistration() {
+      const userId = world.newUser()
+      const created = await bank.call('POST', `/admin/applications/${world.applicationId}/registrations`, { userId })
+      return { userId, activationId: String(member(expectOk(created).json, 'activationId')) }
     },
     async foreignPhone() {
       const id = `foreign-${++names}`

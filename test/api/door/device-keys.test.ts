@@ -46,10 +46,7 @@ test('there are none before the key exchange, and they stay when the activation 
   expectOk(await world.bank.remove(userId))
   const removed = expectOk(await read(phone.state.activationId)).json
   expect([member(removed, 'state'), (member(removed, 'keys') as unknown[]).length]).toEqual(['REMOVED', 1])
-  const registered = await world.world.register()
-  const path = `/admin/applications/${world.world.applicationId}/registrations?userId=${registered.userId}`
-  const [created] = member(expectOk(await world.bank.call('GET', path)).json, 'registrations') as { registrationId: string }[]
-  const waiting = expectOk(await read(String(created?.registrationId))).json
+  const waiting = expectOk(await read((await world.createdRegistration()).activationId)).json
   expect([member(waiting, 'state'), member(waiting, 'keys')]).toEqual(['CREATED', []])
 })
 

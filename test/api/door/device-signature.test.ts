@@ -207,20 +207,12 @@ describe.each([
   })
 })
 
-test('a signature that is no Base64 is the fault of the phone; line breaks are none', async () => {
+test('a signature that is no Base64 is the fault of the phone; line breaks are none, and padding may be missing', async () => {
   const phone = await world.signingPhone('EC_P256')
   const signature = b64(signerOf(phone).signDer(DATA))
-  for (const text of [
-    `${signature.slice(0, 60)}\n${signature.slice(60)}`,
-    `${signature}\n`,
-    ` ${signature}`,
-    '*',
-    'A',
-    signature.replaceAll('=', ''),
-  ])
-    expect(member((await askDer(phone, { signature: text })).json, 'reason'), text).toBe(
-      text === signature.replaceAll('=', '') ? 'SIGNATURE_WRONG' : 'FORM',
-    )
+  for (const text of [`${signature.slice(0, 60)}\n${signature.slice(60)}`, `${signature}\n`, ` ${signature}`, '*', 'A', '-_'])
+    expectVerdict(await askDer(phone, { signature: text }), FORM)
+  expectVerdict(await askDer(phone, { signature: signature.replaceAll('=', '') }), valid(phone, 'ES256'))
 })
 
 test('the same signature is valid again, and nothing of the activation has moved', async () => {
@@ -257,14 +249,7 @@ describe('states', () => {
     const pending = { userId, activationId: phone.state.activationId, signers: phone.deviceSigners() }
     expectVerdict(await askDer(pending), { ...invalid(pending, 'STATE', 'ES256'), state: 'PENDING_COMMIT' })
     expectVerdict(await askDer(pending, { states: ['PENDING_COMMIT'] }), { ...valid(pending, 'ES256'), state: 'PENDING_COMMIT' })
-    const other = await world.world.register()
-    const [created] = member(
-      expectOk(
-        await world.bank.call('GET', `/admin/applications/${world.world.applicationId}/registrations?userId=${other.userId}`),
-      ).json,
-      'registrations',
-    ) as { registrationId: string }[]
-    const waiting = { userId: other.userId, activationId: String(created?.registrationId), signers: pending.signers }
+    const waiting = { ...(await world.createdRegistration()), signers: pending.signers }
     expectVerdict(await askDer(waiting), { ...invalid(waiting, 'STATE'), state: 'CREATED' })
     expectVerdict(await askDer(waiting, { states: ['PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'] }), {
       ...invalid(waiting, 'STATE'),
