@@ -22,7 +22,7 @@ export const createEvents = (log: Log, failures: Failures = createFailures(log))
 export type Events = ReturnType<typeof createEvents>
 
 const eventsOfPhones = (log: Log, failures: Failures) => ({
-  /** `type`: factors in lower case, `token` or `offline`; `result`: `accepted`, or one of the reasons of a refusal. */
+  /** `type`: factors in lower case, `token`, `offline`, or what device keys signed; `result`: `accepted`, or one of the reasons of a refusal. */
   authenticationChecked: untold as Untold<{ version: string; type: string; result: string }>,
   /** What a bank was answered that had something of a phone checked; `verdict`: `valid`, `repeated`, or why not. */
   doorAnswered: untold as Untold<{ door: string; verdict: string }>,

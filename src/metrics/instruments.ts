@@ -68,8 +68,8 @@ const requestsOf = ({ counter, histogram }: Define) => ({
 const phonesOf = ({ counter }: Define) => ({
   verifications: counter(
     'pawl_verifications_total',
-    'Authentication codes, tokens and offline passwords of phones that were checked. type: the factors, token, or offline. version: of ' +
-      'the protocol; of offline passwords its generation. result: accepted, or why not',
+    'Authentication codes, tokens, offline passwords and device signatures of phones that were checked. type: the factors, token, offline, ' +
+      'device_signature or certificate_request. version: of the protocol; of the last three its generation. result: accepted, or why not',
     ['version', 'type', 'result'],
   ),
   doorAnswers: counter(
