@@ -88,7 +88,7 @@ const escapeText = (text: string): string =>
   text
     .replaceAll(/^[ #]| $|["+,;<>\\]/g, '\\$&')
     // U+0000 must be, and what nobody sees may be.
-    .replaceAll(/[\0-\x1f\x7f]/g, (char) => `\\${Buffer.from(char).toString('hex')}`)
+    .replaceAll(/\p{Cc}/gu, (char) => Buffer.from(char).toString('hex').replaceAll(/../g, '\\$&'))
 
 const toHex = (bytes: Uint8Array | undefined): string => (bytes === undefined ? '' : Buffer.from(bytes).toString('hex'))
 

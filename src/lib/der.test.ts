@@ -1,4 +1,4 @@
-// DER is read in its one form: what BER would take besides is refused (X.690 §10.1).
+// DER is read in its one form: what BER would take besides is refused (ITU-T X.690).
 import { expect, test } from 'vitest'
 import { readBitString, readDerInside, readDerValues } from './der.ts'
 

@@ -1,4 +1,4 @@
-// Reading DER (X.690 §8.1, §10.1): one value after the other, nothing in a longer form than it needs.
+// Reading DER (ITU-T X.690): one value after the other, nothing in a longer form than it needs.
 
 /** One value with its tag. */
 export interface DerValue {
