@@ -18,7 +18,7 @@ export const deviceKeys = cloudEndpoint({
     'Both forms of each key: SubjectPublicKeyInfo as PEM, and JWK. There is none before the key exchange, and a phone that moves to protocol 4 has ' +
     'others afterwards. `state` says whether they are good now.',
   errors: ['REGISTRATION_NOT_FOUND'],
-  roles: ['admin', 'integration'],
+  roles: ['admin', 'integration', 'read-only'],
   params: OfId,
   response: Type.Object(
     {

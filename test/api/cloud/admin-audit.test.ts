@@ -2,6 +2,7 @@
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { cloudEndpoints } from '../../../src/api/cloud/endpoints.ts'
+import { doors } from '../../../src/api/door/index.ts'
 import { startTestServer, type TestServer } from '../../helpers/app.ts'
 import { sealAll } from '../../helpers/audit.ts'
 import { type Bank, createBank } from '../../helpers/bank.ts'
@@ -283,10 +284,11 @@ describe('verification', () => {
 describe('who only reads', () => {
   // What hands out secrets.
   const EXCEPT = ['/admin/application', '/operations/offline/qr', '/push/registration']
-  const reads = cloudEndpoints.filter(({ method, path }) => method === 'GET' && !EXCEPT.includes(path))
+  const endpoints = [...cloudEndpoints, ...doors]
+  const reads = endpoints.filter(({ method, path }) => method === 'GET' && !EXCEPT.includes(path))
 
   test('is let in by every GET and by nothing else', () => {
-    const open = cloudEndpoints.filter(({ roles }) => roles.includes('read-only'))
+    const open = endpoints.filter(({ roles }) => roles.includes('read-only'))
     expect(open.map(({ method, path }) => `${method} ${path}`)).toEqual(reads.map(({ method, path }) => `${method} ${path}`))
   })
 

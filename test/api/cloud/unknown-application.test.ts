@@ -6,6 +6,7 @@ import type { TSchema } from '@sinclair/typebox'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sendJson } from '../../../phone/http.ts'
 import { cloudEndpoints } from '../../../src/api/cloud/endpoints.ts'
+import { doors } from '../../../src/api/door/index.ts'
 import type { TestServer } from '../../helpers/app.ts'
 import { expectError } from '../../helpers/expectations.ts'
 import { startServerWithWorld, type World } from '../../helpers/world.ts'
@@ -67,7 +68,7 @@ test.each([
   [undefined, '\u202e\ufeff'],
 ])('no endpoint fails for a caller of the application %s', async (application, sub) => {
   const bad: string[] = []
-  for (const endpoint of cloudEndpoints)
+  for (const endpoint of [...cloudEndpoints, ...doors])
     for (const role of endpoint.roles) {
       const params = endpoint.params ? (sample(endpoint.params, '') as Record<string, unknown>) : {}
       const path = endpoint.path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(String(params[name])))

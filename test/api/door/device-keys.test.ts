@@ -58,7 +58,7 @@ test('an activation that is unknown or of another application is not found', asy
   expectError(await read('x%0Ay'), 400, 'ERROR_REQUEST')
 })
 
-test('callers are integration and admin', async () => {
+test('callers are integration, admin, and who only reads in this application', async () => {
   const { activationId } = await world.signingPhone('EC_P256')
   expectOk(await read(activationId, await world.openBank('integration', world.world.applicationId)))
   for (const role of ['read-only', 'internal']) expectError(await read(activationId, await world.openBank(role)), 403, 'HTTP_403')
