@@ -314,7 +314,7 @@ describe('who only reads', () => {
 
   test('changes nothing anywhere', async () => {
     for (const reader of [await createReader('changer-of-app', 'app'), await createReader('changer-of-all')]) {
-      for (const { method, path } of cloudEndpoints.filter(({ method }) => method !== 'GET'))
+      for (const { method, path } of endpoints.filter(({ method }) => method !== 'GET'))
         expectError(await reader.call(method, path.replace(/:\w+/g, 'app'), {}), 403, 'HTTP_403')
     }
   })

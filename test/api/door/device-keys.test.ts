@@ -61,6 +61,8 @@ test('an activation that is unknown or of another application is not found', asy
 test('callers are integration, admin, and who only reads in this application', async () => {
   const { activationId } = await world.signingPhone('EC_P256')
   expectOk(await read(activationId, await world.openBank('integration', world.world.applicationId)))
-  for (const role of ['read-only', 'internal']) expectError(await read(activationId, await world.openBank(role)), 403, 'HTTP_403')
+  expectOk(await read(activationId, await world.openBank('read-only', world.world.applicationId)))
+  expectError(await read(activationId, await world.openBank('read-only')), 400, 'ERROR_REGISTRATION_NOT_FOUND')
+  expectError(await read(activationId, await world.openBank('internal')), 403, 'HTTP_403')
   expectError(await read(activationId, world.bank.as(undefined)), 401, 'HTTP_401')
 })
