@@ -1,0 +1,145 @@
+// The guard as a Fastify plugin: `app.requireCode`, `app.requireToken` and `app.encrypted` give the hooks of a route.
+import { Readable } from 'node:stream'
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  onSendAsyncHookHandler,
+  preParsingAsyncHookHandler,
+  RequestPayload,
+} from 'fastify'
+import {
+  type CodeOptions,
+  createGuard,
+  type EncryptionOptions,
+  type Guard,
+  type GuardOptions,
+  type Incoming,
+  type OpenedRequest,
+  type TokenOptions,
+  type Verified,
+} from './guard.ts'
+import { rawQuery, readBody } from './read-body.ts'
+
+/** Parameters of a route's path, decoded once. Nothing of the query is among them. */
+export type PathParameters = Readonly<Record<string, string>>
+
+/** As CodeOptions; the resource id may follow from the path. */
+export interface RouteCodeOptions extends Omit<CodeOptions, 'resourceId'> {
+  readonly resourceId: string | ((path: PathParameters) => string)
+}
+
+export interface RouteEncryptionOptions extends Omit<EncryptionOptions, 'code'> {
+  readonly code?: RouteCodeOptions
+}
+
+/** Hooks of one route. They run before anything parses the body. */
+export interface RouteHooks {
+  readonly preParsing: preParsingAsyncHookHandler
+  readonly onSend?: onSendAsyncHookHandler<unknown>
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who sent the request. Undefined where the route has no guard. */
+    pawl: Verified | undefined
+  }
+  interface FastifyInstance {
+    /** For requests that the phone signs. */
+    requireCode: (options: RouteCodeOptions) => RouteHooks
+    /** For reads with a token. */
+    requireToken: (options?: TokenOptions) => RouteHooks
+    /** For requests that the phone encrypts. The handler sees the plaintext; what it answers below 300 is sealed. */
+    encrypted: (options?: RouteEncryptionOptions) => RouteHooks
+  }
+}
+
+/** `app.register(pawlGuard, { url, username, password })`, and then routes as `app.post('/transfer', app.requireCode({ resourceId: '/transfer' }), …)`. */
+export async function pawlGuard(app: FastifyInstance, options: GuardOptions): Promise<void> {
+  const guard = createGuard(options)
+  app.decorateRequest('pawl', undefined)
+  app.decorate('requireCode', (code: RouteCodeOptions) => ({
+    preParsing: guarded(guard, async (request, incoming) => {
+      request.pawl = await guard.checkCode(incoming, codeOf(request, code))
+    }),
+  }))
+  app.decorate('requireToken', (token?: TokenOptions) => ({
+    preParsing: guarded(guard, async (request, incoming) => {
+      request.pawl = await guard.checkToken(incoming, token)
+    }),
+  }))
+  app.decorate('encrypted', (encryption?: RouteEncryptionOptions) => encryptedHooks(guard, encryption))
+}
+// Routes beside the plugin use its decorators, so it opens no scope of its own.
+Object.assign(pawlGuard, { [Symbol.for('skip-override')]: true, [Symbol.for('fastify.display-name')]: 'pawl-guard' })
+
+function encryptedHooks(guard: Guard, { code, ...options }: RouteEncryptionOptions = {}): RouteHooks {
+  const opened = new WeakMap<FastifyRequest, OpenedRequest>()
+  return {
+    preParsing: guarded(guard, async (request, incoming) => {
+      const one = await guard.open(incoming, { ...options, ...(code && { code: codeOf(request, code) }) })
+      opened.set(request, one)
+      request.pawl = one.verified
+      return one.plaintext
+    }),
+    onSend: async (request, reply, payload) => {
+      const one = opened.get(request)
+      // An error is no secret, and phones read errors as they are.
+      if (one === undefined || reply.statusCode >= 300) return payload
+      try {
+        const sealed = await one.seal(await bytesOf(payload))
+        reply.header('content-type', 'application/json').removeHeader('content-length')
+        return sealed
+      } catch (error) {
+        return answer(reply, guard.refusalOf(error))
+      }
+    },
+  }
+}
+
+type Check = (request: FastifyRequest, incoming: Incoming) => Promise<Buffer | void>
+
+/** Reads the body, has it checked, and hands on the bytes that the handler is to see. Whatever is thrown refuses the request. */
+const guarded =
+  (guard: Guard, check: Check): preParsingAsyncHookHandler =>
+  async (request, reply, payload) => {
+    try {
+      const body = await readBody(payload as Readable, guard.bodyBytesMax)
+      const { method, headers, ip: address } = request
+      const incoming = { method, headers, query: rawQuery(request.raw.url ?? ''), body, address }
+      const seen = (await check(request, incoming)) ?? body
+      return asPayload(seen, body.length)
+    } catch (error) {
+      // What nobody reads would be read as the next request of the connection.
+      payload.resume()
+      const refusal = guard.refusalOf(error)
+      await reply.code(refusal.status).type('application/json').send(refusal.body)
+      return undefined as unknown as RequestPayload
+    }
+  }
+
+/** `received`: length of what came, which Fastify compares with the header. */
+function asPayload(bytes: Buffer, received: number): RequestPayload {
+  return Object.assign(Readable.from(bytes.length > 0 ? [bytes] : [], { objectMode: false }), { receivedEncodedLength: received })
+}
+
+function answer(reply: FastifyReply, refusal: { readonly status: number; readonly body: string }): string {
+  reply.code(refusal.status).header('content-type', 'application/json').removeHeader('content-length')
+  return refusal.body
+}
+
+async function bytesOf(payload: unknown): Promise<Uint8Array> {
+  if (payload === null || payload === undefined) return new Uint8Array()
+  if (typeof payload === 'string') return Buffer.from(payload)
+  if (payload instanceof Uint8Array) return payload
+  if (payload instanceof Readable) return readBody(payload, ANSWER_BYTES_MAX)
+  throw new TypeError('an answer that is neither text, bytes nor a stream cannot be sealed')
+}
+
+const codeOf = (request: FastifyRequest, { resourceId, ...code }: RouteCodeOptions): CodeOptions => ({
+  ...code,
+  resourceId: typeof resourceId === 'string' ? resourceId : resourceId(request.params as PathParameters),
+})
+
+/** What one seal takes. */
+const ANSWER_BYTES_MAX = 262_144

@@ -1,0 +1,15 @@
+// The core, for other frameworks than Fastify and Express.
+export {
+  type CodeOptions,
+  createGuard,
+  type EncryptionOptions,
+  type Factors,
+  type Guard,
+  type GuardOptions,
+  type Incoming,
+  type OpenedRequest,
+  Refusal,
+  type TokenOptions,
+  type Verified,
+} from './guard.ts'
+export { type PawlOptions, PawlUnavailable } from './pawl.ts'
