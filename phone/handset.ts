@@ -80,6 +80,8 @@ export interface Generation {
   readonly scan: (text: string) => OperationQr
   readonly computeOtp: (qr: OperationQr, proof: Proof) => string
   readonly prepareCode: (request: SignedRequest, proof: Proof) => Prepared<unknown>
+  /** An encrypted request, in activation scope with the generic label; with a proof it is signed as well, over its plaintext. */
+  readonly prepareEncrypted: (request: EncryptedRequest, proof: Proof | undefined) => Promise<Prepared<unknown>>
   readonly prepareToken: (proof: Proof) => Promise<Prepared<unknown>>
   readonly prepareRemove: (proof: Proof) => Prepared<unknown>
   readonly prepareRename: (name: string, proof: Proof) => Promise<Prepared<unknown>>
@@ -103,6 +105,13 @@ export interface SignedRequest {
   readonly query?: string
   readonly resourceId: string
   readonly body?: string
+}
+
+export interface EncryptedRequest {
+  readonly path: string
+  /** What the endpoint is called within the code, where there is one. */
+  readonly resourceId: string
+  readonly plaintext: string
 }
 
 /** Everything that has to be kept; JSON but for its bytes. */
@@ -202,6 +211,12 @@ export function createHandset({ record, generation, persist }: HandsetParts) {
     /** A request with a code, which counts as sent. */
     sign: (request: SignedRequest, unlock: Unlock | undefined): Prepared<unknown> => {
       const prepared = generation.prepareCode(request, unlock === undefined ? possession : proofOf(unlock))
+      persist()
+      return prepared
+    },
+    /** An encrypted request; with an unlock it is signed as well, and counts as sent. `open` of it gives the plaintext of the answer. */
+    encrypt: async (request: EncryptedRequest, unlock: Unlock | undefined): Promise<Prepared<unknown>> => {
+      const prepared = await generation.prepareEncrypted(request, unlock && proofOf(unlock))
       persist()
       return prepared
     },

@@ -116,6 +116,29 @@ const sign = command({
   run: async ({ values, terminal }) => (await work()).sign(values, terminal),
 })
 
+const call = command({
+  name: 'call',
+  summary: "Calls an endpoint of the bank as the bank's app would",
+  more: 'With --resource-id the request is signed, with --encrypt it is encrypted, with both it is both. A token is for reads.',
+  words: { '<url>': 'the whole address of the endpoint' },
+  options: {
+    ...OPTIONS,
+    body: text('JSON', 'what is sent'),
+    method: text('NAME', 'by default POST with a body, else GET'),
+    resourceId: text('ID', 'what the endpoint is called within the code'),
+    encrypt: flag('sends an envelope, and opens that of the answer'),
+    token: flag('sends the header of a token instead of a code'),
+    possession: flag('with possession alone'),
+    ...BIOMETRY,
+  },
+  examples: [
+    `phone call http://127.0.0.1:8090/login --resource-id /login --body '{}'`,
+    'phone call http://127.0.0.1:8090/accounts --token',
+    `phone call http://127.0.0.1:8090/limits --resource-id /limits --encrypt --body '{"daily":500}'`,
+  ],
+  run: async ({ words: [target = ''], values, terminal }) => (await work()).call(target, values, terminal),
+})
+
 const status = command({
   name: 'status',
   summary: 'Asks the server for the state of the activation, its failed attempts, and the version that it may move to',
@@ -179,5 +202,21 @@ const remove = command({
 export const phone: Noun = {
   name: 'phone',
   summary: 'Phones of this terminal, of protocol 3.0 to 4.0: the other side of an approval',
-  commands: [bind, phones, list, approve, reject, offline, sign, status, token, rename, password, biometry, upgrade, remove],
+  commands: [
+    bind,
+    phones,
+    list,
+    approve,
+    reject,
+    offline,
+    sign,
+    call,
+    status,
+    token,
+    rename,
+    password,
+    biometry,
+    upgrade,
+    remove,
+  ],
 }

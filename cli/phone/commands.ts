@@ -8,6 +8,8 @@ import {
   type ListedOperation,
   readActivationCode,
 } from '../../phone/handset.ts'
+import type { HttpReply } from '../../phone/http.ts'
+import type { Prepared } from '../../phone/v3/state.ts'
 import { PHONE_ALGORITHMS } from '../../phone/v4/crypto.ts'
 import { readApplication } from '../applications.ts'
 import { openBank } from '../bank.ts'
@@ -250,6 +252,69 @@ export const sign = (values: SignValues, terminal: Terminal): Promise<Answer> =>
     const { status, text, json } = await phone.transfer(request)
     return { json: { status, body: json ?? text }, text: `HTTP ${status} ${text}\n`, exitCode: status === 200 ? 0 : 1 }
   })
+
+export interface CallValues extends PhoneValues {
+  readonly method: string | undefined
+  readonly body: string | undefined
+  readonly resourceId: string | undefined
+  readonly token: boolean
+  readonly encrypt: boolean
+  readonly possession: boolean
+  readonly biometry: boolean
+}
+
+/** Calls an endpoint of the bank as its app would: signed, encrypted, both, or with a token. */
+export const call = (target: string, values: CallValues, terminal: Terminal): Promise<Answer> =>
+  withPhone(values, terminal, async (session) => {
+    const { origin, pathname, search } = readTarget(target)
+    const { resourceId, body, method = body === undefined && !values.encrypt ? 'GET' : 'POST' } = values
+    if (values.token && (resourceId !== undefined || values.encrypt)) throw usageFault('--token stands alone')
+    if (!values.token && !values.encrypt && resourceId === undefined)
+      throw usageFault('say how the request is protected: --resource-id, --encrypt, both, or --token')
+    if (values.encrypt && (method !== 'POST' || search !== '')) throw usageFault('--encrypt sends a POST without a query')
+    const isSigned = resourceId !== undefined
+    const unlock = isSigned && !values.possession ? await readUnlock(values.biometry, terminal) : undefined
+    if (values.encrypt) {
+      if (values.possession) throw usageFault('--encrypt with --resource-id needs the password or --biometry')
+      const request = await session.phone.encrypt(
+        { path: pathname, resourceId: resourceId ?? '', plaintext: body ?? '{}' },
+        unlock,
+      )
+      return describeReply(await session.phone.transfer(request, origin), request)
+    }
+    const parts = {
+      method,
+      path: pathname,
+      ...(search !== '' && { query: search.slice(1) }),
+      ...(body !== undefined && { body }),
+    }
+    if (isSigned) return describeReply(await session.phone.transfer(session.phone.sign({ ...parts, resourceId }, unlock), origin))
+    await prepareTo(session, terminal)
+    const headers = { ...(body !== undefined && JSON_TYPE), ...(await session.phone.generation.tokenHeader()) }
+    const path = `${pathname}${search}`
+    return describeReply(
+      await session.phone.transfer({ ...NOT_OPENED, method, path, headers, body: Buffer.from(body ?? '') }, origin),
+    )
+  })
+
+const JSON_TYPE = { 'Content-Type': 'application/json' } as const
+const NOT_OPENED = { open: (reply: HttpReply): unknown => reply.json }
+
+/** The address of an endpoint. Throws when it is none. */
+function readTarget(target: string): URL {
+  const url = URL.canParse(target) ? new URL(target) : undefined
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') throw usageFault(`${target} is no address of an endpoint`)
+  return url
+}
+
+/** What came back; an encrypted answer is opened, and an error never is one. */
+function describeReply(reply: HttpReply, sealed?: Prepared<unknown>): Answer {
+  const isGood = reply.status >= 200 && reply.status < 300
+  const body = sealed && reply.status === 200 ? sealed.open(reply) : (reply.json ?? reply.text)
+  const shown = typeof body === 'string' ? body : JSON.stringify(body)
+  const how = sealed && reply.status === 200 ? ', opened' : ''
+  return { json: { status: reply.status, body }, text: `HTTP ${reply.status}${how} ${shown}\n`, exitCode: isGood ? 0 : 1 }
+}
 
 /** What the server says of the activation. */
 export const status = (values: PhoneValues, terminal: Terminal): Promise<Answer> =>

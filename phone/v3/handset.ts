@@ -40,6 +40,10 @@ export function createGenerationOf3({ url, dialect, version, app }: HandsetIdent
     scan: phone.scanOperation,
     computeOtp: (qr, proof) => phone.computeOtp(qr, proof),
     prepareCode: (request, proof) => phone.prepareSigned({ ...request, ...proof }),
+    prepareEncrypted: ({ path, resourceId, plaintext }, proof) =>
+      proof === undefined
+        ? phone.prepareEncrypted(path, { plaintext })
+        : phone.prepareSignedEncrypted({ path, resourceId, plaintext: Buffer.from(plaintext) }, proof),
     prepareToken: (proof) => phone.prepareTokenCreate(proof),
     prepareRemove: (proof) => phone.prepareRemove(proof),
     prepareRename: (name, proof) => phone.prepareRename(name, proof),

@@ -2,7 +2,7 @@
 // request is prepared first and sent later, so that a test can spoil it, repeat it, or send it many times at once.
 import type { HttpReply } from '../http.ts'
 import { member, send, sendJson } from '../http.ts'
-import type { RequestToSign } from './channel.ts'
+import type { EncryptedSigned, RequestToSign } from './channel.ts'
 import {
   bodyOf,
   encryptionHeader,
@@ -92,6 +92,9 @@ function bindPhone(phone: PhoneContext) {
     prepareRename: (activationName: unknown, request?: ProtectedOptions) => prepareRename(phone, activationName, request),
     prepareUserInfo: (request?: EnvelopeOptions & PlaintextOption) => prepareEncrypted(phone, '/pa/v3/user/info', request),
     prepareEncrypted: (path: string, request?: EnvelopeOptions & PlaintextOption) => prepareEncrypted(phone, path, request),
+    /** Encrypted with the generic label, and signed over the plaintext. */
+    prepareSignedEncrypted: (request: Omit<EncryptedSigned, 'label'>, more: SignOptions & EnvelopeOptions = {}) =>
+      prepareSignedEncrypted(phone, { label: '/pa/generic/activation', ...request }, more),
     prepareDetail: (token: PhoneToken, request?: DetailOptions) => prepareDetail(phone, token, request),
     readStatus: (request?: StatusOptions) => readStatus(phone, request),
     activate: async (code: string, request?: ActivationOptions) => exchange(await prepareActivation(phone, code, request)),

@@ -30,6 +30,10 @@ export function createGenerationOf4(identity: HandsetIdentity, given?: V4PhoneSt
     computeOtp: ({ operationId, data, nonce, totp }, proof) =>
       phone.typeOtp({ operationId, operationData: data, nonce, ...(totp !== undefined && { totp }), ...proof }),
     prepareCode: (request, proof) => phone.prepareSigned({ ...request, ...proof }),
+    prepareEncrypted: ({ path, resourceId, plaintext }, proof) =>
+      proof === undefined
+        ? phone.prepareEncrypted(path, 'activation', { plaintext })
+        : phone.prepareSignedEncrypted({ path, resourceId, plaintext: Buffer.from(plaintext) }, proof),
     prepareToken: (proof) => phone.prepareTokenCreate(proof),
     prepareRemove: (proof) => phone.prepareRemove(proof),
     prepareRename: (name, proof) => phone.prepareRename(name, proof),

@@ -20,6 +20,7 @@ import {
   v4BodyOf,
   v4EncryptionHeader,
   v4FactorKeys,
+  type V4Protected,
   type V4RequestToSign,
   v4ServerTime,
   type V4TemporaryKeyRequest,
@@ -101,6 +102,9 @@ function bindPhone(phone: V4PhoneContext) {
     prepareBiometryRemove: signed('biometry/remove', { factors: 'possession' }),
     prepareRename: (activationName: unknown, request?: ProtectedOptions) => prepareRename(phone, activationName, request),
     prepareDetail: (token: V4Token, request?: DetailOptions) => prepareDetail(phone, token, request),
+    /** Encrypted with the generic label, and signed over the plaintext. */
+    prepareSignedEncrypted: (request: Omit<V4Protected, 'label'>, more: V4SignOptions & V4EnvelopeOptions = {}) =>
+      prepareV4SignedEncrypted(phone, { label: '/pa/generic/activation', ...request }, more),
     prepareEncrypted: (path: string, scope: V4Scope, request?: EncryptedOptions) =>
       prepareV4Encrypted(phone, path, scope, request),
     prepareUserInfo: (request?: EncryptedOptions) => prepareV4Encrypted(phone, '/pa/v4/user/info', 'activation', request),

@@ -1,0 +1,90 @@
+// A small mobile bank whose endpoints only its customers' phones can use. Each route says what it asks of the phone; pawl-guard asks pawl.
+// In a project of your own the import is 'pawl-guard/fastify'.
+import fastify, { type FastifyInstance } from 'fastify'
+import { pawlGuard } from '../../clients/guard-node/src/fastify.ts'
+import type { GuardOptions } from '../../clients/guard-node/src/guard.ts'
+import { type BankEvent, drawPage } from './page.ts'
+
+/** Makes the bank; `guard`: where pawl is, and the credential of this back end. */
+export async function createBank(guard: GuardOptions): Promise<FastifyInstance> {
+  const app = fastify({ forceCloseConnections: true })
+  const events: BankEvent[] = []
+  const limits = new Map<string, number>()
+  const note = (what: string, userId = 'nobody'): void => {
+    events.unshift({ at: new Date(), userId, what })
+    events.length = Math.min(events.length, EVENTS_MAX)
+  }
+  await app.register(pawlGuard, {
+    ...guard,
+    // Why a request was refused is for the bank alone.
+    onRefusal: ({ status, reason }) => note(`a request was refused with ${status}: ${reason}`),
+  })
+
+  // Signed: the phone proves possession and the PIN or biometry, over exactly this body.
+  app.post('/login', app.requireCode({ resourceId: '/login' }), async ({ pawl }) => {
+    note('logged in', pawl?.userId)
+    return { hello: pawl?.userId, provenBy: pawl?.factors }
+  })
+
+  // A token: made once, then no PIN. It covers nothing of the request, so it is for reads alone.
+  app.get(
+    '/accounts',
+    app.requireToken({ isRepeatable: true, factors: ['POSSESSION', 'POSSESSION_KNOWLEDGE'] }),
+    async ({ pawl }) => {
+      note('looked at the accounts', pawl?.userId)
+      return { accounts: ACCOUNTS }
+    },
+  )
+
+  // Signed, with a part of the path in what is signed: another account is another signature.
+  app.post<{ Body: { to?: unknown; amount?: unknown } }>(
+    '/accounts/:account/transfers',
+    app.requireCode({ resourceId: ({ account }) => `/accounts/${account}/transfers` }),
+    async ({ pawl, body, params }, reply) => {
+      const { account } = params as { account: string }
+      const { to, amount } = body
+      const limit = limits.get(pawl?.userId ?? '') ?? LIMIT
+      if (typeof to !== 'string' || typeof amount !== 'number' || !(amount > 0))
+        return reply.code(400).send({ error: 'to and amount' })
+      if (amount > limit) return reply.code(409).send({ error: `the limit is ${limit}` })
+      note(`sent ${amount.toFixed(2)} EUR from ${account} to ${to}`, pawl?.userId)
+      return { done: true, to, amount }
+    },
+  )
+
+  // Encrypted: whoever ends TLS before the bank sees neither the question nor the answer.
+  app.post<{ Body: { month?: unknown } }>('/statement', app.encrypted(), async ({ pawl, body }) => {
+    note(`read the statement of ${String(body.month)}`, pawl?.userId)
+    return {
+      month: body.month,
+      lines: [
+        { text: 'Salary', amount: 2_500 },
+        { text: 'Rent', amount: -900 },
+      ],
+    }
+  })
+
+  // Signed and encrypted: the code covers the plaintext.
+  app.post<{ Body: { daily?: unknown } }>(
+    '/limits',
+    app.encrypted({ code: { resourceId: '/limits' } }),
+    async ({ pawl, body: { daily } }, reply) => {
+      if (typeof daily !== 'number' || !(daily > 0)) return reply.code(400).send({ error: 'daily' })
+      limits.set(pawl?.userId ?? '', daily)
+      note(`set the daily limit to ${daily}`, pawl?.userId)
+      return { daily }
+    },
+  )
+
+  // What the customer sees in a browser. A real bank asks for a login here, too.
+  app.get('/', (_request, reply) => reply.type('text/html').send(drawPage(events)))
+  return app
+}
+
+const ACCOUNTS = [
+  { iban: 'DE89370400440532013000', name: 'Current account', balance: '1 204.50 EUR' },
+  { iban: 'DE02120300000000202051', name: 'Savings', balance: '10 000.00 EUR' },
+]
+/** Of one transfer, in euros, until the customer sets another. */
+const LIMIT = 1_000
+const EVENTS_MAX = 100
