@@ -1,5 +1,5 @@
-// Makes both clients from the description that a server of its own serves, compiles them, and runs their examples against it:
-//   node scripts/ci/clients.ts [typescript] [java]
+// Makes both clients from the description that a server of its own serves, compiles them, and runs their examples against it; then tries the
+// guard for Node: node scripts/ci/clients.ts [typescript] [java] [guard-node]
 import { type ChildProcess, spawn } from 'node:child_process'
 import { cpSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,6 +7,7 @@ import { member, sendJson } from '../../phone/http.ts'
 import { createPhone } from '../../phone/v3/virtual-phone.ts'
 import { createBank, readApplication } from '../../test/helpers/bank.ts'
 import { asksForHelp } from '../command-line.ts'
+import { checkGuard } from './guard.ts'
 import { type CheckedServer, project, withServer } from './server.ts'
 
 interface Language {
@@ -37,18 +38,24 @@ const SETTINGS = {
 }
 
 if (asksForHelp(process.argv.slice(2))) {
-  process.stdout.write(`Makes both clients from the description of a server, compiles them, and runs their examples against it:
-  node scripts/ci/clients.ts [typescript] [java]\n`)
+  process.stdout.write(`Makes both clients from the description of a server, compiles them, and runs their examples against it; then tries the
+guard for Node:
+  node scripts/ci/clients.ts [typescript] [java] [guard-node]\n`)
   process.exit(0)
 }
 
-const chosen = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(LANGUAGES)
+const GUARD = 'guard-node'
+const chosen = process.argv.length > 2 ? process.argv.slice(2) : [...Object.keys(LANGUAGES), GUARD]
 
 await withServer('clients', SETTINGS, async (server) => {
   const description = (await sendJson(server.url, 'GET', '/openapi.json')).text
   for (const name of chosen) {
+    if (name === GUARD) {
+      await checkGuard(server)
+      continue
+    }
     const language = LANGUAGES[name]
-    if (language === undefined) throw new Error(`no client is called ${name}: ${Object.keys(LANGUAGES).join(', ')}`)
+    if (language === undefined) throw new Error(`no client is called ${name}: ${Object.keys(LANGUAGES).join(', ')}, ${GUARD}`)
     const place = join(server.folder, name)
     await build(name, language, place, description)
     await runExample(name, language, place, server)

@@ -62,7 +62,7 @@ export function openReader({ env, typed }: Desk): Reader {
   const known = new Map<string, string>()
   // What a shell remembers from one line to the next.
   const assignments: string[] = []
-  let server: Typed | undefined
+  const servers: Typed[] = []
   const here = (text: string): string => [...typed].reduce((said, [from, to]) => said.replaceAll(from, to), text)
 
   async function type(line: string): Promise<string> {
@@ -70,10 +70,12 @@ export function openReader({ env, typed }: Desk): Reader {
     expect(command, 'a placeholder is left').not.toMatch(/THE-[A-Z]/)
     const whole = [...assignments, command].join('\n')
     if (ASSIGNMENT.test(command)) assignments.push(command)
-    if (command === 'npm start') server = await start(whole, env)
+    const ready = READY[command]
+    const started = ready === undefined ? undefined : await start(whole, env, ready)
+    if (started !== undefined) servers.push(started)
     // Where a secret is asked for, the reader types what the start printed.
     const answer = command.endsWith(' login') ? (known.get('THE-PRINTED-PASSWORD') ?? '') : ''
-    const printed = command === 'npm start' ? (server?.printed() ?? '') : await run(whole, env, answer)
+    const printed = started === undefined ? await run(whole, env, answer) : started.printed()
     for (const [name, pattern] of Object.entries(READ_OFF)) {
       const [, value] = pattern.exec(printed) ?? []
       if (value !== undefined) known.set(name, value)
@@ -82,9 +84,7 @@ export function openReader({ env, typed }: Desk): Reader {
   }
 
   async function stop(): Promise<void> {
-    const stopped = server
-    server = undefined
-    await stopped?.end()
+    for (const one of servers.splice(0).toReversed()) await one.end()
   }
 
   return {
@@ -103,18 +103,24 @@ export function openReader({ env, typed }: Desk): Reader {
   }
 }
 
+/** Commands that go on, and what they print when they serve. */
+const READY: Readonly<Record<string, string>> = {
+  'npm start': 'Create an application:',
+  'npm run example:bank': 'It asks pawl at',
+}
+
 interface Typed {
   readonly printed: () => string
   readonly end: () => Promise<void>
 }
 
 /** Types a command that goes on, in a second terminal, and waits until the server of it serves. */
-async function start(command: string, env: Desk['env']): Promise<Typed> {
+async function start(command: string, env: Desk['env'], ready: string): Promise<Typed> {
   const child = spawnShell(command, env)
   const output = collect(child)
   await new Promise<void>((resolve, reject) => {
     child.stdout?.on('data', () => {
-      if (output().includes('Create an application:')) resolve()
+      if (output().includes(ready)) resolve()
     })
     child.once('close', (code) => reject(new Error(`${command}: ended with ${code}: ${output()}`)))
   })

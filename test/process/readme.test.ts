@@ -19,6 +19,7 @@ afterAll(async () => {
 /** A reader with nothing yet, at a server of one listener or of two. */
 async function sit(name: string, hasTwoListeners: boolean, ...more: (readonly [string, string])[]): Promise<Reader> {
   const { PATH = '' } = process.env
+  const example = String(await findQuietPort())
   const [port, internalPort] = [String(await findQuietPort()), String(await findQuietPort())]
   const home = join(directory, name)
   const env = {
@@ -28,6 +29,7 @@ async function sit(name: string, hasTwoListeners: boolean, ...more: (readonly [s
     XDG_CONFIG_HOME: home,
     PAWL_DATA_DIR: join(home, 'data'),
     PAWL_PORT: port,
+    BANK_PORT: example,
     ...(hasTwoListeners && { PAWL_INTERNAL_PORT: internalPort }),
   }
   const bank = `http://127.0.0.1:${hasTwoListeners ? internalPort : port}`
@@ -36,6 +38,7 @@ async function sit(name: string, hasTwoListeners: boolean, ...more: (readonly [s
     typed: new Map([
       ['pawl listens on http://127.0.0.1:8080', `pawl listens on http://127.0.0.1:${port}`],
       ['http://127.0.0.1:8080', bank],
+      ['http://127.0.0.1:8090', `http://127.0.0.1:${example}`],
       ['DATA=./data', `DATA=${env.PAWL_DATA_DIR}`],
       ...more,
     ]),

@@ -1,0 +1,105 @@
+// The guard for Node as a project gets it: built, tested, packed, installed into an empty project, and used there by phones.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { cpSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { send } from '../../phone/http.ts'
+import { createPhone } from '../../phone/v3/virtual-phone.ts'
+import { createBank, readApplication } from '../../test/helpers/bank.ts'
+import { type CheckedServer, project } from './server.ts'
+
+/** Compiled with the types of the package, then run: one bank on each framework, whose addresses it prints. */
+const USE = `import express from 'express'
+import fastify from 'fastify'
+import { createExpressGuard } from 'pawl-guard/express'
+import { pawlGuard } from 'pawl-guard/fastify'
+
+const options = { url: process.env['PAWL_URL'] ?? '', username: 'guard', password: process.env['GUARD_PASSWORD'] ?? '' }
+const app = fastify()
+await app.register(pawlGuard, options)
+app.post('/transfer', app.requireCode({ resourceId: '/transfer' }), async ({ pawl }) => ({ userId: pawl?.userId }))
+app.post('/statement', app.encrypted(), async ({ pawl, body }) => ({ userId: pawl?.userId, body }))
+const guard = createExpressGuard(options)
+const other = express()
+other.post('/transfer', guard.requireCode({ resourceId: '/transfer' }), (request, response) => {
+  response.json({ userId: request.pawl?.userId })
+})
+other.post('/statement', guard.encrypted(), (request, response) => {
+  response.json({ userId: request.pawl?.userId, body: request.body })
+})
+console.log(await app.listen({ host: '127.0.0.1', port: 0 }))
+const server = other.listen(0, '127.0.0.1', () => {
+  const address = server.address()
+  console.log(\`http://127.0.0.1:\${typeof address === 'object' ? address?.port : ''}\`)
+})
+`
+
+/** Throws where something is not as a project needs it. */
+export async function checkGuard(server: CheckedServer): Promise<void> {
+  const place = join(server.folder, 'guard-node')
+  const made = /node_modules|\/dist$|\.tgz$/
+  cpSync(join(project, 'clients/guard-node'), place, {
+    recursive: true,
+    filter: (path) => !made.test(path.slice(project.length)),
+  })
+  for (const args of [['ci', '--no-audit', '--no-fund'], ['run', 'build'], ['test'], ['pack']]) await run('npm', args, place)
+  const packed = readdirSync(place).find((name) => name.endsWith('.tgz')) ?? ''
+  const use = join(server.folder, 'guard-use')
+  mkdirSync(use)
+  writeFileSync(join(use, 'package.json'), JSON.stringify({ name: 'use', private: true, type: 'module' }))
+  writeFileSync(join(use, 'use.ts'), USE)
+  const packages = ['fastify@5.12.8', 'express@5.3.0', '@types/express@5.0.6', '@types/node@22.19.1', 'typescript@5.9.3']
+  await run('npm', ['install', '--no-audit', '--no-fund', join(place, packed), ...packages], use)
+  await run(
+    'npx',
+    ['tsc', '--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target', 'es2022', 'use.ts'],
+    use,
+  )
+  await callBanks(server, use)
+  process.stdout.write('guard-node: packed, installed and used\n')
+}
+
+async function callBanks({ url, credential }: CheckedServer, use: string): Promise<void> {
+  const bank = createBank(url, credential)
+  const app = readApplication(await bank.call('GET', '/admin/application?id=my-app'))
+  const made = await bank.call('POST', '/admin/users', { username: 'guard', role: 'verification', application: 'my-app' })
+  const { password } = made.json as { password: string }
+  const userId = 'guarded'
+  const { activationQrCodeData } = (await bank.call('POST', '/registration', { userId })).json as { activationQrCodeData: string }
+  const phone = createPhone({ url, app, version: '3.3' })
+  await phone.activate(activationQrCodeData.split('#')[0] ?? '')
+  await bank.call('POST', '/registration/commit', { userId })
+  const env = { ...process.env, PAWL_URL: url, GUARD_PASSWORD: password }
+  const child = spawn(process.execPath, ['use.js'], { cwd: use, env, stdio: ['ignore', 'pipe', 'inherit'] })
+  try {
+    for (const address of await readLines(child, 2)) {
+      const signed = phone.prepareSigned({ path: '/transfer', resourceId: '/transfer', body: '{"amount":1}' })
+      const sealed = await phone.prepareEncrypted('/statement', { plaintext: '{"month":"2026-11"}' })
+      const replies = [await send(address, signed), await send(address, signed), await send(address, sealed)]
+      const [first, again, statement] = replies
+      const said = replies.map(({ status, text }) => `${status} ${text}`).join('\n')
+      if (first?.status !== 200 || again?.status !== 401 || statement?.status !== 200) throw new Error(said)
+      const opened = JSON.stringify(sealed.open(statement))
+      if (opened !== JSON.stringify({ userId, body: { month: '2026-11' } }))
+        throw new Error(`an answer was sealed wrong: ${opened}`)
+    }
+  } finally {
+    child.kill()
+  }
+}
+
+async function run(command: string, args: readonly string[], cwd: string): Promise<void> {
+  const child = spawn(command, args, { cwd, stdio: ['ignore', 'ignore', 'inherit'] })
+  const code = await new Promise((resolve, reject) => child.once('error', reject).once('exit', resolve))
+  if (code !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${String(code)}`)
+}
+
+function readLines(child: ChildProcess, count: number): Promise<string[]> {
+  return new Promise((resolve, reject) => {
+    let text = ''
+    child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk
+      if (text.split('\n').length > count) resolve(text.split('\n').slice(0, count))
+    })
+    child.once('exit', (code) => reject(new Error(`the banks ended with ${String(code)}`)))
+  })
+}
