@@ -92,7 +92,11 @@ function readReply(call: string, { status, text: said }: Reply): unknown {
           : status === 403
             ? '; the role of this credential does not allow it'
             : ''
-  throw new Fault(kindOf(status, code), `${call}: HTTP ${status} ${code} ${message}${details && ` (${details})`}${hint}`)
+  const isMissing = violations?.some((violation) => violation.hint?.startsWith('there is no ')) === true
+  throw new Fault(
+    isMissing ? 'missing' : kindOf(status, code),
+    `${call}: HTTP ${status} ${code} ${message}${details && ` (${details})`}${hint}`,
+  )
 }
 
 function kindOf(status: number, code: string): FaultKind {

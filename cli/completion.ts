@@ -6,7 +6,7 @@ import { type Entry, isNoun } from './program.ts'
 export function listCompletions(entries: readonly Entry[]): ReadonlyMap<string, readonly string[]> {
   const optionsOf = (options: Readonly<Record<string, unknown>> = {}) => [...Object.keys(options).map(toFlag), '--json', '--help']
   return new Map([
-    ['', [...entries.map(({ name }) => name), '--help']],
+    ['', [...entries.map(({ name }) => name), 'help', '--help', '--version']],
     ...entries.flatMap((entry): [string, readonly string[]][] =>
       isNoun(entry)
         ? [
@@ -46,6 +46,27 @@ else
   compdef _pawl pawl
 fi
 `
+
+/** The same for fish, as the file `~/.config/fish/completions/pawl.fish`. */
+export function renderFish(entries: readonly Entry[]): string {
+  const lines = [...listCompletions(entries)].map(([line, words]) => {
+    const depth = line === '' ? 0 : line.split(' ').length
+    const isExact = entries.some((entry) => isNoun(entry) && entry.name === line)
+    return `complete -c pawl -n '__pawl_line ${isExact || depth === 0 ? 'is' : 'begins'} "${line}"' -a '${words.join(' ')}'`
+  })
+  return `# Completion of pawl for fish: pawl completion fish >~/.config/fish/completions/pawl.fish
+function __pawl_line
+    set -l words (commandline -opc)
+    set -l line (string join ' ' -- $words[2..-1])
+    if test $argv[1] = is
+        test "$line" = "$argv[2]"
+    else
+        string match -q -- "$argv[2]" "$line"; or string match -q -- "$argv[2] *" "$line"
+    end
+end
+${lines.join('\n')}
+`
+}
 
 /** Longer lines first: `app list` and what follows it, before `app` alone. */
 function renderCases(entries: readonly Entry[], assign: (words: readonly string[]) => string): string {

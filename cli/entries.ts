@@ -17,6 +17,7 @@ import { registration } from './commands/registration.ts'
 import { serve } from './commands/serve.ts'
 import { template } from './commands/template.ts'
 import { user } from './commands/user.ts'
+import { version } from './commands/version.ts'
 import { webhook } from './commands/webhook.ts'
 import type { Entry } from './program.ts'
 
@@ -41,4 +42,5 @@ export const ENTRIES: readonly Entry[] = [
   phone,
   demo,
   completion(() => ENTRIES),
+  version,
 ]

@@ -23,7 +23,7 @@ export function layOutTable(rows: readonly Row[], given: readonly string[] = col
   const columns = given.filter((column) => rows.some((row) => cell(column, row[column]) !== ''))
   const lines = [
     columns.map((column) => column.toUpperCase()),
-    ...rows.map((row) => columns.map((column) => cell(column, row[column]))),
+    ...rows.map((row) => columns.map((column) => shorten(cell(column, row[column]), CELL_MAX))),
   ]
   const widths = columns.map((_, index) => Math.max(...lines.map((line) => line[index]?.length ?? 0)))
   const pad = (line: readonly string[]): string => line.map((one, index) => one.padEnd(widths[index] ?? 0)).join('  ')
@@ -40,7 +40,7 @@ function layOutObject(object: Row): string {
     .map(([name, value]) => {
       if (Array.isArray(value) && value.length > 0 && value.every(isRow)) return `${name}:\n${indent(layOutTable(value))}`
       if (isRow(value)) return `${name}:\n${indent(layOutObject(value))}`
-      return `${`${name.padEnd(width)}  ${cell(name, value)}`.trimEnd()}\n`
+      return `${`${name.padEnd(width)}  ${shorten(cell(name, value), VALUE_MAX)}`.trimEnd()}\n`
     })
     .join('')
 }
@@ -51,8 +51,17 @@ function cell(name: string, value: unknown): string {
   if (value === undefined || value === null) return ''
   if (typeof value === 'number' && /^timestamp|At$/.test(name)) return new Date(value).toISOString()
   if (Array.isArray(value) && !value.some((one) => typeof one === 'object')) return printable(value.join(', '))
-  return printable(typeof value === 'object' ? JSON.stringify(value) : String(value))
+  return printable((typeof value === 'object' ? JSON.stringify(value) : String(value)).replaceAll(/\r?\n/g, LINE_END))
 }
+
+/** What people read: a key of some thousand characters, or a change of a template, would hide all else. `--json` shows it whole. */
+const shorten = (text: string, max: number): string =>
+  text.length <= max ? text : `${text.slice(0, max)}… (${text.length} characters, --json shows them)`
+
+/** In characters: of a cell of a table, and of a value in a line of its own. */
+const [CELL_MAX, VALUE_MAX] = [80, 300]
+/** Where a text goes on in another line. */
+const LINE_END = ' ⏎ '
 
 /** Text of others without the characters that would steer the terminal, or that nobody sees; the console marks the same ones (src/console/markup.ts). */
 export const printable = (value: string): string =>

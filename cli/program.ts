@@ -28,12 +28,19 @@ export async function runProgram(entries: readonly Entry[], args: readonly strin
 async function carryOut(entries: readonly Entry[], args: readonly string[], terminal: Terminal): Promise<Answer | undefined> {
   const outcome: Outcome = { answer: undefined }
   try {
-    await buildProgram(entries, terminal, outcome).parseAsync([...args], { from: 'user' })
+    await buildProgram(entries, terminal, outcome).parseAsync(spellOut(args), { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     if (error.exitCode !== 0) throw ofCommander(error, args)
   }
   return outcome.answer
+}
+
+/** What people type in other programs: `help app list` is `app list --help`, and `--version` is `version`. */
+function spellOut(args: readonly string[]): string[] {
+  const [first, ...rest] = args
+  if (first === 'help') return [...rest.filter((word) => word !== '--help'), '--help']
+  return first === '--version' || first === '-V' ? ['version', ...rest] : [...args]
 }
 
 interface Outcome {
@@ -42,7 +49,10 @@ interface Outcome {
 
 function buildProgram(entries: readonly Entry[], terminal: Terminal, outcome: Outcome): Program {
   const program = newProgram('pawl', 'Serves, and is the command line of its operators, of the bank and of a phone.', terminal)
-  program.addHelpText('after', `\nWithout a command it serves. Exit codes:\n${describeExitCodes()}`)
+  program.addHelpText(
+    'after',
+    `\nWithout a command it serves. pawl help COMMAND says more of one. Exit codes:\n${describeExitCodes()}`,
+  )
   for (const entry of entries) {
     if (!isNoun(entry)) {
       program.addCommand(buildCommand(entry, terminal, outcome))

@@ -14,6 +14,7 @@ import type { Log } from './log/log.ts'
 import { systemPlatform } from './lib/platform.ts'
 import type { Tracer } from './lib/span.ts'
 import type { Peers } from './metrics/peers.ts'
+import { findDefaultApplicationId } from './storage/application/applications.ts'
 
 /** How long answers say that their connection ends, before it is ended. */
 const FAREWELL_MS = 1_000
@@ -48,7 +49,9 @@ interface Brought {
 export async function startServer(config: Config, secrets: Secrets, { signal, ...brought }: Brought): Promise<Server> {
   const context = await createContextInView(config, secrets, { signal, ...brought })
   const running = await listen(context)
-  const startText = renderStartText(running, context, await context.createFirstAdmin())
+  const password = await context.createFirstAdmin()
+  const hasApplication = (await findDefaultApplicationId(context.db)) !== undefined
+  const startText = renderStartText(running, context, { password, hasApplication })
   if (config.publicUrl === undefined) context.events.publicUrlMissing()
   return { startText, stop: (signal) => stop(running, context, signal) }
 }
@@ -128,18 +131,23 @@ async function stop(running: Running, context: Context, signal: NodeJS.Signals):
   await Promise.all([isDatabaseClosed, Promise.race([context.tracer?.close(), sleep(TRACES_CLOSE_MS)])])
 }
 
-/** `password`: of the administrator that this start made. */
-function renderStartText([first, internal]: Running, { settings, dataLocation }: Context, password: string | undefined): string {
+/** `password`: of the administrator that this start made. The last line says that all is there. */
+function renderStartText(
+  [first, internal]: Running,
+  { settings, dataLocation }: Context,
+  { password, hasApplication }: { readonly password: string | undefined; readonly hasApplication: boolean },
+): string {
   const address = formatUrl(first.app)
   const internalAddress = internal && formatUrl(internal.app)
   const bankUrl = internalAddress ?? settings.publicUrl ?? address
   const user = settings.adminUser
   const credential = password === undefined ? user : `${user}:${password}`
+  const create = `curl -w '\\n' -u '${credential}' -H 'Content-Type: application/json' -d '{"id":"my-app"}' ${bankUrl}/admin/application`
   return `pawl listens on ${address}
 ${internalAddress ? `Cloud API and administration, never for phones: ${internalAddress}\n` : ''}API description: ${bankUrl}/swagger-ui.html
 ${settings.console ? `Console: ${bankUrl}/console/\n` : ''}Data: ${dataLocation}
 Administrator: ${user}${password === undefined ? '' : `, password: ${password} (shown only now)`}
-Create an application: curl -w '\\n' -u '${credential}' -H 'Content-Type: application/json' -d '{"id":"my-app"}' ${bankUrl}/admin/application
+${hasApplication ? '' : `Create an application: ${create}\n`}Ready.
 `
 }
 

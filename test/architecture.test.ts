@@ -159,6 +159,7 @@ const layers: readonly Layer[] = [
   // What moves a bank from another server to pawl.
   { path: 'cli/import', pawl: ['cli', 'src'], packages: ['kysely'] },
   { path: 'cli/doctor', pawl: ['cli', 'src'], packages: ['kysely', 'pg'] },
+  { path: 'cli/commands/version.ts', pawl: ['cli', 'package.json'], packages: [] },
   { path: 'cli/commands/serve.ts', pawl: ['cli', 'src/main.ts'], packages: [] },
 ]
 

@@ -1,6 +1,6 @@
 // pawl completion: what a shell needs to complete command lines of pawl.
 import { command } from '../command.ts'
-import { renderBash, renderZsh } from '../completion.ts'
+import { renderBash, renderFish, renderZsh } from '../completion.ts'
 import { usageFault } from '../fault.ts'
 import type { Entry } from '../program.ts'
 
@@ -9,11 +9,15 @@ export const completion = (entries: () => readonly Entry[]) =>
   command({
     name: 'completion',
     summary: 'Prints a script with which a shell completes command lines of pawl',
-    words: { '<shell>': 'bash or zsh' },
-    examples: ['completion bash >>~/.bashrc', 'completion zsh >~/.zfunc/_pawl'],
+    words: { '<shell>': 'bash, zsh or fish' },
+    examples: [
+      'completion bash >>~/.bashrc',
+      'completion zsh >~/.zfunc/_pawl',
+      'completion fish >~/.config/fish/completions/pawl.fish',
+    ],
     run: async ({ words: [shell = ''] }) => {
-      const render = { bash: renderBash, zsh: renderZsh }[shell]
-      if (render === undefined) throw usageFault(`${shell}: the shell is bash or zsh`)
+      const render = { bash: renderBash, zsh: renderZsh, fish: renderFish }[shell]
+      if (render === undefined) throw usageFault(`${shell}: the shell is bash, zsh or fish`)
       const script = render(entries())
       return { json: { script }, text: script }
     },

@@ -27,7 +27,7 @@ const bind = command({
     name: text('NAME', 'how the phone is called here and at the bank'),
     phonesUrl: text(
       'URL',
-      'where phones reach the server, with what stands before /pa; by default on this machine at PAWL_PORT or 8080',
+      'where phones reach the server, with what stands before /pa; by default what the server says with --app, else this machine at PAWL_PORT or 8080',
     ),
     operationsUrl: text('URL', 'the same for /api, where that is another one'),
     protocol: text('VERSION', '3.0, 3.1, 3.2, 3.3 or 4.0; by default 3.3, and 4.0 with --algorithm'),

@@ -53,7 +53,7 @@ function waitForStart(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     const read = (chunk: Buffer): void => {
       printed += chunk.toString('utf8')
-      const [, address] = /^Create an application: .* (http:\S+)\/admin\/application$/m.exec(printed) ?? []
+      const [, address] = /^API description: (http:\S+)\/swagger-ui\.html$[^]*^Ready\.$/m.exec(printed) ?? []
       if (address !== undefined) resolve(address)
     }
     child.stdout?.on('data', read)

@@ -29,12 +29,16 @@ export async function examine(instruments: Instruments): Promise<readonly Findin
 export async function diagnose({ env, note }: Terminal): Promise<Answer> {
   note('looking at settings, database, network and receivers')
   const findings = await examine(createInstruments(env))
-  const broken = findings.filter(({ state }) => state === 'fault').length
-  return { json: { findings }, text: findings.map(render).join('') + summarize(broken), exitCode: broken === 0 ? 0 : 1 }
+  const countOf = (wanted: Finding['state']): number => findings.filter(({ state }) => state === wanted).length
+  const [broken, warnings] = [countOf('fault'), countOf('warning')]
+  const text = findings.map(render).join('') + summarize(broken, warnings)
+  return { json: { findings }, text, exitCode: broken === 0 ? 0 : 1 }
 }
 
-const summarize = (broken: number): string =>
-  broken === 0 ? 'nothing is broken\n' : `${broken} ${broken === 1 ? 'thing is' : 'things are'} broken\n`
+function summarize(broken: number, warnings: number): string {
+  const state = broken === 0 ? 'nothing is broken' : `${broken} ${broken === 1 ? 'thing is' : 'things are'} broken`
+  return warnings === 0 ? `${state}\n` : `${state}, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}\n`
+}
 
 const MARKS = { ok: 'ok      ', warning: 'WARNING ', fault: 'BROKEN  ', skipped: 'skipped ' }
 

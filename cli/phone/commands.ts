@@ -11,7 +11,7 @@ import {
 import type { HttpReply } from '../../phone/http.ts'
 import type { Prepared } from '../../phone/v3/state.ts'
 import { PHONE_ALGORITHMS } from '../../phone/v4/crypto.ts'
-import { readApplication } from '../applications.ts'
+import { readApplication, sdkConfigOf } from '../applications.ts'
 import { openBank } from '../bank.ts'
 import type { Answer, Terminal } from '../command.ts'
 import { phonesUrl } from '../environment.ts'
@@ -82,9 +82,9 @@ async function readIdentity(values: BindValues, terminal: Terminal): Promise<Han
   if ((version === '4.0') !== (algorithm !== undefined)) throw usageFault('--algorithm belongs to protocol 4.0, which needs it')
   const dialect = DIALECTS[(values.dialect ?? 'powerauth') as keyof typeof DIALECTS]
   if (dialect === undefined) throw usageFault('--dialect is powerauth or svc')
-  const url = trim(values.phonesUrl ?? phonesUrl(terminal.env))
   const { operationsUrl } = values
-  const app = await readApp(values, terminal)
+  const { app, serviceBaseUrl } = await readApp(values, terminal)
+  const url = trim(values.phonesUrl ?? serviceBaseUrl ?? phonesUrl(terminal.env))
   return {
     url,
     ...(operationsUrl !== undefined && { operationsUrl: trim(operationsUrl) }),
@@ -97,19 +97,21 @@ async function readIdentity(values: BindValues, terminal: Terminal): Promise<Han
 
 const trim = (url: string): string => url.replace(/\/+$/, '')
 
-/** From the command line, or from a server of pawl with a credential. */
-async function readApp(values: BindValues, terminal: Terminal): Promise<HandsetApp> {
+/** From the command line, or from a server of pawl with a credential, which says as well where it serves phones. */
+async function readApp(
+  values: BindValues,
+  terminal: Terminal,
+): Promise<{ readonly app: HandsetApp; readonly serviceBaseUrl?: string }> {
   const { sdkConfig, appKey, appSecret, masterKey } = values
-  if (sdkConfig !== undefined) return readSdk(sdkConfig)
+  if (sdkConfig !== undefined) return { app: await readSdk(sdkConfig) }
   if (appKey !== undefined && appSecret !== undefined && masterKey !== undefined)
-    return { applicationKey: appKey, applicationSecret: appSecret, masterPublicKey: masterKey }
+    return { app: { applicationKey: appKey, applicationSecret: appSecret, masterPublicKey: masterKey } }
   if (values.app === undefined)
     throw usageFault(
       'what is compiled into the app is needed: --sdk-config, or --app-key, --app-secret and --master-key, or --app of a server of pawl',
     )
-  const { mobileSdkConfig } = await readApplication(openBank(values, terminal), values.app)
-  if (mobileSdkConfig === undefined) throw new Fault('credential', 'this credential may not see the application secret')
-  return readSdk(mobileSdkConfig)
+  const detail = await readApplication(openBank(values, terminal), values.app)
+  return { app: await readSdk(sdkConfigOf(detail)), serviceBaseUrl: detail.serviceBaseUrl }
 }
 
 async function readSdk(mobileSdkConfig: string): Promise<HandsetApp> {

@@ -33,7 +33,11 @@ export function choosePhone({ path, phones }: PhoneStore, named: string | undefi
       ? new Fault('missing', `there is no phone in ${path}: pawl phone bind makes one`)
       : usageFault(`--phone is one of ${names.join(', ')}`)
   const record = phones.get(name)
-  if (record === undefined) throw new Fault('missing', `there is no phone ${name} in ${path}, but ${names.join(', ') || 'none'}`)
+  if (record === undefined)
+    throw new Fault(
+      'missing',
+      `there is no phone ${name} in ${path}: ${names.length === 0 ? 'pawl phone bind makes one' : `it has ${names.join(', ')}`}`,
+    )
   return [name, record]
 }
 

@@ -229,7 +229,7 @@ async function runAndStop(image: Image): Promise<void> {
     await expectStatus(`http://127.0.0.1:${port}/admin/applications`, 404)
     await expectStatus(`http://127.0.0.1:${internalPort}/admin/applications`, 401)
     // The text of the start comes behind the first healthy answer.
-    while (!printed.includes('Create an application:')) await sleep(50)
+    while (!printed.includes('Ready.')) await sleep(50)
     approveFirst({ ...image, env }, /^Administrator: admin, password: (\S+)/m.exec(printed)?.[1] ?? '')
     server.kill('SIGTERM')
     await sleep(1_000)

@@ -38,7 +38,7 @@ export async function withServer(
     server.stdout.setEncoding('utf8').on('data', (chunk: string) => {
       text += chunk
       const [, url] = /^pawl listens on (\S+)$/m.exec(text) ?? []
-      if (url !== undefined && text.includes('Create an application:')) resolve(url)
+      if (url !== undefined && text.includes('Ready.')) resolve(url)
       if (chunk.startsWith('{')) process.stdout.write(chunk)
     })
     void ended.then((code) => reject(new Error(`the server ended with ${code}`)))

@@ -90,7 +90,11 @@ export class PawlError extends Error {
 }
 
 /** What an administrator named is not there. */
-export const notFound = (what: string): PawlError => new PawlError('ADMINISTRATION_REFUSED', { detail: `no ${what}` })
+export const notFound = (what: string): PawlError =>
+  new PawlError('ADMINISTRATION_REFUSED', {
+    detail: `no ${what}`,
+    violations: [{ fieldName: what.split(' ', 1).join(''), hint: `there is no ${what}` }],
+  })
 
 /** Others were first each time: nothing was decided and nothing counted, so the caller may come again. */
 export const lostTooManyRaces = (of: string): PawlError =>

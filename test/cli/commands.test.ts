@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { renderBash, renderZsh } from '../../cli/completion.ts'
+import { renderBash, renderFish, renderZsh } from '../../cli/completion.ts'
 import { ENTRIES } from '../../cli/entries.ts'
 import { layOut } from '../../cli/output.ts'
 import { withProgress } from '../../cli/progress.ts'
@@ -286,7 +286,7 @@ describe('completion', () => {
     expect(complete('pawl', 'registration', 'c')).toEqual(['create', 'commit', 'claims'])
     expect(complete('pawl', 'registration', 'create', 'alice', '--o')).toEqual(['--otp', '--otp-file', '--otp-phase'])
     expect(complete('pawl', 'login', '--f')).toEqual(['--forget'])
-    expect(complete('pawl', '')).toEqual([...ENTRIES.map(({ name }) => name), '--help'])
+    expect(complete('pawl', '')).toEqual([...ENTRIES.map(({ name }) => name), 'help', '--help', '--version'])
   })
 
   test('zsh has a case for every command', () => {
@@ -312,7 +312,7 @@ describe('completion', () => {
     }
 
     test('the same is offered', () => {
-      expect(offered('pawl', '')).toEqual([...ENTRIES.map(({ name }) => name), '--help'])
+      expect(offered('pawl', '')).toEqual([...ENTRIES.map(({ name }) => name), 'help', '--help', '--version'])
       expect(offered('pawl', 'user', '')).toEqual([
         'list',
         'show',
@@ -330,8 +330,24 @@ describe('completion', () => {
     })
   })
 
+  test.skipIf(!existsSync('/usr/bin/fish'))('fish offers the same', () => {
+    const file = join(home, 'pawl.fish')
+    writeFileSync(file, renderFish(ENTRIES))
+    const offered = (line: string): string[] => {
+      const args = ['--no-config', '-c', `source '${file}'; complete -C '${line}'`]
+      return execFileSync('/usr/bin/fish', args, { encoding: 'utf8', env: { HOME: home } })
+        .trim()
+        .split('\n')
+    }
+    expect(offered('pawl ')).toEqual(expect.arrayContaining([...ENTRIES.map(({ name }) => name), 'help']))
+    expect(offered('pawl user ')).toEqual(expect.arrayContaining(['list', 'show', 'create']))
+    expect(offered('pawl user ')).not.toContain('serve')
+    expect(offered('pawl registration create alice --o')).toContain('--otp-phase')
+    expect(offered('pawl login --')).toContain('--forget')
+  })
+
   test('another shell is refused', async () => {
-    expect(await pawl(['completion', 'fish'])).toMatchObject({ code: 2, stdout: '' })
+    expect(await pawl(['completion', 'tcsh'])).toMatchObject({ code: 2, stdout: '' })
   })
 })
 

@@ -105,7 +105,7 @@ export function openReader({ env, typed }: Desk): Reader {
 
 /** Commands that go on, and what they print when they serve. */
 const READY: Readonly<Record<string, string>> = {
-  'npm start': 'Create an application:',
+  'npm start': 'Ready.',
   'npm run example:bank': 'It asks pawl at',
 }
 

@@ -78,7 +78,7 @@ export interface PawlProcess extends Running {
 /** Starts a server on a free port and waits until it listens; rejects with what it printed when it does not. */
 export async function startPawl(...env: readonly Environment[]): Promise<PawlProcess> {
   const running = startNode(['bin/pawl.mjs'], { PAWL_PORT: '0', ...Object.assign({}, ...env) })
-  await running.printed('Create an application:')
+  await running.printed('Ready.')
   const [, url = ''] = /^pawl listens on (\S+)$/m.exec(running.output()) ?? []
   return { ...running, url }
 }

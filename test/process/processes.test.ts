@@ -71,7 +71,7 @@ describe.skipIf(serverUrl() === undefined)('two processes', () => {
     await expect.poll(countStarted, PATIENT).toBe(2)
     expect(workersOf(pawl.pid)).toContain(other)
     expect(workersOf(pawl.pid)).toHaveLength(2)
-    const starts = pawl.output().split('Create an application:').length - 1
+    const starts = pawl.output().split('Ready.').length - 1
     expect(starts).toBe(1)
   })
 

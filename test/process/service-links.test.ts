@@ -63,7 +63,7 @@ test('a start under all of them serves, at the default port', async () => {
   const { env } = await createInstallation(DATABASE_KIND)
   // An address of its own keeps the default port free for others.
   const pawl = startNode(['bin/pawl.mjs'], { ...env, ...links, PAWL_HOST: '127.83.19.2' })
-  await pawl.printed('Create an application:')
+  await pawl.printed('Ready.')
   expect(pawl.output()).toContain('pawl listens on http://127.83.19.2:8080\n')
   expect((await fetch('http://127.83.19.2:8080/health/ready')).status).toBe(200)
   const { code } = await pawl.end('SIGTERM')

@@ -34,7 +34,7 @@ test.each([
 ])('a server %s goes on, and listens where it did', async (_, flags) => {
   const { env } = await createInstallation(serverUrl() === undefined ? 'embedded' : 'postgresql')
   const running = startNode([...flags, 'bin/pawl.mjs', 'serve'], { ...env, PAWL_PORT: '0' })
-  await running.printed('Create an application:')
+  await running.printed('Ready.')
   const before = portsOf(running.pid)
   expect(before).toHaveLength(1)
   for (let i = 0; i < 3; i += 1) {

@@ -21,7 +21,7 @@ interface Started {
   readonly ended: Promise<{ code: number | null; stdout: string; stderr: string }>
 }
 
-const READY = 'Create an application:'
+const READY = 'Ready.'
 const addressIn = (text: string): string => /pawl listens on (http:\/\/\S+)/.exec(text)?.[1] ?? ''
 
 // What an earlier start leaves is made once and copied.

@@ -30,7 +30,7 @@ const LOCK = '3853314791062309107'
 const OTHERS = '"msg":"the start waits for the migrations of another process"'
 const TABLE = '"msg":"the start waits for a table that others use, to migrate it"'
 const RUNNING = '"msg":"the start waits for a migration that runs"'
-const READY = 'Create an application:'
+const READY = 'Ready.'
 
 /** A session of the database that has done this. */
 async function hold({ adminUrl = '' }: Installation, ...statements: readonly string[]): Promise<pg.Client> {

@@ -284,7 +284,7 @@ describe('pawl app sdk-config', () => {
   test('says what is wrong', async () => {
     const refusal = (code: number, stderr: string) => ({ code, stdout: '', stderr: expect.stringContaining(stderr) as unknown })
     await expect(run('--app')).rejects.toMatchObject(refusal(2, '--app'))
-    await expect(run('--app', 'nobody')).rejects.toMatchObject(refusal(1, 'ERROR_ADMIN'))
+    await expect(run('--app', 'nobody')).rejects.toMatchObject(refusal(4, 'there is no application nobody'))
     await expect(run('--app', 'test-app', '--algorithm', 'ML_L3')).rejects.toMatchObject(refusal(2, 'EC_P384_ML_L3'))
     await expect(run('--app', 'test-app', '--qr', 'svg')).rejects.toMatchObject(refusal(1, 'too long for a QR code'))
     await expect(run('--app', 'test-app', '--qr', 'png')).rejects.toMatchObject(refusal(2, 'terminal'))

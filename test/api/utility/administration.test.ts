@@ -772,7 +772,7 @@ describe('pawl certificate', () => {
       stderr: expect.stringMatching(/unknown command 'nope'.*--help/),
     })
     await expect(pinning('remove', 'nobody.example')).rejects.toMatchObject({
-      code: 1,
+      code: 4,
       stderr: expect.stringContaining('ERROR_ADMIN'),
     })
   })

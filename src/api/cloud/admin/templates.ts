@@ -5,7 +5,7 @@ import { warnOfDataTemplate } from '../../../domain/template/operation-data.ts'
 import { parseTemplate, renderTemplate } from '../../../domain/template/parser.ts'
 import { type SignatureType, type Template, type TemplateTexts, toTemplate } from '../../../domain/template/template.ts'
 import { named, Ok, OptionalOrNull } from '../../../http/types.ts'
-import { PawlError } from '../../../lib/errors.ts'
+import { notFound, PawlError } from '../../../lib/errors.ts'
 import type { Db } from '../../../storage/database/database.ts'
 import {
   deleteTemplate,
@@ -178,7 +178,7 @@ export const templateRead = cloudEndpoint({
   response: TemplateAnswer,
   async handle({ params: { name }, parts }) {
     const row = await findTemplate(parts.db, name)
-    if (row === undefined) throw refuseTemplate(`no template ${name}`)
+    if (row === undefined) throw notFound(`template ${name}`)
     return toRowAnswer(row)
   },
 })
@@ -230,7 +230,7 @@ export const templateReplace = auditedEndpoint({
     }
     const template = readTemplate({ ...body, templateName: name })
     const outcome = await writeTemplate(tx, parts.platform, template, 'administration', 'present')
-    if (outcome === 'refused') throw refuseTemplate(`no template ${name}`)
+    if (outcome === 'refused') throw notFound(`template ${name}`)
     afterCommit(() => {
       parts.templates.forget()
       if (outcome === 'changed') parts.events.templateChanged({ templateName: name, change: outcome, by: caller.username })
@@ -251,7 +251,7 @@ export const templateRemove = auditedEndpoint({
   params: OfName,
   response: Ok,
   async handle({ params: { name }, caller, tx, parts, afterCommit }) {
-    if (!(await deleteTemplate(tx, name))) throw refuseTemplate(`no template ${name}`)
+    if (!(await deleteTemplate(tx, name))) throw notFound(`template ${name}`)
     afterCommit(() => {
       parts.templates.forget()
       parts.events.templateChanged({ templateName: name, change: 'deleted', by: caller.username })

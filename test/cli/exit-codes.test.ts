@@ -1,0 +1,129 @@
+// Every command with what people get wrong: the exit code of docs/CLI.md, and one line that says what to do.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Command } from '../../cli/command.ts'
+import { ENTRIES } from '../../cli/entries.ts'
+import { isNoun } from '../../cli/program.ts'
+import { sendJson } from '../../phone/http.ts'
+import { basicAuthorization } from '../helpers/bank.ts'
+import { createCertificate } from '../helpers/certificates.ts'
+import { runCli } from '../helpers/cli.ts'
+import { startTestServer, type TestServer } from '../helpers/app.ts'
+
+let server: TestServer
+const folder = mkdtempSync(join(tmpdir(), 'pawl-codes-'))
+const PEM = join(folder, 'leaf.pem')
+beforeAll(async () => {
+  writeFileSync(PEM, createCertificate(['DNS:nope']).pem)
+  server = await startTestServer({ env: { PAWL_CREDENTIAL_FAILURES_PER_MINUTE: '100000' } })
+  const { user, password } = server.admin
+  const admin = basicAuthorization(`${user}:${password}`)
+  await sendJson(server.url, 'POST', '/admin/application', { id: 'my-app' }, admin)
+})
+afterAll(async () => {
+  rmSync(folder, { recursive: true })
+  await server.close()
+})
+
+const COMMANDS: readonly (readonly [string, Command])[] = ENTRIES.flatMap((entry) =>
+  isNoun(entry) ? entry.commands.map((one) => [`${entry.name} ${one.name}`, one] as const) : [[entry.name, entry] as const],
+)
+/** A value for every word that a command must have. */
+const wordsOf = ({ words = {} }: Command): string[] =>
+  Object.keys(words)
+    .filter((word) => word.startsWith('<'))
+    .map((word) => VALUES[word] ?? 'nope')
+const VALUES: Readonly<Record<string, string>> = {
+  '<role>': 'integration',
+  '<domain>': 'nope.example',
+  '<state>': 'on',
+  '<language>': 'en',
+  '<shell>': 'bash',
+  '<template>': '{}',
+  '<file>': PEM,
+  '<expires>': '2027-01-31T12:00:00Z',
+}
+/** They do more than call the bank: their own tests have them. */
+const LEFT_OUT = new Set(['demo', 'login', 'phone bind', 'audit verify'])
+/** What a command needs beside its words. */
+const MORE: Readonly<Record<string, readonly string[]>> = {
+  'app change': ['--default'],
+  'app add-rule': ['--platform', 'IOS', '--required', '2.0.0'],
+}
+const lineOf = (name: string, one: Command): string[] => [...name.split(' '), ...wordsOf(one)]
+const callsBank = COMMANDS.filter(([name, { options = {} }]) => 'admin' in options && !LEFT_OUT.has(name))
+const expectOneLine = (stderr: string): void => expect(stderr).toMatch(/^[^\n]+\n$/)
+
+describe.each(COMMANDS)('pawl %s', (name, one) => {
+  test('--help says how to call it, as pawl help does', async () => {
+    const asked = await runCli([...name.split(' '), '--help'], {})
+    expect(asked).toMatchObject({ code: 0, stderr: '' })
+    expect(asked.stdout).toMatch(new RegExp(`^Usage: pawl ${name} `))
+    expect(await runCli(['help', ...name.split(' ')], {})).toEqual(asked)
+  })
+
+  test('an option that it does not know: 2', async () => {
+    const { code, stdout, stderr } = await runCli([...lineOf(name, one), '--nonsense'], {})
+    expect([code, stdout]).toEqual([2, ''])
+    expectOneLine(stderr)
+    expect(stderr).toContain('--help')
+    const json = await runCli([...lineOf(name, one), '--nonsense', '--json'], {})
+    expect([json.code, JSON.parse(json.stderr)]).toEqual([2, { error: stderr.trimEnd(), exitCode: 2 }])
+  })
+
+  test('a word too many: 2', async () => {
+    const most = Object.keys(one.words ?? {}).map((word) => VALUES[word] ?? 'nope')
+    const { code, stdout, stderr } = await runCli([...name.split(' '), ...most, 'more'], {})
+    expect([code, stdout]).toEqual([2, ''])
+    expectOneLine(stderr)
+  })
+})
+
+describe.each(callsBank)('pawl %s', (name, one) => {
+  const run = (url: string, admin: string) =>
+    runCli([...lineOf(name, one), ...(MORE[name] ?? [])], { PAWL_URL: url, PAWL_ADMIN: admin }, { input: '{}' })
+
+  test('no credential: 5', async () => {
+    const { code, stderr } = await runCli(
+      [...lineOf(name, one), ...(MORE[name] ?? [])],
+      { PAWL_URL: server.url },
+      { input: '{}' },
+    )
+    expect([code, stderr]).toEqual([5, expect.stringContaining('pawl login')])
+    expectOneLine(stderr)
+  })
+
+  test('a wrong password: 5', async () => {
+    const { code, stderr } = await run(server.url, 'admin:wrong')
+    expect([code, stderr]).toEqual([5, expect.stringContaining('HTTP 401')])
+    expectOneLine(stderr)
+  })
+
+  test('no server: 3', async () => {
+    const { code, stderr } = await run('http://127.0.0.1:9', 'admin:any')
+    expect([code, stderr]).toEqual([3, expect.stringContaining('http://127.0.0.1:9')])
+    expectOneLine(stderr)
+  })
+})
+
+test.each([
+  ['app show nope', 'application nope'],
+  ['app sdk-config --app nope', 'application nope'],
+  ['user show nope', 'nope'],
+  ['user password nope', 'nope'],
+  ['user remove nope', 'user nope'],
+  ['webhook show nope', 'webhook nope'],
+  ['webhook remove nope', 'webhook nope'],
+  ['template show nope', 'nope'],
+  ['template remove nope', 'nope'],
+  ['registration remove nope', 'nope'],
+  ['operation show 0190b5a4-0000-4000-8000-000000000000', '0190b5a4'],
+  ['operation cancel 0190b5a4-0000-4000-8000-000000000000', '0190b5a4'],
+])('pawl %s: 4, and the line names it', async (line, named) => {
+  const { user, password } = server.admin
+  const { code, stderr } = await runCli(line.split(' '), { PAWL_URL: server.url, PAWL_ADMIN: `${user}:${password}` })
+  expect([code, stderr]).toEqual([4, expect.stringContaining(named)])
+  expectOneLine(stderr)
+})
