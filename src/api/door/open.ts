@@ -48,8 +48,18 @@ const EnvelopeToOpen = named(
     scope: Type.Unsafe<ScopeName>(
       Type.String({ enum: ['APPLICATION', 'ACTIVATION'], description: 'APPLICATION needs the right `envelopes:application`' }),
     ),
-    encryption: Type.Optional(HeaderOfPhone('value of X-PowerAuth-Encryption or X-Svc-Encryption')),
-    authorization: Type.Optional(HeaderOfPhone('value of X-PowerAuth-Authorization or X-Svc-Authorization, in its place')),
+    encryption: Type.Optional(
+      HeaderOfPhone(
+        'value of X-PowerAuth-Encryption or X-Svc-Encryption',
+        'PowerAuth version="3.3", application_key="MDEyMzQ1Njc4OWFiY2RlZg==", activation_id="3f2504e0-4f89-41d3-9a0c-0305e82c3301"',
+      ),
+    ),
+    authorization: Type.Optional(
+      HeaderOfPhone(
+        'value of X-PowerAuth-Authorization or X-Svc-Authorization, in its place',
+        'PowerAuth pa_version="3.3", pa_activation_id="3f2504e0-4f89-41d3-9a0c-0305e82c3301", pa_application_key="MDEyMzQ1Njc4OWFiY2RlZg==", …',
+      ),
+    ),
     envelope: Type.Object({}, { additionalProperties: true, description: 'the JSON object as the bank received it' }),
     code: Type.Optional(CodeOfEnvelope),
     client: Client,
