@@ -1,7 +1,7 @@
 // What every endpoint that phones call has, whatever its flow. A flow of channel/flow makes one of a declaration.
-import type { TSchema } from '@sinclair/typebox'
+import type { Static, TSchema } from '@sinclair/typebox'
 import type { ErrorCode } from '../lib/errors.ts'
-import type { Protocol } from '../protocol/protocol.ts'
+import type { Factors, Protocol } from '../protocol/protocol.ts'
 import type { DeviceRequest } from './stages/receive.ts'
 
 /** What an endpoint says of itself, beside what its flow needs. */
@@ -19,6 +19,26 @@ export interface Declaration<Response extends TSchema = TSchema> {
   readonly methods?: readonly ('GET' | 'POST' | 'PUT' | 'DELETE')[]
   /** Schema of the answer, before encryption. */
   readonly response: Response
+}
+
+/** An endpoint that is answered what its handler returns; `Call`: what its flow found right. */
+export interface Answered<R extends TSchema, Call, Parts> extends Declaration<R> {
+  readonly handle: (call: Call, parts: Parts) => Promise<Static<R>>
+}
+
+/** An endpoint whose handler is given the JSON of the body or of the plaintext. */
+export interface Parsed<Q extends TSchema> {
+  readonly request: Q
+}
+
+/** An endpoint whose requests have a code. */
+export interface Authenticated {
+  readonly authenticate: { readonly resourceId: string; readonly factors: readonly Factors[] }
+}
+
+/** An endpoint whose requests and answers are envelopes. */
+export interface Encrypted {
+  readonly encrypt: { readonly sharedInfo1: string }
 }
 
 /** Serves one request; the JSON text of the answer. `serialize` makes JSON of what the handler returns, by the schema of the answer. */
@@ -42,7 +62,7 @@ export type BodyFacts =
   | { readonly kind: 'none' }
   | { readonly kind: 'bytes' }
   | { readonly kind: 'json'; readonly schema: TSchema }
-  | { readonly kind: 'envelope'; readonly plaintext: TSchema; readonly isOfLast: boolean }
+  | { readonly kind: 'envelope'; readonly plaintext: TSchema; readonly isOfLast?: true }
   | { readonly kind: 'nested'; readonly outer: TSchema; readonly inner: TSchema }
 
 /** An endpoint that needs `Parts` of the process. */

@@ -299,7 +299,13 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       ),
     confirmActivation: (_db, tx) => activationKeys.confirmActivation(tx, 'x', true),
     storeFactorKeys: (db) =>
-      activationKeys.storeFactorKeys(db, { activationId: 'x', from: bytes, to: bytes, isBiometryEnabled: true }),
+      activationKeys.storeFactorKeys(db, {
+        activationId: 'x',
+        from: bytes,
+        to: bytes,
+        isBiometryEnabled: true,
+        use: { valueHash: bytes, expiresAt: at },
+      }),
     findFactorKeys: (db) => activationKeys.findFactorKeys(db, 'x'),
   },
   'activation/insert': {

@@ -21,7 +21,7 @@ export const status = bodylessEndpoint({
   summary: 'Clock and name of the server',
   errors: [],
   response: ObjectResponse(ServerStatus),
-  handle: async (parts: DeviceParts) => ok(serverStatusOf(parts)),
+  handle: async (_, parts: DeviceParts) => ok(serverStatusOf(parts)),
 })
 
 /** The value of ServerStatus. */

@@ -64,7 +64,7 @@ export async function openSealed(
   const found = ownOf(applicationId, await findEnvelope(parts, context, envelope))
   const toOpen = isRepeated ? { ...found, isUsed: false } : found
   const within = isRepeated ? withLongerWindow(parts) : parts
-  if (context.scope === 'ACTIVATION_SCOPE') return await openOfActivation(within, protocol, toOpen, TERMS, CODE)
+  if (context.scope === 'ACTIVATION_SCOPE') return await openOfActivation(within, protocol, toOpen, 'ACTIVE', CODE)
   const opened = await openOfApplication(within, protocol, toOpen, CODE)
   if (!isOfActivation(opened.plaintext)) return { ...opened, activation: undefined }
   const applicationKey = context.applicationKey
@@ -101,5 +101,4 @@ const PLACES = {
   APPLICATION: { scope: 'APPLICATION_SCOPE', sharedInfo1: '/pa/generic/application' },
   ACTIVATION: { scope: 'ACTIVATION_SCOPE', sharedInfo1: '/pa/generic/activation' },
 } as const
-const TERMS = { isStateChecked: true, isVersionChecked: true } as const
 const CODE = 'ENCRYPTION_FAILED'

@@ -3,23 +3,23 @@
 // code is looked at; whatever else is wrong with it is told after a right code, so that no phone takes its own fault for a wrong password
 // (mobile-token §2).
 import type { Static, TObject, TSchema, TString } from '@sinclair/typebox'
-import { compileParser } from '../../http/validation.ts'
 import { Ok } from '../../http/types.ts'
+import { compileParser } from '../../http/validation.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
-import { inStage } from '../../lib/trace.ts'
 import type { Factors } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Tx } from '../../storage/database/database.ts'
 import type { LockedOperation } from '../../storage/operation/operations.ts'
-import type { Declaration, Endpoint } from '../endpoint.ts'
+import type { Declaration, Endpoint, Parsed } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
+import { type CodePolicy, coveredBodies } from '../stages/attempt.ts'
 import { checkFactors, readAuthorization } from '../stages/authorization.ts'
-import { coveredBodies } from '../stages/attempt.ts'
 import { authenticateWithin } from '../stages/code.ts'
 import type { CodeVerdict } from '../stages/decision.ts'
 import { parseBody, parseDecision } from '../stages/parse.ts'
-import { type Client, receive } from '../stages/receive.ts'
+import type { Client } from '../stages/receive.ts'
+import { composeEndpoint } from './compose.ts'
 import { describeCode } from './facts.ts'
 
 interface Decided {
@@ -30,27 +30,20 @@ interface Decided {
   readonly factors: Factors
 }
 
-export interface ParsedSignedCall<Request> extends Decided {
-  /** As the code left it. */
-  readonly activation: ActivationRow
-  /** The body, parsed and validated. */
+/** `activation`: as the code left it. */
+interface ParsedSignedCall<Request> extends Decided {
   readonly request: Request
+  readonly activation: ActivationRow
   readonly client: Client
 }
 
-export interface WrongCodeCall extends Decided {
+interface WrongCodeCall extends Decided {
   readonly verdict: Extract<CodeVerdict, { readonly isRight: false }>
 }
 
-interface ParsedSignedDeclaration<Q extends TSchema, Parts> extends Omit<Declaration, 'response'> {
-  readonly authenticate: {
-    readonly resourceId: string
-    readonly factors: readonly Factors[]
-    /** An activation that waits for commit and confirmation may do this too (v4 §9.6). */
-    readonly isPendingAccepted?: boolean
-  }
-  /** Schema of the JSON body. */
-  readonly request: Q
+interface ParsedSignedDeclaration<Q extends TSchema, Parts> extends Omit<Declaration, 'response'>, Parsed<Q> {
+  /** `goodFor`: ACTIVE when absent. */
+  readonly authenticate: { readonly resourceId: string; readonly factors: readonly Factors[]; readonly goodFor?: CodePolicy }
   /**
    * Schema of what names the operation that the request decides. JSON that names none is refused like a wrong code, malformed JSON that does
    * after a right one; where nothing is decided it is refused at once.
@@ -70,49 +63,53 @@ interface ParsedSignedDeclaration<Q extends TSchema, Parts> extends Omit<Declara
 export function parsedSignedEndpoint<Q extends TSchema, Parts extends ChannelParts>(
   declared: ParsedSignedDeclaration<Q, Parts>,
 ): Endpoint<Parts> {
-  const { handleWrongCode, decides, auditAs, bytesMax, authenticate: code } = declared
-  const { resourceId, factors, isPendingAccepted = false } = code
-  return {
-    ...declared,
-    response: Ok,
-    flow: {
-      refuses: ['AUTHENTICATION_CODE_INVALID', 'REQUEST_INVALID'],
+  const {
+    handleWrongCode,
+    decides,
+    auditAs,
+    bytesMax,
+    authenticate: { resourceId, factors, goodFor },
+  } = declared
+  const parseName = decides && compileParser(decides)
+  return composeEndpoint(
+    { ...declared, response: Ok },
+    {
+      refusals: { headers: 'AUTHENTICATION_CODE_INVALID' },
       headers: ['Authorization'],
-      checks: [describeCode(code, 'the body as sent')],
+      checks: [describeCode(declared.authenticate, 'the body as sent')],
       body: { kind: 'json', schema: declared.request },
       ...(bytesMax !== undefined && { covered: { by: 'code', bytesMax } }),
-    },
-    prepare(parts, protocols) {
-      const parse = compileParser(declared.request)
-      const parseName = decides && compileParser(decides)
-      const form = { isJson: true, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const
-      return async (request, serialize) => {
-        const received = receive(protocols, request, form)
-        const header = readAuthorization(received, CODES)
-        const decision = parseName && parseDecision(parseName, parse, request.body, 'AUTHENTICATION_CODE_INVALID')
-        const input = decision ? decision.input : parseBody(parse, request.body, 'REQUEST_INVALID')
-        checkFactors(header, factors, 'AUTHENTICATION_CODE_INVALID')
+      async serve(received, { parts, refusals, parse, handle, serialize }) {
+        const {
+          client,
+          request: { body },
+        } = received
+        const header = readAuthorization(received, refusals.headers)
+        const decision = parseName && parseDecision(parseName, parse, body, refusals.headers)
+        const input = decision ? decision.input : parseBody(parse, body)
+        checkFactors(header, factors, refusals.headers)
         // What is malformed may hold its secret anywhere.
         const shown = input instanceof PawlError ? { requestObject: { id: decision?.operationId } } : auditAs?.(input)
         const audited = shown === undefined ? 'AS_SENT' : utf8(JSON.stringify(shown))
-        const bodies = coveredBodies(received)
-        const terms = { isPendingAccepted, isUpgradeSeen: false } as const
-        const attempt = { header, resourceId, bodies, audited, decides: decision?.operationId, ...terms } as const
-        const { client } = received
+        const attempt = {
+          header,
+          resourceId,
+          bodies: coveredBodies(received),
+          audited,
+          decides: decision?.operationId,
+          goodFor,
+        } as const
         const { verdict, result: refusal } = await authenticateWithin(parts, received, attempt, async (tx, stored) => {
           const decided = { tx, operation: stored.operation, factors: header.factors }
           if (!stored.verdict.isRight) return handleWrongCode?.({ ...decided, verdict: stored.verdict }, parts)
           if (input instanceof PawlError) return undefined
-          const call = { ...decided, activation: stored.verdict.activation, request: input, client }
-          return inStage('handle', () => declared.handle(call, parts))
+          return handle({ ...decided, activation: stored.verdict.activation, request: input, client })
         })
-        if (!verdict.isRight) throw new PawlError(refusal ?? 'AUTHENTICATION_CODE_INVALID', { detail: verdict.reason })
+        if (!verdict.isRight) throw new PawlError(refusal ?? refusals.headers, { detail: verdict.reason })
         if (input instanceof PawlError) throw input
         if (refusal !== undefined) throw new PawlError(refusal, { detail: 'the code was right, what it asks for was refused' })
         return serialize({ status: 'OK' })
-      }
+      },
     },
-  }
+  )
 }
-
-const CODES = { headerMissing: 'AUTHENTICATION_CODE_INVALID', headerMalformed: 'AUTHENTICATION_CODE_INVALID' } as const

@@ -1,62 +1,41 @@
 // Signed (v3 §5.4, order "S"), then read: the code covers the body as it came; the JSON is looked at after the code.
 import type { Static, TSchema } from '@sinclair/typebox'
-import { compileParser } from '../../http/validation.ts'
-import { inStage } from '../../lib/trace.ts'
-import type { Factors } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
-import type { Declaration, Endpoint } from '../endpoint.ts'
+import type { Answered, Authenticated, Endpoint, Parsed } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
-import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { coveredBodies } from '../stages/attempt.ts'
+import { checkFactors, readAuthorization } from '../stages/authorization.ts'
 import { authenticate } from '../stages/code.ts'
 import { parseBody } from '../stages/parse.ts'
-import { type Client, receive } from '../stages/receive.ts'
+import type { Client } from '../stages/receive.ts'
+import { composeEndpoint } from './compose.ts'
 import { describeCode } from './facts.ts'
 
-export interface SignedParsedCall<Request> {
-  /** The body, parsed and validated. */
+/** `activation`: as the code left it. */
+interface SignedParsedCall<Request> {
   readonly request: Request
-  /** The activation as the code left it. */
   readonly activation: ActivationRow
   readonly client: Client
 }
 
-interface SignedParsedDeclaration<Q extends TSchema, R extends TSchema, Parts> extends Declaration<R> {
-  readonly authenticate: { readonly resourceId: string; readonly factors: readonly Factors[] }
-  /** Schema of the JSON body. */
-  readonly request: Q
-  readonly handle: (call: SignedParsedCall<Static<Q>>, parts: Parts) => Promise<Static<R>>
-}
-
 /** Declares an endpoint for phones with a right code over a JSON body. */
 export function signedParsedEndpoint<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
-  declared: SignedParsedDeclaration<Q, R, Parts>,
+  declared: Answered<R, SignedParsedCall<Static<Q>>, Parts> & Parsed<Q> & Authenticated,
 ): Endpoint<Parts> {
   const { resourceId, factors } = declared.authenticate
-  return {
-    ...declared,
-    flow: {
-      refuses: ['AUTHENTICATION_CODE_INVALID', 'REQUEST_INVALID'],
-      headers: ['Authorization'],
-      checks: [describeCode({ resourceId, factors }, 'the body as sent')],
-      body: { kind: 'json', schema: declared.request },
-      covered: { by: 'code' },
+  return composeEndpoint(declared, {
+    refusals: { headers: 'AUTHENTICATION_CODE_INVALID' },
+    headers: ['Authorization'],
+    checks: [describeCode(declared.authenticate, 'the body as sent')],
+    body: { kind: 'json', schema: declared.request },
+    covered: { by: 'code' },
+    async serve(received, { parts, refusals, parse, handle, serialize }) {
+      const header = readAuthorization(received, refusals.headers)
+      checkFactors(header, factors, refusals.headers)
+      const covered = { bodies: coveredBodies(received), audited: 'AS_SENT' } as const
+      const { activation } = await authenticate(parts, received, { header, resourceId, ...covered })
+      const request = parseBody(parse, received.request.body)
+      return serialize(await handle({ request, activation, client: received.client }))
     },
-    prepare(parts, protocols) {
-      const parse = compileParser(declared.request)
-      return async (request, serialize) => {
-        const received = receive(protocols, request, RECEIVE)
-        const header = readAuthorization(received, CODES)
-        checkFactors(header, factors, 'AUTHENTICATION_CODE_INVALID')
-        const covered = { bodies: coveredBodies(received), audited: 'AS_SENT' } as const
-        const { activation } = await authenticate(parts, received, { header, resourceId, ...covered })
-        const input = parseBody(parse, request.body, 'REQUEST_INVALID')
-        const { client } = received
-        return serialize(await inStage('handle', () => declared.handle({ request: input, activation, client }, parts)))
-      }
-    },
-  }
+  })
 }
-
-const CODES = { headerMissing: 'AUTHENTICATION_CODE_INVALID', headerMalformed: 'AUTHENTICATION_CODE_INVALID' } as const
-const RECEIVE = { isJson: true, contradiction: 'AUTHENTICATION_CODE_INVALID' } as const

@@ -4,8 +4,9 @@ import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { inStage } from '../../lib/trace.ts'
 import type { PendingUse } from '../../domain/activation/pending-use.ts'
 import type { UniqueValue } from '../../storage/activation/unique-values.ts'
+import { isUniqueViolation } from '../../storage/database/database.ts'
 import type { ChannelParts } from '../parts.ts'
-import type { Opened } from './open.ts'
+import type { Opened, OpenedOfActivation } from './open.ts'
 
 type UseParts = Pick<ChannelParts, 'useUniqueValues'>
 
@@ -18,6 +19,28 @@ export const useUp = (parts: UseParts, values: readonly UniqueValue[], code: Err
 
 async function useUpAll({ useUniqueValues }: UseParts, values: readonly UniqueValue[], code: ErrorCode): Promise<void> {
   if (!(await useUniqueValues(values))) throw new PawlError(code, { detail: 'used meanwhile by another request' })
+}
+
+/**
+ * Runs a handler that uses up the value of an envelope in the statement that stores its change. Refuses (`code`) when another request has used
+ * it meanwhile. A request that the handler refuses was genuine too, and uses it up by itself.
+ */
+export async function usingUp<T>(
+  { useUniqueValues, events }: Pick<ChannelParts, 'useUniqueValues' | 'events'>,
+  { uniqueValues, version }: Pick<OpenedOfActivation, 'uniqueValues' | 'version'>,
+  code: ErrorCode,
+  handle: (use: UniqueValue | undefined) => Promise<T>,
+): Promise<T> {
+  try {
+    return await handle(uniqueValues[0])
+  } catch (error) {
+    if (isUniqueViolation(error)) {
+      events.envelopeRefused({ activationId: undefined, applicationKey: version.applicationKey, reason: 'used before' })
+      throw new PawlError(code, { detail: 'used before' })
+    }
+    if (error instanceof PawlError) await useUniqueValues(uniqueValues)
+    throw error
+  }
 }
 
 /** Values that a request under `applicationKey` uses up with what it changes, in the same statement, or by themselves. Refuses as useUp. */

@@ -20,6 +20,8 @@ export interface CodeAttempt {
   readonly use?: { readonly value: UniqueValue; readonly refusal: ErrorCode } | undefined
   /** Id of an operation that is decided in the transaction of the code: the trip that stores the code locks it. */
   readonly decides?: string | undefined
+  /** ACTIVE when absent. */
+  readonly goodFor?: CodePolicy | undefined
   /** Set where a bank asks for a phone that sent the request to it. */
   readonly atDoor?: AtDoor | undefined
 }
@@ -34,13 +36,11 @@ export interface AtDoor {
   readonly verifiedBy: string
 }
 
-/** Which activations a code is good for, beside ACTIVE ones. */
-export interface CodeTerms {
-  /** One that waits for commit and confirmation is good too (v4 §9.6). */
-  readonly isPendingAccepted: boolean
-  /** The activation is seen as a pending upgrade makes it; a wrong code changes nothing then (v4 §10.3). */
-  readonly isUpgradeSeen: boolean
-}
+/**
+ * Which activations a code is good for. ACTIVE: those alone. CONFIRMING: one that waits for commit and confirmation too (v4 §9.6). UPGRADING:
+ * one as its pending upgrade makes it; a wrong code changes nothing then (v4 §10.3).
+ */
+export type CodePolicy = 'ACTIVE' | 'CONFIRMING' | 'UPGRADING'
 
 /** What an opened envelope uses up with the code of its request. */
 export function useOf({ uniqueValues: [value] }: Pick<Opened, 'uniqueValues'>, refusal: ErrorCode): CodeAttempt['use'] {

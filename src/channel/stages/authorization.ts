@@ -3,25 +3,19 @@ import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { AuthorizationHeader, Factors } from '../../protocol/protocol.ts'
 import type { Received } from './receive.ts'
 
-/** The parsed authorization header. Refuses a request without one, and one that cannot be read. */
-export function readAuthorization(
-  received: Received,
-  codes: { readonly headerMissing: ErrorCode; readonly headerMalformed: ErrorCode },
-): AuthorizationHeader {
-  if (received.headers.authorization === undefined)
-    throw new PawlError(codes.headerMissing, { detail: 'no authorization header' })
-  return parseAuthorization(received, received.headers.authorization, codes.headerMalformed)
+/** The parsed authorization header. Refuses one that cannot be read (`malformed`), and a request without one. */
+export function readAuthorization(received: Received, malformed: ErrorCode, missing = malformed): AuthorizationHeader {
+  const header = readAnyAuthorization(received, malformed)
+  if (header === undefined) throw new PawlError(missing, { detail: 'no authorization header' })
+  return header
 }
 
 /** The parsed authorization header of a request that no code protects, where its envelope may be bound to it; undefined without one. */
-export function readAnyAuthorization(received: Received, headerMalformed: ErrorCode): AuthorizationHeader | undefined {
-  const { authorization } = received.headers
-  return authorization === undefined ? undefined : parseAuthorization(received, authorization, headerMalformed)
-}
-
-function parseAuthorization({ protocol, headers }: Received, value: string, code: ErrorCode): AuthorizationHeader {
-  const header = protocol.parseAuthorizationHeader(value, headers.schemes)
-  if (header === undefined) throw new PawlError(code, { detail: 'malformed authorization header' })
+export function readAnyAuthorization({ protocol, headers }: Received, malformed: ErrorCode): AuthorizationHeader | undefined {
+  const { authorization, schemes } = headers
+  if (authorization === undefined) return undefined
+  const header = protocol.parseAuthorizationHeader(authorization, schemes)
+  if (header === undefined) throw new PawlError(malformed, { detail: 'malformed authorization header' })
   return header
 }
 

@@ -6,11 +6,12 @@ import { networkOf } from '../../lib/source.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { inStage } from '../../lib/trace.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
-import type { RequestParties } from '../../storage/request/parties.ts'
+import type { ReadParties, RequestParties } from '../../storage/request/parties.ts'
+import { findUpgradedParties } from '../../storage/request/upgrade.ts'
 import type { VersionRow } from '../../storage/application/version.ts'
 import { inTransaction, type Tx } from '../../storage/database/database.ts'
 import type { ChannelParts } from '../parts.ts'
-import type { AtDoor, CodeAttempt, CodeTerms } from './attempt.ts'
+import type { AtDoor, CodeAttempt, CodePolicy } from './attempt.ts'
 import { describeBody } from './audited-body.ts'
 import {
   type CodeDecision,
@@ -23,7 +24,6 @@ import {
   storeDecisionAlone,
 } from './decision.ts'
 import { withinFailureBudget } from './failure-budget.ts'
-import { findParties } from './find-parties.ts'
 import { judgeCode } from './judge.ts'
 import type { Received } from './receive.ts'
 
@@ -42,7 +42,7 @@ interface Turn {
 
 /** A decision with what it was made of. */
 interface DecidedCode extends CodeDecision {
-  readonly attempt: CodeAttempt & CodeTerms
+  readonly attempt: CodeAttempt
   readonly parties: RequestParties
 }
 
@@ -56,13 +56,13 @@ export async function authenticate(
   attempt: CodeAttempt,
   read?: RequestParties,
 ): Promise<Authenticated> {
-  return await inStage('check code', () => checkCode(parts, received, { ...attempt, ...ACTIVE_ONLY }, read))
+  return await inStage('check code', () => checkCode(parts, received, attempt, read))
 }
 
 async function checkCode(
   parts: ChannelParts,
   received: Received,
-  attempt: CodeAttempt & CodeTerms,
+  attempt: CodeAttempt,
   read: RequestParties | undefined,
 ): Promise<Authenticated> {
   const { verdict, parties, stored } = await settleCode(parts, received, attempt, read)
@@ -82,7 +82,7 @@ export async function verifyAtDoor(
   received: Received,
   attempt: CodeAttempt & { readonly atDoor: AtDoor },
 ): Promise<CodeVerdict> {
-  const settle = () => settleCode(parts, received, { ...attempt, ...ACTIVE_ONLY }, undefined)
+  const settle = () => settleCode(parts, received, attempt, undefined)
   const { verdict, stored } = await inStage('check code', settle)
   refuseUsed(attempt, verdict, stored)
   return verdict
@@ -98,7 +98,7 @@ function refuseUsed({ use }: CodeAttempt, { isRight }: CodeVerdict, stored: 'STO
 async function settleCode(
   parts: ChannelParts,
   received: Received,
-  attempt: CodeAttempt & CodeTerms,
+  attempt: CodeAttempt,
   read: RequestParties | undefined,
 ) {
   return await withinFailureBudget(parts, received, attempt, async () => {
@@ -119,7 +119,7 @@ async function settleCode(
 export async function authenticateWithin<T>(
   parts: ChannelParts,
   received: Received,
-  attempt: CodeAttempt & CodeTerms,
+  attempt: CodeAttempt,
   within: Within<T>,
 ): Promise<{ readonly verdict: CodeVerdict; readonly result: T }> {
   return await inStage('check code', () => checkCodeWithin(parts, received, attempt, within))
@@ -130,7 +130,7 @@ type Within<T> = (tx: Tx, stored: StoredDecision) => Promise<T>
 async function checkCodeWithin<T>(
   parts: ChannelParts,
   received: Received,
-  attempt: CodeAttempt & CodeTerms,
+  attempt: CodeAttempt,
   within: Within<T>,
 ): Promise<{ readonly verdict: CodeVerdict; readonly result: T }> {
   return await withinFailureBudget(parts, received, attempt, async () => {
@@ -154,7 +154,7 @@ async function checkCodeWithin<T>(
 async function decideCode(
   parts: ChannelParts,
   received: Received,
-  attempt: CodeAttempt & CodeTerms,
+  attempt: CodeAttempt,
   turn: Turn,
 ): Promise<DecidedCode | undefined> {
   const { parties, judged } = await readAndJudge(parts, received, attempt, turn)
@@ -187,22 +187,39 @@ async function decideCode(
 async function readAndJudge(
   parts: ChannelParts,
   { protocol, request: { method } }: Received,
-  attempt: CodeAttempt & CodeTerms,
+  attempt: CodeAttempt,
   { read, round }: Turn,
 ): Promise<{ readonly parties: RequestParties; readonly judged: Judged }> {
   const code = { ...attempt, method }
-  const isAsked = round === 0 && read === undefined && !attempt.isUpgradeSeen && !attempt.atDoor
+  const isAsked = round === 0 && read === undefined && attempt.goodFor !== 'UPGRADING' && !attempt.atDoor
   const remembered = isAsked ? recall(parts, attempt.header) : undefined
   const judgeRemembered = (parties: RequestParties) => judgeCode(parts, protocol, code, parties, 1)
   if (remembered?.activation !== undefined) {
     const judged = judgeRemembered(remembered)
     if (judged.isRight) return { parties: remembered, judged }
   }
-  const find = attempt.atDoor?.find ?? (() => findParties(parts, attempt.header, attempt))
+  const find = attempt.atDoor?.find ?? (() => findParties(parts, attempt.header, attempt.goodFor))
   const parties = (round === 0 ? read : undefined) ?? (await find())
   const judged = judgeCode(parts, protocol, code, parties, parts.settings.counterLookAhead)
   if (remembered !== undefined && remembered.activation === undefined && !judged.isRight) judgeRemembered(remembered)
   return { parties, judged }
+}
+
+/** Names of a header or of an envelope; no activation where only an application is named. */
+interface NamedParties {
+  readonly applicationKey: string
+  readonly activationId?: string | undefined
+}
+
+/** One read of version and activation, either may be missing. `goodFor` UPGRADING: as a pending upgrade makes them (v4 §10.3). */
+export async function findParties(
+  { db, authenticationStore, platform }: Pick<ChannelParts, 'db' | 'authenticationStore' | 'platform'>,
+  { applicationKey, activationId = '' }: NamedParties,
+  goodFor: CodePolicy = 'ACTIVE',
+): Promise<ReadParties> {
+  const names = { applicationKey, activationId, at: new Date(platform.now()) }
+  const find = goodFor === 'UPGRADING' ? () => findUpgradedParties(db, names) : () => authenticationStore.find(names)
+  return await inStage('find parties', find)
 }
 
 /** A phone that is remembered with a record in a form that is not taken any more has to be read. */
@@ -223,8 +240,7 @@ function noteDecision(parts: ChannelParts, decided: DecidedCode): void {
   if (!verdict.isRight) {
     const { activationId } = attempt.header
     parts.events.authenticationFailed({ activationId, resourceId: attempt.resourceId, reason: verdict.reason })
-  } else if (!attempt.isUpgradeSeen) parts.authenticationStore.remember({ ...parties, activation: verdict.activation })
+  } else if (attempt.goodFor !== 'UPGRADING') parts.authenticationStore.remember({ ...parties, activation: verdict.activation })
 }
 
-const ACTIVE_ONLY: CodeTerms = { isPendingAccepted: false, isUpgradeSeen: false }
 const NO_BODY = new Uint8Array(0)

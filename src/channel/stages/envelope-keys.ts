@@ -7,6 +7,13 @@ import type { TemporaryKeyRow } from '../../storage/application/temporary-keys.t
 import type { ChannelParts } from '../parts.ts'
 import { activationKeysOf, serverKeysOf } from '../secrets.ts'
 
+/**
+ * Of which activations an envelope opens. ACTIVE: of those alone, under a supported version. ANY_STATE: of others too. ANY: under versions that
+ * are switched off too. UPGRADING: as ANY, and with the keys that a pending upgrade brings (v4 §10.3). What does open is then refused by
+ * what the endpoint checks next.
+ */
+export type EnvelopePolicy = 'ACTIVE' | 'ANY_STATE' | 'ANY' | 'UPGRADING'
+
 /** A request that is to be opened, and whom it names. */
 export interface EnvelopeToOpen {
   readonly context: EnvelopeContext
@@ -16,6 +23,8 @@ export interface EnvelopeToOpen {
   readonly temporaryKey: TemporaryKeyRow | undefined
   /** Its value was used before, where that was looked for. */
   readonly isUsed: boolean
+  /** JSON text, of the application; read for an upgrade only, null without one. */
+  readonly customObjectText?: string | null
 }
 
 /** Keys are undefined where there are none; `missing` says why, for the log. */

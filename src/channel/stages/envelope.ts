@@ -2,6 +2,7 @@
 import { parseJson } from '../../http/raw-body.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { EncryptionHeader, Envelope, EnvelopeContext, Protocol, Scope } from '../../protocol/protocol.ts'
+import { readAnyAuthorization } from './authorization.ts'
 import type { Received } from './receive.ts'
 
 /** Where the envelopes of an endpoint belong. */
@@ -36,6 +37,22 @@ export function findContext(
 export function readEnvelope(protocol: Protocol, context: EnvelopeContext, body: Uint8Array, code: ErrorCode): Envelope {
   if (body.length === 0) throw new PawlError(code, { detail: 'no body' })
   return parseEnvelope(protocol, context, parseJson(body), code)
+}
+
+/**
+ * The envelope of a request that no code protects, with the context that a header gives it: an authorization header, or one of encryption.
+ * Refuses a malformed authorization header (`malformed`), and what findContext and readEnvelope do (`code`).
+ */
+export function readUnsignedEnvelope(
+  received: Received,
+  place: EnvelopePlace,
+  code: ErrorCode,
+  malformed = code,
+): { readonly context: EnvelopeContext; readonly envelope: Envelope } {
+  const { protocol, request } = received
+  const header = readAnyAuthorization(received, malformed) ?? readEncryption(received, protocol)
+  const context = findContext(header, place, code)
+  return { context, envelope: readEnvelope(protocol, context, request.body, code) }
 }
 
 /**

@@ -6,24 +6,22 @@ import type { RequestParties } from '../../storage/request/parties.ts'
 import type { FoundToken, ProofNames, Proofs } from '../../storage/request/lookup.ts'
 import type { ChannelParts } from '../parts.ts'
 import { envelopeValue, tokenValue } from '../replay.ts'
-import type { EnvelopeToOpen } from './envelope-keys.ts'
+import type { EnvelopePolicy, EnvelopeToOpen } from './envelope-keys.ts'
 
 type LookUpParts = Pick<ChannelParts, 'authenticationStore' | 'platform' | 'settings'>
 
-/** Version and activation of an envelope, its key, and whether it was used before. */
-export async function findEnvelope(parts: LookUpParts, context: EnvelopeContext, envelope: Envelope): Promise<EnvelopeToOpen> {
-  return toRequest({ context, envelope }, await lookUp(parts, { context, envelope }, { parties: context }))
-}
-
-/** The same with the custom object of the application, and the activation as a pending upgrade makes it (v4 §10.3). */
-export async function findStatusEnvelope(
+/** Version and activation of an envelope, its key, and whether it was used before. For an upgrade, with the custom object of the application. */
+export async function findEnvelope(
   parts: LookUpParts,
   context: EnvelopeContext,
   envelope: Envelope,
-): Promise<{ readonly toOpen: EnvelopeToOpen; readonly customObjectText: string | null }> {
-  const names = nameAll(parts, { context, envelope }, { parties: context })
+  opensFor: EnvelopePolicy = 'ACTIVE',
+): Promise<EnvelopeToOpen> {
+  const sealed = { context, envelope }
+  if (opensFor !== 'UPGRADING') return toRequest(sealed, await lookUp(parts, sealed, { parties: context }))
+  const names = nameAll(parts, sealed, { parties: context })
   const found = await inStage('find parties', () => parts.authenticationStore.findStatusProofs(names))
-  return { toOpen: toRequest({ context, envelope }, found), customObjectText: found.customObjectText }
+  return { ...toRequest(sealed, found), customObjectText: found.customObjectText }
 }
 
 /** The same where version and activation are known. */

@@ -7,12 +7,12 @@ import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { RequestParties } from '../../storage/request/parties.ts'
 import type { ChannelParts } from '../parts.ts'
 import { activationKeysOf, applicationSecretOf, ctrDataOf } from '../secrets.ts'
-import type { CodeAttempt, CodeTerms } from './attempt.ts'
+import type { CodeAttempt } from './attempt.ts'
 import type { Judged, Refusal } from './decision.ts'
 import { findMove } from './find-move.ts'
 
 /** What a code is judged by; `method` in upper case. */
-export type CodeToJudge = CodeAttempt & CodeTerms & { readonly method: string }
+export type CodeToJudge = CodeAttempt & { readonly method: string }
 
 /** Judges a code against `lookAhead` counter values. Unknown parties cost the same: their code is checked against a decoy. */
 export function judgeCode(
@@ -22,13 +22,13 @@ export function judgeCode(
   { version, activation }: RequestParties,
   lookAhead: number,
 ): Judged {
-  const { header, isUpgradeSeen } = code
+  const { header, goodFor } = code
   const keys = activationKeysOf(parts.recordKeys, protocol, activation)
   const { move, isPossessionRight } = matchOf(parts, protocol, code, { version, activation, keys }, lookAhead)
   if (activation === undefined) return { isRight: false, refusal: 'activation_unknown', isGuess: false, outcome: undefined }
   const isVersionRight = version?.isSupported === true && version.applicationId === activation.applicationId
   const isPendingAccepted =
-    code.isPendingAccepted && activation.isConfirmationPending && !isExpired(activation, parts.platform.now())
+    goodFor === 'CONFIRMING' && activation.isConfirmationPending && !isExpired(activation, parts.platform.now())
   const isBiometryMissing = activation.isBiometryEnabled === false && header.factors.includes('BIOMETRY')
   const lowest = [version?.minimumVersion, activation.highestVersion]
   const isTooLow = lowest.some((other) => typeof other === 'string' && isOlderVersion(header.version, other))
@@ -43,7 +43,8 @@ export function judgeCode(
   // factor that is off, or of a version that the phone has left behind (v3 §10.5, v4 §7.4; DIVERGENCES#unknown-application-version). If it
   // counted, everybody who knows an activation's id could block its user. A wrong code for a pending upgrade changes nothing either,
   // because the row is that of the activation before its upgrade.
-  const changesNothing = isUpgradeSeen || keys === undefined || !isVersionRight || isTooLow || refusal === 'biometry_disabled'
+  const changesNothing =
+    goodFor === 'UPGRADING' || keys === undefined || !isVersionRight || isTooLow || refusal === 'biometry_disabled'
   const { state, failedAttempts, blocksInRow } = activation
   return {
     isRight: false,

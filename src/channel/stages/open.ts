@@ -8,15 +8,13 @@ import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import type { ChannelParts } from '../parts.ts'
 import { envelopeValue, isInWindow } from '../replay.ts'
 import { applicationSecretOf } from '../secrets.ts'
-import { type EnvelopeKeySelection, type EnvelopeToOpen, isOwn, selectEnvelopeKeys } from './envelope-keys.ts'
-
-/** What a request in activation scope must be, apart from opening. */
-export interface ActivationTerms {
-  /** The activation must be ACTIVE; otherwise what the endpoint checks next decides that. */
-  readonly isStateChecked: boolean
-  /** The version must be supported; otherwise what the endpoint checks next decides that. */
-  readonly isVersionChecked: boolean
-}
+import {
+  type EnvelopeKeySelection,
+  type EnvelopePolicy,
+  type EnvelopeToOpen,
+  isOwn,
+  selectEnvelopeKeys,
+} from './envelope-keys.ts'
 
 /** An opened request. */
 export interface Opened {
@@ -66,11 +64,12 @@ export async function openOfActivation(
   parts: ChannelParts,
   protocol: Protocol,
   request: EnvelopeToOpen,
-  { isStateChecked, isVersionChecked }: ActivationTerms,
+  opensFor: EnvelopePolicy,
   code: ErrorCode,
 ): Promise<OpenedOfActivation> {
   const { activation } = request.parties
-  const isActivationRight = isOwn(request.parties) && (!isStateChecked || activation?.state === 'ACTIVE')
+  const isActivationRight = isOwn(request.parties) && (opensFor !== 'ACTIVE' || activation?.state === 'ACTIVE')
+  const isVersionChecked = opensFor === 'ACTIVE' || opensFor === 'ANY_STATE'
   const terms = { isVersionChecked, isActivationRight, code }
   const opened = await inStage('open envelope', async () => {
     const keys = await selectEnvelopeKeys(parts, protocol, request)

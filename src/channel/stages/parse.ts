@@ -4,11 +4,9 @@ import { parseJson, refuseUnstorable } from '../../http/raw-body.ts'
 import type { Parser } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 
-/** The body as the schema says; an empty one has no members. Refuses what is not JSON (REQUEST_INVALID) or does not match (`code`). */
-export function parseBody<S extends TSchema>(parse: Parser<S>, body: Uint8Array, code: ErrorCode): ReturnType<Parser<S>> {
-  const json = body.length === 0 ? {} : parseJson(body)
-  return refusing(code, () => parse(refuseUnstorable(json, body)))
-}
+/** The body as the schema says; an empty one has no members. Refuses what is not JSON or does not match (REQUEST_INVALID). */
+export const parseBody = <S extends TSchema>(parse: Parser<S>, body: Uint8Array): ReturnType<Parser<S>> =>
+  parse(refuseUnstorable(body.length === 0 ? {} : parseJson(body), body))
 
 /** What a body says that decides an operation: which, and all of it, or why it is malformed beyond that (REQUEST_INVALID). */
 export interface ParsedDecision<Request> {
@@ -38,10 +36,10 @@ export function parseDecision<S extends TSchema>(
 export function parsePlaintext<S extends TSchema>(
   parse: Parser<S>,
   bytes: Uint8Array,
-  codes: { readonly plaintext: ErrorCode; readonly request: ErrorCode },
+  { plaintext, request = 'REQUEST_INVALID' }: { readonly plaintext: ErrorCode; readonly request?: ErrorCode },
 ): ReturnType<Parser<S>> {
-  const json = bytes.length === 0 ? {} : refusing(codes.plaintext, () => parseJson(bytes))
-  return refusing(codes.request, () => parse(refuseUnstorable(json, bytes)))
+  const json = bytes.length === 0 ? {} : refusing(plaintext, () => parseJson(bytes))
+  return refusing(request, () => parse(refuseUnstorable(json, bytes)))
 }
 
 /** What `work` gives, and undefined where it refuses: for what is looked at early, and refused later. */

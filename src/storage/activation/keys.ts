@@ -5,7 +5,7 @@ import type { Db, Tx } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import type { ActivationAlgorithm } from '../database/schema.ts'
 import { defineSharedWrite } from '../database/batched-statement.ts'
-import type { UniqueValue } from './unique-values.ts'
+import { insertValuesFrom, type UniqueValue } from './unique-values.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** What the key exchange stores. */
@@ -67,15 +67,28 @@ export interface FactorKeyChange {
   readonly to: Uint8Array
   /** Undefined: stays. */
   readonly isBiometryEnabled: boolean | undefined
+  /** What the request uses up. */
+  readonly use: UniqueValue | undefined
 }
 
-/** Stores other factor keys of a bound activation. False when its secret is no longer `from`: every write of it seals it anew. */
-export async function storeFactorKeys(db: Db, { activationId, from, to, isBiometryEnabled }: FactorKeyChange): Promise<boolean> {
+/**
+ * Stores other factor keys of a bound activation. False when its secret is no longer `from`: every write of it seals it anew; nothing is used
+ * up then. Throws a unique violation when the value was used before.
+ */
+export async function storeFactorKeys(
+  db: Db,
+  { activationId, from, to, isBiometryEnabled, use }: FactorKeyChange,
+): Promise<boolean> {
   const { rows } = await sql`
-    update activation set master_secret = ${to}, is_biometry_enabled = coalesce(${isBiometryEnabled ?? null}, is_biometry_enabled),
-      row_version = row_version + 1
-    where activation_id = ${activationId} and master_secret = ${from} and state in ('ACTIVE', 'BLOCKED')
-    returning activation_id`.execute(db)
+    with changed as (
+      update activation set master_secret = ${to}, is_biometry_enabled = coalesce(${isBiometryEnabled ?? null}, is_biometry_enabled),
+        row_version = row_version + 1
+      where activation_id = ${activationId} and master_secret = ${from} and state in ('ACTIVE', 'BLOCKED')
+      returning ${use?.valueHash ?? null}::bytea as value, ${use?.expiresAt ?? null}::timestamptz as "valueExpiresAt"
+    ), used as (
+      ${insertValuesFrom(sql`changed`)}
+    )
+    select value from changed`.execute(db)
   return rows.length === 1
 }
 

@@ -9,7 +9,7 @@ export const activationConfirm = parsedSignedEndpoint({
   summary: 'Confirms an activation and switches biometry on or off',
   description: 'Before or after the commit, once. The state stays. No body is `{}`: without biometry.',
   errors: ['ACTIVATION_FAILED'],
-  authenticate: { resourceId: '/pa/activation/confirm', factors: ['POSSESSION_KNOWLEDGE'], isPendingAccepted: true },
+  authenticate: { resourceId: '/pa/activation/confirm', factors: ['POSSESSION_KNOWLEDGE'], goodFor: 'CONFIRMING' },
   request: Type.Object({ requestObject: OptionalOrNull(Type.Object({ enableBiometry: OptionalOrNull(Type.Boolean()) })) }),
   async handle({ tx, activation, request }) {
     const isBiometryEnabled = request.requestObject?.enableBiometry === true

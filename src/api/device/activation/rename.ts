@@ -1,19 +1,20 @@
 // activation/rename: signed, then encrypted; the code covers the plaintext. Spec: v3 §13, v4 §9.7.
 import { Type } from '@sinclair/typebox'
 import { openedSignedEndpoint } from '../../../channel/flow/opened-then-signed.ts'
+import type { EnvelopePolicy } from '../../../channel/stages/envelope-keys.ts'
 import { NotBlank, ObjectResponse, ok } from '../../../http/types.ts'
 import { PawlError } from '../../../lib/errors.ts'
 import { renameActivation } from '../../../storage/activation/change.ts'
 import type { DeviceParts } from '../parts.ts'
 import { ActivationDetail } from './detail.ts'
 
-const renameOf = (isStateLeftToCode: boolean) =>
+const renameOf = (opensFor: EnvelopePolicy) =>
   openedSignedEndpoint({
     path: 'activation/rename',
     summary: 'Changes the name of the activation',
     errors: ['ACTIVATION_FAILED'],
     authenticate: { resourceId: '/pa/activation/rename', factors: ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] },
-    encrypt: { sharedInfo1: '/pa/generic/activation', isStateLeftToCode },
+    encrypt: { sharedInfo1: '/pa/generic/activation', opensFor },
     request: Type.Object({ activationName: NotBlank(255) }),
     response: ObjectResponse(ActivationDetail),
     async handle({ request: { activationName }, activation: { activationId } }, { db, platform }: DeviceParts) {
@@ -23,6 +24,6 @@ const renameOf = (isStateLeftToCode: boolean) =>
     },
   })
 
-export const activationRenameV3 = renameOf(false)
+export const activationRenameV3 = renameOf('ACTIVE')
 /** Envelopes of BLOCKED and REMOVED activations open too: the code is refused instead (v4 §9.7). */
-export const activationRenameV4 = renameOf(true)
+export const activationRenameV4 = renameOf('ANY')

@@ -12,9 +12,10 @@ export const biometryAdd = signedOpenedEndpoint({
   refusal: 'BIOMETRY_FAILED',
   request: SharedSecretRequest,
   response: SharedSecretResponse,
-  handle: ({ request, activation }, parts: DeviceParts) =>
+  handle: ({ request, activation, use }, parts: DeviceParts) =>
     replaceFactorKey(parts, activation, request, parts.protocols.v4.addBiometryKey, {
       refusal: 'BIOMETRY_FAILED',
       isBiometryEnabled: true,
+      use,
     }),
 })

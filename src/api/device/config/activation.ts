@@ -13,7 +13,7 @@ export const configActivation = openedEndpoint({
   description: 'Of items with the same key the nearest is there: of the activation, of the scope `ACTIVATION`, of `APPLICATION`.',
   errors: ['CONFIGURATION_FAILED'],
   // A blocked phone learns why: its envelope opens, and the configuration is refused.
-  encrypt: { sharedInfo1: '/pa/generic/activation', isStateLeftToHandler: true },
+  encrypt: { sharedInfo1: '/pa/generic/activation', opensFor: 'ANY' },
   request: Type.Object({}),
   response: Configuration,
   async handle({ activation: { activationId, applicationId, state }, applicationKey }, { db }: DeviceParts) {

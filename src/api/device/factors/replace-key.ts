@@ -8,6 +8,7 @@ import { type ErrorCode, PawlError } from '../../../lib/errors.ts'
 import { untilSettled } from '../../../lib/until-settled.ts'
 import { findFactorKeys, storeFactorKeys } from '../../../storage/activation/keys.ts'
 import type { ActivationRow } from '../../../storage/activation/find.ts'
+import type { UniqueValue } from '../../../storage/activation/unique-values.ts'
 import type { DeviceParts } from '../parts.ts'
 
 /** The request is read by the protocol, which knows how many keys an algorithm has. */
@@ -45,7 +46,7 @@ export async function changeFactorKeys(
   { db, recordKeys }: DeviceParts,
   activation: ActivationRow,
   change: (stored: Uint8Array) => Uint8Array,
-  { refusal, isBiometryEnabled }: KeyChangeTerms,
+  { refusal, isBiometryEnabled, use }: KeyChangeTerms,
 ): Promise<void> {
   const { activationId, masterSecret } = activation
   const place = places.masterSecret(activation)
@@ -56,7 +57,7 @@ export async function changeFactorKeys(
   await untilSettled(`activation ${activationId}`, async (round) => {
     const from = round === 0 ? masterSecret : await findFactorKeys(db, activationId)
     if (from === undefined || !equalConstantTime(recordKeys.open(place, from), before)) throw refused()
-    const isStored = await storeFactorKeys(db, { activationId, from, to: recordKeys.seal(place, after), isBiometryEnabled })
+    const isStored = await storeFactorKeys(db, { activationId, from, to: recordKeys.seal(place, after), isBiometryEnabled, use })
     return isStored || undefined
   })
 }
@@ -65,4 +66,6 @@ export interface KeyChangeTerms {
   readonly refusal: ErrorCode
   /** Absent: stays. */
   readonly isBiometryEnabled?: boolean
+  /** What the request uses up with the change. */
+  readonly use?: UniqueValue | undefined
 }

@@ -1,7 +1,7 @@
 // keystore/create: a temporary key for a few minutes of encryption. Spec: v3 §7.
 import { plainEndpoint } from '../../../channel/flow/plain.ts'
 import { activationKeysOf } from '../../../channel/secrets.ts'
-import { findParties } from '../../../channel/stages/find-parties.ts'
+import { findParties } from '../../../channel/stages/code.ts'
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
 import type { RequestParties } from '../../../storage/request/parties.ts'

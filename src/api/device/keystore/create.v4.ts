@@ -1,7 +1,7 @@
 // keystore/create: a temporary key for a few minutes of encryption. Spec: v4 §4.
 import { plainEndpoint } from '../../../channel/flow/plain.ts'
 import { activationKeysOf } from '../../../channel/secrets.ts'
-import { findParties } from '../../../channel/stages/find-parties.ts'
+import { findParties } from '../../../channel/stages/code.ts'
 import { listAllowedAlgorithms } from '../../../domain/application/master-keys.ts'
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
@@ -39,7 +39,7 @@ export const keystoreCreateV4 = plainEndpoint({
     const known = await issueFromMemory(parts, parts.decoys.v4, asked, isTaken)
     if (known !== undefined) return ok(known)
     // Whether an upgrade was confirmed is what a phone asks when the answer was lost (v4 §10.3).
-    const { version, activation } = await findParties(parts, asked, { isUpgradeSeen: true })
+    const { version, activation } = await findParties(parts, asked, 'UPGRADING')
     const keys = activationKeysOf(parts.recordKeys, v4, activation)
     const isGenuine = verifyKeystoreRequest(parts, parts.decoys.v4, asked, version, keys)
     const reason = isOver ? 'the request has expired' : refusalOf(asked, { version, activation })

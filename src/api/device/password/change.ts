@@ -13,6 +13,9 @@ export const passwordChange = signedOpenedEndpoint({
   refusal: 'PASSWORD_CHANGE_FAILED',
   request: SharedSecretRequest,
   response: SharedSecretResponse,
-  handle: ({ request, activation }, parts: DeviceParts) =>
-    replaceFactorKey(parts, activation, request, parts.protocols.v4.replaceKnowledgeKey, { refusal: 'PASSWORD_CHANGE_FAILED' }),
+  handle: ({ request, activation, use }, parts: DeviceParts) =>
+    replaceFactorKey(parts, activation, request, parts.protocols.v4.replaceKnowledgeKey, {
+      refusal: 'PASSWORD_CHANGE_FAILED',
+      use,
+    }),
 })

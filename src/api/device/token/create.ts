@@ -4,7 +4,6 @@ import { signedOpenedEndpoint } from '../../../channel/flow/signed-then-opened.t
 import { createAuditEvent } from '../../../domain/audit/audit.ts'
 import { places } from '../../../domain/secrets/secrets.ts'
 import { toBase64 } from '../../../lib/base64.ts'
-import { isUniqueViolation } from '../../../storage/database/database.ts'
 import { insertToken } from '../../../storage/token/tokens.ts'
 import type { DeviceParts } from '../parts.ts'
 
@@ -20,18 +19,14 @@ export const tokenCreate = signedOpenedEndpoint({
   refusal: 'TOKEN_FAILED',
   request: Type.Object({}),
   response: Type.Object({ tokenId: Type.String(), tokenSecret: Type.String() }),
-  isUseLeftToHandler: true,
-  async handle({ activation, authorization, protocol, pending }, { db, platform, recordKeys }: DeviceParts) {
+  async handle({ activation, authorization, protocol, use }, { db, platform, recordKeys }: DeviceParts) {
     const tokenId = platform.uuid()
     const secret = platform.randomBytes(protocol.tokenSecretLength)
     const { factors } = authorization
     const tokenSecret = recordKeys.seal(places.tokenSecret({ ...activation, tokenId, factors }), secret)
     const audit = createAuditEvent(activation, 'token_created', { tokenId, factors }, platform.now())
     const token = { tokenId, activationId: activation.activationId, factors, tokenSecret }
-    await insertToken(db, token, audit, pending.left()[0]).catch((error: unknown) => {
-      throw isUniqueViolation(error) ? pending.refusal() : error
-    })
-    pending.done()
+    await insertToken(db, token, audit, use)
     return { tokenId, tokenSecret: toBase64(secret) }
   },
 })

@@ -1,0 +1,58 @@
+// Makes an endpoint of what it declares and of what its flow does.
+import { type TSchema, Type } from '@sinclair/typebox'
+import { compileParser, type Parser } from '../../http/validation.ts'
+import type { ErrorCode } from '../../lib/errors.ts'
+import { inStage } from '../../lib/trace.ts'
+import type { Protocol } from '../../protocol/protocol.ts'
+import type { Declaration, Endpoint, FlowFacts, Parsed } from '../endpoint.ts'
+import { type Received, receive } from '../stages/receive.ts'
+
+/** The codes that the stages of a flow refuse with. `headers`: protocol headers that contradict each other too; absent where none is read. */
+type Refusals = { readonly headers?: ErrorCode } & Readonly<Record<string, ErrorCode>>
+
+interface Flow<Context, Codes extends Refusals> extends Omit<FlowFacts, 'refuses'> {
+  readonly refusals: Codes
+  /** The stages after the headers were received, in their order; the JSON text of the answer. */
+  readonly serve: (received: Received, context: Context) => Promise<string>
+}
+
+/** What stages are given beside the request. */
+interface Context<Q extends TSchema, Call, Result, Parts, Codes> {
+  readonly parts: Parts
+  /** All generations that serve the endpoint. */
+  readonly protocols: readonly Protocol[]
+  readonly refusals: Codes
+  /** Of the declared schema. */
+  readonly parse: Parser<Q>
+  readonly handle: (call: Call) => Promise<Result>
+  /** Makes JSON by the schema of the answer. */
+  readonly serialize: (answer: unknown) => string
+}
+
+interface Composed<Q extends TSchema, Call, Result, Parts> extends Declaration, Partial<Parsed<Q>> {
+  readonly handle: (call: Call, parts: Parts) => Promise<Result>
+}
+
+/** An endpoint that receives a request, where its body is JSON as JSON alone, and then serves it as its flow does. */
+export function composeEndpoint<Q extends TSchema, Call, Result, Parts, const Codes extends Refusals>(
+  declared: Composed<Q, Call, Result, Parts>,
+  { serve, refusals, ...facts }: Flow<Context<Q, Call, Result, Parts, Codes>, Codes>,
+): Endpoint<Parts> {
+  const { request: schema, path } = declared
+  const parse = compileParser(schema ?? Type.Unknown()) as Parser<Q>
+  const isJson = facts.body.kind !== 'none' && facts.body.kind !== 'bytes'
+  const terms = { isJson, contradiction: refusals.headers }
+  // The path of the endpoint stands in the stack of every failure.
+  Object.defineProperty(serve, 'name', { value: path })
+  return {
+    ...declared,
+    flow: { ...facts, refuses: [...Object.values(refusals), 'REQUEST_INVALID'] },
+    prepare(parts, protocols) {
+      const handle = (call: Call) => inStage('handle', () => declared.handle(call, parts))
+      return async (request, serialize) => {
+        const received = receive(protocols, request, terms)
+        return await serve(received, { parts, protocols, refusals, parse, handle, serialize })
+      }
+    },
+  }
+}
