@@ -2,6 +2,7 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { ErrorCode } from '../lib/errors.ts'
 import type { Factors, Protocol } from '../protocol/protocol.ts'
+import type { ActivationRow } from '../storage/activation/find.ts'
 import type { DeviceRequest } from './stages/receive.ts'
 
 /** What an endpoint says of itself, beside what its flow needs. */
@@ -34,6 +35,13 @@ export interface Parsed<Q extends TSchema> {
 /** An endpoint whose requests have a code. */
 export interface Authenticated {
   readonly authenticate: { readonly resourceId: string; readonly factors: readonly Factors[] }
+}
+
+/** A request with a right code. */
+export interface SignedCall<Request> {
+  readonly request: Request
+  /** As the code left it. */
+  readonly activation: ActivationRow
 }
 
 /** An endpoint whose requests and answers are envelopes. */

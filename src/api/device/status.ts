@@ -1,7 +1,6 @@
 // status: the clock and the name of the server. Protocol 4.0 adds what the server lets phones speak, or one application of it.
 // Spec: v3 §13, v4 §9.1, §2.1.
 import { Type } from '@sinclair/typebox'
-import { bodylessEndpoint } from '../../channel/flow/bodyless.ts'
 import { plainEndpoint } from '../../channel/flow/plain.ts'
 import { listAllowedAlgorithms, SERVED_ALGORITHMS } from '../../domain/application/master-keys.ts'
 import { ObjectResponse, ok, OptionalOrNull, withExample } from '../../http/types.ts'
@@ -16,7 +15,7 @@ const ServerStatus = Type.Object({
   application: Type.Object({ name: Type.String(), version: Type.String() }),
 })
 
-export const status = bodylessEndpoint({
+export const status = plainEndpoint({
   path: 'status',
   summary: 'Clock and name of the server',
   errors: [],

@@ -1,7 +1,6 @@
 // Opened, then signed (v3 §5.4, order "E, S"): the code covers the plaintext.
 import type { Static, TSchema } from '@sinclair/typebox'
-import type { ActivationRow } from '../../storage/activation/find.ts'
-import type { Answered, Authenticated, Endpoint, Parsed } from '../endpoint.ts'
+import type { Answered, Authenticated, Endpoint, Parsed, SignedCall } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { sealAnswer } from '../stages/answer.ts'
 import { useOf } from '../stages/attempt.ts'
@@ -15,14 +14,8 @@ import { parsePlaintext, unlessRefused } from '../stages/parse.ts'
 import { composeEndpoint } from './compose.ts'
 import { describeCode, describeEncryption } from './facts.ts'
 
-/** `activation`: as the code left it. */
-interface OpenedSignedCall<Request> {
-  readonly request: Request
-  readonly activation: ActivationRow
-}
-
 interface OpenedSignedDeclaration<Q extends TSchema, R extends TSchema, Parts>
-  extends Answered<R, OpenedSignedCall<Static<Q>>, Parts>,
+  extends Answered<R, SignedCall<Static<Q>>, Parts>,
     Parsed<Q>,
     Authenticated {
   /** Whom else than ACTIVE ones the envelope opens for, the code refuses (v4 §9.7). */

@@ -8,10 +8,9 @@ import { compileParser } from '../../http/validation.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { Factors } from '../../protocol/protocol.ts'
-import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { Tx } from '../../storage/database/database.ts'
 import type { LockedOperation } from '../../storage/operation/operations.ts'
-import type { Declaration, Endpoint, Parsed } from '../endpoint.ts'
+import type { Declaration, Endpoint, Parsed, SignedCall } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { type CodePolicy, coveredBodies } from '../stages/attempt.ts'
 import { checkFactors, readAuthorization } from '../stages/authorization.ts'
@@ -30,10 +29,7 @@ interface Decided {
   readonly factors: Factors
 }
 
-/** `activation`: as the code left it. */
-interface ParsedSignedCall<Request> extends Decided {
-  readonly request: Request
-  readonly activation: ActivationRow
+interface ParsedSignedCall<Request> extends Decided, SignedCall<Request> {
   readonly client: Client
 }
 

@@ -5,6 +5,7 @@ import type { Dialect } from '../headers.ts'
 import { parseBody } from '../stages/parse.ts'
 import type { Client } from '../stages/receive.ts'
 import { composeEndpoint } from './compose.ts'
+import { jsonOr } from './facts.ts'
 
 interface PlainCall<Request> {
   readonly request: Request
@@ -12,17 +13,17 @@ interface PlainCall<Request> {
   readonly dialect: Dialect
 }
 
-/** Declares an endpoint that anybody may call; what its JSON body says is checked by its handler. */
+/** Declares an endpoint that anybody may call; what its JSON body says is checked by its handler. Without a schema no body is looked at. */
 export const plainEndpoint = <Q extends TSchema, R extends TSchema, Parts>(
-  declared: Answered<R, PlainCall<Static<Q>>, Parts> & Parsed<Q>,
+  declared: Answered<R, PlainCall<Static<Q>>, Parts> & Partial<Parsed<Q>>,
 ): Endpoint<Parts> =>
   composeEndpoint(declared, {
     refusals: {},
     headers: [],
     checks: [],
-    body: { kind: 'json', schema: declared.request },
+    body: jsonOr('none', declared.request),
     async serve({ request: { body }, client, dialect }, { parse, handle, serialize }) {
-      const request = parseBody(parse, body)
+      const request = declared.request && parseBody(parse, body)
       return serialize(await handle({ request, client, dialect }))
     },
   })

@@ -3,8 +3,7 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { Protocol } from '../../protocol/protocol.ts'
-import type { ActivationRow } from '../../storage/activation/find.ts'
-import type { Answered, Authenticated, Encrypted, Endpoint, Parsed } from '../endpoint.ts'
+import type { Answered, Authenticated, Encrypted, Endpoint, Parsed, SignedCall } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { sealAnswer, useUp } from '../stages/answer.ts'
 import { coveredBodies } from '../stages/attempt.ts'
@@ -17,14 +16,8 @@ import { parsePlaintext } from '../stages/parse.ts'
 import { composeEndpoint } from './compose.ts'
 import { describeCode, describeEncryption } from './facts.ts'
 
-/** `activation`: as the code left it. */
-interface SignedOpenedByNextCall<Request> {
-  readonly request: Request
-  readonly activation: ActivationRow
-}
-
 interface SignedOpenedByNextDeclaration<Q extends TSchema, R extends TSchema, Parts>
-  extends Answered<R, SignedOpenedByNextCall<Static<Q>>, Parts>,
+  extends Answered<R, SignedCall<Static<Q>>, Parts>,
     Parsed<Q>,
     Authenticated,
     Encrypted {

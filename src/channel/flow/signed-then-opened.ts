@@ -2,9 +2,8 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { AuthorizationHeader, Protocol } from '../../protocol/protocol.ts'
-import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { UniqueValue } from '../../storage/activation/unique-values.ts'
-import type { Answered, Authenticated, Encrypted, Endpoint, Parsed } from '../endpoint.ts'
+import type { Answered, Authenticated, Encrypted, Endpoint, Parsed, SignedCall } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { sealAnswer, usingUp } from '../stages/answer.ts'
 import { coveredBodies } from '../stages/attempt.ts'
@@ -17,10 +16,7 @@ import { parsePlaintext } from '../stages/parse.ts'
 import { composeEndpoint } from './compose.ts'
 import { describeCode, describeEncryption } from './facts.ts'
 
-/** `activation`: as the code left it. */
-interface SignedOpenedCall<Request> {
-  readonly request: Request
-  readonly activation: ActivationRow
+interface SignedOpenedCall<Request> extends SignedCall<Request> {
   readonly authorization: AuthorizationHeader
   readonly protocol: Protocol
   /** What the envelope uses up, if anything: the handler does it in the statement that stores its change. */

@@ -9,7 +9,7 @@ import { parseBody, unlessRefused } from '../stages/parse.ts'
 import type { Client } from '../stages/receive.ts'
 import { acceptToken, readToken, type TokenBearer } from '../stages/token.ts'
 import { composeEndpoint } from './compose.ts'
-import { describeToken } from './facts.ts'
+import { describeToken, jsonOr } from './facts.ts'
 
 /** `found`: what was read with the token. */
 interface TokenReadCall<Request, Found> {
@@ -37,7 +37,7 @@ export function tokenReadEndpoint<R extends TSchema, Found, Parts extends Channe
     refusals: { headers: 'AUTHENTICATION_CODE_INVALID' },
     headers: ['Token'],
     checks: [describeToken(terms.factors)],
-    body: schema === undefined ? { kind: 'none' } : { kind: 'json', schema },
+    body: jsonOr('none', schema),
     async serve(received, { parts, refusals, parse, handle, serialize }) {
       const readBody = () => schema && parseBody(parse, received.request.body)
       const header = readToken(received)

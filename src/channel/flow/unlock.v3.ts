@@ -4,8 +4,7 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import { utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { AuthorizationHeader, Factors } from '../../protocol/protocol.ts'
-import type { ActivationRow } from '../../storage/activation/find.ts'
-import type { Answered, Encrypted, Endpoint, Parsed } from '../endpoint.ts'
+import type { Answered, Encrypted, Endpoint, Parsed, SignedCall } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { sealAnswer } from '../stages/answer.ts'
 import { coveredBodies, useOf } from '../stages/attempt.ts'
@@ -18,14 +17,8 @@ import { parsePlaintext } from '../stages/parse.ts'
 import { composeEndpoint } from './compose.ts'
 import { describeCode, describeEncryption } from './facts.ts'
 
-/** `activation`: as the code left it. */
-interface UnlockCallV3<Request> {
-  readonly request: Request
-  readonly activation: ActivationRow
-}
-
 interface UnlockDeclarationV3<Q extends TSchema, R extends TSchema, Parts>
-  extends Answered<R, UnlockCallV3<Static<Q>>, Parts>,
+  extends Answered<R, SignedCall<Static<Q>>, Parts>,
     Parsed<Q>,
     Encrypted {
   readonly authenticate: {
@@ -47,14 +40,14 @@ export function unlockEndpointV3<Q extends TSchema, R extends TSchema, Parts ext
   const place = { scope: 'ACTIVATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
   return composeEndpoint(declared, {
     refusals: {
-      headers: 'AUTHENTICATION_CODE_INVALID',
       headerMissing: 'AUTHENTICATION_HEADER_MISSING',
+      headers: 'AUTHENTICATION_CODE_INVALID',
       envelope: 'AUTHENTICATION_REQUEST_INVALID',
       // What the activation or version may not do, not what is wrong with the envelope (v3 §12, step 3).
       vault: 'VAULT_FAILED',
     },
     headers: ['Authorization'],
-    checks: [describeCode({ resourceId, factors: undefined }, 'the body as sent'), describeEncryption(place)],
+    checks: [describeCode(declared.authenticate, 'the body as sent'), describeEncryption(place)],
     body: { kind: 'envelope', plaintext: declared.request },
     async serve(received, { parts, refusals, parse, handle, serialize }) {
       const {

@@ -3,8 +3,7 @@
 import type { Static, TSchema } from '@sinclair/typebox'
 import { utf8 } from '../../lib/bytes.ts'
 import type { AuthorizationHeader, Factors } from '../../protocol/protocol.ts'
-import type { ActivationRow } from '../../storage/activation/find.ts'
-import type { Answered, Encrypted, Endpoint, Parsed } from '../endpoint.ts'
+import type { Answered, Encrypted, Endpoint, Parsed, SignedCall } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { sealAnswer } from '../stages/answer.ts'
 import { coveredBodies, useOf } from '../stages/attempt.ts'
@@ -17,14 +16,8 @@ import { parsePlaintext } from '../stages/parse.ts'
 import { composeEndpoint } from './compose.ts'
 import { describeCode, describeEncryption } from './facts.ts'
 
-/** `activation`: as the code left it. */
-interface UnlockCallV4<Request> {
-  readonly request: Request
-  readonly activation: ActivationRow
-}
-
 interface UnlockDeclarationV4<Q extends TSchema, R extends TSchema, Parts>
-  extends Answered<R, UnlockCallV4<Static<Q>>, Parts>,
+  extends Answered<R, SignedCall<Static<Q>>, Parts>,
     Parsed<Q>,
     Encrypted {
   readonly authenticate: {
@@ -47,7 +40,7 @@ export function unlockEndpointV4<Q extends TSchema, R extends TSchema, Parts ext
   return composeEndpoint(declared, {
     refusals: { headers: 'AUTHENTICATION_CODE_INVALID', vault: 'VAULT_FAILED' },
     headers: ['Authorization'],
-    checks: [describeCode({ resourceId, factors: undefined }, 'the body as sent'), describeEncryption(place)],
+    checks: [describeCode(declared.authenticate, 'the body as sent'), describeEncryption(place)],
     body: { kind: 'envelope', plaintext: declared.request },
     async serve(received, { parts, refusals, parse, handle, serialize }) {
       const {

@@ -1,12 +1,12 @@
 // token/remove: forget a token of this activation. The same answer whether or not there was one. Spec: v3 §11.4.
 import { Type } from '@sinclair/typebox'
-import { signedParsedEndpoint } from '../../../channel/flow/signed-then-parsed.ts'
+import { signedEndpoint } from '../../../channel/flow/signed.ts'
 import { createAuditEvent } from '../../../domain/audit/audit.ts'
 import { NotBlank, ObjectRequest, ObjectResponse, ok } from '../../../http/types.ts'
 import { deleteToken } from '../../../storage/token/tokens.ts'
 import type { DeviceParts } from '../parts.ts'
 
-export const tokenRemove = signedParsedEndpoint({
+export const tokenRemove = signedEndpoint({
   path: 'token/remove',
   summary: 'Forgets a token',
   description: 'The same answer whether or not there was one.',

@@ -1,12 +1,12 @@
 // operation/history: all operations of the user, whatever has become of them. Spec: mobile-token §4.4.
 import { Type } from '@sinclair/typebox'
-import { signedParsedEndpoint } from '../../../channel/flow/signed-then-parsed.ts'
+import { signedEndpoint } from '../../../channel/flow/signed.ts'
 import { ObjectResponse, ok } from '../../../http/types.ts'
 import { listUserOperations } from '../../../storage/operation/operations.ts'
 import type { MobileTokenParts } from '../parts.ts'
 import { OperationObject, toOperationObjects } from './view.ts'
 
-export const operationHistory = signedParsedEndpoint({
+export const operationHistory = signedEndpoint({
   path: 'auth/token/app/operation/history',
   summary: 'All operations of the user',
   errors: [],
