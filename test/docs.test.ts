@@ -196,7 +196,7 @@ describe('paths', () => {
       .split(/^\*\*`/m)
       .slice(1)
       .map((trace) => [...trace.matchAll(/^\d+\. `([\w/.-]+\.ts)`/gm)].map(([, path = '']) => path))
-    expect(traces.map((trace) => trace.length)).toEqual([8, 5, 5, 5, 4])
+    expect(traces.map((trace) => trace.length)).toEqual([6, 5, 4, 5, 4])
     const importsOf = (path: string): readonly string[] =>
       [...readText(`src/${path}`).matchAll(/from '(\.[^']+)'/g)].map(([, target = '']) => posix.join(dirname(path), target))
     const lost = traces.flatMap((trace) =>

@@ -6,7 +6,9 @@ import { send } from '../../../phone/http.ts'
 import type { Prepared } from '../../../phone/v3/state.ts'
 import type { TestServer } from '../../helpers/app.ts'
 import { readCounters, STATE } from '../../helpers/expectations.ts'
-import { type Bound, startServerWithWorld, type World } from '../../helpers/world.ts'
+import { expectRefusedV4 } from '../../helpers/refusals-v4.ts'
+import { type Bound, expectOk, startServerWithWorld, type World } from '../../helpers/world.ts'
+import { openPhonesV4, type PhoneV4 } from '../../helpers/world-v4.ts'
 
 let server: TestServer
 let world: World
@@ -37,6 +39,7 @@ const countOf = async (table: string): Promise<unknown> =>
 const REQUESTS: readonly (readonly [string, number, (bound: Bound) => Promise<Prepared<unknown>>])[] = [
   ['vault/unlock', 400, ({ phone }) => phone.prepareVaultUnlock()],
   ['activation/rename', 400, ({ phone }) => phone.prepareRename('Another')],
+  ['token/create', 401, ({ phone }) => phone.prepareTokenCreate()],
 ]
 
 test.each(REQUESTS)('%s is refused after its code was counted, and changes nothing', async (_, status, prepare) => {
@@ -51,4 +54,35 @@ test.each(REQUESTS)('%s is refused after its code was counted, and changes nothi
   // The same code is not good again, the next one is.
   expect((await send(world.url, prepared)).status).not.toBe(200)
   expect((await send(world.url, await prepare(bound))).status).toBe(200)
+})
+
+const KEY_CHANGES: readonly (readonly [string, 'password' | 'biometry', (phone: PhoneV4) => Promise<Prepared<unknown>>])[] = [
+  ['password/change', 'password', (phone) => phone.preparePasswordChange()],
+  ['biometry/add', 'biometry', (phone) => phone.prepareBiometryAdd()],
+]
+
+test.each(KEY_CHANGES)('%s is refused, and the keys stay what they were', async (_, refusal, prepare) => {
+  const { phone } = await (await openPhonesV4(world)).activePhone('EC_P384')
+  const secret = async (): Promise<unknown> =>
+    (
+      await sql<{ secret: string }>`select encode(master_secret, 'hex') || is_biometry_enabled as secret from activation
+        where activation_id = ${phone.state.activationId}`.execute(server.context.db)
+    ).rows[0]?.secret
+  expectOk(await phone.send(phone.prepareValidation()))
+  const prepared = await prepare(phone)
+  let before: unknown
+  const { store } = server.context.authenticationStore
+  Object.assign(server.context.authenticationStore, {
+    store: async (...given: Parameters<typeof store>) => {
+      const isStored = await store(...given)
+      before = await secret()
+      return isStored
+    },
+  })
+  useWhatIsSeen()
+  expectRefusedV4(await phone.send(prepared), refusal)
+  Object.assign(server.context.authenticationStore, { findProofs: look, store })
+  expect(await secret()).toBe(before)
+  expectOk(await phone.send(await prepare(phone)))
+  expect(await secret()).not.toBe(before)
 })
