@@ -26,10 +26,8 @@ interface OpenedSignedDeclaration<Q extends TSchema, R extends TSchema, Parts>
 export function openedSignedEndpoint<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: OpenedSignedDeclaration<Q, R, Parts>,
 ): Endpoint<Parts> {
-  const {
-    authenticate: code,
-    encrypt: { sharedInfo1, opensFor },
-  } = declared
+  const { authenticate: code, encrypt } = declared
+  const { sharedInfo1, opensFor } = encrypt
   const place = { scope: 'ACTIVATION_SCOPE', sharedInfo1 } as const
   return composeEndpoint(declared, {
     refusals: { headers: 'AUTHENTICATION_CODE_INVALID', envelope: 'ENCRYPTION_FAILED' },
@@ -37,14 +35,11 @@ export function openedSignedEndpoint<Q extends TSchema, R extends TSchema, Parts
     checks: [describeCode(code, 'the decrypted body'), describeEncryption(place)],
     body: { kind: 'envelope', plaintext: declared.request },
     async serve(received, { parts, refusals, parse, handle, serialize }) {
-      const {
-        protocol,
-        request: { body },
-      } = received
+      const { protocol } = received
       const header = readAuthorization(received, refusals.headers)
       checkFactors(header, code.factors, refusals.headers)
       const context = findContext(header, place, refusals.envelope)
-      const envelope = readEnvelope(protocol, context, body, refusals.envelope)
+      const envelope = readEnvelope(protocol, context, received.request.body, refusals.envelope)
       const toOpen = await findEnvelope(parts, context, envelope)
       const opened = await openOfActivation(parts, protocol, toOpen, opensFor, refusals.envelope)
       const read = () => parsePlaintext(parse, opened.plaintext, { plaintext: refusals.envelope })

@@ -26,17 +26,14 @@ interface OpenedTokenDeclaration<R extends TSchema, Parts> extends Answered<R, {
 export function openedTokenEndpoint<R extends TSchema, Parts extends ChannelParts>(
   declared: OpenedTokenDeclaration<R, Parts>,
 ): Endpoint<Parts> {
-  const {
-    encrypt: { sharedInfo1, opensFor },
-    path,
-    token: { factors },
-  } = declared
+  const { path, token, encrypt } = declared
+  const { sharedInfo1, opensFor } = encrypt
   const place = { scope: 'ACTIVATION_SCOPE', sharedInfo1 } as const
-  const tokenTerms = { resourceId: `/${path}`, factors, isRepeatable: false }
+  const tokenTerms = { resourceId: `/${path}`, factors: token.factors, isRepeatable: false }
   return composeEndpoint(declared, {
     refusals: { headers: 'AUTHENTICATION_CODE_INVALID', envelope: 'ENCRYPTION_FAILED' },
     headers: ['Token', 'Encryption'],
-    checks: [describeToken(factors), describeEncryption(place)],
+    checks: [describeToken(token.factors), describeEncryption(place)],
     body: { kind: 'envelope', plaintext: Type.Unknown() },
     async serve(received, { parts, refusals, handle, serialize }) {
       const { context, envelope } = readUnsignedEnvelope(received, place, refusals.envelope, refusals.headers)

@@ -59,53 +59,37 @@ interface ParsedSignedDeclaration<Q extends TSchema, Parts> extends Omit<Declara
 export function parsedSignedEndpoint<Q extends TSchema, Parts extends ChannelParts>(
   declared: ParsedSignedDeclaration<Q, Parts>,
 ): Endpoint<Parts> {
-  const {
-    handleWrongCode,
-    decides,
-    auditAs,
-    bytesMax,
-    authenticate: { resourceId, factors, goodFor },
-  } = declared
+  const { handleWrongCode, decides, auditAs, bytesMax, authenticate: code } = declared
   const parseName = decides && compileParser(decides)
-  return composeEndpoint(
-    { ...declared, response: Ok },
-    {
-      refusals: { headers: 'AUTHENTICATION_CODE_INVALID' },
-      headers: ['Authorization'],
-      checks: [describeCode(declared.authenticate, 'the body as sent')],
-      body: { kind: 'json', schema: declared.request },
-      ...(bytesMax !== undefined && { covered: { by: 'code', bytesMax } }),
-      async serve(received, { parts, refusals, parse, handle, serialize }) {
-        const {
-          client,
-          request: { body },
-        } = received
-        const header = readAuthorization(received, refusals.headers)
-        const decision = parseName && parseDecision(parseName, parse, body, refusals.headers)
-        const input = decision ? decision.input : parseBody(parse, body)
-        checkFactors(header, factors, refusals.headers)
-        // What is malformed may hold its secret anywhere.
-        const shown = input instanceof PawlError ? { requestObject: { id: decision?.operationId } } : auditAs?.(input)
-        const audited = shown === undefined ? 'AS_SENT' : utf8(JSON.stringify(shown))
-        const attempt = {
-          header,
-          resourceId,
-          bodies: coveredBodies(received),
-          audited,
-          decides: decision?.operationId,
-          goodFor,
-        } as const
-        const { verdict, result: refusal } = await authenticateWithin(parts, received, attempt, async (tx, stored) => {
-          const decided = { tx, operation: stored.operation, factors: header.factors }
-          if (!stored.verdict.isRight) return handleWrongCode?.({ ...decided, verdict: stored.verdict }, parts)
-          if (input instanceof PawlError) return undefined
-          return handle({ ...decided, activation: stored.verdict.activation, request: input, client })
-        })
-        if (!verdict.isRight) throw new PawlError(refusal ?? refusals.headers, { detail: verdict.reason })
-        if (input instanceof PawlError) throw input
-        if (refusal !== undefined) throw new PawlError(refusal, { detail: 'the code was right, what it asks for was refused' })
-        return serialize({ status: 'OK' })
-      },
+  const endpoint = { ...declared, response: Ok }
+  return composeEndpoint(endpoint, {
+    refusals: { headers: 'AUTHENTICATION_CODE_INVALID' },
+    headers: ['Authorization'],
+    checks: [describeCode(code, 'the body as sent')],
+    body: { kind: 'json', schema: declared.request },
+    ...(bytesMax !== undefined && { covered: { by: 'code', bytesMax } }),
+    async serve(received, { parts, refusals, parse, handle, serialize }) {
+      const { body } = received.request
+      const header = readAuthorization(received, refusals.headers)
+      const named = parseName && parseDecision(parseName, parse, body, refusals.headers)
+      const input = named ? named.input : parseBody(parse, body)
+      checkFactors(header, code.factors, refusals.headers)
+      // What is malformed may hold its secret anywhere.
+      const shown = input instanceof PawlError ? { requestObject: { id: named?.operationId } } : auditAs?.(input)
+      const audited = shown === undefined ? 'AS_SENT' : utf8(JSON.stringify(shown))
+      const covered = { bodies: coveredBodies(received), audited } as const
+      const { resourceId, goodFor } = code
+      const attempt = { header, resourceId, ...covered, decides: named?.operationId, goodFor }
+      const { verdict, result: refusal } = await authenticateWithin(parts, received, attempt, async (tx, stored) => {
+        const decided = { tx, operation: stored.operation, factors: header.factors }
+        if (!stored.verdict.isRight) return handleWrongCode?.({ ...decided, verdict: stored.verdict }, parts)
+        if (input instanceof PawlError) return undefined
+        return handle({ ...decided, activation: stored.verdict.activation, request: input, client: received.client })
+      })
+      if (!verdict.isRight) throw new PawlError(refusal ?? refusals.headers, { detail: verdict.reason })
+      if (input instanceof PawlError) throw input
+      if (refusal !== undefined) throw new PawlError(refusal, { detail: 'the code was right, what it asks for was refused' })
+      return serialize({ status: 'OK' })
     },
-  )
+  })
 }

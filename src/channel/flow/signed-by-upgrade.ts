@@ -27,32 +27,28 @@ interface SignedByUpgradeDeclaration<Parts> extends Omit<Declaration, 'response'
 }
 
 /** Declares an endpoint for phones with the keys of a pending upgrade. The answer is `{ "status": "OK" }`. */
-export const signedByUpgradeEndpoint = <Parts extends ChannelParts>(
+export function signedByUpgradeEndpoint<Parts extends ChannelParts>(
   declared: SignedByUpgradeDeclaration<Parts>,
-): Endpoint<Parts> =>
-  composeEndpoint(
-    { ...declared, response: Ok },
-    {
-      refusals: { headers: declared.refusal, code: 'AUTHENTICATION_CODE_INVALID' },
-      headers: ['Authorization'],
-      checks: [describeCode(declared.authenticate, 'the body as sent')],
-      body: { kind: 'bytes' },
-      covered: { by: 'code' },
-      async serve(received, { parts, refusals, handle, serialize }) {
-        const { resourceId, factors } = declared.authenticate
-        const header = readAuthorization(received, refusals.headers)
-        checkFactors(header, factors, refusals.code)
-        const bodies = coveredBodies(received)
-        const attempt = { header, resourceId, bodies, audited: 'AS_SENT', goodFor: 'UPGRADING' } as const
-        const { verdict, result: refusal } = await authenticateWithin(
-          parts,
-          received,
-          attempt,
-          async (tx, { verdict: stored }) => (stored.isRight ? handle({ tx, activation: stored.activation }) : undefined),
-        )
-        if (!verdict.isRight) throw new PawlError(refusals.code, { detail: verdict.reason })
-        if (refusal !== undefined) throw new PawlError(refusal, { detail: 'the code was right, what it asks for was refused' })
-        return serialize({ status: 'OK' })
-      },
+): Endpoint<Parts> {
+  const { authenticate: code, refusal: headers } = declared
+  const endpoint = { ...declared, response: Ok }
+  return composeEndpoint(endpoint, {
+    refusals: { headers, code: 'AUTHENTICATION_CODE_INVALID' },
+    headers: ['Authorization'],
+    checks: [describeCode(code, 'the body as sent')],
+    body: { kind: 'bytes' },
+    covered: { by: 'code' },
+    async serve(received, { parts, refusals, handle, serialize }) {
+      const header = readAuthorization(received, refusals.headers)
+      checkFactors(header, code.factors, refusals.code)
+      const covered = { bodies: coveredBodies(received), audited: 'AS_SENT' } as const
+      const attempt = { header, resourceId: code.resourceId, ...covered, goodFor: 'UPGRADING' } as const
+      const { verdict, result: refusal } = await authenticateWithin(parts, received, attempt, async (tx, stored) =>
+        stored.verdict.isRight ? handle({ tx, activation: stored.verdict.activation }) : undefined,
+      )
+      if (!verdict.isRight) throw new PawlError(refusals.code, { detail: verdict.reason })
+      if (refusal !== undefined) throw new PawlError(refusal, { detail: 'the code was right, what it asks for was refused' })
+      return serialize({ status: 'OK' })
     },
-  )
+  })
+}

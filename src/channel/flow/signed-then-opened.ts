@@ -36,28 +36,21 @@ interface SignedOpenedDeclaration<Q extends TSchema, R extends TSchema, Parts>
 export function signedOpenedEndpoint<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: SignedOpenedDeclaration<Q, R, Parts>,
 ): Endpoint<Parts> {
-  const {
-    authenticate: { resourceId, factors },
-    encrypt,
-    refusal,
-  } = declared
+  const { authenticate: code, encrypt, refusal } = declared
   const place = { scope: 'ACTIVATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
   return composeEndpoint(declared, {
     refusals: { headers: 'AUTHENTICATION_CODE_INVALID', envelope: 'AUTHENTICATION_REQUEST_INVALID', refusal },
     headers: ['Authorization'],
-    checks: [describeCode(declared.authenticate, 'the body as sent'), describeEncryption(place)],
+    checks: [describeCode(code, 'the body as sent'), describeEncryption(place)],
     body: { kind: 'envelope', plaintext: declared.request },
     async serve(received, { parts, refusals, parse, handle, serialize }) {
-      const {
-        protocol,
-        request: { body },
-      } = received
+      const { protocol } = received
       const authorization = readAuthorization(received, refusals.headers)
-      checkFactors(authorization, factors, refusals.headers)
+      checkFactors(authorization, code.factors, refusals.headers)
       const context = findContext(authorization, place, refusals.envelope)
-      const envelope = readSignedEnvelope(protocol, context, body, refusals.envelope)
+      const envelope = readSignedEnvelope(protocol, context, received.request.body, refusals.envelope)
       const covered = { bodies: coveredBodies(received), audited: 'LENGTH' } as const
-      const parties = await authenticate(parts, received, { header: authorization, resourceId, ...covered })
+      const parties = await authenticate(parts, received, { header: authorization, resourceId: code.resourceId, ...covered })
       if (envelope instanceof PawlError) throw envelope
       const toOpen = await findEnvelopeOf(parts, context, envelope, parties)
       const opened = await openOfActivation(parts, protocol, toOpen, 'ACTIVE', refusal)

@@ -33,10 +33,7 @@ interface UnlockDeclarationV3<Q extends TSchema, R extends TSchema, Parts>
 export function unlockEndpointV3<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: UnlockDeclarationV3<Q, R, Parts>,
 ): Endpoint<Parts> {
-  const {
-    authenticate: { resourceId, factors, auditAs },
-    encrypt,
-  } = declared
+  const { encrypt, authenticate: code } = declared
   const place = { scope: 'ACTIVATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
   return composeEndpoint(declared, {
     refusals: {
@@ -47,26 +44,23 @@ export function unlockEndpointV3<Q extends TSchema, R extends TSchema, Parts ext
       vault: 'VAULT_FAILED',
     },
     headers: ['Authorization'],
-    checks: [describeCode(declared.authenticate, 'the body as sent'), describeEncryption(place)],
+    checks: [describeCode(code, 'the body as sent'), describeEncryption(place)],
     body: { kind: 'envelope', plaintext: declared.request },
     async serve(received, { parts, refusals, parse, handle, serialize }) {
-      const {
-        protocol,
-        request: { body },
-      } = received
+      const { protocol } = received
       const header = readAuthorization(received, refusals.headers, refusals.headerMissing)
       const context = findContext(header, place, refusals.envelope)
-      const envelope = readSignedEnvelope(protocol, context, body, refusals.envelope)
-      checkFactors(header, await factors(header, parts), refusals.vault)
-      const code = { header, resourceId, bodies: coveredBodies(received) }
+      const envelope = readSignedEnvelope(protocol, context, received.request.body, refusals.envelope)
+      checkFactors(header, await code.factors(header, parts), refusals.vault)
+      const sent = { header, resourceId: code.resourceId, bodies: coveredBodies(received) }
       if (envelope instanceof PawlError) {
-        await authenticate(parts, received, { ...code, audited: 'LENGTH' })
+        await authenticate(parts, received, { ...sent, audited: 'LENGTH' })
         throw envelope
       }
       const toOpen = await findEnvelope(parts, context, envelope)
       const opened = await openOfActivation(parts, protocol, toOpen, 'ANY', refusals.vault)
       const request = parsePlaintext(parse, opened.plaintext, { plaintext: refusals.envelope, request: refusals.vault })
-      const attempt = { ...code, audited: utf8(JSON.stringify(auditAs(request))), use: useOf(opened, refusals.vault) }
+      const attempt = { ...sent, audited: utf8(JSON.stringify(code.auditAs(request))), use: useOf(opened, refusals.vault) }
       const { activation } = await authenticate(parts, received, attempt, toOpen.parties)
       return sealAnswer(parts, opened, serialize(await handle({ request, activation })))
     },

@@ -32,30 +32,24 @@ interface UnlockDeclarationV4<Q extends TSchema, R extends TSchema, Parts>
 export function unlockEndpointV4<Q extends TSchema, R extends TSchema, Parts extends ChannelParts>(
   declared: UnlockDeclarationV4<Q, R, Parts>,
 ): Endpoint<Parts> {
-  const {
-    authenticate: { resourceId, factors, auditAs },
-    encrypt,
-  } = declared
+  const { encrypt, authenticate: code } = declared
   const place = { scope: 'ACTIVATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
   return composeEndpoint(declared, {
     refusals: { headers: 'AUTHENTICATION_CODE_INVALID', vault: 'VAULT_FAILED' },
     headers: ['Authorization'],
-    checks: [describeCode(declared.authenticate, 'the body as sent'), describeEncryption(place)],
+    checks: [describeCode(code, 'the body as sent'), describeEncryption(place)],
     body: { kind: 'envelope', plaintext: declared.request },
     async serve(received, { parts, refusals, parse, handle, serialize }) {
-      const {
-        protocol,
-        request: { body },
-      } = received
+      const { protocol } = received
       const header = readAuthorization(received, refusals.headers)
       const context = findContext(header, place, refusals.vault)
-      const envelope = readEnvelope(protocol, context, body, refusals.vault)
+      const envelope = readEnvelope(protocol, context, received.request.body, refusals.vault)
       const toOpen = await findEnvelope(parts, context, envelope)
       const opened = await openOfActivation(parts, protocol, toOpen, 'ACTIVE', refusals.vault)
       const request = parsePlaintext(parse, opened.plaintext, { plaintext: refusals.vault, request: refusals.vault })
-      checkFactors(header, await factors(request, header, parts), refusals.vault)
-      const covered = { bodies: coveredBodies(received), audited: utf8(JSON.stringify(auditAs(request))) }
-      const attempt = { header, resourceId, ...covered, use: useOf(opened, refusals.vault) }
+      checkFactors(header, await code.factors(request, header, parts), refusals.vault)
+      const covered = { bodies: coveredBodies(received), audited: utf8(JSON.stringify(code.auditAs(request))) }
+      const attempt = { header, resourceId: code.resourceId, ...covered, use: useOf(opened, refusals.vault) }
       const { activation } = await authenticate(parts, received, attempt, toOpen.parties)
       return sealAnswer(parts, opened, serialize(await handle({ request, activation })))
     },
