@@ -8,12 +8,10 @@ import type { CloudParts } from './api/cloud/parts.ts'
 import type { MobileTokenParts } from './api/mobile-token/parts.ts'
 import { createOfflineChannel } from './channel/authenticate-offline.ts'
 import type { UtilityParts } from './api/utility/parts.ts'
-import { createRecentKeys } from './channel/recent-keys.ts'
 import { createDecoy } from './channel/secrets.ts'
 import { createActivationOtps } from './domain/activation/otp.ts'
 import { bootstrapApplication } from './domain/application/application.ts'
 import { createCustomObjectMemory } from './domain/application/custom-object.ts'
-import { createApplicationSigners } from './domain/application/signers.ts'
 import { startCertificateWatch } from './domain/pinning/watch.ts'
 import { startAuditDelivery } from './domain/audit/deliver.ts'
 import { startAuditSealing } from './domain/audit/seal.ts'
@@ -240,7 +238,6 @@ function createChannel(base: Base, caches: Caches) {
     ...base,
     authenticationStore: createAuthenticationStore(db, events, caches),
     readExchangeBasis: createExchangeBasisReader(db),
-    recentKeys: createRecentKeys(caches),
     useUniqueValues: createUniqueValueStore(db),
     codeFailures: createWindow({ perMinute: settings.codeFailuresPerMinute, others: shared && { shared, of: 'code' } }),
     sourceFailures: createWindow({ perMinute: settings.sourceFailuresPerMinute, others: shared && { shared, of: 'source' } }),
@@ -266,7 +263,6 @@ function createParts(channel: ReturnType<typeof createChannel>, caches: Caches) 
     tokenReads: createTokenReads(db),
     mobileReads: createWindow({ perMinute: settings.mobileReadsPerMinute }),
     otpAttempts: createWindow({ perMinute: settings.otpAttemptsPerMinute }),
-    applicationSigners: createApplicationSigners(caches),
     temporaryKeys: createWindow({ perMinute: settings.temporaryKeysPerMinute }),
   }
 }

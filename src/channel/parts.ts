@@ -7,7 +7,6 @@ import type { AuthenticationStore } from '../storage/request/authentication.ts'
 import type { ExchangeBasisReader } from '../storage/activation/exchange-basis.ts'
 import type { Pool } from '../storage/database/database.ts'
 import type { UniqueValue } from '../storage/activation/unique-values.ts'
-import type { RecentKeys } from './recent-keys.ts'
 import type { Decoys } from './secrets.ts'
 import type { SourceBudgetParts } from './source-budget.ts'
 
@@ -28,8 +27,6 @@ export interface ChannelParts extends SourceBudgetParts {
   readonly db: Pool
   readonly authenticationStore: AuthenticationStore
   readonly readExchangeBasis: ExchangeBasisReader
-  /** Temporary keys of applications. */
-  readonly recentKeys: RecentKeys
   /** Uses up all values of a request, or none of them when one was used before. */
   readonly useUniqueValues: (values: readonly UniqueValue[]) => Promise<boolean>
   readonly platform: Platform

@@ -21,13 +21,12 @@ import { type OperationWorld, startOperationWorld } from '../helpers/operation-w
 const at = new Date('2026-06-01T00:00:00Z')
 const anyState = { applicationId: 'test-app', userId: null, state: null, protocolVersion: null, after: null, at, limit: 51 }
 const hash = new Uint8Array(32)
-const exchange = { applicationKey: 'k', temporaryKeyId: '', codeHash: hash, value: null, secondValue: null, at }
+const exchange = { applicationId: 'test-app', codeHash: hash, value: null, secondValue: null, at }
 
 /** An index, and the statement that it is there for. */
 const USES: Record<string, (db: Db, names: Names) => Promise<unknown>> = {
   activation_pkey: (db) => findActivation(db, 'a-7', at),
-  activation_application_id_activation_code_hash_key: (db, { applicationKey }) =>
-    createExchangeBasisReader(db)({ ...exchange, applicationKey }),
+  activation_application_id_activation_code_hash_key: (db) => createExchangeBasisReader(db)(exchange),
   activation_live: (db) => findRegistration(db, 'test-app', 'u-7', at),
   activation_user: (db) => listRegistrations(db, { ...anyState, userId: 'u-7' }),
   activation_newest: (db) => listRegistrations(db, anyState),
@@ -43,7 +42,6 @@ const USES: Record<string, (db: Db, names: Names) => Promise<unknown>> = {
 }
 
 interface Names {
-  readonly applicationKey: string
   readonly tokenId: string
 }
 
@@ -67,7 +65,7 @@ describe.runIf(serverUrl() !== undefined)('on PostgreSQL', () => {
     ;({ db } = context)
     const holder = await world.holder()
     await world.operation(holder.userId)
-    names = { applicationKey: world.app.applicationKey, tokenId: holder.token.id }
+    names = { tokenId: holder.token.id }
     await fill(database.databaseUrl)
   }, 60_000)
   afterAll(async () => {

@@ -87,19 +87,6 @@ const configItem = { scope: 'ACTIVATION', key: 'k', json: '{}' } as const
 const adminEvent = { username: 'n', action: 'a', target: 't', before: null, after: '{}', occurredAt: at }
 const NO_FILTER = { username: undefined, action: undefined, from: undefined, to: undefined, beforeSequence: undefined }
 const temporaryKey = { temporaryKeyId: 't', applicationKey: 'k', activationId: null, privateKey: bytes, expiresAt: at }
-const keyOfApplication = (temporaryKeyId: string) => ({
-  key: { ...temporaryKey, temporaryKeyId },
-  version: {
-    applicationKey: 'k',
-    applicationId: 'a',
-    applicationSecret: Buffer.from(bytes),
-    isSupported: true,
-    minimumVersion: null,
-    algorithms: ['EC_P384'] as const,
-    isProtocol3Admitted: true,
-  },
-  masterKeyPairIds: ['m'],
-})
 const OWNERS = ['u', 'v'].map((userId) => ({ applicationId: 'a', userId }))
 const place = { position: 1, seal: bytes }
 const chain = { name: 'c', start: place, head: place, authentication: bytes }
@@ -235,7 +222,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   'activation/exchange-basis': {
     'createExchangeBasisReader for one and for several': async (db) => {
       const read = activationExchangeBasis.createExchangeBasisReader(db)
-      const names = { applicationKey: 'k', temporaryKeyId: 't', codeHash: bytes, value: bytes, secondValue: null, at }
+      const names = { applicationId: 'a', codeHash: bytes, value: bytes, secondValue: null, at }
       await read(names).catch(ignoreNoRow)
       await Promise.all([read(names), read(names)])
     },
@@ -691,9 +678,6 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     insertTemporaryKey: (db) => temporaryKeys.insertTemporaryKey(db, temporaryKey),
     'insertTemporaryKey for several at once': (db) =>
       Promise.all(['t', 'u'].map((temporaryKeyId) => temporaryKeys.insertTemporaryKey(db, { ...temporaryKey, temporaryKeyId }))),
-    insertTemporaryKeyOfApplication: (db) => temporaryKeys.insertTemporaryKeyOfApplication(db, keyOfApplication('t')),
-    'insertTemporaryKeyOfApplication for several at once': (db) =>
-      Promise.all(['t', 'u'].map((id) => temporaryKeys.insertTemporaryKeyOfApplication(db, keyOfApplication(id)))),
     deleteExpiredTemporaryKeys: (db) => temporaryKeys.deleteExpiredTemporaryKeys(db, at, 500),
   },
   'token/reads': {

@@ -1,6 +1,5 @@
 // What the device API needs from the process.
 import type { DirectActivationParts } from '../../domain/activation/direct.ts'
-import type { ApplicationSigners } from '../../domain/application/signers.ts'
 import type { Window } from '../../domain/limits/window.ts'
 import type { CustomObjectMemory } from '../../domain/application/custom-object.ts'
 import type { UserInfoParts } from '../../domain/user-info/user-info.ts'
@@ -22,7 +21,6 @@ export interface DeviceParts extends ChannelParts, DirectActivationParts, UserIn
   readonly readStatus: StatusReader
   readonly customObjects: CustomObjectMemory
   readonly settings: DeviceSettings
-  readonly applicationSigners: ApplicationSigners
   /** Temporary keys without an activation, by source. */
   readonly temporaryKeys: Window
   readonly protocols: { readonly v3: ProtocolV3; readonly v4: ProtocolV4 }

@@ -5,15 +5,14 @@ import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { inStage } from '../../lib/trace.ts'
 import type { PendingUse } from '../../domain/activation/pending-use.ts'
 import type { ExchangeBasis } from '../../storage/activation/exchange-basis.ts'
+import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import type { VersionRow } from '../../storage/application/version.ts'
 import type { Declaration, Endpoint } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { pendingUse, sealAnswer, sealValue } from '../stages/answer.ts'
 import { readAnyAuthorization } from '../stages/authorization.ts'
 import { findContext, parseEnvelope, readEncryption, readEnvelope } from '../stages/envelope.ts'
-import { findNested } from '../stages/find-nested.ts'
-import { findEnvelopeOf } from '../stages/find-proofs.ts'
-import { glimpse, openedOnce, rememberKey } from '../stages/glimpse.ts'
+import { findEnvelope, findEnvelopeOf } from '../stages/find-proofs.ts'
 import { openOfApplication } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
 import { receive } from '../stages/receive.ts'
@@ -81,30 +80,21 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
         const { protocol } = received
         const header = readAnyAuthorization(received, 'ENCRYPTION_FAILED') ?? readEncryption(received, protocol)
         const context = findContext(header, place, 'ENCRYPTION_FAILED')
-        const outer = { context, envelope: openedOnce(readEnvelope(protocol, context, request.body, 'ENCRYPTION_FAILED')) }
-        const innerContext = { ...context, sharedInfo1: inner.sharedInfo1 }
-        const read = (plaintext: Uint8Array) => {
-          const input = parsePlaintext(parse, plaintext, { plaintext: 'ENCRYPTION_FAILED', request: 'REQUEST_INVALID' })
-          const innerEnvelope = parseEnvelope(protocol, innerContext, inner.pick(input), inner.refusal)
-          const isKeyShared = innerEnvelope.temporaryKeyId === outer.envelope.temporaryKeyId
-          if (!inner.isAnyKeyAccepted && !isKeyShared)
-            throw new PawlError('ENCRYPTION_FAILED', { detail: 'the envelopes are for different temporary keys' })
-          const codeHash = declared.codeHashOf(input, parts)
-          return { plaintext, input, inner: { context: innerContext, envelope: innerEnvelope }, isKeyShared, codeHash }
-        }
-        const seen = await glimpse(parts, protocol, outer, read)
-        const { toOpen, readBasis } = await findNested(parts, outer, seen?.isKeyShared ? seen : undefined)
+        const envelope = readEnvelope(protocol, context, request.body, 'ENCRYPTION_FAILED')
+        const toOpen = await findEnvelope(parts, context, envelope)
         const opened = await openOfApplication(parts, protocol, toOpen, 'ENCRYPTION_FAILED')
-        rememberKey(parts, toOpen)
+        const input = parsePlaintext(parse, opened.plaintext, { plaintext: 'ENCRYPTION_FAILED', request: 'REQUEST_INVALID' })
 
-        // The same keys opened it in the look: then it is the same plaintext, and was read.
-        const content = seen?.plaintext === opened.plaintext ? seen : read(opened.plaintext)
-        const { input, inner: sealed, isKeyShared, codeHash } = content
+        const innerContext = { ...context, sharedInfo1: inner.sharedInfo1 }
+        const innerEnvelope = parseEnvelope(protocol, innerContext, inner.pick(input), inner.refusal)
+        const isKeyShared = innerEnvelope.temporaryKeyId === envelope.temporaryKeyId
+        if (!inner.isAnyKeyAccepted && !isKeyShared)
+          throw new PawlError('ENCRYPTION_FAILED', { detail: 'the envelopes are for different temporary keys' })
         // Whether the inner one was used before is read together with the activation.
-        const innerRequest = isKeyShared
-          ? { ...toOpen, ...sealed, isUsed: false }
-          : await findEnvelopeOf(parts, sealed.context, sealed.envelope, toOpen.parties)
-        const openedInner = await openOfApplication(parts, protocol, innerRequest, 'ENCRYPTION_FAILED', opened)
+        const innerToOpen = isKeyShared
+          ? { ...toOpen, context: innerContext, envelope: innerEnvelope, isUsed: false }
+          : await findEnvelopeOf(parts, innerContext, innerEnvelope, toOpen.parties)
+        const openedInner = await openOfApplication(parts, protocol, innerToOpen, 'ENCRYPTION_FAILED', opened)
         const innerCodes = { plaintext: 'ENCRYPTION_FAILED', request: inner.refusal } as const
         const innerInput = parsePlaintext(parseInner, openedInner.plaintext, innerCodes)
 
@@ -112,7 +102,8 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
         const pending = pendingUse(parts, context.applicationKey, values, 'ENCRYPTION_FAILED')
         const sealInner = (value: unknown) => sealValue(parts, openedInner, JSON.stringify(value))
         const { version: applicationVersion } = opened
-        const findBasis = () => readBasis(codeHash, pending)
+        const codeHash = declared.codeHashOf(input, parts)
+        const findBasis = () => readBasis(parts, applicationVersion.applicationId, codeHash, pending.left())
         const { version } = context
         const call = { request: input, inner: innerInput, pending, findBasis, sealInner, applicationVersion, version }
         const answer = await inStage('handle', () => declared.handle(call, parts)).catch(async (error: unknown) => {
@@ -126,5 +117,19 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
     },
   }
 }
+
+const readBasis = (
+  { readExchangeBasis, platform }: ChannelParts,
+  applicationId: string,
+  codeHash: Uint8Array | null,
+  [value, secondValue]: readonly (UniqueValue | undefined)[],
+): Promise<ExchangeBasis> =>
+  readExchangeBasis({
+    applicationId,
+    codeHash,
+    value: value?.valueHash ?? null,
+    secondValue: secondValue?.valueHash ?? null,
+    at: new Date(platform.now()),
+  })
 
 const RECEIVE = { isJson: true, contradiction: 'ENCRYPTION_FAILED' } as const

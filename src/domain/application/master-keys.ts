@@ -27,8 +27,6 @@ export interface MasterSigningKeys {
   readonly ecdsa: KeyObject
   /** Of the hybrid algorithms: ML-DSA-65 or ML-DSA-87. */
   readonly mldsa?: KeyObject
-  /** The rows they are of. */
-  readonly masterKeyPairIds: readonly string[]
 }
 
 /** A key agreement of v4 §2.1; EC_P256 is protocol 3. */
@@ -81,8 +79,7 @@ export async function findSigningMasterKeys(
   const { ecdsa, mldsa } = SIGNERS[algorithm]
   const pairs = await readMasterKeyPairs(parts, applicationId, mldsa === undefined ? [ecdsa] : [ecdsa, mldsa])
   const open = (wanted: MasterKeyAlgorithm) => openMasterKey(parts.recordKeys, pairOf(pairs, wanted))
-  const masterKeyPairIds = pairs.map(({ masterKeyPairId }) => masterKeyPairId)
-  return { ecdsa: open(ecdsa), ...(mldsa !== undefined && { mldsa: open(mldsa) }), masterKeyPairIds }
+  return { ecdsa: open(ecdsa), ...(mldsa !== undefined && { mldsa: open(mldsa) }) }
 }
 
 /** A QR code has room for one signature: the one that phones of protocol 3 verify, as long as the application admits them. */

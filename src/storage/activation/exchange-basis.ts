@@ -1,18 +1,11 @@
-// What a key exchange needs to know, in one statement: the activation that waits for a code, and what the envelopes around the code name.
+// What a key exchange needs to know, in one statement: the activation that waits for a code, and whether the envelopes around the code came
+// before.
 import { sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import type { CommitPhase } from '../database/schema.ts'
 import { createSharedTrip } from '../database/batched-statement.ts'
-import {
-  joinTemporaryKey,
-  TEMPORARY_KEY_COLUMNS,
-  type TemporaryKeyColumns,
-  type TemporaryKeyRow,
-  toTemporaryKey,
-} from '../application/temporary-keys.ts'
 import { type ReadActivationRow, selectActivation } from './find.ts'
-import { joinVersion, toVersion, VERSION_COLUMNS, type VersionColumns, type VersionRow } from '../application/version.ts'
 
 /** An activation before its key exchange. */
 export interface WaitingActivationRow extends ReadActivationRow {
@@ -22,11 +15,9 @@ export interface WaitingActivationRow extends ReadActivationRow {
   readonly otpHash: Buffer | null
 }
 
-/** The names in a request, and the time at which the activation is seen. */
+/** What a request names, and the time at which the activation is seen. */
 export interface ExchangeNames {
-  readonly applicationKey: string
-  /** Id of the temporary key of both envelopes; empty where they name none. */
-  readonly temporaryKeyId: string
+  readonly applicationId: string
   /** 32 bytes; null where the request has no code. */
   readonly codeHash: Uint8Array | null
   /** What the envelopes use up; 32 bytes each. */
@@ -36,9 +27,6 @@ export interface ExchangeNames {
 }
 
 export interface ExchangeBasis {
-  readonly version: VersionRow | undefined
-  /** Expired or not. */
-  readonly temporaryKey: TemporaryKeyRow | undefined
   /** One of the values was used before. */
   readonly isUsed: boolean
   /** The activation that waits for the code in the application. */
@@ -56,21 +44,18 @@ export const createExchangeBasisReader = (db: Db): ExchangeBasisReader =>
     return rows.map(toBasis)
   })
 
-type BasisColumns = VersionColumns &
-  TemporaryKeyColumns &
-  Pick<ExchangeBasis, 'isUsed' | 'userClaims'> & { readonly [K in keyof WaitingActivationRow]: WaitingActivationRow[K] | null }
+type BasisColumns = Pick<ExchangeBasis, 'isUsed' | 'userClaims'> & {
+  readonly [K in keyof WaitingActivationRow]: WaitingActivationRow[K] | null
+}
 
 const toBasis = (row: BasisColumns): ExchangeBasis => ({
-  version: toVersion(row),
-  temporaryKey: toTemporaryKey(row),
   isUsed: row.isUsed,
   activation: row.activationId === null ? undefined : (row as WaitingActivationRow),
   userClaims: row.userClaims,
 })
 
 const FIND = defineGivenRows<ExchangeNames & { readonly position: number }>({
-  applicationKey: 'text',
-  temporaryKeyId: 'text',
+  applicationId: 'text',
   codeHash: 'bytea',
   value: 'bytea',
   secondValue: 'bytea',
@@ -78,13 +63,10 @@ const FIND = defineGivenRows<ExchangeNames & { readonly position: number }>({
   position: 'int',
 }).define(
   (asked) => sql`
-  select ${VERSION_COLUMNS}, ${TEMPORARY_KEY_COLUMNS},
-    exists (select from unique_value u where u.value_hash in (i.value, i."secondValue")) as "isUsed", c.claims as "userClaims",
+  select exists (select from unique_value u where u.value_hash in (i.value, i."secondValue")) as "isUsed", c.claims as "userClaims",
     ${selectActivation(sql`i.at`)}, a.server_public_key as "serverPublicKey", a.activation_code_hash as "codeHash", a.commit_phase as "commitPhase", a.otp_hash as "otpHash"
   from ${asked} as i
-  ${joinVersion(sql`i."applicationKey"`)}
-  ${joinTemporaryKey(sql`i."temporaryKeyId"`)}
-  left join activation a on a.application_id = v.application_id and a.activation_code_hash = i."codeHash" and a.state = 'CREATED'
+  left join activation a on a.application_id = i."applicationId" and a.activation_code_hash = i."codeHash" and a.state = 'CREATED'
   left join user_claims c on c.application_id = a.application_id and c.user_id = a.user_id
   order by i.position`,
 )

@@ -5,10 +5,8 @@ import { findParties } from '../../../channel/stages/code.ts'
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
 import type { RequestParties } from '../../../storage/request/parties.ts'
-import type { VersionRow } from '../../../storage/application/version.ts'
 import type { DeviceParts } from '../parts.ts'
 import {
-  issueFromMemory,
   issueTemporaryKey,
   KeystoreRequest,
   KeystoreResponse,
@@ -29,8 +27,6 @@ export const keystoreCreateV3 = plainEndpoint({
     const asked = v3.parseTemporaryKeyRequest(request.requestObject.jwt)
     if (asked === undefined) throw refuseTemporaryKey(parts, 'the JWT does not parse or lacks a claim')
     limitTemporaryKeys(parts, client, asked)
-    const known = await issueFromMemory(parts, parts.decoys.v3, asked, isSupported)
-    if (known !== undefined) return ok(known)
     const parties = await findParties(parts, asked)
     const keys = activationKeysOf(parts.recordKeys, v3, parties.activation)
     const isGenuine = verifyKeystoreRequest(parts, parts.decoys.v3, asked, parties.version, keys)
@@ -40,9 +36,6 @@ export const keystoreCreateV3 = plainEndpoint({
     return ok(await issueTemporaryKey(parts, v3, asked, { version, activation }))
   },
 })
-
-const isSupported = (version: VersionRow): boolean =>
-  refusalOf({ activationId: undefined }, { version, activation: undefined }) === undefined
 
 function refusalOf(
   asked: Pick<TemporaryKeyRequest, 'activationId'>,

@@ -6,10 +6,8 @@ import { listAllowedAlgorithms } from '../../../domain/application/master-keys.t
 import { ok } from '../../../http/types.ts'
 import type { TemporaryKeyRequest } from '../../../protocol/protocol.ts'
 import type { RequestParties } from '../../../storage/request/parties.ts'
-import type { VersionRow } from '../../../storage/application/version.ts'
 import type { DeviceParts } from '../parts.ts'
 import {
-  issueFromMemory,
   issueTemporaryKey,
   KeystoreRequest,
   KeystoreResponse,
@@ -34,17 +32,14 @@ export const keystoreCreateV4 = plainEndpoint({
     const at = new Date(parts.platform.now())
     // As far as clocks may differ: phones set theirs by the answer.
     const isOver = asked.expiresAt !== undefined && at.getTime() / 1000 > asked.expiresAt + parts.settings.requestWindowSeconds
-    const isAdmitted = (of: VersionRow): boolean => listAllowedAlgorithms(of).includes(asked.algorithm)
-    const isTaken = (of: VersionRow): boolean => !isOver && of.isSupported && isAdmitted(of)
-    const known = await issueFromMemory(parts, parts.decoys.v4, asked, isTaken)
-    if (known !== undefined) return ok(known)
     // Whether an upgrade was confirmed is what a phone asks when the answer was lost (v4 §10.3).
     const { version, activation } = await findParties(parts, asked, 'UPGRADING')
     const keys = activationKeysOf(parts.recordKeys, v4, activation)
     const isGenuine = verifyKeystoreRequest(parts, parts.decoys.v4, asked, version, keys)
     const reason = isOver ? 'the request has expired' : refusalOf(asked, { version, activation })
     if (version === undefined || reason !== undefined || !isGenuine) throw refuseTemporaryKey(parts, reason ?? 'wrong MAC')
-    if (!isAdmitted(version)) throw refuseTemporaryKey(parts, 'the application does not admit the algorithm')
+    if (!listAllowedAlgorithms(version).includes(asked.algorithm))
+      throw refuseTemporaryKey(parts, 'the application does not admit the algorithm')
     return ok(await issueTemporaryKey(parts, v4, asked, { version, activation }))
   },
 })

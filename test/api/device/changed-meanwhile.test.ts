@@ -1,7 +1,7 @@
-// Temporary keys of an application that a process remembers: what another process changes in the database counts at once (decision 0012).
+// What another process changes of an application, its keys and its versions counts with the next request (decision 0012).
 import { sql } from 'kysely'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { sendJson } from '../../../phone/http.ts'
+import { send, sendJson } from '../../../phone/http.ts'
 import type { TestServer } from '../../helpers/app.ts'
 import { startServerWithWorld, type World } from '../../helpers/world.ts'
 import { openPhonesV4, type PhonesV4 } from '../../helpers/world-v4.ts'
@@ -37,6 +37,36 @@ test('an algorithm that is no longer admitted gets no key', async () => {
   expect(await askV4()).toBe(400)
   await change("update application set algorithms = ''")
   expect(await askV4()).toBe(200)
+})
+
+const GENERATIONS = [
+  ['3.3', async (code: string) => world.newPhone('3.3').prepareActivation(code)],
+  ['4.0', async (code: string) => v4.newPhone('EC_P384').prepareActivation(code)],
+] as const
+
+test.each(GENERATIONS)(
+  'a version of %s that is switched off binds no phone, and one that is on again does',
+  async (_, prepare) => {
+    const prepared = await prepare((await world.register()).code)
+    await change('update application_version set is_supported = false')
+    expect((await send(world.url, prepared)).status).toBe(400)
+    await change('update application_version set is_supported = true')
+    expect((await send(world.url, prepared)).status).toBe(200)
+    expect((await send(world.url, prepared)).status).toBe(400)
+  },
+)
+
+test.each(GENERATIONS)('an application whose lowest version was raised above %s refuses', async (_, prepare) => {
+  const prepared = await prepare((await world.register()).code)
+  await change("update application set minimum_version = '9.9'")
+  expect((await send(world.url, prepared)).status).toBe(400)
+  await change('update application set minimum_version = null')
+})
+
+test.each(GENERATIONS)('a temporary key of %s that is no longer there opens nothing', async (_, prepare) => {
+  const prepared = await prepare((await world.register()).code)
+  await change('delete from temporary_key')
+  expect((await send(world.url, prepared)).status).toBe(400)
 })
 
 test('master keys that were replaced sign from then on', async () => {
