@@ -786,6 +786,7 @@ const STORAGE = new URL('../../src/storage/', import.meta.url)
 
 /** Modules of src/storage without queries of their own. */
 const NO_QUERIES = [
+  'activation/columns',
   'activation/seen-state',
   'application/version',
   'request/lookup',

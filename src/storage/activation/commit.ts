@@ -2,23 +2,15 @@
 import { sql } from 'kysely'
 import { type AuditEvent, insertAuditEventFrom } from '../audit/audit.ts'
 import type { Db } from '../database/database.ts'
-import type { ActivationState, CommitPhase } from '../database/schema.ts'
+import type { ActivationState } from '../database/schema.ts'
 import { defineSharedTrip } from '../database/batched-statement.ts'
+import { COMMIT_COLUMNS, type Read, selectColumns } from './columns.ts'
 import { fromOwners, type OwnerNames, OWNERS } from './find.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** A live activation as its commit needs it. */
-export interface CommitRow {
-  readonly activationId: string
+export interface CommitRow extends Read<typeof COMMIT_COLUMNS> {
   readonly applicationId: string
-  readonly userId: string
-  readonly state: ActivationState
-  readonly rowVersion: number
-  readonly expiresAt: Date
-  readonly failedAttempts: number
-  readonly maxFailedAttempts: number
-  readonly commitPhase: CommitPhase
-  readonly otpHash: Buffer | null
 }
 
 /** The application in which something is committed, and the live activation of the user there. */
@@ -79,9 +71,7 @@ export async function storeOtpFailure(db: Db, failure: OtpFailure, audit: AuditE
 
 const FIND_TO_COMMIT = OWNERS.define(
   (asked) => sql`
-  select p.application_id as "applicationId", a.activation_id as "activationId", a.user_id as "userId", a.state,
-    a.row_version as "rowVersion", a.expires_at as "expiresAt", a.failed_attempts as "failedAttempts",
-    a.max_failed_attempts as "maxFailedAttempts", a.commit_phase as "commitPhase", a.otp_hash as "otpHash"
+  select p.application_id as "applicationId", ${selectColumns(COMMIT_COLUMNS)}
   ${fromOwners(asked)}
   order by i.position`,
 )

@@ -3,44 +3,19 @@ import { CompiledQuery, type RawBuilder, sql } from 'kysely'
 import { toConstantText } from '../database/constant-text.ts'
 import type { Db } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
-import type { ActivationAlgorithm, ActivationState } from '../database/schema.ts'
-import { type BlockColumns, blockExpiresAt, failedAttemptsAt, isBlockOver, type SeenAt, stateAt } from './seen-state.ts'
+import type { ActivationState } from '../database/schema.ts'
+import { type Read, REQUEST_COLUMNS, selectColumns, STATUS_COLUMNS } from './columns.ts'
+import { type BlockColumns, blockExpiresAt, isBlockOver, type SeenAt, stateAt } from './seen-state.ts'
 
-/** What a status tells of an activation, and what it is told under. Bytes marked sealed are encrypted records. */
-export interface StatusRow {
-  readonly activationId: string
-  readonly applicationId: string
-  readonly userId: string
-  readonly state: ActivationState
-  readonly protocolVersion: number | null
-  /** sealed */
-  readonly masterSecret: Buffer | null
-  /** sealed */
-  readonly ctrData: Buffer | null
-  readonly counter: number
-  readonly failedAttempts: number
-  readonly maxFailedAttempts: number
-  readonly expiresAt: Date
-}
+/** What a status tells of an activation, and what it is told under. */
+export interface StatusRow extends Read<typeof STATUS_COLUMNS> {}
 
 /** An activation as a device request needs it. */
-export interface ActivationRow extends StatusRow, BlockColumns {
-  /** Null in protocol 3. */
-  readonly algorithm: ActivationAlgorithm | null
-  /** The phone has not yet confirmed what it activated (v4 §9.6). */
-  readonly isConfirmationPending: boolean
-  /** Null in protocol 3, where the phone alone decides. */
-  readonly isBiometryEnabled: boolean | null
+export interface ActivationRow extends StatusRow, BlockColumns, Omit<Read<typeof REQUEST_COLUMNS>, 'serverPrivateKey'> {
   /** Set when this is what becomes of an activation of protocol 3 once its phone confirms (v4 §10). */
   readonly isUpgradePending?: true
   /** sealed; a remembered phone is without it */
   readonly serverPrivateKey?: Buffer
-  /** Blocks by failed attempts since the last success or UNBLOCK. */
-  readonly blocksInRow: number
-  /** Text of the highest protocol version that the phone has spoken; null when it is not known. It never goes back. */
-  readonly highestVersion: string | null
-  readonly name: string | null
-  readonly rowVersion: number
 }
 
 /** An activation that was read. */
@@ -97,17 +72,11 @@ export async function findRegistration(
 }
 
 /** What is selected of an activation `a` that is seen at a time, for its status. */
-export const selectStatus = (at: SeenAt): RawBuilder<unknown> =>
-  sql`a.activation_id as "activationId", a.application_id as "applicationId", a.user_id as "userId", ${stateAt(at)} as state,
-  a.protocol_version as "protocolVersion", a.master_secret as "masterSecret", a.ctr_data as "ctrData", a.counter,
-  ${failedAttemptsAt(at)} as "failedAttempts", a.max_failed_attempts as "maxFailedAttempts", a.expires_at as "expiresAt"`
+export const selectStatus = (at: SeenAt): RawBuilder<unknown> => selectColumns(STATUS_COLUMNS, at)
 
 /** The same with what other requests of a device need. */
 export const selectActivation = (at: SeenAt): RawBuilder<unknown> =>
-  sql`${selectStatus(at)}, ${blockExpiresAt(at)} as "blockExpiresAt", ${isBlockOver(at)} as "isBlockOver", a.algorithm,
-  a.is_confirmation_pending as "isConfirmationPending", a.is_biometry_enabled as "isBiometryEnabled",
-  a.server_private_key as "serverPrivateKey", a.blocks_in_row as "blocksInRow", a.highest_version as "highestVersion", a.name,
-  a.row_version as "rowVersion"`
+  sql`${selectStatus(at)}, ${blockExpiresAt(at)} as "blockExpiresAt", ${isBlockOver(at)} as "isBlockOver", ${selectColumns(REQUEST_COLUMNS)}`
 
 const FIND = toConstantText(sql`
   select ${selectActivation(sql`$2`)} from activation a where a.activation_id = $1`)

@@ -3,37 +3,16 @@ import { sql } from 'kysely'
 import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
-import type { ActivationAlgorithm } from '../database/schema.ts'
 import { defineSharedWrite } from '../database/batched-statement.ts'
 import { insertValuesFrom, type UniqueValue } from './unique-values.ts'
+import { DEVICE_COLUMNS, EXCHANGED_COLUMNS, givenColumns, setColumns, type Written } from './columns.ts'
 import { insertHistoryFrom } from './history.ts'
 
 /** What the key exchange stores. */
-export interface KeyExchange {
+export interface KeyExchange extends Written<typeof EXCHANGED_COLUMNS>, Written<typeof DEVICE_COLUMNS> {
   readonly activationId: string
   readonly rowVersion: number
   readonly to: 'PENDING_COMMIT' | 'ACTIVE'
-  readonly protocolVersion: number
-  /** Text of the protocol version it was done in. */
-  readonly highestVersion: string
-  readonly algorithm: ActivationAlgorithm | null
-  readonly isConfirmationPending: boolean
-  readonly isBiometryEnabled: boolean | null
-  /** Of keys that were made in the exchange, or of those of the creation. */
-  readonly serverPublicKey: Uint8Array
-  /** sealed; anew also when it is that of the creation */
-  readonly serverPrivateKey: Uint8Array
-  readonly devicePublicKey: Uint8Array
-  readonly activationFingerprint: string
-  /** sealed */
-  readonly masterSecret: Uint8Array
-  /** sealed */
-  readonly ctrData: Uint8Array
-  readonly name: string | null
-  readonly platform: string
-  readonly deviceInfo: string | null
-  readonly extras: string | null
-  readonly externalId: string | null
   readonly at: Date
 }
 
@@ -113,22 +92,8 @@ const EXCHANGES = defineGivenRows<GivenExchange>({
   activationId: 'text',
   rowVersion: 'int',
   to: 'text',
-  protocolVersion: 'int',
-  highestVersion: 'text',
-  algorithm: 'text',
-  isConfirmationPending: 'boolean',
-  isBiometryEnabled: 'boolean',
-  serverPublicKey: 'bytea',
-  serverPrivateKey: 'bytea',
-  devicePublicKey: 'bytea',
-  activationFingerprint: 'text',
-  masterSecret: 'bytea',
-  ctrData: 'bytea',
-  name: 'text',
-  platform: 'text',
-  deviceInfo: 'text',
-  extras: 'text',
-  externalId: 'text',
+  ...givenColumns(EXCHANGED_COLUMNS),
+  ...givenColumns(DEVICE_COLUMNS),
   at: 'timestamptz',
   applicationId: 'text',
   userId: 'text',
@@ -169,12 +134,8 @@ function toGiven({ exchange, audits: [audit, secondAudit], values: [value, secon
 const EXCHANGE = EXCHANGES.define(
   (exchanges) => sql`
   with moved as (
-    update activation a set state = i."to", protocol_version = i."protocolVersion", highest_version = i."highestVersion",
-      algorithm = i.algorithm, is_confirmation_pending = i."isConfirmationPending", is_biometry_enabled = i."isBiometryEnabled",
-      server_public_key = i."serverPublicKey", server_private_key = i."serverPrivateKey", device_public_key = i."devicePublicKey",
-      activation_fingerprint = i."activationFingerprint", master_secret = i."masterSecret", ctr_data = i."ctrData", counter = 0,
-      failed_attempts = 0, name = i.name, platform = i.platform, device_info = i."deviceInfo", extras = i.extras,
-      external_id = i."externalId", activation_qr_code = null, row_version = a.row_version + 1,
+    update activation a set state = i."to", ${setColumns(EXCHANGED_COLUMNS)}, counter = 0,
+      failed_attempts = 0, ${setColumns(DEVICE_COLUMNS)}, activation_qr_code = null, row_version = a.row_version + 1,
       otp_hash = case when i."to" = 'PENDING_COMMIT' then a.otp_hash end
     from ${exchanges} as i
     where a.activation_id = i."activationId" and a.row_version = i."rowVersion" and a.state = 'CREATED' and a.expires_at > i.at

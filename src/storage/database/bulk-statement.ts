@@ -5,7 +5,7 @@ import { CompiledQuery, type RawBuilder, sql } from 'kysely'
 import { toConstantText } from './constant-text.ts'
 
 /** Type of a column in the database. */
-type GivenType = 'text' | 'int' | 'boolean' | 'timestamptz' | 'bytea'
+export type GivenType = 'text' | 'int' | 'boolean' | 'timestamptz' | 'bytea'
 
 /** A statement over rows that are given to it. */
 export type GivenStatement<Row> = (rows: readonly Row[]) => CompiledQuery

@@ -1,0 +1,120 @@
+// The columns of the table activation that statements read and write as they are: a list names each once, with its type in the database, and
+// the text of statements, the types of rows and packed rows are made from the lists.
+import { type RawBuilder, type Selectable, sql, type Updateable } from 'kysely'
+import type { GivenType } from '../database/bulk-statement.ts'
+import type { ActivationTable } from '../database/schema.ts'
+import { failedAttemptsAt, type SeenAt, stateAt } from './seen-state.ts'
+
+type Column = keyof ActivationTable
+
+/** Columns, with the type that each has in the database. */
+type Columns = Readonly<Partial<Record<Column, GivenType>>>
+
+/** The name in code of a column: that of row_version is rowVersion. */
+type InCode<C extends string> = C extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<InCode<Tail>>}` : C
+const inCode = <C extends string>(column: C) =>
+  column.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase()) as InCode<C>
+
+/** What columns hold when they are read, under their names in code. */
+export type Read<List extends Columns> = {
+  readonly [C in keyof List & Column as InCode<C>]: Selectable<ActivationTable>[C]
+}
+
+/** What is written to columns, under their names in code. */
+export type Written<List extends Columns> = {
+  readonly [C in keyof List & Column as InCode<C>]: Exclude<Updateable<ActivationTable>[C], undefined>
+}
+
+/** Names in code with their types in the database, as `defineGivenRows` takes them. */
+export const givenColumns = <List extends Columns>(list: List) =>
+  Object.fromEntries(Object.entries(list).map(([column, type]) => [inCode(column), type])) as {
+    readonly [C in keyof List & string as InCode<C>]: GivenType
+  }
+
+/** Selects columns of an activation `a`; with `at`, as it is seen at that time. */
+export const selectColumns = (list: Columns, at?: SeenAt): RawBuilder<unknown> =>
+  sql.join(
+    Object.keys(list).map((column) => {
+      const seen = at && SEEN[column]?.(at)
+      const name = inCode(column)
+      const read = seen ?? sql`a.${sql.raw(column)}`
+      if (name !== column) return sql`${read} as ${sql.ref(name)}`
+      return seen ? sql`${seen} as ${sql.raw(name)}` : read
+    }),
+  )
+
+/** Sets columns to what the row `i` of given rows has for them. */
+export const setColumns = (list: Columns): RawBuilder<unknown> =>
+  sql.join(
+    Object.keys(list).map((column) => {
+      const name = inCode(column)
+      return sql`${sql.raw(column)} = i.${name === column ? sql.raw(name) : sql.ref(name)}`
+    }),
+  )
+
+/** What a status tells of an activation, and what it is told under. `master_secret` and `ctr_data` are sealed. */
+export const STATUS_COLUMNS = {
+  activation_id: 'text',
+  application_id: 'text',
+  user_id: 'text',
+  state: 'text',
+  protocol_version: 'int',
+  master_secret: 'bytea',
+  ctr_data: 'bytea',
+  counter: 'int',
+  failed_attempts: 'int',
+  max_failed_attempts: 'int',
+  expires_at: 'timestamptz',
+} as const satisfies Columns
+
+/** What other requests of a phone need besides; `server_private_key`, which is sealed, only where it was read. */
+export const REQUEST_COLUMNS = {
+  algorithm: 'text',
+  is_confirmation_pending: 'boolean',
+  is_biometry_enabled: 'boolean',
+  server_private_key: 'bytea',
+  blocks_in_row: 'int',
+  highest_version: 'text',
+  name: 'text',
+  row_version: 'int',
+} as const satisfies Columns
+
+/** What a key exchange makes of an activation. What is sealed of the server's key is sealed anew, also when it is that of the creation. */
+export const EXCHANGED_COLUMNS = {
+  protocol_version: 'int',
+  highest_version: 'text',
+  algorithm: 'text',
+  is_confirmation_pending: 'boolean',
+  is_biometry_enabled: 'boolean',
+  server_public_key: 'bytea',
+  server_private_key: 'bytea',
+  device_public_key: 'bytea',
+  activation_fingerprint: 'text',
+  master_secret: 'bytea',
+  ctr_data: 'bytea',
+} as const satisfies Columns
+
+/** What a device says of itself when it is bound. */
+export const DEVICE_COLUMNS = {
+  name: 'text',
+  platform: 'text',
+  device_info: 'text',
+  extras: 'text',
+  external_id: 'text',
+} as const satisfies Columns
+
+/** What a commit needs. */
+export const COMMIT_COLUMNS = {
+  activation_id: 'text',
+  user_id: 'text',
+  state: 'text',
+  row_version: 'int',
+  expires_at: 'timestamptz',
+  failed_attempts: 'int',
+  max_failed_attempts: 'int',
+  commit_phase: 'text',
+  otp_hash: 'bytea',
+} as const satisfies Columns
+
+/** The columns that a time changes. */
+const SEEN: Readonly<Record<string, (at: SeenAt) => RawBuilder<unknown>>> = { state: stateAt, failed_attempts: failedAttemptsAt }
