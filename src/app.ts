@@ -29,7 +29,7 @@ import { followRequests } from './http/request-scope.ts'
 import { serializeWhenSent } from './http/serialization.ts'
 import { serverOptions } from './http/server-options.ts'
 import { giveBackConnections } from './http/service-state.ts'
-import { keepLongStacks } from './lib/caller-stack.ts'
+import { keepLongStacks } from './storage/database/caller-stack.ts'
 import type { Log } from './log/log.ts'
 import { parseRequestId } from './http/request-id.ts'
 

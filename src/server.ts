@@ -12,7 +12,7 @@ import { formatListenerUrl } from './http/listener-url.ts'
 import { openWaitingRoom } from './http/waiting-room.ts'
 import type { Log } from './log/log.ts'
 import { systemPlatform } from './lib/platform.ts'
-import type { Tracer } from './lib/span.ts'
+import type { Tracer } from './lib/trace.ts'
 import type { Peers } from './metrics/peers.ts'
 import { findDefaultApplicationId } from './storage/application/applications.ts'
 

@@ -31,7 +31,7 @@ const rows = (name: string, below: readonly string[]): Layer => ({
 const http = ['fastify', '@fastify/type-provider-typebox', '@sinclair/typebox']
 
 const layers: readonly Layer[] = [
-  { path: 'src/lib', pawl: [], packages: ['lru-cache', 'qr'] },
+  { path: 'src/lib', pawl: [], packages: ['lru-cache'] },
   { path: 'src/log', pawl: ['src/lib'], packages: ['pino'] },
   { path: 'src/config', pawl: ['src/log', 'src/lib', 'package.json'], packages: [] },
   { path: 'src/crypto', pawl: ['src/lib'], packages: [] },
@@ -139,7 +139,7 @@ const layers: readonly Layer[] = [
   {
     path: 'src/console',
     pawl: ['src/metrics', 'src/http', 'src/domain', 'src/crypto', 'src/log', 'src/lib'],
-    packages: ['fastify', '@sinclair/typebox'],
+    packages: ['fastify', '@sinclair/typebox', 'qr'],
   },
   { path: 'src/api/metrics', pawl: ['src/http', 'src/domain', 'src/log', 'src/lib'], packages: http },
   { path: 'src/api/docs', pawl: ['src/http', 'src/log', 'src/lib'], packages: http },

@@ -1,6 +1,6 @@
 // Settings and their kinds: how the text of an environment variable becomes a value, or one line that says what is wrong.
 import { findTlsProblem, parseDatabaseUrl, TLS_MODES } from '../lib/database-url.ts'
-import { isAddressOrRange } from '../lib/address-ranges.ts'
+import { isAddressOrRange } from '../lib/address.ts'
 import { type GivenKeys, parseKeyList } from '../lib/key-list.ts'
 import { isWeakPassword } from '../lib/weak-password.ts'
 

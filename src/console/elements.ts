@@ -1,6 +1,6 @@
 // The pieces pages are made of: badges, times, lists, forms, QR codes.
 import { PawlError } from '../lib/errors.ts'
-import { drawQrCode, fitsQrCode } from '../lib/qr-code.ts'
+import { drawQrCode, fitsQrCode } from './qr-code.ts'
 import { html, type Markup, nothing, trust, type Value } from './markup.ts'
 import type { PageCall } from './page.ts'
 

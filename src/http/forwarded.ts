@@ -1,7 +1,6 @@
 // X-Forwarded-For as balancers write it: some add ports, put IPv6 addresses in brackets, or write `unknown`.
 import type { FastifyInstance } from 'fastify'
-import { parseAddress } from '../lib/address.ts'
-import { createRanges } from '../lib/address-ranges.ts'
+import { createRanges, parseAddress } from '../lib/address.ts'
 import type { Events } from '../log/events.ts'
 import type { ServerSettings } from './server-options.ts'
 

@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { createRanges } from '../lib/address-ranges.ts'
+import { createRanges } from '../lib/address.ts'
 import type { Events } from '../log/events.ts'
 import { PawlError } from '../lib/errors.ts'
 import { createPlaces, type Place, type Places } from './places.ts'

@@ -1,7 +1,6 @@
 // What a request has from its first hook to its last: its id and, where there are traces, its span.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { runInScope } from '../lib/request-scope.ts'
-import type { Span, Tracer } from '../lib/span.ts'
+import { runInScope, type Span, type Tracer } from '../lib/trace.ts'
 
 /** Every answer and every log line of a request has its id, and its trace has both. */
 export function followRequests(app: FastifyInstance, tracer: Tracer | undefined): void {

@@ -1,5 +1,5 @@
-// Reads IP addresses in any of the ways to write one.
-import { isIP, SocketAddress } from 'node:net'
+// IP addresses in any of the ways to write one, and ranges of them as operators write them.
+import { BlockList, isIP, isIPv4, SocketAddress } from 'node:net'
 
 /**
  * The address that a text is, as RFC 5952 writes it; undefined for every other text. An IPv4 address inside IPv6, as a socket of both families shows it, is that IPv4
@@ -14,3 +14,28 @@ export function parseAddress(text: string): string | undefined {
 
 const ZONE = /%.*$/
 const INSIDE_IPV6 = /^::ffff:(?=[\d.]+$)/
+
+/** Whether a text is an address or a range. A range of /0 would be everyone, which is never what is meant. */
+export function isAddressOrRange(text: string): boolean {
+  const [address = '', prefix, ...rest] = text.split('/')
+  const family = isIP(address)
+  if (family === 0 || address.includes('%') || rest.length > 0) return false
+  if (prefix === undefined) return true
+  return /^[1-9]\d{0,2}$/.test(prefix) && Number(prefix) <= (family === 4 ? 32 : 128)
+}
+
+/** A function that tells whether an address is in one of `ranges`, each of which is an address or a range. What is no address is in none. */
+export function createRanges(ranges: readonly string[]): (ip: string) => boolean {
+  // An IPv4 address is in no range of IPv6, whatever form it came in.
+  const [ipv4, ipv6] = [new BlockList(), new BlockList()]
+  for (const range of ranges) {
+    const [network = '', prefix] = range.split('/')
+    if (isIPv4(network)) ipv4.addSubnet(network, Number(prefix ?? 32), 'ipv4')
+    else ipv6.addSubnet(network, Number(prefix ?? 128), 'ipv6')
+  }
+  return (ip) => {
+    const address = parseAddress(ip)
+    if (address === undefined) return false
+    return isIPv4(address) ? ipv4.check(address, 'ipv4') : ipv6.check(address, 'ipv6')
+  }
+}

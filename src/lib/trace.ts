@@ -1,8 +1,65 @@
-// Spans of what a request causes. Stages publish on a channel of node:diagnostics_channel: without traces a stage costs one comparison.
-import { tracingChannel } from 'node:diagnostics_channel'
+// Keeps what request is being served, and makes the spans of what it causes. Stages publish on a channel of node:diagnostics_channel: without
+// traces a stage costs one comparison. src/tracing has the one implementation (W3C Trace Context, OpenTelemetry), loaded when it is wanted.
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { type Channel, tracingChannel } from 'node:diagnostics_channel'
 import { PawlError } from './errors.ts'
-import { bindScope, currentScope, type RequestScope, runInScope } from './request-scope.ts'
-import type { ChildOptions, Span } from './span.ts'
+
+/** Names by the semantic conventions of OpenTelemetry where they have one. Never a secret, never what names a person or a phone. */
+export type Attributes = Readonly<Record<string, string | number>>
+
+export interface ChildOptions {
+  /** `client`: what waits for another server. */
+  readonly kind?: 'client' | 'internal'
+  readonly attributes?: Attributes
+  /** How long ago it began, for what is told of when it is over. Milliseconds. */
+  readonly startedMsAgo?: number
+}
+
+/** A piece of work, from its start to its end. */
+export interface Span {
+  /** 32 hexadecimal digits; the same for all that a request causes, here and elsewhere. */
+  readonly traceId: string
+  /** False for a trace that the sampler leaves out: nothing of it is kept. */
+  readonly isRecorded: boolean
+  /** `traceparent`, and `tracestate` where there is one, for a request that is sent on behalf of this one. */
+  readonly headers: () => Readonly<Record<string, string>>
+  readonly startChild: (name: string, options?: ChildOptions) => Span
+  /** `failure`: a code of pawl's, a SQLSTATE or the name of an error; its message may hold what must not leave. */
+  readonly end: (result?: { readonly failure?: string | undefined; readonly attributes?: Attributes }) => void
+}
+
+export interface Tracer {
+  /** The span of a request that was received; `headers`: those of the caller, whose trace is continued. */
+  readonly startRequest: (
+    name: string,
+    headers: Readonly<Record<string, string | string[] | undefined>>,
+    attributes: Attributes,
+  ) => Span
+  /** Sends what is left, for as long as the exporter tries. */
+  readonly close: () => Promise<void>
+}
+
+/** The request that is being served. */
+export interface RequestScope {
+  /** For every log line that is written on its behalf. */
+  readonly id: string
+  /** Of the request, or of the stage of it that runs; undefined without traces. */
+  readonly span: Span | undefined
+}
+
+/** Runs `work`, and what follows from it, as part of the request; undefined: as part of none. */
+export const runInScope = <T>(scope: RequestScope | undefined, work: () => T): T => current.run(scope as RequestScope, work)
+
+/** What runs within an event of the channel is part of the request that `toScope` returns; undefined: of none. */
+export const bindScope = <Event>(
+  channel: Channel<Event, RequestScope>,
+  toScope: (event: Event) => RequestScope | undefined,
+): void => channel.bindStore(current, (event) => toScope(event) as RequestScope)
+
+/** Undefined for what no request has caused. */
+export const currentScope = (): RequestScope | undefined => current.getStore()
+
+const current = new AsyncLocalStorage<RequestScope>()
 
 /** Runs a stage of a request. The call chain stays as it is: `work` is called here, and its promise is returned. */
 export const inStage = <T>(name: string, work: () => Promise<T>): Promise<T> => stages.tracePromise(work, { name })

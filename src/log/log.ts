@@ -3,7 +3,7 @@ import { pino, stdTimeFunctions } from 'pino'
 import type { DestinationStream, Logger } from 'pino'
 import type { LineSink } from './line-sink.ts'
 import { redact } from './redact.ts'
-import { currentScope } from '../lib/request-scope.ts'
+import { currentScope } from '../lib/trace.ts'
 
 export type Log = Logger
 

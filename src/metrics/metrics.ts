@@ -1,6 +1,6 @@
 // The metrics of one server: counted where events are told, timed at its listeners, read when somebody looks (docs/METRICS.md).
 import type { FastifyInstance } from 'fastify'
-import type { CacheUse } from '../lib/caches.ts'
+import type { CacheUse } from '../lib/memory.ts'
 import type { Events } from '../log/events.ts'
 import type { PoolUse } from '../storage/database/postgres.ts'
 import { countEvents } from './count-events.ts'

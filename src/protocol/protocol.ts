@@ -319,3 +319,11 @@ export interface Protocol<Keys extends ActivationKeys = ActivationKeys> {
   /** Tries every candidate TOTP, counter value and allowed factor combination: one attempt (v3 §15.2, v4 §11.1). */
   verifyOfflineOtp(keys: Keys, ctrData: Uint8Array, otp: OfflineOtp, lookAhead: number): CodeMatch<OfflineMatch>
 }
+
+declare const name: unique symbol
+
+/**
+ * `T` under a name, in types only, for values of one shape that must not be swapped: keys, above all. What has no name, such as bytes that were read, may be taken for any; what has one is never taken for
+ * another.
+ */
+export type Named<T, N extends string> = T & { readonly [name]?: N }

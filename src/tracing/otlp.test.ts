@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test, vi } from 'vitest'
 import { createLog } from '../log/log.ts'
-import type { Tracer } from '../lib/span.ts'
+import type { Tracer } from '../lib/trace.ts'
 import { startTracing } from './otlp.ts'
 
 afterEach(() => vi.unstubAllEnvs())

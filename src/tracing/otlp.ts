@@ -9,9 +9,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { createFailures, type Failures } from '../log/failures.ts'
 import type { Log } from '../log/log.ts'
 import type { Platform } from '../lib/platform.ts'
-import { runInScope } from '../lib/request-scope.ts'
-import type { Attributes, Span, Tracer } from '../lib/span.ts'
-import { traceStages } from '../lib/trace.ts'
+import { type Attributes, runInScope, type Span, type Tracer, traceStages } from '../lib/trace.ts'
 import { type Environment, readTracingSettings, type TracingSettings } from './settings.ts'
 
 /** Starts to send traces. The SDK reads endpoint, headers, certificates, timeout, compression and resource from the environment itself. */

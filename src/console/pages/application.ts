@@ -1,5 +1,5 @@
 // One application: what its mobile app needs, which protocols it takes, and its versions.
-import { fitsQrCode } from '../../lib/qr-code.ts'
+import { fitsQrCode } from '../qr-code.ts'
 import { at, unlessRefused } from '../api.ts'
 import {
   actionForm,

@@ -3,7 +3,7 @@ import { readOperation } from '../../domain/operation/operation.ts'
 import { renderOperationForm } from '../../domain/operation/form.ts'
 import { chooseTexts, type OperationParameters } from '../../domain/template/template.ts'
 import { PawlError } from '../../lib/errors.ts'
-import { fitsQrCode } from '../../lib/qr-code.ts'
+import { fitsQrCode } from '../qr-code.ts'
 import {
   actionForm,
   ago,

@@ -1,6 +1,6 @@
 // Credentials of the cloud API (cloud §2): HTTP Basic users with a role and, for the bank's systems, one application.
 import type { KeyObject } from 'node:crypto'
-import { createRanges } from '../../lib/address-ranges.ts'
+import { createRanges } from '../../lib/address.ts'
 import { toBase64Url } from '../../lib/base64.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { Events } from '../../log/events.ts'

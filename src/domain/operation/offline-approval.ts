@@ -2,7 +2,6 @@
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
-import { QR_BYTES_MAX } from '../../lib/qr-code.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { type ActivationRow, findActivation, findRegistration, type ReadActivationRow } from '../../storage/activation/find.ts'
 import { inTransaction, type Tx } from '../../storage/database/database.ts'
@@ -19,6 +18,9 @@ import { listProximityOtps } from './proximity.ts'
 import type { Window } from '../limits/window.ts'
 import { chooseTexts } from '../template/template.ts'
 import type { ReadTemplateTexts } from '../template/texts.ts'
+
+/** Bytes that the largest QR code holds. */
+export const QR_BYTES_MAX = 2_953
 
 /** A one-time password to check against the counter of an activation. */
 export interface OtpAttempt {

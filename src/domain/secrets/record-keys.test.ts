@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { generateKeyPair } from '../../crypto/key.ts'
 import { generateMlDsaKeyPair } from '../../crypto/mldsa.ts'
-import { createCaches } from '../../lib/caches.ts'
+import { createCaches } from '../../lib/memory.ts'
 import { keyIdOf } from '../../lib/sealed-value.ts'
 import { createRecordKeys, type Place, SealedRecordError } from './record-keys.ts'
 

@@ -1,6 +1,5 @@
 // Templates as creations of operations read them: from memory for a moment, so that a creation is one trip to the database.
-import { type Caches, createCaches } from '../../lib/caches.ts'
-import { createMemory } from '../../lib/memory.ts'
+import { type Caches, createCaches, createMemory } from '../../lib/memory.ts'
 import type { Platform } from '../../lib/platform.ts'
 import type { Db } from '../../storage/database/database.ts'
 import { findTemplate, type TemplateRow } from '../../storage/template/templates.ts'

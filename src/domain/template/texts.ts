@@ -1,6 +1,5 @@
 // The texts of template revisions, kept in memory: a revision never changes, and phones ask for their operations every few seconds.
-import { type Caches, createCaches } from '../../lib/caches.ts'
-import { createMemory } from '../../lib/memory.ts'
+import { type Caches, createCaches, createMemory } from '../../lib/memory.ts'
 import type { Db } from '../../storage/database/database.ts'
 import { findTemplateTexts } from '../../storage/template/templates.ts'
 import type { TemplateTexts } from './template.ts'

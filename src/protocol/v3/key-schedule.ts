@@ -6,8 +6,7 @@ import { sha256 } from '../../crypto/hash.ts'
 import { hmac } from '../../crypto/hmac.ts'
 import { generateKeyPair, importPrivateKey, publicKeyFromPoint } from '../../crypto/key.ts'
 import { concat } from '../../lib/bytes.ts'
-import type { Named } from '../../lib/named.ts'
-import type { Algorithm, DecoyKeys, SigningKeys } from '../protocol.ts'
+import type { Algorithm, DecoyKeys, Named, SigningKeys } from '../protocol.ts'
 
 /** Keys of one activation (v3 §3.2). */
 export interface ActivationKeys {

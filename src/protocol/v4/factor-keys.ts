@@ -2,7 +2,7 @@
 //
 //   stored = 0x01 ‖ KEY_ACTIVATION_SECRET (32) ‖ flags ‖ the keys whose flags are set, 32 bytes each, in the order of the flags
 import { concat } from '../../lib/bytes.ts'
-import type { Named } from '../../lib/named.ts'
+import type { Named } from '../protocol.ts'
 
 /** Keys of one factor, 32 bytes each. While a key is replaced both are good, until the phone has used one of them. */
 export interface FactorKeys<F extends ReplaceableFactor> {

@@ -4,8 +4,7 @@ import { sha3 } from '../../crypto/hash.ts'
 import { importHmacKey } from '../../crypto/hmac.ts'
 import { createKmac, type KmacKey } from '../../crypto/kmac.ts'
 import { utf8 } from '../../lib/bytes.ts'
-import type { Named } from '../../lib/named.ts'
-import type { DecoyKeys } from '../protocol.ts'
+import type { DecoyKeys, Named } from '../protocol.ts'
 import { concatWithSizes } from '../../lib/sizes.ts'
 import {
   createActivationSecret,

@@ -1,5 +1,5 @@
 // Batches the statements of concurrent requests (docs/decisions/0003-shared-trips.md). Within a transaction each statement runs for itself.
-import { addCallers } from '../../lib/caller-stack.ts'
+import { addCallers } from './caller-stack.ts'
 import { type BatcherOptions, createRequestBatcher } from './request-batcher.ts'
 import { type Db, isPool, isRolledBack, type Pool } from './database.ts'
 import type { GivenStatement } from './bulk-statement.ts'

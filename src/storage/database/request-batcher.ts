@@ -1,7 +1,6 @@
 // Batches the statements of concurrent requests. What is asked for in one turn of the event loop shares a statement, and so does what is
 // asked for while a statement is on its way, unless that takes long.
-import { currentScope, type RequestScope } from '../../lib/request-scope.ts'
-import { runForAll } from '../../lib/trace.ts'
+import { currentScope, type RequestScope, runForAll } from '../../lib/trace.ts'
 
 export interface BatcherOptions<Item> {
   readonly itemsMax: number

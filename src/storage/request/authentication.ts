@@ -8,7 +8,7 @@ import type { ActivationState } from '../database/schema.ts'
 import { type LockedColumns, type LockedOperation, OPERATION_COLUMNS, toLocked } from '../operation/operations.ts'
 import { createSharedTrip } from '../database/batched-statement.ts'
 import { insertHistoryFrom } from '../activation/history.ts'
-import { type Caches, createCaches } from '../../lib/caches.ts'
+import { type Caches, createCaches } from '../../lib/memory.ts'
 import { createRecentPhones, type PhoneEvents } from './recent-phones.ts'
 import {
   ASKED,

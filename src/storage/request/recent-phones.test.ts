@@ -1,7 +1,7 @@
 // What is remembered of a phone, and of how many.
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { createCaches } from '../../lib/caches.ts'
+import { createCaches } from '../../lib/memory.ts'
 import type { ActivationRow } from '../activation/find.ts'
 import { createRecentPhones } from './recent-phones.ts'
 import type { VersionRow } from '../application/version.ts'

@@ -2,10 +2,8 @@
 // is checked against that without a read. And the database does not get behind it: a row put back by hand, by a backup or by a failover
 // makes no used code good again.
 import { isDeepStrictEqual } from 'node:util'
-import { createByteMemory } from '../../lib/byte-memory.ts'
-import { type Caches, createCaches } from '../../lib/caches.ts'
+import { type Caches, createByteMemory, createCaches, createMemory } from '../../lib/memory.ts'
 import { equalPublic, u32 } from '../../lib/bytes.ts'
-import { createMemory } from '../../lib/memory.ts'
 import { keyIdOf } from '../../lib/sealed-value.ts'
 import type { ActivationRow, ReadActivationRow } from '../activation/find.ts'
 import { packActivation, unpackActivation } from './packed-activation.ts'

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
 import { Ok } from '../../../http/types.ts'
-import { isAddressOrRange } from '../../../lib/address-ranges.ts'
+import { isAddressOrRange } from '../../../lib/address.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
 import { deleteCredential, findCredential, listCredentials } from '../../../storage/credential/credentials.ts'
 import type { Db } from '../../../storage/database/database.ts'

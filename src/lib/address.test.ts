@@ -1,6 +1,6 @@
 // Addresses and ranges, of both families.
 import { expect, test } from 'vitest'
-import { createRanges, isAddressOrRange } from './address-ranges.ts'
+import { createRanges, isAddressOrRange } from './address.ts'
 
 test.each(['10.0.0.1', '10.0.0.0/8', '0.0.0.0/1', '::1', 'fd00::/8', '2001:db8::/128', '::ffff:10.0.0.1'])(
   '%s is one',

@@ -1,7 +1,7 @@
 // What lies beside the heap: that it comes back as it was set, how much of it, and that what is forgotten is gone.
 import { randomInt } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { createByteMemory } from './byte-memory.ts'
+import { createByteMemory } from './memory.ts'
 
 const limits = { max: 2, slotBytes: 100 }
 
