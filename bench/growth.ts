@@ -76,7 +76,7 @@ async function prepareDatabase(databaseUrl: string, isLarge: boolean): Promise<v
   const { db, openPatient, close } = await openDatabase({ databaseUrl, dataDir: '', poolSize: 1 })
   const patient = openPatient?.()
   // The server makes the first partition when it first seals rows, which may be later.
-  await inTransaction(db, (tx) => providePartition(tx, { platform: systemPlatform, settings: { auditPartitionDays: 7 } }))
+  await inTransaction(db, (tx) => providePartition(tx, systemPlatform, 7))
   // One connection: what is set for its session holds for all that follows.
   await (patient?.db ?? db).connection().execute((session) => fill(session as Db, isLarge))
   await patient?.close()

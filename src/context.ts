@@ -35,7 +35,7 @@ import { installTemplates } from './domain/template/installation.ts'
 import { createTemplateReader } from './domain/template/reader.ts'
 import { createTemplateTexts } from './domain/template/texts.ts'
 import { startWebhookDelivery } from './domain/webhook/loop.ts'
-import { type ClaimsParts, createUserInfoProvider } from './domain/user-info/user-info.ts'
+import { createUserInfoProvider } from './domain/user-info/user-info.ts'
 import type { MetricsParts } from './api/metrics/index.ts'
 import type { HealthParts } from './http/health.ts'
 import { type Caches, createCaches } from './lib/memory.ts'
@@ -60,6 +60,7 @@ import { requireDatabase } from './storage/database/requirements.ts'
 import { createTokenReads } from './storage/token/reads.ts'
 import { createUniqueValueStore } from './storage/activation/unique-values.ts'
 import { readVitalSigns } from './storage/vital-signs.ts'
+import type { KeyParts } from './domain/secrets/secrets.ts'
 
 export interface Context extends DeviceParts, MobileTokenParts, CloudParts, UtilityParts, HealthParts, MetricsParts {
   readonly log: Log
@@ -287,7 +288,7 @@ function startHearing(clock: Clock, { readTime }: Database): () => Promise<void>
 const HEAR_MS = 5_000
 
 /** The providers of the bank that the operator configured. */
-function createProviders(parts: ClaimsParts, config: Config, secrets: Secrets) {
+function createProviders(parts: KeyParts, config: Config, secrets: Secrets) {
   const userInfo = createOptional('PAWL_USER_INFO', config.userInfoUrl, config.userInfoTimeoutMs, secrets.userInfoAuthorization)
   const activation = createOptional(
     'PAWL_ACTIVATION_PROVIDER',

@@ -243,7 +243,11 @@ describe('a database that does not answer', () => {
     let now = 1_000_000
     let asked = 0
     let answer: () => Promise<VitalSigns> = async () => signs
-    const update = createReading(instruments, { now: () => now, read: () => ((asked += 1), answer()) })
+    const update = createReading(
+      instruments,
+      () => now,
+      () => ((asked += 1), answer()),
+    )
     const pending = async () => (await instruments.pendingOperations.get()).values.map(({ value }) => value)
     await update()
     expect(await pending()).toEqual([7])
@@ -265,7 +269,11 @@ describe('a database that does not answer', () => {
     const instruments = createInstruments()
     let now = 1_000_000
     const answers = [async () => Promise.reject(new Error('away')), async () => signs]
-    const update = createReading(instruments, { now: () => now, read: async () => (answers.shift() ?? (async () => signs))() })
+    const update = createReading(
+      instruments,
+      () => now,
+      async () => (answers.shift() ?? (async () => signs))(),
+    )
     await update()
     expect((await instruments.pendingOperations.get()).values).toEqual([])
     now += 6_000

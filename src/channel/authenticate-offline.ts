@@ -1,6 +1,6 @@
 // Offline approvals on the channel's side: the personalised QR code, and the one-time password checked like a code (v3 §15).
 import { decideAuthentication } from '../domain/activation/authentication.ts'
-import type { OfflineChannel, OtpAttempt } from '../domain/operation/offline-approval.ts'
+import type { OfflineChannel, OtpAttempt } from '../domain/operation/parts.ts'
 import type { CodeMatch, OfflineMatch, Protocol } from '../protocol/protocol.ts'
 import type { ActivationRow } from '../storage/activation/find.ts'
 import type { ChannelParts } from './parts.ts'

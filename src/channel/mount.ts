@@ -7,7 +7,7 @@ import { hideContentTypes, keepRawBodies } from '../http/raw-body.ts'
 import type { Protocol } from '../protocol/protocol.ts'
 import type { Declaration, Endpoint, FlowFacts } from './endpoint.ts'
 import type { ChannelParts, ChannelSettings } from './parts.ts'
-import { serveWithinBudget, type SourceBudgetParts } from './source-budget.ts'
+import { serveWithinBudget } from './source-budget.ts'
 
 /** Endpoints that the same generations serve at the same place. */
 export interface EndpointGroup<P> {
@@ -24,7 +24,7 @@ export interface Mount<P> {
 }
 
 /** Mounts the endpoints of an API that phones call. Every request passes the flow of its endpoint. */
-export async function mountDeviceEndpoints<P extends Pick<ChannelParts, 'events' | 'settings'> & SourceBudgetParts>(
+export async function mountDeviceEndpoints<P extends Pick<ChannelParts, 'events' | 'settings' | 'platform' | 'sourceFailures'>>(
   app: FastifyInstance,
   parts: P,
   { groups, renderError }: Mount<P>,

@@ -1,14 +1,11 @@
 // What the channel needs from the process; context.ts satisfies it.
-import type { Events } from '../log/events.ts'
-import type { Platform } from '../lib/platform.ts'
 import type { Window } from '../domain/limits/window.ts'
-import type { RecordKeys } from '../domain/secrets/record-keys.ts'
 import type { AuthenticationStore } from '../storage/request/authentication.ts'
 import type { ExchangeBasisReader } from '../storage/activation/exchange-basis.ts'
 import type { Pool } from '../storage/database/database.ts'
 import type { UniqueValue } from '../storage/activation/unique-values.ts'
 import type { Decoys } from './secrets.ts'
-import type { SourceBudgetParts } from './source-budget.ts'
+import type { DomainParts } from '../domain/secrets/secrets.ts'
 
 export interface ChannelSettings {
   /** How many counter values are tried, the stored one included (v3 §9.1). */
@@ -23,17 +20,16 @@ export interface ChannelSettings {
   readonly signedBodyBytesMax: number
 }
 
-export interface ChannelParts extends SourceBudgetParts {
+export interface ChannelParts extends DomainParts {
   readonly db: Pool
   readonly authenticationStore: AuthenticationStore
   readonly readExchangeBasis: ExchangeBasisReader
   /** Uses up all values of a request, or none of them when one was used before. */
   readonly useUniqueValues: (values: readonly UniqueValue[]) => Promise<boolean>
-  readonly platform: Platform
-  readonly recordKeys: RecordKeys
-  readonly events: Events
   readonly settings: ChannelSettings
   readonly decoys: Decoys
   /** Wrong codes of one activation from one source. */
   readonly codeFailures: Window
+  /** Refused requests of one source. */
+  readonly sourceFailures: Window
 }

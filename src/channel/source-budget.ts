@@ -1,22 +1,15 @@
 // How often requests of one source may fail in a minute. Once that is spent, its requests are not looked at for the rest of the minute, so
 // that a sender who can prove nothing does not keep the process busy.
-import type { Window } from '../domain/limits/window.ts'
 import { type ErrorCode, PawlError } from '../lib/errors.ts'
-import type { Platform } from '../lib/platform.ts'
 import { sourceOf } from '../lib/source.ts'
-
-export interface SourceBudgetParts {
-  readonly platform: Platform
-  /** Refused requests of one source. */
-  readonly sourceFailures: Window
-}
+import type { ChannelParts } from './parts.ts'
 
 /**
  * Serves a request of a source that has failures left. A request that is refused for what a stranger could have sent takes one of them, and
  * one more for every 16 KiB of its body. Throws TOO_MANY_REQUESTS for any other source, and what `serve` throws.
  */
 export async function serveWithinBudget<T>(
-  { platform, sourceFailures }: SourceBudgetParts,
+  { platform, sourceFailures }: Pick<ChannelParts, 'platform' | 'sourceFailures'>,
   { ip, body }: { readonly ip: string; readonly body: Uint8Array },
   serve: () => Promise<T>,
 ): Promise<T> {

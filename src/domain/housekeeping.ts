@@ -1,13 +1,11 @@
 // Background work every process does beside the others: make expiry durable, delete what has run out (v3 §7.3, §8.7, §14; cloud §9).
 import { takeBatches } from './in-batches.ts'
 import type { Clocked } from '../lib/clock.ts'
-import type { Events } from '../log/events.ts'
-import type { Platform } from '../lib/platform.ts'
 import { startRounds } from '../lib/rounds.ts'
 import { endTemporaryBlocks, removeExpiredActivations } from '../storage/activation/expiry.ts'
 import { deleteOpenedNames, shortenClosings } from '../storage/user/closed-names.ts'
 import { deleteEndedSessions } from '../storage/credential/console-sessions.ts'
-import type { Database, Db } from '../storage/database/database.ts'
+import type { Database } from '../storage/database/database.ts'
 import { deleteOldFailureCounts } from '../storage/credential/failure-counts.ts'
 import { deleteExpiredIdempotencyKeys } from '../storage/operation/idempotency-keys.ts'
 import { deleteUselessNonces } from '../storage/operation/operations.ts'
@@ -20,16 +18,17 @@ import { deleteExpiredVerdicts } from '../storage/request/door-verdicts.ts'
 import { analyzeGrown, vacuumFullest } from '../storage/vacuum.ts'
 import { deleteOldDeliveries } from '../storage/webhook/deliveries.ts'
 import { deleteOutdated, type RetentionSettings } from './retention.ts'
-import { bringBack, type SetBackParts } from './webhook/set-back.ts'
+import { bringBack } from './webhook/set-back.ts'
+import type { DomainParts } from './secrets/secrets.ts'
 
-export interface HousekeepingParts {
-  readonly db: Db
+export interface HousekeepingParts extends Omit<DomainParts, 'recordKeys'> {
   /** The embedded database has no autovacuum. */
   readonly databaseKind: Database['kind']
-  readonly platform: Platform
-  readonly events: Events
-  readonly settings: RetentionSettings &
-    SetBackParts['settings'] & { readonly webhookRetentionDays: number; readonly strangerRetentionDays: number }
+  readonly settings: RetentionSettings & {
+    readonly webhookRetryBaseSeconds: number
+    readonly webhookRetentionDays: number
+    readonly strangerRetentionDays: number
+  }
 }
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
@@ -64,7 +63,7 @@ export async function runHousekeeping({ db, databaseKind, platform, events, sett
     if (expired > 0) events.operationsExpired({ count: expired })
     return expired
   })
-  await takeBatches((limit) => bringBack({ db, platform, settings }, limit))
+  await takeBatches((limit) => bringBack(db, platform.now(), settings.webhookRetryBaseSeconds, limit))
   const strangersBefore = new Date(at.getTime() - settings.strangerRetentionDays * DAY_MS)
   await takeBatches((limit) => deleteOldStrangerCounts(db, strangersBefore, limit))
   const before = new Date(at.getTime() - settings.webhookRetentionDays * DAY_MS)

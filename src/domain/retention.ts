@@ -1,9 +1,7 @@
 // What is over is not kept for ever: each kind has its days, and goes in batches.
 import { takeBatches } from './in-batches.ts'
-import type { Events } from '../log/events.ts'
-import type { Platform } from '../lib/platform.ts'
-import type { Db } from '../storage/database/database.ts'
 import { deleteOldActivations, deleteOldMessages, deleteOldOperations } from '../storage/retention.ts'
+import type { DomainParts } from './secrets/secrets.ts'
 
 export interface RetentionSettings {
   readonly operationRetentionDays: number
@@ -11,15 +9,11 @@ export interface RetentionSettings {
   readonly inboxRetentionDays: number
 }
 
-export interface RetentionParts {
-  readonly db: Db
-  readonly platform: Platform
-  readonly events: Events
-  readonly settings: RetentionSettings
-}
-
 /** Deletes what is older than its days: batches until nothing is due, or `signal` says that the process wants to end. */
-export async function deleteOutdated({ db, platform, events, settings }: RetentionParts, signal: AbortSignal): Promise<void> {
+export async function deleteOutdated(
+  { db, platform, events, settings }: Omit<DomainParts, 'recordKeys'> & { readonly settings: RetentionSettings },
+  signal: AbortSignal,
+): Promise<void> {
   const before = (days: number): Date => new Date(platform.now() - days * DAY_MS)
   const deleteAll = (deleteBatch: typeof deleteOldOperations, days: number): Promise<number> =>
     takeBatches((limit) => deleteBatch(db, before(days), limit), signal)

@@ -10,7 +10,8 @@ import { look, type Look } from './look.ts'
 import { mergeExpositions, type Peers } from './peers.ts'
 import { watchProcess } from './process.ts'
 import { createRequestTimer, timeRequests } from './request-times.ts'
-import { createReading, type ReadingParts } from './reading.ts'
+import { createReading } from './reading.ts'
+import type { VitalSigns } from '../storage/vital-signs.ts'
 
 export interface Metrics {
   /** The events of the server, to be told instead of the ones that were given. */
@@ -26,7 +27,8 @@ export interface Metrics {
   readonly close: () => void
 }
 
-export interface MetricSources extends Pick<ReadingParts, 'read'> {
+export interface MetricSources {
+  readonly read: () => Promise<VitalSigns>
   readonly version: string
   readonly databaseKind: string
   /** Of PostgreSQL. */
@@ -55,7 +57,7 @@ export function createMetrics(events: Events, now: () => number, peers?: Peers):
     watch: ({ version, databaseKind, poolUse, listCaches, clockDifference, read }) => {
       // The start itself, with its migrations, says nothing of how requests are served.
       history = keepHistory(instruments, now, () => busyOf(poolUse?.()))
-      const readDatabase = createReading(instruments, { now, read })
+      const readDatabase = createReading(instruments, now, read)
       instruments.info.set({ version, database: databaseKind }, 1)
       update = async () => {
         showCaches(instruments, listCaches())

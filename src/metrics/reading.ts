@@ -3,17 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { VitalSigns } from '../storage/vital-signs.ts'
 import type { Instruments } from './instruments.ts'
 
-/** What is read, with the time of the process, in milliseconds. */
-export interface ReadingParts {
-  readonly now: () => number
-  readonly read: () => Promise<VitalSigns>
-}
-
 /**
  * Returns what brings the gauges up to date. One statement is under way at a time, for all who ask; whoever asks waits for it for half
  * a second and then gets what was read before. What is older than a minute is left out instead: nobody should believe it.
  */
-export function createReading(instruments: Instruments, { now, read }: ReadingParts): () => Promise<void> {
+export function createReading(instruments: Instruments, now: () => number, read: () => Promise<VitalSigns>): () => Promise<void> {
   let last: { readonly at: number; readonly signs: VitalSigns } | undefined
   let triedAt = Number.NEGATIVE_INFINITY
   let running: Promise<void> | undefined

@@ -39,14 +39,14 @@ export async function startTracing(env: Environment, platform: Pick<Platform, 'n
   }
 }
 
-interface TraceParts {
+interface Tracing {
   readonly tracer: api.Tracer
   readonly propagator: W3CTraceContextPropagator
   /** Milliseconds since 1970, with fractions. */
   readonly clock: () => number
 }
 
-function wrapSpan(parts: TraceParts, span: api.Span, parent: api.Context): Span {
+function wrapSpan(parts: Tracing, span: api.Span, parent: api.Context): Span {
   const { tracer, propagator, clock } = parts
   const context = api.trace.setSpan(parent, span)
   return {

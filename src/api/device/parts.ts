@@ -1,5 +1,6 @@
 // What the device API needs from the process.
-import type { DirectActivationParts } from '../../domain/activation/direct.ts'
+import type { ActivationProvider } from '../../domain/activation/direct.ts'
+import type { ActivationParts } from '../../domain/activation/parts.ts'
 import type { Window } from '../../domain/limits/window.ts'
 import type { CustomObjectMemory } from '../../domain/application/custom-object.ts'
 import type { UserInfoParts } from '../../domain/user-info/user-info.ts'
@@ -8,16 +9,20 @@ import type { Decoy } from '../../channel/secrets.ts'
 import type { StatusReader } from '../../storage/activation/status.ts'
 import type { ActivationKeys as ActivationKeysV3, ProtocolV3 } from '../../protocol/v3/index.ts'
 import type { ActivationKeys as ActivationKeysV4, ProtocolV4 } from '../../protocol/v4/index.ts'
+import type { Pool } from '../../storage/database/database.ts'
 
 export type DeviceSettings = ChannelSettings &
-  DirectActivationParts['settings'] & {
+  ActivationParts['settings'] & {
     readonly activationRemoveAllow1fa: boolean
     readonly temporaryKeyValiditySeconds: number
     readonly statusName: string
     readonly statusVersion: string
   }
 
-export interface DeviceParts extends ChannelParts, DirectActivationParts, UserInfoParts {
+export interface DeviceParts extends ChannelParts, ActivationParts, UserInfoParts {
+  readonly db: Pool
+  /** Undefined when the operator configured none. */
+  readonly activationProvider: ActivationProvider | undefined
   readonly readStatus: StatusReader
   readonly customObjects: CustomObjectMemory
   readonly settings: DeviceSettings

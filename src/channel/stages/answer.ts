@@ -8,16 +8,21 @@ import { isUniqueViolation } from '../../storage/database/database.ts'
 import type { ChannelParts } from '../parts.ts'
 import type { Opened, OpenedOfActivation } from './open.ts'
 
-type UseParts = Pick<ChannelParts, 'useUniqueValues'>
-
 /**
  * Uses up the values of a request that every stage found genuine: all of them or none, so that a refusal never burns the nonce of a
  * genuine request. Refuses (`code`) when another request has used one since it was looked at.
  */
-export const useUp = (parts: UseParts, values: readonly UniqueValue[], code: ErrorCode): Promise<void> =>
-  inStage('use up', () => useUpAll(parts, values, code))
+export const useUp = (
+  parts: Pick<ChannelParts, 'useUniqueValues'>,
+  values: readonly UniqueValue[],
+  code: ErrorCode,
+): Promise<void> => inStage('use up', () => useUpAll(parts, values, code))
 
-async function useUpAll({ useUniqueValues }: UseParts, values: readonly UniqueValue[], code: ErrorCode): Promise<void> {
+async function useUpAll(
+  { useUniqueValues }: Pick<ChannelParts, 'useUniqueValues'>,
+  values: readonly UniqueValue[],
+  code: ErrorCode,
+): Promise<void> {
   if (!(await useUniqueValues(values))) throw new PawlError(code, { detail: 'used meanwhile by another request' })
 }
 

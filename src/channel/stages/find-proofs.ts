@@ -8,11 +8,9 @@ import type { ChannelParts } from '../parts.ts'
 import { envelopeValue, tokenValue } from '../replay.ts'
 import type { EnvelopePolicy, EnvelopeToOpen } from './envelope-keys.ts'
 
-type LookUpParts = Pick<ChannelParts, 'authenticationStore' | 'platform' | 'settings'>
-
 /** Version and activation of an envelope, its key, and whether it was used before. For an upgrade, with the custom object of the application. */
 export async function findEnvelope(
-  parts: LookUpParts,
+  parts: ChannelParts,
   context: EnvelopeContext,
   envelope: Envelope,
   opensFor: EnvelopePolicy = 'ACTIVE',
@@ -26,7 +24,7 @@ export async function findEnvelope(
 
 /** The same where version and activation are known. */
 export async function findEnvelopeOf(
-  parts: LookUpParts,
+  parts: ChannelParts,
   context: EnvelopeContext,
   envelope: Envelope,
   parties: RequestParties,
@@ -39,7 +37,7 @@ export async function findEnvelopeOf(
 
 /** The same together with the token of a header; undefined where the request has none that can be read. */
 export async function findEnvelopeAndToken(
-  parts: LookUpParts,
+  parts: ChannelParts,
   context: EnvelopeContext,
   envelope: Envelope,
   token: TokenHeader | undefined,
@@ -49,7 +47,7 @@ export async function findEnvelopeAndToken(
 }
 
 /** The token of a header alone. */
-export const findToken = (parts: LookUpParts, token: TokenHeader): Promise<FoundToken> => lookUp(parts, undefined, { token })
+export const findToken = (parts: ChannelParts, token: TokenHeader): Promise<FoundToken> => lookUp(parts, undefined, { token })
 
 type Sealed = Pick<EnvelopeToOpen, 'context' | 'envelope'>
 
@@ -65,13 +63,13 @@ interface Named {
   readonly token?: TokenHeader | undefined
 }
 
-async function lookUp(parts: LookUpParts, sealed: Sealed | undefined, named: Named): Promise<Proofs> {
+async function lookUp(parts: ChannelParts, sealed: Sealed | undefined, named: Named): Promise<Proofs> {
   const names = nameAll(parts, sealed, named)
   return await inStage('find parties', () => parts.authenticationStore.findProofs(names))
 }
 
 function nameAll(
-  { platform, settings: { requestWindowSeconds } }: LookUpParts,
+  { platform, settings: { requestWindowSeconds } }: ChannelParts,
   sealed: Sealed | undefined,
   { parties, token }: Named,
 ): ProofNames {

@@ -2,8 +2,6 @@
 import type { KeyObject } from 'node:crypto'
 import { PawlError } from '../../lib/errors.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
-import type { Events } from '../../log/events.ts'
-import type { Platform } from '../../lib/platform.ts'
 import { changeState } from '../../storage/activation/change.ts'
 import type { ExchangeBasis, WaitingActivationRow } from '../../storage/activation/exchange-basis.ts'
 import { findActivation, type ActivationRow } from '../../storage/activation/find.ts'
@@ -11,24 +9,15 @@ import { storeKeyExchange } from '../../storage/activation/keys.ts'
 import { type Db, isUniqueViolation } from '../../storage/database/database.ts'
 import type { ActivationAlgorithm } from '../../storage/database/schema.ts'
 import type { UniqueValue } from '../../storage/activation/unique-values.ts'
-import { type ActivationOtps, countWrongOtp, createOtpJudge } from './otp.ts'
+import { countWrongOtp, createOtpJudge } from './otp.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 import { parseActivationCode } from './code.ts'
 import type { CreatedActivation } from './created.ts'
-import type { RecordKeys } from '../secrets/record-keys.ts'
 import type { PendingUse } from './pending-use.ts'
 import { isExpired } from './registration.ts'
 import { openPrivateKey, places, unlessAltered } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
-
-export interface ActivationParts {
-  readonly db: Db
-  readonly platform: Platform
-  readonly recordKeys: RecordKeys
-  readonly events: Events
-  readonly installationKeys: { readonly codeLookup: KeyObject }
-  readonly activationOtps: ActivationOtps
-}
+import type { ActivationParts } from './parts.ts'
 
 /** What the device says of itself. */
 export interface DeviceDescription {

@@ -1,21 +1,11 @@
 // The record of a new activation: state CREATED, a server key pair, a code, and no device yet (v3 §8.2).
-import type { KeyObject } from 'node:crypto'
 import { utf8 } from '../../lib/bytes.ts'
-import type { Platform } from '../../lib/platform.ts'
 import { insertActivation, type NewActivationRow } from '../../storage/activation/insert.ts'
-import type { Db, Pool, Tx } from '../../storage/database/database.ts'
+import type { Db } from '../../storage/database/database.ts'
 import type { CommitPhase } from '../../storage/database/schema.ts'
 import { createAuditEvent } from '../audit/audit.ts'
-import type { RecordKeys } from '../secrets/record-keys.ts'
 import { createKeyPair, hashActivationCode, places, sealPrivateKey } from '../secrets/secrets.ts'
-
-export interface CreatedActivationParts {
-  readonly db: Pool | Tx
-  readonly platform: Platform
-  readonly recordKeys: RecordKeys
-  readonly installationKeys: { readonly codeLookup: KeyObject }
-  readonly settings: { readonly activationValiditySeconds: number; readonly maxFailedAttempts: number }
-}
+import type { ActivationParts } from './parts.ts'
 
 export interface NewActivation {
   readonly applicationId: string
@@ -49,7 +39,7 @@ export interface PreparedActivation {
 
 /** Makes id, server keys and sealed values of a new activation; nothing is stored yet. */
 export function prepareActivation(
-  { platform, recordKeys, settings, installationKeys }: Omit<CreatedActivationParts, 'db'>,
+  { platform, recordKeys, settings, installationKeys }: Omit<ActivationParts, 'db' | 'events' | 'activationOtps'>,
   { applicationId, userId, code, qrText, commitPhase, otpHash }: NewActivation,
 ): PreparedActivation {
   const activationId = platform.uuid()

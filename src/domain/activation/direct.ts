@@ -5,18 +5,12 @@ import { describeUncarried, isJsonObject } from '../../lib/json.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import { findRegistration } from '../../storage/activation/find.ts'
 import { inTransaction, isUniqueViolation, type Pool } from '../../storage/database/database.ts'
-import {
-  type ActivationParts,
-  agreeOnKeys,
-  type DeviceDescription,
-  type ExchangedKeys,
-  type KeyAgreement,
-  refuseActivation,
-} from './activation.ts'
+import { agreeOnKeys, type DeviceDescription, type ExchangedKeys, type KeyAgreement, refuseActivation } from './activation.ts'
 import { createActivationCode } from './code.ts'
-import { type CreatedActivationParts, prepareActivation } from './created.ts'
+import { prepareActivation } from './created.ts'
 import type { HttpProvider } from '../user-info/http-provider.ts'
 import { expire, type Owner } from './registration.ts'
+import type { ActivationParts } from './parts.ts'
 
 /** What a phone sends to be recognised by. */
 export interface ActivationRequest {
@@ -44,20 +38,18 @@ export const createActivationProvider = (ask: HttpProvider): ActivationProvider 
   findUser: async (request) => parseRecognisedUser(await ask({ ...request })),
 })
 
-export interface DirectActivationParts extends ActivationParts, CreatedActivationParts {
-  readonly db: Pool
-  /** Undefined when the operator configured none. */
-  readonly activationProvider: ActivationProvider | undefined
-}
-
 /** Asks the provider. Throws ACTIVATION_FAILED when there is none, or when it knows no user. */
-export async function recogniseUser(parts: DirectActivationParts, request: ActivationRequest): Promise<RecognisedUser> {
-  if (parts.activationProvider === undefined) throw refuseActivation(parts, `no provider for activations of type ${request.type}`)
+export async function recogniseUser(
+  provider: ActivationProvider | undefined,
+  { events }: Pick<ActivationParts, 'events'>,
+  request: ActivationRequest,
+): Promise<RecognisedUser> {
+  if (provider === undefined) throw refuseActivation({ events }, `no provider for activations of type ${request.type}`)
   try {
-    return await parts.activationProvider.findUser(request)
+    return await provider.findUser(request)
   } catch (cause) {
     if (!(cause instanceof OutboundError)) throw cause
-    parts.events.activationProviderFailed({ applicationId: request.applicationId, err: cause })
+    events.activationProviderFailed({ applicationId: request.applicationId, err: cause })
     throw new PawlError('ACTIVATION_FAILED', { detail: 'the activation provider gave no user', cause })
   }
 }
@@ -67,7 +59,7 @@ export async function recogniseUser(parts: DirectActivationParts, request: Activ
  * Throws ACTIVATION_FAILED when the user has a live activation or the device key is invalid.
  */
 export async function activateDirectly<Answer>(
-  parts: DirectActivationParts,
+  parts: ActivationParts & { readonly db: Pool },
   agreement: KeyAgreement<Answer>,
   owner: Owner,
   to: 'PENDING_COMMIT' | 'ACTIVE',

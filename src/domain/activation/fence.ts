@@ -1,6 +1,5 @@
 // After a restore: no code that the database has forgotten is accepted (docs/decisions/0016-fence-after-a-restore.md). It can be ended at any
 // moment and be run again: an activation is fenced once for one restore.
-import type { Platform } from '../../lib/platform.ts'
 import {
   type FencedActivation,
   fenceTickets,
@@ -9,17 +8,10 @@ import {
   storeFenced,
   type UnfencedActivation,
 } from '../../storage/activation/fence.ts'
-import type { Db } from '../../storage/database/database.ts'
-import type { RecordKeys } from '../secrets/record-keys.ts'
-import { places } from '../secrets/secrets.ts'
+import { type KeyParts, places } from '../secrets/secrets.ts'
 
-export interface FenceParts {
-  readonly db: Db
-  readonly recordKeys: RecordKeys
-  readonly platform: Platform
-  /** The counter value after one, by the version that an activation records (v3 §9.1, v4 §7.2). */
-  readonly advanceCounter: (protocolVersion: number, ctrData: Uint8Array) => Uint8Array
-}
+/** The counter value after one, by the version that an activation records (v3 §9.1, v4 §7.2). */
+export type AdvanceCounter = (protocolVersion: number, ctrData: Uint8Array) => Uint8Array
 
 export interface Fence {
   /** The moment to which the database went back. */
@@ -41,7 +33,7 @@ export interface Fenced {
 
 /** Fences every activation that is due, a page at a time; `onPage` is told how many so far. Servers may run meanwhile. */
 export async function fenceActivations(
-  parts: FenceParts,
+  parts: KeyParts & { readonly advanceCounter: AdvanceCounter },
   fence: Fence,
   onPage: (soFar: Fenced) => void = () => undefined,
   pageRows = PAGE_ROWS,
@@ -75,7 +67,7 @@ export async function fenceActivations(
 }
 
 function moveOn(
-  { recordKeys, advanceCounter }: FenceParts,
+  { recordKeys, advanceCounter }: Pick<KeyParts, 'recordKeys'> & { readonly advanceCounter: AdvanceCounter },
   { activationId, rowVersion, protocolVersion, counter, ctrData }: UnfencedActivation,
   { steps, blocks }: Fence,
   at: Date,

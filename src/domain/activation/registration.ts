@@ -2,27 +2,20 @@
 import { fromUtf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
-import type { Events } from '../../log/events.ts'
 import { changeState } from '../../storage/activation/change.ts'
 import { findRegistration, type RegistrationRow } from '../../storage/activation/find.ts'
 import { findRegistrationBasis, type LiveActivation, type RegistrationBasis } from '../../storage/activation/insert.ts'
 import { asOneStep, isUniqueViolation } from '../../storage/database/database.ts'
 import { findRegistrationToCommit } from '../../storage/activation/commit.ts'
 import type { ActivationState, CommitPhase } from '../../storage/database/schema.ts'
-import { type ActivationOtps, countWrongOtp, createOtpJudge, type OtpJudge } from './otp.ts'
+import { countWrongOtp, createOtpJudge, type OtpJudge } from './otp.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 import { composeActivationQrText, createActivationCode, signActivationCode, signActivationCodeP384 } from './code.ts'
-import { type CreatedActivationParts, prepareActivation } from './created.ts'
+import { prepareActivation } from './created.ts'
 import { findSigningMasterKeys, openMasterKey, qrSignatureCurveOf } from '../application/master-keys.ts'
 import { places, unlessAltered } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
-
-export interface RegistrationParts extends CreatedActivationParts {
-  readonly events: Events
-  readonly activationOtps: ActivationOtps
-}
-
-type ChangeParts = Pick<RegistrationParts, 'db' | 'platform' | 'events'>
+import type { ActivationParts } from './parts.ts'
 
 /** The owner of a registration within the application of the caller. */
 export interface Owner {
@@ -39,7 +32,7 @@ export interface NamedOwner {
 
 /** The live registration of a user. One whose validity has run out counts as removed, whether or not that is stored yet. */
 export async function readRegistration(
-  parts: RegistrationParts,
+  parts: ActivationParts,
   { applicationId, userId }: Owner,
 ): Promise<RegistrationRow | undefined> {
   const row = await findRegistration(parts.db, applicationId, userId, new Date(parts.platform.now()))
@@ -48,7 +41,7 @@ export async function readRegistration(
 
 /** The QR text of a CREATED registration, the same one on each call; empty where there is none for this owner. */
 export function openQrText(
-  { recordKeys }: RegistrationParts,
+  { recordKeys }: ActivationParts,
   owner: Owner,
   { activationId, activationQrCode }: RegistrationRow,
 ): string {
@@ -75,7 +68,7 @@ export interface CreatedRegistration {
  * another request creates it at the same time.
  */
 export async function createRegistration(
-  parts: RegistrationParts,
+  parts: ActivationParts,
   named: NamedOwner,
   rules: CommitRules = { commitPhase: 'ON_COMMIT', otpHash: null },
 ): Promise<CreatedRegistration | undefined> {
@@ -93,7 +86,7 @@ type Basis = Pick<RegistrationBasis, 'applicationId' | 'isProtocol3Admitted'> & 
 }
 
 /** What a registration is made from. A live registration that has run out is removed, another one is REGISTRATION_EXISTS. */
-async function findBasis(parts: RegistrationParts, named: NamedOwner): Promise<Basis | undefined> {
+async function findBasis(parts: ActivationParts, named: NamedOwner): Promise<Basis | undefined> {
   const basis = await findRegistrationBasis(parts.db, named)
   if (basis === undefined) return undefined
   const { applicationId, isProtocol3Admitted, signingKey, existing } = basis
@@ -106,7 +99,7 @@ async function findBasis(parts: RegistrationParts, named: NamedOwner): Promise<B
 
 /** Undefined when the user has got a live registration meanwhile, or the code, one of 2^80, exists. */
 async function createOn(
-  parts: RegistrationParts,
+  parts: ActivationParts,
   userId: string,
   { applicationId, isProtocol3Admitted, signingKey }: Basis,
   { commitPhase, otpHash }: CommitRules,
@@ -130,7 +123,7 @@ async function createOn(
 }
 
 /** Judges the OTP of a commit before a transaction begins; the judge remembers the result. */
-export async function prepareCommit(parts: RegistrationParts, owner: Owner, otp: string | null): Promise<OtpJudge> {
+export async function prepareCommit(parts: ActivationParts, owner: Owner, otp: string | null): Promise<OtpJudge> {
   const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp)
   const found = await findRegistrationToCommit(parts.db, owner)
   if (found?.live?.state === 'PENDING_COMMIT') await judgeOtp(found.live)
@@ -142,7 +135,7 @@ export async function prepareCommit(parts: RegistrationParts, owner: Owner, otp:
  * one is wrong; too many wrong ones remove the registration.
  */
 export async function commitRegistration(
-  parts: RegistrationParts,
+  parts: ActivationParts,
   named: NamedOwner,
   { otp, externalUserId }: { readonly otp: string | null; readonly externalUserId: string | null },
   judgeOtp: OtpJudge = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp),
@@ -171,7 +164,7 @@ export type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
  * REGISTRATION_CHANGE_REFUSED from a wrong state.
  */
 export async function changeRegistration(
-  parts: RegistrationParts,
+  parts: ActivationParts,
   owner: Owner,
   wanted: { change: RegistrationChange; reason: string | null; externalUserId: string | null },
 ): Promise<void> {
@@ -194,14 +187,18 @@ export const isExpired = (row: { state: ActivationState; expiresAt: Date }, now:
   (row.state === 'CREATED' || row.state === 'PENDING_COMMIT') && row.expiresAt.getTime() <= now
 
 /** Stores that a registration has run out; false when it has not. */
-export async function expire(parts: ChangeParts, owner: Owner, row: LiveActivation): Promise<boolean> {
+export async function expire(
+  parts: Pick<ActivationParts, 'db' | 'platform' | 'events'>,
+  owner: Owner,
+  row: LiveActivation,
+): Promise<boolean> {
   if (!isExpired(row, parts.platform.now())) return false
   await change(parts, owner, row, { to: 'REMOVED', event: 'registration_expired', reason: 'EXPIRED' })
   return true
 }
 
 async function change(
-  parts: ChangeParts,
+  parts: Pick<ActivationParts, 'db' | 'platform' | 'events'>,
   { applicationId, userId }: Owner,
   row: Pick<RegistrationRow, 'activationId' | 'rowVersion' | 'state'>,
   next: { to: ActivationState; event: string; reason?: string | null; externalUserId?: string | null },

@@ -3,7 +3,6 @@ import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import { notFound, PawlError } from '../../lib/errors.ts'
 import type { Events } from '../../log/events.ts'
-import type { Platform } from '../../lib/platform.ts'
 import {
   type ApplicationVersionRow,
   findApplication,
@@ -16,14 +15,7 @@ import { type Db, inTransaction, type Pool, type Tx } from '../../storage/databa
 import { insertPinningKeyPair } from '../../storage/pinning/pinning.ts'
 import { createPinningKeyPair } from '../pinning/pinning.ts'
 import { createMasterKeys, insertMasterKeys, qrSignatureCurveOf, readMasterPublicKeys } from './master-keys.ts'
-import type { RecordKeys } from '../secrets/record-keys.ts'
-import { openApplicationSecret, places } from '../secrets/secrets.ts'
-
-export interface ApplicationParts {
-  readonly db: Db
-  readonly platform: Platform
-  readonly recordKeys: RecordKeys
-}
+import { type KeyParts, openApplicationSecret, places } from '../secrets/secrets.ts'
 
 /** What is compiled into the mobile app; all Base64. */
 export interface MobileConfiguration {
@@ -43,21 +35,19 @@ export interface SdkConfiguration extends MobileConfiguration {
   readonly mobileSdkConfig: string
 }
 
-/** The function that makes the text is part of the protocol. */
-export interface SdkConfigurationParts extends ApplicationParts {
-  readonly composeSdkConfiguration: (configuration: {
-    readonly applicationKey: Uint8Array
-    readonly applicationSecret: Uint8Array
-    readonly masterPublicKeys: Readonly<Record<'P-256' | 'P-384' | 'ML-DSA-65' | 'ML-DSA-87', Uint8Array>>
-  }) => string
-}
+/** Makes the text of a configuration, as the protocol says. */
+export type ComposeSdkConfiguration = (configuration: {
+  readonly applicationKey: Uint8Array
+  readonly applicationSecret: Uint8Array
+  readonly masterPublicKeys: Readonly<Record<'P-256' | 'P-384' | 'ML-DSA-65' | 'ML-DSA-87', Uint8Array>>
+}) => string
 
 /**
  * Creates an application with a version `default`, its master key pairs and a pinning key pair. Throws ADMINISTRATION_REFUSED when the
  * id is taken.
  */
 export async function createApplication(
-  parts: ApplicationParts & { readonly db: Tx },
+  parts: KeyParts & { readonly db: Tx },
   applicationId: string,
   displayName: string | null = null,
 ): Promise<void> {
@@ -72,7 +62,7 @@ export async function createApplication(
 
 /** Creates the application of a first start; does nothing where there is an application already. */
 export async function bootstrapApplication(
-  parts: ApplicationParts & { readonly db: Pool; readonly events: Events },
+  parts: KeyParts & { readonly db: Pool; readonly events: Events },
   applicationId: string | undefined,
 ): Promise<void> {
   if (applicationId === undefined || (await listApplications(parts.db)).length > 0) return
@@ -91,11 +81,7 @@ export async function requireApplication(db: Db, applicationId: string): Promise
 }
 
 /** Adds a version with a random key and secret. Throws ADMINISTRATION_REFUSED when the name is taken. */
-export async function addVersion(
-  { db, platform, recordKeys }: ApplicationParts,
-  applicationId: string,
-  name: string,
-): Promise<void> {
+export async function addVersion({ db, platform, recordKeys }: KeyParts, applicationId: string, name: string): Promise<void> {
   const applicationKey = toBase64(platform.randomBytes(16))
   const isInserted = await insertApplicationVersion(db, {
     application_key: applicationKey,
@@ -112,7 +98,7 @@ export async function addVersion(
  * ADMINISTRATION_REFUSED when there is no such application or version.
  */
 export async function readMobileConfiguration(
-  parts: ApplicationParts,
+  parts: KeyParts,
   applicationId: string,
   versionName?: string,
 ): Promise<MobileConfiguration> {
@@ -132,7 +118,7 @@ export async function readMobileConfiguration(
 
 /** As readMobileConfiguration, with the text for SDKs of protocol 4.0. */
 export async function readSdkConfiguration(
-  parts: SdkConfigurationParts,
+  parts: KeyParts & { readonly composeSdkConfiguration: ComposeSdkConfiguration },
   applicationId: string,
   versionName?: string,
 ): Promise<SdkConfiguration> {

@@ -3,7 +3,6 @@ import type { KeyObject } from 'node:crypto'
 import { exportPrivateKey, importPrivateKey } from '../../crypto/key.ts'
 import { exportMlDsaSeed, importMlDsaSeed } from '../../crypto/mldsa.ts'
 import { inThread } from '../../crypto/threads.ts'
-import type { Platform } from '../../lib/platform.ts'
 import {
   findApplication,
   findMasterKeyPairs,
@@ -13,13 +12,7 @@ import {
 import type { Db } from '../../storage/database/database.ts'
 import type { MasterKeyAlgorithm } from '../../storage/database/schema.ts'
 import type { RecordKeys } from '../secrets/record-keys.ts'
-import { places } from '../secrets/secrets.ts'
-
-export interface MasterKeyParts {
-  readonly db: Db
-  readonly platform: Platform
-  readonly recordKeys: RecordKeys
-}
+import { type KeyParts, places } from '../secrets/secrets.ts'
 
 /** Private keys that sign together. */
 export interface MasterSigningKeys {
@@ -50,7 +43,7 @@ export const createMasterKeys = (algorithms: readonly MasterKeyAlgorithm[] = MAS
 
 /** Stores pairs of an application; where it already has a pair of an algorithm, that one stays. */
 export async function insertMasterKeys(
-  { db, platform, recordKeys }: MasterKeyParts,
+  { db, platform, recordKeys }: KeyParts,
   applicationId: string,
   masterKeys: readonly NewMasterKey[],
 ): Promise<void> {
@@ -72,7 +65,7 @@ export async function insertMasterKeys(
  * exist.
  */
 export async function findSigningMasterKeys(
-  parts: MasterKeyParts,
+  parts: KeyParts,
   applicationId: string,
   algorithm: AdmittedAlgorithm,
 ): Promise<MasterSigningKeys> {
@@ -88,7 +81,7 @@ export const qrSignatureCurveOf = ({ isProtocol3Admitted }: { readonly isProtoco
 
 /** The public halves of all master keys of an application. Makes the pairs that an older application lacks; the application must exist. */
 export async function readMasterPublicKeys(
-  parts: MasterKeyParts,
+  parts: KeyParts,
   applicationId: string,
 ): Promise<Record<MasterKeyAlgorithm, Uint8Array>> {
   const pairs = await readMasterKeyPairs(parts, applicationId, MASTER_KEY_ALGORITHMS)
@@ -132,7 +125,7 @@ export const listV4Algorithms = (stored: readonly string[]): readonly AdmittedAl
  * stored first.
  */
 async function readMasterKeyPairs(
-  parts: MasterKeyParts,
+  parts: KeyParts,
   applicationId: string,
   wanted: readonly MasterKeyAlgorithm[],
 ): Promise<MasterKeyPairRow[]> {

@@ -1,25 +1,15 @@
 // Continuous delivery of the audit logs to a store outside (SIEM): at least once, each chain in its order, by one process at a time.
-import type { KeyObject } from 'node:crypto'
 import type { Clocked } from '../../lib/clock.ts'
-import type { Events } from '../../log/events.ts'
-import type { Platform } from '../../lib/platform.ts'
 import { startRounds } from '../../lib/rounds.ts'
 import { findChains } from '../../storage/audit/chain.ts'
 import { endDeliveryLease, findDelivered, leaseDelivery, noteDelivered } from '../../storage/audit/delivery.ts'
-import type { Pool } from '../../storage/database/database.ts'
 import { readVerified, toHeadLine, toLine } from './lines.ts'
 import { createAuditSink, type SendLines } from './sink.ts'
-
-export interface AuditDeliveryParts {
-  readonly db: Pool
-  readonly platform: Platform
-  readonly events: Events
-  readonly installationKeys: { readonly auditSeal: KeyObject }
-}
+import type { AuditParts } from './parts.ts'
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
 export function startAuditDelivery(
-  parts: AuditDeliveryParts & Clocked,
+  parts: AuditParts & Clocked,
   url: string,
   authorization: string | undefined,
 ): () => Promise<void> {
@@ -35,7 +25,7 @@ export function startAuditDelivery(
  * the chain, and notes how far it came once they are taken. When the receiver does not take them it throws, and the next round sends the same
  * again. Behind a row that somebody altered nothing of its chain is sent.
  */
-export function createAuditDelivery(parts: AuditDeliveryParts, send: SendLines): (signal: AbortSignal) => Promise<void> {
+export function createAuditDelivery(parts: AuditParts, send: SendLines): (signal: AbortSignal) => Promise<void> {
   const { db, platform } = parts
   const reported = new Set<string>()
   const lease = (leaseId: string): Promise<boolean> => {

@@ -2,7 +2,8 @@
 import { findChains, logOfChain } from '../../storage/audit/chain.ts'
 import { findSeal } from '../../storage/audit/rows.ts'
 import { readVerified, toHeadLine, toLine } from './lines.ts'
-import type { AuditVerificationParts, NotedHead } from './verification.ts'
+import type { NotedHead } from './verification.ts'
+import type { SealParts } from './parts.ts'
 
 export interface ExportedChain {
   readonly chain: string
@@ -21,7 +22,7 @@ export interface ExportedChain {
  * is given out. It ends early when `goesOn`, asked after each batch, is false.
  */
 export async function exportAudit(
-  parts: AuditVerificationParts,
+  parts: SealParts,
   after: readonly NotedHead[],
   write: (line: string) => void,
   goesOn: () => Promise<boolean> = () => Promise.resolve(true),

@@ -1,7 +1,5 @@
 // The end of audit rows (cloud §7). Those of devices go by whole partitions, those of administrators row by row: from the front of their
 // chains, each only when its seal is right, and the authenticated start moves behind them.
-import type { KeyObject } from 'node:crypto'
-import type { Platform } from '../../lib/platform.ts'
 import {
   ADMINISTRATION,
   type ChainPlace,
@@ -13,21 +11,15 @@ import {
 } from '../../storage/audit/chain.ts'
 import { type AuditPartition, dropPartition, findPartitions } from '../../storage/audit/partitions.ts'
 import { deleteAdminEvents, findSealed } from '../../storage/audit/rows.ts'
-import { inTransaction, isLockTimeout, type Pool, type Tx } from '../../storage/database/database.ts'
+import { inTransaction, isLockTimeout, type Tx } from '../../storage/database/database.ts'
 import { authenticateChain, isExtensible, isSealed } from './mac.ts'
-
-export interface RetentionParts {
-  readonly db: Pool
-  readonly platform: Platform
-  readonly installationKeys: { readonly auditSeal: KeyObject }
-  readonly settings: { readonly auditRetentionDays: number; readonly adminAuditRetentionDays: number }
-}
+import type { AuditParts } from './parts.ts'
 
 /** Tells of a chain that somebody altered. */
 export type ReportChain = (chain: string) => void
 
 /** The retention of one process; each call does a bounded part of what is due. */
-export function createRetention(parts: RetentionParts, report: ReportChain): () => Promise<void> {
+export function createRetention(parts: AuditParts, report: ReportChain): () => Promise<void> {
   const check = createCheck(parts, report)
   return async () => {
     const { auditRetentionDays, adminAuditRetentionDays } = parts.settings
@@ -49,7 +41,7 @@ type Ends = ReadonlyMap<string, ChainPlace>
  * right. What was altered stays where it is, for whoever looks into it, and so does its partition.
  */
 function createCheck(
-  { db, installationKeys: { auditSeal } }: RetentionParts,
+  { db, installationKeys: { auditSeal } }: AuditParts,
   report: ReportChain,
 ): (partition: AuditPartition) => Promise<Ends | undefined> {
   let followed: { readonly name: string; readonly ends: Map<string, ChainPlace> } | undefined
@@ -87,7 +79,7 @@ function createCheck(
 }
 
 /** Drops a partition and moves the starts behind it; false when somebody reads the log or seals just now. */
-async function endPartition(parts: RetentionParts, { name, endsAt }: AuditPartition, ends: Ends): Promise<boolean> {
+async function endPartition(parts: AuditParts, { name, endsAt }: AuditPartition, ends: Ends): Promise<boolean> {
   return inTransaction(parts.db, async (tx) => {
     const lock = await lockLog(tx, 'devices')
     if (lock === undefined) return false
@@ -109,7 +101,7 @@ async function endPartition(parts: RetentionParts, { name, endsAt }: AuditPartit
 }
 
 /** Removes rows older than `cutoff` from the front of the chain of administrators; true when there may be more. */
-async function shortenAdministration(parts: RetentionParts, cutoff: Date, report: ReportChain): Promise<boolean> {
+async function shortenAdministration(parts: AuditParts, cutoff: Date, report: ReportChain): Promise<boolean> {
   const { auditSeal } = parts.installationKeys
   return inTransaction(parts.db, async (tx) => {
     if ((await lockLog(tx, 'administrators')) === undefined) return false
@@ -139,7 +131,7 @@ async function shortenAdministration(parts: RetentionParts, cutoff: Date, report
 }
 
 const moveStart = (
-  { installationKeys: { auditSeal } }: RetentionParts,
+  { installationKeys: { auditSeal } }: AuditParts,
   tx: Tx,
   { chainId, name, head }: ChainRow,
   start: ChainPlace,

@@ -2,7 +2,6 @@
 // few seconds later they are chained here, by one process at a time.
 import type { KeyObject } from 'node:crypto'
 import type { Clocked } from '../../lib/clock.ts'
-import type { Events } from '../../log/events.ts'
 import type { Platform } from '../../lib/platform.ts'
 import { startRounds } from '../../lib/rounds.ts'
 import {
@@ -17,26 +16,14 @@ import {
 import { findUnsealed, type PlacedRow, placeRows, type UnsealedRow } from '../../storage/audit/rows.ts'
 import { takeOverEvents } from '../../storage/audit/takeover.ts'
 import { provideUserKeys } from '../../storage/audit/user-keys.ts'
-import { type Database, inTransaction, type Pool, type Tx } from '../../storage/database/database.ts'
+import { type Database, inTransaction, type Tx } from '../../storage/database/database.ts'
 import { authenticateChain, CHAIN_BEGINNING, isExtensible, sealRow } from './mac.ts'
 import { providePartition } from './partitions.ts'
 import { createRetention, type ReportChain } from './retention.ts'
-
-export interface AuditSealParts {
-  readonly db: Pool
-  readonly databaseKind: Database['kind']
-  readonly platform: Platform
-  readonly events: Events
-  readonly installationKeys: { readonly auditSeal: KeyObject }
-  readonly settings: {
-    readonly auditRetentionDays: number
-    readonly auditPartitionDays: number
-    readonly adminAuditRetentionDays: number
-  }
-}
+import type { AuditParts } from './parts.ts'
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
-export const startAuditSealing = (parts: AuditSealParts & Clocked): (() => Promise<void>) =>
+export const startAuditSealing = (parts: AuditParts & Clocked): (() => Promise<void>) =>
   startRounds(createAuditSealer(parts), INTERVAL_MS, {
     onFailure: (err) => parts.events.auditSealingFailed({ err }),
     onDone: (ms) => parts.events.roundDone({ work: 'audit_sealing', ms }),
@@ -44,7 +31,7 @@ export const startAuditSealing = (parts: AuditSealParts & Clocked): (() => Promi
   })
 
 /** The sealer of this process. Each call is one round: seals what can be seen, then removes what retention ends. */
-export function createAuditSealer(parts: AuditSealParts): () => Promise<void> {
+export function createAuditSealer(parts: AuditParts): () => Promise<void> {
   const reported = new Set<string>()
   const report = (chain: string): void => {
     if (reported.has(chain)) return
@@ -55,14 +42,14 @@ export function createAuditSealer(parts: AuditSealParts): () => Promise<void> {
   return async () => {
     const limit = BATCH_ROWS[parts.databaseKind]
     for (let i = 0; i < TAKEN_OVER_BATCHES && (await takeOverEvents(parts.db, limit)) === limit; i += 1);
-    await inTransaction(parts.db, (tx) => providePartition(tx, parts))
+    await inTransaction(parts.db, (tx) => providePartition(tx, parts.platform, parts.settings.auditPartitionDays))
     for (const log of AUDIT_LOGS) await sealLog(parts, log, report)
     await endOld()
   }
 }
 
 /** Seals rows until none is left that can be sealed. */
-async function sealLog(parts: AuditSealParts, log: AuditLogName, report: ReportChain): Promise<void> {
+async function sealLog(parts: AuditParts, log: AuditLogName, report: ReportChain): Promise<void> {
   const broken = new Set<string>()
   const limit = BATCH_ROWS[parts.databaseKind]
   let found: number | undefined
@@ -80,7 +67,7 @@ interface Batch {
 }
 
 /** Seals the next rows and returns how many were found; undefined while another process seals. */
-async function sealBatch(parts: AuditSealParts, tx: Tx, { log, limit, broken }: Batch): Promise<number | undefined> {
+async function sealBatch(parts: AuditParts, tx: Tx, { log, limit, broken }: Batch): Promise<number | undefined> {
   const lock = await lockLog(tx, log)
   if (lock === undefined) return undefined
   const rows = await findUnsealed(tx, log, limit, [...broken])

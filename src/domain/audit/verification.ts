@@ -5,11 +5,7 @@ import { AUDIT_LOGS, type ChainPlace, type ChainRow, findChains, logOfChain } fr
 import { countUnsealed, findBeforeStart, findSeal, findSealed, findStrays, type SealedRow } from '../../storage/audit/rows.ts'
 import type { Db } from '../../storage/database/database.ts'
 import { CHAIN_BEGINNING, isChainAuthentic, isSealed } from './mac.ts'
-
-export interface AuditVerificationParts {
-  readonly db: Db
-  readonly installationKeys: { readonly auditSeal: KeyObject }
-}
+import type { SealParts } from './parts.ts'
 
 export interface AuditReport {
   readonly isIntact: boolean
@@ -49,7 +45,7 @@ export interface NotedHead {
 }
 
 /** A verification for many callers: a caller who asks while one runs gets its report. */
-export function createAuditVerification(parts: AuditVerificationParts): () => Promise<AuditReport> {
+export function createAuditVerification(parts: SealParts): () => Promise<AuditReport> {
   let running: Promise<AuditReport> | undefined
   return () => {
     running ??= verifyAudit(parts).finally(() => {
@@ -60,7 +56,7 @@ export function createAuditVerification(parts: AuditVerificationParts): () => Pr
 }
 
 /** Verifies every chain in batches, without a lock. */
-export async function verifyAudit(parts: AuditVerificationParts, noted: readonly NotedHead[] = []): Promise<AuditReport> {
+export async function verifyAudit(parts: SealParts, noted: readonly NotedHead[] = []): Promise<AuditReport> {
   const walks = new Map<string, Walk>()
   for (const chain of await findChains(parts.db)) walks.set(chain.name, await walkChain(parts, chain))
   const unsealed = new Map((await Promise.all(AUDIT_LOGS.map((log) => countUnsealed(parts.db, log)))).flatMap((map) => [...map]))
@@ -93,7 +89,7 @@ interface Walk {
   readonly fault: ChainFault | undefined
 }
 
-async function walkChain(parts: AuditVerificationParts, found: ChainRow): Promise<Walk> {
+async function walkChain(parts: SealParts, found: ChainRow): Promise<Walk> {
   const { db, installationKeys } = parts
   const log = logOfChain(found.name)
   let chain = found

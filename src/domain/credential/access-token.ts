@@ -5,14 +5,14 @@ import * as errors from 'jose/errors'
 import { createLocalJWKSet } from 'jose/jwks/local'
 import { jwtVerify } from 'jose/jwt/verify'
 import { PawlError } from '../../lib/errors.ts'
-import type { Events } from '../../log/events.ts'
 import { isIdentifier } from '../../lib/identifier.ts'
 import { findMemberTwice } from '../../lib/json.ts'
 import { OutboundError } from '../../lib/outbound.ts'
-import type { Platform } from '../../lib/platform.ts'
 import type { Role } from '../../storage/database/schema.ts'
 import type { Caller } from './credential.ts'
 import { fetchKeySet } from './key-set.ts'
+import type { Platform } from '../../lib/platform.ts'
+import type { Events } from '../../log/events.ts'
 
 export interface AccessTokenSettings {
   readonly jwtIssuer?: string
@@ -25,12 +25,6 @@ export interface AccessTokenSettings {
   readonly jwtApplicationClaim: string
 }
 
-export interface AccessTokenParts {
-  readonly settings: AccessTokenSettings
-  readonly platform: Pick<Platform, 'now' | 'monotonic'>
-  readonly events: Pick<Events, 'callerRefused'>
-}
-
 /**
  * Who shows a token. Throws CREDENTIALS_INVALID for every fault of it, one answer for all, and UNAVAILABLE while the keys of the authorization
  * server cannot be had.
@@ -38,7 +32,15 @@ export interface AccessTokenParts {
 export type VerifyAccessToken = (token: string, source: string) => Promise<Caller>
 
 /** Undefined where the settings name no authorization server. */
-export function createAccessTokens({ settings, platform, events }: AccessTokenParts): VerifyAccessToken | undefined {
+export function createAccessTokens({
+  settings,
+  platform,
+  events,
+}: {
+  readonly settings: AccessTokenSettings
+  readonly platform: Pick<Platform, 'now' | 'monotonic'>
+  readonly events: Pick<Events, 'callerRefused'>
+}): VerifyAccessToken | undefined {
   const {
     jwtIssuer: issuer,
     jwtAudience: audience,

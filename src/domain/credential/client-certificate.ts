@@ -1,11 +1,9 @@
 // Callers whose client certificate stands for a credential (cloud §2.3). The internal listener has checked the certificate itself.
 import { PawlError } from '../../lib/errors.ts'
-import type { Events } from '../../log/events.ts'
 import { createMemory } from '../../lib/memory.ts'
-import type { Platform } from '../../lib/platform.ts'
 import { type CredentialWithPasswords, listCertificateHolders } from '../../storage/credential/credentials.ts'
-import type { Db } from '../../storage/database/database.ts'
 import { hasEnded } from './password.ts'
+import type { LoginParts } from './password-login.ts'
 
 /** Whom a certificate stands for. */
 export type CertificateHolder = Pick<
@@ -19,18 +17,7 @@ export interface CertificateLogin {
   readonly forget: () => void
 }
 
-interface CertificateParts {
-  readonly db: Db
-  readonly platform: Pick<Platform, 'now'>
-  readonly events: Events
-  /** A credential that was altered in the database counts as missing. */
-  readonly findAuthentic: (username: string) => Promise<CredentialWithPasswords | undefined>
-  readonly isAdmitted: (credential: CertificateHolder, from: { readonly source: string }) => boolean
-  /** How long a credential is remembered, in milliseconds. */
-  readonly rememberMs: number
-}
-
-export function createCertificateLogin(parts: CertificateParts): CertificateLogin {
+export function createCertificateLogin(parts: LoginParts): CertificateLogin {
   const { db, platform, events, findAuthentic, isAdmitted, rememberMs } = parts
   const known = createMemory<CertificateHolder>({ max: KNOWN_MAX, ttl: rememberMs, clock: () => platform.now() })
   let generation = 0

@@ -74,7 +74,7 @@ export function createCredentials(parts: CredentialParts): Credentials {
   }
 
   const login = { ...parts, findAuthentic, isAdmitted, rememberMs: CACHE_MS }
-  const passwordLogin = createPasswordLogin({ ...login, gate, passwords })
+  const passwordLogin = createPasswordLogin(login, gate, passwords)
   const certificateLogin = createCertificateLogin(login)
 
   const prepare: Credentials['prepare'] = async (chosen, username) => {

@@ -4,10 +4,10 @@ import { hmac, importHmacKey } from '../../crypto/hmac.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { concat, equalPublic, u32, utf8 } from '../../lib/bytes.ts'
 import { createMemory } from '../../lib/memory.ts'
-import type { Platform } from '../../lib/platform.ts'
 import type { CredentialWithPasswords, PasswordRow } from '../../storage/credential/credentials.ts'
 import type { Login, LoginGate } from './login-gate.ts'
 import { type Passwords, usablePasswords } from './password.ts'
+import type { DomainParts } from '../secrets/secrets.ts'
 
 /** A caller, and the password that was shown. No allowed addresses: any. */
 export interface VerifiedCaller
@@ -20,10 +20,8 @@ export interface PasswordLogin {
   readonly forget: () => void
 }
 
-interface PasswordLoginParts {
-  readonly platform: Platform
-  readonly gate: LoginGate
-  readonly passwords: Passwords
+/** What each way to log in needs. */
+export interface LoginParts extends Omit<DomainParts, 'recordKeys'> {
   /** A credential that was altered in the database counts as missing. */
   readonly findAuthentic: (username: string) => Promise<CredentialWithPasswords | undefined>
   readonly isAdmitted: (credential: Pick<VerifiedCaller, 'allowedAddresses'>, from: Pick<Login, 'source'>) => boolean
@@ -31,8 +29,11 @@ interface PasswordLoginParts {
   readonly rememberMs: number
 }
 
-export function createPasswordLogin(parts: PasswordLoginParts): PasswordLogin {
-  const { platform, gate, passwords, findAuthentic, isAdmitted, rememberMs } = parts
+export function createPasswordLogin(
+  { platform, findAuthentic, isAdmitted, rememberMs }: LoginParts,
+  gate: LoginGate,
+  passwords: Passwords,
+): PasswordLogin {
   const cacheKey = importHmacKey(platform.randomBytes(32))
   const verified = createMemory<VerifiedCaller>({ max: VERIFIED_MAX, ttl: rememberMs, clock: () => platform.now() })
   const rightRows = createMemory<PasswordRow>({ max: VERIFIED_MAX })

@@ -4,24 +4,20 @@
 // An operation of another user or application answers like an unknown one and is never touched: a caller who learned an operation's id can
 // neither use up its attempts nor learn its state.
 import type { ErrorCode } from '../../lib/errors.ts'
-import type { Events } from '../../log/events.ts'
 import type { Db, Tx } from '../../storage/database/database.ts'
 import { countOperationFailure, endOperation } from '../../storage/operation/transitions.ts'
 import type { LockedOperation, OperationRow } from '../../storage/operation/operations.ts'
 import type { OperationStatus } from '../../storage/database/schema.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 import { refusalOf, statusAt } from './operation.ts'
-import { isNear, type ProximityParts } from './proximity.ts'
+import { isNear } from './proximity.ts'
+import type { DomainParts } from '../secrets/secrets.ts'
 
 /** The activation that answers, with its owner. */
 export interface Approver {
   readonly activationId: string
   readonly applicationId: string
   readonly userId: string
-}
-
-export interface DecisionParts extends ProximityParts {
-  readonly events: Events
 }
 
 /** What an approving phone says. */
@@ -37,7 +33,7 @@ export interface Approval {
 /** Approves a locked operation, or counts a failure; undefined when the operation is APPROVED now, else how the request is refused. */
 export async function decideApproval(
   tx: Tx,
-  parts: DecisionParts,
+  parts: Omit<DomainParts, 'db'>,
   operation: LockedOperation | undefined,
   approver: Approver,
   approval: Approval,
@@ -75,7 +71,7 @@ export function flagRefusalOf({
 /** Counts a wrong code against the locked operation it names, if that is the approver's own; OPERATION_FAILED when it was the last attempt. */
 export async function countWrongCode(
   tx: Tx,
-  parts: DecisionParts,
+  parts: Omit<DomainParts, 'db'>,
   operation: LockedOperation | undefined,
   approver: Approver,
 ): Promise<ErrorCode | undefined> {
@@ -87,7 +83,7 @@ export async function countWrongCode(
 /** A locked PENDING operation to REJECTED; undefined when it is now, else how the request is refused. A refused rejection never counts. */
 export async function decideRejection(
   tx: Tx,
-  parts: DecisionParts,
+  parts: Omit<DomainParts, 'db'>,
   operation: LockedOperation | undefined,
   approver: Approver,
   rejection: {
@@ -109,7 +105,7 @@ export async function decideRejection(
 /** One failed attempt of approval; the status after it, undefined when the operation was not PENDING any more. */
 export async function countFailure(
   db: Db,
-  { events }: Pick<DecisionParts, 'events'>,
+  { events }: Pick<DomainParts, 'events'>,
   { operationId, createdAt }: Pick<OperationRow, 'operationId' | 'createdAt'>,
   approver: Approver,
   at: Date,
@@ -125,7 +121,7 @@ export async function countFailure(
 /** Ends a locked PENDING operation by its user's decision. */
 export async function endByDecision(
   tx: Tx,
-  { events }: Pick<DecisionParts, 'events'>,
+  { events }: Pick<DomainParts, 'events'>,
   { operationId, createdAt }: Pick<OperationRow, 'operationId' | 'createdAt'>,
   approver: Approver,
   decision: {

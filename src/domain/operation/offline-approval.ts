@@ -11,65 +11,22 @@ import {
   type LockedOperation,
   type OperationRow,
 } from '../../storage/operation/operations.ts'
-import { type OperationParts, readOperation, refusalOf, refuseUnlessPending, statusAt } from './operation.ts'
+import { readOperation, refusalOf, refuseUnlessPending, statusAt } from './operation.ts'
 import { countFailure, endByDecision, flagRefusalOf } from './decision.ts'
 import { renderQrTexts } from './form.ts'
 import { listProximityOtps } from './proximity.ts'
-import type { Window } from '../limits/window.ts'
 import { chooseTexts } from '../template/template.ts'
-import type { ReadTemplateTexts } from '../template/texts.ts'
+import type { OperationParts, OtpDecision } from './parts.ts'
 
 /** Bytes that the largest QR code holds. */
 export const QR_BYTES_MAX = 2_953
-
-/** A one-time password to check against the counter of an activation. */
-export interface OtpAttempt {
-  readonly operationId: string
-  readonly operationData: string
-  /** Base64 of 16 bytes, as issued. */
-  readonly nonce: string
-  /** Two groups of eight digits. */
-  readonly otp: string
-  readonly isBiometryAllowed: boolean
-  readonly totps: readonly string[] | undefined
-}
-
-/** A password that was judged. */
-export interface OtpDecision {
-  readonly isRight: boolean
-  /** Those that made a right one. */
-  readonly factors: string | undefined
-  /**
-   * Moves the counter or counts the failure, and locks the operation; undefined when the activation was changed since it was read: it is to
-   * be judged again.
-   */
-  readonly store: (tx: Tx) => Promise<{ readonly operation: LockedOperation | undefined } | undefined>
-}
-
-/** The part of the phone's channel that offline approvals need. */
-export interface OfflineChannel {
-  /** The text of the QR code, signed for this activation; undefined while it has no keys. */
-  readonly createPayload: (
-    activation: ReadActivationRow,
-    payload: { readonly data: string; readonly totp: string | undefined; readonly nonce: string },
-  ) => string | undefined
-  /** Judges a password by an ACTIVE activation; nothing is stored yet. Undefined when the activation must be read again. */
-  readonly judgeOtp: (activation: ActivationRow, attempt: OtpAttempt) => Promise<OtpDecision | undefined>
-}
-
-export interface OfflineParts extends OperationParts {
-  readonly offline: OfflineChannel
-  readonly templateTexts: ReadTemplateTexts
-  /** Passwords typed for one user. */
-  readonly otpAttempts: Window
-}
 
 /**
  * A QR code for one more attempt of approval, with its nonce (Base64 of 16 bytes). Throws OPERATION_NOT_FOUND, REGISTRATION_NOT_FOUND
  * when the user has no ACTIVE registration, the code of the state, or REQUEST_INVALID when no QR code holds the operation.
  */
 export async function createOfflineQr(
-  parts: OfflineParts,
+  parts: OperationParts,
   applicationId: string,
   operationId: string,
 ): Promise<{ readonly operationQrCodeData: string; readonly nonce: string }> {
@@ -100,7 +57,7 @@ export async function createOfflineQr(
  * a wrong form or with a foreign nonce, and where the flags of the activation forbid the approval; otherwise as createOfflineQr.
  */
 export async function approveOffline(
-  parts: OfflineParts,
+  parts: OperationParts,
   applicationId: string,
   request: { readonly operationId: string; readonly otp: string; readonly nonce: string },
 ): Promise<void> {
@@ -143,7 +100,7 @@ export async function approveOffline(
 /** What a judged password does to the locked operation, in the transaction that stores the judgement. */
 async function decideOffline(
   tx: Tx,
-  parts: OfflineParts,
+  parts: OperationParts,
   operation: LockedOperation | undefined,
   activation: ActivationRow,
   { isRight, factors }: OtpDecision,
@@ -171,7 +128,10 @@ export function parseOfflineOtp(text: string): string | undefined {
 }
 
 /** The ACTIVE activation of an operation's user. */
-async function findApprover({ db, platform }: OfflineParts, { applicationId, userId }: OperationRow): Promise<ReadActivationRow> {
+async function findApprover(
+  { db, platform }: OperationParts,
+  { applicationId, userId }: OperationRow,
+): Promise<ReadActivationRow> {
   const at = new Date(platform.now())
   const registration = userId === null ? undefined : await findRegistration(db, applicationId, userId, at)
   const activation = registration?.state === 'ACTIVE' ? await findActivation(db, registration.activationId, at) : undefined

@@ -1,22 +1,10 @@
 // An operation that is there: its state, and how the bank ends it (cloud §6).
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
-import type { Events } from '../../log/events.ts'
-import type { Platform } from '../../lib/platform.ts'
-import type { Pool } from '../../storage/database/database.ts'
 import { cancelPendingOperation } from '../../storage/operation/transitions.ts'
 import { findOperation, type OperationRow } from '../../storage/operation/operations.ts'
 import type { OperationStatus } from '../../storage/database/schema.ts'
 import { composeEventData } from '../audit/audit.ts'
-import type { RecordKeys } from '../secrets/record-keys.ts'
-import type { TemplateReader } from '../template/reader.ts'
-
-export interface OperationParts {
-  readonly db: Pool
-  readonly platform: Platform
-  readonly recordKeys: RecordKeys
-  readonly templates: TemplateReader
-  readonly events: Events
-}
+import type { OperationParts } from './parts.ts'
 
 /** The operation as it is now: one past its time is EXPIRED, whether or not that is stored. Throws OPERATION_NOT_FOUND. */
 export async function readOperation(parts: OperationParts, applicationId: string, operationId: string): Promise<OperationRow> {

@@ -1,14 +1,7 @@
 // The proximity check: a one-time password that the phone has to get from the screen in front of its owner (v3 §15.3, cloud §6.8).
 import { totp, totpStep } from '../../crypto/totp.ts'
 import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
-import type { Platform } from '../../lib/platform.ts'
-import type { RecordKeys } from '../secrets/record-keys.ts'
-import { places } from '../secrets/secrets.ts'
-
-export interface ProximityParts {
-  readonly platform: Platform
-  readonly recordKeys: RecordKeys
-}
+import { type KeyParts, places } from '../secrets/secrets.ts'
 
 /** An operation with a proximity check has a seed. */
 export interface HasProximitySeed {
@@ -18,16 +11,20 @@ export interface HasProximitySeed {
 }
 
 /** A fresh seed of 16 random bytes, sealed for its operation. */
-export const createProximitySeed = ({ recordKeys, platform }: ProximityParts, operationId: string): Buffer =>
-  recordKeys.seal(places.proximitySeed(operationId), platform.randomBytes(16))
+export const createProximitySeed = (
+  { recordKeys, platform }: Pick<KeyParts, 'platform' | 'recordKeys'>,
+  operationId: string,
+): Buffer => recordKeys.seal(places.proximitySeed(operationId), platform.randomBytes(16))
 
 /** The password to show now, eight digits; undefined without proximity check. */
-export const readProximityOtp = (parts: ProximityParts, operation: HasProximitySeed): string | undefined =>
-  listProximityOtps(parts, operation)?.[0]
+export const readProximityOtp = (
+  parts: Pick<KeyParts, 'platform' | 'recordKeys'>,
+  operation: HasProximitySeed,
+): string | undefined => listProximityOtps(parts, operation)?.[0]
 
 /** The passwords that are accepted now, newest first; undefined without proximity check. */
 export function listProximityOtps(
-  { platform, recordKeys }: ProximityParts,
+  { platform, recordKeys }: Pick<KeyParts, 'platform' | 'recordKeys'>,
   { operationId, proximitySeed }: HasProximitySeed,
 ): readonly string[] | undefined {
   if (proximitySeed === null) return undefined
@@ -36,7 +33,11 @@ export function listProximityOtps(
 }
 
 /** Whether the phone's password is one of those accepted now; true without proximity check. */
-export function isNear(parts: ProximityParts, operation: HasProximitySeed, otp: string | undefined): boolean {
+export function isNear(
+  parts: Pick<KeyParts, 'platform' | 'recordKeys'>,
+  operation: HasProximitySeed,
+  otp: string | undefined,
+): boolean {
   const accepted = listProximityOtps(parts, operation)
   if (accepted === undefined) return true
   const given = utf8(otp ?? '')

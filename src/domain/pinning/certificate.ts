@@ -9,25 +9,23 @@ import { PawlError } from '../../lib/errors.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import { type PeerCertificate, readPeerCertificate } from './peer-certificate.ts'
 import { parsePem } from './pem.ts'
-import type { Platform } from '../../lib/platform.ts'
-import type { Db } from '../../storage/database/database.ts'
 import {
   findPinnedCertificate,
   insertPinnedCertificate,
   type NewCertificate,
   type PinnedCertificateRow,
 } from '../../storage/pinning/pinning.ts'
-
-export interface CertificateParts {
-  readonly db: Db
-  readonly platform: Platform
-  readonly settings: FetchSettings
-}
+import type { DomainParts } from '../secrets/secrets.ts'
 
 /** Where certificates may be fetched from. */
 export interface FetchSettings {
   readonly certificateFetchPrivate: boolean
   readonly certificateFetchPorts: readonly number[]
+}
+
+/** What pins certificates, and looks at those that servers show. */
+export interface CertificateParts extends Omit<DomainParts, 'recordKeys'> {
+  readonly settings: FetchSettings
 }
 
 /** An application, which must exist, and the name of a pin in it. */
@@ -138,7 +136,7 @@ export function requireFingerprint(text: string): Uint8Array {
 }
 
 function requireFit(
-  { platform }: CertificateParts,
+  { platform }: Pick<DomainParts, 'platform'>,
   certificate: Certificate,
   domain: string,
   force: boolean,
@@ -150,7 +148,7 @@ function requireFit(
 }
 
 async function store(
-  { db, platform }: CertificateParts,
+  { db, platform }: Pick<DomainParts, 'db' | 'platform'>,
   applicationId: string,
   row: Omit<NewCertificate, 'applicationId' | 'createdAt'>,
 ): Promise<Pinned> {

@@ -4,8 +4,6 @@ import { ecdsaSign } from '../../crypto/ecdsa.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { concat, utf8 } from '../../lib/bytes.ts'
 import { createMemory } from '../../lib/memory.ts'
-import type { Platform } from '../../lib/platform.ts'
-import type { Db } from '../../storage/database/database.ts'
 import {
   findPinningKeyPair,
   insertPinningKeyPair,
@@ -19,14 +17,7 @@ import {
   type VersionRuleRow,
   type VersionTextRow,
 } from '../../storage/pinning/version-rules.ts'
-import type { RecordKeys } from '../secrets/record-keys.ts'
-import { createKeyPair, openPrivateKey, places, sealPrivateKey } from '../secrets/secrets.ts'
-
-export interface PinningParts {
-  readonly db: Db
-  readonly platform: Platform
-  readonly recordKeys: RecordKeys
-}
+import { createKeyPair, type KeyParts, openPrivateKey, places, sealPrivateKey } from '../secrets/secrets.ts'
 
 export interface PinnedApplication {
   /** Uncompressed point, 65 bytes. */
@@ -47,7 +38,7 @@ export interface Pinning {
 }
 
 /** The applications of this process. Requests that come while one is read wait for the same read. */
-export function createPinning(parts: PinningParts): Pinning {
+export function createPinning(parts: KeyParts): Pinning {
   const clock = () => parts.platform.now()
   const known = createMemory<Promise<PinnedApplication | undefined>>({ max: APPLICATIONS_MAX, ttl: KEPT_MS, clock })
   return {
@@ -82,7 +73,7 @@ export const signPinningAnswer = (privateKey: KeyObject, challenge: string, body
   toBase64(ecdsaSign(privateKey, concat(utf8(`${challenge}&`), body)))
 
 /** A row for a fresh key pair of an application. */
-export function createPinningKeyPair({ platform, recordKeys }: Omit<PinningParts, 'db'>, applicationId: string) {
+export function createPinningKeyPair({ platform, recordKeys }: Omit<KeyParts, 'db'>, applicationId: string) {
   const pair = createKeyPair()
   return {
     application_id: applicationId,
@@ -93,7 +84,7 @@ export function createPinningKeyPair({ platform, recordKeys }: Omit<PinningParts
 }
 
 /** What is stored now; undefined when there is no such application. */
-export async function readPinnedApplication(parts: PinningParts, applicationId: string): Promise<PinnedApplication | undefined> {
+export async function readPinnedApplication(parts: KeyParts, applicationId: string): Promise<PinnedApplication | undefined> {
   const { db, recordKeys } = parts
   const pair = await findOrCreateKeyPair(parts, applicationId)
   if (pair === undefined) return undefined
@@ -107,7 +98,7 @@ export async function readPinnedApplication(parts: PinningParts, applicationId: 
 }
 
 /** Applications of earlier releases have no pair; when two requests make one at the same time, both use the one that was stored first. */
-async function findOrCreateKeyPair(parts: PinningParts, applicationId: string): Promise<PinningKeyPairRow | undefined> {
+async function findOrCreateKeyPair(parts: KeyParts, applicationId: string): Promise<PinningKeyPairRow | undefined> {
   const found = await findPinningKeyPair(parts.db, applicationId)
   if (found !== null) return found
   await insertPinningKeyPair(parts.db, createPinningKeyPair(parts, applicationId))

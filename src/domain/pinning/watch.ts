@@ -1,23 +1,13 @@
 // Looks once a day at what each pinned domain really shows. A live certificate that is not pinned means that apps are about to stop
 // working: that is the alarm (utility §4). Several processes share the work by claims in the database.
 import type { Clocked } from '../../lib/clock.ts'
-import type { Events } from '../../log/events.ts'
 import { OutboundError } from '../../lib/outbound.ts'
-import type { Platform } from '../../lib/platform.ts'
 import { startRounds } from '../../lib/rounds.ts'
-import type { Db } from '../../storage/database/database.ts'
 import { claimDueDomains, type DomainCheck, type DueDomain, storeDomainCheck } from '../../storage/pinning/pinning.ts'
-import { type FetchSettings, fetchCertificate, toHostName } from './certificate.ts'
-
-export interface WatchParts {
-  readonly db: Db
-  readonly platform: Platform
-  readonly events: Events
-  readonly settings: FetchSettings
-}
+import { type CertificateParts, fetchCertificate, toHostName } from './certificate.ts'
 
 /** Starts the timer; the returned function stops it and waits for a round that runs. */
-export const startCertificateWatch = (parts: WatchParts & Clocked): (() => Promise<void>) =>
+export const startCertificateWatch = (parts: CertificateParts & Clocked): (() => Promise<void>) =>
   startRounds((signal) => runCertificateWatch(parts, signal), ROUND_MS, {
     onFailure: (err) => parts.events.certificateWatchFailed({ err }),
     onDone: (ms) => parts.events.roundDone({ work: 'certificate_watch', ms }),
@@ -25,7 +15,7 @@ export const startCertificateWatch = (parts: WatchParts & Clocked): (() => Promi
   })
 
 /** One round: checks every domain that is due and that no other process has taken. */
-export async function runCertificateWatch(parts: WatchParts, signal?: AbortSignal): Promise<void> {
+export async function runCertificateWatch(parts: CertificateParts, signal?: AbortSignal): Promise<void> {
   const claim = async (): Promise<readonly DueDomain[]> => {
     if (signal?.aborted === true) return []
     const now = parts.platform.now()
@@ -37,7 +27,7 @@ export async function runCertificateWatch(parts: WatchParts, signal?: AbortSigna
   }
 }
 
-async function checkDomain(parts: WatchParts, { applicationId, domain, port }: DueDomain, signal: AbortSignal | undefined) {
+async function checkDomain(parts: CertificateParts, { applicationId, domain, port }: DueDomain, signal: AbortSignal | undefined) {
   const { db, platform, events } = parts
   const host = toHostName(domain)
   const seen = host === undefined ? NOTHING : await look(parts, host, port, signal)
@@ -64,7 +54,7 @@ async function checkDomain(parts: WatchParts, { applicationId, domain, port }: D
 
 type Seen = Pick<DomainCheck, 'liveFingerprint' | 'liveExpiresAt' | 'isChainTrusted' | 'problem'>
 
-async function look({ settings }: WatchParts, host: string, port: number, signal: AbortSignal | undefined): Promise<Seen> {
+async function look({ settings }: CertificateParts, host: string, port: number, signal: AbortSignal | undefined): Promise<Seen> {
   if (!settings.certificateFetchPorts.includes(port))
     return { ...NOTHING, problem: `port ${port} is not allowed by PAWL_CERTIFICATE_FETCH_PORTS` }
   try {

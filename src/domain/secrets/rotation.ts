@@ -12,12 +12,7 @@ import {
   type SealedTable,
 } from '../../storage/secrets/sealed-columns.ts'
 import { type Place, type RecordKeys, SealedRecordError } from './record-keys.ts'
-import { places } from './secrets.ts'
-
-export interface RotationParts {
-  readonly db: Db
-  readonly recordKeys: RecordKeys
-}
+import { type KeyParts, places } from './secrets.ts'
 
 export interface Rotation {
   /** Rows whose values were sealed anew. */
@@ -51,7 +46,7 @@ export interface Progress {
  * page with work it rests for as long as the page took.
  */
 export async function rotateRecords(
-  parts: RotationParts,
+  parts: Pick<KeyParts, 'db' | 'recordKeys'>,
   onPage: (progress: Progress) => void = () => undefined,
   { tables = SEALED_TABLES, isDone = parts.recordKeys.isSealedAsNow, signal }: RotationTerms = {},
 ): Promise<Rotation> {

@@ -3,7 +3,22 @@ import type { KeyObject } from 'node:crypto'
 import { exportPrivateKey, generateKeyPair, importPrivateKey, type KeyPair } from '../../crypto/key.ts'
 import { hmac } from '../../crypto/hmac.ts'
 import { asBuffer, fromUtf8, utf8 } from '../../lib/bytes.ts'
+import type { Platform } from '../../lib/platform.ts'
+import type { Events } from '../../log/events.ts'
+import type { Db } from '../../storage/database/database.ts'
 import { type Place, type RecordKeys, SealedRecordError } from './record-keys.ts'
+
+/** What reads and writes sealed records. */
+export interface KeyParts {
+  readonly db: Db
+  readonly platform: Platform
+  readonly recordKeys: RecordKeys
+}
+
+/** The same for what tells of what it does. */
+export interface DomainParts extends KeyParts {
+  readonly events: Events
+}
 
 /** Whose an activation is, as its row says. */
 export interface OwnedActivation {

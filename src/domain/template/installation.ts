@@ -14,12 +14,6 @@ import {
 import { warnOfDataTemplate } from './operation-data.ts'
 import { SHIPPED_TEMPLATES, type Template, toTemplateContent } from './template.ts'
 
-export interface TemplateParts {
-  readonly db: Pool
-  readonly platform: Platform
-  readonly events: Events
-}
-
 type Change = 'created' | 'changed' | 'deleted'
 
 /**
@@ -28,7 +22,7 @@ type Change = 'created' | 'changed' | 'deleted'
  * written them. One transaction under one lock, so that processes that start together do this after one another.
  */
 export async function installTemplates(
-  parts: TemplateParts,
+  parts: { readonly db: Pool; readonly platform: Platform; readonly events: Events },
   file: readonly Template[] | undefined,
   shipped: readonly Template[] = SHIPPED_TEMPLATES,
 ): Promise<void> {

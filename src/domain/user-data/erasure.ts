@@ -1,8 +1,6 @@
 // The erasure of a user of the bank (docs/decisions/0019-erasure.md): rows go, and in the audit logs a pseudonym takes the place of the user while
 // the chains of seals stay whole.
-import type { KeyObject } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Platform } from '../../lib/platform.ts'
 import { insertAdminEvent, lockAdministration } from '../../storage/credential/admin-events.ts'
 import { ADMINISTRATION, AUDIT_LOGS, type AuditLogName, type ChainRow, findChains, lockLog } from '../../storage/audit/chain.ts'
 import { findTold, type Person, replaceFields, replacePending, type ToldRow } from '../../storage/audit/erasure.ts'
@@ -10,15 +8,10 @@ import type { RowFields } from '../../storage/audit/rows.ts'
 import { takeOverEvents } from '../../storage/audit/takeover.ts'
 import { deleteUserKey } from '../../storage/audit/user-keys.ts'
 import { awaitCommits, closeName, type Closing, holdName, limitWaits, openName } from '../../storage/user/closed-names.ts'
-import { inTransaction, isDeadlock, isLockTimeout, type Pool, type Tx } from '../../storage/database/database.ts'
+import { inTransaction, isDeadlock, isLockTimeout, type Tx } from '../../storage/database/database.ts'
 import { deleteUserRows, type ErasedRows, findActedFor, lockUser } from '../../storage/user/erasure.ts'
 import { certifyErasure, isChainAuthentic, isSealed, parseData, withData } from '../audit/mac.ts'
-
-export interface ErasureParts {
-  readonly db: Pool
-  readonly platform: Platform
-  readonly installationKeys: { readonly auditSeal: KeyObject }
-}
+import type { AuditParts, SealParts } from '../audit/parts.ts'
 
 export interface Erasure extends ErasedRows {
   /** `erased-` and random: what stands in the audit logs from now on. Nothing leads from it to the user. */
@@ -35,7 +28,11 @@ export class AlteredLogError extends Error {}
  * began before it ended and commit later, and those that begin in the `closedMs` afterwards. Throws AlteredLogError, and Error when others do
  * not let go of a lock.
  */
-export async function eraseUser(parts: ErasureParts, userId: string, closedMs = 0): Promise<Erasure> {
+export async function eraseUser(
+  parts: Pick<AuditParts, 'db' | 'platform' | 'installationKeys'>,
+  userId: string,
+  closedMs = 0,
+): Promise<Erasure> {
   const random = (bytes: number): Buffer => Buffer.from(parts.platform.randomBytes(bytes))
   const pseudonym = `erased-${random(PSEUDONYM_BYTES).toString('hex')}`
   const closing = { erasureId: random(PSEUDONYM_BYTES).toString('hex'), salt: random(SALT_BYTES) }
@@ -67,7 +64,7 @@ const whileUnlocked = <T>(work: () => Promise<T>): Promise<T | undefined> =>
 /** Undefined while another process seals, and when another erasure has opened the name: nothing was done. */
 async function eraseWithin(
   tx: Tx,
-  parts: ErasureParts,
+  parts: Pick<AuditParts, 'db' | 'platform' | 'installationKeys'>,
   closing: Closing,
   userId: string,
   pseudonym: string,
@@ -96,7 +93,7 @@ async function eraseWithin(
 
 async function eraseSealed(
   tx: Tx,
-  { installationKeys: { auditSeal } }: ErasureParts,
+  { installationKeys: { auditSeal } }: SealParts,
   log: AuditLogName,
   person: Person,
   pseudonym: string,

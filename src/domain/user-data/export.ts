@@ -1,15 +1,7 @@
 // Everything that pawl stores on one user of the bank, for a user who asks for it.
-import type { Platform } from '../../lib/platform.ts'
-import type { Db } from '../../storage/database/database.ts'
 import { findAllUserClaims, readUserRows, type UserRow, type UserRows } from '../../storage/user/data.ts'
-import type { RecordKeys } from '../secrets/record-keys.ts'
 import { openClaims } from '../user-info/user-info.ts'
-
-export interface ExportParts {
-  readonly db: Db
-  readonly platform: Platform
-  readonly recordKeys: RecordKeys
-}
+import type { KeyParts } from '../secrets/secrets.ts'
 
 export interface UserExport extends UserRows {
   readonly userId: string
@@ -19,7 +11,7 @@ export interface UserExport extends UserRows {
 }
 
 /** The rows of a user in all applications, none of them secret; lists are empty where there is nothing. */
-export async function exportUser({ db, platform, recordKeys }: ExportParts, userId: string): Promise<UserExport> {
+export async function exportUser({ db, platform, recordKeys }: KeyParts, userId: string): Promise<UserExport> {
   const stored = await findAllUserClaims(db, userId)
   const claims = stored.map((row) => ({
     application_id: row.applicationId,

@@ -5,11 +5,9 @@ import type { Events } from '../../log/events.ts'
 import { describeUncarried, findUncarried } from '../../lib/json.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import type { Platform } from '../../lib/platform.ts'
-import type { Db } from '../../storage/database/database.ts'
 import { findUserClaims, storeUserClaims } from '../../storage/user/claims.ts'
 import type { HttpProvider } from './http-provider.ts'
-import type { RecordKeys } from '../secrets/record-keys.ts'
-import { places } from '../secrets/secrets.ts'
+import { type KeyParts, places } from '../secrets/secrets.ts'
 
 /** A JSON object. */
 export type Claims = Readonly<Record<string, unknown>>
@@ -28,12 +26,6 @@ export interface UserInfoProvider {
   readonly readClaims: (subject: Subject) => Promise<Claims>
 }
 
-export interface ClaimsParts {
-  readonly db: Db
-  readonly platform: Platform
-  readonly recordKeys: RecordKeys
-}
-
 export interface UserInfoParts {
   readonly platform: Platform
   readonly events: Events
@@ -41,7 +33,7 @@ export interface UserInfoParts {
 }
 
 /** The stored claims; with `ask` also those that a server of the bank answers, which stand above stored ones of the same name. */
-export function createUserInfoProvider(parts: ClaimsParts, ask: HttpProvider | undefined): UserInfoProvider {
+export function createUserInfoProvider(parts: KeyParts, ask: HttpProvider | undefined): UserInfoProvider {
   const readStored = async ({ applicationId, userId, storedClaims }: Subject) =>
     storedClaims === undefined
       ? readStoredClaims(parts, applicationId, userId)
@@ -61,7 +53,7 @@ export function createUserInfoProvider(parts: ClaimsParts, ask: HttpProvider | u
 
 /** The claims the bank stored about a user; undefined when there are none. */
 export async function readStoredClaims(
-  { db, recordKeys }: Pick<ClaimsParts, 'db' | 'recordKeys'>,
+  { db, recordKeys }: Pick<KeyParts, 'db' | 'recordKeys'>,
   applicationId: string,
   userId: string,
 ): Promise<Claims | undefined> {
@@ -70,7 +62,7 @@ export async function readStoredClaims(
 
 /** Claims as the bank stored them; undefined where there are none. */
 export const openClaims = (
-  { recordKeys }: Pick<ClaimsParts, 'recordKeys'>,
+  { recordKeys }: Pick<KeyParts, 'recordKeys'>,
   applicationId: string,
   userId: string,
   sealed: Uint8Array | undefined,
@@ -81,7 +73,7 @@ export const openClaims = (
  * Stores claims in place of those there were. Throws REQUEST_INVALID for reserved names, for numbers that phones would be told otherwise, and for
  * more than 16 KiB.
  */
-export async function writeClaims(parts: ClaimsParts, applicationId: string, userId: string, claims: Claims): Promise<void> {
+export async function writeClaims(parts: KeyParts, applicationId: string, userId: string, claims: Claims): Promise<void> {
   const reserved = RESERVED.filter((name) => Object.hasOwn(claims, name))
   const uncarried = findUncarried(claims)
   const json = utf8(JSON.stringify(claims))

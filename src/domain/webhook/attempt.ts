@@ -3,21 +3,14 @@ import type { KeyObject } from 'node:crypto'
 import { importHmacKey } from '../../crypto/hmac.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
-import type { Events } from '../../log/events.ts'
 import { OutboundError, sendOutbound } from '../../lib/outbound.ts'
 import type { WebhookRow } from '../../storage/webhook/webhooks.ts'
 import { places } from '../secrets/secrets.ts'
 import { chooseTexts, fillText, type OperationParameters } from '../template/template.ts'
-import type { ReadTemplateTexts } from '../template/texts.ts'
 import { composeBody, type OperationTexts, signMessage, type Snapshot, TEXT_ATTRIBUTES } from './message.ts'
 import type { Patience } from './patience.ts'
 import { parseRetryAfter } from './schedule.ts'
-import { openBasic, type WebhookParts } from './webhook.ts'
-
-export interface AttemptParts extends WebhookParts {
-  readonly events: Events
-  readonly templateTexts: ReadTemplateTexts
-}
+import { openBasic, type DeliveryParts } from './webhook.ts'
 
 export interface Message {
   readonly deliveryId: string
@@ -40,7 +33,7 @@ export interface Failure {
 
 /** Sends a message and waits for the answer, 10 s at most. It throws nothing: what went wrong is the failure. */
 export async function attempt(
-  parts: AttemptParts,
+  parts: DeliveryParts,
   webhook: WebhookRow,
   message: Message,
   wait: Patience['wait'] = (answer) => answer,
@@ -70,7 +63,7 @@ export async function attempt(
 }
 
 async function composeMessage(
-  parts: AttemptParts,
+  parts: DeliveryParts,
   webhook: WebhookRow,
   { deliveryId, objectId, snapshot, texts: given }: Message,
 ): Promise<{ body: string; headers: Record<string, string> }> {
@@ -95,7 +88,7 @@ async function composeMessage(
 }
 
 /** The keys that sign now: the current one, and during a rotation the one before. */
-function openSecrets({ recordKeys, platform }: AttemptParts, webhook: WebhookRow): readonly KeyObject[] {
+function openSecrets({ recordKeys, platform }: DeliveryParts, webhook: WebhookRow): readonly KeyObject[] {
   const { webhookId, secret, previousSecret, previousSecretExpiresAt } = webhook
   const importKey = (bytes: Uint8Array) => ({ key: importHmacKey(bytes) })
   const { key } = recordKeys.openCached(places.webhookSecret(webhookId), secret, importKey)
@@ -103,7 +96,7 @@ function openSecrets({ recordKeys, platform }: AttemptParts, webhook: WebhookRow
   return [key, recordKeys.openCached(places.webhookPreviousSecret(webhookId), previousSecret, importKey).key]
 }
 
-async function readTexts({ templateTexts }: AttemptParts, snapshot: Snapshot): Promise<OperationTexts | undefined> {
+async function readTexts({ templateTexts }: DeliveryParts, snapshot: Snapshot): Promise<OperationTexts | undefined> {
   const revisionId = String(snapshot['templateRevisionId'])
   const stored = (await templateTexts([revisionId])).get(revisionId)
   if (stored === undefined) return undefined

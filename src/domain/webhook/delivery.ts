@@ -9,14 +9,11 @@ import {
   storeFailures,
 } from '../../storage/webhook/deliveries.ts'
 import { findWebhook, storeWebhookFailure, storeWebhookSuccess, type WebhookRow } from '../../storage/webhook/webhooks.ts'
-import { attempt, type AttemptParts, type Failure } from './attempt.ts'
+import { attempt, type Failure } from './attempt.ts'
 import type { Snapshot } from './message.ts'
 import type { Patience } from './patience.ts'
 import { ATTEMPTS_MAX, probeMilliseconds, retryMilliseconds } from './schedule.ts'
-
-export interface DeliveryParts extends AttemptParts {
-  readonly settings: AttemptParts['settings'] & { readonly webhookRetryBaseSeconds: number }
-}
+import type { DeliveryParts } from './webhook.ts'
 
 /** Tries everything that is due, all webhooks side by side, until nothing is; returns how many attempts that were. */
 export async function deliverDue(parts: DeliveryParts): Promise<number> {

@@ -1,8 +1,9 @@
 // The background work that delivers webhooks, in every process beside the others (cloud §9).
 import type { Clocked } from '../../lib/clock.ts'
 import { listDueWebhooks } from '../../storage/webhook/deliveries.ts'
-import { deliverBatch, type DeliveryParts } from './delivery.ts'
+import { deliverBatch } from './delivery.ts'
 import { startPatience } from './patience.ts'
+import type { DeliveryParts } from './webhook.ts'
 
 /**
  * Looks for due deliveries every second, and again at once where there was work. Each webhook that is served has a lane of its own. A

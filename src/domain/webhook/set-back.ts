@@ -1,20 +1,12 @@
 // What webhooks wait for after a clock was set back: no longer than they could wait by the clock as it is now (docs/decisions/0027-time.md).
-import type { Platform } from '../../lib/platform.ts'
 import type { Db } from '../../storage/database/database.ts'
 import { bringBackDeliveries } from '../../storage/webhook/deliveries.ts'
 import { bringBackWebhooks } from '../../storage/webhook/webhooks.ts'
 import { probeMilliseconds, RETRY_AFTER_MS_MAX, retryMillisecondsMax } from './schedule.ts'
 
-export interface SetBackParts {
-  readonly db: Db
-  readonly platform: Pick<Platform, 'now'>
-  readonly settings: { readonly webhookRetryBaseSeconds: number }
-}
-
-/** Makes due what waits for a later moment than anything is put off to; up to `limit` deliveries, and returns how many. */
-export async function bringBack({ db, platform, settings }: SetBackParts, limit: number): Promise<number> {
-  const now = platform.now()
-  const probeMs = probeMilliseconds(settings.webhookRetryBaseSeconds)
+/** Makes due what by `now`, in milliseconds since 1970, waits for longer than anything is put off; up to `limit` deliveries. Returns how many. */
+export async function bringBack(db: Db, now: number, retryBaseSeconds: number, limit: number): Promise<number> {
+  const probeMs = probeMilliseconds(retryBaseSeconds)
   const within = (ms: number): Date => new Date(now + ms + SLACK_MS)
   await bringBackWebhooks(db, {
     at: new Date(now),
@@ -23,7 +15,7 @@ export async function bringBack({ db, platform, settings }: SetBackParts, limit:
     failingLatest: within(0),
     failingSince: new Date(now - probeMs),
   })
-  return bringBackDeliveries(db, new Date(now), within(retryMillisecondsMax(settings.webhookRetryBaseSeconds)), limit)
+  return bringBackDeliveries(db, new Date(now), within(retryMillisecondsMax(retryBaseSeconds)), limit)
 }
 
 /** Clocks of processes that follow one database differ by much less. */

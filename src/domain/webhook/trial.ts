@@ -1,8 +1,8 @@
 // A message that tells of nothing, sent while an administrator waits for what the receiver says (cloud §9).
 import type { WebhookRow } from '../../storage/webhook/webhooks.ts'
-import { attempt, type AttemptParts } from './attempt.ts'
+import { attempt } from './attempt.ts'
 import type { Snapshot } from './message.ts'
-import { readWebhook } from './webhook.ts'
+import { readWebhook, type DeliveryParts } from './webhook.ts'
 
 /** What became of a trial. */
 export interface Trial {
@@ -21,7 +21,7 @@ export interface Trial {
  * signature, credentials and time-out. Nothing is queued, and the figures of the webhook stay. Its object does not exist, and its
  * attributes are examples. Throws ADMINISTRATION_REFUSED when there is no such webhook.
  */
-export async function tryWebhook(parts: AttemptParts, webhookId: string): Promise<Trial> {
+export async function tryWebhook(parts: DeliveryParts, webhookId: string): Promise<Trial> {
   const { platform } = parts
   const webhook = await readWebhook(parts, webhookId)
   const id = platform.uuid()

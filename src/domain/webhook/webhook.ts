@@ -3,10 +3,8 @@ import { isIP } from 'node:net'
 import { equalConstantTime, fromUtf8, utf8 } from '../../lib/bytes.ts'
 import { notFound, PawlError, type Violation } from '../../lib/errors.ts'
 import { isPublicAddress } from '../../lib/outbound.ts'
-import type { Platform } from '../../lib/platform.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { findApplication } from '../../storage/application/applications.ts'
-import type { Db } from '../../storage/database/database.ts'
 import type { WebhookKind } from '../../storage/database/schema.ts'
 import { deleteDeliveriesOf, replayDeadDeliveries, replayDelivery } from '../../storage/webhook/deliveries.ts'
 import {
@@ -17,15 +15,21 @@ import {
   updateWebhook,
   type WebhookRow,
 } from '../../storage/webhook/webhooks.ts'
-import type { RecordKeys } from '../secrets/record-keys.ts'
-import { places } from '../secrets/secrets.ts'
+import { type KeyParts, places } from '../secrets/secrets.ts'
 import { attributesOf, formatSecret } from './message.ts'
+import type { ReadTemplateTexts } from '../template/texts.ts'
+import type { Events } from '../../log/events.ts'
 
-export interface WebhookParts {
-  readonly db: Db
-  readonly platform: Platform
-  readonly recordKeys: RecordKeys
+/** What a webhook needs from the process. */
+export interface WebhookParts extends KeyParts {
   readonly settings: { readonly webhookAllowHttp: boolean; readonly webhookAllowPrivateAddresses: boolean }
+}
+
+/** What its messages need. */
+export interface DeliveryParts extends WebhookParts {
+  readonly events: Events
+  readonly templateTexts: ReadTemplateTexts
+  readonly settings: WebhookParts['settings'] & { readonly webhookRetryBaseSeconds: number }
 }
 
 export interface BasicCredentials {

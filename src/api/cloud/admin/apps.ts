@@ -1,7 +1,7 @@
 // /admin/apps: applications as the mobile utility sees them, with their pinned domains (utility §4).
 import { Type } from '@sinclair/typebox'
 import { createApplication } from '../../../domain/application/application.ts'
-import { type PinningParts, readPinnedApplication } from '../../../domain/pinning/pinning.ts'
+import { readPinnedApplication } from '../../../domain/pinning/pinning.ts'
 import { daysBetween } from '../../../domain/pinning/watch.ts'
 import { named } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
@@ -12,6 +12,7 @@ import { auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
 import { Identifier, OfName, Seconds, toSeconds } from '../fields.ts'
 import { PinnedCertificate, toCertificate } from './certificates.ts'
+import type { KeyParts } from '../../../domain/secrets/secrets.ts'
 
 const App = named('App', Type.Object({ name: Type.String(), displayName: Type.String() }))
 
@@ -45,7 +46,7 @@ const AppDetail = named(
   ]),
 )
 
-async function readAppDetail(parts: PinningParts, name: string) {
+async function readAppDetail(parts: KeyParts, name: string) {
   const { db, platform } = parts
   const application = await findApplication(db, name)
   const pinned = await readPinnedApplication(parts, name)

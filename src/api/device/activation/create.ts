@@ -105,7 +105,7 @@ async function bind<Answer>(
   }
   // Before the provider is asked, which is to hear of a request once.
   await pending.now()
-  const user = await recogniseUser(parts, { applicationId, type, identityAttributes, customAttributes })
+  const user = await recogniseUser(parts.activationProvider, parts, { applicationId, type, identityAttributes, customAttributes })
   const owner = { applicationId, userId: user.userId }
   const keys = await activateDirectly(parts, agreement, owner, user.isCommitted ? 'ACTIVE' : 'PENDING_COMMIT', device)
   return { keys, customAttributes: user.customAttributes ?? customAttributes }
