@@ -1,4 +1,4 @@
-// How commands call a running server as the bank does: where it listens, with which credential, and what a refusal says.
+// Calls a running server as the bank does: finds where it listens and with which credential, and explains its refusals.
 import { ask, type Reply } from './ask.ts'
 import { text, type Terminal } from './command.ts'
 import { readCredential } from './credential-store.ts'

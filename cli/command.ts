@@ -1,4 +1,4 @@
-// What a command of pawl is made of: declared as data, from which the parser, the help, the completion and docs/CLI.md are made.
+// Declares commands of pawl as data, from which the parser, the help, the completion and docs/CLI.md are made.
 
 export interface Option {
   readonly kind: 'text' | 'flag' | 'many'

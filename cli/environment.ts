@@ -1,4 +1,4 @@
-// Where a server with this environment listens, as far as its settings tell.
+// Tells where a server with this environment listens, as far as its settings say.
 
 type Environment = Readonly<Record<string, string | undefined>>
 

@@ -1,4 +1,4 @@
-// What goes wrong at a command line, in one line, and the exit status that says what kind it is.
+// Defines faults of a command line: one line, and the exit status that says what kind it is.
 
 /** Exit codes, with what they mean; docs/CLI.md lists them. */
 export const EXIT_CODES = {

@@ -1,4 +1,4 @@
-// How an answer is laid out for people: lists as tables, objects as lines of name and value, times as dates.
+// Lays out answers for people: lists as tables, objects as lines of name and value, times as dates.
 import type { Answer } from './command.ts'
 
 type Row = Readonly<Record<string, unknown>>

@@ -1,4 +1,4 @@
-// What a command says while it works for long.
+// Tells how far a command is that works for long.
 
 const EVERY_MS = 5_000
 

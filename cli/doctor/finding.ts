@@ -1,4 +1,4 @@
-// What the doctor finds, and what it looks with.
+// Defines the findings of the doctor, and what it looks with.
 import type { Settings } from '../local/database.ts'
 import type { Database } from '../../src/storage/database/database.ts'
 import type { FoundPooler } from './pooler-probe.ts'

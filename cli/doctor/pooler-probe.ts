@@ -1,4 +1,4 @@
-// What stands between pawl and PostgreSQL, found out by asking: a pooler names another server process than the one that answers, and one in
+// Finds out by asking what stands between pawl and PostgreSQL: a pooler names another server process than the one that answers, and one in
 // transaction mode gives one server to two sessions that are open.
 import pg from 'pg'
 import { parseDatabaseUrl } from '../../src/lib/database-url.ts'

@@ -1,4 +1,4 @@
-// What is between this machine and PostgreSQL, and whether the settings say so.
+// Compares what is between this machine and PostgreSQL with what the settings say.
 import type { Settings } from '../local/database.ts'
 import { type Finding, fault, type Instruments, ok, skipped, warning } from './finding.ts'
 import { explainFault } from '../fault.ts'

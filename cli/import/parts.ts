@@ -1,4 +1,4 @@
-// What every part of an import works with.
+// Names what every part of an import works with.
 import type { InstallationKeys } from '../../src/domain/installation-keys.ts'
 import type { RecordKeys } from '../../src/domain/secrets/record-keys.ts'
 import { isIdentifier } from '../../src/lib/identifier.ts'

@@ -1,4 +1,4 @@
-// How PowerAuth server keeps secrets: its record encryption, and private keys as numbers. By its documentation, "Encrypting Records in
+// Opens the secrets of PowerAuth server: its record encryption, and private keys as numbers. By its documentation, "Encrypting Records in
 // Database", the key of a record is KDF_INTERNAL(master DB encryption key, ids joined by `&`), and a record is
 //
 //   IV (16) ‖ AES-128-CBC with PKCS#7 padding

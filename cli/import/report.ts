@@ -1,4 +1,4 @@
-// What an import did, or would do: counts, and what it left out or changed, each with its reason.
+// Reports what an import did, or would do: counts, and what it left out or changed, each with its reason.
 
 export const KINDS = ['application', 'version', 'template', 'activation', 'token', 'webhook'] as const
 export type Kind = (typeof KINDS)[number]

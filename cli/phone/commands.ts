@@ -1,4 +1,4 @@
-// What `pawl phone` does, by its commands.
+// Runs the commands of `pawl phone`.
 import { randomBytes } from 'node:crypto'
 import { newHandset, upgradeHandset } from '../../phone/handset-open.ts'
 import {

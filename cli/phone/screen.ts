@@ -1,4 +1,4 @@
-// What the user of a phone sees before the password is typed.
+// Shows an operation to the user of a phone before the password is typed.
 import type { ListedOperation } from '../../phone/handset.ts'
 import type { OperationQr } from '../../phone/operations.ts'
 import { printable } from '../output.ts'

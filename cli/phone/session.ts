@@ -1,4 +1,4 @@
-// What every command about a phone begins with: the file of phones, the one that is meant, and its user's password.
+// Opens what every command about a phone begins with: the file of phones, the one that is meant, and its user's password.
 import type { Handset, HandsetRecord, Unlock } from '../../phone/handset.ts'
 import { openHandset } from '../../phone/handset-open.ts'
 import type { Terminal } from '../command.ts'

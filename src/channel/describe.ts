@@ -1,4 +1,4 @@
-// What the description of the APIs says of the phone's endpoints: what their flows say of themselves.
+// Describes the phone's endpoints for the document of the APIs, from the facts that their flows state.
 import { Type } from '@sinclair/typebox'
 import { describeErrors, type ErrorDescription, type Operation, type SecurityScheme } from '../http/operation.ts'
 import type { Protocol } from '../protocol/protocol.ts'

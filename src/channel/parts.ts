@@ -1,4 +1,4 @@
-// What the channel needs from the process; context.ts satisfies it.
+// Names what the channel needs from the process; context.ts satisfies it.
 import type { Window } from '../domain/limits/window.ts'
 import type { AuthenticationStore } from '../storage/request/authentication.ts'
 import type { ExchangeBasisReader } from '../storage/activation/exchange-basis.ts'

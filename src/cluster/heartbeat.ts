@@ -1,4 +1,4 @@
-// Whether the workers live: each says so every second, and one whose event loop stands still does not.
+// Watches whether the workers live: each says so every second, and one whose event loop stands still does not.
 import type { Worker } from 'node:cluster'
 
 export interface Heartbeat {

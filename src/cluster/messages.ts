@@ -1,4 +1,4 @@
-// What workers and their primary tell each other over the channel between them.
+// Defines the messages between workers and their primary.
 
 /** To the primary. */
 export type WorkerMessage =

@@ -1,4 +1,4 @@
-// What the settings that are not secret become: one member for each row of SETTINGS.
+// Derives the type of the settings that are not secret: one member for each row of SETTINGS.
 import type { LogLevel } from '../log/log.ts'
 
 export interface Config {

@@ -1,4 +1,4 @@
-// What the bank's API answers, as far as several pages read it.
+// Types the answers of the bank's API that several pages read.
 
 export interface ListedOperation {
   readonly operationId: string

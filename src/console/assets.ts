@@ -1,4 +1,4 @@
-// What pages load: a stylesheet, htmx, an icon. Addresses carry a hash of the content, so browsers may keep them for ever.
+// Serves what pages load: a stylesheet, htmx, an icon. Addresses carry a hash of the content, so browsers may keep them for ever.
 import { readFile } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
 import { Type } from '@sinclair/typebox'

@@ -1,4 +1,4 @@
-// What went wrong, as a page: a failure before there is a page, and what the API refuses to show.
+// Shows an error as a page: a failure before there is a page, or a refusal of the API.
 import type { FastifyReply } from 'fastify'
 import type { ErrorRenderer } from '../http/errors.ts'
 import type { ErrorCode } from '../lib/errors.ts'

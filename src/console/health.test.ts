@@ -1,4 +1,4 @@
-// What the overview says is wrong, from values as the metrics have them.
+// Tests the warnings of the overview, from values as the metrics have them.
 import { describe, expect, test } from 'vitest'
 import type { Sample } from '../metrics/history.ts'
 import type { Look } from '../metrics/look.ts'

@@ -1,4 +1,4 @@
-// What is wrong with the server, in words, and what to do: the thresholds of docs/METRICS.md.
+// Finds what is wrong with the server, in words, and what to do: the thresholds of docs/METRICS.md.
 import type { Look } from '../metrics/look.ts'
 import type { Tone } from './elements.ts'
 

@@ -1,4 +1,4 @@
-// What a page of the console declares: its address, what it shows, and what can be done on it.
+// Declares pages of the console: the address of a page, its content, and its actions.
 import type { FastifyRequest } from 'fastify'
 import type { Session } from '../domain/credential/session.ts'
 import { fromUtf8 } from '../lib/bytes.ts'

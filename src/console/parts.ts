@@ -1,4 +1,4 @@
-// What the console needs from the process; context.ts satisfies it.
+// Names what the console needs from the process; context.ts satisfies it.
 import type { SessionParts } from '../domain/credential/session.ts'
 import type { Tickets } from '../domain/credential/tickets.ts'
 import type { OperationParts } from '../domain/operation/parts.ts'

@@ -1,4 +1,4 @@
-// What the phone shows of an operation, drawn as a phone: title, message, rows, warnings and buttons in the order of the app.
+// Draws an operation as a phone shows it: title, message, rows, warnings and buttons in the order of the app.
 import type { OperationForm } from '../domain/operation/form.ts'
 import { html, type Markup, type Value } from './markup.ts'
 

@@ -1,4 +1,4 @@
-// What the phone would show of a template: with what was typed, and with samples where nothing was.
+// Draws a template as a phone would show it: with what was typed, and with samples where nothing was.
 import { renderOperationForm } from '../domain/operation/form.ts'
 import { composeOperationData } from '../domain/template/operation-data.ts'
 import { chooseTexts, listPlaceholders, type OperationParameters, type Template } from '../domain/template/template.ts'

@@ -1,4 +1,4 @@
-// What is over is not kept for ever: each kind has its days, and goes in batches.
+// Deletes what is over: each kind has its days, and goes in batches.
 import { takeBatches } from './in-batches.ts'
 import { deleteOldActivations, deleteOldMessages, deleteOldOperations } from '../storage/retention.ts'
 import type { DomainParts } from './secrets/secrets.ts'

@@ -1,4 +1,4 @@
-// What a listener says at `/`, to somebody who looks whether anything is there.
+// Answers at `/`, for somebody who looks whether anything is there.
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Operation } from './operation.ts'
 

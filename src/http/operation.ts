@@ -1,4 +1,4 @@
-// What the description of the APIs says of one endpoint. Each API makes it from the declarations that serve its requests.
+// Describes one endpoint for the document of the APIs. Each API makes it from the declarations that serve its requests.
 import { type TSchema, Type } from '@sinclair/typebox'
 import type { ErrorCode } from '../lib/errors.ts'
 

@@ -1,4 +1,4 @@
-// Who gets a place, who has more than its share, and who goes first.
+// Tests who gets a place, who has more than its share, and who goes first.
 import { expect, test } from 'vitest'
 import { createPlaces } from './places.ts'
 

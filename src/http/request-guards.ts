@@ -1,4 +1,4 @@
-// What holds for every request and answer of every API, known path or not.
+// Guards every request and answer of every API, whether its path is known or not.
 import type { FastifyInstance } from 'fastify'
 import { PawlError } from '../lib/errors.ts'
 

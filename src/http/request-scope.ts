@@ -1,4 +1,4 @@
-// What a request has from its first hook to its last: its id and, where there are traces, its span.
+// Gives a request its id and, where there are traces, its span, from its first hook to its last.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { runInScope, type Span, type Tracer } from '../lib/trace.ts'
 

@@ -1,4 +1,4 @@
-// How far a stop has come: balancers are told first, then connections are given back, then the server closes.
+// Keeps how far a stop has come: balancers are told first, then connections are given back, then the server closes.
 import type { FastifyInstance } from 'fastify'
 
 export interface ServiceState {

@@ -1,4 +1,4 @@
-// What a body that does not match its schema is told: one violation for each fault (cloud §1.2).
+// Tests the refusal of a body that does not match its schema: one violation for each fault (cloud §1.2).
 import { Type } from '@sinclair/typebox'
 import { describe, expect, test } from 'vitest'
 import { PawlError, type Violation } from '../lib/errors.ts'

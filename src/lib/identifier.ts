@@ -1,4 +1,4 @@
-// What names a user, an application, a template: 1 to 255 UTF-16 code units, not blank, no control characters (cloud §1.3).
+// Checks names of users, applications and templates: 1 to 255 UTF-16 code units, not blank, no control characters (cloud §1.3).
 
 /** For schemas: the pattern, and what it demands in words. */
 export const IDENTIFIER = {

@@ -1,4 +1,4 @@
-// How master keys are written down: in a setting, in a file, or in what a command prints.
+// Parses master keys as they are written in a setting, in a file, or in the output of a command.
 import { parseBase64 } from './base64.ts'
 
 /** A master key as it was given: its 32 bytes, or the text under which a key service keeps it wrapped. */

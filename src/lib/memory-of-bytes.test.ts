@@ -1,4 +1,4 @@
-// What lies beside the heap: that it comes back as it was set, how much of it, and that what is forgotten is gone.
+// Tests the memory beside the heap: what comes back as it was set, how much of it, and that what is forgotten is gone.
 import { randomInt } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createByteMemory } from './memory.ts'

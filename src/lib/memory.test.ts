@@ -1,4 +1,4 @@
-// What is remembered: how much, for how long, and what a clock that is set back does.
+// Tests what is remembered: how much, for how long, and what a clock that is set back does.
 import { expect, test } from 'vitest'
 import { createMemory } from './memory.ts'
 

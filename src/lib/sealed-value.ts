@@ -1,4 +1,4 @@
-// What can be seen of a sealed value without its key: its form, and which master key it is under. domain/secrets/record-keys.ts seals and opens.
+// Reads what a sealed value shows without its key: its form, and its master key. domain/secrets/record-keys.ts seals and opens.
 import { asBuffer } from './bytes.ts'
 
 export const KEY_ID_BYTES = 4

@@ -1,4 +1,4 @@
-// Where a request comes from: the part of its address that one caller is taken to own.
+// Finds the source of a request: the part of its address that one caller is taken to own.
 import { isIPv4 } from 'node:net'
 import { parseAddress } from './address.ts'
 

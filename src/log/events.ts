@@ -1,4 +1,4 @@
-// What pawl tells its operators, one function an event. Lines are constant text plus fields; fields never hold secrets.
+// Tells operators what happens, one function an event. Lines are constant text plus fields; fields never hold secrets.
 import { createFailures, type Failures } from './failures.ts'
 import type { Log } from './log.ts'
 

@@ -1,4 +1,4 @@
-// What may not stand in a log: members that hold secrets, wherever in a line's fields they are.
+// Removes secrets from a line of the log, wherever in its fields they are.
 
 /** In place of a secret. */
 export const CENSORED = '[secret]'

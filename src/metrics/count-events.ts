@@ -1,4 +1,4 @@
-// What happens in the server, counted: the code on the road tells its events and knows nothing of metrics.
+// Counts what happens in the server: the code on the road tells its events and knows nothing of metrics.
 import type { Events } from '../log/events.ts'
 import type { Instruments } from './instruments.ts'
 

@@ -1,4 +1,4 @@
-// How the server stands, from its metrics, for a person: what docs/METRICS.md says to be told of, as values.
+// Sums up how the server stands, from its metrics, for a person: what docs/METRICS.md says to be told of, as values.
 import type { Sample } from './history.ts'
 import type { Instruments } from './instruments.ts'
 

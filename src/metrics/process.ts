@@ -1,4 +1,4 @@
-// What metrics say of the process. prom-client's own collection is not used: it starts observers that cannot be stopped again.
+// Measures the process. prom-client's own collection is not used: it starts observers that cannot be stopped again.
 import { readdir } from 'node:fs/promises'
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
 import type { Instruments } from './instruments.ts'

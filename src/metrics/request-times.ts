@@ -1,4 +1,4 @@
-// How long requests take, by route and status.
+// Measures how long requests take, by route and status.
 import type { FastifyInstance } from 'fastify'
 import type { Instruments } from './instruments.ts'
 

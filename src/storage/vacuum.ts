@@ -1,5 +1,5 @@
-// What autovacuum does too late or not at all. The embedded database has none: what is deleted or updated stays in its files until a table is
-// vacuumed.
+// Vacuums what autovacuum does too late or not at all. The embedded database has none: what is deleted or updated stays in its files until
+// a table is vacuumed.
 import { sql } from 'kysely'
 import type { Db } from './database/database.ts'
 

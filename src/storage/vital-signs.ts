@@ -1,4 +1,4 @@
-// What metrics read of the database: one statement, each part over an index and bounded, whatever has piled up.
+// Reads the database for metrics: one statement, each part over an index and bounded, whatever has piled up.
 import { sql } from 'kysely'
 import type { Db } from './database/database.ts'
 import { amongPending, amongUndelivered } from './database/index-conditions.ts'

@@ -1,4 +1,4 @@
-// What the description of the APIs says of the cloud API: its endpoints as they are declared, and the checks before them (cloud §1.2).
+// Describes the cloud API for the document of the APIs: its endpoints as they are declared, and the checks before them (cloud §1.2).
 import { describeErrors, type ErrorDescription, ErrorResponse, type Operation } from '../../http/operation.ts'
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { AnyCloudDeclaration } from './endpoint.ts'

@@ -1,4 +1,4 @@
-// What an endpoint of the cloud API declares (cloud §1.2).
+// Declares endpoints of the cloud API (cloud §1.2).
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { Caller } from '../../domain/credential/credential.ts'
 import type { ErrorCode } from '../../lib/errors.ts'

@@ -1,4 +1,4 @@
-// How the cloud API says what went wrong (cloud §1.2).
+// Writes the errors of the cloud API (cloud §1.2).
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { sendError } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'

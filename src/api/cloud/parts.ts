@@ -1,4 +1,4 @@
-// What the cloud API needs from the process; context.ts satisfies it.
+// Names what the cloud API needs from the process; context.ts satisfies it.
 import type { AuditReport } from '../../domain/audit/verification.ts'
 import type { ComposeSdkConfiguration } from '../../domain/application/application.ts'
 import type { VerifyAccessToken } from '../../domain/credential/access-token.ts'

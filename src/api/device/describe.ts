@@ -1,4 +1,4 @@
-// What the description of the APIs says of the device API.
+// Describes the device API for the document of the APIs.
 import { describeDeviceEndpoints } from '../../channel/describe.ts'
 import { type ErrorDescription, ErrorResponse, type Operation } from '../../http/operation.ts'
 import { rendering, renderingV4 } from './error-renderer.ts'

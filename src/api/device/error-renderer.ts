@@ -1,4 +1,4 @@
-// How the device API says what went wrong (v3 §16, v4 §12). Device clients read status and code only.
+// Writes the errors of the device API (v3 §16, v4 §12). Device clients read status and code only.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { readProtocolHeaders } from '../../channel/headers.ts'
 import { sendError } from '../../http/errors.ts'

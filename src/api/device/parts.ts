@@ -1,4 +1,4 @@
-// What the device API needs from the process.
+// Names what the device API needs from the process.
 import type { ActivationProvider } from '../../domain/activation/direct.ts'
 import type { ActivationParts } from '../../domain/activation/parts.ts'
 import type { Window } from '../../domain/limits/window.ts'

@@ -1,4 +1,4 @@
-// What the description of the APIs says of the mobile token API.
+// Describes the mobile token API for the document of the APIs.
 import { describeDeviceEndpoints } from '../../channel/describe.ts'
 import { type ErrorDescription, ErrorResponse, type Operation } from '../../http/operation.ts'
 import { rendering } from './error-renderer.ts'

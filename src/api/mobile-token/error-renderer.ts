@@ -1,4 +1,4 @@
-// How the mobile token API says what went wrong (mobile-token §2). SDKs read the code.
+// Writes the errors of the mobile token API (mobile-token §2). SDKs read the code.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { sendError } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'

@@ -1,4 +1,4 @@
-// What the mobile token API needs from the process.
+// Names what the mobile token API needs from the process.
 import type { KeyObject } from 'node:crypto'
 import type { ChannelParts } from '../../channel/parts.ts'
 import type { Window } from '../../domain/limits/window.ts'

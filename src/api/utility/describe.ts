@@ -1,4 +1,4 @@
-// What the description of the APIs says of the mobile utility API (utility §1 to §3).
+// Describes the mobile utility API for the document of the APIs (utility §1 to §3).
 import { Type } from '@sinclair/typebox'
 import { describeErrors, type ErrorDescription, type Operation } from '../../http/operation.ts'
 import { rendering } from './error-renderer.ts'

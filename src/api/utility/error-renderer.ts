@@ -1,4 +1,4 @@
-// How the mobile utility API says what went wrong (utility §3).
+// Writes the errors of the mobile utility API (utility §3).
 import type { FastifyRequest } from 'fastify'
 import { type ErrorRenderer, sendError } from '../../http/errors.ts'
 import { type RenderedError, rowOf } from '../../http/operation.ts'

@@ -1,4 +1,4 @@
-// What the audit log shows of the bytes that a code covers (cloud §7).
+// Composes what the audit log shows of the bytes that a code covers (cloud §7).
 import { fromUtf8 } from '../../lib/bytes.ts'
 
 /**

@@ -1,5 +1,5 @@
-// What the envelope and the token of a request name, as it is stored: one read for all of it, and one where the request names less or
-// nothing that exists.
+// Reads what the envelope and the token of a request name: one statement for all of it, also where the request names less or nothing that
+// exists.
 import { inStage } from '../../lib/trace.ts'
 import type { Envelope, EnvelopeContext, TokenHeader } from '../../protocol/protocol.ts'
 import type { RequestParties } from '../../storage/request/parties.ts'

@@ -1,4 +1,4 @@
-// What one checked authentication code does to an activation: counting, resetting, blocking (v3 §10.5).
+// Decides how one checked authentication code changes an activation: counting, resetting, blocking (v3 §10.5).
 import type { ActivationState } from '../../storage/database/schema.ts'
 
 export interface AuthenticationState {

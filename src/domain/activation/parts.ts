@@ -1,4 +1,4 @@
-// What the rules of activations need from the process.
+// Names what the rules of activations need from the process.
 import type { KeyObject } from 'node:crypto'
 import type { DomainParts } from '../secrets/secrets.ts'
 import type { ActivationOtps } from './otp.ts'

@@ -1,4 +1,4 @@
-// What a request may use once, as long as it is not used up (v3 §14).
+// Defines the values that a request may use once, as long as they are not used up (v3 §14).
 import type { PawlError } from '../../lib/errors.ts'
 import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 

@@ -1,4 +1,4 @@
-// How long a temporary block lasts (cloud §3.4).
+// Tests the length of temporary blocks (cloud §3.4).
 import { expect, test } from 'vitest'
 import { composeBlockEnd } from './temporary-block.ts'
 

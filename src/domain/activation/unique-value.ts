@@ -1,4 +1,4 @@
-// What may be used once, as one hash whatever its parts (v3 §14).
+// Hashes a value that may be used once, whatever its parts (v3 §14).
 import { sha256 } from '../../crypto/hash.ts'
 import { concat, u32, utf8 } from '../../lib/bytes.ts'
 

@@ -1,4 +1,4 @@
-// Whether a version of a mobile app is too old for its server (utility §1, optional version check).
+// Decides whether a version of a mobile app is too old for its server (utility §1, optional version check).
 import type { MobilePlatform } from '../../storage/database/schema.ts'
 import type { VersionRuleRow, VersionTextRow } from '../../storage/pinning/version-rules.ts'
 

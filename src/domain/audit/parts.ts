@@ -1,4 +1,4 @@
-// What the audit log needs from the process.
+// Names what the audit log needs from the process.
 import type { KeyObject } from 'node:crypto'
 import type { Platform } from '../../lib/platform.ts'
 import type { Events } from '../../log/events.ts'

@@ -1,4 +1,4 @@
-// Where the audit logs are delivered to: a server that takes lines of JSON over HTTP, or one for syslog.
+// Sends the audit logs to a server that takes lines of JSON over HTTP, or to one for syslog.
 import { describeStatus, OutboundError, sendOutbound } from '../../lib/outbound.ts'
 import { sendSyslog } from './syslog.ts'
 

@@ -1,4 +1,4 @@
-// Who may have a password checked, and when: waits after failures come before the slow hash, and hashes run in two lanes.
+// Decides who may have a password checked, and when: waits after failures come before the slow hash, and hashes run in two lanes.
 //
 // Failures of all processes count for a user name and its source together, and for the source alone; so nobody can lock out a credential
 // that is used from elsewhere. While a pair waits, even the right password is refused: otherwise the wait would not stop guessing. Callers

@@ -1,4 +1,4 @@
-// How much one key has in a minute, which of it counts, and how long a key waits that fails too often.
+// Tests how much one key has in a minute, which of it counts, and how long a key waits that fails too often.
 import { expect, test } from 'vitest'
 import { createWindow } from './window.ts'
 

@@ -1,5 +1,5 @@
-// What a phone's answer does to an operation, inside the transaction that checked the phone and locked the operation (mobile-token §4.5, §4.6;
-// cloud §6.2).
+// Applies a phone's answer to an operation, inside the transaction that checked the phone and locked the operation (mobile-token §4.5,
+// §4.6; cloud §6.2).
 //
 // An operation of another user or application answers like an unknown one and is never touched: a caller who learned an operation's id can
 // neither use up its attempts nor learn its state.

@@ -1,4 +1,4 @@
-// What the rules of operations need from the process, and what offline approvals need of the phone's channel.
+// Names what the rules of operations need from the process, and what offline approvals need of the phone's channel.
 import type { ActivationRow, ReadActivationRow } from '../../storage/activation/find.ts'
 import type { Pool, Tx } from '../../storage/database/database.ts'
 import type { LockedOperation } from '../../storage/operation/operations.ts'

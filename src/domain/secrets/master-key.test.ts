@@ -1,4 +1,4 @@
-// Where master keys come from: the settings, a command, a file; and what a start says when they do not come.
+// Tests where master keys come from: the settings, a command, a file; and what a start says when they do not come.
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

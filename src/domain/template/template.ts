@@ -1,4 +1,4 @@
-// What an operation is made from: its data, who may approve it, and what the phone shows of it in each language (cloud §4).
+// Defines templates of operations: their data, who may approve them, and what the phone shows in each language (cloud §4).
 import type { TemplateContent } from '../../storage/template/templates.ts'
 
 /** Factor combinations that may approve an operation. */

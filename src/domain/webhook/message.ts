@@ -1,4 +1,4 @@
-// What a webhook receives: the body with the attributes it asked for, and the signature over it (cloud §9).
+// Composes the messages of webhooks: the body with the attributes that a receiver asked for, and the signature over it (cloud §9).
 import type { KeyObject } from 'node:crypto'
 import { hmac } from '../../crypto/hmac.ts'
 import { toBase64 } from '../../lib/base64.ts'

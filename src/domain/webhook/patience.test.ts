@@ -1,4 +1,4 @@
-// How long a receiver of webhooks may keep the others waiting, beside a process that is busy.
+// Tests how long a receiver of webhooks may keep the others waiting, beside a process that is busy.
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'

@@ -1,4 +1,4 @@
-// How long a receiver of webhooks may keep the others waiting (cloud §9).
+// Limits how long a receiver of webhooks may keep the others waiting (cloud §9).
 
 /** Watches over the requests of one batch. */
 export interface Patience {

@@ -1,4 +1,4 @@
-// What v3 demands of the values in its headers (v3 §5.2).
+// Checks the values in the headers of v3 (v3 §5.2).
 import { parseBase64 } from '../../lib/base64.ts'
 import { createHeaderParsers } from '../wire/header.ts'
 import { capabilitiesOf } from './versions.ts'

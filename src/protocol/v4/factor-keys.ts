@@ -1,4 +1,4 @@
-// What is stored of an activation as one secret: KEY_ACTIVATION_SECRET and the factor keys that can be replaced (v4 §7.5).
+// Packs the secret that is stored of an activation: KEY_ACTIVATION_SECRET and the factor keys that can be replaced (v4 §7.5).
 //
 //   stored = 0x01 ‖ KEY_ACTIVATION_SECRET (32) ‖ flags ‖ the keys whose flags are set, 32 bytes each, in the order of the flags
 import { concat } from '../../lib/bytes.ts'

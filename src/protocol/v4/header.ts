@@ -1,4 +1,4 @@
-// What v4 demands of the values in its headers (v4 §6).
+// Checks the values in the headers of v4 (v4 §6).
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { createHeaderParsers } from '../wire/header.ts'
 import { VERSION } from './versions.ts'

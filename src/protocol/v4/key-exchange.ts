@@ -1,4 +1,4 @@
-// What activation/create and upgrade/start have in common: server keys, the activation's secret, the fingerprint (v4 §8.5, §10.2).
+// Agrees on keys for activation/create and upgrade/start: server keys, the activation's secret, the fingerprint (v4 §8.5, §10.2).
 import { activationFingerprint } from './fingerprint.ts'
 import { describePublicKeys, generateSigningKeyPairs, type PublicKeys, type SigningKeyPairs } from './key-pairs.ts'
 import { createInitialActivationSecret } from './key-schedule.ts'

@@ -1,4 +1,4 @@
-// What the developer of a mobile application compiles into it, as one text (v4 §3.3).
+// Composes the text that the developer of a mobile application compiles into it (v4 §3.3).
 import { toBase64 } from '../../lib/base64.ts'
 import { concat } from '../../lib/bytes.ts'
 

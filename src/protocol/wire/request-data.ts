@@ -1,4 +1,4 @@
-// What an authentication code covers (v3 §10.1, v4 §7.1).
+// Composes the data that an authentication code covers (v3 §10.1, v4 §7.1).
 import { toBase64 } from '../../lib/base64.ts'
 import { utf8 } from '../../lib/bytes.ts'
 import type { SignedRequest } from '../protocol.ts'

@@ -1,4 +1,4 @@
-// What becomes of an activation: its state, and its name.
+// Changes the state and the name of an activation.
 import { type RawBuilder, sql } from 'kysely'
 import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
 import type { Db } from '../database/database.ts'

@@ -1,5 +1,5 @@
-// What a key exchange needs to know, in one statement: the activation that waits for a code, and whether the envelopes around the code came
-// before.
+// Reads what a key exchange needs to know, in one statement: the activation that waits for a code, and whether the envelopes around the
+// code came before.
 import { sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'

@@ -1,4 +1,4 @@
-// What the clock does to activations, made durable: it ends those that waited too long, and temporary blocks (v3 §8.7, cloud §3.4).
+// Makes durable what the clock does to activations: ends those that waited too long, and temporary blocks (v3 §8.7, cloud §3.4).
 import { sql } from 'kysely'
 import { insertAuditFrom } from '../audit/audit.ts'
 import type { Db } from '../database/database.ts'

@@ -1,5 +1,5 @@
-// How an activation is seen at a time (cloud §3.4): a temporary block is over when its end has come, whether or not that is stored.
-// All who read the state of an activation read it through here.
+// Selects the state of an activation as it is seen at a time (cloud §3.4): a temporary block is over when its end has come, whether or not
+// that is stored. All who read the state of an activation read it through here.
 import { type RawBuilder, sql } from 'kysely'
 import type { ActivationState } from '../database/schema.ts'
 

@@ -1,4 +1,4 @@
-// What activation/status asks of the database (v3 §9): one read, which those that ask at the same time share.
+// Reads an activation for activation/status (v3 §9): one read, which those that ask at the same time share.
 import { sql } from 'kysely'
 import { APPLICATIONS_STATE } from '../application/applications.ts'
 import type { Db } from '../database/database.ts'

@@ -1,4 +1,4 @@
-// What a failure of the database means for a person who starts something on it: in one line the setting, the cause, and what to do.
+// Explains a failure of the database to a person who starts something on it: in one line the setting, the cause, and what to do.
 import { StartError } from '../../lib/errors.ts'
 import { describeConnectionFailure } from '../../lib/outbound.ts'
 import type { Database } from './database.ts'

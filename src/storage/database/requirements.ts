@@ -1,4 +1,4 @@
-// What must hold of a PostgreSQL that pawl works on: one list for the start, which refuses what would give wrong answers, and for the doctor.
+// Checks a PostgreSQL that pawl is to work on: one list for the start, which refuses what would give wrong answers, and for the doctor.
 import { sql } from 'kysely'
 import { StartError } from '../../lib/errors.ts'
 import type { Database, Db } from './database.ts'

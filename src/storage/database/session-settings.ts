@@ -1,5 +1,5 @@
-// What pawl takes for granted of a session: how times, numbers and bytes are written, and what a statement without BEGIN sees. Server, database
-// and role may each be set to something else, so every connection says it.
+// Sets what pawl takes for granted of a session: how times, numbers and bytes are written, and what a statement without BEGIN sees. Server,
+// database and role may each be set to something else, so every connection says it.
 
 /** By the names and in the spelling of PostgreSQL, which gives the same text back. */
 export const SESSION_SETTINGS: Readonly<Record<string, string>> = {

@@ -1,4 +1,4 @@
-// How an operation ends: every transition is one update that compares status = 'PENDING' (cloud §6.2).
+// Ends operations: every transition is one update that compares status = 'PENDING' (cloud §6.2).
 import { type RawBuilder, sql } from 'kysely'
 import { type AuditEvent, insertAuditEventFrom, insertAuditFrom } from '../audit/audit.ts'
 import type { Db } from '../database/database.ts'

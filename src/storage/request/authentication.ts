@@ -1,5 +1,5 @@
-// What every authentication asks of the database: one read, and one conditional write together with its audit row. Each is one statement,
-// for one request and for all that come at the same time: a trip costs more than what it does there (docs/decisions/0003-shared-trips.md).
+// Reads and stores for every authentication: one read, and one conditional write together with its audit row. Each is one statement, for
+// one request and for all that come at the same time: a trip costs more than what it does there (docs/decisions/0003-shared-trips.md).
 import { type RawBuilder, sql } from 'kysely'
 import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
 import type { Db, Tx } from '../database/database.ts'

@@ -1,5 +1,5 @@
-// What a request with an envelope or a token names, in one statement: its parties, the temporary key of the envelope, the token, and whether
-// its values were used before. What it does not name is asked for under a name that nobody has.
+// Reads what a request with an envelope or a token names, in one statement: its parties, the temporary key of the envelope, the token, and
+// whether its values were used before. What it does not name is asked for under a name that nobody has.
 import { type RawBuilder, sql } from 'kysely'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import {

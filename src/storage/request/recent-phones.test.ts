@@ -1,4 +1,4 @@
-// What is remembered of a phone, and of how many.
+// Tests what is remembered of a phone, and of how many.
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createCaches } from '../../lib/memory.ts'

@@ -1,5 +1,5 @@
-// What phones read with a token: the token, and in the same statement what it is to show. Phones poll this every few seconds; requests of the
-// same moment share a statement.
+// Reads for phones with a token: the token, and in the same statement what it is to show. Phones poll this every few seconds; requests of
+// the same moment share a statement.
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'

@@ -1,4 +1,4 @@
-// What the generations of activation/create have in common: the outer layer, and how a device is bound to its activation. Spec: v3 §8.3 to
+// Holds what both generations of activation/create share: the outer layer, and the binding of a device to its activation. Spec: v3 §8.3 to
 // §8.6, v4 §8.4.
 import { type Static, Type } from '@sinclair/typebox'
 import {

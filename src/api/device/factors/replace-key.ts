@@ -1,5 +1,4 @@
-// What password/change, biometry/add and biometry/remove have in common: factor keys of an authenticated activation become others.
-// Spec: v4 §9.12, §9.13.
+// Replaces factor keys of an authenticated activation, for password/change, biometry/add and biometry/remove. Spec: v4 §9.12, §9.13.
 import type { Static } from '@sinclair/typebox'
 import { Type } from '@sinclair/typebox'
 import { places } from '../../../domain/secrets/secrets.ts'

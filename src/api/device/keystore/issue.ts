@@ -1,4 +1,4 @@
-// What the generations of keystore/create have in common: the key is made for a genuine request, stored sealed, and answered signed.
+// Issues temporary keys for both generations of keystore/create: makes one for a genuine request, stores it sealed, and answers it signed.
 import type { Static } from '@sinclair/typebox'
 import { Type } from '@sinclair/typebox'
 import { applicationSecretOf, type Decoy, serverKeysOf } from '../../../channel/secrets.ts'

@@ -1,4 +1,4 @@
-// What an app says it opens its vault for: stored in the audit log and in the log, never interpreted (v3 §12, v4 §9.10).
+// Reads the reason for which an app opens its vault. It is stored in the audit log and in the log, never interpreted (v3 §12, v4 §9.10).
 import { Type } from '@sinclair/typebox'
 import { OptionalOrNull } from '../../../http/types.ts'
 
