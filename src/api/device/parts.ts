@@ -3,7 +3,7 @@ import type { ActivationProvider } from '../../domain/activation/direct.ts'
 import type { ActivationParts } from '../../domain/activation/parts.ts'
 import type { Window } from '../../domain/limits/window.ts'
 import type { CustomObjectMemory } from '../../domain/application/custom-object.ts'
-import type { UserInfoParts } from '../../domain/user-info/user-info.ts'
+import type { UserInfoProvider } from '../../domain/user-info/user-info.ts'
 import type { ChannelParts, ChannelSettings } from '../../channel/parts.ts'
 import type { Decoy } from '../../channel/secrets.ts'
 import type { StatusReader } from '../../storage/activation/status.ts'
@@ -19,10 +19,11 @@ export type DeviceSettings = ChannelSettings &
     readonly statusVersion: string
   }
 
-export interface DeviceParts extends ChannelParts, ActivationParts, UserInfoParts {
+export interface DeviceParts extends ChannelParts, ActivationParts {
   readonly db: Pool
   /** Undefined when the operator configured none. */
   readonly activationProvider: ActivationProvider | undefined
+  readonly userInfoProvider: UserInfoProvider
   readonly readStatus: StatusReader
   readonly customObjects: CustomObjectMemory
   readonly settings: DeviceSettings

@@ -1,13 +1,11 @@
 // Claims about the owner of an activation: what the bank stored, and what a provider of the bank answers (v3 §13).
 import { fromUtf8, utf8 } from '../../lib/bytes.ts'
 import { PawlError } from '../../lib/errors.ts'
-import type { Events } from '../../log/events.ts'
 import { describeUncarried, findUncarried } from '../../lib/json.ts'
 import { OutboundError } from '../../lib/outbound.ts'
-import type { Platform } from '../../lib/platform.ts'
 import { findUserClaims, storeUserClaims } from '../../storage/user/claims.ts'
 import type { HttpProvider } from './http-provider.ts'
-import { type KeyParts, places } from '../secrets/secrets.ts'
+import { type DomainParts, type KeyParts, places } from '../secrets/secrets.ts'
 
 /** A JSON object. */
 export type Claims = Readonly<Record<string, unknown>>
@@ -24,12 +22,6 @@ export interface Subject {
 /** Where claims come from. An empty object when there are none; throws OutboundError when their source does not answer as it should. */
 export interface UserInfoProvider {
   readonly readClaims: (subject: Subject) => Promise<Claims>
-}
-
-export interface UserInfoParts {
-  readonly platform: Platform
-  readonly events: Events
-  readonly userInfoProvider: UserInfoProvider
 }
 
 /** The stored claims; with `ask` also those that a server of the bank answers, which stand above stored ones of the same name. */
@@ -101,9 +93,13 @@ export interface UserInfo {
 }
 
 /** The answer of user/info. Throws USER_INFO_FAILED when the provider fails. */
-export async function readUserInfo(parts: UserInfoParts, subject: Subject): Promise<UserInfo> {
+export async function readUserInfo(
+  provider: UserInfoProvider,
+  parts: Pick<DomainParts, 'platform' | 'events'>,
+  subject: Subject,
+): Promise<UserInfo> {
   try {
-    return toUserInfo(parts, subject, await parts.userInfoProvider.readClaims(subject))
+    return toUserInfo(parts, subject, await provider.readClaims(subject))
   } catch (cause) {
     if (!(cause instanceof OutboundError)) throw cause
     parts.events.userInfoFailed({ activationId: subject.activationId, err: cause })
@@ -112,9 +108,13 @@ export async function readUserInfo(parts: UserInfoParts, subject: Subject): Prom
 }
 
 /** The claims for the answer of activation/create; undefined when there are none or the provider fails: the phone is bound all the same. */
-export async function readUserInfoOfNew(parts: UserInfoParts, subject: Subject): Promise<UserInfo | undefined> {
+export async function readUserInfoOfNew(
+  provider: UserInfoProvider,
+  parts: Pick<DomainParts, 'platform' | 'events'>,
+  subject: Subject,
+): Promise<UserInfo | undefined> {
   try {
-    const claims = await parts.userInfoProvider.readClaims(subject)
+    const claims = await provider.readClaims(subject)
     return Object.keys(claims).some((name) => !RESERVED.includes(name)) ? toUserInfo(parts, subject, claims) : undefined
   } catch (err) {
     parts.events.userInfoFailed({ activationId: subject.activationId, err })
@@ -123,7 +123,7 @@ export async function readUserInfoOfNew(parts: UserInfoParts, subject: Subject):
 }
 
 /** What identifies the answer is always the server's own. */
-const toUserInfo = ({ platform }: UserInfoParts, { userId }: Subject, claims: Claims): UserInfo => ({
+const toUserInfo = ({ platform }: Pick<DomainParts, 'platform'>, { userId }: Subject, claims: Claims): UserInfo => ({
   ...claims,
   sub: userId,
   jti: platform.uuid(),
