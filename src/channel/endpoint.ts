@@ -1,5 +1,5 @@
 // Declares endpoints that phones call, whatever their flow. A flow of channel/flow makes one of a declaration.
-import type { TSchema } from '@sinclair/typebox'
+import type { Static, TSchema } from '@sinclair/typebox'
 import type { ErrorCode } from '../lib/errors.ts'
 import type { Factors, Protocol } from '../protocol/protocol.ts'
 import type { ActivationRow } from '../storage/activation/find.ts'

@@ -49,7 +49,9 @@ test('a type without a name is shown by its number', () => {
 
 test('characters that nobody sees are written out', () => {
   const pem = certificateRequest(signer, { subject: { CN: 'a\0b\nc\x7f\x85', O: ' ' } })
-  expect(parseCertificateRequest(parseCertificateRequestPem(pem) ?? new Uint8Array(0))?.subject).toBe('O=\\ ,CN=a\\00b\\0ac\\7f\\c2\\85')
+  expect(parseCertificateRequest(parseCertificateRequestPem(pem) ?? new Uint8Array(0))?.subject).toBe(
+    'O=\\ ,CN=a\\00b\\0ac\\7f\\c2\\85',
+  )
 })
 
 describe('no request is', () => {

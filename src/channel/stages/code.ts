@@ -95,12 +95,7 @@ function refuseUsed({ use }: CodeAttempt, { isRight }: CodeVerdict, stored: 'STO
 }
 
 /** Judges a code, stores what it does, and tells of it. */
-async function settleCode(
-  parts: ChannelParts,
-  received: Received,
-  attempt: CodeAttempt,
-  read: RequestParties | undefined,
-) {
+async function settleCode(parts: ChannelParts, received: Received, attempt: CodeAttempt, read: RequestParties | undefined) {
   return await withinFailureBudget(parts, received, attempt, async () => {
     const decided = await untilSettled('activation', async (round) => {
       const decision = await decideCode(parts, received, attempt, { read, round })

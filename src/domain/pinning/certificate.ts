@@ -8,7 +8,7 @@ import { parseBase64 } from '../../lib/base64.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { OutboundError } from '../../lib/outbound.ts'
 import { type PeerCertificate, readPeerCertificate } from './peer-certificate.ts'
-import { parsePem } from './pem.ts'
+import { parsePem } from '../../lib/pem.ts'
 import {
   findPinnedCertificate,
   insertPinnedCertificate,

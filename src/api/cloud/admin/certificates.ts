@@ -5,7 +5,7 @@ import { pinFingerprint, pinLive, pinPem, readLive, requireFingerprint, warnOfNa
 import { named, Ok } from '../../../http/types.ts'
 import { toBase64 } from '../../../lib/base64.ts'
 import { notFound } from '../../../lib/errors.ts'
-import { toPem } from '../../../domain/pinning/pem.ts'
+import { toPem } from '../../../lib/pem.ts'
 import {
   deleteExpiredCertificates,
   deletePinnedCertificate,
