@@ -35,13 +35,13 @@ test('a row has method, resource, length and digest, the text of the bank, and w
   const { phone, userId } = await v4.world.activePhone('3.3')
   const { activationId } = phone.state
   const body = '{"pin":"1234"}'
-  v4.world.advance(1)
+  await v4.world.advance(1)
   expectOk(await phone.send(phone.prepareValidation({ body: 'at pawl' })))
-  v4.world.advance(1)
+  await v4.world.advance(1)
   await verdictOf(bank, phone.prepareSigned({ ...at, method: 'PUT', body }), { method: 'put', auditText: 'Überweisung 4711' })
-  v4.world.advance(1)
+  await v4.world.advance(1)
   await verdictOf(bank, phone.prepareSigned({ ...at, method: 'GET', query: 'b=2&a=1' }))
-  v4.world.advance(1)
+  await v4.world.advance(1)
   await verdictOf(bank, phone.prepareSigned({ ...at, body, wrongKeys: { knowledge: random(16) } }), { auditText: 'again' })
   expect(await eventsOf(userId, 4)).toMatchObject([
     {

@@ -219,7 +219,7 @@ describe('what is not of the application of the credential is unknown', () => {
     const request = phone.prepareSigned({ ...at, body: 'x' })
     expect(await verdictOf(stranger, request)).toEqual(UNKNOWN)
     const { json } = expectOk(await v4.world.bank.call('GET', '/admin/application?id=other-bank'))
-    const foreignKey = String((json as { responseObject: { appKey: string } }).responseObject.appKey)
+    const foreignKey = (json as { responseObject: { appKey: string } }).responseObject.appKey
     expect(await verdictOf(bank, withPair(request, 'pa_application_key', foreignKey))).toEqual(UNKNOWN)
     expect(await verdictOf(bank, withPair(request, 'pa_application_key', flipBit(foreignKey)))).toEqual(UNKNOWN)
     const nobody = withPair(request, 'pa_activation_id', '3f2504e0-4f89-41d3-9a0c-0305e82c3301')

@@ -168,6 +168,6 @@ test('a request whose answer was lost gets it when it comes again under its key'
   expect(new Set(together.map((verdict) => JSON.stringify(verdict))).size).toBe(1)
   expect(together[0]).toMatchObject({ isValid: true })
   // The minute is over, its window is not.
-  v4.world.advance(61_000)
+  await v4.world.advance(61_000)
   expect(await verdictOf(value, {}, key)).toMatchObject({ isValid: false, reason: 'USED' })
 })
