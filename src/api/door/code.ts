@@ -55,7 +55,9 @@ const CodeToVerify = named(
     ),
     query: Type.Optional(
       Type.String({
-        description: 'raw query string without its question mark, never parsed by the bank',
+        // As long as headers of a phone's request to pawl may be: reading it takes time that nothing has proved anything for.
+        pattern: '^[^]{0,16384}$',
+        description: 'must be at most 16384 characters: the raw query string without its question mark, never parsed by the bank',
         examples: ['from=2026-01-01'],
       }),
     ),

@@ -93,6 +93,7 @@ describe('what the bank did wrong is an error that changes nothing', () => {
     ['a reserved resource of the app', { resourceId: '/api/auth/token/app/operation/list' }, 'resourceId'],
     ['bad Base64', { body: 'x*' }, 'body'],
     ['a body that is too long', { body: Buffer.alloc(128 * 1024 + 1).toString('base64') }, 'body'],
+    ['a long query', { query: `a=${'x'.repeat(16_383)}` }, 'query'],
     ['a body that is parsed', { body: { amount: 1 } }, 'body'],
     ['no client', { client: undefined }, 'client'],
     ['no address', { client: {} }, 'address'],
