@@ -8,6 +8,7 @@ import { type HttpReply, member, send, sendJson } from '../../phone/http.ts'
 import type { Prepared } from '../../phone/v3/state.ts'
 import { createPhone } from '../../phone/v3/virtual-phone.ts'
 import type { Bank } from '../helpers/bank.ts'
+import { callDoor, headerOf, RESOURCE, toDoor } from '../helpers/door.ts'
 import { type CountedServer, startCountedServer, type Statements } from '../helpers/statements.ts'
 import { type Bound, expectOk, openWorldOn, type World } from '../helpers/world.ts'
 import { type BoundV4, openPhonesV4, type PhonesV4 } from '../helpers/world-v4.ts'
@@ -248,6 +249,45 @@ const CLOUD: readonly Row[] = [
   ofBank('`GET /audit/log`', ({ userId }) => backEnd.call('GET', `/audit/log?userId=${userId}`)),
 ]
 
+/** A call of a door for what a phone sent to the bank. */
+function ofDoor(
+  endpoint: string,
+  door: string,
+  prepare: (bound: Bound, isWrong: boolean) => Promise<Prepared<unknown>>,
+  { key, ...more }: Readonly<Record<string, unknown>> & { readonly key?: () => string } = {},
+): Row {
+  const ask =
+    (kind: 'right' | 'wrong' | 'unknown'): Ask =>
+    async () => {
+      const bound = await knownPhone()
+      const prepared = await prepare(bound, kind === 'wrong')
+      const sent = kind === 'unknown' ? forNobody(prepared, bound.phone.state.activationId) : prepared
+      const { client, ...request } = toDoor(sent, more)
+      const body = door === 'code' ? { client, ...request } : { client, token: headerOf(sent, 'Token'), ...more }
+      return async () => {
+        const reply = expectOk(await callDoor(backEnd, door, body, key?.()))
+        // A verdict that is false is counted as a refusal is.
+        return { ...reply, status: member(reply.json, 'isValid') === true ? 200 : 0 }
+      }
+    }
+  return { endpoint, right: ask('right'), wrong: ask('wrong'), unknown: ask('unknown') }
+}
+
+const signedForBank = async ({ phone }: Bound, isWrong: boolean) =>
+  phone.prepareSigned({ path: '/bank/transfer', resourceId: RESOURCE, body: '{}', ...wrongly(isWrong) })
+const tokenForBank = async ({ phone }: Bound, isWrong: boolean) => {
+  const token = await phone.createToken()
+  return phone.prepareDetail(isWrong ? { ...token, secret: random(16) } : token)
+}
+
+const DOORS: readonly Row[] = [
+  ofDoor('`POST /verification/code`', 'code', signedForBank),
+  ofDoor('`POST /verification/code` with a key', 'code', signedForBank, { key: randomUUID }),
+  ofDoor('`POST /verification/token`', 'token', tokenForBank),
+  ofDoor('`POST /verification/token` with a key', 'token', tokenForBank, { key: randomUUID }),
+  ofDoor('`POST /verification/token`, repeatable', 'token', tokenForBank, { isRepeatable: true }),
+]
+
 async function offline(isWrong: boolean): Promise<() => Promise<HttpReply>> {
   const { phone, operation } = await holder()
   const text = String(member(expectOk(await backEnd.offlineQr(operation.id)).json, 'operationQrCodeData'))
@@ -260,6 +300,7 @@ const TABLES = [
   ['Device API', DEVICE],
   ['Mobile token API', MOBILE_TOKEN],
   ['Cloud API', CLOUD],
+  ['Doors', DOORS],
 ] as const
 
 /** Lines of the table, as they are counted. */
