@@ -51,6 +51,10 @@ const TAGS: readonly Tag[] = [
     name: 'Verification',
     description: "What a phone sent to the bank's own endpoints: whether it is genuine; docs/DOORS.md.",
   },
+  {
+    name: 'Encryption',
+    description: "What a phone encrypted for the bank's own endpoints: opened, and the answer sealed; docs/DOORS.md.",
+  },
   { name: 'Audit', description: 'What the phones of a user did.' },
   { name: 'Push', description: 'Where a sender of push messages finds a phone; pawl sends none.' },
   { name: 'Inbox', description: 'Messages that the phone shows.' },
@@ -90,6 +94,6 @@ with the content that they decrypt to.
 **Cloud API** and administration: called by the bank's back ends and operators with HTTP Basic. Never expose it to phones; with
 \`PAWL_INTERNAL_PORT\` it has a listener of its own, and this page is served there.
 
-Bodies are JSON in UTF-8, at most 256 KiB with a right credential, 384 KiB below \`/verification\`; those that are read before anything proves who sent them have 16 KiB, and
+Bodies are JSON in UTF-8, at most 256 KiB with a right credential, 384 KiB below \`/verification\` and \`/encryption\`; those that are read before anything proves who sent them have 16 KiB, and
 those that a code covers \`PAWL_SIGNED_BODY_BYTES_MAX\`. A body that is too long gets 400. A source whose requests are refused too often gets 429. Unknown members are ignored. What is no HTTP request is answered with 400, headers over
 16 KiB with 431. Every answer has the header \`X-Request-Id\`, the caller's own where it sent a sane one.`

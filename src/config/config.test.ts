@@ -54,6 +54,7 @@ describe('defaults', () => {
       temporaryKeysPerMinute: 600,
       signedBodyBytesMax: 131_072,
       doorIdempotencySeconds: 60,
+      sealTicketSeconds: 300,
       activationValiditySeconds: 300,
       activationRemoveAllow1fa: false,
       maxFailedAttempts: 5,

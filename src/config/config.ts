@@ -14,6 +14,7 @@ import {
   vaultKeyUrl,
   variableList,
 } from './kinds.ts'
+import { DOOR_SETTINGS } from './doors.ts'
 import type { Setting } from './kinds.ts'
 import { RETENTION_SETTINGS } from './retention.ts'
 import { SERVING_SETTINGS } from './serving.ts'
@@ -284,23 +285,7 @@ export const SETTINGS: { readonly [M in keyof Config]-?: Setting<Config[M]> } = 
       'The longest body that an authentication code may cover. The approval of operation data of 10,000 characters may need 65536. ' +
       'Bodies over 7 KiB have fewer than 20 counter values tried, down to 2 from 64 KiB on.',
   },
-  doorIdempotencySeconds: {
-    name: 'PAWL_DOOR_IDEMPOTENCY_SECONDS',
-    kind: integer(5, 3_600),
-    default: '60',
-    unit: 'seconds',
-    description:
-      'How long a verdict of `/verification` is given again for the same request with the same `Idempotency-Key`. Longer than the back end ' +
-      'tries again.',
-  },
-  sealTicketSeconds: {
-    name: 'PAWL_SEAL_TICKET_SECONDS',
-    kind: integer(5, 300),
-    default: '300',
-    unit: 'seconds',
-    description:
-      'How long the answer to an envelope may be sealed after `/encryption/open`. Longer than an endpoint of the bank takes.',
-  },
+  ...DOOR_SETTINGS,
   templatesFile: {
     name: 'PAWL_TEMPLATES_FILE',
     kind: path,

@@ -11,6 +11,7 @@ import * as activationImport from '../../src/storage/activation/import.ts'
 import * as activationFlags from '../../src/storage/activation/flags.ts'
 import * as activationFence from '../../src/storage/activation/fence.ts'
 import * as activationExpiry from '../../src/storage/activation/expiry.ts'
+import * as doorEnvelopes from '../../src/storage/request/door-envelopes.ts'
 import * as doorParties from '../../src/storage/request/door-parties.ts'
 import * as doorToken from '../../src/storage/request/door-token.ts'
 import * as doorVerdicts from '../../src/storage/request/door-verdicts.ts'
@@ -322,12 +323,30 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       activationFence.storeFenced(db, [
         { activationId: 'x', rowVersion: 1, counter: 20, ctrData: bytes, blocks: true, eventData: '{}', at },
       ]),
+    fenceTickets: (db) => activationFence.fenceTickets(db),
     removeWaiting: (db) => activationFence.removeWaiting(db, at, at, 200),
   },
   'activation/expiry': {
     removeExpiredActivations: (db) => activationExpiry.removeExpiredActivations(db, at, 500),
     endTemporaryBlocks: (db) => activationExpiry.endTemporaryBlocks(db, at, 500),
     endTemporaryBlock: (db) => activationExpiry.endTemporaryBlock(db, 'x', at),
+  },
+  'request/door-envelopes': {
+    recordOpening: (db) =>
+      doorEnvelopes.recordOpening(db, {
+        use: { valueHash: bytes, expiresAt: at },
+        kept: doorVerdict,
+        audit: { ...auditEvent, verifiedBy: 'n' },
+      }),
+    'recordOpening of an application': (db) =>
+      doorEnvelopes.recordOpening(db, {
+        use: undefined,
+        kept: undefined,
+        audit: { ...auditEvent, activationId: '', verifiedBy: 'n' },
+      }),
+    takeTicket: (db) =>
+      doorEnvelopes.takeTicket(db, { ticketId: bytes, plaintextHash: bytes, openedAt: at, expiresAt: new Date(4e12) }),
+    deleteEndedAnswers: (db) => doorEnvelopes.deleteEndedAnswers(db, at, 1000),
   },
   'request/door-parties': {
     findDoorParties: (db) => doorParties.findDoorParties(db, [{ applicationKey: 'k', activationId: 'x', at, verdictKey: null }]),
@@ -521,6 +540,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     'replacePassword that keeps the previous': (_db, tx) => credentials.replacePassword(tx, 'n', password, at),
     lockCredential: (_db, tx) => credentials.lockCredential(tx, 'n'),
     updateAllowedAddresses: (_db, tx) => credentials.updateAllowedAddresses(tx, 'n', ['10.0.0.0/8']),
+    updateRights: (_db, tx) => credentials.updateRights(tx, 'n', ['keys:derive']),
     updateCertificates: (_db, tx) => credentials.updateCertificates(tx, 'n', ['00ff']),
     listCertificateHolders: (db) => credentials.listCertificateHolders(db, '00ff'),
     storeCredentialMac: (_db, tx) => credentials.storeCredentialMac(tx, 'n', bytes),

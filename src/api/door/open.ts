@@ -51,13 +51,13 @@ const EnvelopeToOpen = named(
     encryption: Type.Optional(
       HeaderOfPhone(
         'value of X-PowerAuth-Encryption or X-Svc-Encryption',
-        'PowerAuth version="3.3", application_key="MDEyMzQ1Njc4OWFiY2RlZg==", activation_id="3f2504e0-4f89-41d3-9a0c-0305e82c3301"',
+        'PowerAuth version="4.0", application_key="...", activation_id="..."',
       ),
     ),
     authorization: Type.Optional(
       HeaderOfPhone(
         'value of X-PowerAuth-Authorization or X-Svc-Authorization, in its place',
-        'PowerAuth pa_version="3.3", pa_activation_id="3f2504e0-4f89-41d3-9a0c-0305e82c3301", pa_application_key="MDEyMzQ1Njc4OWFiY2RlZg==", …',
+        'PowerAuth pa_activation_id="...", pa_application_key="...", pa_nonce="...", ...',
       ),
     ),
     envelope: Type.Object({}, { additionalProperties: true, description: 'the JSON object as the bank received it' }),
