@@ -2,8 +2,8 @@
 import { composeSignedData } from '../../domain/audit/audit.ts'
 import { createDecoyDeviceKeys, importDeviceKeys, type SignatureForm, verifyByDeviceKey } from '../../protocol/device-key.ts'
 import type { DeviceKey, SignatureAlgorithm } from '../../protocol/protocol.ts'
-import { type DeviceKeysRow, findDeviceKeys } from '../../storage/activation/device-keys.ts'
-import { heldActivation, insertAuditEvent } from '../../storage/audit/audit.ts'
+import { type DeviceKeysRow, findDeviceKeys, insertSignatureAudit } from '../../storage/activation/device-keys.ts'
+import type { Db } from '../../storage/database/database.ts'
 import type { ActivationState } from '../../storage/database/schema.ts'
 import { applicationOf } from '../cloud/application-of.ts'
 import type { CloudCall } from '../cloud/endpoint.ts'
@@ -52,9 +52,9 @@ export interface JudgedSignatures {
 }
 
 /**
- * Judges by the activation of this name. Where the application of the credential has none, signatures are verified with decoys, and the
- * statement that writes the audit row writes none. `sent` is undefined where it could not be read: then nothing is looked up. Throws
- * REGISTRATION_NOT_FOUND for a credential without application.
+ * Judges by the activation of this name; a verdict about one has its audit row before it is given. Where the application of the credential has
+ * none, signatures are verified with decoys, and the statement that writes the row writes none. `sent` is undefined where it could not be read: then
+ * nothing is looked up. Throws REGISTRATION_NOT_FOUND for a credential without application.
  */
 export async function judgeSignatures(
   call: CloudCall,
@@ -66,18 +66,7 @@ export async function judgeSignatures(
   const applicationId = await applicationOf(call)
   const at = new Date(platform.now())
   const row = sent && (await findDeviceKeys(db, { applicationId, activationId, at }))
-  const judged = sent === undefined ? FORM : row === undefined ? await judgeByDecoys(sent) : await judgeByKeys(row, sent)
-  if (sent !== undefined) {
-    const audit = {
-      applicationId,
-      userId: row?.userId ?? null,
-      activationId,
-      eventType: judged.isValid ? 'device_signature_ok' : 'device_signature_invalid',
-      eventData: composeSignedData([sent.form, ...judged.verified].join(' '), sent.data, judged.reason),
-      occurredAt: at,
-    }
-    await insertAuditEvent(db, audit, heldActivation(activationId, applicationId))
-  }
+  const judged = sent === undefined ? FORM : await judgeAudited(db, { applicationId, activationId, at }, row, sent)
   const result = judged.reason?.toLowerCase() ?? 'accepted'
   events.authenticationChecked({ version: String(row?.protocolVersion ?? 'unknown'), type: door.type, result })
   if (!judged.isValid) events.authenticationFailed({ activationId, resourceId: door.path, reason: result })
@@ -87,20 +76,39 @@ export async function judgeSignatures(
 const FORM: JudgedSignatures = { isValid: false, reason: 'FORM', verified: [] }
 const UNKNOWN: JudgedSignatures = { isValid: false, reason: 'UNKNOWN', verified: [] }
 
+async function judgeAudited(
+  db: Db,
+  asked: { readonly applicationId: string; readonly activationId: string; readonly at: Date },
+  row: DeviceKeysRow | undefined,
+  sent: SentSignatures,
+): Promise<JudgedSignatures> {
+  const judged = row === undefined ? await judgeByDecoys(sent) : await judgeByKeys(row, sent)
+  const isWritten = await insertSignatureAudit(db, {
+    applicationId: asked.applicationId,
+    userId: row?.userId ?? null,
+    activationId: asked.activationId,
+    eventType: judged.isValid ? 'device_signature_ok' : 'device_signature_invalid',
+    eventData: composeSignedData([sent.form, ...judged.verified].join(' '), sent.data, judged.reason),
+    occurredAt: asked.at,
+  })
+  // It was deleted meanwhile.
+  return isWritten ? judged : UNKNOWN
+}
+
 async function judgeByKeys(row: DeviceKeysRow, sent: SentSignatures): Promise<JudgedSignatures> {
   const { activationId, userId, state, algorithm, devicePublicKey } = row
   const keys = devicePublicKey === null ? [] : importDeviceKeys(algorithm ?? 'EC_P256', devicePublicKey)
   const outcomes = await Promise.all(sent.signatures.map((signature) => verifyByOneOf(keys, signature)))
   const verified = keys.filter((key) => outcomes.includes(key)).map((key) => key.algorithm)
-  const reason = refusalOf()
+  const all = keys.map((key) => key.algorithm)
+  const isComplete = !outcomes.includes('NO_KEY') && sent.isEnough(verified, all)
+  const refusals: readonly (readonly [boolean, SignatureRefusal])[] = [
+    [outcomes.includes('WRONG'), 'SIGNATURE_WRONG'],
+    [!sent.states.includes(state), 'STATE'],
+    [!isComplete, 'KEYS_MISSING'],
+  ]
+  const [, reason] = refusals.find(([isRefused]) => isRefused) ?? []
   return { isValid: reason === undefined, ...(reason && { reason }), activation: { activationId, userId, state }, verified }
-
-  function refusalOf(): SignatureRefusal | undefined {
-    if (outcomes.includes('WRONG')) return 'SIGNATURE_WRONG'
-    if (!sent.states.includes(state)) return 'STATE'
-    const all = keys.map((key) => key.algorithm)
-    return outcomes.includes('NO_KEY') || !sent.isEnough(verified, all) ? 'KEYS_MISSING' : undefined
-  }
 }
 
 /** The key that made the signature. */

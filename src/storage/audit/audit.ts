@@ -27,12 +27,10 @@ export async function insertAuditEvent(
 
 /**
  * One row while the activation is there, which stays to the end of the transaction: whoever erases its user sees what was written, or is seen
- * (docs/decisions/0019-erasure.md). `applicationId`: no row for an activation of another application.
+ * (docs/decisions/0019-erasure.md).
  */
-export const heldActivation = (activationId: string, applicationId?: string): RawBuilder<unknown> =>
-  sql`(select from activation where activation_id = ${activationId}${
-    applicationId === undefined ? sql`` : sql` and application_id = ${applicationId}`
-  } for key share) as held`
+export const heldActivation = (activationId: string): RawBuilder<unknown> =>
+  sql`(select from activation where activation_id = ${activationId} for key share) as held`
 
 /** An audit row whose activation the statement finds. */
 export type AuditEventOfSource = Omit<AuditEvent, 'activationId'>

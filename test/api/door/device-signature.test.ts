@@ -1,4 +1,5 @@
 // POST /verification/device-signature: what phones of every kind sign with their device keys, in every form, and what is not that (cloud §14.1).
+import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { compactJws, type DeviceSigner, generalJws, signJwsPart } from '../../../phone/device-signature.ts'
 import type { HttpReply } from '../../../phone/http.ts'
@@ -6,6 +7,8 @@ import { member } from '../../../phone/http.ts'
 import { b64 } from '../../../phone/v3/crypto.ts'
 import { newSigningPair } from '../../../phone/v4/crypto.ts'
 import { v4DeviceSigners } from '../../../phone/device-signature.ts'
+import { insertSignatureAudit } from '../../../src/storage/activation/device-keys.ts'
+import { inTransaction } from '../../../src/storage/database/database.ts'
 import type { Bank } from '../../helpers/bank.ts'
 import {
   auditLines,
@@ -28,6 +31,7 @@ afterAll(() => world.close())
 const DATA = Buffer.from('{"contract":7,"text":"příliš"}')
 const PATH = '/verification/device-signature'
 
+const b64Url = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64url')
 const ask = (request: Readonly<Record<string, unknown>>, bank: Bank = world.bank): Promise<HttpReply> =>
   bank.call('POST', PATH, request)
 /** A plain signature of the first key in DER, changed by `more`. */
@@ -329,6 +333,46 @@ test('each verdict but of what cannot be read has a row with the hash of the dat
   expect(metrics).toMatch(/^pawl_verifications_total\{version="4",type="device_signature",result="accepted"\} [1-9]/m)
   expect(metrics).toMatch(/^pawl_verifications_total\{version="4",type="device_signature",result="keys_missing"\} [1-9]/m)
   expect(metrics).toMatch(/^pawl_verifications_total\{version="unknown",type="device_signature",result="form"\} [1-9]/m)
+})
+
+test('an activation that is deleted while it is looked at is unknown, and so has no verdict without a row', async () => {
+  const phone = await world.signingPhone('EC_P256')
+  const { db } = world.server.context
+  const judged = await inTransaction(db, async (tx) => {
+    await sql`delete from activation_history where activation_id = ${phone.activationId}`.execute(tx)
+    await sql`delete from activation where activation_id = ${phone.activationId}`.execute(tx)
+    const event = {
+      applicationId: world.world.applicationId,
+      userId: phone.userId,
+      activationId: phone.activationId,
+      eventType: 'device_signature_ok',
+      eventData: '',
+      occurredAt: new Date(),
+    }
+    return await insertSignatureAudit(tx, event)
+  })
+  expect(judged).toBe(false)
+  expectVerdict(await askDer(phone), UNKNOWN)
+  expect(await world.auditOf(phone.activationId)).toEqual([])
+})
+
+test('30 at once are judged each by itself', async () => {
+  const phones = [await world.signingPhone('EC_P384_ML_L3'), await world.signingPhone('EC_P256')]
+  const asked = Array.from({ length: 30 }, (_, i) => {
+    const phone = phones[i % 2] as SigningPhone
+    const jws = generalJws(phone.signers, DATA)
+    const isGood = i % 3 > 0
+    const sent = isGood ? jws : jws.replace(b64Url(DATA), b64Url(Buffer.from('other data')))
+    return { phone, isGood, reply: askJws(phone, sent) }
+  })
+  for (const { phone, isGood, reply } of asked)
+    expectVerdict(
+      await reply,
+      isGood ? validJws(phone, ...phone.signers.map(({ alg }) => alg)) : invalid(phone, 'SIGNATURE_WRONG'),
+    )
+  const rows = await Promise.all(phones.map(({ activationId }) => world.auditOf(activationId)))
+  expect(rows.flat().filter(([type]) => type === 'device_signature_ok')).toHaveLength(20)
+  expect(rows.flat()).toHaveLength(30)
 })
 
 describe('what the bank composes wrongly is an error', () => {
