@@ -1,5 +1,6 @@
 // POST /verification/certificate-request: whether a phone made a certificate request with one of its device keys. Spec: cloud §14.2.
 import { Type } from '@sinclair/typebox'
+import { withExample } from '../../http/types.ts'
 import { parseCertificateRequestPem } from '../../lib/pem.ts'
 import { type ReadCertificateRequest, readCertificateRequest } from '../../protocol/device-key.ts'
 import { cloudEndpoint } from '../cloud/endpoint.ts'
@@ -21,8 +22,13 @@ export const certificateRequest = cloudEndpoint({
   errors: ['REGISTRATION_NOT_FOUND'],
   roles: DOOR_ROLES,
   body: Type.Object({
-    activationId: Identifier,
-    pem: Type.String({ minLength: 1, maxLength: PEM_LENGTH_MAX, description: 'the request alone, as the phone sent it' }),
+    activationId: withExample(Identifier, '3f2504e0-4f89-41d3-9a0c-0305e82c3301'),
+    pem: Type.String({
+      minLength: 1,
+      maxLength: PEM_LENGTH_MAX,
+      description: 'the request alone, as the phone sent it',
+      examples: ['-----BEGIN CERTIFICATE REQUEST-----\nMIIB…\n-----END CERTIFICATE REQUEST-----\n'],
+    }),
   }),
   response: Type.Object(
     {

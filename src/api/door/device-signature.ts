@@ -1,5 +1,6 @@
 // POST /verification/device-signature: whether a phone signed data with its device keys. Spec: cloud §14.1.
 import { type Static, Type } from '@sinclair/typebox'
+import { withExample } from '../../http/types.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
 import { PawlError } from '../../lib/errors.ts'
 import { parseSignedJws } from '../../protocol/wire/signed-jws.ts'
@@ -10,22 +11,35 @@ import { Algorithm, DOOR_ROLES, SignatureVerdict, States } from './fields.ts'
 import { judgeSignatures, type SentSignature, type SentSignatures } from './judge-signatures.ts'
 
 type KeyName = 'ECDSA' | 'ML_DSA_65' | 'ML_DSA_87'
-const KeyNames = Type.Array(Type.Unsafe<KeyName>(Type.String({ enum: ['ECDSA', 'ML_DSA_65', 'ML_DSA_87'] })), { minItems: 1 })
-
-const Request = Type.Object({
-  activationId: Identifier,
-  data: Type.Optional(Type.String({ description: 'Base64 of what was signed, at most 128 KiB', examples: ['cGF5IDEwMCBFVVI='] })),
-  signature: Type.Optional(Type.String({ description: 'Base64, as the phone sent it' })),
-  format: Type.Optional(
-    Type.Unsafe<Format>(Type.String({ enum: ['DER', 'JOSE', 'RAW'], description: 'of ECDSA DER or JOSE, of ML-DSA RAW' })),
-  ),
-  algorithm: Type.Optional(Type.Unsafe<'ECDSA' | 'ML_DSA'>(Type.String({ enum: ['ECDSA', 'ML_DSA'] }))),
-  jws: Type.Optional(Type.String({ description: 'a JWS in place of the four above: compact, or JSON as text' })),
-  keys: Type.Optional(Type.Union([Type.Literal('ALL'), KeyNames])),
-  states: Type.Optional(States),
-})
-
 type Format = 'DER' | 'JOSE' | 'RAW'
+
+const EXAMPLE_ID = '3f2504e0-4f89-41d3-9a0c-0305e82c3301'
+
+const Request = Type.Object(
+  {
+    activationId: withExample(Identifier, EXAMPLE_ID),
+    data: Type.Optional(Type.String({ description: 'Base64 of what was signed, at most 128 KiB' })),
+    signature: Type.Optional(Type.String({ description: 'Base64, as the phone sent it' })),
+    format: Type.Optional(
+      Type.Unsafe<Format>(Type.String({ enum: ['DER', 'JOSE', 'RAW'], description: 'of ECDSA DER or JOSE, of ML-DSA RAW' })),
+    ),
+    algorithm: Type.Optional(Type.Unsafe<'ECDSA' | 'ML_DSA'>(Type.String({ enum: ['ECDSA', 'ML_DSA'] }))),
+    jws: Type.Optional(Type.String({ description: 'a JWS in place of the four above: compact, or JSON as text' })),
+    keys: Type.Optional(
+      Type.Array(Type.Unsafe<KeyName>(Type.String({ enum: ['ECDSA', 'ML_DSA_65', 'ML_DSA_87'] })), {
+        minItems: 1,
+        description: 'keys whose signatures are enough; without it, all that the activation has',
+      }),
+    ),
+    states: Type.Optional(States),
+  },
+  {
+    examples: [
+      { activationId: EXAMPLE_ID, data: 'cGF5IDEwMCBFVVI=', signature: 'MEUCIQDcPHNjYPjLQ7iYoQ==', format: 'DER' },
+      { activationId: EXAMPLE_ID, jws: 'eyJhbGciOiJFUzI1NiIsInR5cCI6IkpXVCJ9.cGF5IDEwMCBFVVI.q1w2e3', keys: ['ECDSA'] },
+    ],
+  },
+)
 
 export const deviceSignature = cloudEndpoint({
   method: 'POST',
@@ -51,7 +65,7 @@ export const deviceSignature = cloudEndpoint({
       examples: [
         {
           isValid: true,
-          activationId: '3f2504e0-4f89-41d3-9a0c-0305e82c3301',
+          activationId: EXAMPLE_ID,
           userId: 'alice',
           state: 'ACTIVE',
           verified: ['ES384', 'ML-DSA-65'],
@@ -77,9 +91,9 @@ const DOOR = { path: '/verification/device-signature', type: 'device_signature' 
 
 /** Undefined when what the phone made cannot be read. Throws REQUEST_INVALID for what the bank composed wrongly. */
 function readRequest(body: Static<typeof Request>): SentSignatures | undefined {
-  const { jws, data, signature, format, algorithm, keys = 'ALL', states = ['ACTIVE'] } = body
+  const { jws, data, signature, format, algorithm, keys, states = ['ACTIVE'] } = body
   const isEnough = (verified: readonly SignatureAlgorithm[], all: readonly SignatureAlgorithm[]): boolean =>
-    keys === 'ALL' ? verified.length === all.length : keys.every((name) => verified.some((one) => nameOf(one) === name))
+    keys === undefined ? verified.length === all.length : keys.every((name) => verified.some((one) => nameOf(one) === name))
   if (jws === undefined) {
     const plain = readPlain(body)
     return plain && { ...plain, states, isEnough }
