@@ -317,6 +317,27 @@ describe.each(TABLES)('%s', (_, rows) => {
   })
 })
 
+test('a signature of a device key takes a read and a write, whatever comes of it', async () => {
+  const { phone } = await world.activePhone('3.3')
+  const [signer] = phone.deviceSigners()
+  const data = Buffer.from('x')
+  const ask = (activationId: string, sent: Uint8Array): Promise<HttpReply> =>
+    backEnd.call('POST', '/verification/device-signature', {
+      activationId,
+      data: b64(sent),
+      signature: b64(signer?.signDer(data) ?? data),
+    })
+  for (const [reason, request] of [
+    [undefined, () => ask(phone.state.activationId, data)],
+    ['SIGNATURE_WRONG', () => ask(phone.state.activationId, Buffer.from('y'))],
+    ['UNKNOWN', () => ask(randomUUID(), data)],
+  ] as const) {
+    const { result, statements } = await counted.count(request)
+    expect(member(expectOk(result).json, 'reason')).toBe(reason)
+    expect(statements).toMatchObject({ reads: 1, writes: 1, transactions: 0 })
+  }
+})
+
 test('docs/PERFORMANCE.md tells how many statements each request takes', async () => {
   const parts = TABLES.flatMap(([title, rows]) => [
     `| ${title} | right | wrong | unknown |`,
