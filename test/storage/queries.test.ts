@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from 'kysely'
 import { expect, test } from 'vitest'
 import * as activationFind from '../../src/storage/activation/find.ts'
+import * as activationDeviceKeys from '../../src/storage/activation/device-keys.ts'
 import * as activationAuthentication from '../../src/storage/request/authentication.ts'
 import * as activationChange from '../../src/storage/activation/change.ts'
 import * as activationKeys from '../../src/storage/activation/keys.ts'
@@ -263,6 +264,10 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   'activation/find': {
     findActivation: (db) => activationFind.findActivation(db, 'x', at),
     findRegistration: (db) => activationFind.findRegistration(db, 'a', 'u', at),
+  },
+  'activation/device-keys': {
+    findDeviceKeys: (db) => activationDeviceKeys.findDeviceKeys(db, { applicationId: 'a', activationId: 'x', at }),
+    insertSignatureAudit: (db) => activationDeviceKeys.insertSignatureAudit(db, auditEvent),
   },
   'activation/flags': {
     findActivationFlags: (db) => activationFlags.findActivationFlags(db, 'x'),
