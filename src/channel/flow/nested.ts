@@ -1,27 +1,24 @@
 // Two envelopes, one within the other, both in application scope (activation/create: v3 §8.3, v4 §8.4).
 import type { Static, TSchema } from '@sinclair/typebox'
+import type { PendingUse } from '../../domain/activation/pending-use.ts'
 import { compileParser } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
-import { inStage } from '../../lib/trace.ts'
-import type { PendingUse } from '../../domain/activation/pending-use.ts'
 import type { ExchangeBasis } from '../../storage/activation/exchange-basis.ts'
 import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import type { VersionRow } from '../../storage/application/version.ts'
-import type { Declaration, Endpoint } from '../endpoint.ts'
+import type { Answered, Encrypted, Endpoint, Parsed } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
 import { pendingUse, sealAnswer, sealValue } from '../stages/answer.ts'
-import { readAnyAuthorization } from '../stages/authorization.ts'
-import { findContext, parseEnvelope, readEncryption, readEnvelope } from '../stages/envelope.ts'
+import { parseEnvelope, readUnsignedEnvelope } from '../stages/envelope.ts'
 import { findEnvelope, findEnvelopeOf } from '../stages/find-proofs.ts'
 import { openOfApplication } from '../stages/open.ts'
 import { parsePlaintext } from '../stages/parse.ts'
-import { receive } from '../stages/receive.ts'
+import { composeEndpoint } from './compose.ts'
 import { describeEncryption } from './facts.ts'
 
-export interface NestedCall<Request, Inner> {
-  /** The outer plaintext, parsed and validated. */
+/** `request` and `inner`: the outer and the inner plaintext. */
+interface NestedCall<Request, Inner> {
   readonly request: Request
-  /** The inner plaintext, parsed and validated. */
   readonly inner: Inner
   /** What both envelopes use up. The handler looks whether that was done before, and may do it with what it changes. */
   readonly pending: PendingUse
@@ -35,10 +32,11 @@ export interface NestedCall<Request, Inner> {
   readonly version: string
 }
 
-interface NestedDeclaration<Q extends TSchema, N extends TSchema, R extends TSchema, Parts> extends Declaration<R> {
-  readonly encrypt: { readonly sharedInfo1: string }
-  /** Schema of the outer plaintext. */
-  readonly request: Q
+/** `encrypt` and `request`: of the outer one. */
+interface NestedDeclaration<Q extends TSchema, N extends TSchema, R extends TSchema, Parts>
+  extends Answered<R, NestedCall<Static<Q>, Static<N>>, Parts>,
+    Parsed<Q>,
+    Encrypted {
   readonly inner: {
     readonly sharedInfo1: string
     /** Schema of the inner plaintext. */
@@ -54,7 +52,6 @@ interface NestedDeclaration<Q extends TSchema, N extends TSchema, R extends TSch
   readonly codeHashOf: (request: Static<Q>, parts: Parts) => Uint8Array | null
   /** The longest body, in bytes. */
   readonly bytesMax: number
-  readonly handle: (call: NestedCall<Static<Q>, Static<N>>, parts: Parts) => Promise<Static<R>>
 }
 
 /** Declares an endpoint with two layers of encryption. The inner envelope has the version and the application key of the outer one. */
@@ -63,59 +60,49 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
 ): Endpoint<Parts> {
   const { inner, encrypt, bytesMax } = declared
   const place = { scope: 'APPLICATION_SCOPE', sharedInfo1: encrypt.sharedInfo1 } as const
-  return {
-    ...declared,
-    flow: {
-      refuses: ['ENCRYPTION_FAILED', 'REQUEST_INVALID', inner.refusal],
-      headers: ['Encryption'],
-      checks: [describeEncryption(place)],
-      body: { kind: 'nested', outer: declared.request, inner: inner.request },
-      covered: { by: 'envelope', bytesMax },
-    },
-    prepare(parts, protocols) {
-      const parse = compileParser(declared.request)
-      const parseInner = compileParser(inner.request)
-      return async (request, serialize) => {
-        const received = receive(protocols, request, RECEIVE)
-        const { protocol } = received
-        const header = readAnyAuthorization(received, 'ENCRYPTION_FAILED') ?? readEncryption(received, protocol)
-        const context = findContext(header, place, 'ENCRYPTION_FAILED')
-        const envelope = readEnvelope(protocol, context, request.body, 'ENCRYPTION_FAILED')
-        const toOpen = await findEnvelope(parts, context, envelope)
-        const opened = await openOfApplication(parts, protocol, toOpen, 'ENCRYPTION_FAILED')
-        const input = parsePlaintext(parse, opened.plaintext, { plaintext: 'ENCRYPTION_FAILED', request: 'REQUEST_INVALID' })
+  const parseInner = compileParser(inner.request)
+  return composeEndpoint(declared, {
+    refusals: { headers: 'ENCRYPTION_FAILED', inner: inner.refusal },
+    headers: ['Encryption'],
+    checks: [describeEncryption(place)],
+    body: { kind: 'nested', outer: declared.request, inner: inner.request },
+    covered: { by: 'envelope', bytesMax },
+    async serve(received, { parts, refusals: { headers: refusal }, parse, handle, serialize }) {
+      const { protocol } = received
+      const { context, envelope } = readUnsignedEnvelope(received, place, refusal)
+      const toOpen = await findEnvelope(parts, context, envelope)
+      const opened = await openOfApplication(parts, protocol, toOpen, refusal)
+      const request = parsePlaintext(parse, opened.plaintext, { plaintext: refusal })
 
-        const innerContext = { ...context, sharedInfo1: inner.sharedInfo1 }
-        const innerEnvelope = parseEnvelope(protocol, innerContext, inner.pick(input), inner.refusal)
-        const isKeyShared = innerEnvelope.temporaryKeyId === envelope.temporaryKeyId
-        if (!inner.isAnyKeyAccepted && !isKeyShared)
-          throw new PawlError('ENCRYPTION_FAILED', { detail: 'the envelopes are for different temporary keys' })
-        // Whether the inner one was used before is read together with the activation.
-        const innerToOpen = isKeyShared
-          ? { ...toOpen, context: innerContext, envelope: innerEnvelope, isUsed: false }
-          : await findEnvelopeOf(parts, innerContext, innerEnvelope, toOpen.parties)
-        const openedInner = await openOfApplication(parts, protocol, innerToOpen, 'ENCRYPTION_FAILED', opened)
-        const innerCodes = { plaintext: 'ENCRYPTION_FAILED', request: inner.refusal } as const
-        const innerInput = parsePlaintext(parseInner, openedInner.plaintext, innerCodes)
+      const innerContext = { ...context, sharedInfo1: inner.sharedInfo1 }
+      const innerEnvelope = parseEnvelope(protocol, innerContext, inner.pick(request), inner.refusal)
+      const isKeyShared = innerEnvelope.temporaryKeyId === envelope.temporaryKeyId
+      if (!inner.isAnyKeyAccepted && !isKeyShared)
+        throw new PawlError(refusal, { detail: 'the envelopes are for different temporary keys' })
+      // Whether the inner one was used before is read together with the activation.
+      const innerToOpen = isKeyShared
+        ? { ...toOpen, context: innerContext, envelope: innerEnvelope, isUsed: false }
+        : await findEnvelopeOf(parts, innerContext, innerEnvelope, toOpen.parties)
+      const openedInner = await openOfApplication(parts, protocol, innerToOpen, refusal, opened)
+      const innerInput = parsePlaintext(parseInner, openedInner.plaintext, { plaintext: refusal, request: inner.refusal })
 
-        const values = [...opened.uniqueValues, ...openedInner.uniqueValues]
-        const pending = pendingUse(parts, context.applicationKey, values, 'ENCRYPTION_FAILED')
-        const sealInner = (value: unknown) => sealValue(parts, openedInner, JSON.stringify(value))
-        const { version: applicationVersion } = opened
-        const codeHash = declared.codeHashOf(input, parts)
-        const findBasis = () => readBasis(parts, applicationVersion.applicationId, codeHash, pending.left())
-        const { version } = context
-        const call = { request: input, inner: innerInput, pending, findBasis, sealInner, applicationVersion, version }
-        const answer = await inStage('handle', () => declared.handle(call, parts)).catch(async (error: unknown) => {
-          // A refused request was genuine too, and does not come again.
-          if (error instanceof PawlError) await pending.now()
-          throw error
-        })
-        await pending.now()
-        return sealAnswer(parts, opened, serialize(answer))
-      }
+      const values = [...opened.uniqueValues, ...openedInner.uniqueValues]
+      const pending = pendingUse(parts, context.applicationKey, values, refusal)
+      const sealInner = (value: unknown) => sealValue(parts, openedInner, JSON.stringify(value))
+      const { version: applicationVersion } = opened
+      const codeHash = declared.codeHashOf(request, parts)
+      const findBasis = () => readBasis(parts, applicationVersion.applicationId, codeHash, pending.left())
+      const { version } = context
+      const call = { request, inner: innerInput, pending, findBasis, sealInner, applicationVersion, version }
+      const answer = await handle(call).catch(async (error: unknown) => {
+        // A refused request was genuine too, and does not come again.
+        if (error instanceof PawlError) await pending.now()
+        throw error
+      })
+      await pending.now()
+      return sealAnswer(parts, opened, serialize(answer))
     },
-  }
+  })
 }
 
 const readBasis = (
@@ -131,5 +118,3 @@ const readBasis = (
     secondValue: secondValue?.valueHash ?? null,
     at: new Date(platform.now()),
   })
-
-const RECEIVE = { isJson: true, contradiction: 'ENCRYPTION_FAILED' } as const
