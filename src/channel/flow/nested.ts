@@ -1,6 +1,6 @@
 // Two envelopes, one within the other, both in application scope (activation/create: v3 §8.3, v4 §8.4).
 import type { Static, TSchema } from '@sinclair/typebox'
-import type { PendingUse } from '../../domain/activation/pending-use.ts'
+import type { ExchangeRequest } from '../../domain/activation/activation.ts'
 import { compileParser } from '../../http/validation.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { ExchangeBasis } from '../../storage/activation/exchange-basis.ts'
@@ -8,7 +8,7 @@ import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import type { VersionRow } from '../../storage/application/version.ts'
 import type { Answered, Encrypted, Endpoint, Parsed } from '../endpoint.ts'
 import type { ChannelParts } from '../parts.ts'
-import { pendingUse, sealAnswer, sealValue } from '../stages/answer.ts'
+import { refuseUsed, sealAnswer, sealValue, usingUp } from '../stages/answer.ts'
 import { parseEnvelope, readUnsignedEnvelope } from '../stages/envelope.ts'
 import { findEnvelope, findEnvelopeOf } from '../stages/find-proofs.ts'
 import { openOfApplication } from '../stages/open.ts'
@@ -17,13 +17,9 @@ import { composeEndpoint } from './compose.ts'
 import { describeEncryption } from './facts.ts'
 
 /** `request` and `inner`: the outer and the inner plaintext. */
-interface NestedCall<Request, Inner> {
+interface NestedCall<Request, Inner> extends Pick<ExchangeRequest, 'values' | 'useUp' | 'findBasis'> {
   readonly request: Request
   readonly inner: Inner
-  /** What both envelopes use up. The handler looks whether that was done before, and may do it with what it changes. */
-  readonly pending: PendingUse
-  /** Reads what waits for the code of the request, and whether one of the values left in `pending` was used before. */
-  readonly findBasis: () => Promise<ExchangeBasis>
   /** The envelope of the inner answer, under the key of the inner request. */
   readonly sealInner: (value: unknown) => Record<string, string | number>
   /** Whose keys opened both. */
@@ -87,19 +83,18 @@ export function nestedEndpoint<Q extends TSchema, N extends TSchema, R extends T
       const innerInput = parsePlaintext(parseInner, openedInner.plaintext, { plaintext: refusal, request: inner.refusal })
 
       const values = [...opened.uniqueValues, ...openedInner.uniqueValues]
-      const pending = pendingUse(parts, context.applicationKey, values, refusal)
+      const use = { values, applicationKey: context.applicationKey, code: refusal }
       const sealInner = (value: unknown) => sealValue(parts, openedInner, JSON.stringify(value))
       const { version: applicationVersion } = opened
       const codeHash = declared.codeHashOf(request, parts)
-      const findBasis = () => readBasis(parts, applicationVersion.applicationId, codeHash, pending.left())
+      const findBasis = async (left: readonly UniqueValue[]) => {
+        const basis = await readBasis(parts, applicationVersion.applicationId, codeHash, left)
+        if (basis.isUsed) throw refuseUsed(parts, use)
+        return basis
+      }
       const { version } = context
-      const call = { request, inner: innerInput, pending, findBasis, sealInner, applicationVersion, version }
-      const answer = await handle(call).catch(async (error: unknown) => {
-        // A refused request was genuine too, and does not come again.
-        if (error instanceof PawlError) await pending.now()
-        throw error
-      })
-      await pending.now()
+      const call = { request, inner: innerInput, values, findBasis, sealInner, applicationVersion, version }
+      const answer = await usingUp(parts, use, (useUp) => handle({ ...call, useUp }))
       return sealAnswer(parts, opened, serialize(answer))
     },
   })

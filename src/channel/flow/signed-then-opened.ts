@@ -56,7 +56,11 @@ export function signedOpenedEndpoint<Q extends TSchema, R extends TSchema, Parts
       const opened = await openOfActivation(parts, protocol, toOpen, 'ACTIVE', refusal)
       const request = parsePlaintext(parse, opened.plaintext, { plaintext: refusal, request: refusal })
       const { activation } = parties
-      const answer = await usingUp(parts, opened, refusal, (use) => handle({ request, activation, authorization, protocol, use }))
+      const [use] = opened.uniqueValues
+      const { applicationKey } = context
+      const answer = await usingUp(parts, { values: opened.uniqueValues, applicationKey, code: refusal }, () =>
+        handle({ request, activation, authorization, protocol, use }),
+      )
       return sealAnswer(parts, opened, serialize(answer))
     },
   })

@@ -2,11 +2,10 @@
 import { utf8 } from '../../lib/bytes.ts'
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { inStage } from '../../lib/trace.ts'
-import type { PendingUse } from '../../domain/activation/pending-use.ts'
 import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import { isUniqueViolation } from '../../storage/database/database.ts'
 import type { ChannelParts } from '../parts.ts'
-import type { Opened, OpenedOfActivation } from './open.ts'
+import type { Opened } from './open.ts'
 
 /**
  * Uses up the values of a request that every stage found genuine: all of them or none, so that a refusal never burns the nonce of a
@@ -26,51 +25,42 @@ async function useUpAll(
   if (!(await useUniqueValues(values))) throw new PawlError(code, { detail: 'used meanwhile by another request' })
 }
 
+/** What a request uses up, under which application key it came, and how it is refused when a value was used before. */
+interface Use {
+  readonly values: readonly UniqueValue[]
+  readonly applicationKey: string
+  readonly code: ErrorCode
+}
+
 /**
- * Runs a handler that uses up the value of an envelope in the statement that stores its change. Refuses (`code`) when another request has used
- * it meanwhile. A request that the handler refuses was genuine too, and uses it up by itself.
+ * Runs a handler that uses up the values of its request in the statement that stores its change, or by themselves with the function that it
+ * is given, which does it once. Refuses (`use.code`) when another request has used one meanwhile. A request that the handler refuses was
+ * genuine too, and does not come again.
  */
 export async function usingUp<T>(
-  { useUniqueValues, events }: Pick<ChannelParts, 'useUniqueValues' | 'events'>,
-  { uniqueValues, version }: Pick<OpenedOfActivation, 'uniqueValues' | 'version'>,
-  code: ErrorCode,
-  handle: (use: UniqueValue | undefined) => Promise<T>,
+  parts: Pick<ChannelParts, 'useUniqueValues' | 'events'>,
+  use: Use,
+  handle: (useAlone: () => Promise<void>) => Promise<T>,
 ): Promise<T> {
+  let isUsed = false
+  const useAlone = async () => {
+    if (isUsed) return
+    isUsed = true
+    await useUp(parts, use.values, use.code)
+  }
   try {
-    return await handle(uniqueValues[0])
+    return await handle(useAlone)
   } catch (error) {
-    if (isUniqueViolation(error)) {
-      events.envelopeRefused({ activationId: undefined, applicationKey: version.applicationKey, reason: 'used before' })
-      throw new PawlError(code, { detail: 'used before' })
-    }
-    if (error instanceof PawlError) await useUniqueValues(uniqueValues)
+    if (!isUsed && isUniqueViolation(error)) throw refuseUsed(parts, use)
+    if (error instanceof PawlError) await useAlone()
     throw error
   }
 }
 
-/** Values that a request under `applicationKey` uses up with what it changes, in the same statement, or by themselves. Refuses as useUp. */
-export function pendingUse(
-  parts: Pick<ChannelParts, 'useUniqueValues' | 'events'>,
-  applicationKey: string,
-  values: readonly UniqueValue[],
-  code: ErrorCode,
-): PendingUse {
-  let left = values
-  return {
-    left: () => left,
-    now: async () => {
-      const all = left
-      left = []
-      await useUp(parts, all, code)
-    },
-    done: () => {
-      left = []
-    },
-    refusal: () => {
-      parts.events.envelopeRefused({ activationId: undefined, applicationKey, reason: 'used before' })
-      return new PawlError(code, { detail: 'used before' })
-    },
-  }
+/** The refusal of a request of which a value was used before. */
+export function refuseUsed({ events }: Pick<ChannelParts, 'events'>, { applicationKey, code }: Omit<Use, 'values'>): PawlError {
+  events.envelopeRefused({ activationId: undefined, applicationKey, reason: 'used before' })
+  return new PawlError(code, { detail: 'used before' })
 }
 
 /** The JSON text of the envelope around the JSON text of an answer, under the key of the request. */

@@ -6,14 +6,13 @@ import { changeState } from '../../storage/activation/change.ts'
 import type { ExchangeBasis, WaitingActivationRow } from '../../storage/activation/exchange-basis.ts'
 import { findActivation, type ActivationRow } from '../../storage/activation/find.ts'
 import { storeKeyExchange } from '../../storage/activation/keys.ts'
-import { type Db, isUniqueViolation } from '../../storage/database/database.ts'
+import type { Db } from '../../storage/database/database.ts'
 import type { ActivationAlgorithm } from '../../storage/database/schema.ts'
 import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import { countWrongOtp, createOtpJudge } from './otp.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 import { parseActivationCode } from './code.ts'
 import type { CreatedActivation } from './created.ts'
-import type { PendingUse } from './pending-use.ts'
 import { isExpired } from './registration.ts'
 import { openPrivateKey, places, unlessAltered } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
@@ -72,9 +71,12 @@ export interface ExchangedKeys<Answer> {
 export interface ExchangeRequest {
   readonly code: string
   readonly otp: string | null
-  readonly pending: PendingUse
-  /** Reads what waits for the code, and whether one of the values left in `pending` was used before. */
-  readonly findBasis: () => Promise<ExchangeBasis>
+  /** What the request uses up with what it changes. Whoever decides about it looks before whether a value was used. */
+  readonly values: readonly UniqueValue[]
+  /** Uses them up alone, if that was not done: before what may be done once only. Refuses as the request is to be when one was used. */
+  readonly useUp: () => Promise<void>
+  /** Reads what waits for the code. Refuses in the same way when one of the values that are left was used before. */
+  readonly findBasis: (left: readonly UniqueValue[]) => Promise<ExchangeBasis>
 }
 
 /**
@@ -88,32 +90,33 @@ export async function exchangeKeys<Answer>(
   request: ExchangeRequest,
   device: DeviceDescription,
 ): Promise<ExchangedKeys<Answer>> {
-  const { pending } = request
+  let left = request.values
+  const useUp = () => {
+    left = []
+    return request.useUp()
+  }
   const judgeOtp = createOtpJudge(parts.activationOtps, 'ON_KEY_EXCHANGE', request.otp)
   // A wrong OTP that is counted changes the row that a right one is about to move, at most as often as attempts are allowed.
   return untilSettled('activation', async () => {
-    const { activation, userClaims: storedClaims } = await findWaiting(parts, request)
+    const { activation, userClaims: storedClaims } = await findWaiting(parts, request, left)
     const verdict = await judgeOtp(activation)
     if (verdict === 'MISSING' || verdict === 'UNEXPECTED') throw refuseActivation(parts, `the OTP is ${verdict.toLowerCase()}`)
     if (verdict === 'WRONG') {
       // First of all, so that of several copies of one request only one is counted.
-      await pending.now()
+      await useUp()
       if (await countWrongOtp(parts, activation)) throw refuseActivation(parts, 'the OTP is wrong')
       return undefined
     }
     const to = activation.commitPhase === 'ON_KEY_EXCHANGE' ? 'ACTIVE' : 'PENDING_COMMIT'
     const agreed = await agreeOnKeys(parts, agreement, activation, device, to)
     if (agreed === 'INVALID_DEVICE_KEY') {
-      await pending.now()
+      await useUp()
       await remove(parts, activation, agreed)
       throw refuseActivation(parts, 'the device key is not valid')
     }
     if (agreed === 'UNUSABLE') throw refuseActivation(parts, 'the keys of the request are not valid')
-    const bound = await agreed.store(parts.db, pending.left()).catch((error: unknown) => {
-      throw isUniqueViolation(error) ? pending.refusal() : error
-    })
+    const bound = await agreed.store(parts.db, left)
     if (bound === 'MOVED') return undefined
-    pending.done()
     parts.events.registrationChanged({ activationId: bound.activationId, from: 'CREATED', to, reason: null })
     return { ...bound, storedClaims }
   })
@@ -183,10 +186,13 @@ export async function agreeOnKeys<Answer>(
   }
 }
 
-async function findWaiting(parts: ActivationParts, { code, pending, findBasis }: ExchangeRequest): Promise<WaitingBasis> {
-  const basis = await findBasis()
-  const { activation, isUsed } = basis
-  if (isUsed) throw pending.refusal()
+async function findWaiting(
+  parts: ActivationParts,
+  { code, findBasis }: ExchangeRequest,
+  left: readonly UniqueValue[],
+): Promise<WaitingBasis> {
+  const basis = await findBasis(left)
+  const { activation } = basis
   if (parseActivationCode(code) === undefined || activation === undefined)
     throw refuseActivation(parts, 'no activation waits for this code')
   if (isExpired(activation, parts.platform.now())) throw refuseActivation(parts, 'the code has expired')

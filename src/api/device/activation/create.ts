@@ -71,7 +71,7 @@ export const codeHashOf = (
 ): Uint8Array | null =>
   type === 'CODE' ? hashActivationCode(installationKeys.codeLookup, identityAttributes['code'] ?? '') : null
 
-interface ActivationRequest extends Pick<ExchangeRequest, 'pending' | 'findBasis'> {
+interface ActivationRequest extends Pick<ExchangeRequest, 'values' | 'useUp' | 'findBasis'> {
   readonly layer1: Static<typeof Layer1Request>
   readonly layer2: Static<typeof Device>
 }
@@ -94,17 +94,17 @@ async function bind<Answer>(
   parts: DeviceParts,
   agreement: KeyAgreement<Answer>,
   applicationId: string,
-  { layer1, layer2, pending, findBasis }: ActivationRequest,
+  { layer1, layer2, ...exchange }: ActivationRequest,
 ) {
   const { type, identityAttributes } = layer1
   const customAttributes = layer1.customAttributes ?? {}
   const device = describeDevice(layer2)
   if (type === 'CODE') {
     const secrets = { code: identityAttributes['code'] ?? '', otp: layer2.activationOtp ?? null }
-    return { keys: await exchangeKeys(parts, agreement, { ...secrets, pending, findBasis }, device), customAttributes }
+    return { keys: await exchangeKeys(parts, agreement, { ...secrets, ...exchange }, device), customAttributes }
   }
   // Before the provider is asked, which is to hear of a request once.
-  await pending.now()
+  await exchange.useUp()
   const user = await recogniseUser(parts.activationProvider, parts, { applicationId, type, identityAttributes, customAttributes })
   const owner = { applicationId, userId: user.userId }
   const keys = await activateDirectly(parts, agreement, owner, user.isCommitted ? 'ACTIVE' : 'PENDING_COMMIT', device)
