@@ -337,6 +337,16 @@ describe('files', () => {
     expect(folders.filter((parts) => parts.length > 5 || parts.some((part) => vague.includes(part)))).toEqual([])
   })
 
+  test('a flow is composed, and names the code of each of its refusals once', () => {
+    const flows = sources.filter((path) => /^src\/channel\/flow\/(?!compose|facts)/.test(path))
+    expect(flows.length).toBeGreaterThan(10)
+    const wrong = flows.filter((path) => {
+      const codes = readSource(path).match(/'[A-Z]+(?:_[A-Z]+)*_(?:INVALID|MISSING|FAILED|REFUSED)'/g) ?? []
+      return new Set(codes).size < codes.length || !readSource(path).includes('composeEndpoint(')
+    })
+    expect(wrong).toEqual([])
+  })
+
   test('file names are kebab-case, migrations numbered', () => {
     expect(
       everyFile.filter((path) => !/^(\d{4}_)?[a-z0-9]+([.-][a-z0-9]+)*\.(ts|mjs)$/.test(path.split('/').at(-1) ?? '')),

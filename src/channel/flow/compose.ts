@@ -7,7 +7,7 @@ import type { Protocol } from '../../protocol/protocol.ts'
 import type { Declaration, Endpoint, FlowFacts, Parsed } from '../endpoint.ts'
 import { type Received, receive } from '../stages/receive.ts'
 
-/** The codes that the stages of a flow refuse with. `headers`: protocol headers that contradict each other too; absent where none is read. */
+/** What the stages of a flow refuse with. `headers`: of headers that contradict each other too; absent where none is read. */
 type Refusals = { readonly headers?: ErrorCode } & Readonly<Record<string, ErrorCode>>
 
 interface Flow<Context, Codes extends Refusals> extends Omit<FlowFacts, 'refuses'> {
