@@ -52,11 +52,39 @@ export const setColumns = (list: Columns): RawBuilder<unknown> =>
     }),
   )
 
+/** The names of columns, for an insert, and what a given row has for them. */
+export const insertColumns = (list: Columns) => ({
+  names: sql.raw(Object.keys(list).join(', ')),
+  values: sql.join(Object.keys(list).map((column) => sql.ref(inCode(column)))),
+})
+
+/** What names an activation and its owner. */
+export const OWNER_COLUMNS = { activation_id: 'text', application_id: 'text', user_id: 'text' } as const satisfies Columns
+
+/** What an activation is created with. Sealed: `activation_qr_code`, which is null when nobody is to be shown the code, and `server_private_key`. */
+export const NEW_COLUMNS = {
+  activation_code_hash: 'bytea',
+  activation_qr_code: 'bytea',
+  server_public_key: 'bytea',
+  server_private_key: 'bytea',
+  max_failed_attempts: 'int',
+  created_at: 'timestamptz',
+  expires_at: 'timestamptz',
+  commit_phase: 'text',
+  otp_hash: 'bytea',
+} as const satisfies Columns
+
+/** What a registration needs of a live activation. */
+export const LIVE_COLUMNS = {
+  activation_id: 'text',
+  state: 'text',
+  row_version: 'int',
+  expires_at: 'timestamptz',
+} as const satisfies Columns
+
 /** What a status tells of an activation, and what it is told under. `master_secret` and `ctr_data` are sealed. */
 export const STATUS_COLUMNS = {
-  activation_id: 'text',
-  application_id: 'text',
-  user_id: 'text',
+  ...OWNER_COLUMNS,
   state: 'text',
   protocol_version: 'int',
   master_secret: 'bytea',

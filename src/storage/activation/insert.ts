@@ -4,10 +4,19 @@ import type { MasterKeyPairRow } from '../application/applications.ts'
 import { type AuditEvent, insertAuditFrom } from '../audit/audit.ts'
 import type { Db } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
-import type { ActivationState, CommitPhase } from '../database/schema.ts'
 import { defineSharedTrip } from '../database/batched-statement.ts'
 import { fromOwners, type OwnerNames, OWNERS } from './find.ts'
 import { insertHistoryFrom } from './history.ts'
+import {
+  givenColumns,
+  insertColumns,
+  LIVE_COLUMNS,
+  NEW_COLUMNS,
+  OWNER_COLUMNS,
+  type Read,
+  selectColumns,
+  type Written,
+} from './columns.ts'
 
 /** What a registration is made from. */
 export interface RegistrationBasis {
@@ -19,12 +28,7 @@ export interface RegistrationBasis {
   readonly existing: LiveActivation | undefined
 }
 
-export interface LiveActivation {
-  readonly activationId: string
-  readonly state: ActivationState
-  readonly rowVersion: number
-  readonly expiresAt: Date
-}
+export interface LiveActivation extends Read<typeof LIVE_COLUMNS> {}
 
 /** Reads it in one statement, shared with what others ask. Undefined when there is no such application. */
 export const findRegistrationBasis = defineSharedTrip(
@@ -45,22 +49,7 @@ const toBasis = (row: BasisRow): RegistrationBasis | undefined =>
       }
 
 /** A CREATED activation. */
-export interface NewActivationRow {
-  readonly activationId: string
-  readonly applicationId: string
-  readonly userId: string
-  readonly activationCodeHash: Uint8Array
-  /** sealed; null when nobody is to be shown the code */
-  readonly activationQrCode: Uint8Array | null
-  readonly serverPublicKey: Uint8Array
-  /** sealed */
-  readonly serverPrivateKey: Uint8Array
-  readonly maxFailedAttempts: number
-  readonly createdAt: Date
-  readonly expiresAt: Date
-  readonly commitPhase: CommitPhase
-  readonly otpHash: Uint8Array | null
-}
+export interface NewActivationRow extends Written<typeof OWNER_COLUMNS>, Written<typeof NEW_COLUMNS> {}
 
 /** A CREATED activation with its audit row. */
 export interface ActivationToInsert {
@@ -85,7 +74,7 @@ const FIND_BASIS = OWNERS.define(
   (asked) => sql`
   select p.application_id as "applicationId", p.is_protocol_3_admitted as "isProtocol3Admitted",
     m.master_key_pair_id as "masterKeyPairId", m.algorithm, m.public_key as "publicKey", m.private_key as "privateKey",
-    a.activation_id as "activationId", a.state, a.row_version as "rowVersion", a.expires_at as "expiresAt"
+    ${selectColumns(LIVE_COLUMNS)}
   ${fromOwners(asked)}
   left join master_key_pair m on m.application_id = p.application_id
     and m.algorithm = case when p.is_protocol_3_admitted then 'EC_P256' else 'EC_P384' end
@@ -94,30 +83,18 @@ const FIND_BASIS = OWNERS.define(
 
 type NewRow = NewActivationRow & Pick<AuditEvent, 'eventType' | 'eventData'>
 
-const NEW_COLUMNS = {
-  activationId: 'text',
-  applicationId: 'text',
-  userId: 'text',
-  activationCodeHash: 'bytea',
-  activationQrCode: 'bytea',
-  serverPublicKey: 'bytea',
-  serverPrivateKey: 'bytea',
-  maxFailedAttempts: 'int',
-  createdAt: 'timestamptz',
-  expiresAt: 'timestamptz',
-  commitPhase: 'text',
-  otpHash: 'bytea',
+const [OWNER, NEW] = [insertColumns(OWNER_COLUMNS), insertColumns(NEW_COLUMNS)]
+
+const INSERT = defineGivenRows<NewRow>({
+  ...givenColumns(OWNER_COLUMNS),
+  ...givenColumns(NEW_COLUMNS),
   eventType: 'text',
   eventData: 'text',
-} as const
-
-const INSERT = defineGivenRows<NewRow>(NEW_COLUMNS).define(
+}).define(
   (given) => sql`
   with created as (
-    insert into activation (activation_id, application_id, user_id, state, activation_code_hash, activation_qr_code, server_public_key,
-      server_private_key, max_failed_attempts, created_at, expires_at, commit_phase, otp_hash)
-    select "activationId", "applicationId", "userId", 'CREATED', "activationCodeHash", "activationQrCode", "serverPublicKey",
-      "serverPrivateKey", "maxFailedAttempts", "createdAt", "expiresAt", "commitPhase", "otpHash" from ${given} as i
+    insert into activation (${OWNER.names}, state, ${NEW.names})
+    select ${OWNER.values}, 'CREATED', ${NEW.values} from ${given} as i
     returning activation_id, application_id, user_id, state, created_at
   ), history as (
     ${insertHistoryFrom(sql`created`, { to: sql`state`, at: sql`created_at` })}
