@@ -52,6 +52,37 @@ export async function createBank(guard: GuardOptions): Promise<FastifyInstance> 
     },
   )
 
+  // A signed read: old payments tell much about a customer, so they ask for the PIN, and the code covers the query.
+  app.get<{ Querystring: Record<string, string | string[]> }>(
+    '/payments',
+    app.requireCode({ resourceId: '/payments' }),
+    async ({ pawl, query }, reply) => {
+      // From 4.0 on the code of a request with a body covers the body, and the query may then be of anybody.
+      if (pawl?.covered !== 'QUERY') return reply.code(400).send({ error: 'no body' })
+      note('looked for old payments', pawl.userId)
+      return { asked: query, payments: [] }
+    },
+  )
+
+  // The account is in the resource id, the name in the body: neither can be changed on the way.
+  app.put<{ Body: { name?: unknown } }>(
+    '/accounts/:account/name',
+    app.requireCode({ resourceId: ({ account }) => `/accounts/${account}/name` }),
+    async ({ pawl, body: { name }, params }, reply) => {
+      const { account } = params as { account: string }
+      if (typeof name !== 'string' || name === '') return reply.code(400).send({ error: 'name' })
+      note(`named ${account} "${name}"`, pawl?.userId)
+      return { account, name }
+    },
+  )
+
+  // No body and no query: the method and the resource id are all that is to be signed, and all that is read.
+  app.delete('/payees/:id', app.requireCode({ resourceId: ({ id }) => `/payees/${id}` }), async ({ pawl, params }) => {
+    const { id } = params as { id: string }
+    note(`removed the payee ${id}`, pawl?.userId)
+    return { removed: id }
+  })
+
   // Encrypted: whoever ends TLS before the bank sees neither the question nor the answer.
   app.post<{ Body: { month?: unknown } }>('/statement', app.encrypted(), async ({ pawl, body }) => {
     note(`read the statement of ${String(body.month)}`, pawl?.userId)

@@ -1,0 +1,76 @@
+// Phones of the published client libraries call the endpoints of the example bank, which asks a pawl of its own: test/published is built in a
+// copy and run: node scripts/ci/published.ts [version...]
+import { spawn } from 'node:child_process'
+import { cpSync } from 'node:fs'
+import { join } from 'node:path'
+import fastify, { type FastifyInstance } from 'fastify'
+import { pawlGuard } from '../../clients/guard-node/src/fastify.ts'
+import { createBank as createExampleBank } from '../../examples/bank/bank.ts'
+import { createBank } from '../../test/helpers/bank.ts'
+import { asksForHelp } from '../command-line.ts'
+import { type CheckedServer, project, withServer } from './server.ts'
+
+const APPLICATION = 'my-app'
+
+if (asksForHelp(process.argv.slice(2))) {
+  process.stdout.write(`Phones of the published client libraries call the endpoints of the example bank, which asks a pawl of its own:
+  node scripts/ci/published.ts [version...]\n`)
+  process.exit(0)
+}
+
+await withServer('published', { PAWL_FIRST_APPLICATION: APPLICATION }, async (server) => {
+  const place = join(server.folder, 'published')
+  const made = /\/target$/
+  cpSync(join(project, 'test/published'), place, { recursive: true, filter: (path) => !made.test(path.slice(project.length)) })
+  await run('mvn', ['--quiet', '--batch-mode', 'package'], place)
+  const banks = [await openExample(server), await openProspects(server)]
+  try {
+    const [example, prospects] = await Promise.all(banks.map((bank) => bank.listen({ host: '127.0.0.1', port: 0 })))
+    await run('java', ['-jar', 'target/pawl-published.jar', ...process.argv.slice(2)], place, {
+      PAWL_URL: server.url,
+      PAWL_BANK_URL: server.url,
+      PAWL_ADMIN: server.credential,
+      PAWL_APP: APPLICATION,
+      BANK_URL: example,
+      PROSPECTS_URL: prospects,
+    })
+  } finally {
+    for (const bank of banks) await bank.close()
+  }
+})
+
+/** The example, as `npm run example:bank` starts it. */
+async function openExample(server: CheckedServer): Promise<FastifyInstance> {
+  return createExampleBank(await takeCredential(server, 'example-bank', []))
+}
+
+/** A bank that also talks to phones that are not bound: its credential has the right to it, and another one lacks it. */
+async function openProspects(server: CheckedServer): Promise<FastifyInstance> {
+  const bank = fastify({ forceCloseConnections: true })
+  for (const [path, rights] of [
+    ['/questions', ['envelopes:application']],
+    ['/without-right', []],
+  ] as const) {
+    await bank.register(async (scope) => {
+      await scope.register(pawlGuard, await takeCredential(server, `prospects${path.replace('/', '-')}`, rights))
+      scope.post<{ Body: { question?: unknown } }>(path, scope.encrypted({ scope: 'APPLICATION' }), async ({ body, pawl }) => ({
+        asked: body.question,
+        by: pawl?.userId,
+      }))
+    })
+  }
+  return bank
+}
+
+async function takeCredential({ url, credential }: CheckedServer, username: string, rights: readonly string[]) {
+  const admin = createBank(url, credential)
+  const made = await admin.call('POST', '/admin/users', { username, role: 'verification', application: APPLICATION })
+  if (rights.length > 0) await admin.call('PATCH', `/admin/users/${username}`, { rights })
+  return { url, username, password: (made.json as { password: string }).password }
+}
+
+async function run(command: string, args: readonly string[], cwd: string, env: NodeJS.ProcessEnv = {}): Promise<void> {
+  const child = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'inherit', 'inherit'] })
+  const code = await new Promise((resolve, reject) => child.once('error', reject).once('exit', resolve))
+  if (code !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${String(code)}`)
+}

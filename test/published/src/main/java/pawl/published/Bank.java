@@ -1,0 +1,53 @@
+package pawl.published;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
+import java.util.Base64;
+import java.util.Map;
+
+/** The bank's side of pawl: registrations, with the credential of an administrator. */
+final class Bank {
+
+    private final String url;
+    private final String authorization;
+
+    /** `credential`: `user:password`. */
+    Bank(String url, String credential) {
+        this.url = url;
+        this.authorization = "Basic " + Base64.getEncoder().encodeToString(credential.getBytes(StandardCharsets.UTF_8));
+    }
+
+    /** What an app is built with: `appKey`, `appSecret`, `masterServerPublicKey` and, for 4.0, `mobileSdkConfig`. */
+    JsonNode application(String id) throws Exception {
+        return call("GET", "/admin/applications/" + encode(id), null).path("responseObject");
+    }
+
+    /** Registers a user; gives the activation code. */
+    String register(String userId) throws Exception {
+        String qr = call("POST", "/registration", Map.of("userId", userId)).path("activationQrCodeData").asText();
+        return qr.substring(0, qr.indexOf('#'));
+    }
+
+    void commit(String userId) throws Exception {
+        call("POST", "/registration/commit", Map.of("userId", userId));
+    }
+
+    /** `change`: BLOCK or UNBLOCK. */
+    void change(String userId, String change) throws Exception {
+        call("PUT", "/registration", Map.of("userId", userId, "change", change));
+    }
+
+    String state(String userId) throws Exception {
+        return call("GET", "/registration?userId=" + encode(userId), null).path("registration").asText();
+    }
+
+    private JsonNode call(String method, String path, Object body) throws Exception {
+        Map<String, String> headers = Map.of("Authorization", authorization);
+        return new Http.Request(method, url + path, headers, body == null ? null : Http.bytes(body), null).exchange();
+    }
+
+    private static String encode(String text) {
+        return URLEncoder.encode(text, StandardCharsets.UTF_8);
+    }
+}

@@ -1,0 +1,32 @@
+package pawl.published;
+
+/** One phone, played by a published client library. Each request that it makes moves its counter; none is sent here. */
+interface Phone {
+
+    String PIN = "1234";
+    String WRONG_PIN = "9999";
+
+    enum Factors { POSSESSION, POSSESSION_KNOWLEDGE, POSSESSION_BIOMETRY }
+
+    /** Exchanges keys with pawl for an activation code. */
+    void activate(String code) throws Exception;
+
+    /** `url` has the query, `body` is null where there is none. */
+    Http.Request signed(String method, String url, String resourceId, byte[] body, Factors factors, String pin)
+            throws Exception;
+
+    /** A GET with a token that is made first, by possession. */
+    Http.Request withToken(String url) throws Exception;
+
+    /** A POST in activation scope, or in application scope, which needs no activation. */
+    Http.Request encrypted(String url, byte[] plaintext, boolean isApplicationScope) throws Exception;
+
+    /** A POST whose code covers the plaintext. */
+    Http.Request signedEncrypted(String url, String resourceId, byte[] plaintext, String pin) throws Exception;
+
+    /** Failed attempts, as pawl tells the phone. */
+    int failedAttempts() throws Exception;
+
+    /** False for 3.0 and 3.1, whose envelopes may come a second time. */
+    boolean hasReplayProtection();
+}
