@@ -22,7 +22,7 @@ await withServer('published', { PAWL_FIRST_APPLICATION: APPLICATION }, async (se
   const place = join(server.folder, 'published')
   const made = /\/target$/
   cpSync(join(project, 'test/published'), place, { recursive: true, filter: (path) => !made.test(path.slice(project.length)) })
-  await run('mvn', ['--quiet', '--batch-mode', 'package'], place)
+  await run('mvn', ['--quiet', '--batch-mode', '-Dstyle.color=never', 'package'], place)
   const banks = [await openExample(server), await openProspects(server)]
   try {
     const [example, prospects] = await Promise.all(banks.map((bank) => bank.listen({ host: '127.0.0.1', port: 0 })))
@@ -66,7 +66,8 @@ async function takeCredential({ url, credential }: CheckedServer, username: stri
   const admin = createBank(url, credential)
   const made = await admin.call('POST', '/admin/users', { username, role: 'verification', application: APPLICATION })
   if (rights.length > 0) await admin.call('PATCH', `/admin/users/${username}`, { rights })
-  return { url, username, password: (made.json as { password: string }).password }
+  // A machine that checks is busier than a bank's.
+  return { url, username, password: (made.json as { password: string }).password, timeoutMs: 30_000 }
 }
 
 async function run(command: string, args: readonly string[], cwd: string, env: NodeJS.ProcessEnv = {}): Promise<void> {

@@ -9,7 +9,7 @@ import org.bouncycastle.jce.provider.BouncyCastleProvider;
 /** Runs all checks. The environment says where: PAWL_URL, PAWL_BANK_URL, PAWL_ADMIN, PAWL_APP, BANK_URL, PROSPECTS_URL. */
 public final class Main {
 
-    private static final List<String> VERSIONS = List.of("3.0", "3.1", "3.2", "3.3");
+    private static final List<String> VERSIONS = List.of("3.0", "3.1", "3.2", "3.3", Phone4.VERSION);
 
     private Main() {
     }
@@ -22,10 +22,15 @@ public final class Main {
         JsonNode application = bank.application(setting("PAWL_APP"));
         Check check = new Check();
         for (String version : args.length > 0 ? List.of(args) : VERSIONS) {
+            if (version.equals(Phone4.VERSION)) {
+                new Checks(check, version, () -> new Phone4(pawl, application), bank, setting("BANK_URL"),
+                        setting("PROSPECTS_URL")).run();
+                continue;
+            }
             PowerAuthVersion known = PowerAuthVersion.fromValue(version);
-            Checks.Shop shop = () -> new Phone3(pawl, application, known);
-            new Checks(check, version, shop, bank, setting("BANK_URL"), setting("PROSPECTS_URL")).run();
-            new LibraryChecks(check, version, () -> new Phone3(pawl, application, known), bank, setting("BANK_URL")).run();
+            LibraryChecks.Shop shop = () -> new Phone3(pawl, application, known);
+            new Checks(check, version, shop::sell, bank, setting("BANK_URL"), setting("PROSPECTS_URL")).run();
+            new LibraryChecks(check, version, shop, bank, setting("BANK_URL")).run();
         }
         // Threads of the library's HTTP layer would keep the process.
         System.exit(check.end() ? 0 : 1);
