@@ -22,7 +22,7 @@ await withServer('published', { PAWL_FIRST_APPLICATION: APPLICATION }, async (se
   const place = join(server.folder, 'published')
   const made = /\/target$/
   cpSync(join(project, 'test/published'), place, { recursive: true, filter: (path) => !made.test(path.slice(project.length)) })
-  await run('mvn', ['--quiet', '--batch-mode', '-Dstyle.color=never', 'package'], place)
+  await run('mvn', ['--quiet', '--batch-mode', 'package'], place)
   const banks = [await openExample(server), await openProspects(server)]
   try {
     const [example, prospects] = await Promise.all(banks.map((bank) => bank.listen({ host: '127.0.0.1', port: 0 })))

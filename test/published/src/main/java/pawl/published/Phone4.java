@@ -26,6 +26,7 @@ import com.wultra.security.powerauth.http.PowerAuthRequestCanonizationUtils;
 import com.wultra.security.powerauth.http.PowerAuthTokenHttpHeader;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
+import java.security.PublicKey;
 import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -53,7 +54,7 @@ final class Phone4 implements Phone {
     private final AppKeys app;
     private String activationId;
     private SecretKey activationSecret;
-    private java.security.PublicKey serverKey;
+    private PublicKey serverKey;
     private SecretKey knowledge;
     private byte[] counter;
 
@@ -67,7 +68,7 @@ final class Phone4 implements Phone {
     public void activate(String code) throws Exception {
         TemporaryKey4 temporary = TemporaryKey4.fetch(pawl, app, null, null, null);
         Exchange4 exchange = new Exchange4();
-        java.security.PublicKey device = new PowerAuthClientActivation().generateDeviceEcKeyPair().getPublic();
+        PublicKey device = new PowerAuthClientActivation().generateDeviceEcKeyPair().getPublic();
         ObjectNode inner = Http.JSON.createObjectNode();
         inner.set("sharedSecretRequest", exchange.request());
         byte[] point = new KeyConvertor().convertPublicKeyToBytes(EcCurve.P384, device);
