@@ -129,7 +129,7 @@ async function judge(call: DoorCall<Request>): Promise<CodeAnswer> {
       audited: { text: [describeCovered(bodies[0] ?? sent.body), ...(auditText === undefined ? [] : [auditText])].join('\n') },
       atDoor: {
         find: parties.find,
-        keep: (given) => repeats?.keep(header.activationId, compose(given)),
+        keep: (given) => given.activation && repeats?.keep(given.activation, compose(given)),
         verifiedBy: call.username,
       },
     })

@@ -10,9 +10,15 @@ import { refuse } from './members.ts'
 /** The key of a request, and what is done with it. */
 export interface Repeats extends DoorKey {
   /** What is kept of an answer. */
-  readonly keep: (activationId: string, answer: Readonly<Record<string, unknown>>) => DoorVerdict
+  readonly keep: (owner: Owner, answer: Readonly<Record<string, unknown>>) => DoorVerdict
   /** Throws RepeatedRequest where the same was asked under the key before, and REQUEST_INVALID where something else was. */
   readonly refuseKnown: (known: KnownVerdict | undefined) => Promise<void>
+}
+
+/** Of whose activation an answer is. */
+export interface Owner {
+  readonly activationId: string
+  readonly userId: string
 }
 
 /** The request was answered before, so. */
@@ -38,11 +44,11 @@ export function createRepeats(parts: DoorParts, asker: Asker, request: readonly 
   const hashes = hashDoorKey(parts.installationKeys.codeLookup, { ...asker, request })
   return {
     ...hashes,
-    keep: (activationId, { userId: _, ...answer }) => {
+    keep: ({ activationId, userId }, { userId: _, ...answer }) => {
       const expiresAt = new Date(parts.platform.now() + parts.settings.doorIdempotencySeconds * 1000)
       // The name of the user stands in the activation.
       const kept = { activationId, answer: JSON.stringify(answer), expiresAt }
-      return { keyHash: hashes.keyHash, ...kept, mac: hashes.authenticate(kept) }
+      return { keyHash: hashes.keyHash, ...kept, mac: hashes.authenticate({ ...kept, userId }) }
     },
     refuseKnown: (known) => refuseKnown(parts.db, hashes, known, parts.platform.now()),
   }
@@ -59,7 +65,7 @@ async function refuseKnown(
   // Of an activation that was erased nothing is told any more.
   if (known.userId === null) return
   // As well where somebody changed what is kept.
-  if (!equalConstantTime(authenticate(known), known.mac))
+  if (!equalConstantTime(authenticate({ ...known, userId: known.userId }), known.mac))
     throw refuse(KEY_HEADER, 'was used for another request: make a new key for each')
   throw new RepeatedRequest({ ...(JSON.parse(known.answer) as Readonly<Record<string, unknown>>), userId: known.userId })
 }

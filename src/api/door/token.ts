@@ -121,7 +121,7 @@ async function useUp(
 ): Promise<boolean> {
   const [value] = uniqueValues
   if (value === undefined || repeats === undefined) return await useUniqueValues(uniqueValues)
-  return await useTokenAtDoor(db, bearer.activationId, value, repeats.keep(bearer.activationId, answer))
+  return await useTokenAtDoor(db, bearer.activationId, value, repeats.keep(bearer, answer))
 }
 
 function composeAnswer(

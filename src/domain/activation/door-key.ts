@@ -22,6 +22,7 @@ export interface DoorKey {
 
 export interface DoorAnswerToKeep {
   readonly activationId: string
+  readonly userId: string
   /** JSON. */
   readonly answer: string
   readonly expiresAt: Date
@@ -31,8 +32,8 @@ export function hashDoorKey(key: KeyObject, { username, applicationId, idempoten
   const who = [applicationId, username, idempotencyKey]
   return {
     keyHash: hmac(key, encodeTexts(NO_PREFIX, ['key of a door', ...who])),
-    authenticate: ({ activationId, answer, expiresAt }) => {
-      const kept = [activationId, answer, String(expiresAt.getTime())]
+    authenticate: ({ activationId, userId, answer, expiresAt }) => {
+      const kept = [activationId, userId, answer, String(expiresAt.getTime())]
       return hmac(key, encodeTexts(NO_PREFIX, ['answer of a door', ...kept, ...who, ...request]))
     },
   }

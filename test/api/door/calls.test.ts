@@ -215,7 +215,7 @@ describe('Idempotency-Key', () => {
 
   test('is refused when somebody changed what is kept, and nothing moves', async () => {
     const { db } = v4.server.context
-    const phone = await activePhone()
+    const { phone, userId: owner } = await v4.world.activePhone('3.3')
     const other = await activePhone()
     const request = phone.prepareSigned({ ...at, body: 'x', ...wrongPin })
     const key = newKey()
@@ -237,7 +237,12 @@ describe('Idempotency-Key', () => {
         db,
       )
     }
-    expect(await verdictOf(bank, request, {}, key)).toMatchObject({ isValid: false, remainingAttempts: 4 })
+    const give = (userId: string) =>
+      sql`update activation set user_id = ${userId} where activation_id = ${phone.state.activationId}`.execute(db)
+    await give('somebody-else')
+    expectError(await callDoor(bank, 'code', toDoor(request), key), 400, 'ERROR_REQUEST')
+    await give(owner)
+    expect(await verdictOf(bank, request, {}, key)).toMatchObject({ isValid: false, remainingAttempts: 4, userId: owner })
     expect(await readCounters(phone)).toMatchObject({ failedAttempts: 1 })
   })
 
