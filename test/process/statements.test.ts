@@ -281,12 +281,22 @@ const tokenForBank = async ({ phone }: Bound, isWrong: boolean) => {
 }
 
 const DOORS: readonly Row[] = [
-  ofDoor('`POST /verification/code`', 'code', signedForBank),
-  ofDoor('`POST /verification/code` with a key', 'code', signedForBank, { key: randomUUID }),
-  ofDoor('`POST /verification/token`', 'token', tokenForBank),
-  ofDoor('`POST /verification/token` with a key', 'token', tokenForBank, { key: randomUUID }),
+  ofDoor('`POST /verification/code`', 'code', signedForBank, { key: randomUUID }),
+  ofDoor('`POST /verification/token`', 'token', tokenForBank, { key: randomUUID }),
   ofDoor('`POST /verification/token`, repeatable', 'token', tokenForBank, { isRepeatable: true }),
 ]
+
+test.each([
+  ['code', signedForBank],
+  ['token', tokenForBank],
+] as const)('a key takes no statement more at the door for a %s', async (name, prepare) => {
+  const costs = []
+  for (const how of [{}, { key: randomUUID }]) {
+    const { right, wrong, unknown } = ofDoor(name, name, prepare, how)
+    costs.push([await measure(right, [200, name]), await measure(wrong, [0, name]), await measure(unknown)])
+  }
+  expect(costs[0]).toEqual(costs[1])
+})
 
 async function offline(isWrong: boolean): Promise<() => Promise<HttpReply>> {
   const { phone, operation } = await holder()
@@ -299,8 +309,7 @@ async function offline(isWrong: boolean): Promise<() => Promise<HttpReply>> {
 const TABLES = [
   ['Device API', DEVICE],
   ['Mobile token API', MOBILE_TOKEN],
-  ['Cloud API', CLOUD],
-  ['Doors', DOORS],
+  ['Cloud API', [...CLOUD, ...DOORS]],
 ] as const
 
 /** Lines of the table, as they are counted. */

@@ -108,6 +108,11 @@ test('the role of a token is the role of a credential, and its application the o
   expect(
     (await sendJson(world.url, 'POST', '/registration', { userId: 'x' }, { Authorization: `Bearer ${reader}` })).status,
   ).toBe(403)
+  const verifier = token(claims({ scope: 'pawl:verification' }))
+  expect((await call(verifier)).status).toBe(403)
+  const asked = { token: 'x', client: { address: '203.0.113.7' } }
+  const verified = await sendJson(world.url, 'POST', '/verification/token', asked, { Authorization: `Bearer ${verifier}` })
+  expect(expectOk(verified).json).toEqual({ isValid: false, reason: 'HEADER_MALFORMED' })
   const elsewhere = await call(
     token(claims({ pawl_application: 'another-app' })),
     '/operations?operationId=00000000-0000-4000-8000-000000000000',
