@@ -18,6 +18,8 @@ const ACROSS_LATER: Record<string, readonly string[]> = {
     'createAuthenticationStore for several at once',
     'findStatusProofs',
     'insertToken',
+    'recordOpening',
+    'recordOpening of an application',
     'storeAuthentication of a block',
     'storeAuthentication with a verdict of a door',
     'storeAuthenticationAndLock of a settled key',

@@ -122,7 +122,7 @@ async function judge(call: DoorCall<Request>): Promise<Answer> {
   try {
     return await openFor(call, readSealed(parts, scope, sent, request.envelope))
   } catch (error) {
-    if (!(error instanceof PawlError) || error.code !== 'ENCRYPTION_FAILED') throw error
+    if (!isEnvelopeRefusal(error)) throw error
     return { isOpened: false, reason: 'ENVELOPE' }
   }
 }
@@ -136,12 +136,11 @@ interface Opening {
 
 /** Refuses (ENCRYPTION_FAILED) what is wrong with the envelope. */
 async function openFor(call: DoorCall<Request>, sealed: SealedRequest): Promise<Answer> {
-  const { request, asker, parts, applicationId } = call
+  const { request, asker, parts } = call
   if (asker !== undefined) refuseKeyOfEnvelope(asker.idempotencyKey, request)
   const opening = { call, sealed, repeats: asker && createRepeats(parts, asker, listMembers(request)) }
   const seen = await readSeen(opening)
-  const known = await findKnown(opening, seen)
-  const opened = await openSealed(parts, applicationId, sealed, known !== undefined)
+  const { known, opened } = await openOnce(opening, seen)
   const facts = composeFacts(sealed, opened, seen)
   if (request.code === undefined)
     return { isOpened: true, ...facts, ...handOut(opening, opened, await useUp(opening, opened, known)) }
@@ -150,6 +149,27 @@ async function openFor(call: DoorCall<Request>, sealed: SealedRequest): Promise<
   const content = verdict.isValid ? handOut(opening, opened, await recordAgain(opening, opened)) : {}
   return { isOpened: true, verdict, ...facts, ...content }
 }
+
+/** The envelope opened, and what was answered before under the key. Refuses (ENCRYPTION_FAILED) what is wrong with it. */
+async function openOnce(
+  opening: Opening,
+  seen: DoorParties,
+): Promise<{ readonly known: CodeAnswer | undefined; readonly opened: OpenedRequest }> {
+  const { call, sealed, repeats } = opening
+  const openAs = (isRepeated: boolean) => openSealed(call.parts, call.applicationId, sealed, isRepeated)
+  const known = await findKnown(opening, seen)
+  try {
+    return { known, opened: await openAs(known !== undefined) }
+  } catch (error) {
+    if (repeats === undefined || known !== undefined || !isEnvelopeRefusal(error)) throw error
+    // The same call may have spent the envelope since its key was looked for.
+    const meanwhile = await findKnown(opening, await readSeen(opening))
+    if (meanwhile === undefined) throw error
+    return { known: meanwhile, opened: await openAs(true) }
+  }
+}
+
+const isEnvelopeRefusal = (error: unknown): boolean => error instanceof PawlError && error.code === 'ENCRYPTION_FAILED'
 
 /** The plaintext, and the ticket for its answer. `at`: when it was opened, by the clock of the database. */
 function handOut({ call, sealed }: Opening, opened: OpenedRequest, at: Date): Pick<Answer, 'plaintext' | 'sealTicket'> {
