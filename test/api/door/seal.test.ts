@@ -92,7 +92,7 @@ test('no two answers share key and nonce, whatever is opened and sealed in which
   const phones = await Promise.all(VERSIONS.map(activePhone))
   const opened: { readonly sent: SentEnvelope; readonly sealTicket: string }[] = []
   const sealed = new Map<string, string>()
-  const asked = await fc.sample(
+  const asked = fc.sample(
     fc.record({ kind: fc.nat(3), which: fc.nat(1_000), text: fc.constantFrom('', 'a', 'bb', 'c'.repeat(40)) }),
     160,
   )
@@ -137,7 +137,7 @@ test('a ticket that has ended, by the clock of the database, seals nothing', asy
   expect(ticket.expiresAt - ticket.openedAt).toBe(300_000)
   const issue = (expiresAt: number) => issueTicket(installationKeys.doorSeal, platform, holder(), { ...ticket, expiresAt })
   // The clock of the process says nothing of it.
-  v4.world.advance(3_600_000)
+  await v4.world.advance(3_600_000)
   const ended = await sealAt(bank, issue(Date.now() - 1), 'one')
   expectError(ended, 400, 'ERROR_REQUEST')
   expect(ended.text).toContain('that has not ended')
