@@ -337,6 +337,10 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     endTemporaryBlock: (db) => activationExpiry.endTemporaryBlock(db, 'x', at),
   },
   'request/door-envelopes': {
+    findDoorEnvelopes: (db) =>
+      doorEnvelopes.findDoorEnvelopes(db, [
+        { applicationKey: 'k', activationId: 'x', at, verdictKey: null, temporaryKeyId: 't', envelopeValue: bytes },
+      ]),
     recordOpening: (db) =>
       doorEnvelopes.recordOpening(db, {
         use: { valueHash: bytes, expiresAt: at },
@@ -850,6 +854,8 @@ const NOT_QUERIES = [
   'insertValuesFrom',
   'insertVerdictsFrom',
   'joinKnownVerdict',
+  'toDoorParties',
+  'fromDoorNames',
   'toKnownVerdict',
   'toVerdictColumns',
   'joinToken',

@@ -28,7 +28,8 @@ const ACROSS_LATER: Record<string, readonly string[]> = {
     'storeKeyExchange that commits',
     'useTokenAtDoor',
   ],
-  'a door reads phone, token and what was answered before in one trip': [
+  'a door reads phone, token or envelope, and what was answered before in one trip': [
+    'findDoorEnvelopes',
     'findDoorParties',
     'findDoorParties of several at once',
     'findDoorToken',

@@ -1,14 +1,14 @@
 // The envelope of a phone, as a bank hands it to `/encryption/open`: read, and opened by the stages of pawl's own endpoints (cloud §13.1).
-import type { EnvelopeToOpen } from '../../channel/stages/envelope-keys.ts'
 import { findContext, parseEnvelope } from '../../channel/stages/envelope.ts'
-import { findEnvelope } from '../../channel/stages/find-proofs.ts'
 import { type Opened, openOfActivation, openOfApplication } from '../../channel/stages/open.ts'
+import { envelopeValue } from '../../channel/replay.ts'
 import { type DeviceRequest, type Received, receive } from '../../channel/stages/receive.ts'
 import { parseJson } from '../../http/raw-body.ts'
 import { isJsonObject } from '../../lib/json.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { AuthorizationHeader, EncryptionHeader, Envelope, EnvelopeContext } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
+import type { DoorEnvelope } from '../../storage/request/door-envelopes.ts'
 import type { DoorParts } from './parts.ts'
 
 export type ScopeName = 'APPLICATION' | 'ACTIVATION'
@@ -52,17 +52,40 @@ export function readSealed(
 }
 
 /**
- * Opens an envelope of the caller's application; one of another is one of an unknown application. Nothing is used up. `isRepeated`: it was opened
- * before under the same key. Refuses (ENCRYPTION_FAILED) everything that is wrong with it alike.
+ * What an envelope names, as it is stored, and what was answered under a key. One that names another application than the caller's is one of an
+ * unknown application. `verdictKey`: 32 bytes, null without a key.
+ */
+export async function findSealed(
+  { authenticationStore, platform, settings }: DoorParts,
+  applicationId: string,
+  { context, envelope }: SealedRequest,
+  verdictKey: Uint8Array | null,
+): Promise<DoorEnvelope> {
+  const found = await authenticationStore.findEnvelopeAtDoor({
+    applicationKey: context.applicationKey,
+    activationId: context.activationId ?? '',
+    at: new Date(platform.now()),
+    temporaryKeyId: envelope.temporaryKeyId ?? '',
+    envelopeValue: envelopeValue(context, envelope, settings.requestWindowSeconds)?.valueHash ?? null,
+    verdictKey,
+  })
+  const { version, activation } = found.parties
+  if (version?.applicationId !== applicationId)
+    return { ...found, parties: { version: undefined, activation: undefined }, temporaryKey: undefined }
+  return { ...found, parties: { version, activation: activation?.applicationId === applicationId ? activation : undefined } }
+}
+
+/**
+ * Opens an envelope with what it names. Nothing is used up. `isRepeated`: it was opened before under the same key. Refuses (ENCRYPTION_FAILED)
+ * everything that is wrong with it alike.
  */
 export async function openSealed(
   parts: DoorParts,
-  applicationId: string,
   { received: { protocol }, context, envelope }: SealedRequest,
+  { parties, temporaryKey, isEnvelopeUsed }: DoorEnvelope,
   isRepeated: boolean,
 ): Promise<OpenedRequest> {
-  const found = ownOf(applicationId, await findEnvelope(parts, context, envelope))
-  const toOpen = isRepeated ? { ...found, isUsed: false } : found
+  const toOpen = { context, envelope, parties, temporaryKey, isUsed: isEnvelopeUsed && !isRepeated }
   const within = isRepeated ? withLongerWindow(parts) : parts
   if (context.scope === 'ACTIVATION_SCOPE') return await openOfActivation(within, protocol, toOpen, 'ACTIVE', CODE)
   const opened = await openOfApplication(within, protocol, toOpen, CODE)
@@ -71,11 +94,6 @@ export async function openSealed(
   parts.events.envelopeRefused({ activationId: undefined, applicationKey, reason: 'a request of activation/create' })
   throw new PawlError(CODE, { detail: 'the envelope is one of activation/create' })
 }
-
-const ownOf = (applicationId: string, toOpen: EnvelopeToOpen): EnvelopeToOpen =>
-  toOpen.parties.version?.applicationId === applicationId
-    ? toOpen
-    : { ...toOpen, parties: { version: undefined, activation: undefined }, temporaryKey: undefined }
 
 /** It was in the window when it was opened first. */
 const withLongerWindow = (parts: DoorParts): DoorParts => ({

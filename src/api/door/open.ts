@@ -9,10 +9,10 @@ import { named } from '../../http/types.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { DoorParties } from '../../storage/request/door-parties.ts'
-import { recordOpening } from '../../storage/request/door-envelopes.ts'
+import { type DoorEnvelope, recordOpening } from '../../storage/request/door-envelopes.ts'
 import { type CodeAnswer, CodeVerification, composeAnswer } from './code.ts'
 import { door, type DoorCall } from './endpoint.ts'
-import { type OpenedRequest, openSealed, readSealed, type ScopeName, type SealedRequest } from './envelope.ts'
+import { findSealed, type OpenedRequest, openSealed, readSealed, type ScopeName, type SealedRequest } from './envelope.ts'
 import {
   AuditText,
   Client,
@@ -153,10 +153,10 @@ async function openFor(call: DoorCall<Request>, sealed: SealedRequest): Promise<
 /** The envelope opened, and what was answered before under the key. Refuses (ENCRYPTION_FAILED) what is wrong with it. */
 async function openOnce(
   opening: Opening,
-  seen: DoorParties,
+  seen: DoorEnvelope,
 ): Promise<{ readonly known: CodeAnswer | undefined; readonly opened: OpenedRequest }> {
   const { call, sealed, repeats } = opening
-  const openAs = (isRepeated: boolean) => openSealed(call.parts, call.applicationId, sealed, isRepeated)
+  const openAs = (isRepeated: boolean) => openSealed(call.parts, sealed, seen, isRepeated)
   const known = await findKnown(opening, seen)
   try {
     return { known, opened: await openAs(known !== undefined) }
@@ -283,19 +283,9 @@ function createParties(opening: Opening, first: DoorParties) {
   }
 }
 
-/** What the bank may know of the parties, and what was answered under its key. Parties of another application are unknown ones. */
-async function readSeen({ call: { parts, applicationId }, sealed: { context }, repeats }: Opening): Promise<DoorParties> {
-  const { applicationKey, activationId = '' } = context
-  const at = new Date(parts.platform.now())
-  const names = { applicationKey, activationId, at, verdictKey: repeats?.keyHash ?? null }
-  const found = await parts.authenticationStore.findAtDoor(names)
-  const { version, activation } = found.parties
-  const parties = {
-    version: version?.applicationId === applicationId ? version : undefined,
-    activation: activation?.applicationId === applicationId ? activation : undefined,
-  }
-  return { ...found, parties }
-}
+/** What is stored of the parties, the envelope, and what was answered under the key. */
+const readSeen = ({ call: { parts, applicationId }, sealed, repeats }: Opening): Promise<DoorEnvelope> =>
+  findSealed(parts, applicationId, sealed, repeats?.keyHash ?? null)
 
 /** What the same request was answered before: its verdict, or no member. Throws REQUEST_INVALID where the key is of another request. */
 async function findKnown({ call, repeats }: Opening, { known }: DoorParties): Promise<CodeAnswer | undefined> {

@@ -21,6 +21,7 @@ import {
   toParties,
 } from './parties.ts'
 import { FIND_PROOFS, type ProofColumns, type ProofNames, type Proofs, toProofs } from './lookup.ts'
+import { type DoorEnvelope, type DoorEnvelopeNames, findDoorEnvelopes } from './door-envelopes.ts'
 import { type DoorNames, type DoorParties, findDoorParties } from './door-parties.ts'
 import { type DoorVerdict, insertVerdictsFrom, toVerdictColumns, VERDICT_COLUMNS } from './door-verdicts.ts'
 import { findStatusProofs, type StatusProofs } from './upgrade.ts'
@@ -75,6 +76,8 @@ export interface AuthenticationStore {
   readonly findStatusProofs: (names: ProofNames) => Promise<StatusProofs>
   /** What a door reads, shared with what others ask; the counter is that of find. */
   readonly findAtDoor: (names: DoorNames) => Promise<DoorParties>
+  /** The same with what an envelope names. */
+  readonly findEnvelopeAtDoor: (names: DoorEnvelopeNames) => Promise<DoorEnvelope>
   /** As storeAuthentication, shared with what others store. */
   readonly store: (outcome: AuthenticationOutcome, audit: AuditEvent) => Promise<boolean>
   /** Is told of an acceptance that is committed: the parties as it left them. */
@@ -107,6 +110,9 @@ export function createAuthenticationStore(
   const readStatusProofs = createSharedTrip((names: readonly ProofNames[]) => findStatusProofs(db, names), {
     onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
   })
+  const readEnvelopesAtDoor = createSharedTrip((names: readonly DoorEnvelopeNames[]) => findDoorEnvelopes(db, names), {
+    onTrip: (items) => events.tripTaken?.({ trip: 'find', items }),
+  })
   const move = createSharedTrip((changes: readonly Change[]) => storeAll(db, changes), {
     // Two outcomes for one row version must not meet in one statement: each would be told that it was stored.
     keyOf: ({ outcome }) => outcome.activationId,
@@ -127,6 +133,11 @@ export function createAuthenticationStore(
     findAtDoor: async (names) => {
       const known = phones.latest(names.activationId)
       const found = await readAtDoor(names)
+      return { ...found, parties: phones.renew(known, found.parties) }
+    },
+    findEnvelopeAtDoor: async (names) => {
+      const known = phones.latest(names.activationId)
+      const found = await readEnvelopesAtDoor(names)
       return { ...found, parties: phones.renew(known, found.parties) }
     },
     findStatusProofs: readStatusProofs,

@@ -4,7 +4,53 @@ import { sql } from 'kysely'
 import type { UniqueValue } from '../activation/unique-values.ts'
 import { type AuditEvent, heldActivation, insertAuditFrom } from '../audit/audit.ts'
 import { type Db, isUniqueViolation } from '../database/database.ts'
+import {
+  joinTemporaryKey,
+  TEMPORARY_KEY_COLUMNS,
+  type TemporaryKeyColumns,
+  toTemporaryKey,
+} from '../application/temporary-keys.ts'
+import { defineGivenRows } from '../database/bulk-statement.ts'
+import {
+  DOOR_COLUMNS,
+  DOOR_NAMES,
+  type DoorColumns,
+  type DoorNames,
+  type DoorParties,
+  fromDoorNames,
+  toDoorParties,
+} from './door-parties.ts'
 import type { DoorVerdict } from './door-verdicts.ts'
+import type { FoundEnvelope } from './lookup.ts'
+
+/** The names in a request with an envelope: its key, empty without one, and the value that it uses up, 32 bytes, null without one. */
+export interface DoorEnvelopeNames extends DoorNames {
+  readonly temporaryKeyId: string
+  readonly envelopeValue: Uint8Array | null
+}
+
+/** What a door reads of an envelope. */
+export interface DoorEnvelope extends DoorParties, FoundEnvelope {}
+
+/** Reads all of them, in their order. */
+export async function findDoorEnvelopes(db: Db, names: readonly DoorEnvelopeNames[]): Promise<readonly DoorEnvelope[]> {
+  const asked = names.map((name, position) => ({ ...name, position }))
+  const { rows } = await db.executeQuery<DoorColumns & TemporaryKeyColumns & Pick<FoundEnvelope, 'isEnvelopeUsed'>>(FIND(asked))
+  return rows.map((row) => ({ ...toDoorParties(row), temporaryKey: toTemporaryKey(row), isEnvelopeUsed: row.isEnvelopeUsed }))
+}
+
+const FIND = defineGivenRows<DoorEnvelopeNames & { readonly position: number }>({
+  ...DOOR_NAMES,
+  temporaryKeyId: 'text',
+  envelopeValue: 'bytea',
+}).define(
+  (asked) => sql`
+  select ${DOOR_COLUMNS}, ${TEMPORARY_KEY_COLUMNS},
+    exists (select from unique_value u where u.value_hash = i."envelopeValue") as "isEnvelopeUsed"
+  ${fromDoorNames(asked)}
+  ${joinTemporaryKey(sql`i."temporaryKeyId"`)}
+  order by i.position`,
+)
 
 /** What is stored of an opened envelope. */
 export interface Opening {

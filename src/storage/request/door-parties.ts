@@ -1,6 +1,6 @@
 // What a door reads of a request that a phone sent to the bank: its parties, what only the bank is told of them, and what was answered to the
 // same key before (cloud §12). One statement for one request and for all that come at the same time.
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { blockedReasonAt } from '../activation/seen-state.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
 import { toList } from '../database/columns.ts'
@@ -24,7 +24,8 @@ export interface DoorParties {
   readonly known: KnownVerdict | undefined
 }
 
-type Columns = PartiesRow &
+/** DOOR_COLUMNS. */
+export type DoorColumns = PartiesRow &
   KnownVerdictColumns & {
     readonly flags: string | null
     readonly blockedReason: string | null
@@ -32,30 +33,39 @@ type Columns = PartiesRow &
     readonly roles: string | null
   }
 
+/** Splits a row into what it tells. */
+export const toDoorParties = (row: DoorColumns): DoorParties => ({
+  parties: toParties(row),
+  flags: toList(row.flags ?? ''),
+  blockedReason: row.blockedReason,
+  versionName: row.versionName,
+  roles: toList(row.roles ?? ''),
+  known: toKnownVerdict(row),
+})
+
 /** Reads all of them, in their order. */
 export async function findDoorParties(db: Db, names: readonly DoorNames[]): Promise<readonly DoorParties[]> {
   const asked = names.map((name, position) => ({ ...name, position }))
-  const { rows } = await db.executeQuery<Columns>(FIND(asked))
-  return rows.map((row) => ({
-    parties: toParties(row),
-    flags: toList(row.flags ?? ''),
-    blockedReason: row.blockedReason,
-    versionName: row.versionName,
-    roles: toList(row.roles ?? ''),
-    known: toKnownVerdict(row),
-  }))
+  const { rows } = await db.executeQuery<DoorColumns>(FIND(asked))
+  return rows.map(toDoorParties)
 }
 
-const FIND = defineGivenRows<DoorNames & { readonly position: number }>({
+/** What a statement that finds parties for a door is given; `position`: its place among the answers. */
+export const DOOR_NAMES = {
   applicationKey: 'text',
   activationId: 'text',
   at: 'timestamptz',
   verdictKey: 'bytea',
   position: 'int',
-}).define(
+} as const
+/** What such a statement selects, and from where. */
+export const DOOR_COLUMNS = sql`${PARTIES}, a.flags, ${blockedReasonAt(sql`i.at`)} as "blockedReason", v.name as "versionName", p.roles, ${KNOWN_VERDICT}`
+export const fromDoorNames = (asked: RawBuilder<unknown>): RawBuilder<unknown> => sql`${fromAsked(asked)}
+  ${joinKnownVerdict(sql`i."verdictKey"`)}`
+
+const FIND = defineGivenRows<DoorNames & { readonly position: number }>(DOOR_NAMES).define(
   (asked) => sql`
-  select ${PARTIES}, a.flags, ${blockedReasonAt(sql`i.at`)} as "blockedReason", v.name as "versionName", p.roles, ${KNOWN_VERDICT}
-  ${fromAsked(asked)}
-  ${joinKnownVerdict(sql`i."verdictKey"`)}
+  select ${DOOR_COLUMNS}
+  ${fromDoorNames(asked)}
   order by i.position`,
 )
