@@ -33,7 +33,7 @@ final class Bank {
         call("POST", "/registration/commit", Map.of("userId", userId));
     }
 
-    /** `change`: BLOCK or UNBLOCK. */
+    /** `change`: BLOCK, UNBLOCK or REMOVE. */
     void change(String userId, String change) throws Exception {
         call("PUT", "/registration", Map.of("userId", userId, "change", change));
     }

@@ -5,8 +5,11 @@ import static pawl.published.Phone.Factors.POSSESSION_BIOMETRY;
 import static pawl.published.Phone.Factors.POSSESSION_KNOWLEDGE;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import pawl.published.Http.Request;
 
 /** What a phone does at the example bank. The same for all versions; each group has a phone of its own. */
@@ -124,13 +127,28 @@ final class Checks {
             Check.equal("Dovolená", answer.path("name").asText(), "the name");
         });
         check("signed DELETE without a body", () -> {
-            JsonNode answer = delete(phone, "/payees/17").exchange();
+            JsonNode answer = delete(phone, "/payees/17", "").exchange();
             Check.equal("17", answer.path("removed").asText(), "the payee");
+        });
+        check("signed DELETE with a query", () -> delete(phone, "/payees/17", "?why=moved&to=18").exchange());
+        check("signed POST with a query beside the body", () ->
+                phone.signed("POST", bank + "/login?b=2&a=1", "/login", LOGIN, POSSESSION_KNOWLEDGE, Phone.PIN).exchange());
+        check("signed POST with a query and no body", () ->
+                phone.signed("POST", bank + "/login?b=2&a=1", "/login", null, POSSESSION_KNOWLEDGE, Phone.PIN).exchange());
+        check("signed POST of 100 kB", () -> {
+            byte[] body = Http.bytes(Map.of("note", "ž".repeat(50_000)));
+            phone.signed("POST", bank + "/login", "/login", body, POSSESSION_KNOWLEDGE, Phone.PIN).exchange();
         });
     }
 
     private void queries(Phone phone, String userId) {
         check("signed GET without a query", () -> payments(phone, "").exchange());
+        check("what the bank reads of a query", () -> {
+            JsonNode asked = payments(phone, "?text=%C5%BElu%C5%A5%20k%C5%AF%C5%88&x=a%26b%3Dc&a=1&a=0").exchange().path("asked");
+            Check.equal("žluť kůň", asked.path("text").asText(), "text");
+            Check.equal("a&b=c", asked.path("x").asText(), "x");
+            Check.equal("[\"1\",\"0\"]", asked.path("a").toString(), "a");
+        });
         for (String query : QUERIES) {
             check("signed GET " + query, () -> payments(phone, query).exchange());
         }
@@ -138,6 +156,14 @@ final class Checks {
             Request request = payments(phone, "?a=1&b=2");
             request.withUrl(bank + "/payments?b=2&a=1").exchange();
         });
+        check("signed GET whose query was encoded once more on the way: the bank reads what was encoded", () -> {
+            JsonNode answer = payments(phone, "?x=a%26b").withUrl(bank + "/payments?x=a%2526b").exchange();
+            Check.equal("a%26b", answer.path("asked").path("x").asText(), "what the bank read");
+        });
+        if (phone.coversBodyOfGet()) {
+            check("a signed GET with a body, whose code covers no query, is not served", () ->
+                    phone.signed("GET", bank + "/payments?a=1", "/payments", LOGIN, POSSESSION_KNOWLEDGE, Phone.PIN).send().expect(400));
+        }
         check("a query that was changed on the way is refused", () -> {
             Request request = payments(phone, "?a=1&b=2");
             request.withUrl(bank + "/payments?a=1%26b=2").send().expect(401);
@@ -156,6 +182,16 @@ final class Checks {
             Request older = login(phone, Phone.PIN);
             login(phone, Phone.PIN).exchange();
             older.send().expect(401);
+        });
+        check("of ten copies at once one passes, and nothing counts", () -> {
+            Request request = login(phone, Phone.PIN);
+            List<CompletableFuture<Integer>> copies = new ArrayList<>();
+            for (int i = 0; i < 10; i++) {
+                copies.add(CompletableFuture.supplyAsync(() -> Http.statusOf(request)));
+            }
+            List<Integer> statuses = copies.stream().map(CompletableFuture::join).sorted().toList();
+            Check.equal(List.of(200, 401, 401, 401, 401, 401, 401, 401, 401, 401), statuses, "what they got");
+            Check.equal(0, phone.failedAttempts(), "failed attempts");
         });
         check("another account, body or method is refused", () -> {
             transfer(phone, "/accounts/DE02", "/accounts/DE01", TRANSFER).send().expect(401);
@@ -202,7 +238,7 @@ final class Checks {
             JsonNode envelope = Http.JSON.readTree(request.body());
             String data = envelope.path("encryptedData").asText();
             String broken = (data.startsWith("A") ? "B" : "A") + data.substring(1);
-            request.withBody(Http.bytes(((com.fasterxml.jackson.databind.node.ObjectNode) envelope).put("encryptedData", broken)))
+            request.withBody(Http.bytes(((ObjectNode) envelope).put("encryptedData", broken)))
                     .send().expect(400);
         });
         check("a plain body is refused", () ->
@@ -276,6 +312,14 @@ final class Checks {
             pawl.change(userId, "UNBLOCK");
             login(phone, Phone.PIN).exchange();
         });
+        check("a phone whose registration was removed is refused", () -> {
+            Request read = phone.withToken(bank + "/accounts");
+            Request statement = phone.encrypted(bank + "/statement", MONTH, false);
+            pawl.change(userId, "REMOVE");
+            login(phone, Phone.PIN).send().expect(401);
+            read.send().expect(401);
+            statement.send().expect(400);
+        });
     }
 
     private void applicationScope() throws Exception {
@@ -295,8 +339,8 @@ final class Checks {
         return phone.signed("GET", bank + "/payments" + query, "/payments", null, POSSESSION_KNOWLEDGE, Phone.PIN);
     }
 
-    private Request delete(Phone phone, String path) throws Exception {
-        return phone.signed("DELETE", bank + path, path, null, POSSESSION_KNOWLEDGE, Phone.PIN);
+    private Request delete(Phone phone, String path, String query) throws Exception {
+        return phone.signed("DELETE", bank + path + query, path, null, POSSESSION_KNOWLEDGE, Phone.PIN);
     }
 
     private Request limit(Phone phone, int daily, String pin) throws Exception {

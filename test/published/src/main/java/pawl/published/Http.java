@@ -98,6 +98,15 @@ final class Http {
         }
     }
 
+    /** For threads of a check, which may not throw. */
+    static int statusOf(Request request) {
+        try {
+            return request.send().status();
+        } catch (IOException | InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
     static byte[] bytes(Object value) {
         try {
             return JSON.writeValueAsBytes(value);

@@ -29,4 +29,7 @@ interface Phone {
 
     /** False for 3.0 and 3.1, whose envelopes may come a second time. */
     boolean hasReplayProtection();
+
+    /** True from 4.0 on: the code of a GET with a body covers the body and not the query. */
+    boolean coversBodyOfGet();
 }

@@ -111,6 +111,11 @@ final class Phone3 implements Phone {
     }
 
     @Override
+    public boolean coversBodyOfGet() {
+        return false;
+    }
+
+    @Override
     public boolean hasReplayProtection() {
         return version != PowerAuthVersion.V3_0 && version != PowerAuthVersion.V3_1;
     }

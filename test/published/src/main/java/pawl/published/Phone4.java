@@ -152,6 +152,11 @@ final class Phone4 implements Phone {
     }
 
     @Override
+    public boolean coversBodyOfGet() {
+        return true;
+    }
+
+    @Override
     public boolean hasReplayProtection() {
         return true;
     }
