@@ -31,7 +31,19 @@ final class Checks {
             "?plus=a+b",
             "?rate=100%25&x=%2525",
             "?star=*~-._%21%27%28%29",
-            "?x=%2F%3F%3A%40&y=%5B%5D");
+            "?x=%2F%3F%3A%40&y=%5B%5D",
+            "?x=a%2Bb&y=a+b&z=a%20b",
+            "?a==1&b=c=d",
+            "?a=1&&b=2&",
+            "?flag&a=1",
+            "?flag",
+            "?=1&a=2",
+            "?same=1&same=1&same=0",
+            "?%F0%9F%98%80=1&%EF%BF%BD=2&a=%F0%9F%98%80",
+            "?bad=%FF%C3%28&x=1",
+            "?zero=%00&x=1",
+            "?lower=%c5%be&unreserved=%41%7E%2D",
+            "?semi=1;2&a=1,2&quote='");
     private static final byte[] LOGIN = Http.bytes(Map.of("device", "můj telefon"));
     private static final byte[] TRANSFER = Http.bytes(Map.of("to", "Bob", "amount", 1));
     private static final byte[] MONTH = Http.bytes(Map.of("month", "2026-11"));
@@ -159,6 +171,11 @@ final class Checks {
         check("signed GET whose query was encoded once more on the way: the bank reads what was encoded", () -> {
             JsonNode answer = payments(phone, "?x=a%26b").withUrl(bank + "/payments?x=a%2526b").exchange();
             Check.equal("a%26b", answer.path("asked").path("x").asText(), "what the bank read");
+        });
+        check("a part of the query without an equals sign is not covered: whoever is on the way may add one", () -> {
+            JsonNode asked = payments(phone, "?a=1").withUrl(bank + "/payments?a=1&flag").exchange().path("asked");
+            Check.equal("{\"a\":\"1\",\"flag\":\"\"}", asked.toString(), "what the bank read");
+            payments(phone, "?a=1").withUrl(bank + "/payments?a=1&flag=").send().expect(401);
         });
         if (phone.coversBodyOfGet()) {
             check("a signed GET with a body, whose code covers no query, is not served", () ->

@@ -99,8 +99,9 @@ final class Phone4 implements Phone {
         String query = URI.create(url).getRawQuery();
         byte[] covered = body;
         if (body == null) {
-            covered = query == null ? NOTHING
-                    : PowerAuthRequestCanonizationUtils.canonizeGetParameters(query).getBytes(StandardCharsets.UTF_8);
+            // Null where the query has nothing to sign.
+            String canonical = query == null ? null : PowerAuthRequestCanonizationUtils.canonizeGetParameters(query);
+            covered = canonical == null ? NOTHING : canonical.getBytes(StandardCharsets.UTF_8);
         }
         return new Http.Request(method, url, authorization(method, resourceId, covered, factors, pin), body, null);
     }
