@@ -206,7 +206,7 @@ function record({ call, sealed, repeats }: Opening, opened: OpenedRequest, isFir
   const { context } = sealed
   return recordOpening(parts.db, {
     use: isFirst ? opened.uniqueValues[0] : undefined,
-    kept: isFirst ? repeats?.keep(opened.activation?.activationId ?? '', {}) : undefined,
+    kept: isFirst ? repeats?.keep(opened.activation ?? NOBODY, {}) : undefined,
     audit: {
       applicationId,
       userId: opened.activation?.userId ?? null,
@@ -255,7 +255,11 @@ async function checkCode(opening: Opening, code: Code, opened: OpenedRequest, se
       bodies: [opened.plaintext],
       audited: { text: auditText === undefined ? described : `${described}\n${auditText}` },
       use: useOf(opened, 'ENCRYPTION_FAILED'),
-      atDoor: { find: parties.find, keep: (given) => repeats?.keep(header.activationId, compose(given)), verifiedBy: username },
+      atDoor: {
+        find: parties.find,
+        keep: (given) => given.activation && repeats?.keep(given.activation, compose(given)),
+        verifiedBy: username,
+      },
     })
     return compose(verdict)
   } catch (error) {
@@ -291,7 +295,7 @@ const readSeen = ({ call: { parts, applicationId }, sealed, repeats }: Opening):
 async function findKnown({ call, repeats }: Opening, { known }: DoorParties): Promise<CodeAnswer | undefined> {
   try {
     // An envelope of an application is of no user, who might have been erased.
-    await repeats?.refuseKnown(known && call.request.scope === 'APPLICATION' ? { ...known, userId: '' } : known)
+    await repeats?.refuseKnown(known && call.request.scope === 'APPLICATION' ? { ...known, ...NOBODY } : known)
     return undefined
   } catch (error) {
     if (error instanceof RepeatedRequest) return error.answer as CodeAnswer
@@ -323,6 +327,9 @@ function refuseRight(): PawlError {
   const hint = 'must have the right envelopes:application (PATCH /admin/users/{name})'
   return new PawlError('ROLE_FORBIDDEN', { detail: hint, violations: [{ fieldName: 'credential', hint }] })
 }
+
+/** Whose an envelope of an application is. */
+const NOBODY = { activationId: '', userId: '' }
 
 /** Of the shortest nonce that a phone sends, 16 bytes as Base64. */
 const TOLD_LENGTH = 22
