@@ -9,6 +9,7 @@ import type { Prepared } from '../../phone/v3/state.ts'
 import { createPhone } from '../../phone/v3/virtual-phone.ts'
 import type { Bank } from '../helpers/bank.ts'
 import { callDoor, headerOf, RESOURCE, toDoor } from '../helpers/door.ts'
+import { callEncryption, openAt, sealAt, sealForBank, signForBank } from '../helpers/door-envelope.ts'
 import { type CountedServer, startCountedServer, type Statements } from '../helpers/statements.ts'
 import { type Bound, expectOk, openWorldOn, type World } from '../helpers/world.ts'
 import { type BoundV4, openPhonesV4, type PhonesV4 } from '../helpers/world-v4.ts'
@@ -296,6 +297,24 @@ test.each([
     costs.push([await measure(right, [200, name]), await measure(wrong, [0, name]), await measure(unknown)])
   }
   expect(costs[0]).toEqual(costs[1])
+})
+
+test('an envelope is one read and one write, one with a code has one write more, and an answer is one write', async () => {
+  const opening =
+    (make: typeof sealForBank, key?: string): Ask =>
+    async () => {
+      const sent = await make((await knownPhone()).phone, '{}')
+      return () => callEncryption(backEnd, 'open', sent.body, key)
+    }
+  const sealing: Ask = async () => {
+    const { sealTicket } = await openAt(backEnd, await sealForBank((await knownPhone()).phone, '{}'))
+    return () => sealAt(backEnd, sealTicket, '{}')
+  }
+  const right = [200, 'encryption'] as const
+  expect(await measure(opening(sealForBank), right)).toBe('1 + 1')
+  expect(await measure(opening(sealForBank, randomUUID()), right)).toBe('1 + 1')
+  expect(await measure(opening(signForBank), right)).toBe('1 + 2')
+  expect(await measure(sealing, right)).toBe('0 + 1')
 })
 
 async function offline(isWrong: boolean): Promise<() => Promise<HttpReply>> {
