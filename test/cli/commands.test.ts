@@ -319,6 +319,7 @@ describe('completion', () => {
         'create',
         'allow',
         'certificate',
+        'rights',
         'password',
         'remove',
         'export',

@@ -23,6 +23,7 @@ const ACROSS_LATER: Record<string, readonly string[]> = {
     'storeAuthentication of a block',
     'storeAuthentication with a verdict of a door',
     'storeAuthenticationAndLock of a settled key',
+    'storeFactorKeys',
     'storeKeyExchange',
     'storeKeyExchange for several at once',
     'storeKeyExchange that commits',
