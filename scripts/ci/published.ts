@@ -28,6 +28,7 @@ await withServer('published', { PAWL_FIRST_APPLICATION: APPLICATION }, async (se
     const [example, prospects] = await Promise.all(banks.map((bank) => bank.listen({ host: '127.0.0.1', port: 0 })))
     await run('java', ['-jar', 'target/pawl-published.jar', ...process.argv.slice(2)], place, {
       PAWL_URL: server.url,
+      BANK_API_URL: server.url,
       PAWL_ADMIN: server.credential,
       PAWL_APP: APPLICATION,
       BANK_URL: example,

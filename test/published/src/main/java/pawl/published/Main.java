@@ -6,7 +6,7 @@ import java.security.Security;
 import java.util.List;
 import org.bouncycastle.jce.provider.BouncyCastleProvider;
 
-/** Runs all checks. The environment says where: PAWL_URL, PAWL_ADMIN, PAWL_APP, BANK_URL, PROSPECTS_URL. */
+/** Runs all checks. The environment says where: PAWL_URL, BANK_API_URL, PAWL_ADMIN, PAWL_APP, BANK_URL, PROSPECTS_URL. */
 public final class Main {
 
     private static final List<String> VERSIONS = List.of("3.0", "3.1", "3.2", "3.3", Phone4.VERSION);
@@ -18,7 +18,7 @@ public final class Main {
     public static void main(String[] args) throws Exception {
         Security.addProvider(new BouncyCastleProvider());
         String pawl = setting("PAWL_URL");
-        Bank bank = new Bank(setting("PAWL_URL"), setting("PAWL_ADMIN"));
+        Bank bank = new Bank(setting("BANK_API_URL"), setting("PAWL_ADMIN"));
         JsonNode application = bank.application(setting("PAWL_APP"));
         Check check = new Check();
         for (String version : args.length > 0 ? List.of(args) : VERSIONS) {
