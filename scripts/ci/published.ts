@@ -11,6 +11,7 @@ import { asksForHelp } from '../command-line.ts'
 import { type CheckedServer, project, withServer } from './server.ts'
 
 const APPLICATION = 'my-app'
+const FOREIGN_APPLICATION = 'foreign-app'
 
 if (asksForHelp(process.argv.slice(2))) {
   process.stdout.write(`Phones of the published client libraries call the endpoints of the example bank, which asks a pawl of its own:
@@ -23,16 +24,16 @@ await withServer('published', { PAWL_FIRST_APPLICATION: APPLICATION }, async (se
   const made = /\/target$/
   cpSync(join(project, 'test/published'), place, { recursive: true, filter: (path) => !made.test(path.slice(project.length)) })
   await run('mvn', ['--quiet', '--batch-mode', 'package'], place)
-  const banks = [await openExample(server), await openProspects(server)]
+  const banks = [await openExample(server), await openOther(server)]
   try {
-    const [example, prospects] = await Promise.all(banks.map((bank) => bank.listen({ host: '127.0.0.1', port: 0 })))
+    const [example, other] = await Promise.all(banks.map((bank) => bank.listen({ host: '127.0.0.1', port: 0 })))
     await run('java', ['-jar', 'target/pawl-published.jar', ...process.argv.slice(2)], place, {
       PAWL_URL: server.url,
       BANK_API_URL: server.url,
       PAWL_ADMIN: server.credential,
       PAWL_APP: APPLICATION,
       BANK_URL: example,
-      PROSPECTS_URL: prospects,
+      OTHER_BANK_URL: other,
     })
   } finally {
     for (const bank of banks) await bank.close()
@@ -44,27 +45,44 @@ async function openExample(server: CheckedServer): Promise<FastifyInstance> {
   return createExampleBank(await takeCredential(server, 'example-bank', []))
 }
 
-/** A bank that also talks to phones that are not bound: its credential has the right to it, and another one lacks it. */
-async function openProspects(server: CheckedServer): Promise<FastifyInstance> {
+/** Endpoints of three other credentials: with the right to open envelopes of phones that are not bound, without it, and of another application. */
+async function openOther(server: CheckedServer): Promise<FastifyInstance> {
   const bank = fastify({ forceCloseConnections: true })
   for (const [path, rights] of [
     ['/questions', ['envelopes:application']],
     ['/without-right', []],
   ] as const) {
     await bank.register(async (scope) => {
-      await scope.register(pawlGuard, await takeCredential(server, `prospects${path.replace('/', '-')}`, rights))
+      await scope.register(pawlGuard, await takeCredential(server, `bank${path.replace('/', '-')}`, rights))
       scope.post<{ Body: { question?: unknown } }>(path, scope.encrypted({ scope: 'APPLICATION' }), async ({ body, pawl }) => ({
         asked: body.question,
         by: pawl?.userId,
       }))
     })
   }
+  await createBank(server.url, server.credential).createApplication(FOREIGN_APPLICATION)
+  const foreign = await takeCredential(server, 'foreign-bank', [], FOREIGN_APPLICATION)
+  await bank.register(
+    async (scope) => {
+      await scope.register(pawlGuard, foreign)
+      const serve = async () => ({ served: true })
+      scope.post('/login', scope.requireCode({ resourceId: '/login' }), serve)
+      scope.get('/accounts', scope.requireToken({ factors: ['POSSESSION'] }), serve)
+      scope.post('/statement', scope.encrypted(), serve)
+    },
+    { prefix: '/foreign' },
+  )
   return bank
 }
 
-async function takeCredential({ url, credential }: CheckedServer, username: string, rights: readonly string[]) {
+async function takeCredential(
+  { url, credential }: CheckedServer,
+  username: string,
+  rights: readonly string[],
+  application = APPLICATION,
+) {
   const admin = createBank(url, credential)
-  const made = await admin.call('POST', '/admin/users', { username, role: 'verification', application: APPLICATION })
+  const made = await admin.call('POST', '/admin/users', { username, role: 'verification', application })
   if (rights.length > 0) await admin.call('PATCH', `/admin/users/${username}`, { rights })
   // A machine that checks is busier than a bank's.
   return { url, username, password: (made.json as { password: string }).password, timeoutMs: 30_000 }

@@ -44,6 +44,9 @@ final class Checks {
             "?zero=%00&x=1",
             "?lower=%c5%be&unreserved=%41%7E%2D",
             "?semi=1;2&a=1,2&quote='");
+    private static final String AUTHORIZATION = "X-PowerAuth-Authorization";
+    /** So many counter values are tried. */
+    private static final int LOOK_AHEAD = 20;
     private static final byte[] LOGIN = Http.bytes(Map.of("device", "můj telefon"));
     private static final byte[] TRANSFER = Http.bytes(Map.of("to", "Bob", "amount", 1));
     private static final byte[] MONTH = Http.bytes(Map.of("month", "2026-11"));
@@ -54,17 +57,17 @@ final class Checks {
     private final Shop shop;
     private final Bank pawl;
     private final String bank;
-    private final String prospects;
+    private final String otherBank;
     private int users;
 
-    /** `name`: of the version; `bank`: URL of the example; `prospects`: URL of a bank that opens envelopes in application scope. */
-    Checks(Check check, String name, Shop shop, Bank pawl, String bank, String prospects) {
+    /** `name`: of the version; `bank`: URL of the example; `otherBank`: URL of the one of scripts/ci/published.ts. */
+    Checks(Check check, String name, Shop shop, Bank pawl, String bank, String otherBank) {
         this.check = check;
         this.name = name;
         this.shop = shop;
         this.pawl = pawl;
         this.bank = bank;
-        this.prospects = prospects;
+        this.otherBank = otherBank;
     }
 
     void run() {
@@ -75,6 +78,7 @@ final class Checks {
         group("encrypted", this::encrypted);
         group("signed and encrypted", this::signedEncrypted);
         group("dialect", this::dialect);
+        group("foreign", this::foreign);
         group("PIN", this::pin);
         group("blocked", this::blocked);
         check("encrypted in application scope, without an activation", this::applicationScope);
@@ -218,6 +222,13 @@ final class Checks {
             put.withMethod("POST").send().expect(401);
         });
         check("the phone goes on after that", () -> login(phone, Phone.PIN).exchange());
+        check("after 19 requests that were lost it passes, after 20 it does not, and nothing counts", () -> {
+            lose(phone, LOOK_AHEAD - 1);
+            login(phone, Phone.PIN).exchange();
+            lose(phone, LOOK_AHEAD);
+            login(phone, Phone.PIN).send().expect(401);
+            Check.equal(0, phone.failedAttempts(), "failed attempts");
+        });
         check("a request without a header is refused", () ->
                 new Request("POST", bank + "/login", Map.of(), LOGIN, null).send().expect(401));
     }
@@ -262,6 +273,20 @@ final class Checks {
                 phone.encrypted(bank + "/statement", MONTH, false).withBody(MONTH).send().expect(400));
     }
 
+    /** A bank whose credential is of another application of the same server. */
+    private void foreign(Phone phone, String userId) {
+        check("a bank of another application does not know the phone, and nothing counts", () -> {
+            Request signed = login(phone, Phone.PIN);
+            signed.withUrl(otherBank + "/foreign/login").send().expect(401);
+            // It was not used up there.
+            signed.exchange();
+            login(phone, Phone.WRONG_PIN).withUrl(otherBank + "/foreign/login").send().expect(401);
+            phone.withToken(otherBank + "/foreign/accounts").send().expect(401);
+            phone.encrypted(otherBank + "/foreign/statement", MONTH, false).send().expect(400);
+            Check.equal(0, phone.failedAttempts(), "failed attempts");
+        });
+    }
+
     private void signedEncrypted(Phone phone, String userId) {
         Request[] sent = new Request[1];
         check("signed and encrypted POST /limits", () -> {
@@ -271,13 +296,19 @@ final class Checks {
         check("and the bank holds on to it", () ->
                 transfer(phone, ACCOUNT, ACCOUNT, Http.bytes(Map.of("to", "Bob", "amount", 51))).send().expect(409));
         check("the same again is refused", () -> sent[0].send().expect(phone.hasReplayProtection() ? 400 : 401));
-        check("signed and encrypted with a wrong PIN is refused and counts", () -> {
-            limit(phone, 60, Phone.WRONG_PIN).send().expect(401);
+        check("with a wrong PIN it is refused and counts", () -> {
+            sent[0] = limit(phone, 60, Phone.WRONG_PIN);
+            sent[0].send().expect(401);
             Check.equal(1, phone.failedAttempts(), "failed attempts");
         });
-        check("with the right one it passes, and resets the count", () -> {
-            limit(phone, 70, Phone.PIN).exchange();
+        check("its envelope stays good for the right PIN, which resets the count", () -> {
+            Request right = limit(phone, 60, Phone.PIN);
+            sent[0].withHeader(AUTHORIZATION, right.headers().get(AUTHORIZATION)).exchange();
             Check.equal(0, phone.failedAttempts(), "failed attempts");
+        });
+        check("a code over another plaintext is refused", () -> {
+            Request other = limit(phone, 61, Phone.PIN);
+            limit(phone, 62, Phone.PIN).withHeader(AUTHORIZATION, other.headers().get(AUTHORIZATION)).send().expect(401);
         });
     }
 
@@ -289,7 +320,7 @@ final class Checks {
         check("two dialects that say different things are refused", () -> {
             Request first = login(phone, Phone.PIN);
             Request second = login(phone, Phone.PIN).inOtherDialect();
-            second.withHeader("X-PowerAuth-Authorization", first.headers().get("X-PowerAuth-Authorization")).send().expect(401);
+            second.withHeader(AUTHORIZATION, first.headers().get(AUTHORIZATION)).send().expect(401);
         });
     }
 
@@ -338,11 +369,18 @@ final class Checks {
 
     private void applicationScope() throws Exception {
         byte[] question = Http.bytes(Map.of("question", "Máte hypotéky?"));
-        JsonNode answer = shop.sell().encrypted(prospects + "/questions", question, true).exchange();
+        JsonNode answer = shop.sell().encrypted(otherBank + "/questions", question, true).exchange();
         Check.equal("Máte hypotéky?", answer.path("asked").asText(), "the question");
         Check.that(!answer.path("by").isTextual(), "somebody asked: " + answer);
         // The right is of the credential, so the bank is at fault, and the phone may try again.
-        shop.sell().encrypted(prospects + "/without-right", question, true).send().expect(503);
+        shop.sell().encrypted(otherBank + "/without-right", question, true).send().expect(503);
+    }
+
+    /** Signs requests that are not sent. */
+    private void lose(Phone phone, int requests) throws Exception {
+        for (int i = 0; i < requests; i++) {
+            login(phone, Phone.PIN);
+        }
     }
 
     private Request login(Phone phone, String pin) throws Exception {

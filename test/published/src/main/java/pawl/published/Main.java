@@ -6,7 +6,7 @@ import java.security.Security;
 import java.util.List;
 import org.bouncycastle.jce.provider.BouncyCastleProvider;
 
-/** Runs all checks. The environment says where: PAWL_URL, BANK_API_URL, PAWL_ADMIN, PAWL_APP, BANK_URL, PROSPECTS_URL. */
+/** Runs all checks. The environment says where: PAWL_URL, BANK_API_URL, PAWL_ADMIN, PAWL_APP, BANK_URL, OTHER_BANK_URL. */
 public final class Main {
 
     private static final List<String> VERSIONS = List.of("3.0", "3.1", "3.2", "3.3", Phone4.VERSION);
@@ -24,12 +24,12 @@ public final class Main {
         for (String version : args.length > 0 ? List.of(args) : VERSIONS) {
             if (version.equals(Phone4.VERSION)) {
                 new Checks(check, version, () -> new Phone4(pawl, application), bank, setting("BANK_URL"),
-                        setting("PROSPECTS_URL")).run();
+                        setting("OTHER_BANK_URL")).run();
                 continue;
             }
             PowerAuthVersion known = PowerAuthVersion.fromValue(version);
             LibraryChecks.Shop shop = () -> new Phone3(pawl, application, known);
-            new Checks(check, version, shop::sell, bank, setting("BANK_URL"), setting("PROSPECTS_URL")).run();
+            new Checks(check, version, shop::sell, bank, setting("BANK_URL"), setting("OTHER_BANK_URL")).run();
             new LibraryChecks(check, version, shop, bank, setting("BANK_URL")).run();
         }
         // Threads of the library's HTTP layer would keep the process.
