@@ -1,5 +1,5 @@
-// Phones of the published client libraries call the endpoints of the example bank, which asks a pawl of its own: test/published is built in a
-// copy and run: node scripts/ci/published.ts [version...]
+// Phones of the published client libraries call the endpoints of the example bank, which asks a pawl of its own: test/published is built in
+// a copy and run: node scripts/ci/published.ts [version...]
 import { spawn } from 'node:child_process'
 import { cpSync } from 'node:fs'
 import { join } from 'node:path'
@@ -45,7 +45,7 @@ async function openExample(server: CheckedServer): Promise<FastifyInstance> {
   return createExampleBank(await takeCredential(server, 'example-bank', []))
 }
 
-/** Endpoints of three other credentials: with the right to open envelopes of phones that are not bound, without it, and of another application. */
+/** Three other credentials: with the right to open envelopes of phones that are not bound, without it, and of another application. */
 async function openOther(server: CheckedServer): Promise<FastifyInstance> {
   const bank = fastify({ forceCloseConnections: true })
   for (const [path, rights] of [
