@@ -5,7 +5,7 @@ import type {
   FastifyReply,
   FastifyRequest,
   onSendAsyncHookHandler,
-  preParsingAsyncHookHandler,
+  preParsingHookHandler,
   RequestPayload,
 } from 'fastify'
 import {
@@ -35,7 +35,7 @@ export interface RouteEncryptionOptions extends Omit<EncryptionOptions, 'code'> 
 
 /** Hooks of one route. They run before anything parses the body. */
 export interface RouteHooks {
-  readonly preParsing: preParsingAsyncHookHandler
+  readonly preParsing: preParsingHookHandler
   readonly onSend?: onSendAsyncHookHandler<unknown>
 }
 
@@ -99,24 +99,31 @@ function encryptedHooks(guard: Guard, { code, ...options }: RouteEncryptionOptio
 
 type Check = (request: FastifyRequest, incoming: Incoming) => Promise<Buffer | void>
 
-/** Reads the body, has it checked, and hands on the bytes that the handler is to see. Whatever is thrown refuses the request. */
+/**
+ * Reads the body, has it checked, and hands on the bytes that the handler is to see. Whatever is thrown refuses the request. Calls `done` for a
+ * request that is served, and never for another: an async hook that returns after its answer is taken for one that lets the request through
+ * where the phone has gone away and the answer waits for other hooks.
+ */
 const guarded =
-  (guard: Guard, check: Check): preParsingAsyncHookHandler =>
-  async (request, reply, payload) => {
-    try {
-      const body = await readBody(payload as Readable, guard.bodyBytesMax)
-      const { method, headers, ip: address } = request
-      const incoming = { method, headers, query: rawQuery(request.raw.url ?? ''), body, address }
-      const seen = (await check(request, incoming)) ?? body
-      return asPayload(seen, body.length)
-    } catch (error) {
-      // What nobody reads would be read as the next request of the connection.
-      payload.resume()
-      const refusal = guard.refusalOf(error)
-      await reply.code(refusal.status).type('application/json').send(refusal.body)
-      return undefined as unknown as RequestPayload
-    }
+  (guard: Guard, check: Check): preParsingHookHandler =>
+  (request, reply, payload, done) => {
+    checked(guard, check, request, payload as Readable).then(
+      (seen) => done(null, seen),
+      (error: unknown) => {
+        // What nobody reads would be read as the next request of the connection.
+        payload.resume()
+        const refusal = guard.refusalOf(error)
+        reply.code(refusal.status).type('application/json').send(refusal.body)
+      },
+    )
   }
+
+async function checked(guard: Guard, check: Check, request: FastifyRequest, payload: Readable): Promise<RequestPayload> {
+  const body = await readBody(payload, guard.bodyBytesMax)
+  const { method, headers, ip: address } = request
+  const seen = await check(request, { method, headers, query: rawQuery(request.raw.url ?? ''), body, address })
+  return asPayload(seen ?? body, body.length)
+}
 
 /** `received`: length of what came, which Fastify compares with the header. */
 function asPayload(bytes: Buffer, received: number): RequestPayload {

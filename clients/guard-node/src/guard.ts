@@ -107,7 +107,11 @@ export function createGuard(options: GuardOptions): Guard {
     open: (incoming, encryption = {}) => openEnvelope(ask, incoming, encryption),
     refusalOf: (thrown) => {
       const refusal = toRefusal(thrown)
-      onRefusal?.(refusal)
+      try {
+        onRefusal?.(refusal)
+      } catch {
+        // The phone is refused, whatever a log does. In Express 4 it would end the process.
+      }
       return refusal
     },
     bodyBytesMax,

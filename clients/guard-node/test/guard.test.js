@@ -64,6 +64,16 @@ for (const [name, startBank] of Object.entries(BANKS)) {
       )
     })
 
+    test('a log that fails lets nothing through, and the phone has its answer', async () => {
+      const { bank } = await start(startBank, (_call, response) => json(response, 200, { isValid: false, reason: 'STATE' }), {
+        onRefusal: () => {
+          throw new Error('the log is full')
+        },
+      })
+      const reply = await post(`${bank.url}/transfer`, '{}', CODE)
+      assert.deepEqual([reply.status, await reply.text(), bank.seen], [401, REFUSED, []])
+    })
+
     test('every bad verdict is one answer to the phone; the log learns why', async () => {
       for (const reason of ['CODE_WRONG', 'STATE', 'UNKNOWN', 'FLAGS']) {
         const { bank, refusals } = await start(startBank, (_call, response) => json(response, 200, { isValid: false, reason }))

@@ -1,0 +1,44 @@
+// What a phone does that goes away while it is refused.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterEach, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import fastify from 'fastify'
+import { pawlGuard } from '../dist/fastify.js'
+import { json, startFakePawl } from './fake-pawl.js'
+
+const closing = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+test('Fastify: a phone that goes away before it is refused gets nothing done, also where hooks of the bank are slow', async () => {
+  const pawl = await startFakePawl((_call, response) =>
+    setTimeout(() => json(response, 200, { isValid: false, reason: 'CODE_WRONG' }), 150),
+  )
+  closing.push(pawl.close)
+  const app = fastify({ forceCloseConnections: true })
+  closing.push(() => app.close())
+  await app.register(pawlGuard, { url: pawl.url, username: 'web', password: 'secret' })
+  // As those of sessions and compression.
+  app.addHook('onSend', async (_request, _reply, payload) => {
+    await wait(30)
+    return payload
+  })
+  let served = 0
+  const serve = async () => {
+    served += 1
+    return {}
+  }
+  app.delete('/cards/:id', app.requireCode({ resourceId: '/cards' }), serve)
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const socket = connect(app.server.address().port, '127.0.0.1')
+  await once(socket, 'connect')
+  socket.write('DELETE /cards/1 HTTP/1.1\r\nHost: x\r\nX-PowerAuth-Authorization: PowerAuth a="b"\r\n\r\n')
+  setTimeout(() => socket.destroy(), 50)
+  await once(socket, 'close')
+  await wait(400)
+  assert.equal(pawl.calls.length, 1)
+  assert.equal(served, 0)
+})
