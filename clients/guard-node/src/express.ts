@@ -132,20 +132,23 @@ function parseInto(request: Request, response: Response, bytes: Uint8Array): boo
 /** Keeps back what the handler writes, and sends it sealed. An error is no secret, and phones read errors as they are. */
 function sealAnswer(guard: Guard, response: Response, seal: (plaintext: Uint8Array) => Promise<string>): void {
   const { write, end, writeHead, flushHeaders } = response
-  const parts: Buffer[] = []
+  const parts: { readonly bytes: Buffer; readonly isSecret: boolean }[] = []
   let isOver = false
   const keep = (part: unknown, encoding: unknown): void => {
+    const isSecret = response.statusCode < 300
     if (typeof part === 'string')
-      parts.push(Buffer.from(part, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8'))
-    else if (part instanceof Uint8Array) parts.push(Buffer.from(part))
+      parts.push({ bytes: Buffer.from(part, typeof encoding === 'string' ? (encoding as BufferEncoding) : 'utf8'), isSecret })
+    else if (part instanceof Uint8Array) parts.push({ bytes: Buffer.from(part), isSecret })
   }
   const send = (text: string | Buffer): void => {
     Object.assign(response, { write, end, writeHead, flushHeaders })
     response.end(text)
   }
   const finish = async (): Promise<void> => {
-    const plaintext = Buffer.concat(parts)
-    if (response.statusCode >= 300) return send(plaintext)
+    const join = (kept: typeof parts) => Buffer.concat(kept.map(({ bytes }) => bytes))
+    // What was written before the handler failed is of the answer that was to be sealed.
+    if (response.statusCode >= 300) return send(join(parts.filter(({ isSecret }) => !isSecret)))
+    const plaintext = join(parts)
     for (const name of ['content-length', 'etag', 'content-encoding']) response.removeHeader(name)
     try {
       const sealed = await seal(plaintext)

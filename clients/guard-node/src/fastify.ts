@@ -88,7 +88,8 @@ function encryptedHooks(guard: Guard, { code, ...options }: RouteEncryptionOptio
       if (one === undefined || reply.statusCode >= 300) return payload
       try {
         const sealed = await one.seal(await bytesOf(payload))
-        reply.header('content-type', 'application/json').removeHeader('content-length')
+        // The hash of an answer tells which it is.
+        reply.header('content-type', 'application/json').removeHeader('content-length').removeHeader('etag')
         return sealed
       } catch (error) {
         return answer(reply, guard.refusalOf(error))
