@@ -130,11 +130,14 @@ export async function takeTicket(
   return rows[0]
 }
 
-/** Deletes up to `limit` answers whose tickets ended five minutes ago. `_at`: not the clock of this process. */
+/**
+ * Deletes up to `limit` answers whose tickets ended two hours ago: an envelope gets a ticket again for as long as its key is answered again, an hour
+ * at most (PAWL_DOOR_IDEMPOTENCY_SECONDS), and clocks may differ. `_at`: not the clock of this process.
+ */
 export async function deleteEndedAnswers(db: Db, _at: Date, limit: number): Promise<number> {
   const { rows } = await sql`
     delete from sealed_answer where ticket_id in (
-      select ticket_id from sealed_answer where expires_at <= clock_timestamp() - interval '5 minutes'
+      select ticket_id from sealed_answer where expires_at <= clock_timestamp() - interval '2 hours'
       order by expires_at limit ${limit} for update skip locked
     ) returning ticket_id`.execute(db)
   return rows.length

@@ -153,19 +153,41 @@ test('a ticket that is older than a fence after a restore seals nothing, not eve
   expectOk(await sealAt(bank, sealTicket, 'one'))
 })
 
-test('an answer is forgotten five minutes after its ticket has ended, and not before', async () => {
+test('an answer is forgotten two hours after its ticket has ended, and not before', async () => {
   const { db } = v4.server.context
   const insert = (id: number, seconds: number) =>
     sql`insert into sealed_answer (ticket_id, plaintext_hash, sealed_at, expires_at)
       values (${Buffer.alloc(16, id)}, ${Buffer.alloc(32)}, now(), clock_timestamp() - make_interval(secs => ${seconds}))`.execute(
       db,
     )
-  await insert(1, 299)
-  await insert(2, 301)
+  await insert(1, 7_199)
+  await insert(2, 7_201)
   await runHousekeeping(v4.server.context)
   const { rows } = await sql<{ id: string }>`select encode(ticket_id, 'hex') as id from sealed_answer where ticket_id in
     (${Buffer.alloc(16, 1)}, ${Buffer.alloc(16, 2)})`.execute(db)
   expect(rows).toEqual([{ id: '01'.repeat(16) }])
+})
+
+test('an envelope that its key opens again an hour later has no second answer', async () => {
+  const patient = await startWorldV4({
+    worksInBackground: false,
+    env: { PAWL_DOOR_IDEMPOTENCY_SECONDS: '3600', PAWL_TEMPORARY_KEY_VALIDITY_SECONDS: '7200' },
+  })
+  try {
+    const { world, server } = patient
+    const caller = await createCaller(world.bank, 'web-tier', 'verification', world.applicationId)
+    const sent = await sealForBank((await patient.activePhone('EC_P384')).phone, '{}')
+    const first = await openAt(caller, sent, {}, 'a-key-of-the-bank')
+    expectOk(await sealAt(caller, first.sealTicket, 'one'))
+    world.advance(3_500_000)
+    await sql`update sealed_answer set expires_at = expires_at - interval '3500 seconds'`.execute(server.context.db)
+    await runHousekeeping(server.context)
+    const again = await openAt(caller, sent, {}, 'a-key-of-the-bank')
+    expectError(await sealAt(caller, again.sealTicket, 'two'), 400, 'ERROR_REQUEST')
+    expect(sent.open(expectOk(await sealAt(caller, again.sealTicket, 'one')).json)).toBe('one')
+  } finally {
+    await patient.close()
+  }
 })
 
 test('who has lost the right seals no answer for the application any more', async () => {
