@@ -128,7 +128,10 @@ async function checkCode(ask: AskPawl, incoming: Incoming, options: CodeOptions)
     ...(query !== '' && { query }),
     client: clientOf(incoming),
   })
-  return readVerdict(verdict)
+  const verified = readVerdict(verdict)
+  // A GET is asked by its query. Where the code covers a body (4.0), whoever moved the signed text there chose the query.
+  if (method === 'GET' && verified.covered === 'BODY' && query !== '') throw new Refusal(401, 'QUERY_NOT_COVERED')
+  return verified
 }
 
 async function checkToken(ask: AskPawl, incoming: Incoming, options: TokenOptions): Promise<Verified> {
@@ -187,13 +190,18 @@ function describeSender({ userId, activationId, protocolVersion, applicationVers
   }
 }
 
-const composeCode = (method: string, { resourceId, factors, refusedFlags, requiredFlags }: CodeOptions) => ({
-  method,
-  resourceId,
-  ...(factors && { factors }),
-  ...(refusedFlags && { refusedFlags }),
-  ...(requiredFlags && { requiredFlags }),
-})
+/** Throws Refusal for what no code can stand for: pawl would call it a mistake of the bank. */
+function composeCode(method: string, { resourceId, factors, refusedFlags, requiredFlags }: CodeOptions) {
+  if (!METHODS.has(method)) throw new Refusal(401, 'METHOD')
+  if (!RESOURCE_ID.test(resourceId)) throw new Refusal(401, 'RESOURCE_ID')
+  return {
+    method,
+    resourceId,
+    ...(factors && { factors }),
+    ...(refusedFlags && { refusedFlags }),
+    ...(requiredFlags && { requiredFlags }),
+  }
+}
 
 /** The value of a protocol header, by either of its names. A request with two that differ has none. Throws Refusal. */
 function headerOf({ headers }: Incoming, kind: keyof typeof HEADERS): string {
@@ -208,12 +216,17 @@ function headerOf({ headers }: Incoming, kind: keyof typeof HEADERS): string {
 function readEnvelope(body: Uint8Array): object {
   try {
     const envelope: unknown = JSON.parse(Buffer.from(body).toString('utf8'))
-    if (typeof envelope === 'object' && envelope !== null && !Array.isArray(envelope)) return envelope
+    if (typeof envelope === 'object' && envelope !== null && !Array.isArray(envelope) && Object.entries(envelope).every(isMember))
+      return envelope
   } catch {
     // Refused below.
   }
   throw new Refusal(400, 'ENVELOPE')
 }
+
+/** Members of every envelope are words with Base64 or a number. Others pawl would call a mistake of the bank. */
+const isMember = ([name, value]: readonly [string, unknown]): boolean =>
+  /^[a-zA-Z]+$/.test(name) && (typeof value === 'number' || (typeof value === 'string' && /^[\x20-\x7E]*$/.test(value)))
 
 function clientOf({ address, headers }: Incoming) {
   const userAgent = headers['user-agent']
@@ -248,5 +261,9 @@ const HEADERS = {
   encryption: ['x-powerauth-encryption', 'x-svc-encryption'],
 } as const
 
+const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])
+/** What pawl takes for one. */
+// oxlint-disable-next-line no-control-regex -- they are what is refused
+const RESOURCE_ID = /^[^\u0000-\u001F\u007F]{1,1024}$/
 const HEADER_MAX = 4_096
 const USER_AGENT_MAX = 255

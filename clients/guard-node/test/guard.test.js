@@ -26,7 +26,7 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 const post = (url, body, headers = {}) => fetch(url, { method: 'POST', headers: { ...JSON_TYPE, ...headers }, body })
 const REFUSED = '{"status":"ERROR","responseObject":{"code":"ERR_AUTHENTICATION","message":"POWER_AUTH_SIGNATURE_INVALID"}}'
 const AWAY = '{"status":"ERROR","responseObject":{"code":"ERROR_GENERIC","message":"POWER_AUTH_UNAVAILABLE"}}'
-const valid = (_call, response) => json(response, 200, VALID)
+const valid = ({ body: { method } }, response) => json(response, 200, { ...VALID, covered: method === 'GET' ? 'QUERY' : 'BODY' })
 
 for (const [name, startBank] of Object.entries(BANKS)) {
   describe(name, () => {
@@ -72,6 +72,27 @@ for (const [name, startBank] of Object.entries(BANKS)) {
       })
       const reply = await post(`${bank.url}/transfer`, '{}', CODE)
       assert.deepEqual([reply.status, await reply.text(), bank.seen], [401, REFUSED, []])
+    })
+
+    test('a path that no code can stand for is a wrong request, and pawl is not asked', async () => {
+      const { pawl, bank } = await start(startBank, valid)
+      const paths = [
+        ['GET', '/accounts/%00'],
+        ['GET', '/accounts/a%0Ab'],
+        ['HEAD', '/accounts/1'],
+      ]
+      for (const [method, path] of paths) {
+        const reply = await fetch(`${bank.url}${path}`, { method, headers: CODE })
+        assert.deepEqual([method, path, reply.status], [method, path, 401])
+      }
+      assert.deepEqual([pawl.calls, bank.seen], [[], []])
+    })
+
+    test('the query of a GET whose code covers a body is not served: it may be of anybody', async () => {
+      const { bank, refusals } = await start(startBank, (_call, response) => json(response, 200, { ...VALID, covered: 'BODY' }))
+      assert.equal((await fetch(`${bank.url}/accounts/1?to=thief`, { headers: CODE })).status, 401)
+      assert.deepEqual([bank.seen, refusals], [[], [[401, 'QUERY_NOT_COVERED']]])
+      assert.equal((await fetch(`${bank.url}/accounts/1`, { headers: CODE })).status, 200)
     })
 
     test('every bad verdict is one answer to the phone; the log learns why', async () => {
@@ -249,6 +270,17 @@ for (const [name, startBank] of Object.entries(BANKS)) {
       assert.equal((await post(`${missing.bank.url}/limits`, ENVELOPE, CODE)).status, 401)
       assert.equal((await post(`${missing.bank.url}/statement`, 'no JSON', ENCRYPTION)).status, 400)
       for (const { bank } of [wrong, signed, missing]) assert.deepEqual(bank.seen, [])
+    })
+
+    test('an envelope that pawl would not read is refused as one that does not open, and pawl is not asked', async () => {
+      const { pawl, bank, refusals } = await start(startBank, opens(opened()))
+      const deep = '['.repeat(30_000) + ']'.repeat(30_000)
+      const members = [`"a":${deep}`, '"__proto__":{"a":1}', '"a":"\\ud800"', '"\\ud800":"a"', '"a":"\\u0000"', '"a":null']
+      for (const member of members) {
+        const reply = await post(`${bank.url}/statement`, `{"encryptedData":"x",${member}}`, ENCRYPTION)
+        assert.deepEqual([member.slice(0, 20), reply.status], [member.slice(0, 20), 400])
+      }
+      assert.deepEqual([pawl.calls, bank.seen, refusals.length], [[], [], members.length])
     })
 
     test('signed and encrypted', async () => {
