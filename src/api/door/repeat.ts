@@ -63,11 +63,13 @@ async function refuseKnown(
   if (known === undefined) return
   if (known.expiresAt.getTime() <= now) return deleteExpiredVerdict(db, keyHash, new Date(now))
   // Of an activation that was erased nothing is told any more.
-  if (known.userId === null) return
-  // As well where somebody changed what is kept.
-  if (!equalConstantTime(authenticate({ ...known, userId: known.userId }), known.mac))
+  const { userId } = known
+  // What is judged in its place is to be kept.
+  if (userId === null) return deleteExpiredVerdict(db, keyHash, known.expiresAt)
+  // As well where somebody changed what is kept, or whose the activation is.
+  if (!equalConstantTime(authenticate({ ...known, userId }), known.mac))
     throw refuse(KEY_HEADER, 'was used for another request: make a new key for each')
-  throw new RepeatedRequest({ ...(JSON.parse(known.answer) as Readonly<Record<string, unknown>>), userId: known.userId })
+  throw new RepeatedRequest({ ...(JSON.parse(known.answer) as Readonly<Record<string, unknown>>), userId })
 }
 
 /**

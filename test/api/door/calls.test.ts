@@ -61,6 +61,29 @@ describe('roles', () => {
     expectError(await callDoor(altered, 'code', {}), 401, 'HTTP_401')
   })
 
+  test("an activation that was given to another user in the database is nobody else's, not for a request that comes again either", async () => {
+    const phone = await activePhone()
+    const key = newKey()
+    const request = phone.prepareSigned({ ...at, body: 'x' })
+    expect((await verdictOf(bank, request, {}, key))['isValid']).toBe(true)
+    const { activationId } = phone.state
+    await sql`update activation set user_id = 'mallory' where activation_id = ${activationId}`.execute(v4.server.context.db)
+    expectError(await callDoor(bank, 'code', toDoor(request), key), 400, 'ERROR_REQUEST')
+    expect((await verdictOf(bank, phone.prepareSigned({ ...at, body: 'x' })))['isValid']).toBe(false)
+  })
+
+  test('a key whose first activation is gone is good for another request', async () => {
+    const [gone, phone] = [await activePhone(), await activePhone()]
+    const key = newKey()
+    expect((await verdictOf(bank, gone.prepareSigned({ ...at, body: 'x' }), {}, key))['isValid']).toBe(true)
+    await sql`update door_verdict set activation_id = 'gone' where activation_id = ${gone.state.activationId}`.execute(
+      v4.server.context.db,
+    )
+    const request = phone.prepareSigned({ ...at, body: 'x' })
+    expect((await verdictOf(bank, request, {}, key))['isValid']).toBe(true)
+    expect((await verdictOf(bank, request, {}, key))['isValid']).toBe(true)
+  })
+
   test('a credential without an application is told so', async () => {
     const phone = await activePhone()
     const nobody = await createCaller(v4.world.bank, 'nobody', 'verification')
