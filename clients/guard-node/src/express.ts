@@ -192,6 +192,8 @@ function callLast(...args: readonly unknown[]): void {
 }
 
 function refuse(response: Response, { status, body }: { readonly status: number; readonly body: string }): void {
+  // By a time limit of the bank. What is thrown here would end the process in Express 4.
+  if (response.headersSent) return
   response.status(status).type('json').end(body)
 }
 

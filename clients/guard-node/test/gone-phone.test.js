@@ -4,7 +4,9 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
+import express from 'express'
 import fastify from 'fastify'
+import { createExpressGuard } from '../dist/express.js'
 import { pawlGuard } from '../dist/fastify.js'
 import { json, startFakePawl } from './fake-pawl.js'
 
@@ -41,4 +43,34 @@ test('Fastify: a phone that goes away before it is refused gets nothing done, al
   await wait(400)
   assert.equal(pawl.calls.length, 1)
   assert.equal(served, 0)
+})
+
+test('Express: a request that was answered meanwhile is no error of the application', async () => {
+  const pawl = await startFakePawl((_call, response) =>
+    setTimeout(() => json(response, 200, { isValid: false, reason: 'CODE_WRONG' }), 150),
+  )
+  closing.push(pawl.close)
+  const app = express()
+  const errors = []
+  // As connect-timeout does.
+  app.use((_request, response, next) => {
+    setTimeout(() => response.status(503).end('late'), 30)
+    next()
+  })
+  const guard = createExpressGuard({ url: pawl.url, username: 'web', password: 'secret' })
+  app.get('/cards', guard.requireCode({ resourceId: '/cards' }), (_request, response) => response.end('served'))
+  app.use((error, _request, _response, _next) => errors.push(error.message))
+  const server = await new Promise((resolve) => {
+    const listening = app.listen(0, '127.0.0.1', () => resolve(listening))
+  })
+  closing.push(() => {
+    server.closeAllConnections()
+    return new Promise((resolve) => server.close(resolve))
+  })
+  const reply = await fetch(`http://127.0.0.1:${server.address().port}/cards`, {
+    headers: { 'X-PowerAuth-Authorization': 'PowerAuth a="b"' },
+  })
+  assert.deepEqual([reply.status, await reply.text()], [503, 'late'])
+  await wait(300)
+  assert.deepEqual(errors, [])
 })
