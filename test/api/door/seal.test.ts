@@ -179,7 +179,7 @@ test('an envelope that its key opens again an hour later has no second answer', 
     const sent = await sealForBank((await patient.activePhone('EC_P384')).phone, '{}')
     const first = await openAt(caller, sent, {}, 'a-key-of-the-bank')
     expectOk(await sealAt(caller, first.sealTicket, 'one'))
-    world.advance(3_500_000)
+    await world.advance(3_500_000)
     await sql`update sealed_answer set expires_at = expires_at - interval '3500 seconds'`.execute(server.context.db)
     await runHousekeeping(server.context)
     const again = await openAt(caller, sent, {}, 'a-key-of-the-bank')
