@@ -1,29 +1,18 @@
 // The guard as Express middleware: `guard.requireCode`, `guard.requireToken` and `guard.encrypted`, before anything that parses bodies.
 import type { Request, RequestHandler, Response } from 'express'
 import {
-  type CodeOptions,
+  codeOfRoute,
   createGuard,
-  type EncryptionOptions,
   type Guard,
   type GuardOptions,
   type Incoming,
   Refusal,
+  type RouteCodeOptions,
+  type RouteEncryptionOptions,
   type TokenOptions,
   type Verified,
 } from './guard.ts'
 import { rawQuery, readBody } from './read-body.ts'
-
-/** Parameters of a route's path, decoded once. Nothing of the query is among them. */
-export type PathParameters = Readonly<Record<string, string>>
-
-/** As CodeOptions; the resource id may follow from the path. */
-export interface RouteCodeOptions extends Omit<CodeOptions, 'resourceId'> {
-  readonly resourceId: string | ((path: PathParameters) => string)
-}
-
-export interface RouteEncryptionOptions extends Omit<EncryptionOptions, 'code'> {
-  readonly code?: RouteCodeOptions
-}
 
 export interface ExpressGuard {
   /** For requests that the phone signs. */
@@ -57,7 +46,7 @@ export function createExpressGuard(options: GuardOptions): ExpressGuard {
   return {
     requireCode: (code) =>
       guarded(guard, async (request, incoming) => {
-        request.pawl = await guard.checkCode(incoming, codeOf(request, code))
+        request.pawl = await guard.checkCode(incoming, codeOfRoute(code, request.params))
         return incoming.body
       }),
     requireToken: (token) =>
@@ -67,7 +56,7 @@ export function createExpressGuard(options: GuardOptions): ExpressGuard {
       }),
     encrypted: ({ code, ...encryption } = {}) =>
       guarded(guard, async (request, incoming, response) => {
-        const opened = await guard.open(incoming, { ...encryption, ...(code && { code: codeOf(request, code) }) })
+        const opened = await guard.open(incoming, { ...encryption, ...(code && { code: codeOfRoute(code, request.params) }) })
         request.pawl = opened.verified
         sealAnswer(guard, response, opened.seal)
         return opened.plaintext
@@ -196,8 +185,3 @@ function refuse(response: Response, { status, body }: { readonly status: number;
   if (response.headersSent) return
   response.status(status).type('json').end(body)
 }
-
-const codeOf = (request: Request, { resourceId, ...code }: RouteCodeOptions): CodeOptions => ({
-  ...code,
-  resourceId: typeof resourceId === 'string' ? resourceId : resourceId(request.params as PathParameters),
-})

@@ -9,29 +9,18 @@ import type {
   RequestPayload,
 } from 'fastify'
 import {
-  type CodeOptions,
+  codeOfRoute,
   createGuard,
-  type EncryptionOptions,
   type Guard,
   type GuardOptions,
   type Incoming,
   type OpenedRequest,
+  type RouteCodeOptions,
+  type RouteEncryptionOptions,
   type TokenOptions,
   type Verified,
 } from './guard.ts'
 import { rawQuery, readBody } from './read-body.ts'
-
-/** Parameters of a route's path, decoded once. Nothing of the query is among them. */
-export type PathParameters = Readonly<Record<string, string>>
-
-/** As CodeOptions; the resource id may follow from the path. */
-export interface RouteCodeOptions extends Omit<CodeOptions, 'resourceId'> {
-  readonly resourceId: string | ((path: PathParameters) => string)
-}
-
-export interface RouteEncryptionOptions extends Omit<EncryptionOptions, 'code'> {
-  readonly code?: RouteCodeOptions
-}
 
 /** Hooks of one route. They run before anything parses the body. */
 export interface RouteHooks {
@@ -60,7 +49,7 @@ export async function pawlGuard(app: FastifyInstance, options: GuardOptions): Pr
   app.decorateRequest('pawl', undefined)
   app.decorate('requireCode', (code: RouteCodeOptions) => ({
     preParsing: guarded(guard, async (request, incoming) => {
-      request.pawl = await guard.checkCode(incoming, codeOf(request, code))
+      request.pawl = await guard.checkCode(incoming, codeOfRoute(code, request.params))
     }),
   }))
   app.decorate('requireToken', (token?: TokenOptions) => ({
@@ -77,7 +66,7 @@ function encryptedHooks(guard: Guard, { code, ...options }: RouteEncryptionOptio
   const opened = new WeakMap<FastifyRequest, OpenedRequest>()
   return {
     preParsing: guarded(guard, async (request, incoming) => {
-      const one = await guard.open(incoming, { ...options, ...(code && { code: codeOf(request, code) }) })
+      const one = await guard.open(incoming, { ...options, ...(code && { code: codeOfRoute(code, request.params) }) })
       opened.set(request, one)
       request.pawl = one.verified
       return one.plaintext
@@ -143,11 +132,6 @@ async function bytesOf(payload: unknown): Promise<Uint8Array> {
   if (payload instanceof Readable) return readBody(payload, ANSWER_BYTES_MAX)
   throw new TypeError('an answer that is neither text, bytes nor a stream cannot be sealed')
 }
-
-const codeOf = (request: FastifyRequest, { resourceId, ...code }: RouteCodeOptions): CodeOptions => ({
-  ...code,
-  resourceId: typeof resourceId === 'string' ? resourceId : resourceId(request.params as PathParameters),
-})
 
 /** What one seal takes. */
 const ANSWER_BYTES_MAX = 262_144

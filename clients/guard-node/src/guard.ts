@@ -47,6 +47,18 @@ export interface EncryptionOptions {
   readonly code?: CodeOptions
 }
 
+/** Parameters of a route's path, decoded once. Nothing of the query is among them. */
+export type PathParameters = Readonly<Record<string, string>>
+
+/** As CodeOptions; the resource id may follow from the path. */
+export interface RouteCodeOptions extends Omit<CodeOptions, 'resourceId'> {
+  readonly resourceId: string | ((path: PathParameters) => string)
+}
+
+export interface RouteEncryptionOptions extends Omit<EncryptionOptions, 'code'> {
+  readonly code?: RouteCodeOptions
+}
+
 /** Who sent a request. `request.pawl` of a handler behind the guard. */
 export interface Verified {
   /** Absent for an envelope of the application scope. */
@@ -116,6 +128,18 @@ export function createGuard(options: GuardOptions): Guard {
     },
     bodyBytesMax,
   }
+}
+
+/**
+ * What a route asks of the code. `params`: of the path, as the framework decoded them. Throws Refusal for one that is a list or holds a slash:
+ * `a/b` as one parameter of a route and as two of another would make one resource id, and a code for the one would be good at the other.
+ */
+export function codeOfRoute({ resourceId, ...code }: RouteCodeOptions, params: unknown): CodeOptions {
+  if (typeof resourceId === 'string') return { ...code, resourceId }
+  const path = recordOf(params)
+  const isAmbiguous = Object.values(path).some((value) => typeof value !== 'string' || value.includes('/'))
+  if (isAmbiguous) throw new Refusal(401, 'PATH_AMBIGUOUS')
+  return { ...code, resourceId: resourceId(path as PathParameters) }
 }
 
 async function checkCode(ask: AskPawl, incoming: Incoming, options: CodeOptions): Promise<Verified> {

@@ -1,6 +1,7 @@
 // The core, for other frameworks than Fastify and Express.
 export {
   type CodeOptions,
+  codeOfRoute,
   createGuard,
   type EncryptionOptions,
   type Factors,
@@ -8,7 +9,10 @@ export {
   type GuardOptions,
   type Incoming,
   type OpenedRequest,
+  type PathParameters,
   Refusal,
+  type RouteCodeOptions,
+  type RouteEncryptionOptions,
   type TokenOptions,
   type Verified,
 } from './guard.ts'

@@ -55,13 +55,20 @@ for (const [name, startBank] of Object.entries(BANKS)) {
     test('the resource id follows from the path, decoded once, and not from the query', async () => {
       const { pawl, bank } = await start(startBank, valid)
       const headers = { 'X-Svc-Authorization': 'PowerAuth x="y"' }
-      const reply = await fetch(`${bank.url}/accounts/a%2520b%2F1?id=other`, { headers })
+      const reply = await fetch(`${bank.url}/accounts/a%2520b?id=other`, { headers })
       assert.equal(reply.status, 200)
       const { resourceId, method, query, factors, body } = pawl.calls[0].body
       assert.deepEqual(
         { resourceId, method, query, factors, body },
-        { resourceId: '/accounts/a%20b/1', method: 'GET', query: 'id=other', factors: ['POSSESSION'], body: undefined },
+        { resourceId: '/accounts/a%20b', method: 'GET', query: 'id=other', factors: ['POSSESSION'], body: undefined },
       )
+    })
+
+    test('a slash within a parameter of the path is refused: it would make the resource id of another route', async () => {
+      const { pawl, bank, refusals } = await start(startBank, valid)
+      const reply = await fetch(`${bank.url}/accounts/4711%2Flimit`, { headers: CODE })
+      assert.deepEqual([reply.status, await reply.text()], [401, REFUSED])
+      assert.deepEqual([pawl.calls, bank.seen, refusals], [[], [], [[401, 'PATH_AMBIGUOUS']]])
     })
 
     test('a log that fails lets nothing through, and the phone has its answer', async () => {

@@ -3,8 +3,8 @@ import { Type } from '@sinclair/typebox'
 import type { SignatureAlgorithm } from '../../protocol/protocol.ts'
 import type { ActivationState, Role } from '../../storage/database/schema.ts'
 
-/** Who may have something checked. The role `verification` belongs here as well. */
-export const DOOR_ROLES: readonly Role[] = ['admin', 'integration']
+/** Who may have something checked. */
+export const DOOR_ROLES: readonly Role[] = ['admin', 'integration', 'verification']
 
 /** Why a signature is not valid. */
 export type SignatureRefusal = 'SIGNATURE_WRONG' | 'FORM' | 'KEYS_MISSING' | 'STATE' | 'UNKNOWN'
