@@ -38,8 +38,7 @@ const SETTINGS = {
 }
 
 if (asksForHelp(process.argv.slice(2))) {
-  process.stdout.write(`Makes both clients from the description of a server, compiles them, and runs their examples against it; then tries the
-guard for Node:
+  process.stdout.write(`Makes both clients from the description of a server, runs their examples against it, and tries the guard for Node:
   node scripts/ci/clients.ts [typescript] [java] [guard-node]\n`)
   process.exit(0)
 }
