@@ -1,7 +1,7 @@
 // /admin/users: the credentials of the cloud API (cloud §2, §10).
 import { Type } from '@sinclair/typebox'
 import { requireApplication } from '../../../domain/application/application.ts'
-import { Ok } from '../../../http/types.ts'
+import { named, Ok } from '../../../http/types.ts'
 import { isAddressOrRange } from '../../../lib/address.ts'
 import { notFound, PawlError } from '../../../lib/errors.ts'
 import { deleteCredential, findCredential, listCredentials } from '../../../storage/credential/credentials.ts'
@@ -13,10 +13,13 @@ import { ChosenPassword, Identifier, KeepPreviousSeconds, OptionalTime, Username
 
 const RoleName = Type.Unsafe<Role>(Type.String({ enum: ['admin', 'integration', 'internal', 'read-only', 'verification'] }))
 
-const Rights = Type.Array(Type.Unsafe<Right>(Type.String({ enum: ['envelopes:application', 'keys:derive'] })), {
-  maxItems: 2,
-  uniqueItems: true,
-})
+/** Named: generators of Java compile no set of an enum that has no name. */
+const CredentialRight = named(
+  'CredentialRight',
+  Type.Unsafe<Right>(Type.String({ enum: ['envelopes:application', 'keys:derive'] })),
+)
+
+const Rights = Type.Array(CredentialRight, { maxItems: 2, uniqueItems: true })
 
 /** Addresses and CIDR ranges from which a credential may be used. */
 const AllowedAddresses = Type.Array(

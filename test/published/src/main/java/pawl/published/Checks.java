@@ -159,7 +159,7 @@ final class Checks {
         });
         if (phone.coversBodyOfGet()) {
             check("a signed GET with a body, whose code covers no query, is not served", () ->
-                    phone.signed("GET", bank + "/payments?a=1", "/payments", LOGIN, POSSESSION_KNOWLEDGE, Phone.PIN).send().expect(400));
+                    phone.signed("GET", bank + "/payments?a=1", "/payments", LOGIN, POSSESSION_KNOWLEDGE, Phone.PIN).send().expect(401));
         }
         check("a query that was changed on the way is refused", () -> {
             Request request = payments(phone, "?a=1&b=2");
