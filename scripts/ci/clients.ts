@@ -8,7 +8,7 @@ import { createPhone } from '../../phone/v3/virtual-phone.ts'
 import { createBank, readApplication } from '../../test/helpers/bank.ts'
 import { asksForHelp } from '../command-line.ts'
 import { checkGuard } from './guard.ts'
-import { type CheckedServer, project, withServer } from './server.ts'
+import { type CheckedServer, project, runToEnd, withServer } from './server.ts'
 
 interface Language {
   /** Commands one after the other, in a copy of the folder of the client that has openapi.json. */
@@ -66,11 +66,7 @@ async function build(name: string, { build: commands }: Language, place: string,
   const made = /node_modules|\/dist$|\/target$/
   cpSync(join(project, 'clients', name), place, { recursive: true, filter: (path) => !made.test(path.slice(project.length)) })
   writeFileSync(join(place, 'openapi.json'), description)
-  for (const [command, ...args] of commands) {
-    const child = spawn(command, args, { cwd: place, stdio: ['ignore', 'inherit', 'inherit'] })
-    const code = await endOf(child)
-    if (code !== 0) throw new Error(`${name}: ${command} ${args.join(' ')} ended with ${code}`)
-  }
+  for (const [command, ...args] of commands) await runToEnd(command, args, place)
 }
 
 /** Runs the example, whose lines say when a phone is wanted: `code CODE` and `operation ID`. The phone approves. */

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { send } from '../../phone/http.ts'
 import { createPhone } from '../../phone/v3/virtual-phone.ts'
 import { createBank, readApplication } from '../../test/helpers/bank.ts'
-import { type CheckedServer, project } from './server.ts'
+import { type CheckedServer, project, runToEnd } from './server.ts'
 
 /** Compiled with the types of the package, then run: one bank on each framework, whose addresses it prints. */
 const USE = `import express from 'express'
@@ -41,15 +41,15 @@ export async function checkGuard(server: CheckedServer): Promise<void> {
     recursive: true,
     filter: (path) => !made.test(path.slice(project.length)),
   })
-  for (const args of [['ci', '--no-audit', '--no-fund'], ['run', 'build'], ['test'], ['pack']]) await run('npm', args, place)
+  for (const args of [['ci', '--no-audit', '--no-fund'], ['run', 'build'], ['test'], ['pack']]) await runToEnd('npm', args, place)
   const packed = readdirSync(place).find((name) => name.endsWith('.tgz')) ?? ''
   const use = join(server.folder, 'guard-use')
   mkdirSync(use)
   writeFileSync(join(use, 'package.json'), JSON.stringify({ name: 'use', private: true, type: 'module' }))
   writeFileSync(join(use, 'use.ts'), USE)
   const packages = ['fastify@5.12.8', 'express@5.3.0', '@types/express@5.0.6', '@types/node@22.19.1', 'typescript@5.9.3']
-  await run('npm', ['install', '--no-audit', '--no-fund', join(place, packed), ...packages], use)
-  await run(
+  await runToEnd('npm', ['install', '--no-audit', '--no-fund', join(place, packed), ...packages], use)
+  await runToEnd(
     'npx',
     ['tsc', '--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target', 'es2022', 'use.ts'],
     use,
@@ -85,12 +85,6 @@ async function callBanks({ url, credential }: CheckedServer, use: string): Promi
   } finally {
     child.kill()
   }
-}
-
-async function run(command: string, args: readonly string[], cwd: string): Promise<void> {
-  const child = spawn(command, args, { cwd, stdio: ['ignore', 'ignore', 'inherit'] })
-  const code = await new Promise((resolve, reject) => child.once('error', reject).once('exit', resolve))
-  if (code !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${String(code)}`)
 }
 
 function readLines(child: ChildProcess, count: number): Promise<string[]> {

@@ -1,6 +1,5 @@
 // Phones of the published client libraries call the endpoints of the example bank, which asks a pawl of its own: test/published is built in
 // a copy and run: node scripts/ci/published.ts [version...]
-import { spawn } from 'node:child_process'
 import { cpSync } from 'node:fs'
 import { join } from 'node:path'
 import fastify, { type FastifyInstance } from 'fastify'
@@ -8,7 +7,7 @@ import { pawlGuard } from '../../clients/guard-node/src/fastify.ts'
 import { createBank as createExampleBank } from '../../examples/bank/bank.ts'
 import { createBank } from '../../test/helpers/bank.ts'
 import { asksForHelp } from '../command-line.ts'
-import { type CheckedServer, project, withServer } from './server.ts'
+import { type CheckedServer, project, runToEnd, withServer } from './server.ts'
 
 const APPLICATION = 'my-app'
 const FOREIGN_APPLICATION = 'foreign-app'
@@ -23,11 +22,11 @@ await withServer('published', { PAWL_FIRST_APPLICATION: APPLICATION }, async (se
   const place = join(server.folder, 'published')
   const made = /\/target$/
   cpSync(join(project, 'test/published'), place, { recursive: true, filter: (path) => !made.test(path.slice(project.length)) })
-  await run('mvn', ['--quiet', '--batch-mode', 'package'], place)
+  await runToEnd('mvn', ['--quiet', '--batch-mode', 'package'], place)
   const banks = [await openExample(server), await openOther(server)]
   try {
     const [example, other] = await Promise.all(banks.map((bank) => bank.listen({ host: '127.0.0.1', port: 0 })))
-    await run('java', ['-jar', 'target/pawl-published.jar', ...process.argv.slice(2)], place, {
+    await runToEnd('java', ['-jar', 'target/pawl-published.jar', ...process.argv.slice(2)], place, {
       PAWL_URL: server.url,
       BANK_API_URL: server.url,
       PAWL_ADMIN: server.credential,
@@ -86,10 +85,4 @@ async function takeCredential(
   if (rights.length > 0) await admin.call('PATCH', `/admin/users/${username}`, { rights })
   // A machine that checks is busier than a bank's.
   return { url, username, password: (made.json as { password: string }).password, timeoutMs: 30_000 }
-}
-
-async function run(command: string, args: readonly string[], cwd: string, env: NodeJS.ProcessEnv = {}): Promise<void> {
-  const child = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'inherit', 'inherit'] })
-  const code = await new Promise((resolve, reject) => child.once('error', reject).once('exit', resolve))
-  if (code !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${String(code)}`)
 }

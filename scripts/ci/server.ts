@@ -17,6 +17,18 @@ export interface CheckedServer {
 /** Folder of the project. */
 export const project = fileURLToPath(new URL('../..', import.meta.url))
 
+/** Runs a command to its end; what it prints is shown. Throws when it ends badly. */
+export async function runToEnd(
+  command: string,
+  args: readonly string[],
+  cwd: string,
+  env: NodeJS.ProcessEnv = {},
+): Promise<void> {
+  const child = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'inherit', 'inherit'] })
+  const code = await new Promise((resolve, reject) => child.once('error', reject).once('exit', resolve))
+  if (code !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${String(code)}`)
+}
+
 /** Runs `work` with a server; what the server logs is shown. Sets the exit code 1, and says why, when `work` throws or no server starts. */
 export async function withServer(
   name: string,

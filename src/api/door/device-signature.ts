@@ -2,12 +2,12 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { withExample } from '../../http/types.ts'
 import { parseBase64, toBase64 } from '../../lib/base64.ts'
-import { PawlError } from '../../lib/errors.ts'
 import { parseSignedJws } from '../../protocol/wire/signed-jws.ts'
 import type { SignatureAlgorithm } from '../../protocol/protocol.ts'
 import { cloudEndpoint } from '../cloud/endpoint.ts'
 import { Identifier } from '../cloud/fields.ts'
 import { Algorithm, DOOR_ROLES, SignatureVerdict, States } from './fields.ts'
+import { refuse } from './members.ts'
 import { judgeSignatures, type SentSignature, type SentSignatures } from './judge-signatures.ts'
 
 type KeyName = 'ECDSA' | 'ML_DSA_65' | 'ML_DSA_87'
@@ -135,9 +135,6 @@ const guess = (algorithm: 'ECDSA' | 'ML_DSA', length: number): SignatureAlgorith
 
 const nameOf = (algorithm: SignatureAlgorithm): KeyName =>
   algorithm === 'ML-DSA-65' ? 'ML_DSA_65' : algorithm === 'ML-DSA-87' ? 'ML_DSA_87' : 'ECDSA'
-
-const refuse = (fieldName: string, hint: string): PawlError =>
-  new PawlError('REQUEST_INVALID', { detail: `${fieldName} ${hint}`, violations: [{ fieldName, hint }] })
 
 /** r ‖ s. */
 const JOSE = { dsaEncoding: 'ieee-p1363' } as const

@@ -2,6 +2,7 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { applicationOf } from '../cloud/application-of.ts'
 import { type AnyCloudDeclaration, type AnyCloudEndpoint, cloudEndpoint } from '../cloud/endpoint.ts'
+import { DOOR_ROLES } from './fields.ts'
 import { type Asker, KEY_HEADER, RepeatedRequest } from './repeat.ts'
 import type { Right } from '../../storage/database/schema.ts'
 import type { DoorParts } from './parts.ts'
@@ -56,7 +57,7 @@ export function door<B extends TSchema, R extends TSchema>({
     method: 'POST',
     path: `/${place}/${name}`,
     errors: ['REGISTRATION_NOT_FOUND'],
-    roles: ['admin', 'integration', 'verification'],
+    roles: DOOR_ROLES,
     bodyBytesMax: BYTES_MAX,
     headers: KeyHeader,
   } as const

@@ -13,7 +13,7 @@ export const HeaderOfPhone = (description: string, example: string) =>
 
 const FACTORS = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY'] as const satisfies readonly Factors[]
 
-export const FactorNames = named(
+const FactorNames = named(
   'DoorFactors',
   Type.Array(Type.Unsafe<Factors>(Type.String({ enum: [...FACTORS] })), {
     minItems: 1,
@@ -24,7 +24,7 @@ export const FactorNames = named(
 )
 export const FACTORS_WITHOUT: readonly Factors[] = ['POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
 
-export const FlagNames = (description: string) =>
+const FlagNames = (description: string) =>
   Type.Array(
     Type.String({
       pattern: '^[A-Z0-9_]{1,64}$',
@@ -37,6 +37,15 @@ export const FlagNames = (description: string) =>
     },
   )
 export const REFUSED_FLAGS_WITHOUT: readonly string[] = ['VERIFICATION_PENDING', 'VERIFICATION_IN_PROGRESS']
+
+/** What a code or a token must be beside right. */
+export const PROOF_TERMS = {
+  factors: Type.Optional(FactorNames),
+  refusedFlags: Type.Optional(
+    FlagNames('flags that the activation must not have; without it, VERIFICATION_PENDING and VERIFICATION_IN_PROGRESS'),
+  ),
+  requiredFlags: Type.Optional(FlagNames('flags that the activation must have; without it, none')),
+}
 
 export const Client = named(
   'DoorClient',
@@ -135,5 +144,5 @@ export const refuse = (fieldName: string, hint: string): PawlError =>
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 // A bank that passed these on would take a code out of circulation without its effect.
 const RESERVED = ['/pa/', '/operation/', '/api/']
-const NO_BODY = new Uint8Array(0)
+export const NO_BODY = new Uint8Array(0)
 const TEXT_BYTES_MAX = 1024

@@ -17,10 +17,9 @@ import {
   AuditText,
   Client,
   FACTORS_WITHOUT,
-  FactorNames,
-  FlagNames,
   HeaderOfPhone,
   Method,
+  PROOF_TERMS,
   readSent,
   refuse,
   refuseLongText,
@@ -32,11 +31,7 @@ const CodeOfEnvelope = Type.Object(
   {
     method: Method,
     resourceId: ResourceId,
-    factors: Type.Optional(FactorNames),
-    refusedFlags: Type.Optional(
-      FlagNames('flags that the activation must not have; without it, VERIFICATION_PENDING and VERIFICATION_IN_PROGRESS'),
-    ),
-    requiredFlags: Type.Optional(FlagNames('flags that the activation must have; without it, none')),
+    ...PROOF_TERMS,
     auditText: Type.Optional(AuditText),
   },
   { description: 'Signed and encrypted: the code of `authorization` must be right for the plaintext.' },
@@ -247,13 +242,12 @@ async function checkCode(opening: Opening, code: Code, opened: OpenedRequest, se
   if (!factors.includes(header.factors)) return { isValid: false, reason: 'FACTORS_NOT_ALLOWED', covered: 'BODY' }
   const parties = createParties(opening, seen)
   const compose = (verdict: CodeVerdict): CodeAnswer => composeAnswer(code, header, 'BODY', verdict, parties.seen())
-  const described = describeCovered(opened.plaintext)
   try {
     const verdict = await verifyAtDoor(parts, sealed.received, {
       header,
       resourceId,
       bodies: [opened.plaintext],
-      audited: { text: auditText === undefined ? described : `${described}\n${auditText}` },
+      audited: { text: describeCovered(opened.plaintext, auditText) },
       use: useOf(opened, 'ENCRYPTION_FAILED'),
       atDoor: {
         find: parties.find,

@@ -9,7 +9,7 @@ import type { TokenHeader } from '../../protocol/protocol.ts'
 import { type DoorToken, findDoorToken, useTokenAtDoor } from '../../storage/request/door-token.ts'
 import { areFlagsRight, composeOwn, OWN_MEMBERS, verdictMembers } from './answer.ts'
 import { door, type DoorCall } from './endpoint.ts'
-import { Client, FACTORS_WITHOUT, FactorNames, FlagNames, headersOf, HeaderOfPhone, readAddress } from './members.ts'
+import { Client, FACTORS_WITHOUT, headersOf, HeaderOfPhone, NO_BODY, PROOF_TERMS, readAddress } from './members.ts'
 import { createRepeats, listOf, refuseKeyOfPhone, type Repeats } from './repeat.ts'
 
 const REASONS = ['HEADER_MALFORMED', 'UNKNOWN', 'DIGEST_WRONG', 'STATE', 'TIME', 'USED', 'FACTORS_NOT_ALLOWED', 'FLAGS'] as const
@@ -21,11 +21,7 @@ const TokenToVerify = named(
       'value of X-PowerAuth-Token or X-Svc-Token, with its scheme word',
       'PowerAuth token_id="...", token_digest="...", nonce="...", ...',
     ),
-    factors: Type.Optional(FactorNames),
-    refusedFlags: Type.Optional(
-      FlagNames('flags that the activation must not have; without it, VERIFICATION_PENDING and VERIFICATION_IN_PROGRESS'),
-    ),
-    requiredFlags: Type.Optional(FlagNames('flags that the activation must have; without it, none')),
+    ...PROOF_TERMS,
     isRepeatable: Type.Optional(
       Type.Boolean({
         description: 'the same header may come again within its window, and nothing is written: for reads that poll',
@@ -140,4 +136,3 @@ function composeAnswer(
 
 /** For the log: a token has no resource. */
 const RESOURCE = '/verification/token'
-const NO_BODY = new Uint8Array(0)

@@ -39,7 +39,11 @@ export function hashDoorKey(key: KeyObject, { username, applicationId, idempoten
   }
 }
 
-/** What the audit log has of the bytes that a code covers: their number and their SHA-256 in hexadecimal digits, each on a line. */
-export const describeCovered = (bytes: Uint8Array): string => `${bytes.length}\n${Buffer.from(sha256(bytes)).toString('hex')}`
+/**
+ * What the audit log has of the bytes that a code covers: their number, their SHA-256 in hexadecimal digits, and the text of the bank if it
+ * gave one, each on a line.
+ */
+export const describeCovered = (bytes: Uint8Array, auditText: string | undefined): string =>
+  [bytes.length, Buffer.from(sha256(bytes)).toString('hex'), ...(auditText === undefined ? [] : [auditText])].join('\n')
 
 const NO_PREFIX = new Uint8Array(0)
