@@ -66,7 +66,8 @@ export async function judgeSignatures(
   const applicationId = await applicationOf(call)
   const at = new Date(platform.now())
   const row = sent && (await findDeviceKeys(db, { applicationId, activationId, at }))
-  const judged = sent === undefined ? FORM : await judgeAudited(db, { applicationId, activationId, at }, row, sent)
+  const asked = { applicationId, activationId, at, verifiedBy: call.caller.username }
+  const judged = sent === undefined ? FORM : await judgeAudited(db, asked, row, sent)
   const result = judged.reason?.toLowerCase() ?? 'accepted'
   events.authenticationChecked({ version: String(row?.protocolVersion ?? 'unknown'), type: door.type, result })
   if (!judged.isValid) events.authenticationFailed({ activationId, resourceId: door.path, reason: result })
@@ -78,7 +79,7 @@ const UNKNOWN: JudgedSignatures = { isValid: false, reason: 'UNKNOWN', verified:
 
 async function judgeAudited(
   db: Db,
-  asked: { readonly applicationId: string; readonly activationId: string; readonly at: Date },
+  asked: { readonly applicationId: string; readonly activationId: string; readonly at: Date; readonly verifiedBy: string },
   row: DeviceKeysRow | undefined,
   sent: SentSignatures,
 ): Promise<JudgedSignatures> {
@@ -90,6 +91,7 @@ async function judgeAudited(
     eventType: judged.isValid ? 'device_signature_ok' : 'device_signature_invalid',
     eventData: composeSignedData([sent.form, ...judged.verified].join(' '), sent.data, judged.reason),
     occurredAt: asked.at,
+    verifiedBy: asked.verifiedBy,
   })
   // It was deleted meanwhile.
   return isWritten ? judged : UNKNOWN

@@ -329,6 +329,10 @@ test('each verdict but of what cannot be read has a row with the hash of the dat
     items: { eventType: string }[]
   }
   expect(items.filter(({ eventType }) => eventType.startsWith('device_signature'))).toHaveLength(4)
+  const path = `/admin/applications/${world.world.applicationId}/audit?userId=${phone.userId}&limit=4`
+  const shown = expectOk(await world.bank.call('GET', path)).json as { items: { verifiedBy?: string }[] }
+  const [asker = ''] = (world.bank.credential ?? '').split(':')
+  expect(shown.items.map(({ verifiedBy }) => verifiedBy)).toEqual(Array(4).fill(asker))
   const metrics = expectOk(await world.bank.call('GET', '/metrics')).text
   expect(metrics).toMatch(/^pawl_verifications_total\{version="4",type="device_signature",result="accepted"\} [1-9]/m)
   expect(metrics).toMatch(/^pawl_verifications_total\{version="4",type="device_signature",result="keys_missing"\} [1-9]/m)
