@@ -124,9 +124,10 @@ async function runExample(
   if (code !== 0) throw new Error(`${name}: the example ended with ${code}`)
 }
 
+/** After all that it printed was read, which `exit` does not wait for. */
 function endOf(child: ChildProcess): Promise<number | null> {
   return new Promise((resolve, reject) => {
     child.once('error', reject)
-    child.once('exit', resolve)
+    child.once('close', resolve)
   })
 }

@@ -10,16 +10,26 @@ import { createExpressGuard } from '../dist/express.js'
 import { pawlGuard } from '../dist/fastify.js'
 import { json, startFakePawl } from './fake-pawl.js'
 
+/** A pawl that refuses every code once `refuse` was called; `asked` ends when it was asked. */
+async function startSlowPawl() {
+  const asked = Promise.withResolvers()
+  const refused = Promise.withResolvers()
+  const pawl = await startFakePawl(async (_call, response) => {
+    asked.resolve()
+    await refused.promise
+    json(response, 200, { isValid: false, reason: 'CODE_WRONG' })
+  })
+  closing.push(pawl.close)
+  return { ...pawl, asked: asked.promise, refuse: refused.resolve }
+}
+
 const closing = []
 afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
 test('Fastify: a phone that goes away before it is refused gets nothing done, also where hooks of the bank are slow', async () => {
-  const pawl = await startFakePawl((_call, response) =>
-    setTimeout(() => json(response, 200, { isValid: false, reason: 'CODE_WRONG' }), 150),
-  )
-  closing.push(pawl.close)
+  const pawl = await startSlowPawl()
   const app = fastify({ forceCloseConnections: true })
   closing.push(() => app.close())
   await app.register(pawlGuard, { url: pawl.url, username: 'web', password: 'secret' })
@@ -34,22 +44,24 @@ test('Fastify: a phone that goes away before it is refused gets nothing done, al
     return {}
   }
   app.delete('/cards/:id', app.requireCode({ resourceId: '/cards' }), serve)
+  const connections = []
+  app.server.on('connection', (connection) => connections.push(connection))
   await app.listen({ host: '127.0.0.1', port: 0 })
   const socket = connect(app.server.address().port, '127.0.0.1')
   await once(socket, 'connect')
   socket.write('DELETE /cards/1 HTTP/1.1\r\nHost: x\r\nX-PowerAuth-Authorization: PowerAuth a="b"\r\n\r\n')
-  setTimeout(() => socket.destroy(), 50)
-  await once(socket, 'close')
+  await pawl.asked
+  const [accepted] = connections
+  socket.destroy()
+  await once(accepted, 'close')
+  pawl.refuse()
   await wait(400)
   assert.equal(pawl.calls.length, 1)
   assert.equal(served, 0)
 })
 
 test('Express: a request that was answered meanwhile is no error of the application', async () => {
-  const pawl = await startFakePawl((_call, response) =>
-    setTimeout(() => json(response, 200, { isValid: false, reason: 'CODE_WRONG' }), 150),
-  )
-  closing.push(pawl.close)
+  const pawl = await startSlowPawl()
   const app = express()
   const errors = []
   // As connect-timeout does.
@@ -71,6 +83,7 @@ test('Express: a request that was answered meanwhile is no error of the applicat
     headers: { 'X-PowerAuth-Authorization': 'PowerAuth a="b"' },
   })
   assert.deepEqual([reply.status, await reply.text()], [503, 'late'])
+  pawl.refuse()
   await wait(300)
   assert.deepEqual(errors, [])
 })
