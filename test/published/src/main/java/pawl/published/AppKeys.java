@@ -1,15 +1,17 @@
 package pawl.published;
 
-import com.wultra.security.powerauth.crypto.lib.enums.EcCurve;
-import com.wultra.security.powerauth.crypto.lib.util.KeyConvertor;
+import com.wultra.security.powerauth.crypto.lib.v4.model.context.SharedSecretAlgorithm;
 import java.nio.ByteBuffer;
-import java.security.PublicKey;
 import java.util.Base64;
+import java.util.Map;
+import java.util.TreeMap;
 
-/** What an app of 4.0 is built with. `key` and `secret`: Base64; `masterKey`: the one of P-384. */
-record AppKeys(String key, String secret, PublicKey masterKey) {
+/** What an app of 4.0 is built with. `key`, `secret` and master keys, which have numbers: Base64. */
+record AppKeys(String key, String secret, Map<Integer, String> masterKeys) {
 
     private static final int P384 = 2;
+    private static final int ML_DSA_65 = 3;
+    private static final int ML_DSA_87 = 4;
     private static final int TWO_BYTES = 0x80;
     private static final int FOUR_BYTES = 0xc0;
 
@@ -19,18 +21,22 @@ record AppKeys(String key, String secret, PublicKey masterKey) {
         Check.equal((byte) 1, bytes.get(), "the version of the SDK configuration");
         String key = text(bytes);
         String secret = text(bytes);
-        String masterKey = null;
+        Map<Integer, String> masterKeys = new TreeMap<>();
         for (int left = length(bytes); left > 0; left--) {
             int number = bytes.get();
-            String one = text(bytes);
-            masterKey = number == P384 ? one : masterKey;
+            masterKeys.put(number, text(bytes));
         }
-        Check.that(masterKey != null, "the SDK configuration has no master key of P-384");
-        return new AppKeys(key, secret, p384(masterKey));
+        return new AppKeys(key, secret, masterKeys);
     }
 
-    static PublicKey p384(String base64) throws Exception {
-        return new KeyConvertor().convertBytesToPublicKey(EcCurve.P384, Base64.getDecoder().decode(base64));
+    /** By which pawl signs for phones of this algorithm that are not bound. */
+    SigningKeys masterKeys(SharedSecretAlgorithm algorithm) {
+        String mldsa = switch (algorithm) {
+            case EC_P384_ML_L3 -> masterKeys.get(ML_DSA_65);
+            case EC_P384_ML_L5 -> masterKeys.get(ML_DSA_87);
+            default -> null;
+        };
+        return new SigningKeys(algorithm, masterKeys.get(P384), mldsa);
     }
 
     private static String text(ByteBuffer bytes) {

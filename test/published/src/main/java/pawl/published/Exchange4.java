@@ -11,13 +11,15 @@ import java.util.ArrayList;
 import java.util.List;
 import javax.crypto.SecretKey;
 
-/** One agreement on a secret by EC_P384, the phone's side. */
+/** One agreement on a secret, the phone's side. */
 final class Exchange4 {
 
+    private final SharedSecretAlgorithm algorithm;
     private final RequestCryptogram cryptogram;
 
-    Exchange4() throws Exception {
-        cryptogram = SharedSecretFactory.forAlgorithm(SharedSecretAlgorithm.EC_P384).generateRequestCryptogram();
+    Exchange4(SharedSecretAlgorithm algorithm) throws Exception {
+        this.algorithm = algorithm;
+        cryptogram = SharedSecretFactory.forAlgorithm(algorithm).generateRequestCryptogram();
     }
 
     ObjectNode request() {
@@ -30,7 +32,7 @@ final class Exchange4 {
     SecretKey finish(JsonNode response) throws Exception {
         List<String> keys = new ArrayList<>();
         response.path("encapsulatedKeys").forEach(key -> keys.add(key.asText()));
-        return SharedSecretFactory.forAlgorithm(SharedSecretAlgorithm.EC_P384).computeSharedSecret(
+        return SharedSecretFactory.forAlgorithm(algorithm).computeSharedSecret(
                 cryptogram.getSharedSecretClientContext(), new DefaultSharedSecretResponse(response.path("salt").asText(), keys));
     }
 }

@@ -1,6 +1,7 @@
 package pawl.published;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.wultra.security.powerauth.crypto.lib.v4.model.context.SharedSecretAlgorithm;
 import io.getlime.security.powerauth.lib.cmd.consts.PowerAuthVersion;
 import java.security.Security;
 import java.util.List;
@@ -9,12 +10,13 @@ import org.bouncycastle.jce.provider.BouncyCastleProvider;
 /** Runs all checks. The environment says where: PAWL_URL, BANK_API_URL, PAWL_ADMIN, PAWL_APP, BANK_URL, OTHER_BANK_URL. */
 public final class Main {
 
-    private static final List<String> VERSIONS = List.of("3.0", "3.1", "3.2", "3.3", Phone4.VERSION);
+    private static final List<String> VERSIONS =
+            List.of("3.0", "3.1", "3.2", "3.3", "4.0 EC_P384", "4.0 EC_P384_ML_L3", "4.0 EC_P384_ML_L5");
 
     private Main() {
     }
 
-    /** `args`: versions; all of them without any. Exit code 1 when a check failed. */
+    /** `args`: versions, those of 4.0 with an algorithm; all of them without any. Exit code 1 when a check failed. */
     public static void main(String[] args) throws Exception {
         Security.addProvider(new BouncyCastleProvider());
         String pawl = setting("PAWL_URL");
@@ -22,8 +24,9 @@ public final class Main {
         JsonNode application = bank.application(setting("PAWL_APP"));
         Check check = new Check();
         for (String version : args.length > 0 ? List.of(args) : VERSIONS) {
-            if (version.equals(Phone4.VERSION)) {
-                new Checks(check, version, () -> new Phone4(pawl, application), bank, setting("BANK_URL"),
+            if (version.startsWith(Phone4.VERSION)) {
+                SharedSecretAlgorithm algorithm = SharedSecretAlgorithm.valueOf(version.substring(Phone4.VERSION.length() + 1));
+                new Checks(check, version, () -> new Phone4(pawl, application, algorithm), bank, setting("BANK_URL"),
                         setting("OTHER_BANK_URL")).run();
                 continue;
             }

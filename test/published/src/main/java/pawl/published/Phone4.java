@@ -10,15 +10,14 @@ import com.wultra.security.powerauth.crypto.lib.encryptor.EncryptorFactory;
 import com.wultra.security.powerauth.crypto.lib.encryptor.model.EncryptorId;
 import com.wultra.security.powerauth.crypto.lib.encryptor.model.EncryptorParameters;
 import com.wultra.security.powerauth.crypto.lib.encryptor.model.EncryptorScope;
-import com.wultra.security.powerauth.crypto.lib.enums.EcCurve;
 import com.wultra.security.powerauth.crypto.lib.enums.ProtocolVersion;
 import com.wultra.security.powerauth.crypto.lib.generator.HashBasedCounter;
 import com.wultra.security.powerauth.crypto.lib.util.AuthenticationCodeUtils;
-import com.wultra.security.powerauth.crypto.lib.util.KeyConvertor;
 import com.wultra.security.powerauth.crypto.lib.v4.encryptor.model.context.AeadSecrets;
 import com.wultra.security.powerauth.crypto.lib.v4.encryptor.model.request.AeadEncryptedRequest;
 import com.wultra.security.powerauth.crypto.lib.v4.encryptor.model.response.AeadEncryptedResponse;
 import com.wultra.security.powerauth.crypto.lib.v4.kdf.KeyFactory;
+import com.wultra.security.powerauth.crypto.lib.v4.model.context.SharedSecretAlgorithm;
 import com.wultra.security.powerauth.http.PowerAuthAuthorizationHttpHeader;
 import com.wultra.security.powerauth.http.PowerAuthEncryptionHttpHeader;
 import com.wultra.security.powerauth.http.PowerAuthHttpBody;
@@ -26,7 +25,6 @@ import com.wultra.security.powerauth.http.PowerAuthRequestCanonizationUtils;
 import com.wultra.security.powerauth.http.PowerAuthTokenHttpHeader;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
-import java.security.PublicKey;
 import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -38,7 +36,7 @@ import java.util.TreeMap;
 import javax.crypto.SecretKey;
 
 /**
- * A phone of the generation 4 with the algorithm EC_P384. powerauth-java-crypto computes and powerauth-java-http writes headers and what is
+ * A phone of the generation 4. powerauth-java-crypto computes and powerauth-java-http writes headers and what is
  * covered; no library of 4.0 is published that makes whole requests.
  */
 final class Phone4 implements Phone {
@@ -52,27 +50,27 @@ final class Phone4 implements Phone {
 
     private final String pawl;
     private final AppKeys app;
+    private final SharedSecretAlgorithm algorithm;
     private String activationId;
     private SecretKey activationSecret;
-    private PublicKey serverKey;
+    private SigningKeys serverKeys;
     private SecretKey knowledge;
     private byte[] counter;
 
     /** `pawl`: its URL for phones; `application`: as Bank.application gives it. */
-    Phone4(String pawl, JsonNode application) throws Exception {
+    Phone4(String pawl, JsonNode application, SharedSecretAlgorithm algorithm) throws Exception {
         this.pawl = pawl;
+        this.algorithm = algorithm;
         this.app = AppKeys.parse(application.path("mobileSdkConfig").asText());
     }
 
     @Override
     public void activate(String code) throws Exception {
-        TemporaryKey4 temporary = TemporaryKey4.fetch(pawl, app, null, null, null);
-        Exchange4 exchange = new Exchange4();
-        PublicKey device = new PowerAuthClientActivation().generateDeviceEcKeyPair().getPublic();
+        TemporaryKey4 temporary = TemporaryKey4.fetch(pawl, app, algorithm, null, null, null);
+        Exchange4 exchange = new Exchange4(algorithm);
         ObjectNode inner = Http.JSON.createObjectNode();
         inner.set("sharedSecretRequest", exchange.request());
-        byte[] point = new KeyConvertor().convertPublicKeyToBytes(EcCurve.P384, device);
-        inner.putObject("devicePublicKeys").put("ecdsa", Base64.getEncoder().encodeToString(point));
+        inner.set("devicePublicKeys", SigningKeys.generate(algorithm).json());
         inner.put("activationName", "published phone").put("platform", "ios").put("deviceInfo", "pawl-published");
         Envelope innerEnvelope = envelope(EncryptorId.ACTIVATION_LAYER_2, temporary);
         ObjectNode outer = Http.JSON.createObjectNode().put("type", "CODE");
@@ -85,7 +83,7 @@ final class Phone4 implements Phone {
         JsonNode agreed = Http.JSON.readTree(innerEnvelope.open(Http.bytes(answer.path("activationData"))));
         activationId = agreed.path("activationId").asText();
         activationSecret = exchange.finish(agreed.path("sharedSecretResponse"));
-        serverKey = AppKeys.p384(agreed.path("serverPublicKeys").path("ecdsa").asText());
+        serverKeys = SigningKeys.parse(algorithm, agreed.path("serverPublicKeys"));
         counter = Base64.getDecoder().decode(agreed.path("ctrData").asText());
         knowledge = KeyFactory.deriveKeyAuthenticationCodeKnowledge(activationSecret);
         byte[] confirmation = Http.bytes(Map.of("requestObject", Map.of("enableBiometry", true)));
@@ -125,7 +123,7 @@ final class Phone4 implements Phone {
 
     @Override
     public Http.Request encrypted(String url, byte[] plaintext, boolean isApplicationScope) throws Exception {
-        TemporaryKey4 key = isApplicationScope ? TemporaryKey4.fetch(pawl, app, null, null, null) : temporaryKey();
+        TemporaryKey4 key = isApplicationScope ? TemporaryKey4.fetch(pawl, app, algorithm, null, null, null) : temporaryKey();
         Envelope envelope = envelope(
                 isApplicationScope ? EncryptorId.APPLICATION_SCOPE_GENERIC : EncryptorId.ACTIVATION_SCOPE_GENERIC, key);
         return new Http.Request("POST", url, encryptionHeader(isApplicationScope), Http.bytes(envelope.seal(plaintext)),
@@ -193,7 +191,7 @@ final class Phone4 implements Phone {
     }
 
     private TemporaryKey4 temporaryKey() throws Exception {
-        return TemporaryKey4.fetch(pawl, app, activationId, activationSecret, serverKey);
+        return TemporaryKey4.fetch(pawl, app, algorithm, activationId, activationSecret, serverKeys);
     }
 
     private Envelope envelope(EncryptorId label, TemporaryKey4 key) throws Exception {

@@ -4,9 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.wultra.security.powerauth.crypto.lib.util.HMACHashUtilities;
 import com.wultra.security.powerauth.crypto.lib.v4.kdf.KeyFactory;
+import com.wultra.security.powerauth.crypto.lib.v4.model.context.SharedSecretAlgorithm;
 import java.nio.charset.StandardCharsets;
-import java.security.PublicKey;
-import java.security.Signature;
 import java.time.Instant;
 import java.util.Base64;
 import java.util.Map;
@@ -20,9 +19,9 @@ record TemporaryKey4(String id, byte[] secret) {
     private static final int SECONDS = 300;
 
     /** The last three are null in application scope. */
-    static TemporaryKey4 fetch(String pawl, AppKeys app, String activationId, SecretKey activationSecret, PublicKey serverKey)
-            throws Exception {
-        Exchange4 exchange = new Exchange4();
+    static TemporaryKey4 fetch(String pawl, AppKeys app, SharedSecretAlgorithm algorithm, String activationId,
+            SecretKey activationSecret, SigningKeys serverKeys) throws Exception {
+        Exchange4 exchange = new Exchange4(algorithm);
         String challenge = UUID.randomUUID().toString();
         ObjectNode claims = Http.JSON.createObjectNode().put("applicationKey", app.key()).put("challenge", challenge);
         if (activationId != null) {
@@ -40,18 +39,10 @@ record TemporaryKey4(String id, byte[] secret) {
         byte[] body = Http.bytes(Map.of("requestObject", Map.of("jwt", signed + "." + encode(mac))));
         JsonNode answer = new Http.Request("POST", pawl + "/pa/v4/keystore/create", Map.of(), body, null).exchange();
         JsonNode jws = Http.JSON.readTree(answer.path("responseObject").path("jwt").asText());
-        verify(jws, activationId == null ? app.masterKey() : serverKey);
+        (activationId == null ? app.masterKeys(algorithm) : serverKeys).verify(jws);
         JsonNode said = Http.JSON.readTree(decode(jws.path("payload").asText()));
         Check.equal(challenge, said.path("challenge").asText(), "the challenge of the temporary key");
         return new TemporaryKey4(said.path("sub").asText(), exchange.finish(said.path("sharedSecretResponse")).getEncoded());
-    }
-
-    private static void verify(JsonNode jws, PublicKey key) throws Exception {
-        JsonNode one = jws.path("signatures").path(0);
-        Signature signature = Signature.getInstance("SHA384withPLAIN-ECDSA", "BC");
-        signature.initVerify(key);
-        signature.update((one.path("protected").asText() + "." + jws.path("payload").asText()).getBytes(StandardCharsets.UTF_8));
-        Check.that(signature.verify(decode(one.path("signature").asText())), "the temporary key is not of pawl");
     }
 
     private static String encode(byte[] bytes) {
