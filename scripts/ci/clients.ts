@@ -1,14 +1,14 @@
 // Makes both clients from the description that a server of its own serves, compiles them, and runs their examples against it; then tries the
 // guard for Node: node scripts/ci/clients.ts [typescript] [java] [guard-node]
 import { type ChildProcess, spawn } from 'node:child_process'
-import { cpSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { member, sendJson } from '../../phone/http.ts'
 import { createPhone } from '../../phone/v3/virtual-phone.ts'
 import { createBank, readApplication } from '../../test/helpers/bank.ts'
 import { asksForHelp } from '../command-line.ts'
 import { checkGuard } from './guard.ts'
-import { type CheckedServer, project, runToEnd, withServer } from './server.ts'
+import { type CheckedServer, copyProject, runToEnd, withServer } from './server.ts'
 
 interface Language {
   /** Commands one after the other, in a copy of the folder of the client that has openapi.json. */
@@ -63,8 +63,7 @@ await withServer('clients', SETTINGS, async (server) => {
 })
 
 async function build(name: string, { build: commands }: Language, place: string, description: string): Promise<void> {
-  const made = /node_modules|\/dist$|\/target$/
-  cpSync(join(project, 'clients', name), place, { recursive: true, filter: (path) => !made.test(path.slice(project.length)) })
+  copyProject(`clients/${name}`, place)
   writeFileSync(join(place, 'openapi.json'), description)
   for (const [command, ...args] of commands) await runToEnd(command, args, place)
 }

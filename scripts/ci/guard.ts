@@ -1,11 +1,11 @@
 // The guard for Node as a project gets it: built, tested, packed, installed into an empty project, and used there by phones.
-import { type ChildProcess, spawn } from 'node:child_process'
-import { cpSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { send } from '../../phone/http.ts'
 import { createPhone } from '../../phone/v3/virtual-phone.ts'
 import { createBank, readApplication } from '../../test/helpers/bank.ts'
-import { type CheckedServer, project, runToEnd } from './server.ts'
+import { type CheckedServer, copyProject, readLines, runToEnd } from './server.ts'
 
 /** Compiled with the types of the package, then run: one bank on each framework, whose addresses it prints. */
 const USE = `import express from 'express'
@@ -36,11 +36,7 @@ const server = other.listen(0, '127.0.0.1', () => {
 /** Throws where something is not as a project needs it. */
 export async function checkGuard(server: CheckedServer): Promise<void> {
   const place = join(server.folder, 'guard-node')
-  const made = /node_modules|\/dist$|\.tgz$/
-  cpSync(join(project, 'clients/guard-node'), place, {
-    recursive: true,
-    filter: (path) => !made.test(path.slice(project.length)),
-  })
+  copyProject('clients/guard-node', place)
   for (const args of [['ci', '--no-audit', '--no-fund'], ['run', 'build'], ['test'], ['pack']]) await runToEnd('npm', args, place)
   const packed = readdirSync(place).find((name) => name.endsWith('.tgz')) ?? ''
   const use = join(server.folder, 'guard-use')
@@ -85,15 +81,4 @@ async function callBanks({ url, credential }: CheckedServer, use: string): Promi
   } finally {
     child.kill()
   }
-}
-
-function readLines(child: ChildProcess, count: number): Promise<string[]> {
-  return new Promise((resolve, reject) => {
-    let text = ''
-    child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
-      text += chunk
-      if (text.split('\n').length > count) resolve(text.split('\n').slice(0, count))
-    })
-    child.once('exit', (code) => reject(new Error(`the banks ended with ${String(code)}`)))
-  })
 }

@@ -1,7 +1,7 @@
 // A server of a check's own: on an embedded database in a folder that goes with it, ended by its pid.
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -16,6 +16,24 @@ export interface CheckedServer {
 
 /** Folder of the project. */
 export const project = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Copies a folder of the project without what was built or installed there. */
+export function copyProject(folder: string, place: string): void {
+  const made = /node_modules|\/dist$|\/target$|\.tgz$/
+  cpSync(join(project, folder), place, { recursive: true, filter: (path) => !made.test(path.slice(project.length)) })
+}
+
+/** The first lines that a program prints. Throws when it ends before. */
+export function readLines(child: ChildProcess, count: number): Promise<string[]> {
+  return new Promise((resolve, reject) => {
+    let text = ''
+    child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk
+      if (text.split('\n').length > count) resolve(text.split('\n').slice(0, count))
+    })
+    child.once('exit', (code) => reject(new Error(`a program ended with ${String(code)} before it said what it had to`)))
+  })
+}
 
 /** Runs a command to its end; what it prints is shown. Throws when it ends badly. */
 export async function runToEnd(

@@ -7,11 +7,13 @@ import java.security.Security;
 import java.util.List;
 import org.bouncycastle.jce.provider.BouncyCastleProvider;
 
-/** Runs all checks. The environment says where: PAWL_URL, BANK_API_URL, PAWL_ADMIN, PAWL_APP, BANK_URL, OTHER_BANK_URL. */
+/** Runs all checks. The environment says where: PAWL_URL, BANK_API_URL, PAWL_ADMIN, PAWL_APP, BANK_URL, OTHER_BANK_URL, EXPRESS_BANK_URL. */
 public final class Main {
 
     private static final List<String> VERSIONS =
             List.of("3.0", "3.1", "3.2", "3.3", "4.0 EC_P384", "4.0 EC_P384_ML_L3", "4.0 EC_P384_ML_L5");
+    /** One of each generation: what differs between the versions is pawl's, not that of the guard. */
+    private static final List<String> ON_EXPRESS = List.of("3.3", "4.0 EC_P384");
 
     private Main() {
     }
@@ -23,20 +25,30 @@ public final class Main {
         Bank bank = new Bank(setting("BANK_API_URL"), setting("PAWL_ADMIN"));
         JsonNode application = bank.application(setting("PAWL_APP"));
         Check check = new Check();
-        for (String version : args.length > 0 ? List.of(args) : VERSIONS) {
-            if (version.startsWith(Phone4.VERSION)) {
-                SharedSecretAlgorithm algorithm = SharedSecretAlgorithm.valueOf(version.substring(Phone4.VERSION.length() + 1));
-                new Checks(check, version, () -> new Phone4(pawl, application, algorithm), bank, setting("BANK_URL"),
-                        setting("OTHER_BANK_URL")).run();
-                continue;
+        List<String> versions = args.length > 0 ? List.of(args) : VERSIONS;
+        for (String version : versions) {
+            Checks.Shop shop = shopOf(version, pawl, application);
+            new Checks(check, version, shop, bank, setting("BANK_URL"), setting("OTHER_BANK_URL")).run();
+            if (!version.startsWith(Phone4.VERSION)) {
+                LibraryChecks.Shop of3 = () -> (Phone3) shop.sell();
+                new LibraryChecks(check, version, of3, bank, setting("BANK_URL")).run();
             }
-            PowerAuthVersion known = PowerAuthVersion.fromValue(version);
-            LibraryChecks.Shop shop = () -> new Phone3(pawl, application, known);
-            new Checks(check, version, shop::sell, bank, setting("BANK_URL"), setting("OTHER_BANK_URL")).run();
-            new LibraryChecks(check, version, shop, bank, setting("BANK_URL")).run();
+            if (ON_EXPRESS.contains(version)) {
+                String name = version + " on Express";
+                new Checks(check, name, shop, bank, setting("EXPRESS_BANK_URL"), setting("OTHER_BANK_URL")).run();
+            }
         }
         // Threads of the library's HTTP layer would keep the process.
         System.exit(check.end() ? 0 : 1);
+    }
+
+    private static Checks.Shop shopOf(String version, String pawl, JsonNode application) {
+        if (!version.startsWith(Phone4.VERSION)) {
+            PowerAuthVersion known = PowerAuthVersion.fromValue(version);
+            return () -> new Phone3(pawl, application, known);
+        }
+        SharedSecretAlgorithm algorithm = SharedSecretAlgorithm.valueOf(version.substring(Phone4.VERSION.length() + 1));
+        return () -> new Phone4(pawl, application, algorithm);
     }
 
     private static String setting(String name) {
