@@ -5,6 +5,7 @@ import { afterAll, describe, expect, test, vi } from 'vitest'
 import { NO_BODY, send } from '../../phone/http.ts'
 import { signalAll } from '../helpers/children.ts'
 import { close, closeAccount, expectNothingLost, kill, meet, openSite, type Site } from './site.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const FROZEN_MS = 16_000
 
@@ -24,9 +25,9 @@ test('a database that takes no writes is not ready, and is again when it does', 
   const site = await openSite(2)
   expect(await readiness(site)).toBe(200)
   await setReadOnly(site, true)
-  await vi.waitFor(async () => expect(await readiness(site)).toBe(503), { timeout: 15_000 })
+  await vi.waitFor(async () => expect(await readiness(site)).toBe(503), { timeout: PATIENCE_MS })
   await meet(site, () => setReadOnly(site, false))
-  await vi.waitFor(async () => expect(await readiness(site)).toBe(200), { timeout: 15_000 })
+  await vi.waitFor(async () => expect(await readiness(site)).toBe(200), { timeout: PATIENCE_MS })
   await site.load.pause()
   await expectNothingLost(site.load)
   await close(site)

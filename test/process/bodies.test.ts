@@ -5,6 +5,7 @@ import { send } from '../../phone/http.ts'
 import { startTestServer, type TestServer } from '../helpers/app.ts'
 import { BODY_KINDS, sendBytes } from '../../bench/http/long-bodies.ts'
 import { headersOf, type Listener, openListener, type Route, SURFACES } from '../helpers/listeners.ts'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 const KIB = 1024
 const STRANGERS = 16 * KIB
@@ -178,7 +179,7 @@ const readToEnd = (port: number, bytes: string): Promise<string> =>
     const timer = setTimeout(() => {
       socket.destroy()
       reject(new Error(`still open after ${text}`))
-    }, 10_000)
+    }, PATIENCE_MS)
     socket.on('data', (chunk: Buffer) => {
       text += chunk.toString('latin1')
     })

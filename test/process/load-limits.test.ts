@@ -50,7 +50,7 @@ async function askBoth(from: string): Promise<(string | undefined)[]> {
         ['200', true],
         ['200', true],
       ]),
-    5_000,
+    PATIENCE_MS,
   )
   connection.socket.destroy()
   probe.socket.destroy()

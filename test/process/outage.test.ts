@@ -91,7 +91,7 @@ describe.skipIf(serverUrl() === undefined)(
       const statuses = (await Promise.all(sent)).map(({ status }) => status)
       // Codes that overtake each other are refused; nothing is a bug of the server.
       expect(statuses.filter((status) => ![200, 401, 503].includes(status))).toEqual([])
-      await vi.waitFor(async () => expect((await health(server, 'ready')).status).toBe(503), { timeout: 15_000 })
+      await vi.waitFor(async () => expect((await health(server, 'ready')).status).toBe(503), { timeout: PATIENCE_MS })
       expect((await health(server, 'ready')).headers['retry-after']).toBe('1')
       expect((await health(server, 'live')).status).toBe(200)
       await expectUnavailable(world)
@@ -101,7 +101,7 @@ describe.skipIf(serverUrl() === undefined)(
       await expectUnavailable(world)
       expect(countStacks(server)).toBeLessThanOrEqual(stacks + 2)
       await proxy.reopen()
-      await vi.waitFor(async () => expect((await health(server, 'ready')).status).toBe(200), { timeout: 15_000 })
+      await vi.waitFor(async () => expect((await health(server, 'ready')).status).toBe(200), { timeout: PATIENCE_MS })
       expectOk(await phone.send(phone.prepareValidation()))
       expectOk(await world.bank.view(userId))
       expect(await server.end('SIGTERM')).toMatchObject({ code: 0, stderr: '' })

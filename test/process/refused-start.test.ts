@@ -982,7 +982,7 @@ async function runWithoutCapabilities(env: Environment): Promise<Ended> {
   const { PATH = '', HOME = '' } = process.env
   const dropped = process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all', '--'] : []
   const [command, ...args] = [...dropped, process.execPath, join(root, 'bin/pawl.mjs')] as const
-  const options = { env: { PATH, HOME, ...env }, timeout: 60_000, killSignal: 'SIGKILL' } as const
+  const options = { env: { PATH, HOME, ...env }, timeout: PATIENCE_MS, killSignal: 'SIGKILL' } as const
   return new Promise((resolve) =>
     execFile(command, args, options, (error, stdout, stderr) => {
       const { code = 0, signal = null } = error ?? {}

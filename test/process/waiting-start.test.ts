@@ -53,7 +53,7 @@ async function ask(url: string, method = 'GET'): Promise<readonly [number, strin
 
 /** It answers probes from soon after the line on. */
 async function expectInView(url: string, reason: string): Promise<void> {
-  await vi.waitFor(async () => expect((await ask(`${url}/health/live`))[0]).toBe(200), { timeout: 5_000, interval: 50 })
+  await vi.waitFor(async () => expect((await ask(`${url}/health/live`))[0]).toBe(200), { timeout: PATIENCE_MS, interval: 50 })
   for (let i = 0; i < 5; i += 1) {
     expect(await ask(`${url}/health/live`)).toEqual([200, '{"status":"OK"}', null])
     await sleep(100)
@@ -82,7 +82,7 @@ async function expectNobody(installation: Installation): Promise<void> {
   const client = await hold(installation)
   const count = `select count(*)::int as left from pg_stat_activity where datname = current_database() and application_name = 'pawl'`
   await vi.waitFor(async () => expect((await client.query<{ left: number }>(count)).rows).toEqual([{ left: 0 }]), {
-    timeout: 3_000,
+    timeout: PATIENCE_MS,
     interval: 100,
   })
 }

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { PATIENCE_MS } from '../helpers/patience.ts'
 
 // Process ids of its own, whoever runs the test.
 const AS_FIRST = ['unshare', '--user', '--map-root-user', '--pid', '--fork']
@@ -35,7 +36,7 @@ afterAll(() => rmSync(project, { recursive: true, force: true }))
 
 function run(word: string, before: readonly string[] = []): { status: number | null; signal: NodeJS.Signals | null } {
   const [command, ...args] = [...before, process.execPath, join(project, 'bin/pawl.mjs'), word]
-  const { status, signal } = spawnSync(command, args, { cwd: project, timeout: 20_000 })
+  const { status, signal } = spawnSync(command, args, { cwd: project, timeout: PATIENCE_MS })
   return { status, signal }
 }
 

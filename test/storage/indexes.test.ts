@@ -67,7 +67,7 @@ describe.runIf(serverUrl() !== undefined)('on PostgreSQL', () => {
     await world.operation(holder.userId)
     names = { tokenId: holder.token.id }
     await fill(database.databaseUrl)
-  }, 60_000)
+  })
   afterAll(async () => {
     await world.close()
     await drop()

@@ -32,7 +32,7 @@ describe.runIf(serverUrl() !== undefined)('on PostgreSQL', () => {
     await client.query('vacuum analyze')
     // As for a statement that a process has prepared: whatever its values are.
     await client.query('set plan_cache_mode = force_generic_plan')
-  }, 60_000)
+  })
   afterAll(async () => {
     await client.end()
     await drop()

@@ -16,6 +16,7 @@ import { expectError } from '../../helpers/expectations.ts'
 import { type HttpReply, member } from '../../../phone/http.ts'
 import { getInit } from '../../../phone/utility.ts'
 import { expectOk } from '../../helpers/world.ts'
+import { PATIENCE_MS } from '../../helpers/patience.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const run = promisify(execFile)
@@ -724,7 +725,7 @@ describe('docs/PINNING.md', () => {
     expect(blocks).toHaveLength(3)
     const cwd = mkdtempSync(join(tmpdir(), 'pawl-recipe-'))
     const env = { PATH: process.env['PATH'] ?? '', PAWL: server.url, APP: app }
-    const bash = (script: string) => run('bash', ['-euo', 'pipefail', '-c', script], { cwd, env, timeout: 20_000 })
+    const bash = (script: string) => run('bash', ['-euo', 'pipefail', '-c', script], { cwd, env, timeout: PATIENCE_MS })
     try {
       expect((await bash(blocks.join('\n'))).stdout).toBe('Verified OK\n')
       expect(readFileSync(join(cwd, 'body'), 'utf8')).toContain(local.fingerprint)
