@@ -51,7 +51,7 @@ interface Call {
   state: 'arriving' | 'running' | 'cut'
   body: Place<Call> | undefined
   place: Place<Call> | undefined
-  /** When its headers were there, and how many bytes had come over the connection by then. */
+  /** From when on its body is awaited, and how many bytes had come over the connection by then. */
   since: number
   bytesBefore: number
 }
@@ -176,13 +176,17 @@ function receive(call: Call): PawlError | undefined {
   else if (!bodies.isOpenTo(source) && !isAlwaysServed(request)) return TOO_MANY_REQUESTS
   call.body = bodies.take(source, call)
   bodies.offer(call.body)
-  call.since = performance.now()
-  call.bytesBefore = connection.socket.bytesRead
+  beginToWait(call, performance.now())
   connection.arriving = call
   request.raw.once('end', () => arrive(call))
   // It has done something now: what idles longer goes first.
   connections.offer(connection.place)
   return undefined
+}
+
+function beginToWait(call: Call, now: number): void {
+  call.since = now
+  call.bytesBefore = call.connection.socket.bytesRead
 }
 
 function arrive(call: Call): void {
@@ -226,7 +230,10 @@ function endForOthers({ listener, place, peer: source, socket, arriving }: Conne
 function endSlowBodies({ bodies }: Listener): void {
   const now = performance.now()
   for (const call of bodies.listOffered()) {
-    const bytes = call.connection.socket.bytesRead - call.bytesBefore
+    const { request, connection } = call
+    // Nobody reads it as long as the server looks who sends it: what has arrived may wait there.
+    if (request.raw.readableFlowing === null) beginToWait(call, now)
+    const bytes = connection.socket.bytesRead - call.bytesBefore
     if (now - call.since > BODY_MS + bytes / BYTES_PER_MS) cut(call, 'ERR_HTTP_REQUEST_TIMEOUT')
   }
 }

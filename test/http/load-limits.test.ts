@@ -51,9 +51,10 @@ beforeEach(async () => {
   }
   app.addHook('onRequest', async (request) => {
     if (request.headers.authorization === 'known') exemptFromShares(request)
+    if (request.url === '/checked') await released
     if (request.url === '/refused') throw Object.assign(new Error('who are you?'), { statusCode: 401 })
   })
-  for (const path of ['/slow', '/fast', '/refused', '/health/live', '/health/slow'])
+  for (const path of ['/slow', '/fast', '/checked', '/refused', '/health/live', '/health/slow'])
     app.route({ method: ['GET', 'POST'], url: path, bodyLimit: CALLERS_BYTES_MAX, handler: serve })
   await app.listen({ host: '127.0.0.1', port: 0 })
 })
@@ -133,6 +134,19 @@ describe('bodies on their way', () => {
     expect(await ask(OTHER, '/fast', KNOWN)).toBe('200')
     expect(countOpen(stranger)).toBeGreaterThanOrEqual(4)
     expect(served.filter((line) => line.startsWith(STRANGER))).toEqual([])
+  })
+
+  // A look at passwords may take longer than the five seconds that a body has.
+  test.each([
+    ['that have arrived', beginningOf('/checked', 2) + '}', ''],
+    ['that arrive with the answer to a look', beginningOf('/checked', 2), '}'],
+  ])('%s while the server looks who sends them are not late', async (_, bytes, rest) => {
+    const connection = await open(STRANGER, bytes)
+    await sleep(7_500)
+    expect([connection.text(), connection.isOpen()]).toEqual(['', true])
+    release()
+    connection.socket.write(rest)
+    await expect.poll(() => statusOf(connection)).toBe('200')
   })
 
   test('take no place among requests in flight', async () => {
