@@ -45,7 +45,7 @@ export default defineConfig({
       { extends: true, test: { name: 'process', include: [PROCESS], exclude } },
     ],
     globalSetup: ['test/helpers/global-setup.ts'],
-    setupFiles: ['test/helpers/seed.ts'],
+    setupFiles: ['test/helpers/seed.ts', 'test/helpers/failed.ts'],
     sequence: { sequencer: LongestFirst },
     pool: 'forks',
     maxWorkers: 3,

@@ -95,7 +95,11 @@ describe('pages', () => {
     expect(input.match(/^\+\+\+ /gm)).toHaveLength(7)
     // Whoever tries the page has applied it.
     const direction = existsSync(join(root, 'src/api/device/echo.ts')) ? ['--reverse'] : []
-    expect(() => execFileSync('git', ['apply', '--check', ...direction], { cwd: root, input, encoding: 'utf8' })).not.toThrow()
+    const apply = () => execFileSync('git', ['apply', '--check', ...direction], { cwd: root, input, encoding: 'utf8' })
+    expect(
+      apply,
+      'lines beside the example have changed: write them into the diff of CONTRIBUTING.md as they are now',
+    ).not.toThrow()
   })
 })
 

@@ -16,6 +16,7 @@ import { type Database, openDatabase, openInMemory } from '../../src/storage/dat
 import { migrate } from '../../src/storage/database/migrate.ts'
 import { watchAnswers } from './documented.ts'
 import { runAll, SCHEMA, urlOf } from './hostile.ts'
+import { followLog } from './logged.ts'
 
 export interface TestServer {
   /** http://127.0.0.1:PORT */
@@ -65,6 +66,9 @@ const TEST_ENV = {
   PAWL_TEMPORARY_KEYS_PER_MINUTE: '1000000',
 }
 
+const UNDOCUMENTED =
+  'the description of the APIs is wrong (an error that a handler answers belongs into `errors` of its endpoint):'
+
 /** Starts one server; close it in afterAll. */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const clock = createClock()
@@ -95,6 +99,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const { port } = app.server.address() as AddressInfo
   const password = adminPassword ?? (await context.createFirstAdmin())
   if (password === undefined) throw new Error('the database has an administrator already')
+  const unfollowLog = followLog(lines)
   return {
     url: `http://127.0.0.1:${port}`,
     admin: { user: config.adminUser, password },
@@ -106,8 +111,9 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       await app.close()
       await context.close()
       await drop()
+      unfollowLog()
       const undocumented = documented.undocumented()
-      if (undocumented.length > 0) throw new Error(`the description of the APIs is wrong:\n${undocumented.join('\n')}`)
+      if (undocumented.length > 0) throw new Error(`${UNDOCUMENTED}\n${undocumented.join('\n')}`)
     },
   }
 }

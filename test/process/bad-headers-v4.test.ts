@@ -6,6 +6,7 @@ import { b64, random } from '../../phone/v3/crypto.ts'
 import { PHONE_VERSIONS } from '../helpers/phone-versions.ts'
 import { flipBit, withHeader, withPair } from '../../phone/header.ts'
 import type { Prepared } from '../../phone/v3/state.ts'
+import { deviceGroups } from '../../src/api/device/index.ts'
 import { expectRefusedV4, readStored, type RefusalV4 } from '../helpers/refusals-v4.ts'
 import { openUpgradingPhone } from '../helpers/upgrading-phone.ts'
 import { expectOk } from '../helpers/world.ts'
@@ -52,6 +53,13 @@ const CASES: Readonly<Record<string, Case>> = {
   'activation/status': sealed((phone) => phone.prepareEncrypted('/pa/v4/activation/status', 'activation')),
   'user/info': sealed((phone) => phone.prepareUserInfo()),
 }
+
+test('every endpoint with a code or an envelope has a case here', () => {
+  const endpoints = deviceGroups.filter(({ generations }) => generations.includes('v4')).flatMap((group) => group.endpoints)
+  const headersOf = new Map(endpoints.map(({ path, flow }) => [path, flow.headers]))
+  const missing = [...headersOf].filter(([path, headers]) => headers.length > 0 && !headers.includes('Token') && !(path in CASES))
+  expect(missing.map(([path]) => path)).toEqual([])
+})
 
 const key = (bytes: number) => b64(random(bytes))
 /** Pairs that make a header malformed; undefined leaves the pair out. */
