@@ -5,10 +5,13 @@ export interface Option {
   /** What stands for the value in the help; empty for a flag. */
   readonly value: string
   readonly text: string
+  /** A letter that stands for it behind one dash. */
+  readonly short?: string
 }
 
-/** An option with a value. */
-export const text = (value: string, description: string) => ({ kind: 'text', value, text: description }) as const
+/** An option with a value, and the letter that stands for it, if any. */
+export const text = (value: string, description: string, short?: string) =>
+  ({ kind: 'text', value, text: description, ...(short !== undefined && { short }) }) as const
 /** An option that is there or not. */
 export const flag = (description: string) => ({ kind: 'flag', value: '', text: description }) as const
 /** An option with a value that may be given several times. */
@@ -86,3 +89,7 @@ export interface Noun {
 
 /** `keepPreviousSeconds` as people type it. */
 export const toFlag = (name: string): string => `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+
+/** An option with its value as the help shows it: `-f, --file <FILE>`. */
+export const renderFlag = (name: string, { kind, value, short }: Option): string =>
+  `${short === undefined ? '' : `-${short}, `}${toFlag(name)}${kind === 'flag' ? '' : ` <${value}>`}`

@@ -15,6 +15,7 @@ import { operation } from './commands/operation.ts'
 import { phone } from './commands/phone.ts'
 import { registration } from './commands/registration.ts'
 import { serve } from './commands/serve.ts'
+import { apply, exportSetup } from './commands/setup.ts'
 import { template } from './commands/template.ts'
 import { user } from './commands/user.ts'
 import { version } from './commands/version.ts'
@@ -27,6 +28,8 @@ export const ENTRIES: readonly Entry[] = [
   importFrom,
   doctor,
   login,
+  apply,
+  exportSetup,
   app,
   user,
   template,

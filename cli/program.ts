@@ -1,6 +1,6 @@
 // The commands of pawl as a program of commander: parses a command line, runs it, prints what it has to say.
 import { Command as Program, CommanderError, Option } from 'commander'
-import { type Answer, type Command, type Noun, type Terminal, toFlag } from './command.ts'
+import { type Answer, type Command, type Noun, renderFlag, type Terminal } from './command.ts'
 import { EXIT_CODES, exitCodeOf, explainFault, Fault } from './fault.ts'
 import { layOut } from './output.ts'
 
@@ -73,8 +73,9 @@ const describeExitCodes = (): string =>
 function buildCommand(one: Command, terminal: Terminal, outcome: Outcome): Program {
   const program = newProgram(one.name, [`${one.summary}.`, one.more ?? ''].join(' ').trim(), terminal).summary(one.summary)
   for (const [word, description] of Object.entries(one.words ?? {})) program.argument(word, description)
-  for (const [name, { kind, value, text }] of Object.entries(one.options ?? {})) {
-    const option = new Option(kind === 'flag' ? toFlag(name) : `${toFlag(name)} <${value}>`, text)
+  for (const [name, given] of Object.entries(one.options ?? {})) {
+    const { kind, text } = given
+    const option = new Option(renderFlag(name, given), text)
     if (kind === 'many') option.argParser((given: string, before: readonly string[] | undefined) => [...(before ?? []), given])
     program.addOption(option)
   }

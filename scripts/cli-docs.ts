@@ -1,6 +1,6 @@
 // Writes docs/CLI.md from the commands of pawl.
 import { writeFileSync } from 'node:fs'
-import { type Command, type Option, toFlag } from '../cli/command.ts'
+import { type Command, renderFlag } from '../cli/command.ts'
 import { ENTRIES } from '../cli/entries.ts'
 import { EXIT_CODES } from '../cli/fault.ts'
 import { isNoun } from '../cli/program.ts'
@@ -50,7 +50,7 @@ function renderCommand(path: string, { summary, more, words = {}, options = {}, 
     ...Object.entries(words).map(([word, text]) => [word, text] as const),
     ...Object.entries(options)
       .filter(([name]) => !SHARED.has(name) || !('adminFile' in options))
-      .map(([name, option]) => [renderFlag(name, option), option.text] as const),
+      .map(([name, option]) => [renderFlag(name, option).replaceAll('|', '\\|'), option.text] as const),
   ]
   const table = rows.map(([name, text]) => `| \`${name}\` | ${text.replaceAll('|', '\\|')} |`)
   const calls = 'adminFile' in options ? ' Calls the server.' : ''
@@ -66,9 +66,6 @@ ${examples.map((example) => `pawl ${example}`).join('\n')}
 
 /** Said once, above. */
 const SHARED: ReadonlySet<string> = new Set(['url', 'admin', 'adminFile'])
-
-const renderFlag = (name: string, { kind, value }: Option): string =>
-  kind === 'flag' ? toFlag(name) : `${toFlag(name)} <${value}>`.replaceAll('|', '\\|')
 
 const usage = `Writes docs/CLI.md from the commands of pawl:
   node scripts/cli-docs.ts`

@@ -1,0 +1,71 @@
+// pawl apply and pawl export: the set-up of a server as a file.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { BANK_OPTIONS, openBank } from '../bank.ts'
+import { command, flag, type Terminal, text } from '../command.ts'
+import { explainFault, Fault, usageFault } from '../fault.ts'
+
+/** In bytes. Far more than a bank has to say; what is larger is no set-up file. */
+const FILE_MAX = 8 * 1024 * 1024
+
+export const apply = command({
+  name: 'apply',
+  summary:
+    'Makes a running server as a set-up file says: applications, versions, templates, webhooks, users and all that is set in them',
+  more:
+    'What is there already stays, what differs is changed, and what the file does not name is left alone and listed. ' +
+    'The passwords of new users and the secrets of new webhooks are shown this once. ' +
+    'After a fault the next apply goes on. docs/SETUP-FILE.md describes the file.',
+  options: {
+    ...BANK_OPTIONS,
+    file: text('FILE', 'the set-up file, YAML or JSON; - is stdin', 'f'),
+    dryRun: flag('shows what would be made (+) and changed (~), and changes nothing'),
+  },
+  examples: ['apply -f pawl.yaml --dry-run', 'apply -f pawl.yaml', 'apply -f - <pawl.yaml'],
+  run: async ({ values: { file, dryRun: isDryRun, ...values }, terminal, isJson }) => {
+    if (file === undefined) throw usageFault('--file is needed')
+    const { readSetup } = await import('../setup/read.ts')
+    const { applySetup } = await import('../setup/run.ts')
+    const read = readSetup(file, await readText(file, terminal))
+    return applySetup(openBank(values, terminal), read, { file, isDryRun, isJson, terminal })
+  },
+})
+
+export const exportSetup = command({
+  name: 'export',
+  summary: 'Writes the set-up of a running server as a file that pawl apply takes',
+  more: 'Everything that apply can set, sorted. Nothing of it is secret; what is needed beside it is said on stderr.',
+  options: { ...BANK_OPTIONS, output: text('FILE', 'where to write it; by default stdout', 'o') },
+  examples: ['export >pawl.yaml', 'export -o pawl.yaml', 'export --json'],
+  run: async ({ values: { output, ...values }, terminal, isJson }) => {
+    const { exportSetup: toSetup, formatSetup } = await import('../setup/export.ts')
+    const { readState } = await import('../setup/state.ts')
+    const { setup, notes } = toSetup(await readState(openBank(values, terminal)))
+    for (const note of notes) terminal.note(note)
+    if (output === undefined) return { json: setup, text: formatSetup(setup) }
+    try {
+      writeFileSync(output, isJson ? `${JSON.stringify(setup, null, 2)}\n` : formatSetup(setup))
+    } catch (error) {
+      throw new Fault('output', `--output: ${explainFault(error)}`)
+    }
+    return { json: { file: output }, text: '' }
+  },
+})
+
+async function readText(file: string, { readInput }: Pick<Terminal, 'readInput'>): Promise<string> {
+  if (file === '-') return readInput()
+  const bytes = readBytes(file)
+  if (bytes.length > FILE_MAX) throw usageFault(`--file: ${file} has more than ${FILE_MAX} bytes`)
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw usageFault(`--file: ${file} is no UTF-8 text`)
+  }
+}
+
+function readBytes(file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    throw usageFault(`--file: ${explainFault(error)}`)
+  }
+}

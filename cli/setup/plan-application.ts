@@ -1,0 +1,197 @@
+// What makes an application of a server like that of a set-up file: settings, versions, items, rules and pins.
+import { Fault } from '../fault.ts'
+import { toPath, toQuery } from '../query.ts'
+import type { SetupApplication, SetupRule } from './schema.ts'
+import type { ServerApplication } from './state.ts'
+import { bodyOf, type Draft, findDifferences, nameRest, newMembers } from './step.ts'
+import type { Path } from './yaml.ts'
+
+const SETTINGS = [
+  'isDefault',
+  'algorithms',
+  'isProtocol3Admitted',
+  'minimumProtocolVersion',
+  'vaultFactors',
+  'roles',
+  'customObject',
+]
+
+/** What an application has when it is made. */
+const NEW_VERSIONS: ServerApplication['versions'] = [{ name: 'default', isSupported: true }]
+
+/** An application of the file, and the server's of that id, if any. */
+export interface Pair {
+  readonly file: SetupApplication
+  readonly path: Path
+  readonly server: ServerApplication | undefined
+}
+
+/** Adds what is to be done for it, but for its webhooks. `now` in milliseconds. */
+export function planApplication(draft: Draft, pair: Pair, now: number): void {
+  planSettings(draft, pair)
+  planVersions(draft, pair)
+  planItems(draft, pair)
+  planRules(draft, pair)
+  planPins(draft, pair, now)
+}
+
+function planSettings(draft: Draft, { file, path, server }: Pair): void {
+  const { id, name } = file
+  // The server adds what always opens the vault.
+  const given = {
+    ...file,
+    ...(file.vaultFactors && { vaultFactors: [...new Set([...file.vaultFactors, 'POSSESSION_KNOWLEDGE'])] }),
+  }
+  const what = `application ${id}`
+  const change = toPath`/admin/applications/${id}`
+  if (server === undefined) {
+    const settings = newMembers(SETTINGS, given)
+    draft.steps.push({
+      sign: '+',
+      what,
+      path,
+      differences: [...newMembers(['name'], file), ...settings],
+      run: async (bank) => {
+        if (name === undefined) await bank.call('POST', '/admin/application', { id })
+        else await bank.call('POST', '/admin/apps', { name: id, displayName: name })
+        if (settings.length > 0) await bank.call('PATCH', change, bodyOf(settings))
+      },
+    })
+    return
+  }
+  if (name !== undefined && name !== server.name)
+    draft.conflicts.push({
+      path: [...path, 'name'],
+      kind: 'refused',
+      problem: `the server calls the application ${JSON.stringify(server.name)}, which stays as it is: write that, or leave name out`,
+    })
+  const differences = findDifferences(SETTINGS, given, { ...server })
+  if (differences.length === 0) return
+  const run: Draft['steps'][number]['run'] = async (bank) => void (await bank.call('PATCH', change, bodyOf(differences)))
+  draft.steps.push({ sign: '~', what, path, differences, run })
+}
+
+function planVersions(draft: Draft, { file: { id, versions = [] }, path, server }: Pair): void {
+  const there = server?.versions ?? NEW_VERSIONS
+  for (const [index, { name, isSupported = true, ...given }] of versions.entries()) {
+    const found = there.find((one) => one.name === name)
+    const what = `version ${name} of ${id}`
+    const at = [...path, 'versions', index]
+    const change = toPath`/admin/applications/${id}/versions/${name}`
+    if (found === undefined) {
+      draft.steps.push({
+        sign: '+',
+        what,
+        path: at,
+        differences: newMembers(['isSupported'], { isSupported }),
+        run: async (bank) => {
+          await bank.call('POST', toPath`/admin/applications/${id}/versions`, { name })
+          if (!isSupported) await bank.call('PATCH', change, { isSupported })
+        },
+      })
+      continue
+    }
+    const differences = findDifferences(['isSupported'], { ...given, isSupported }, found)
+    if (differences.length > 0)
+      draft.steps.push({
+        sign: '~',
+        what,
+        path: at,
+        differences,
+        run: async (bank) => void (await bank.call('PATCH', change, { isSupported })),
+      })
+  }
+  const named = new Set(versions.map(({ name }) => name))
+  draft.notInFile.push(...nameRest(server?.versions ?? [], named, ({ name }) => name).map((name) => `version ${name} of ${id}`))
+}
+
+function planItems(draft: Draft, { file: { id, config = [] }, path, server }: Pair): void {
+  const nameOf = ({ key, scope = 'APPLICATION' }: { readonly key: string; readonly scope?: string }): string =>
+    `configuration item ${key}${scope === 'APPLICATION' ? '' : ` for ${scope}`} of ${id}`
+  for (const [index, item] of config.entries()) {
+    const { key, scope, value } = item
+    const found = (server?.config ?? []).find((one) => nameOf(one) === nameOf(item))
+    const differences = found === undefined ? newMembers(['value'], item) : findDifferences(['value'], item, found)
+    if (differences.length === 0) continue
+    draft.steps.push({
+      sign: found === undefined ? '+' : '~',
+      what: nameOf(item),
+      path: [...path, 'config', index],
+      differences,
+      run: async (bank) =>
+        void (await bank.call('PUT', toPath`/admin/applications/${id}/config/${key}` + toQuery({ scope }), { value })),
+    })
+  }
+  draft.notInFile.push(...nameRest(server?.config ?? [], new Set(config.map(nameOf)), nameOf))
+}
+
+const RULE = ['suggestedVersion', 'requiredVersion', 'messageKey']
+
+function planRules(draft: Draft, { file: { id, rules = [] }, path, server }: Pair): void {
+  const nameOf = ({ platform, majorOsVersion }: SetupRule): string =>
+    `rule for ${platform}${majorOsVersion === undefined ? '' : ` ${majorOsVersion}`} of ${id}`
+  for (const [index, rule] of rules.entries()) {
+    const found = (server?.rules ?? []).find((one) => nameOf(one) === nameOf(rule))
+    // A rule is one thing: what the file leaves out, it does not have.
+    const whole = (one: SetupRule) => Object.fromEntries(RULE.map((name) => [name, one[name as keyof SetupRule] ?? null]))
+    const differences = found === undefined ? newMembers(RULE, rule) : findDifferences(RULE, whole(rule), whole(found))
+    if (found !== undefined && differences.length === 0) continue
+    const rulesPath = toPath`/admin/apps/${id}/versions`
+    draft.steps.push({
+      sign: found === undefined ? '+' : '~',
+      what: nameOf(rule),
+      path: [...path, 'rules', index],
+      differences,
+      run: async (bank) => {
+        // No call changes one. What the new one may hold was checked when the file was read.
+        if (found !== undefined) await bank.call('DELETE', `${rulesPath}/${found.id}`).catch(ifGone)
+        await bank.call('POST', rulesPath, rule)
+      },
+    })
+  }
+  draft.notInFile.push(...nameRest(server?.rules ?? [], new Set(rules.map(nameOf)), nameOf))
+}
+
+/** Somebody else has removed it at the same time. */
+function ifGone(error: unknown): void {
+  if (!(error instanceof Fault) || error.kind !== 'missing') throw error
+}
+
+function planPins(draft: Draft, { file: { id, domains = [] }, path, server }: Pair, now: number): void {
+  const nameOf = (domain: string, { fingerprint }: { readonly fingerprint: string }): string =>
+    `pin ${fingerprint} of ${domain} in ${id}`
+  const named = new Set<string>()
+  for (const [index, { name: domain, certificates }] of domains.entries()) {
+    const pinned = (server?.domains ?? []).find(({ name }) => name === domain)?.certificates ?? []
+    for (const [place, { fingerprint, expires: text }] of certificates.entries()) {
+      const what = nameOf(domain, { fingerprint })
+      const at = [...path, 'domains', index, 'certificates', place]
+      const expires = Date.parse(text) / 1000
+      const found = pinned.find((one) => one.fingerprint === fingerprint)
+      named.add(what)
+      if (found !== undefined && found.expires !== expires) {
+        const until = formatSeconds(found.expires)
+        const problem = `the server has it until ${until}: write that, or pawl certificate remove takes the pin away first`
+        draft.conflicts.push({ path: [...at, 'expires'], kind: 'refused', problem })
+      }
+      if (found !== undefined) continue
+      if (expires * 1000 < now) {
+        draft.notes.push(`${what} has ended: it is left out`)
+        continue
+      }
+      draft.steps.push({
+        sign: '+',
+        what,
+        path: at,
+        differences: newMembers(['expires'], { expires: text }),
+        run: async (bank) =>
+          void (await bank.call('POST', toPath`/admin/apps/${id}/certificates/fingerprint`, { domain, fingerprint, expires })),
+      })
+    }
+  }
+  const all = (server?.domains ?? []).flatMap(({ name, certificates }) => certificates.map((one) => nameOf(name, one)))
+  draft.notInFile.push(...nameRest(all, named, (name) => name))
+}
+
+/** Of seconds since 1970. */
+export const formatSeconds = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z')

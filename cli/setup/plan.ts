@@ -1,0 +1,219 @@
+// Compares a set-up file with a server: what is to be made and changed, in an order in which each thing finds what it needs.
+import { Fault } from '../fault.ts'
+import { compact, toPath } from '../query.ts'
+import { planApplication, type Pair } from './plan-application.ts'
+import type { Setup, SetupUser } from './schema.ts'
+import { listWebhooks, type ServerState, type ServerUser, type ServerWebhook, splitUrl } from './state.ts'
+import { bodyOf, type Draft, findDifferences, nameRest, newMembers, type Plan, type Step } from './step.ts'
+
+/** `now` in milliseconds. */
+export function planSetup(setup: Setup, state: ServerState, now: number): Plan {
+  const draft: Draft = { steps: [], conflicts: [], notInFile: [], notes: [] }
+  const pairs = (setup.applications ?? []).map((file, index) => ({
+    file,
+    path: ['applications', index],
+    server: state.applications.find(({ id }) => id === file.id),
+  }))
+  for (const pair of pairs) planApplication(draft, pair, now)
+  const named = new Set(pairs.map(({ file }) => file.id))
+  draft.notInFile.push(...nameRest(state.applications, named, ({ id }) => id).map((id) => `application ${id}`))
+  planTexts(draft, setup, state)
+  planTemplates(draft, setup, state)
+  for (const pair of pairs) planWebhooks(draft, pair)
+  planUsers(draft, setup, state)
+  return draft
+}
+
+function planTexts(draft: Draft, { texts = [] }: Setup, state: ServerState): void {
+  const nameOf = ({ messageKey, language }: { messageKey: string; language: string }) => `text ${messageKey} in ${language}`
+  for (const [index, text] of texts.entries()) {
+    const found = state.texts.find((one) => nameOf(one) === nameOf(text))
+    const differences = found === undefined ? newMembers(['text'], text) : findDifferences(['text'], text, found)
+    if (differences.length === 0) continue
+    draft.steps.push({
+      sign: found === undefined ? '+' : '~',
+      what: nameOf(text),
+      path: ['texts', index],
+      differences,
+      run: async (bank) => void (await bank.call('POST', '/admin/texts', text)),
+    })
+  }
+  draft.notInFile.push(...nameRest(state.texts, new Set(texts.map(nameOf)), nameOf))
+}
+
+function planTemplates(draft: Draft, { templates = [] }: Setup, state: ServerState): void {
+  for (const [index, template] of templates.entries()) {
+    const { templateName, ...members } = template
+    const found = state.templates.find((one) => one.templateName === templateName)
+    // A template is one thing: what the file leaves out, it does not have.
+    const names = [...new Set([...Object.keys(members), ...Object.keys(found ?? {})])].filter((name) => name !== 'templateName')
+    const whole = (one: object) => ({ activationFlag: null, ...one })
+    const differences = found === undefined ? newMembers(names, members) : findDifferences(names, whole(members), whole(found))
+    if (found !== undefined && differences.length === 0) continue
+    const what = `template ${templateName}`
+    draft.steps.push({
+      sign: found === undefined ? '+' : '~',
+      what,
+      path: ['templates', index],
+      differences,
+      run: async (bank) =>
+        void (found === undefined
+          ? await bank.call('POST', '/admin/templates', template)
+          : await bank.call('PUT', toPath`/admin/templates/${templateName}`, template)),
+    })
+  }
+  const named = new Set(templates.map(({ templateName }) => templateName))
+  draft.notInFile.push(...nameRest(state.templates, named, ({ templateName }) => templateName).map((name) => `template ${name}`))
+}
+
+const WEBHOOK = ['url', 'attributes', 'isEnabled']
+
+function planWebhooks(draft: Draft, { file: { id: application, webhooks = [] }, path, server }: Pair): void {
+  const nameOf = ({ kind, name }: { kind: string; name: string }): string => `webhook ${kind} ${name} of ${application}`
+  const all = server?.webhooks ?? []
+  for (const [index, webhook] of webhooks.entries()) {
+    const what = nameOf(webhook)
+    const at = [...path, 'webhooks', index]
+    const [found, second] = all.filter((one) => nameOf(one) === what)
+    if (found !== undefined && second !== undefined) {
+      const problem = `the server has several of that kind and name (${found.id}, ${second.id}): pawl webhook change or remove tells them apart`
+      draft.conflicts.push({ path: at, kind: 'refused', problem })
+      continue
+    }
+    if (found === undefined) {
+      const lost = `if it is there now, pawl webhook rotate gives it a secret that is known`
+      const run = makeWebhook(what, { application, ...webhook })
+      draft.steps.push({ sign: '+', what, path: at, differences: newMembers(WEBHOOK, shown(webhook)), lost, run })
+      continue
+    }
+    // A query that the file does not have may be a secret of the receiver, and stays.
+    const url = splitUrl(found.url).shown === webhook.url ? found.url : webhook.url
+    const differences = findDifferences(WEBHOOK, { ...webhook, url }, { ...found })
+    if (differences.length === 0) continue
+    if (found.basicUsername !== undefined && originOf(url) !== originOf(found.url)) {
+      const problem = `the password of ${found.basicUsername} is for another server: pawl webhook change ${found.id} --to URL --user-file FILE`
+      draft.conflicts.push({ path: [...at, 'url'], kind: 'refused', problem })
+      continue
+    }
+    const { attributes = found.attributes, isEnabled = found.isEnabled } = webhook
+    draft.steps.push({
+      sign: '~',
+      what,
+      path: at,
+      differences: differences.map(({ name, before, after }) =>
+        name === 'url' ? { name, before: hide(before), after: hide(after) } : { name, before, after },
+      ),
+      run: async (bank) =>
+        void (await bank.call('PUT', toPath`/admin/webhooks/${found.id}`, { name: found.name, url, attributes, isEnabled })),
+    })
+  }
+  draft.notInFile.push(...nameRest(all, new Set(webhooks.map(nameOf)), nameOf))
+}
+
+const hide = (url: unknown): string => splitUrl(String(url)).shown + (splitUrl(String(url)).query === '' ? '' : '?…')
+const shown = <W extends { readonly url: string }>(webhook: W): W => ({ ...webhook, url: hide(webhook.url) })
+const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : url)
+
+/** Of two that are made at the same time the first one stays: nothing but their names makes them the same. */
+function makeWebhook(
+  what: string,
+  body: { readonly application: string; readonly kind: string; readonly name: string },
+): Step['run'] {
+  return async (bank, tell) => {
+    const { id, secret } = (await bank.call('POST', '/admin/webhooks', body)) as { id: string; secret: string }
+    const isOurs = await isFirst(bank, id, body).catch(async (error: unknown) => {
+      await tell({ what, name: 'secret', value: secret })
+      throw error
+    })
+    if (isOurs) return tell({ what, name: 'secret', value: secret })
+    await bank.call('DELETE', toPath`/admin/webhooks/${id}`)
+    throw new Fault('refused', `${what} was made by somebody else at the same time`)
+  }
+}
+
+async function isFirst(
+  bank: Parameters<Step['run']>[0],
+  id: string,
+  { application, kind, name }: { readonly application: string; readonly kind: string; readonly name: string },
+): Promise<boolean> {
+  const ofThatName = (one: ServerWebhook): boolean => one.application === application && one.kind === kind && one.name === name
+  const order = (one: ServerWebhook, other: ServerWebhook): number =>
+    one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1)
+  const [first] = (await listWebhooks(bank)).filter(ofThatName).toSorted(order)
+  return first === undefined || first.id === id
+}
+
+const USER = ['rights', 'allowedAddresses', 'certificates']
+/** Which call sets a member. */
+const USER_CALLS: Readonly<Record<string, readonly [method: string, path: string]>> = {
+  rights: ['PATCH', ''],
+  allowedAddresses: ['PUT', '/allowed-addresses'],
+  certificates: ['PUT', '/certificates'],
+}
+
+function planUsers(draft: Draft, { users = [], applications = [] }: Setup, state: ServerState): void {
+  const known = new Set([...applications, ...state.applications].map(({ id }) => id))
+  for (const [index, user] of users.entries()) {
+    const { username, role, application } = user
+    const what = `user ${username}`
+    const path = ['users', index]
+    if (application !== undefined && !known.has(application)) {
+      const problem = `there is no application ${application}, neither in the file nor on the server: add it to applications`
+      draft.conflicts.push({ path: [...path, 'application'], kind: 'missing', problem })
+    }
+    const found = state.users.find((one) => one.username === username)
+    const differences = found === undefined ? newMembers(USER, user) : findDifferences(USER, user, { ...found })
+    // The addresses come with the credential itself, which is never good from elsewhere.
+    const addresses = found === undefined ? bodyOf(differences.filter(({ name }) => name === 'allowedAddresses')) : {}
+    const calls: Step['run'] = async (bank) => {
+      for (const { name, after } of differences) {
+        const [method, rest] = USER_CALLS[name] ?? ['', '']
+        if (!(name in addresses)) await bank.call(method, toPath`/admin/users/${username}` + rest, { [name]: after })
+      }
+    }
+    if (found !== undefined) {
+      draft.conflicts.push(...findFixed(user, found, path))
+      if (differences.length > 0) draft.steps.push({ sign: '~', what, path, differences, run: calls })
+      continue
+    }
+    const expiresAt = user.expiresAt === undefined ? undefined : Date.parse(user.expiresAt)
+    draft.steps.push({
+      sign: '+',
+      what,
+      path,
+      differences: [...newMembers(['role', 'application', 'expiresAt'], user), ...differences],
+      lost: `if it is there now, pawl user password ${username} gives it one that is known`,
+      run: async (bank, tell) => {
+        const body = compact({ username, role, application, expiresAt, ...addresses })
+        const made = (await bank.call('POST', '/admin/users', body)) as { password: string }
+        await tell({ what, name: 'password', value: made.password })
+        await calls(bank, tell)
+      },
+    })
+  }
+  draft.notInFile.push(
+    ...nameRest(state.users, new Set(users.map(({ username }) => username)), ({ username }) => username).map(
+      (name) => `user ${name}`,
+    ),
+  )
+}
+
+/** What a credential keeps for life. */
+function findFixed(file: SetupUser, server: ServerUser, path: Step['path']): Draft['conflicts'] {
+  const remedy = `pawl user remove ${file.username} and apply again, or write what is there`
+  const fixed = { role: server.role, application: server.application, expiresAt: formatTime(server.expiresAt) }
+  const given = {
+    role: file.role,
+    application: file.application,
+    expiresAt: file.expiresAt && formatTime(Date.parse(file.expiresAt)),
+  }
+  return findDifferences(Object.keys(fixed), given, fixed).map(({ name, before }) => ({
+    path: [...path, name],
+    kind: 'refused',
+    problem: `the server has ${before === undefined ? 'none' : String(before)}, and no call changes it: ${remedy}`,
+  }))
+}
+
+/** Of milliseconds since 1970. */
+export const formatTime = (time: number | undefined): string | undefined =>
+  time === undefined ? undefined : new Date(time).toISOString().replace('.000Z', 'Z')

@@ -1,0 +1,136 @@
+// Carries out what a set-up file says: the differences, one after the other, and what became of each.
+import type { Bank } from '../bank.ts'
+import type { Answer, Terminal } from '../command.ts'
+import { explainFault, Fault } from '../fault.ts'
+import { printable } from '../output.ts'
+import { planSetup } from './plan.ts'
+import type { ReadSetup } from './read.ts'
+import { readState } from './state.ts'
+import type { Difference, Plan, Secret, Step } from './step.ts'
+
+interface Options {
+  /** What faults call the file. */
+  readonly file: string
+  readonly isDryRun: boolean
+  readonly isJson: boolean
+  readonly terminal: Pick<Terminal, 'print' | 'note'>
+}
+
+/**
+ * Makes the server as the file says, or says what would be done. Secrets are printed as soon as they are known. Throws a Fault that says what
+ * was done and what not; before anything is changed when something of it cannot be done.
+ */
+export async function applySetup(bank: Bank, read: ReadSetup, options: Options): Promise<Answer | undefined> {
+  const plan = await makePlan(bank, read, options.file)
+  const progress = new Map<Step, State>()
+  const secrets: Secret[] = []
+  const say = (text: string): Promise<boolean> => (options.isJson ? Promise.resolve(true) : options.terminal.print(text))
+  const toJson = (): object => describe(plan, options.isDryRun, progress, secrets)
+  for (const note of plan.notes) options.terminal.note(note)
+  for (const step of plan.steps) {
+    await say(renderStep(step))
+    if (options.isDryRun) continue
+    const tell = async (secret: Secret): Promise<void> => {
+      secrets.push(secret)
+      if (await say(`    ${secret.name}: ${secret.value} (shown only now)\n`)) return
+      throw new Fault(
+        'output',
+        `nobody reads the output any more: the ${secret.name} of ${step.what} was not seen; ${step.lost ?? ''}`,
+      )
+    }
+    try {
+      progress.set(step, await carryOut(bank, read, step, options.file, tell))
+    } catch (error) {
+      if (options.isJson) await options.terminal.print(`${JSON.stringify(toJson(), null, 2)}\n`)
+      throw explain(error, read, { file: options.file, plan, step, progress })
+    }
+    if (progress.get(step) === 'made by another') await say('    was made by somebody else at the same time\n')
+  }
+  if (options.isJson) return { json: toJson() }
+  await say(renderEnd(plan, options.isDryRun))
+  return undefined
+}
+
+type State = 'done' | 'made by another'
+
+async function makePlan(bank: Bank, { setup, placeOf }: ReadSetup, file: string): Promise<Plan> {
+  // The clock that the process has; only what has ended in any case is left out.
+  const now = performance.timeOrigin + performance.now()
+  const plan = planSetup(setup, await readState(bank), now)
+  const [first] = plan.conflicts
+  if (first === undefined) return plan
+  const lines = plan.conflicts.map(({ path, problem }) => `${file}: ${placeOf(path)}: ${printable(problem)}`)
+  throw new Fault(first.kind, lines.join('\n'))
+}
+
+/** Does a step. Where it is refused because somebody else was faster, what is left of it is done. */
+async function carryOut(
+  bank: Bank,
+  read: ReadSetup,
+  step: Step,
+  file: string,
+  tell: (secret: Secret) => Promise<void>,
+): Promise<State> {
+  try {
+    await step.run(bank, tell)
+    return 'done'
+  } catch (error) {
+    if (!(error instanceof Fault) || (error.kind !== 'refused' && error.kind !== 'missing')) throw error
+    const { steps } = await makePlan(bank, read, file)
+    const left = steps.find(({ what }) => what === step.what)
+    if (left === undefined) return 'made by another'
+    // Nothing has changed since: it is refused for what it is.
+    if (left.sign === step.sign) throw error
+    await left.run(bank, tell)
+    return 'done'
+  }
+}
+
+function explain(
+  error: unknown,
+  { placeOf }: ReadSetup,
+  { file, plan: { steps }, step, progress }: { file: string; plan: Plan; step: Step; progress: ReadonlyMap<Step, State> },
+): unknown {
+  if (!(error instanceof Fault)) return error
+  const left = steps.filter((one) => !progress.has(one)).map(({ what }) => what)
+  const lost = error.kind === 'unreachable' && step.lost !== undefined ? `; ${step.lost}` : ''
+  const done = `done: ${progress.size} of ${steps.length}, not done: ${list(left)}; the next pawl apply goes on`
+  return new Fault(error.kind, `${file}: ${placeOf(step.path)}: ${step.what}: ${explainFault(error)}${lost}; ${printable(done)}`)
+}
+
+/** The first ten. */
+const list = (names: readonly string[]): string =>
+  names.length <= 10 ? names.join(', ') : `${names.slice(0, 10).join(', ')} and ${names.length - 10} more`
+
+function renderStep({ sign, what, differences }: Step): string {
+  const lines = differences.flatMap((one) => renderDifference(one, sign)).map((line) => `    ${line}\n`)
+  return `${sign} ${printable(what)}\n${lines.join('')}`
+}
+
+function renderDifference({ name, before, after }: Difference, sign: Step['sign']): string[] {
+  const side = (mark: string, value: unknown): string => `${mark} ${name}: ${shorten(printable(JSON.stringify(value)))}`
+  return [...(before === undefined || sign === '+' ? [] : [side('-', before)]), side('+', after)]
+}
+
+/** A template would hide all else; `--json` shows it whole. */
+const shorten = (text: string): string => (text.length <= 200 ? text : `${text.slice(0, 200)}… (--json shows it whole)`)
+
+function renderEnd({ steps, notInFile }: Plan, isDryRun: boolean): string {
+  const rest = notInFile.length === 0 ? '' : `not in the file, and left alone: ${printable(notInFile.join(', '))}\n`
+  const count = steps.length === 1 ? '1 change' : `${steps.length} changes`
+  if (steps.length === 0) return `${rest}nothing to change\n`
+  return `${rest}${count}${isDryRun ? ' would be made: nothing was changed' : ''}\n`
+}
+
+const describe = (plan: Plan, isDryRun: boolean, progress: ReadonlyMap<Step, State>, secrets: readonly Secret[]): object => ({
+  isDryRun,
+  changes: plan.steps.map((step) => ({
+    change: step.sign === '+' ? 'create' : 'change',
+    what: step.what,
+    state: progress.get(step) ?? 'not done',
+    members: step.differences.map(({ name, before, after }) => ({ name, ...(before !== undefined && { before }), after })),
+  })),
+  secrets,
+  notInFile: plan.notInFile,
+  notes: plan.notes,
+})

@@ -1,0 +1,123 @@
+// What a server has of what a set-up file describes, read through the bank's API.
+import type { Bank } from '../bank.ts'
+import { toPath } from '../query.ts'
+import type { SetupApplication, SetupRule, SetupTemplate, SetupText, SetupUser, SetupWebhook } from './schema.ts'
+
+type Item = NonNullable<SetupApplication['config']>[number]
+type Settings = Pick<
+  SetupApplication,
+  'algorithms' | 'isProtocol3Admitted' | 'minimumProtocolVersion' | 'vaultFactors' | 'roles' | 'customObject'
+>
+
+export interface ServerPin {
+  /** Base64. */
+  readonly fingerprint: string
+  /** Seconds since 1970. */
+  readonly expires: number
+  readonly isExpired: boolean
+}
+
+export interface ServerWebhook extends Required<SetupWebhook> {
+  readonly id: string
+  readonly application: string
+  readonly createdAt: number
+  /** With which the receiver is called; nobody can read the password back. */
+  readonly basicUsername?: string
+}
+
+export interface ServerApplication extends Required<Settings> {
+  readonly id: string
+  /** The id where none was given. */
+  readonly name: string
+  readonly isDefault: boolean
+  readonly versions: readonly { readonly name: string; readonly isSupported: boolean }[]
+  readonly config: readonly Item[]
+  readonly rules: readonly (SetupRule & { readonly id: number })[]
+  readonly domains: readonly { readonly name: string; readonly port: number; readonly certificates: readonly ServerPin[] }[]
+  readonly webhooks: readonly ServerWebhook[]
+}
+
+export interface ServerUser extends Pick<SetupUser, 'username' | 'role' | 'application'> {
+  readonly isDisabled: boolean
+  /** Milliseconds since 1970. */
+  readonly expiresAt?: number
+  readonly rights: readonly string[]
+  readonly allowedAddresses: readonly string[]
+  readonly certificates: readonly string[]
+}
+
+export interface ServerState {
+  readonly applications: readonly ServerApplication[]
+  readonly texts: readonly SetupText[]
+  readonly templates: readonly SetupTemplate[]
+  readonly users: readonly ServerUser[]
+}
+
+/** Everything, one list after the other. Throws the Fault of a refusal. */
+export async function readState(bank: Bank): Promise<ServerState> {
+  const read = async <T>(path: string): Promise<T> => (await bank.call('GET', path)) as T
+  const { applications } = await read<{ applications: readonly { id: string }[] }>('/admin/applications')
+  const webhooks = await listWebhooks(bank)
+  const whole: ServerApplication[] = []
+  for (const { id } of applications)
+    whole.push(
+      await readApplication(
+        read,
+        id,
+        webhooks.filter(({ application }) => application === id),
+      ),
+    )
+  const { texts } = await read<{ texts: readonly SetupText[] }>('/admin/texts')
+  const { templates } = await read<{ templates: readonly TemplateAnswer[] }>('/admin/templates')
+  const { users } = await read<{
+    users: readonly (Partial<ServerUser> & Pick<ServerUser, 'username' | 'role' | 'isDisabled'>)[]
+  }>('/admin/users')
+  return {
+    applications: whole,
+    texts,
+    templates: templates.map(({ source: _source, warning: _warning, ...template }) => template),
+    users: users.map((user) => ({ rights: [], allowedAddresses: [], certificates: [], ...user })),
+  }
+}
+
+type TemplateAnswer = SetupTemplate & { readonly source: string; readonly warning?: string }
+
+/** All webhooks. */
+export const listWebhooks = async (bank: Bank): Promise<readonly ServerWebhook[]> =>
+  ((await bank.call('GET', '/admin/webhooks')) as { webhooks: readonly ServerWebhook[] }).webhooks
+
+type Read = <T>(path: string) => Promise<T>
+
+async function readApplication(read: Read, id: string, webhooks: readonly ServerWebhook[]): Promise<ServerApplication> {
+  const { responseObject: settings } = await read<{ responseObject: ApplicationAnswer }>(toPath`/admin/applications/${id}`)
+  const app = await read<{ displayName: string; domains: ServerApplication['domains'] }>(toPath`/admin/apps/${id}`)
+  const rules = await read<{ applicationVersions: ServerApplication['rules'] }>(toPath`/admin/apps/${id}/versions`)
+  const { config } = await read<{ config: readonly Item[] }>(toPath`/admin/applications/${id}/config`)
+  // Member by member: the answer has the application secret, too.
+  return {
+    id,
+    name: app.displayName,
+    isDefault: settings.isDefault,
+    algorithms: settings.algorithms,
+    isProtocol3Admitted: settings.isProtocol3Admitted,
+    minimumProtocolVersion: settings.minimumProtocolVersion ?? null,
+    vaultFactors: settings.vaultFactors,
+    roles: settings.roles,
+    customObject: settings.customObject ?? null,
+    versions: settings.versions,
+    config,
+    rules: rules.applicationVersions,
+    domains: app.domains,
+    webhooks,
+  }
+}
+
+type ApplicationAnswer = Pick<ServerApplication, 'isDefault' | 'versions'> &
+  Omit<Required<Settings>, 'minimumProtocolVersion' | 'customObject'> &
+  Pick<Settings, 'minimumProtocolVersion' | 'customObject'>
+
+/** A URL without its query, which may hold a secret of the receiver; and what that is, if any. */
+export function splitUrl(url: string): { readonly shown: string; readonly query: string } {
+  const at = url.indexOf('?')
+  return at === -1 ? { shown: url, query: '' } : { shown: url.slice(0, at), query: url.slice(at) }
+}

@@ -1,0 +1,87 @@
+// One thing that differs between a set-up file and a server, and how the server is made to have it.
+import { isDeepStrictEqual } from 'node:util'
+import type { Bank } from '../bank.ts'
+import type { FaultKind } from '../fault.ts'
+import { SETS } from './schema.ts'
+import type { Path } from './yaml.ts'
+
+/** Shown this once. */
+export interface Secret {
+  /** `user bank`. */
+  readonly what: string
+  readonly name: 'password' | 'secret'
+  readonly value: string
+}
+
+export interface Difference {
+  readonly name: string
+  /** Undefined where there is none. */
+  readonly before: unknown
+  readonly after: unknown
+}
+
+export interface Step {
+  /** `+` makes it, `~` changes it. */
+  readonly sign: '+' | '~'
+  /** `version 2.0 of my-app`. */
+  readonly what: string
+  /** Where the file says so. */
+  readonly path: Path
+  readonly differences: readonly Difference[]
+  /** What to do when it may have been made and its secret was not heard. */
+  readonly lost?: string
+  readonly run: (bank: Bank, tell: (secret: Secret) => Promise<void>) => Promise<void>
+}
+
+/** A difference that no call removes. */
+export interface Conflict {
+  readonly path: Path
+  readonly kind: FaultKind
+  readonly problem: string
+}
+
+export interface Plan {
+  readonly steps: readonly Step[]
+  readonly conflicts: readonly Conflict[]
+  /** What the server has and the file does not name. */
+  readonly notInFile: readonly string[]
+  /** What else is to be known. */
+  readonly notes: readonly string[]
+}
+
+/** What planning adds to. */
+export interface Draft {
+  readonly steps: Step[]
+  readonly conflicts: Conflict[]
+  readonly notInFile: string[]
+  readonly notes: string[]
+}
+
+type Members = Readonly<Record<string, unknown>>
+
+/** Members that the file has and that are another on the server. */
+export function findDifferences(names: readonly string[], file: Members, server: Members): Difference[] {
+  return names
+    .filter((name) => file[name] !== undefined && !isSame(name, file[name], server[name]))
+    .map((name) => ({ name, before: server[name], after: file[name] }))
+}
+
+/** All that the file has, for what is not there yet. */
+export const newMembers = (names: readonly string[], file: Members): Difference[] =>
+  names.filter((name) => file[name] !== undefined).map((name) => ({ name, before: undefined, after: file[name] }))
+
+/** The file's members as the body of a call. */
+export const bodyOf = (differences: readonly Difference[]): Record<string, unknown> =>
+  Object.fromEntries(differences.map(({ name, after }) => [name, after]))
+
+const isSame = (name: string, one: unknown, other: unknown): boolean =>
+  isDeepStrictEqual(inOrder(name, one), inOrder(name, other))
+
+/** A list whose order has no meaning, in one order. */
+const inOrder = (name: string, value: unknown): unknown =>
+  SETS.has(name) && Array.isArray(value) ? value.map(String).toSorted() : value
+
+/** What of the server's is not among the names in the file. */
+export function nameRest<T>(items: readonly T[], named: ReadonlySet<string>, nameOf: (item: T) => string): string[] {
+  return items.map(nameOf).filter((name) => !named.has(name))
+}

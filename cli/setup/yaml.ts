@@ -1,0 +1,136 @@
+// YAML as a set-up file has it: 1.2, plain data, and the place of every value. A JSON file is YAML as well.
+//
+// What surprises people is refused instead of read: names that stand twice, anchors and aliases, tags, other versions of YAML, several
+// documents, tabs that indent, and numbers that are not exact.
+import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, stringify, visit, type YAMLError } from 'yaml'
+import { explainFault } from '../fault.ts'
+
+/** Names and positions that lead to a value. */
+export type Path = readonly (string | number)[]
+
+/** What is wrong where; both count from 1. */
+export interface YamlFault {
+  readonly line: number
+  readonly column: number
+  readonly problem: string
+}
+
+export interface YamlText {
+  /** As JSON has it. */
+  readonly value: unknown
+  /** The line of the value, or of the nearest one around it. From 1. */
+  readonly lineOf: (path: Path) => number
+  /** How a plain value is written; undefined for text in quotes, lists and objects. */
+  readonly sourceOf: (path: Path) => string | undefined
+}
+
+/** Reads a text, or says the first thing that is wrong with it. */
+export function parseYaml(text: string): YamlText | YamlFault {
+  const lines = new LineCounter()
+  const fault = (at: number, problem: string): YamlFault => {
+    const { line, col } = lines.linePos(at)
+    return { line, column: col, problem }
+  }
+  try {
+    const document = parseDocument(text, { ...OPTIONS, lineCounter: lines })
+    // Under another version, `no` and `0777` mean something else, and its faults are no faults of YAML 1.2.
+    if (document.directives.yaml.version !== '1.2') return fault(0, 'another version of YAML is not read: remove the directive')
+    const [first] = [...document.errors, ...document.warnings].toSorted((a, b) => a.pos[0] - b.pos[0])
+    if (first !== undefined) return fault(first.pos[0], explain(first))
+    const surprise = findSurprise(document)
+    if (surprise !== undefined) return fault(surprise.at, surprise.problem)
+    const content: unknown = document.contents
+    return {
+      // Through JSON, which has no -0.
+      value: JSON.parse(JSON.stringify(document.toJS() ?? null)) as unknown,
+      lineOf: (path) => lines.linePos(walk(content, path).offset).line,
+      sourceOf: (path) => {
+        const { node } = walk(content, path)
+        return isScalar(node) && node.type === 'PLAIN' ? node.source : undefined
+      },
+    }
+  } catch (error) {
+    // The parser calls itself for what is within.
+    const isDeep = error instanceof RangeError
+    return { line: 1, column: 1, problem: isDeep ? DEEP : `is not read: ${explainFault(error)}` }
+  }
+}
+
+/** The YAML of a value, always the same for the same value. Texts that YAML 1.1 takes for something else stand in quotes. */
+export const formatYaml = (value: unknown): string =>
+  stringify(value, { aliasDuplicateObjects: false, version: '1.2', compat: 'yaml-1.1', lineWidth: 0 })
+
+const OPTIONS = {
+  version: '1.2',
+  schema: 'core',
+  merge: false,
+  stringKeys: true,
+  prettyErrors: false,
+  resolveKnownTags: false,
+  logLevel: 'silent',
+} as const
+
+const DEPTH_MAX = 100
+const DEEP = 'is nested too deeply: a set-up file has no more than 100 levels'
+
+function explain({ code, message }: YAMLError): string {
+  switch (code) {
+    case 'DUPLICATE_KEY':
+      return 'this name stands there twice: keep one of them'
+    case 'TAB_AS_INDENT':
+      return 'a tab does not indent in YAML: use spaces'
+    case 'MULTIPLE_DOCS':
+      return 'a second document begins here: remove the line ---, or make it a file of its own'
+    case 'NON_STRING_KEY':
+      return 'a name must be a text: write it in quotes'
+    case 'TAG_RESOLVE_FAILED':
+      return 'a tag is not read: remove the word that begins with !'
+    case 'BAD_ALIAS':
+      return ALIAS
+    default:
+      return `is no YAML: ${message.replace(/\s*\n\s*/g, ' ')}`
+  }
+}
+
+const ALIAS = 'an alias is not read: write out what it stands for, or put the text in quotes where * begins it'
+
+/** What is YAML and not taken. */
+function findSurprise(document: ReturnType<typeof parseDocument>): { at: number; problem: string } | undefined {
+  let found: { at: number; problem: string } | undefined
+  visit(document, (_key, node, path) => {
+    if (!isNode(node)) return undefined
+    const problem = surpriseOf(node, path.length)
+    if (problem === undefined) return undefined
+    found = { at: node.range?.[0] ?? 0, problem }
+    return visit.BREAK
+  })
+  return found
+}
+
+function surpriseOf(node: object, depth: number): string | undefined {
+  if (isAlias(node)) return ALIAS
+  if ('anchor' in node && node.anchor !== undefined) return 'an anchor is not read: remove the word that begins with &'
+  if ('tag' in node && node.tag !== undefined) return 'a tag is not read: remove the word that begins with !'
+  if (depth > 2 * DEPTH_MAX) return DEEP
+  if (!isScalar(node) || typeof node.value !== 'number' || Math.abs(node.value) <= Number.MAX_SAFE_INTEGER) return undefined
+  return `the number ${node.source ?? ''} is not exact: write '${node.source ?? ''}' where a text is meant`
+}
+
+/** The node at the end of a path, or the last one on the way to it, and where it begins. */
+function walk(from: unknown, path: Path): { readonly node: unknown; readonly offset: number } {
+  let [node, offset] = [from, isNode(from) ? (from.range?.[0] ?? 0) : 0]
+  for (const part of path) {
+    if (isMap(node)) {
+      const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === String(part))
+      if (pair === undefined) return { node: undefined, offset }
+      offset = isScalar(pair.key) ? (pair.key.range?.[0] ?? offset) : offset
+      node = pair.value
+      continue
+    }
+    const item = isSeq(node) && typeof part === 'number' ? node.items[part] : undefined
+    if (!isNode(item)) return { node: undefined, offset }
+    offset = item.range?.[0] ?? offset
+    node = item
+  }
+  return { node, offset }
+}
