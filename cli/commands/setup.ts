@@ -25,8 +25,9 @@ export const apply = command({
     if (file === undefined) throw usageFault('--file is needed')
     const { readSetup } = await import('../setup/read.ts')
     const { applySetup } = await import('../setup/run.ts')
-    const read = readSetup(file, await readText(file, terminal))
-    return applySetup(openBank(values, terminal), read, { file, isDryRun, isJson, terminal })
+    const name = file === '-' ? 'stdin' : file
+    const read = readSetup(name, await readText(file, terminal))
+    return applySetup(openBank(values, terminal), read, { file: name, isDryRun, isJson, terminal })
   },
 })
 

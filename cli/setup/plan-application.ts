@@ -73,33 +73,22 @@ function planSettings(draft: Draft, { file, path, server }: Pair): void {
 
 function planVersions(draft: Draft, { file: { id, versions = [] }, path, server }: Pair): void {
   const there = server?.versions ?? NEW_VERSIONS
-  for (const [index, { name, isSupported = true, ...given }] of versions.entries()) {
+  for (const [index, version] of versions.entries()) {
+    const { name, isSupported } = version
     const found = there.find((one) => one.name === name)
-    const what = `version ${name} of ${id}`
-    const at = [...path, 'versions', index]
-    const change = toPath`/admin/applications/${id}/versions/${name}`
-    if (found === undefined) {
-      draft.steps.push({
-        sign: '+',
-        what,
-        path: at,
-        differences: newMembers(['isSupported'], { isSupported }),
-        run: async (bank) => {
-          await bank.call('POST', toPath`/admin/applications/${id}/versions`, { name })
-          if (!isSupported) await bank.call('PATCH', change, { isSupported })
-        },
-      })
-      continue
-    }
-    const differences = findDifferences(['isSupported'], { ...given, isSupported }, found)
-    if (differences.length > 0)
-      draft.steps.push({
-        sign: '~',
-        what,
-        path: at,
-        differences,
-        run: async (bank) => void (await bank.call('PATCH', change, { isSupported })),
-      })
+    const differences = findDifferences(['isSupported'], version, found ?? { isSupported: true })
+    if (found !== undefined && differences.length === 0) continue
+    draft.steps.push({
+      sign: found === undefined ? '+' : '~',
+      what: `version ${name} of ${id}`,
+      path: [...path, 'versions', index],
+      differences,
+      run: async (bank) => {
+        if (found === undefined) await bank.call('POST', toPath`/admin/applications/${id}/versions`, { name })
+        if (differences.length === 0) return
+        await bank.call('PATCH', toPath`/admin/applications/${id}/versions/${name}`, { isSupported })
+      },
+    })
   }
   const named = new Set(versions.map(({ name }) => name))
   draft.notInFile.push(...nameRest(server?.versions ?? [], named, ({ name }) => name).map((name) => `version ${name} of ${id}`))

@@ -76,7 +76,9 @@ function explain({ type, path: pointer, value, schema }: ValueError, read: YamlT
   // A text without quotes that YAML takes for a number, true or false.
   if (source !== undefined && typeof value !== 'string' && Value.Check(schema, source))
     return { path, problem: `${rule}, and ${source} is a ${typeof value}: write '${source}'` }
-  return { path, problem: rule }
+  // YAML 1.1 takes `no` and `on` for a boolean.
+  const isWord = typeof value === 'string' && schema['type'] === 'boolean'
+  return { path, problem: isWord ? `${rule}, and ${JSON.stringify(value)} is a text` : rule }
 }
 
 function explainUnknown(name: string, schema: TSchema): string {

@@ -107,7 +107,8 @@ const Webhook = Type.Object(
     kind: oneOf(['OPERATION', 'ACTIVATION']),
     name: Name,
     url: Type.String({
-      pattern: '^https?://[^\\s@]{1,1016}$',
+      pattern: '^https?://[^\\s/?#@]+([/?]\\S*)?$',
+      maxLength: 1024,
       description: 'must be a https URL of at most 1024 characters, without user name and password',
     }),
     attributes: Type.Optional(

@@ -85,6 +85,8 @@ function explain({ code, message }: YAMLError): string {
       return 'a name must be a text: write it in quotes'
     case 'TAG_RESOLVE_FAILED':
       return 'a tag is not read: remove the word that begins with !'
+    case 'RESOURCE_EXHAUSTION':
+      return DEEP
     case 'BAD_ALIAS':
       return ALIAS
     default:
