@@ -67,7 +67,8 @@ const OPTIONS = {
   stringKeys: true,
   prettyErrors: false,
   resolveKnownTags: false,
-  logLevel: 'silent',
+  // Silent, a second document would be left out without a word.
+  logLevel: 'error',
 } as const
 
 const DEPTH_MAX = 100

@@ -15,7 +15,9 @@ import { startTestServer, type TestServer } from '../helpers/app.ts'
 let server: TestServer
 const folder = mkdtempSync(join(tmpdir(), 'pawl-codes-'))
 const PEM = join(folder, 'leaf.pem')
+const SETUP = join(folder, 'pawl.yaml')
 beforeAll(async () => {
+  writeFileSync(SETUP, 'apiVersion: pawl/1\n')
   writeFileSync(PEM, createCertificate(['DNS:nope']).pem)
   server = await startTestServer({ env: { PAWL_CREDENTIAL_FAILURES_PER_MINUTE: '100000' } })
   const { user, password } = server.admin
@@ -50,6 +52,7 @@ const LEFT_OUT = new Set(['demo', 'login', 'phone bind', 'audit verify'])
 /** What a command needs beside its words. */
 const MORE: Readonly<Record<string, readonly string[]>> = {
   'app change': ['--default'],
+  apply: ['-f', SETUP],
   'app add-rule': ['--platform', 'IOS', '--required', '2.0.0'],
 }
 const lineOf = (name: string, one: Command): string[] => [...name.split(' '), ...wordsOf(one)]
@@ -106,6 +109,17 @@ describe.each(callsBank)('pawl %s', (name, one) => {
     expect([code, stderr]).toEqual([3, expect.stringContaining('http://127.0.0.1:9')])
     expectOneLine(stderr)
   })
+})
+
+test.each([
+  ['apply', '--file is needed'],
+  ['apply -f', '-f, --file'],
+  ['apply -f /nowhere/pawl.yaml', '/nowhere/pawl.yaml'],
+  ['apply -f -', 'stdin, line 1, column 13: '],
+])('pawl %s: 2, and the line says what is wrong', async (line, named) => {
+  const { code, stdout, stderr } = await runCli(line.split(' '), { PAWL_URL: server.url }, { input: 'apiVersion: *pawl' })
+  expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining(named)])
+  expectOneLine(stderr)
 })
 
 test.each([

@@ -1,0 +1,369 @@
+// pawl apply on a server that has something already: what is changed, what is left, what cannot be done, and who else is at it.
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { formatYaml, parseYaml } from '../../cli/setup/yaml.ts'
+import { runCli } from '../helpers/cli.ts'
+import { dumpRows, type SetupServer, startSetupServer } from '../helpers/setup.ts'
+
+let server: SetupServer
+let admin = ''
+beforeAll(async () => {
+  server = await startSetupServer()
+  admin = `${server.admin.user}:${server.admin.password}`
+  expect(await server.apply(APPLICATION)).toMatchObject({ code: 0, stderr: '' })
+})
+afterAll(() => server.close())
+
+const RULE = '{ platform: IOS, suggestedVersion: 2.1.0, requiredVersion: 2.0.0 }'
+const PIN = '{ fingerprint: Oy8dDJ6Lem9eTTwrGg+ejXxrWk8+LRwLmo9+bVxLOi8=, expires: 2037-01-31T12:00:00Z }'
+const of = (...lines: string[]): string =>
+  `apiVersion: pawl/1\napplications:\n  - id: my-app\n${lines.map((line) => `    ${line}\n`).join('')}`
+const users = (...lines: string[]): string => `apiVersion: pawl/1\nusers:\n${lines.map((line) => `  - ${line}\n`).join('')}`
+const APPLICATION = of(
+  'roles: [a, b]',
+  `rules: [${RULE}]`,
+  `domains: [{ name: api.bank.example, certificates: [${PIN}] }]`,
+  'config: [{ key: limit, value: { daily: 500, weekly: 2000 } }]',
+  'webhooks: [{ kind: OPERATION, name: core, url: https://hooks.bank.example/a, attributes: [userId] }]',
+)
+
+/** The lines of an apply that are no list of what is left alone. */
+async function changesOf(file: string): Promise<string[]> {
+  const { code, stdout, stderr } = await server.apply(file)
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return stdout.split('\n').filter((line) => line !== '' && !line.startsWith('not in the file'))
+}
+
+describe('what is there already', () => {
+  test('is equal in another order and another spelling', async () => {
+    const pin = PIN.replace(
+      'Oy8dDJ6Lem9eTTwrGg+ejXxrWk8+LRwLmo9+bVxLOi8=',
+      '3B:2f:1d0c9e8b7a6f5e4d3c2b1a0f9e8d7c6b5a4f3e2d1c0b9a8f7e6d5c4b3a2f',
+    )
+    const same = of(
+      'roles: [b, a]',
+      `domains: [{ name: api.bank.example, certificates: [${pin}] }]`,
+      'config: [{ value: { weekly: 2000, daily: 500.0 }, key: limit, scope: APPLICATION }]',
+    )
+    expect(await changesOf(same)).toEqual(['nothing to change'])
+  })
+
+  test('stays where the file leaves it out, and is changed where it is another', async () => {
+    const changed = [
+      '~ application my-app',
+      '    - roles: ["a","b"]',
+      '    + roles: ["a"]',
+      '~ configuration item limit of my-app',
+      '    - value: {"daily":500,"weekly":2000}',
+      '    + value: 0',
+      '1 change',
+    ]
+    expect(await changesOf(of('roles: [a]', 'config: [{ key: limit, value: -0 }]'))).toEqual([
+      ...changed.slice(0, -1),
+      '2 changes',
+    ])
+    expect(await changesOf(of('roles: [a]', 'config: [{ key: limit, value: 0 }]'))).toEqual(['nothing to change'])
+    expect(await changesOf(of())).toEqual(['nothing to change'])
+    expect(await server.exported()).toContain('name: core\n')
+  })
+
+  test('of a rule goes when the rule has it no more', async () => {
+    expect(await changesOf(of('rules: [{ platform: IOS, requiredVersion: 2.0.0 }]'))).toEqual([
+      '~ rule for IOS of my-app',
+      '    - suggestedVersion: "2.1.0"',
+      '    + suggestedVersion: null',
+      '1 change',
+    ])
+    expect(await changesOf(of(`rules: [${RULE}]`))).toHaveLength(4)
+  })
+
+  test('and is not in the file is named and left alone', async () => {
+    const { stdout } = await server.apply('apiVersion: pawl/1\n')
+    expect(stdout).toMatch(/^not in the file, and left alone: application my-app, template .*, user admin\nnothing to change\n$/)
+    const { stdout: within } = await server.apply(of())
+    expect(within).toContain('version default of my-app, configuration item limit of my-app, rule for IOS of my-app, pin Oy8d')
+    expect(within).toContain('webhook OPERATION core of my-app')
+  })
+})
+
+describe('what cannot be done is said before anything is changed', () => {
+  beforeAll(async () => {
+    await server.apply(users('{ username: fixed, role: read-only, expiresAt: 2037-01-01T00:00:00.500Z }'))
+    await server.pawl(['webhook', 'create', 'ACTIVATION', 'https://hooks.bank.example/b', '--app', 'my-app', '--name', 'twin'])
+    await server.pawl(['webhook', 'create', 'ACTIVATION', 'https://hooks.bank.example/c', '--app', 'my-app', '--name', 'twin'])
+    await server.pawl([
+      'webhook',
+      'create',
+      'ACTIVATION',
+      'https://hooks.bank.example/d',
+      '--app',
+      'my-app',
+      '--name',
+      'known',
+      '--user',
+      'pawl:secret',
+    ])
+  })
+
+  test.each([
+    [
+      'another role',
+      users('{ username: fixed, role: admin }'),
+      1,
+      'users[0].role, line 3: the server has read-only, and no call changes it: pawl user remove fixed and apply again, or write what is there',
+    ],
+    [
+      'another end',
+      users('{ username: fixed, role: read-only, expiresAt: 2038-01-01T00:00:00Z }'),
+      1,
+      'users[0].expiresAt, line 3: the server has 2037-01-01T00:00:00.500Z, and no call changes it: pawl user remove fixed and apply again, or write what is there',
+    ],
+    [
+      'another application',
+      users('{ username: fixed, role: read-only, application: my-app }'),
+      1,
+      'users[0].application, line 3: the server has none, and no call changes it: pawl user remove fixed and apply again, or write what is there',
+    ],
+    [
+      'another name',
+      of('name: Mine'),
+      1,
+      'applications[0].name, line 4: the server calls the application "my-app", which stays as it is: write that, or leave name out',
+    ],
+    [
+      'another end of a pin',
+      of(`domains: [{ name: api.bank.example, certificates: [${PIN.replace('2037', '2038')}] }]`),
+      1,
+      'applications[0].domains[0].certificates[0].expires, line 4: the server has it until 2037-01-31T12:00:00Z: write that, or pawl certificate remove takes the pin away first',
+    ],
+    [
+      'a name that two webhooks have',
+      of('webhooks: [{ kind: ACTIVATION, name: twin, url: https://hooks.bank.example/b }]'),
+      1,
+      expect.stringMatching(
+        /^stdin: applications\[0\]\.webhooks\[0\], line 4: the server has several of that kind and name \(\S+, \S+\): pawl webhook change or remove tells them apart\n$/,
+      ),
+    ],
+    [
+      'a password for another server',
+      of('webhooks: [{ kind: ACTIVATION, name: known, url: https://other.bank.example/d }]'),
+      1,
+      expect.stringMatching(
+        /^stdin: applications\[0\]\.webhooks\[0\]\.url, line 4: the password of pawl is for another server: pawl webhook change \S+ --to URL --user-file FILE\n$/,
+      ),
+    ],
+    [
+      'an application that is nowhere',
+      users('{ username: lost, role: integration, application: nope }'),
+      4,
+      'users[0].application, line 3: there is no application nope, neither in the file nor on the server: add it to applications',
+    ],
+  ])('%s', async (_name, file, code, stderr) => {
+    const before = await dumpRows(server.context.db)
+    const whole = `${file}texts:\n  - { messageKey: before, language: en, text: not stored }\n`
+    expect(await server.apply(whole)).toEqual({
+      code,
+      stdout: '',
+      stderr: typeof stderr === 'string' ? `stdin: ${stderr}\n` : stderr,
+    })
+    expect(await dumpRows(server.context.db)).toEqual(before)
+  })
+
+  test('two webhooks of one name are no file', async () => {
+    const { code, stdout, stderr } = await server.pawl(['export'])
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(
+      /^there are several of the name webhook ACTIVATION twin of my-app: pawl webhook change \S+ --name gives one another\n$/,
+    )
+  })
+
+  test('a pin that has ended is left out, and said', async () => {
+    const ended = of(
+      'domains: [{ name: old.bank.example, certificates: [{ fingerprint: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=, expires: 2020-01-31T12:00:00Z }] }]',
+    )
+    const { code, stdout, stderr } = await server.apply(ended)
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: 'pin AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= of old.bank.example in my-app has ended: it is left out\n',
+    })
+    expect(stdout).toMatch(/nothing to change\n$/)
+  })
+})
+
+describe('a fault in the middle', () => {
+  const FILE = `${users('{ username: first, role: read-only }', '{ username: second, role: read-only, allowedAddresses: [nowhere] }', '{ username: third, role: read-only }')}`
+
+  test('says what is done and what not, and the next apply goes on', async () => {
+    const { code, stdout, stderr } = await server.apply(FILE)
+    expect(code).toBe(1)
+    expect(stdout).toMatch(
+      /^\+ user first\n {4}\+ role: "read-only"\n {4}password: \S+ \(shown only now\)\n\+ user second\n(?: {4}\+ .*\n)+$/,
+    )
+    expect(stderr).toMatch(
+      /^stdin: users\[1\], line 4: user second: POST \/admin\/users: HTTP 400 .*must be an IP address or a CIDR range.*; done: 1 of 3, not done: user second, user third; the next pawl apply goes on\n$/,
+    )
+    const mended = FILE.replace('nowhere', '10.0.0.0/8')
+    expect((await changesOf(mended)).filter((line) => line.startsWith('+'))).toEqual(['+ user second', '+ user third'])
+  })
+
+  test('is JSON for programs, secrets included', async () => {
+    const file = FILE.replaceAll(/username: (\w+)/g, 'username: json-$1')
+    const { code, stdout, stderr } = await server.apply(file, '--json')
+    expect(code).toBe(1)
+    expect(JSON.parse(stdout)).toMatchObject({
+      isDryRun: false,
+      changes: [
+        { what: 'user json-first', state: 'done' },
+        { what: 'user json-second', state: 'not done' },
+        { state: 'not done' },
+      ],
+      secrets: [{ what: 'user json-first', name: 'password', value: expect.stringMatching(/^\S{20,}$/) as unknown }],
+    })
+    expect(JSON.parse(stderr)).toMatchObject({ exitCode: 1, error: expect.stringContaining('done: 1 of 3') as unknown })
+  })
+
+  test('that is the end of the server is 3, and says how to get at a secret that nobody heard', async () => {
+    const proxy = await startProxy((method, path) => method === 'POST' && path === '/admin/users')
+    try {
+      const env = { PAWL_URL: proxy.url, PAWL_ADMIN: admin }
+      const { code, stderr } = await runCli(['apply', '-f', '-'], env, { input: users('{ username: unheard, role: read-only }') })
+      expect(code).toBe(3)
+      expect(stderr).toMatch(
+        /^stdin: users\[0\], line 3: user unheard: .* does not answer .*; if it is there now, pawl user password unheard gives it one that is known; done: 0 of 1, .*\n$/,
+      )
+      expect(await changesOf(users('{ username: unheard, role: read-only }'))).toEqual(['nothing to change'])
+    } finally {
+      proxy.server.close()
+    }
+  })
+
+  test('a credential that may only read exports, and is refused before it changes anything: 5', async () => {
+    const { stdout } = await server.apply(users('{ username: reader, role: read-only }'))
+    const env = { PAWL_URL: server.url, PAWL_ADMIN: `reader:${/password: (\S+)/.exec(stdout)?.[1] ?? ''}` }
+    const refused = await runCli(['apply', '-f', '-'], env, { input: of('roles: [c]') })
+    expect(refused).toMatchObject({
+      code: 5,
+      stderr: expect.stringMatching(/^stdin: applications\[0\], line 3: .*HTTP 403.*done: 0 of 1.*\n$/) as unknown,
+    })
+    const unwritable = await runCli(['export', '-o', '/nowhere/pawl.yaml'], { ...env, PAWL_ADMIN: env.PAWL_ADMIN })
+    expect(unwritable.code).toBe(1)
+    for (const { id } of await twins()) await server.pawl(['webhook', 'remove', id])
+    const written = await runCli(['export', '-o', '/nowhere/pawl.yaml'], env)
+    expect(written).toMatchObject({ code: 6, stdout: '', stderr: expect.stringMatching(/--output: ENOENT.*\n$/) as unknown })
+    expect((await runCli(['export'], env)).stdout).toBe(await server.exported())
+  })
+})
+
+const twins = async (): Promise<{ id: string }[]> => {
+  const { webhooks } = JSON.parse((await server.pawl(['webhook', 'list', '--json'])).stdout) as {
+    webhooks: { id: string; name: string }[]
+  }
+  return webhooks.filter(({ name }) => name === 'twin')
+}
+
+/** Hands requests to the server, and answers some of them by hanging up once the server has done them. */
+async function startProxy(isCut: (method: string, path: string) => boolean): Promise<{ url: string; server: Server }> {
+  const proxy = createServer((incoming, outgoing) => {
+    const chunks: Buffer[] = []
+    incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+    incoming.on('end', () => void forward())
+    const forward = async (): Promise<void> => {
+      const { method = '', url = '' } = incoming
+      const headers = { authorization: incoming.headers.authorization ?? '', 'content-type': 'application/json' }
+      const body = method === 'GET' ? {} : { body: Buffer.concat(chunks) }
+      const reply = await fetch(server.url + url, { method, headers, ...body })
+      const text = await reply.text()
+      if (isCut(method, url)) outgoing.destroy()
+      else outgoing.writeHead(reply.status, { 'content-type': 'application/json' }).end(text)
+    }
+  })
+  proxy.listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, server: proxy }
+}
+
+test('five that apply the same at the same time make everything once', async () => {
+  const file = `${of(
+    'versions: [{ name: race, isSupported: false }]',
+    'config: [{ key: race, value: 1 }]',
+    'rules: [{ platform: ANDROID, requiredVersion: 1.0.0 }, { platform: IOS, requiredVersion: 3.0.0 }]',
+    'webhooks: [{ kind: OPERATION, name: race, url: https://hooks.bank.example/race }]',
+  )}  - id: race
+    roles: [a]
+${users('{ username: race, role: integration, application: race, rights: [keys:derive] }').replace('apiVersion: pawl/1\n', '')}`
+  const ends = await Promise.all(Array.from({ length: 5 }, () => server.apply(file)))
+  expect(ends.map(({ code, stderr }) => ({ code, stderr }))).toEqual(ends.map(() => ({ code: 0, stderr: '' })))
+  const printed = ends.map(({ stdout }) => stdout).join('')
+  expect(printed.match(/password: /g)).toHaveLength(1)
+  expect(printed.match(/secret: whsec_/g)).toHaveLength(1)
+  expect(await changesOf(file)).toEqual(['nothing to change'])
+  const { webhooks } = JSON.parse((await server.pawl(['webhook', 'list', '--json'])).stdout) as { webhooks: { name: string }[] }
+  expect(webhooks.filter(({ name }) => name === 'race')).toHaveLength(1)
+  const password = /password: (\S+)/.exec(printed)?.[1] ?? ''
+  // The role may not list users; the password is right.
+  expect((await runCli(['user', 'list'], { PAWL_URL: server.url, PAWL_ADMIN: `race:${password}` })).stderr).toContain('HTTP 403')
+})
+
+test('whatever JSON is written is read back, as the same text', () => {
+  const text = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.string({ unit: 'grapheme' }),
+    fc.constantFrom(
+      'no',
+      'on',
+      '1.0',
+      '0x1F',
+      '1e3',
+      '~',
+      'null',
+      '*a',
+      '&a',
+      '!a',
+      '- a',
+      'a: b',
+      '#',
+      ' a',
+      'a ',
+      'a\n',
+      '\na',
+      'a\n\n',
+      '\t',
+      '|',
+      '>',
+      '<<',
+      '=',
+      '%',
+      '---',
+      '...',
+      '2027-01-31',
+      '\u2028',
+      '\u0085',
+      '\ufeff',
+    ),
+  )
+  const value = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { depthSize: 'small' },
+      text,
+      fc.integer(),
+      fc.boolean(),
+      fc.constant(null),
+      fc.double({ noNaN: true, min: -9e15, max: 9e15 }),
+      fc.array(tie('value')),
+      fc.dictionary(text, tie('value')),
+    ),
+  })).value
+  fc.assert(
+    fc.property(value, (given) => {
+      const json: unknown = JSON.parse(JSON.stringify({ given }))
+      const written = formatYaml(json)
+      const read = parseYaml(written)
+      expect('value' in read ? read.value : read).toEqual(json)
+      expect(formatYaml('value' in read ? read.value : undefined)).toBe(written)
+    }),
+    { numRuns: 300 },
+  )
+})

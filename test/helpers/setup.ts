@@ -1,0 +1,53 @@
+// Servers and set-up files for the tests of `pawl apply` and `pawl export`.
+import { readFileSync } from 'node:fs'
+import { sql } from 'kysely'
+import { expect } from 'vitest'
+import type { Db } from '../../src/storage/database/database.ts'
+import { type CliEnd, type CliInput, runCli } from './cli.ts'
+import { startTestServer, type TestServer } from './app.ts'
+
+export interface SetupServer extends TestServer {
+  /** A command line as the administrator. */
+  readonly pawl: (line: readonly string[], input?: CliInput) => Promise<CliEnd>
+  /** `pawl apply` with this file on stdin. */
+  readonly apply: (file: string, ...more: readonly string[]) => Promise<CliEnd>
+  /** What `pawl export` prints. */
+  readonly exported: () => Promise<string>
+}
+
+/** A server with no application. */
+export async function startSetupServer(): Promise<SetupServer> {
+  const server = await startTestServer({ env: { PAWL_CREDENTIAL_FAILURES_PER_MINUTE: '100000' } })
+  const admin = `${server.admin.user}:${server.admin.password}`
+  const pawl: SetupServer['pawl'] = (line, input) => runCli(line, { PAWL_URL: server.url, PAWL_ADMIN: admin }, input)
+  return {
+    ...server,
+    pawl,
+    apply: (file, ...more) => pawl(['apply', '-f', '-', ...more], { input: file }),
+    exported: async () => {
+      const { code, stdout } = await pawl(['export'])
+      expect(code).toBe(0)
+      return stdout
+    },
+  }
+}
+
+/** The example of docs/SETUP-FILE.md. */
+export const EXAMPLE = /^```yaml\n([^]*?)^```$/m.exec(readFileSync('docs/SETUP-FILE.md', 'utf8'))?.[1] ?? ''
+
+/** Every row of every table, but for what a server writes by itself as time passes. */
+export async function dumpRows(db: Db): Promise<ReadonlyMap<string, string>> {
+  const { rows: tables } = await sql<{ name: string }>`
+    select table_name as name from information_schema.tables
+    where table_schema = current_schema() and table_type = 'BASE TABLE' order by 1`.execute(db)
+  const dump = new Map<string, string>()
+  for (const { name } of tables.filter((table) => !OWN_LIFE.has(table.name))) {
+    const { rows } = await sql<{ rows: string }>`
+      select coalesce(string_agg(t::text, E'\n' order by t::text), '') as rows from ${sql.table(name)} t`.execute(db)
+    dump.set(name, rows[0]?.rows ?? '')
+  }
+  return dump
+}
+
+/** Counts of failures, and what housekeeping notes down. */
+const OWN_LIFE: ReadonlySet<string> = new Set(['audit_sealer', 'failure_count', 'stranger_count'])
