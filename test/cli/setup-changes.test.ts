@@ -297,6 +297,7 @@ ${users('{ username: race, role: integration, application: race, rights: [keys:d
   const ends = await Promise.all(Array.from({ length: 5 }, () => server.apply(file)))
   expect(ends.map(({ code, stderr }) => ({ code, stderr }))).toEqual(ends.map(() => ({ code: 0, stderr: '' })))
   const printed = ends.map(({ stdout }) => stdout).join('')
+  expect(printed).toContain('was made by somebody else at the same time')
   expect(printed.match(/password: /g)).toHaveLength(1)
   expect(printed.match(/secret: whsec_/g)).toHaveLength(1)
   expect(await changesOf(file)).toEqual(['nothing to change'])

@@ -17,7 +17,8 @@ export interface SetupServer extends TestServer {
 
 /** A server with no application. */
 export async function startSetupServer(): Promise<SetupServer> {
-  const server = await startTestServer({ env: { PAWL_CREDENTIAL_FAILURES_PER_MINUTE: '100000' } })
+  // Nothing but commands changes its database.
+  const server = await startTestServer({ env: { PAWL_CREDENTIAL_FAILURES_PER_MINUTE: '100000' }, worksInBackground: false })
   const admin = `${server.admin.user}:${server.admin.password}`
   const pawl: SetupServer['pawl'] = (line, input) => runCli(line, { PAWL_URL: server.url, PAWL_ADMIN: admin }, input)
   return {
@@ -35,19 +36,16 @@ export async function startSetupServer(): Promise<SetupServer> {
 /** The example of docs/SETUP-FILE.md. */
 export const EXAMPLE = /^```yaml\n([^]*?)^```$/m.exec(readFileSync('docs/SETUP-FILE.md', 'utf8'))?.[1] ?? ''
 
-/** Every row of every table, but for what a server writes by itself as time passes. */
+/** Every row of every table. */
 export async function dumpRows(db: Db): Promise<ReadonlyMap<string, string>> {
   const { rows: tables } = await sql<{ name: string }>`
     select table_name as name from information_schema.tables
     where table_schema = current_schema() and table_type = 'BASE TABLE' order by 1`.execute(db)
   const dump = new Map<string, string>()
-  for (const { name } of tables.filter((table) => !OWN_LIFE.has(table.name))) {
+  for (const { name } of tables) {
     const { rows } = await sql<{ rows: string }>`
       select coalesce(string_agg(t::text, E'\n' order by t::text), '') as rows from ${sql.table(name)} t`.execute(db)
     dump.set(name, rows[0]?.rows ?? '')
   }
   return dump
 }
-
-/** Counts of failures, and what housekeeping notes down. */
-const OWN_LIFE: ReadonlySet<string> = new Set(['audit_sealer', 'failure_count', 'stranger_count'])
