@@ -27,7 +27,8 @@ export const apply = command({
     const { applySetup } = await import('../setup/run.ts')
     const name = file === '-' ? 'stdin' : file
     const read = readSetup(name, await readText(file, terminal))
-    return applySetup(openBank(values, terminal), read, { file: name, isDryRun, isJson, terminal })
+    await applySetup(openBank(values, terminal), read, { file: name, isDryRun, isJson, terminal })
+    return undefined
   },
 })
 

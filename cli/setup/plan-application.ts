@@ -67,7 +67,7 @@ function planSettings(draft: Draft, { file, path, server }: Pair): void {
     })
   const differences = findDifferences(SETTINGS, given, { ...server })
   if (differences.length === 0) return
-  const run: Draft['steps'][number]['run'] = async (bank) => void (await bank.call('PATCH', change, bodyOf(differences)))
+  const run: Draft['steps'][number]['run'] = (bank) => bank.call('PATCH', change, bodyOf(differences))
   draft.steps.push({ sign: '~', what, path, differences, run })
 }
 
@@ -107,8 +107,7 @@ function planItems(draft: Draft, { file: { id, config = [] }, path, server }: Pa
       what: nameOf(item),
       path: [...path, 'config', index],
       differences,
-      run: async (bank) =>
-        void (await bank.call('PUT', toPath`/admin/applications/${id}/config/${key}` + toQuery({ scope }), { value })),
+      run: (bank) => bank.call('PUT', toPath`/admin/applications/${id}/config/${key}` + toQuery({ scope }), { value }),
     })
   }
   draft.notInFile.push(...nameRest(server?.config ?? [], new Set(config.map(nameOf)), nameOf))
@@ -173,8 +172,7 @@ function planPins(draft: Draft, { file: { id, domains = [] }, path, server }: Pa
         what,
         path: at,
         differences: newMembers(['expires'], { expires: text }),
-        run: async (bank) =>
-          void (await bank.call('POST', toPath`/admin/apps/${id}/certificates/fingerprint`, { domain, fingerprint, expires })),
+        run: (bank) => bank.call('POST', toPath`/admin/apps/${id}/certificates/fingerprint`, { domain, fingerprint, expires }),
       })
     }
   }

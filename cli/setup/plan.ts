@@ -1,10 +1,10 @@
 // Compares a set-up file with a server: what is to be made and changed, in an order in which each thing finds what it needs.
-import { Fault } from '../fault.ts'
+import type { Bank } from '../bank.ts'
 import { compact, toPath } from '../query.ts'
 import { planApplication, type Pair } from './plan-application.ts'
-import type { Setup, SetupUser } from './schema.ts'
+import type { Setup, SetupUser, SetupWebhook } from './schema.ts'
 import { listWebhooks, type ServerState, type ServerUser, type ServerWebhook, splitUrl } from './state.ts'
-import { bodyOf, type Draft, findDifferences, nameRest, newMembers, type Plan, type Step } from './step.ts'
+import { bodyOf, type Draft, findDifferences, MADE_BY_ANOTHER, nameRest, newMembers, type Plan, type Step } from './step.ts'
 
 /** `now` in milliseconds. */
 export function planSetup(setup: Setup, state: ServerState, now: number): Plan {
@@ -35,7 +35,7 @@ function planTexts(draft: Draft, { texts = [] }: Setup, state: ServerState): voi
       what: nameOf(text),
       path: ['texts', index],
       differences,
-      run: async (bank) => void (await bank.call('POST', '/admin/texts', text)),
+      run: (bank) => bank.call('POST', '/admin/texts', text),
     })
   }
   draft.notInFile.push(...nameRest(state.texts, new Set(texts.map(nameOf)), nameOf))
@@ -77,7 +77,7 @@ function planWebhooks(draft: Draft, { file: { id: application, webhooks = [] }, 
     const [found, second] = all.filter((one) => nameOf(one) === what)
     if (found !== undefined && second !== undefined) {
       const problem = `the server has several of that kind and name (${found.id}, ${second.id}): pawl webhook change or remove tells them apart`
-      draft.conflicts.push({ path: at, kind: 'refused', problem })
+      draft.conflicts.push({ path: at, kind: 'refused', problem, mayPass: true })
       continue
     }
     if (found === undefined) {
@@ -103,8 +103,7 @@ function planWebhooks(draft: Draft, { file: { id: application, webhooks = [] }, 
       differences: differences.map(({ name, before, after }) =>
         name === 'url' ? { name, before: hide(before), after: hide(after) } : { name, before, after },
       ),
-      run: async (bank) =>
-        void (await bank.call('PUT', toPath`/admin/webhooks/${found.id}`, { name: found.name, url, attributes, isEnabled })),
+      run: (bank) => bank.call('PUT', toPath`/admin/webhooks/${found.id}`, { name: found.name, url, attributes, isEnabled }),
     })
   }
   draft.notInFile.push(...nameRest(all, new Set(webhooks.map(nameOf)), nameOf))
@@ -114,33 +113,30 @@ const hide = (url: unknown): string => splitUrl(String(url)).shown + (splitUrl(S
 const shown = <W extends { readonly url: string }>(webhook: W): W => ({ ...webhook, url: hide(webhook.url) })
 const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : url)
 
+type NewWebhook = SetupWebhook & { readonly application: string }
+
 /** Of two that are made at the same time the first one stays: nothing but their names makes them the same. */
-function makeWebhook(
-  what: string,
-  body: { readonly application: string; readonly kind: string; readonly name: string },
-): Step['run'] {
+function makeWebhook(what: string, webhook: NewWebhook): Step['run'] {
   return async (bank, tell) => {
-    const { id, secret } = (await bank.call('POST', '/admin/webhooks', body)) as { id: string; secret: string }
-    const isOurs = await isFirst(bank, id, body).catch(async (error: unknown) => {
+    const { id, secret } = (await bank.call('POST', '/admin/webhooks', webhook)) as { id: string; secret: string }
+    const first = await findFirst(bank, webhook).catch(async (error: unknown) => {
       await tell({ what, name: 'secret', value: secret })
       throw error
     })
-    if (isOurs) return tell({ what, name: 'secret', value: secret })
+    if (first === undefined || first.id === id) return tell({ what, name: 'secret', value: secret })
     await bank.call('DELETE', toPath`/admin/webhooks/${id}`)
-    throw new Fault('refused', `${what} was made by somebody else at the same time`)
+    const { name, url, attributes = first.attributes, isEnabled = first.isEnabled } = webhook
+    const isOther = findDifferences(WEBHOOK, { ...webhook }, { ...first }).length > 0
+    if (isOther) await bank.call('PUT', toPath`/admin/webhooks/${first.id}`, { name, url, attributes, isEnabled })
+    return MADE_BY_ANOTHER
   }
 }
 
-async function isFirst(
-  bank: Parameters<Step['run']>[0],
-  id: string,
-  { application, kind, name }: { readonly application: string; readonly kind: string; readonly name: string },
-): Promise<boolean> {
-  const ofThatName = (one: ServerWebhook): boolean => one.application === application && one.kind === kind && one.name === name
+async function findFirst(bank: Bank, { application, kind, name }: NewWebhook): Promise<ServerWebhook | undefined> {
   const order = (one: ServerWebhook, other: ServerWebhook): number =>
     one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1)
-  const [first] = (await listWebhooks(bank)).filter(ofThatName).toSorted(order)
-  return first === undefined || first.id === id
+  const all = await listWebhooks(bank)
+  return all.filter((one) => one.application === application && one.kind === kind && one.name === name).toSorted(order)[0]
 }
 
 const USER = ['rights', 'allowedAddresses', 'certificates']

@@ -1,12 +1,13 @@
 // Carries out what a set-up file says: the differences, one after the other, and what became of each.
+import { setTimeout } from 'node:timers/promises'
 import type { Bank } from '../bank.ts'
-import type { Answer, Terminal } from '../command.ts'
+import type { Terminal } from '../command.ts'
 import { explainFault, Fault } from '../fault.ts'
 import { printable } from '../output.ts'
 import { planSetup } from './plan.ts'
 import type { ReadSetup } from './read.ts'
 import { readState } from './state.ts'
-import type { Difference, Plan, Secret, Step } from './step.ts'
+import { type Difference, MADE_BY_ANOTHER, type Plan, type Secret, type Step } from './step.ts'
 
 interface Options {
   /** What faults call the file. */
@@ -20,7 +21,7 @@ interface Options {
  * Makes the server as the file says, or says what would be done. Secrets are printed as soon as they are known. Throws a Fault that says what
  * was done and what not; before anything is changed when something of it cannot be done.
  */
-export async function applySetup(bank: Bank, read: ReadSetup, options: Options): Promise<Answer | undefined> {
+export async function applySetup(bank: Bank, read: ReadSetup, options: Options): Promise<void> {
   const plan = await makePlan(bank, read, options.file)
   const progress = new Map<Step, State>()
   const secrets: Secret[] = []
@@ -39,44 +40,52 @@ export async function applySetup(bank: Bank, read: ReadSetup, options: Options):
       )
     }
     try {
-      progress.set(step, await carryOut(bank, read, step, options.file, tell))
+      progress.set(step, await carryOut(bank, read, step, tell))
     } catch (error) {
-      if (options.isJson) await options.terminal.print(`${JSON.stringify(toJson(), null, 2)}\n`)
-      throw explain(error, read, { file: options.file, plan, step, progress })
+      if (options.isJson) await options.terminal.print(toText(toJson()))
+      const isHeard = secrets.some(({ what }) => what === step.what)
+      throw explain(error, read, { file: options.file, plan, step, progress, isHeard })
     }
     if (progress.get(step) === 'made by another') await say('    was made by somebody else at the same time\n')
   }
-  if (options.isJson) return { json: toJson() }
-  await say(renderEnd(plan, options.isDryRun))
-  return undefined
+  const end = options.isJson ? toText(toJson()) : renderEnd(plan, options.isDryRun)
+  if (!(await options.terminal.print(end)) && options.isJson && secrets.length > 0)
+    throw new Fault(
+      'output',
+      `nobody reads the output any more: the secrets of ${list(secrets.map(({ what }) => what))} were not seen`,
+    )
 }
+
+const toText = (json: object): string => `${JSON.stringify(json, null, 2)}\n`
 
 type State = 'done' | 'made by another'
 
 async function makePlan(bank: Bank, { setup, placeOf }: ReadSetup, file: string): Promise<Plan> {
-  // The clock that the process has; only what has ended in any case is left out.
-  const now = performance.timeOrigin + performance.now()
-  const plan = planSetup(setup, await readState(bank), now)
+  const draw = async (): Promise<Plan> => planSetup(setup, await readState(bank), now())
+  const drawn = await draw()
+  if (drawn.conflicts.some(({ mayPass }) => mayPass)) await setTimeout(PASSING_MS)
+  const plan = drawn.conflicts.some(({ mayPass }) => mayPass) ? await draw() : drawn
   const [first] = plan.conflicts
   if (first === undefined) return plan
   const lines = plan.conflicts.map(({ path, problem }) => `${file}: ${placeOf(path)}: ${printable(problem)}`)
   throw new Fault(first.kind, lines.join('\n'))
 }
 
+/** How long somebody else may take to remove what was made twice. */
+const PASSING_MS = 1_000
+
+/** In milliseconds since 1970. By it, no more is left out than what has ended. */
+const now = (): number => performance.timeOrigin + performance.now()
+
 /** Does a step. Where it is refused because somebody else was faster, what is left of it is done. */
-async function carryOut(
-  bank: Bank,
-  read: ReadSetup,
-  step: Step,
-  file: string,
-  tell: (secret: Secret) => Promise<void>,
-): Promise<State> {
+async function carryOut(bank: Bank, read: ReadSetup, step: Step, tell: (secret: Secret) => Promise<void>): Promise<State> {
   try {
-    await step.run(bank, tell)
-    return 'done'
+    return (await step.run(bank, tell)) === MADE_BY_ANOTHER ? 'made by another' : 'done'
   } catch (error) {
     if (!(error instanceof Fault) || (error.kind !== 'refused' && error.kind !== 'missing')) throw error
-    const { steps } = await makePlan(bank, read, file)
+    const { steps, conflicts } = planSetup(read.setup, await readState(bank), now())
+    const own = conflicts.find(({ path, mayPass }) => !mayPass && step.path.every((part, index) => path[index] === part))
+    if (own !== undefined) throw new Fault(own.kind, `${read.placeOf(own.path)}: ${own.problem}`)
     const left = steps.find(({ what }) => what === step.what)
     if (left === undefined) return 'made by another'
     // Nothing has changed since: it is refused for what it is.
@@ -86,14 +95,19 @@ async function carryOut(
   }
 }
 
-function explain(
-  error: unknown,
-  { placeOf }: ReadSetup,
-  { file, plan: { steps }, step, progress }: { file: string; plan: Plan; step: Step; progress: ReadonlyMap<Step, State> },
-): unknown {
+interface Ended {
+  readonly file: string
+  readonly plan: Plan
+  readonly step: Step
+  readonly progress: ReadonlyMap<Step, State>
+  /** The secret of the step was shown. */
+  readonly isHeard: boolean
+}
+
+function explain(error: unknown, { placeOf }: ReadSetup, { file, plan: { steps }, step, progress, isHeard }: Ended): unknown {
   if (!(error instanceof Fault)) return error
   const left = steps.filter((one) => !progress.has(one)).map(({ what }) => what)
-  const lost = error.kind === 'unreachable' && step.lost !== undefined ? `; ${step.lost}` : ''
+  const lost = error.kind === 'unreachable' && !isHeard && step.lost !== undefined ? `; ${step.lost}` : ''
   const done = `done: ${progress.size} of ${steps.length}, not done: ${list(left)}; the next pawl apply goes on`
   return new Fault(error.kind, `${file}: ${placeOf(step.path)}: ${step.what}: ${explainFault(error)}${lost}; ${printable(done)}`)
 }

@@ -30,14 +30,19 @@ export interface Step {
   readonly differences: readonly Difference[]
   /** What to do when it may have been made and its secret was not heard. */
   readonly lost?: string
-  readonly run: (bank: Bank, tell: (secret: Secret) => Promise<void>) => Promise<void>
+  readonly run: (bank: Bank, tell: (secret: Secret) => Promise<void>) => Promise<unknown>
 }
+
+/** What `run` resolves to when somebody else was faster. */
+export const MADE_BY_ANOTHER = Symbol('made by another')
 
 /** A difference that no call removes. */
 export interface Conflict {
   readonly path: Path
   readonly kind: FaultKind
   readonly problem: string
+  /** Somebody who applies a file at the same time may be about to remove it. */
+  readonly mayPass?: boolean
 }
 
 export interface Plan {

@@ -4,6 +4,9 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Terminal } from '../../cli/command.ts'
+import { ENTRIES } from '../../cli/entries.ts'
+import { runProgram } from '../../cli/program.ts'
 import { formatYaml, parseYaml } from '../../cli/setup/yaml.ts'
 import { runCli } from '../helpers/cli.ts'
 import { dumpRows, type SetupServer, startSetupServer } from '../helpers/setup.ts'
@@ -238,6 +241,23 @@ describe('a fault in the middle', () => {
     } finally {
       proxy.server.close()
     }
+  })
+
+  test.each([true, false])('where nobody reads a secret it is 6, and the line says whose (JSON: %s)', async (isJson) => {
+    const name = `unseen-${isJson}`
+    const [notes, printed]: [string[], string[]] = [[], []]
+    const terminal: Terminal = {
+      env: { PAWL_URL: server.url, PAWL_ADMIN: admin },
+      isInteractive: false,
+      write: (text) => void printed.push(text),
+      print: (text) => Promise.resolve(text === ''),
+      note: (line) => void notes.push(line),
+      askSecret: () => Promise.resolve(undefined),
+      readInput: () => Promise.resolve(users(`{ username: ${name}, role: read-only }`)),
+    }
+    expect(await runProgram(ENTRIES, ['apply', '-f', '-', ...(isJson ? ['--json'] : [])], terminal)).toBe(6)
+    expect([notes.length, printed]).toEqual([1, []])
+    expect(notes[0]).toMatch(new RegExp(`nobody reads the output any more: .*user ${name}`))
   })
 
   test('a credential that may only read exports, and is refused before it changes anything: 5', async () => {
