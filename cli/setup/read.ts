@@ -69,7 +69,7 @@ function toBase64(fingerprint: string): string {
 function explain({ type, path: pointer, value, schema }: ValueError, read: YamlText): Found {
   const path = toPath(pointer)
   if (type === ValueErrorType.ObjectAdditionalProperties) return { path, problem: explainUnknown(String(path.at(-1)), schema) }
-  const rule = String(schema.description ?? 'is not as it must be')
+  const rule = schema.description ?? 'is not as it must be'
   if (type === ValueErrorType.ObjectRequiredProperty) return { path, problem: `is missing: ${rule}` }
   if (value === null) return { path, problem: `has no value: ${rule}` }
   const source = read.sourceOf(path)
@@ -95,9 +95,9 @@ function distanceOf(one: string, other: string): number {
   // A name of a thousand letters is near to none.
   if (Math.abs(one.length - other.length) > 20) return Infinity
   let row = Array.from({ length: other.length + 1 }, (_, index) => index)
-  for (const [index, letter] of [...one].entries()) {
+  for (const [index, letter] of one.split('').entries()) {
     const next = [index + 1]
-    for (const [at, wanted] of [...other].entries())
+    for (const [at, wanted] of other.split('').entries())
       next.push(Math.min((row[at] ?? 0) + (letter === wanted ? 0 : 1), (row[at + 1] ?? 0) + 1, (next[at] ?? 0) + 1))
     row = next
   }

@@ -197,7 +197,11 @@ describe('what cannot be done is said before anything is changed', () => {
 })
 
 describe('a fault in the middle', () => {
-  const FILE = `${users('{ username: first, role: read-only }', '{ username: second, role: read-only, allowedAddresses: [nowhere] }', '{ username: third, role: read-only }')}`
+  const FILE = users(
+    '{ username: first, role: read-only }',
+    '{ username: second, role: read-only, allowedAddresses: [nowhere] }',
+    '{ username: third, role: read-only }',
+  )
 
   test('says what is done and what not, and the next apply goes on', async () => {
     const { code, stdout, stderr } = await server.apply(FILE)

@@ -231,7 +231,10 @@ describe('a file with a fault', () => {
     ],
     [
       'a bomb of aliases',
-      `a: &a [x]\n${[...'bcdefghij'].map((name, index) => `${name}: &${name} [${`*${'abcdefghi'[index]},`.repeat(9)}]\n`).join('')}`,
+      `a: &a [x]\n${'bcdefghij'
+        .split('')
+        .map((name, index) => `${name}: &${name} [${`*${'abcdefghi'[index]},`.repeat(9)}]\n`)
+        .join('')}`,
       'stdin, line 1, column 7: an anchor is not read: remove the word that begins with &\n',
     ],
     [
