@@ -7,8 +7,10 @@ import { fileURLToPath } from 'node:url'
 import { runCommand } from './command-line.ts'
 
 interface Component {
+  readonly 'bom-ref': string
   readonly name: string
   readonly version: string
+  readonly properties?: readonly { readonly name: string }[]
   readonly purl: string
   readonly licenses?: readonly { readonly license?: { readonly id?: string }; readonly expression?: string }[]
 }
@@ -18,6 +20,25 @@ const AGREED = ['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'BlueOak-1
 /** Packages that name their licence in words of their own, as their LICENSE file says it. */
 const MISNAMED: Readonly<Record<string, string>> = { 'htmx.org': '0BSD' }
 
+interface Bill {
+  readonly components: readonly Component[]
+  readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[]
+}
+
+/** What npm marks as only for development. Its own --omit=dev also omits what pawl needs as soon as a tool needs it too. */
+function withoutDevelopment({ components, dependencies, ...rest }: Bill): Bill {
+  const isTool = ({ properties = [] }: Component): boolean =>
+    properties.some(({ name }) => name === 'cdx:npm:package:development')
+  const tools = new Set(components.filter(isTool).map((one) => one['bom-ref']))
+  return {
+    ...rest,
+    components: components.filter((one) => !tools.has(one['bom-ref'])),
+    dependencies: dependencies
+      .filter(({ ref }) => !tools.has(ref))
+      .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((one) => !tools.has(one)) })),
+  }
+}
+
 const project = fileURLToPath(new URL('..', import.meta.url))
 
 const licenceOf = ({ name, licenses: [first] = [] }: Component): string =>
@@ -25,14 +46,14 @@ const licenceOf = ({ name, licenses: [first] = [] }: Component): string =>
 
 function writeBill(folder: string): void {
   const { version } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as { readonly version: string }
-  const command = ['sbom', '--omit=dev', '--sbom-format=cyclonedx']
-  const text = execFileSync('npm', command, { cwd: project, encoding: 'utf8', maxBuffer: OUTPUT_BYTES_MAX })
-  const { components } = JSON.parse(text) as { readonly components: readonly Component[] }
+  const command = ['sbom', '--sbom-format=cyclonedx']
+  const whole = JSON.parse(execFileSync('npm', command, { cwd: project, encoding: 'utf8', maxBuffer: OUTPUT_BYTES_MAX })) as Bill
+  const { components, ...bill } = withoutDevelopment(whole)
   const rows = components
     .map((one) => ({ ...one, licence: licenceOf(one) }))
     .toSorted((a, b) => a.purl.localeCompare(b.purl, 'en'))
   mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'pawl.cdx.json'), text)
+  writeFileSync(join(folder, 'pawl.cdx.json'), `${JSON.stringify({ ...bill, components }, null, 2)}\n`)
   const lines = rows.map((one) => `| ${one.name} | ${one.version} | ${one.licence} |`)
   writeFileSync(
     join(folder, 'licences.md'),

@@ -60,7 +60,7 @@ const Item = Type.Object(
       description: 'must be a text of 1 to 64 letters, digits, `_`, `.` or `-`',
     }),
     scope: Type.Optional(oneOf(['APPLICATION', 'ACTIVATION'])),
-    value: Type.Unknown(),
+    value: Type.Unknown({ description: 'must be a value, or null' }),
   },
   closed('must be a configuration item: key and value'),
 )
