@@ -1,7 +1,4 @@
-// pawl apply on a server that has something already: what is changed, what is left, what cannot be done, and who else is at it.
-import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+// pawl apply on a server that has something already: what is changed, what is left, what cannot be done.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Terminal } from '../../cli/command.ts'
@@ -9,7 +6,7 @@ import { ENTRIES } from '../../cli/entries.ts'
 import { runProgram } from '../../cli/program.ts'
 import { formatYaml, parseYaml } from '../../cli/setup/yaml.ts'
 import { runCli } from '../helpers/cli.ts'
-import { dumpRows, type SetupServer, startSetupServer } from '../helpers/setup.ts'
+import { dumpRows, type SetupServer, startProxy, startSetupServer } from '../helpers/setup.ts'
 
 let server: SetupServer
 let admin = ''
@@ -233,7 +230,7 @@ describe('a fault in the middle', () => {
   })
 
   test('that is the end of the server is 3, and says how to get at a secret that nobody heard', async () => {
-    const proxy = await startProxy((method, path) => method === 'POST' && path === '/admin/users')
+    const proxy = await startProxy(server, { isCut: (method, path) => method === 'POST' && path === '/admin/users' })
     try {
       const env = { PAWL_URL: proxy.url, PAWL_ADMIN: admin }
       const { code, stderr } = await runCli(['apply', '-f', '-'], env, { input: users('{ username: unheard, role: read-only }') })
@@ -243,7 +240,7 @@ describe('a fault in the middle', () => {
       )
       expect(await changesOf(users('{ username: unheard, role: read-only }'))).toEqual(['nothing to change'])
     } finally {
-      proxy.server.close()
+      await proxy.close()
     }
   })
 
@@ -287,50 +284,6 @@ const twins = async (): Promise<{ id: string }[]> => {
   }
   return webhooks.filter(({ name }) => name === 'twin')
 }
-
-/** Hands requests to the server, and answers some of them by hanging up once the server has done them. */
-async function startProxy(isCut: (method: string, path: string) => boolean): Promise<{ url: string; server: Server }> {
-  const proxy = createServer((incoming, outgoing) => {
-    const chunks: Buffer[] = []
-    incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
-    incoming.on('end', () => void forward())
-    const forward = async (): Promise<void> => {
-      const { method = '', url = '' } = incoming
-      const headers = { authorization: incoming.headers.authorization ?? '', 'content-type': 'application/json' }
-      const body = method === 'GET' ? {} : { body: Buffer.concat(chunks) }
-      const reply = await fetch(server.url + url, { method, headers, ...body })
-      const text = await reply.text()
-      if (isCut(method, url)) outgoing.destroy()
-      else outgoing.writeHead(reply.status, { 'content-type': 'application/json' }).end(text)
-    }
-  })
-  proxy.listen(0, '127.0.0.1')
-  await once(proxy, 'listening')
-  return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, server: proxy }
-}
-
-test('five that apply the same at the same time make everything once', async () => {
-  const file = `${of(
-    'versions: [{ name: race, isSupported: false }]',
-    'config: [{ key: race, value: 1 }]',
-    'rules: [{ platform: ANDROID, requiredVersion: 1.0.0 }, { platform: IOS, requiredVersion: 3.0.0 }]',
-    'webhooks: [{ kind: OPERATION, name: race, url: https://hooks.bank.example/race }]',
-  )}  - id: race
-    roles: [a]
-${users('{ username: race, role: integration, application: race, rights: [keys:derive] }').replace('apiVersion: pawl/1\n', '')}`
-  const ends = await Promise.all(Array.from({ length: 5 }, () => server.apply(file)))
-  expect(ends.map(({ code, stderr }) => ({ code, stderr }))).toEqual(ends.map(() => ({ code: 0, stderr: '' })))
-  const printed = ends.map(({ stdout }) => stdout).join('')
-  expect(printed).toContain('was made by somebody else at the same time')
-  expect(printed.match(/password: /g)).toHaveLength(1)
-  expect(printed.match(/secret: whsec_/g)).toHaveLength(1)
-  expect(await changesOf(file)).toEqual(['nothing to change'])
-  const { webhooks } = JSON.parse((await server.pawl(['webhook', 'list', '--json'])).stdout) as { webhooks: { name: string }[] }
-  expect(webhooks.filter(({ name }) => name === 'race')).toHaveLength(1)
-  const password = /password: (\S+)/.exec(printed)?.[1] ?? ''
-  // The role may not list users; the password is right.
-  expect((await runCli(['user', 'list'], { PAWL_URL: server.url, PAWL_ADMIN: `race:${password}` })).stderr).toContain('HTTP 403')
-})
 
 test('whatever JSON is written is read back, as the same text', () => {
   const text = fc.oneof(

@@ -1,5 +1,8 @@
 // Servers and set-up files for the tests of `pawl apply` and `pawl export`.
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { sql } from 'kysely'
 import { expect } from 'vitest'
 import type { Db } from '../../src/storage/database/database.ts'
@@ -48,4 +51,37 @@ export async function dumpRows(db: Db): Promise<ReadonlyMap<string, string>> {
     dump.set(name, rows[0]?.rows ?? '')
   }
   return dump
+}
+
+interface Hooks {
+  /** Done before the server is given the request. */
+  readonly before?: (method: string, path: string) => Promise<unknown>
+  /** What the server has done, and its answer is not heard. */
+  readonly isCut?: (method: string, path: string) => boolean
+}
+
+/** Stands between a command and the server. */
+export async function startProxy({ url: target }: SetupServer, { before, isCut = () => false }: Hooks) {
+  const proxy = createServer((incoming, outgoing) => {
+    const chunks: Buffer[] = []
+    const forward = async (): Promise<void> => {
+      const { method = '', url = '' } = incoming
+      await before?.(method, url)
+      const headers = { authorization: incoming.headers.authorization ?? '', 'content-type': 'application/json' }
+      const reply = await fetch(target + url, { method, headers, ...(method !== 'GET' && { body: Buffer.concat(chunks) }) })
+      const text = await reply.text()
+      if (isCut(method, url)) outgoing.destroy()
+      else outgoing.writeHead(reply.status, { 'content-type': 'application/json' }).end(text)
+    }
+    incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+    incoming.on('end', () => void forward())
+  })
+  proxy.listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  const close = async (): Promise<void> => {
+    proxy.closeAllConnections()
+    proxy.close()
+    await once(proxy, 'close')
+  }
+  return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, close }
 }
