@@ -2,6 +2,7 @@
 // of these comes after a code of two factors on vault/unlock, which proves nothing here.
 import { p256, p384 } from '@noble/curves/nist.js'
 import { ml_dsa65, ml_dsa87 } from '@noble/post-quantum/ml-dsa.js'
+import { der } from './der.ts'
 import type { PhoneKeyPair } from './v3/crypto.ts'
 import { bytesOf, join } from './v3/crypto.ts'
 import type { PhoneAlgorithm, PhonePair } from './v4/crypto.ts'
@@ -97,14 +98,6 @@ export function certificateRequest(
       .toString('base64')
       .match(/.{1,64}/g) ?? []
   return ['-----BEGIN CERTIFICATE REQUEST-----', ...lines, '-----END CERTIFICATE REQUEST-----', ''].join('\n')
-}
-
-/** One value of DER. */
-export function der(tag: number, ...contents: readonly Uint8Array[]): Uint8Array {
-  const content = join(...contents)
-  const length = content.length
-  if (length < 0x80) return join(Uint8Array.of(tag, length), content)
-  return join(length < 0x100 ? Uint8Array.of(tag, 0x81, length) : Uint8Array.of(tag, 0x82, length >> 8, length & 0xff), content)
 }
 
 const [BIT_STRING, UTF8_STRING, SEQUENCE, SET, ATTRIBUTES] = [0x03, 0x0c, 0x30, 0x31, 0xa0]

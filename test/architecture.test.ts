@@ -156,6 +156,8 @@ const layers: readonly Layer[] = [
   // A phone of its own, beside anything of the server.
   { path: 'cli/phone', pawl: ['cli', 'phone'], packages: ['pngjs', 'qr'] },
   { path: 'cli/demo', pawl: ['cli', 'phone'], packages: [] },
+  // Certificates of development, and a server for phones in the network.
+  { path: 'cli/dev', pawl: ['cli', 'phone', 'src/lib'], packages: [] },
   // What moves a bank from another server to pawl.
   { path: 'cli/import', pawl: ['cli', 'src'], packages: ['kysely'] },
   { path: 'cli/doctor', pawl: ['cli', 'src'], packages: ['kysely', 'pg'] },

@@ -1,7 +1,7 @@
-// pawl certificate: the certificates that mobile apps pin.
+// pawl certificate: the certificates that mobile apps pin, and those that phones trust while an app is developed.
 import { APPLICATION_OPTION, chooseApplication } from '../applications.ts'
 import { BANK_OPTIONS, openBank } from '../bank.ts'
-import { command, flag, type Noun, text } from '../command.ts'
+import { command, flag, many, type Noun, text } from '../command.ts'
 import { readFile } from '../json-argument.ts'
 import { toPath, toQuery } from '../query.ts'
 import { parseCount, parseSeconds } from '../time.ts'
@@ -85,8 +85,23 @@ const removeExpired = command({
   run: async ({ values, terminal }) => ({ json: await openBank(values, terminal).call('DELETE', '/admin/certificates/expired') }),
 })
 
+const dev = command({
+  name: 'dev',
+  summary: 'Makes an authority and a certificate for development, and says how phones trust them',
+  more:
+    'The certificate is for localhost, 127.0.0.1, ::1, 10.0.2.2 (what an emulator of Android calls this machine), the addresses of this ' +
+    'machine, and what --name adds. The authority can sign for private addresses and these names alone. pawl serve --phone makes them as well, where there are none.',
+  options: {
+    name: many('NAME', 'another host name or address'),
+    folder: text('DIR', 'where they are kept; by default phone-tls in PAWL_DATA_DIR, where pawl serve --phone looks for them'),
+    force: flag('replaces those that are there; phones have to trust the new authority'),
+  },
+  examples: ['certificate dev', 'certificate dev --name laptop.local', 'certificate dev --force'],
+  run: async ({ values, terminal }) => (await import('../dev/make.ts')).makeCertificates(values, terminal),
+})
+
 export const certificate: Noun = {
   name: 'certificate',
-  summary: 'Certificates that mobile apps pin',
-  commands: [list, addPem, addFingerprint, fetchLive, remove, removeExpired],
+  summary: 'Certificates that mobile apps pin, and those of development',
+  commands: [list, addPem, addFingerprint, fetchLive, remove, removeExpired, dev],
 }

@@ -1,0 +1,48 @@
+// Under which names and addresses phones reach this machine.
+import { BlockList, isIP, isIPv6 } from 'node:net'
+import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os'
+
+/** This machine for itself; 10.0.2.2 is what an emulator of Android calls it. */
+export const OWN_NAMES: readonly string[] = ['localhost', '127.0.0.1', '::1', '10.0.2.2']
+
+/** Of bridges, containers and tunnels: a phone is rarely behind them. */
+const VIRTUAL = /^(?:docker|br-|veth|virbr|vmnet|vboxnet|cni|flannel|lxc|podman|tun|tap|utun|wg|tailscale)/
+
+/** IPv4 addresses of this machine in its networks; those that a phone may be told come first. */
+export function listAddresses(
+  interfaces: Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>> = networkInterfaces(),
+): readonly string[] {
+  const found = Object.entries(interfaces).flatMap(([name, infos = []]) =>
+    infos
+      .filter(({ family, internal, address }) => family === 'IPv4' && !internal && !address.startsWith('169.254.'))
+      .map(({ address }) => ({ address, isVirtual: VIRTUAL.test(name) })),
+  )
+  return found.toSorted((a, b) => Number(a.isVirtual) - Number(b.isVirtual)).map(({ address }) => address)
+}
+
+/** The ranges that networks have for themselves: private, link-local and loopback ones (RFC 1918, 3927, 4193, 4291). */
+export const PRIVATE_RANGES: readonly string[] = [
+  '10.0.0.0/8',
+  '172.16.0.0/12',
+  '192.168.0.0/16',
+  '169.254.0.0/16',
+  '127.0.0.0/8',
+  '::1/128',
+  'fc00::/7',
+  'fe80::/10',
+]
+
+const privateRanges = new BlockList()
+for (const range of PRIVATE_RANGES) {
+  const [first = '', length] = range.split('/')
+  privateRanges.addSubnet(first, Number(length), isIPv6(first) ? 'ipv6' : 'ipv4')
+}
+
+/** Whether it is an address of one of the private ranges. */
+export const isPrivateAddress = (name: string): boolean =>
+  isIP(name) !== 0 && privateRanges.check(name, isIPv6(name) ? 'ipv6' : 'ipv4')
+
+/** An address without a zone, or a host name as certificates have it: letters, digits, `-` and `.`, at most 253 characters. */
+export const isName = (text: string): boolean =>
+  (isIP(text) !== 0 && !text.includes('%')) ||
+  (/^(?=.{1,253}$)(?:(?!-)[a-z\d-]{1,63}(?<!-)(?:\.|$))+$/i.test(text) && !text.endsWith('.') && !/^[\d.]+$/.test(text))

@@ -1,0 +1,128 @@
+// The certificates of development in their folder: an authority that phones are told to trust, and what the server shows them.
+import { X509Certificate } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { isIP, isIPv6 } from 'node:net'
+import { join } from 'node:path'
+import type { Platform } from '../../src/lib/platform.ts'
+import { Fault } from '../fault.ts'
+import { isPrivateAddress, PRIVATE_RANGES } from './addresses.ts'
+import { type CertificateAndKey, createAuthority, createServerCertificate } from './x509.ts'
+
+/** Paths of PEM files. */
+export interface CertificateFiles {
+  /** For phones to trust. */
+  readonly authority: string
+  readonly authorityKey: string
+  readonly server: string
+  readonly serverKey: string
+}
+
+/** Where they are below the directory of the embedded database. */
+export const defaultFolder = (env: Readonly<Record<string, string | undefined>>): string =>
+  join(env['PAWL_DATA_DIR'] || 'data', 'phone-tls')
+
+export const filesOf = (folder: string): CertificateFiles => ({
+  authority: join(folder, 'authority.crt'),
+  authorityKey: join(folder, 'authority.key'),
+  server: join(folder, 'server.crt'),
+  serverKey: join(folder, 'server.key'),
+})
+
+const DAY_MS = 86_400_000
+/** A clock may be behind. */
+const EARLIER_MS = 60 * 60_000
+const AUTHORITY_DAYS = 1_095
+/** Phones of Apple take 825 for an authority of their user, and 398 for any other. */
+const SERVER_DAYS = 397
+/** A certificate that ends within so long is replaced. */
+const REST_MS = 7 * DAY_MS
+
+/**
+ * Makes an authority and a certificate for these host names and addresses. The authority can sign for them and for private addresses, and for
+ * nothing else. Keys are for this account alone. Without `force`, throws a Fault where there is one of the files.
+ */
+export function createCertificates(
+  folder: string,
+  names: readonly string[],
+  { platform, force }: { readonly platform: Platform; readonly force: boolean },
+): CertificateFiles {
+  const files = filesOf(folder)
+  const found = Object.values(files).find((path) => existsSync(path))
+  if (found !== undefined && !force)
+    throw new Fault('refused', `there is ${found} already: --force replaces it, and phones have to trust the new authority`)
+  const now = platform.now()
+  const authority = createAuthority(platform, {
+    name: `pawl development ${new Date(now).toISOString().slice(0, 16)}`,
+    permitted: [...PRIVATE_RANGES, ...names.filter((name) => !isPrivateAddress(name))],
+    validity: { from: now - EARLIER_MS, to: now + AUTHORITY_DAYS * DAY_MS },
+  })
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  write(files.authorityKey, authority.key, 0o600)
+  write(files.authority, authority.certificate, 0o644)
+  writeServer(files, authority, names, platform)
+  return files
+}
+
+/**
+ * The certificate for these names, and its key: as they are, from the same authority again where they end or a name is new, and with a new
+ * authority where there is none. Throws a Fault where the authority ends, may not sign for a name, or a file is missing or damaged.
+ */
+export function readCertificates(
+  folder: string,
+  names: readonly string[],
+  platform: Platform,
+): CertificateAndKey & { readonly files: CertificateFiles } {
+  const files = filesOf(folder)
+  if (!existsSync(files.authority)) createCertificates(folder, names, { platform, force: false })
+  try {
+    renew(files, names, platform)
+    return { files, certificate: readFileSync(files.server, 'utf8'), key: readFileSync(files.serverKey, 'utf8') }
+  } catch (error) {
+    if (error instanceof Fault) throw error
+    throw new Fault('refused', `the certificates in ${folder} cannot be read (${describe(error)}): ${ANEW}`)
+  }
+}
+
+function renew(files: CertificateFiles, names: readonly string[], platform: Platform): void {
+  const authority = { certificate: readFileSync(files.authority, 'utf8'), key: readFileSync(files.authorityKey, 'utf8') }
+  const server = new X509Certificate(readFileSync(files.server, 'utf8'))
+  if (endsSoon(new X509Certificate(authority.certificate), platform))
+    throw new Fault('refused', `the authority ${files.authority} ends: ${ANEW}`)
+  const unknown = names.filter((name) => !isFor(server, name))
+  if (unknown.length === 0 && !endsSoon(server, platform)) return
+  const foreign = unknown.find((name) => !isPrivateAddress(name))
+  if (foreign !== undefined) throw new Fault('refused', `the authority ${files.authority} may not sign for ${foreign}: ${ANEW}`)
+  writeServer(files, authority, [...new Set([...namesOf(server), ...names].map(canonical))], platform)
+}
+
+/** The one spelling of an address of IPv6. */
+const canonical = (name: string): string => (isIPv6(name) ? new URL(`http://[${name}]`).hostname.slice(1, -1) : name)
+
+const ANEW = 'pawl certificate dev --force makes a new one, which phones have to trust again'
+
+const endsSoon = ({ validTo }: X509Certificate, platform: Platform): boolean => Date.parse(validTo) < platform.now() + REST_MS
+
+const isFor = (certificate: X509Certificate, name: string): boolean =>
+  (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name)) !== undefined
+
+/** Host names and addresses of a certificate that was made here. */
+const namesOf = ({ subjectAltName = '' }: X509Certificate): readonly string[] =>
+  subjectAltName.split(', ').map((entry) => entry.replace(/^[^:]*:/, ''))
+
+function writeServer(files: CertificateFiles, authority: CertificateAndKey, names: readonly string[], platform: Platform): void {
+  const now = platform.now()
+  const validity = { from: now - EARLIER_MS, to: now + SERVER_DAYS * DAY_MS }
+  const { certificate, key } = createServerCertificate(platform, authority, { names, validity })
+  write(files.serverKey, key, 0o600)
+  write(files.server, certificate, 0o644)
+}
+
+/** A new file in the place of an older one, whose mode does not stay. */
+function write(path: string, text: string, mode: number): void {
+  rmSync(`${path}.new`, { force: true })
+  writeFileSync(`${path}.new`, text, { mode, flag: 'wx' })
+  renameSync(`${path}.new`, path)
+}
+
+const describe = (error: unknown): string =>
+  error instanceof Error && 'code' in error ? String(error.code) : error instanceof Error ? error.message : String(error)

@@ -1,0 +1,124 @@
+// A server for the phones in the network of whoever develops an app: what phones call under TLS, the bank's half on this machine alone.
+import { spawn } from 'node:child_process'
+import { isIP, isIPv6 } from 'node:net'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { systemPlatform } from '../../src/lib/platform.ts'
+import type { Answer, Terminal } from '../command.ts'
+import { usageFault } from '../fault.ts'
+import { readLocalApplication } from '../local/application.ts'
+import { drawQrCode } from '../qr-code.ts'
+import { keepKeys, KEYS_OF_ALGORITHM } from '../sdk-config.ts'
+import { parseCount } from '../time.ts'
+import { listAddresses, OWN_NAMES } from './addresses.ts'
+import { defaultFolder, readCertificates } from './certificates.ts'
+import { openTlsFront, type TlsFront } from './tls-front.ts'
+
+export interface PhoneValues {
+  readonly phoneHost: string | undefined
+  readonly phonePort: string | undefined
+}
+
+/** The one whose keys fit into a QR code that a terminal shows. */
+const ALGORITHM = 'EC_P384'
+const EVERY_INTERFACE = '0.0.0.0'
+
+/** Serves until the server ends. Throws a Fault where this is no development, or where it cannot listen. */
+export async function servePhones(values: PhoneValues, terminal: Terminal): Promise<Answer> {
+  const { env, note } = terminal
+  requireDevelopment(env)
+  const host = values.phoneHost ?? listAddresses()[0]
+  if (host === undefined || isIP(host) === 0)
+    throw usageFault(
+      host === undefined ? 'this machine is in no network: --phone-host names its address' : '--phone-host is an address',
+    )
+  const names = [...new Set([...OWN_NAMES, ...listAddresses(), host])]
+  const { files, certificate, key } = readCertificates(defaultFolder(env), names, systemPlatform)
+  const told = new Set<string>()
+  const front = await openTlsFront({
+    host: values.phoneHost ?? EVERY_INTERFACE,
+    port: parseCount('--phone-port', values.phonePort ?? '8443'),
+    certificate,
+    key,
+    onRefused: (address, code) => {
+      const line = `${address} went away before there was TLS (${code}): does it trust ${files.authority}?`
+      if (!told.has(line)) note(line)
+      told.add(line)
+    },
+  })
+  try {
+    const url = `https://${isIPv6(host) ? `[${host}]` : host}:${front.port}`
+    const own = { ...env, ...settingsOf(env, url) }
+    const introduction = await introduce(
+      { ...terminal, env: own },
+      { url, authority: files.authority, isEverywhere: values.phoneHost === undefined, port: front.port },
+    )
+    return { json: { url }, text: '', exitCode: await run(own, front, introduction, terminal) }
+  } finally {
+    front.close()
+  }
+}
+
+function requireDevelopment(env: Terminal['env']): void {
+  if (env['NODE_ENV'] === 'production') throw usageFault('--phone is for development, and NODE_ENV says production')
+  if (env['DATABASE_URL'] || env['DATABASE_URL_FILE'])
+    throw usageFault('--phone is for development, with the embedded database: leave DATABASE_URL out')
+  const bank = env['PAWL_INTERNAL_HOST']
+  if (bank && !LOOPBACK.test(bank))
+    throw usageFault(`PAWL_INTERNAL_HOST=${bank}: with --phone the bank's API is for this machine alone`)
+}
+
+const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|::1|localhost)$/
+
+/** The bank's API stays where commands look for it; phones come through TLS to a listener of their own. */
+const settingsOf = (env: Terminal['env'], url: string): Readonly<Record<string, string>> => ({
+  PAWL_HOST: '127.0.0.1',
+  PAWL_PORT: '0',
+  PAWL_INTERNAL_HOST: env['PAWL_INTERNAL_HOST'] || '127.0.0.1',
+  PAWL_INTERNAL_PORT: env['PAWL_INTERNAL_PORT'] || env['PAWL_PORT'] || '8080',
+  PAWL_PUBLIC_URL: url,
+  PAWL_FIRST_APPLICATION: env['PAWL_FIRST_APPLICATION'] || 'my-app',
+})
+
+interface Door {
+  readonly url: string
+  readonly port: number
+  readonly authority: string
+  readonly isEverywhere: boolean
+}
+
+/** What is printed beside the server's own start text: who may reach what, and what is compiled into the app. */
+async function introduce(terminal: Pick<Terminal, 'env'>, { url, port, authority, isEverywhere }: Door): Promise<string> {
+  const application = await readLocalApplication(terminal)
+  const text = application && keepKeys(application.mobileSdkConfig, KEYS_OF_ALGORITHM.get(ALGORITHM) ?? [])
+  const others = isEverywhere
+    ? `An emulator of Android: https://10.0.2.2:${port}, a simulator of iOS: https://localhost:${port}\n`
+    : ''
+  return `Phones: ${url}
+${others}Whoever is in this network reaches there what phones call, and nothing of the bank's half.
+Phones have to trust ${authority}: docs/start/app-developer.md says how.
+${
+  application === undefined
+    ? 'There is no default application: pawl app sdk-config --app ID --qr terminal draws what is compiled into an app.\n'
+    : `Compiled into the app ${application.applicationId}, for ${ALGORITHM}:\n${text}\n${drawQrCode(text ?? '')}`
+}`
+}
+
+const PAWL = fileURLToPath(new URL('../../bin/pawl.mjs', import.meta.url))
+
+/** Runs the server, hands on what it prints, with the introduction before its last line. Resolves with its exit code. */
+async function run(env: Terminal['env'], front: TlsFront, introduction: string, { write }: Terminal): Promise<number> {
+  const child = spawn(process.execPath, [...process.execArgv, PAWL, 'serve'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = new Promise<number>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('exit', (code) => resolve(code ?? 1))
+  })
+  process.once('exit', () => child.kill())
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => child.kill(signal))
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [, port] = /^pawl listens on http:\/\/127\.0\.0\.1:(\d+)$/.exec(line) ?? []
+    if (port !== undefined) front.serve(Number(port))
+    write(line === 'Ready.' ? `${introduction}${line}\n` : `${line}\n`)
+  }
+  return ended
+}

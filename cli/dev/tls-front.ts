@@ -1,0 +1,71 @@
+// TLS in front of a listener of this machine: what comes in under TLS goes on to it as it is.
+import { connect, type Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:tls'
+
+export interface TlsFront {
+  readonly port: number
+  /** Connections go on to this port of 127.0.0.1; before, they are ended. */
+  readonly serve: (port: number) => void
+  readonly close: () => void
+}
+
+export interface TlsFrontOptions {
+  readonly host: string
+  /** 0 takes a free one. */
+  readonly port: number
+  /** PEM. */
+  readonly certificate: string
+  readonly key: string
+  /** Told of a caller that went away before there was a connection, with a code of OpenSSL or of the system. */
+  readonly onRefused: (address: string, code: string) => void
+}
+
+/** Listens. Rejects when that is not possible. */
+export async function openTlsFront({ host, port, certificate, key, onRefused }: TlsFrontOptions): Promise<TlsFront> {
+  let target: number | undefined
+  const sockets = new Set<Socket>()
+  const options = { cert: certificate, key, minVersion: 'TLSv1.2', handshakeTimeout: HANDSHAKE_MS } as const
+  const server = createServer(options, (outer) => {
+    if (target === undefined) {
+      outer.destroy()
+      return
+    }
+    join(outer, connect(target, '127.0.0.1'))
+  })
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  server.on('tlsClientError', (error: NodeJS.ErrnoException, { remoteAddress }) =>
+    onRefused(remoteAddress ?? '', error.code ?? 'no code'),
+  )
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, resolve)
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    serve: (to) => {
+      target = to
+    },
+    close: () => {
+      server.close()
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}
+
+const HANDSHAKE_MS = 10_000
+
+/** Hands on what either side sends, and the end of either. */
+function join(outer: Socket, inner: Socket): void {
+  for (const [from, to] of [
+    [outer, inner],
+    [inner, outer],
+  ] as const) {
+    from.on('error', () => undefined)
+    from.once('close', () => to.destroySoon())
+    from.pipe(to)
+  }
+}

@@ -1,0 +1,10 @@
+// Writing DER (ITU-T X.690): certificate requests of the phone, and what tests and the command line make beside them.
+import { join } from './v3/crypto.ts'
+
+/** One value of DER, of at most 65,535 bytes. */
+export function der(tag: number, ...contents: readonly Uint8Array[]): Uint8Array {
+  const content = join(...contents)
+  const length = content.length
+  if (length < 0x80) return join(Uint8Array.of(tag, length), content)
+  return join(length < 0x100 ? Uint8Array.of(tag, 0x81, length) : Uint8Array.of(tag, 0x82, length >> 8, length & 0xff), content)
+}
