@@ -48,8 +48,7 @@ export function createCertificates(
 ): CertificateFiles {
   const files = filesOf(folder)
   const found = Object.values(files).find((path) => existsSync(path))
-  if (found !== undefined && !force)
-    throw new Fault('refused', `there is ${found} already: --force replaces it, and phones have to trust the new authority`)
+  if (found !== undefined && !force) throw new Fault('refused', `there is ${found} already: ${ANEW}`)
   const now = platform.now()
   const authority = createAuthority(platform, {
     name: `pawl development ${new Date(now).toISOString().slice(0, 16)}`,
@@ -98,7 +97,7 @@ function renew(files: CertificateFiles, names: readonly string[], platform: Plat
 /** The one spelling of an address of IPv6. */
 const canonical = (name: string): string => (isIPv6(name) ? new URL(`http://[${name}]`).hostname.slice(1, -1) : name)
 
-const ANEW = 'pawl certificate dev --force makes a new one, which phones have to trust again'
+const ANEW = 'pawl certificate dev --force makes all anew, and phones have to trust the new authority'
 
 const endsSoon = ({ validTo }: X509Certificate, platform: Platform): boolean => Date.parse(validTo) < platform.now() + REST_MS
 

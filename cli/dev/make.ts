@@ -7,14 +7,14 @@ import { usageFault } from '../fault.ts'
 import { isName, listAddresses, OWN_NAMES } from './addresses.ts'
 import { createCertificates, defaultFolder } from './certificates.ts'
 
-export interface MakeValues {
+interface Values {
   readonly name: readonly string[]
   readonly folder: string | undefined
   readonly force: boolean
 }
 
 /** Throws a Fault for what is no name, and where there are certificates already. */
-export async function makeCertificates({ name, folder, force }: MakeValues, { env }: Pick<Terminal, 'env'>): Promise<Answer> {
+export async function makeCertificates({ name, folder, force }: Values, { env }: Pick<Terminal, 'env'>): Promise<Answer> {
   const wrong = name.find((one) => !isName(one))
   if (wrong !== undefined) throw usageFault(`--name ${wrong} is no host name and no address`)
   const names = [...new Set([...OWN_NAMES, ...listAddresses(), ...name])]

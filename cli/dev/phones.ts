@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { systemPlatform } from '../../src/lib/platform.ts'
 import type { Answer, Terminal } from '../command.ts'
-import { usageFault } from '../fault.ts'
+import { explainFault, Fault, usageFault } from '../fault.ts'
 import { readLocalApplication } from '../local/application.ts'
 import { drawQrCode } from '../qr-code.ts'
 import { keepKeys, KEYS_OF_ALGORITHM } from '../sdk-config.ts'
@@ -13,8 +13,9 @@ import { parseCount } from '../time.ts'
 import { listAddresses, OWN_NAMES } from './addresses.ts'
 import { defaultFolder, readCertificates } from './certificates.ts'
 import { openTlsFront, type TlsFront } from './tls-front.ts'
+import type { CertificateAndKey } from './x509.ts'
 
-export interface PhoneValues {
+interface Values {
   readonly phoneHost: string | undefined
   readonly phonePort: string | undefined
 }
@@ -22,9 +23,10 @@ export interface PhoneValues {
 /** The one whose keys fit into a QR code that a terminal shows. */
 const ALGORITHM = 'EC_P384'
 const EVERY_INTERFACE = '0.0.0.0'
+const PORT_MAX = 65_535
 
 /** Serves until the server ends. Throws a Fault where this is no development, or where it cannot listen. */
-export async function servePhones(values: PhoneValues, terminal: Terminal): Promise<Answer> {
+export async function servePhones(values: Values, terminal: Terminal): Promise<Answer> {
   const { env, note } = terminal
   requireDevelopment(env)
   const host = values.phoneHost ?? listAddresses()[0]
@@ -34,18 +36,7 @@ export async function servePhones(values: PhoneValues, terminal: Terminal): Prom
     )
   const names = [...new Set([...OWN_NAMES, ...listAddresses(), host])]
   const { files, certificate, key } = readCertificates(defaultFolder(env), names, systemPlatform)
-  const told = new Set<string>()
-  const front = await openTlsFront({
-    host: values.phoneHost ?? EVERY_INTERFACE,
-    port: parseCount('--phone-port', values.phonePort ?? '8443'),
-    certificate,
-    key,
-    onRefused: (address, code) => {
-      const line = `${address} went away before there was TLS (${code}): does it trust ${files.authority}?`
-      if (!told.has(line)) note(line)
-      told.add(line)
-    },
-  })
+  const front = await listen(values, { certificate, key, authority: files.authority, note })
   try {
     const url = `https://${isIPv6(host) ? `[${host}]` : host}:${front.port}`
     const own = { ...env, ...settingsOf(env, url) }
@@ -56,6 +47,28 @@ export async function servePhones(values: PhoneValues, terminal: Terminal): Prom
     return { json: { url }, text: '', exitCode: await run(own, front, introduction, terminal) }
   } finally {
     front.close()
+  }
+}
+
+/** Throws a Fault where that is not possible. */
+async function listen(
+  { phoneHost = EVERY_INTERFACE, phonePort = '8443' }: Values,
+  { authority, note, ...shown }: CertificateAndKey & { readonly authority: string } & Pick<Terminal, 'note'>,
+): Promise<TlsFront> {
+  const port = parseCount('--phone-port', phonePort)
+  if (port > PORT_MAX) throw usageFault(`--phone-port is at most ${PORT_MAX}`)
+  const told = new Set<string>()
+  const onRefused = (code: string): void => {
+    if (!told.has(code)) note(`a caller went away before there was TLS (${code}): does the phone trust ${authority}?`)
+    told.add(code)
+  }
+  try {
+    return await openTlsFront({ host: phoneHost, port, ...shown, onRefused })
+  } catch (error) {
+    throw new Fault(
+      'refused',
+      `${phoneHost}:${port} cannot be listened on (${explainFault(error)}); see --phone-host and --phone-port`,
+    )
   }
 }
 
@@ -95,7 +108,7 @@ async function introduce(terminal: Pick<Terminal, 'env'>, { url, port, authority
     ? `An emulator of Android: https://10.0.2.2:${port}, a simulator of iOS: https://localhost:${port}\n`
     : ''
   return `Phones: ${url}
-${others}Whoever is in this network reaches there what phones call, and nothing of the bank's half.
+${others}Whoever reaches that address reaches what phones call, and nothing of the bank's half, which is for this machine alone.
 Phones have to trust ${authority}: docs/start/app-developer.md says how.
 ${
   application === undefined
@@ -106,7 +119,7 @@ ${
 
 const PAWL = fileURLToPath(new URL('../../bin/pawl.mjs', import.meta.url))
 
-/** Runs the server, hands on what it prints, with the introduction before its last line. Resolves with its exit code. */
+/** Runs the server, hands on what it prints, with the introduction before its start text. Resolves with its exit code. */
 async function run(env: Terminal['env'], front: TlsFront, introduction: string, { write }: Terminal): Promise<number> {
   const child = spawn(process.execPath, [...process.execArgv, PAWL, 'serve'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = new Promise<number>((resolve, reject) => {
@@ -117,8 +130,11 @@ async function run(env: Terminal['env'], front: TlsFront, introduction: string, 
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => child.kill(signal))
   for await (const line of createInterface({ input: child.stdout })) {
     const [, port] = /^pawl listens on http:\/\/127\.0\.0\.1:(\d+)$/.exec(line) ?? []
-    if (port !== undefined) front.serve(Number(port))
-    write(line === 'Ready.' ? `${introduction}${line}\n` : `${line}\n`)
+    if (port !== undefined) {
+      front.serve(Number(port))
+      write(introduction)
+    }
+    write(`${line}\n`)
   }
   return ended
 }

@@ -10,7 +10,7 @@ export interface TlsFront {
   readonly close: () => void
 }
 
-export interface TlsFrontOptions {
+interface Options {
   readonly host: string
   /** 0 takes a free one. */
   readonly port: number
@@ -18,15 +18,15 @@ export interface TlsFrontOptions {
   readonly certificate: string
   readonly key: string
   /** Told of a caller that went away before there was a connection, with a code of OpenSSL or of the system. */
-  readonly onRefused: (address: string, code: string) => void
+  readonly onRefused: (code: string) => void
 }
 
 /** Listens. Rejects when that is not possible. */
-export async function openTlsFront({ host, port, certificate, key, onRefused }: TlsFrontOptions): Promise<TlsFront> {
+export async function openTlsFront({ host, port, certificate, key, onRefused }: Options): Promise<TlsFront> {
   let target: number | undefined
   const sockets = new Set<Socket>()
-  const options = { cert: certificate, key, minVersion: 'TLSv1.2', handshakeTimeout: HANDSHAKE_MS } as const
-  const server = createServer(options, (outer) => {
+  const terms = { cert: certificate, key, minVersion: 'TLSv1.2', handshakeTimeout: HANDSHAKE_MS } as const
+  const server = createServer(terms, (outer) => {
     if (target === undefined) {
       outer.destroy()
       return
@@ -37,9 +37,7 @@ export async function openTlsFront({ host, port, certificate, key, onRefused }: 
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  server.on('tlsClientError', (error: NodeJS.ErrnoException, { remoteAddress }) =>
-    onRefused(remoteAddress ?? '', error.code ?? 'no code'),
-  )
+  server.on('tlsClientError', ({ code }: NodeJS.ErrnoException) => onRefused(code ?? 'no code'))
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, resolve)
