@@ -1,5 +1,5 @@
 // Makes both clients from the description that a server of its own serves, compiles them, and runs their examples against it; then tries the
-// guard for Node: node scripts/ci/clients.ts [typescript] [java] [guard-node]
+// guard for Node, and compiles the lines for apps: node scripts/ci/clients.ts [typescript] [java] [guard-node] [react-native]
 import { type ChildProcess, spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,6 +9,7 @@ import { createBank, readApplication } from '../../test/helpers/bank.ts'
 import { asksForHelp } from '../command-line.ts'
 import { checkGuard } from './guard.ts'
 import { type CheckedServer, copyProject, runToEnd, withServer } from './server.ts'
+import { checkSnippets } from './snippets.ts'
 
 interface Language {
   /** Commands one after the other, in a copy of the folder of the client that has openapi.json. */
@@ -38,23 +39,29 @@ const SETTINGS = {
 }
 
 if (asksForHelp(process.argv.slice(2))) {
-  process.stdout.write(`Makes both clients from the description of a server, runs their examples against it, and tries the guard for Node:
-  node scripts/ci/clients.ts [typescript] [java] [guard-node]\n`)
+  process.stdout.write(`Makes both clients from the description of a server, runs their examples against it, tries the guard for Node,
+and compiles the lines for React Native of docs/start/app-developer.md:
+  node scripts/ci/clients.ts [typescript] [java] [guard-node] [react-native]\n`)
   process.exit(0)
 }
 
-const GUARD = 'guard-node'
-const chosen = process.argv.length > 2 ? process.argv.slice(2) : [...Object.keys(LANGUAGES), GUARD]
+/** Checks of their own. */
+const OTHERS: Readonly<Record<string, (server: CheckedServer) => Promise<void>>> = {
+  'guard-node': checkGuard,
+  'react-native': checkSnippets,
+}
+const known = [...Object.keys(LANGUAGES), ...Object.keys(OTHERS)]
+const chosen = process.argv.length > 2 ? process.argv.slice(2) : known
 
 await withServer('clients', SETTINGS, async (server) => {
   const description = (await sendJson(server.url, 'GET', '/openapi.json')).text
   for (const name of chosen) {
-    if (name === GUARD) {
-      await checkGuard(server)
+    const [check, language] = [OTHERS[name], LANGUAGES[name]]
+    if (check !== undefined) {
+      await check(server)
       continue
     }
-    const language = LANGUAGES[name]
-    if (language === undefined) throw new Error(`no client is called ${name}: ${Object.keys(LANGUAGES).join(', ')}, ${GUARD}`)
+    if (language === undefined) throw new Error(`no client is called ${name}: ${known.join(', ')}`)
     const place = join(server.folder, name)
     await build(name, language, place, description)
     await runExample(name, language, place, server)

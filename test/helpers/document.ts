@@ -70,7 +70,7 @@ export function openReader({ env, typed }: Desk): Reader {
     expect(command, 'a placeholder is left').not.toMatch(/THE-[A-Z]/)
     const whole = [...assignments, command].join('\n')
     if (ASSIGNMENT.test(command)) assignments.push(command)
-    const ready = READY[command]
+    const [, ready] = READY.find(([begins]) => command === begins || command.startsWith(`${begins} --`)) ?? []
     const started = ready === undefined ? undefined : await start(whole, env, ready)
     if (started !== undefined) servers.push(started)
     // Where a secret is asked for, the reader types what the start printed.
@@ -104,10 +104,10 @@ export function openReader({ env, typed }: Desk): Reader {
 }
 
 /** Commands that go on, and what they print when they serve. */
-const READY: Readonly<Record<string, string>> = {
-  'npm start': 'Ready.',
-  'npm run example:bank': 'It asks pawl at',
-}
+const READY: readonly (readonly [string, string])[] = [
+  ['npm start', 'Ready.'],
+  ['npm run example:bank', 'It asks pawl at'],
+]
 
 interface Typed {
   readonly printed: () => string

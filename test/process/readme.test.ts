@@ -21,6 +21,7 @@ async function sit(name: string, hasTwoListeners: boolean, ...more: (readonly [s
   const { PATH = '' } = process.env
   const example = String(await findQuietPort())
   const [port, internalPort] = [String(await findQuietPort()), String(await findQuietPort())]
+  const phonesPort = String(await findQuietPort())
   const home = join(directory, name)
   const env = {
     PATH,
@@ -40,6 +41,10 @@ async function sit(name: string, hasTwoListeners: boolean, ...more: (readonly [s
       ['http://127.0.0.1:8080', bank],
       ['http://127.0.0.1:8090', `http://127.0.0.1:${example}`],
       ['DATA=./data', `DATA=${env.PAWL_DATA_DIR}`],
+      // Nothing of a test listens where others reach it.
+      ['npm start -- --phone', `npm start -- --phone --phone-host 127.0.0.1 --phone-port ${phonesPort}`],
+      ['https://192.168.1.5:8443', `https://127.0.0.1:${phonesPort}`],
+      ['data/phone-tls/', `${env.PAWL_DATA_DIR}/phone-tls/`],
       ...more,
     ]),
   })
