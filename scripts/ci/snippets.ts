@@ -4,6 +4,18 @@ import { join } from 'node:path'
 import { type CheckedServer, project, runToEnd } from './server.ts'
 
 const PAGE = 'docs/start/app-developer.md'
+const OPTIONS = {
+  strict: true,
+  noUnusedLocals: true,
+  noEmit: true,
+  module: 'esnext',
+  moduleResolution: 'bundler',
+  target: 'es2022',
+  lib: ['es2022', 'dom'],
+  types: [],
+  // Declarations of the package name files that it leaves out.
+  skipLibCheck: true,
+}
 
 /** Throws where the page has no such lines, or where they do not compile. */
 export async function checkSnippets({ folder }: Pick<CheckedServer, 'folder'>): Promise<void> {
@@ -18,18 +30,13 @@ export async function checkSnippets({ folder }: Pick<CheckedServer, 'folder'>): 
     writeFileSync(join(place, `snippet-${index}.ts`), lines)
     return `snippet-${index}.ts`
   })
+  writeFileSync(join(place, 'tsconfig.json'), JSON.stringify({ compilerOptions: OPTIONS, files }))
   // Without React Native itself, which none of its types needs.
   await runToEnd(
     'npm',
     ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--legacy-peer-deps', sdk, 'typescript@5.9.3'],
     place,
   )
-  // Its declarations name files that the package leaves out.
-  const options = ['--strict', '--skipLibCheck', '--noUnusedLocals', '--module', 'esnext', '--moduleResolution', 'bundler']
-  await runToEnd(
-    'npx',
-    ['tsc', ...options, '--target', 'es2022', '--lib', 'es2022,dom', '--types', '', '--noEmit', ...files],
-    place,
-  )
+  await runToEnd('npx', ['tsc', '--project', '.'], place)
   process.stdout.write(`${PAGE}: compiled against ${sdk}\n`)
 }
