@@ -69,8 +69,8 @@ function ask(method: string, path: string, ca?: string): Promise<{ status: numbe
 function readQrCode(lines: readonly string[]): string {
   const scale = 4
   const rows = lines.flatMap((line) => [
-    [...line].map((char) => char === '█' || char === '▀'),
-    [...line].map((char) => char === '█' || char === '▄'),
+    line.split('').map((char) => char === '█' || char === '▀'),
+    line.split('').map((char) => char === '█' || char === '▄'),
   ])
   const [width, height] = [(rows[0]?.length ?? 0) * scale, rows.length * scale]
   const data = new Uint8Array(width * height * 4)
@@ -173,7 +173,7 @@ test('a signal ends both, and the next start goes on with the same authority and
 })
 
 test('a server that cannot start ends it with its exit code', async () => {
-  const running = await startNode(['bin/pawl.mjs'], env)
+  const running = startNode(['bin/pawl.mjs'], env)
   await running.printed('Ready.')
   const other = await createInstallation('embedded')
   const { code, stderr, stdout } = await runNode(START, { ...env, ...other.env })
