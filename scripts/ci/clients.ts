@@ -39,8 +39,7 @@ const SETTINGS = {
 }
 
 if (asksForHelp(process.argv.slice(2))) {
-  process.stdout.write(`Makes both clients from the description of a server, runs their examples against it, tries the guard for Node,
-and compiles the lines for React Native of docs/start/app-developer.md:
+  process.stdout.write(`Makes both clients and runs their examples, tries the guard for Node, and compiles the lines for apps of docs/start:
   node scripts/ci/clients.ts [typescript] [java] [guard-node] [react-native]\n`)
   process.exit(0)
 }
