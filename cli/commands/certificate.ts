@@ -90,7 +90,7 @@ const dev = command({
   summary: 'Makes an authority and a certificate for development, and says how phones trust them',
   more:
     'The certificate is for localhost, 127.0.0.1, ::1, 10.0.2.2 (what an emulator of Android calls this machine), the addresses of this ' +
-    'machine, and what --name adds. The authority can sign for private addresses and these names alone. pawl serve --phone makes them as well, where there are none.',
+    'machine, and what --name adds. pawl serve --phone makes them as well, where there are none.',
   options: {
     name: many('NAME', 'another host name or address'),
     folder: text('DIR', 'where they are kept; by default phone-tls in PAWL_DATA_DIR, where pawl serve --phone looks for them'),

@@ -38,8 +38,8 @@ const SERVER_DAYS = 397
 const REST_MS = 7 * DAY_MS
 
 /**
- * Makes an authority and a certificate for these host names and addresses. The authority can sign for them and for private addresses, and for
- * nothing else. Keys are for this account alone. Without `force`, throws a Fault where there is one of the files.
+ * Makes an authority and a certificate for these host names and addresses. The authority says that it signs for them and for private
+ * addresses alone. Keys are for this account alone. Without `force`, throws a Fault where there is one of the files.
  */
 export function createCertificates(
   folder: string,

@@ -37,8 +37,8 @@ Android: copy authority.crt into the app as res/raw/authority.crt, and write res
 Simulator of iOS: xcrun simctl keychain booted add-root-cert ${files.authority}
 iPhone: send authority.crt to it, by AirDrop for instance, and install it in Settings, General, VPN & Device Management. Then switch it on
   in Settings, General, About, Certificate Trust Settings.
-Whoever has authority.key can read what these phones send to private addresses and to the names above, and nothing else. Remove the
-authority from a phone that no longer needs it.
+Whoever has authority.key may read what phones send that trust the authority: leave it here. It says that it signs for private addresses and
+the names above alone, but not every phone holds an authority to that. Remove it from a phone that no longer needs it.
 `,
   }
 }

@@ -110,6 +110,7 @@ async function introduce(terminal: Pick<Terminal, 'env'>, { url, port, authority
   return `Phones: ${url}
 ${others}Whoever reaches that address reaches what phones call, and nothing of the bank's half, which is for this machine alone.
 Phones have to trust ${authority}: docs/start/app-developer.md says how.
+pawl phone and pawl demo do with NODE_EXTRA_CA_CERTS=${authority}; the demo wants --phones-url ${url} as well.
 ${
   application === undefined
     ? 'There is no default application: pawl app sdk-config --app ID --qr terminal draws what is compiled into an app.\n'

@@ -27,8 +27,9 @@ interface Validity {
 }
 
 /**
- * An authority that may sign for these names and no others (RFC 5280 §4.2.1.10): host names with those below them, single addresses, and ranges
- * like `10.0.0.0/8`. It may sign no other authority.
+ * An authority that says it signs for these names and no others (RFC 5280 §4.2.1.10): host names with those below them, single addresses, and
+ * ranges like `10.0.0.0/8`. OpenSSL holds it to that; who follows RFC 5280 §6.1.1 to the letter asks nothing of what is trusted already. It may
+ * sign no other authority.
  */
 export function createAuthority(
   platform: Platform,

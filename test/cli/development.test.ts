@@ -97,7 +97,7 @@ describe('pawl certificate dev', () => {
   })
 
   test.each(['bank.example', 'laptop.local.example', '203.0.113.8', '8.8.8.8'])(
-    'whoever has the key of the authority makes no certificate for %s that is trusted',
+    'a certificate for %s that the key of the authority signs is refused by OpenSSL',
     async (name) => {
       const authority = { certificate: readFileSync(files.authority, 'utf8'), key: readFileSync(files.authorityKey, 'utf8') }
       const now = systemPlatform.now()

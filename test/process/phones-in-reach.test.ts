@@ -125,6 +125,15 @@ describe('a phone', () => {
     const asked = await bank().call('POST', '/operations', { userId: 'dana', template: 'login' })
     expect((await phone('approve')).stdout).toContain(`dana approved ${String(member(asked.json, 'operationId'))}.`)
   })
+
+  test('of the demo approves with what is printed for it', async () => {
+    const [, wanted = ''] = /; the demo wants (--phones-url \S+) as well\.$/m.exec(pawl.output()) ?? []
+    const demo = ['demo', '--admin', `admin:${ADMIN_PASSWORD}`, '--store', join(installation.directory, 'demo.json')]
+    const more = { PAWL_PORT: port, NODE_EXTRA_CA_CERTS: authority }
+    const { code, stdout } = await runNode(['bin/pawl.mjs', ...demo, ...wanted.split(' ')], { ...installation.env, ...more })
+    expect(code).toBe(0)
+    expect(stdout.match(/"status":"APPROVED"/g)).toHaveLength(2)
+  })
 })
 
 describe('what is printed', () => {
