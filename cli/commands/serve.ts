@@ -11,10 +11,7 @@ export const serve = command({
     'this machine alone.',
   options: {
     phone: flag('serves the phones in the network of this machine as well, and draws what is compiled into the app'),
-    phoneHost: text(
-      'ADDRESS',
-      'the address of this machine that they are told; by default it is looked for, and every one is served',
-    ),
+    phoneHost: text('ADDRESS', 'serves phones at this address of this machine alone; by default at every one'),
     phonePort: text('N', 'the port; by default 8443, and 0 takes a free one'),
   },
   examples: ['serve', 'serve --phone'],
