@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { connectBank } from '../bank.ts'
 import { bankUrl } from '../environment.ts'
@@ -30,7 +31,7 @@ export async function isServing(env: Environment): Promise<boolean> {
 /** Starts it with a new administrator. Throws a Fault when there is data already, whose password only its owner knows. */
 export async function startOwnServer(env: Environment): Promise<OwnServer> {
   const dataDir = env['PAWL_DATA_DIR'] || 'data'
-  if (env['DATABASE_URL'] || env['DATABASE_URL_FILE'] || existsSync(dataDir))
+  if (env['DATABASE_URL'] || env['DATABASE_URL_FILE'] || existsSync(join(dataDir, 'database')))
     throw new Fault(
       'credential',
       `there is a database already: start its server (pawl serve), and give the demo --admin USER:PASSWORD`,

@@ -2,6 +2,7 @@
 import { X509Certificate } from 'node:crypto'
 import { existsSync, statfsSync } from 'node:fs'
 import { connect as openSocket } from 'node:net'
+import { join } from 'node:path'
 import { StartError } from '../../src/lib/errors.ts'
 import { readPeerCertificate } from '../../src/domain/pinning/peer-certificate.ts'
 import { openDatabase } from '../../src/storage/database/database.ts'
@@ -52,7 +53,8 @@ const createInstruments = (env: Terminal['env']): Instruments => ({
   env,
   now: Date.now,
   open: async ({ config: { dataDir, databasePooler: pooler }, secrets: { databaseUrl } }) => {
-    if (databaseUrl === undefined && !existsSync(dataDir)) throw new StartError(`there is no database in ${dataDir}`)
+    if (databaseUrl === undefined && !existsSync(join(dataDir, 'database')))
+      throw new StartError(`there is no database in ${dataDir}`)
     return openDatabase({ databaseUrl, dataDir, poolSize: 1, pooler })
   },
   findPooler,

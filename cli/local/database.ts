@@ -1,5 +1,6 @@
 // Opens the database of the settings of this process for a command, and says in one line when that is not possible.
 import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { ConfigError, parseConfig } from '../../src/config/parser.ts'
 import type { Secrets } from '../../src/config/secrets.ts'
 import type { Config } from '../../src/config/shape.ts'
@@ -116,7 +117,7 @@ export async function patiently<T>({ db, openPatient }: Database, work: (db: Poo
 async function openConfigured({ config, secrets }: Settings, mustExist: boolean): Promise<Database> {
   const { dataDir, databasePoolSize: poolSize, databasePooler: pooler } = config
   const { databaseUrl } = secrets
-  if (mustExist && databaseUrl === undefined && !existsSync(dataDir))
+  if (mustExist && databaseUrl === undefined && !existsSync(join(dataDir, 'database')))
     throw new Fault('unreachable', `there is no database in ${dataDir}`)
   try {
     return await openDatabase({ databaseUrl, dataDir, poolSize, pooler })

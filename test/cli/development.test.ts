@@ -1,7 +1,7 @@
 // pawl certificate dev, and what pawl serve --phone refuses: certificates as OpenSSL and TLS see them, and when they are made again.
 import { execFileSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { connect as connectPlain, createServer as createPlain, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -123,6 +123,15 @@ describe('pawl certificate dev', () => {
       names: expect.arrayContaining(['localhost', '10.0.2.2']) as unknown,
     })
     for (const [index, text] of contentsOf(folder).entries()) expect(text).not.toBe(before[index])
+  })
+
+  test.each([['key check'], ['doctor'], ['backup nowhere.pawl']])('is no database for pawl %s', async (line) => {
+    const env = { PAWL_DATA_DIR: newFolder() }
+    await runCli(['certificate', 'dev'], env)
+    expect(readdirSync(env.PAWL_DATA_DIR)).toEqual(['phone-tls'])
+    const { stdout, stderr } = await runCli(line.split(' '), env)
+    expect(stdout + stderr).toContain('there is no database')
+    expect(readdirSync(env.PAWL_DATA_DIR)).toEqual(['phone-tls'])
   })
 
   test('one key without the others is not overwritten either', async () => {
