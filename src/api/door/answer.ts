@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { REFUSED_FLAGS_WITHOUT } from './members.ts'
 import { Time } from '../cloud/fields.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
-import type { DoorParties } from '../../storage/request/door-parties.ts'
+import { toList } from '../../storage/database/columns.ts'
 
 const enumOf = <T extends string>(values: readonly T[], description?: string) =>
   Type.Unsafe<T>(Type.String({ enum: [...values], ...(description !== undefined && { description }) }))
@@ -31,28 +31,30 @@ export const verdictMembers = <Reason extends string>(reasons: readonly Reason[]
 
 export type OwnAnswer = Static<ReturnType<typeof Type.Object<typeof OWN_MEMBERS>>>
 
-/** What is told of an own activation: `activation` as it is now. */
+/** What is told of an own activation: `activation` as it is now, `versionName` where a version was named, and the roles of the application. */
 export const composeOwn = (
   activation: ActivationRow,
-  { flags, blockedReason, versionName, roles }: Pick<DoorParties, 'flags' | 'blockedReason' | 'versionName' | 'roles'>,
+  { versionName, roles }: { readonly versionName?: string; readonly roles: readonly string[] },
 ): OwnAnswer => ({
   activationId: activation.activationId,
   userId: activation.userId,
   state: activation.state,
-  // One that is blocked now and was not when it was read was blocked by this code.
-  ...(activation.state === 'BLOCKED' && { blockReason: blockedReason ?? 'MAX_FAILED_ATTEMPTS' }),
+  ...(activation.state === 'BLOCKED' && { blockReason: activation.blockedReason ?? 'MAX_FAILED_ATTEMPTS' }),
   ...(activation.blockExpiresAt && { blockExpiresAt: activation.blockExpiresAt.getTime() }),
   remainingAttempts: Math.max(0, activation.maxFailedAttempts - activation.failedAttempts),
-  flags: [...flags],
-  ...(versionName !== null && { applicationVersion: versionName }),
+  flags: toList(activation.flags),
+  ...(versionName !== undefined && { applicationVersion: versionName }),
   applicationRoles: [...roles],
 })
 
 /** Whether the flags of an activation are as the bank demands. */
-export const areFlagsRight = (
-  flags: readonly string[],
+export function areFlagsRight(
+  { flags: text }: Pick<ActivationRow, 'flags'>,
   {
     refusedFlags = REFUSED_FLAGS_WITHOUT,
     requiredFlags = [],
   }: { readonly refusedFlags?: readonly string[] | undefined; readonly requiredFlags?: readonly string[] | undefined },
-): boolean => !refusedFlags.some((flag) => flags.includes(flag)) && requiredFlags.every((flag) => flags.includes(flag))
+): boolean {
+  const flags = toList(text)
+  return !refusedFlags.some((flag) => flags.includes(flag)) && requiredFlags.every((flag) => flags.includes(flag))
+}

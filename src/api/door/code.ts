@@ -1,14 +1,15 @@
 // POST /verification/code: whether a request that a phone sent to the bank has a right code (cloud §12.2).
 import { type Static, Type } from '@sinclair/typebox'
 import { receive } from '../../channel/stages/receive.ts'
-import type { CodeVerdict, Refusal } from '../../channel/stages/decision.ts'
-import { coveredBodies } from '../../channel/stages/attempt.ts'
+import type { Refusal } from '../../channel/stages/decision.ts'
+import { coveredBodies, type JudgedAtDoor } from '../../channel/stages/attempt.ts'
 import { verifyAtDoor } from '../../channel/stages/code.ts'
 import { describeCovered } from '../../domain/activation/door-key.ts'
 import { named } from '../../http/types.ts'
 import { PawlError } from '../../lib/errors.ts'
 import type { AuthorizationHeader } from '../../protocol/protocol.ts'
-import type { DoorParties } from '../../storage/request/door-parties.ts'
+import type { ActivationRow } from '../../storage/activation/find.ts'
+import type { ReadParties } from '../../storage/request/parties.ts'
 import { areFlagsRight, composeOwn, OWN_MEMBERS, verdictMembers } from './answer.ts'
 import { door, type DoorCall } from './endpoint.ts'
 import {
@@ -101,7 +102,7 @@ export const verificationCode = door({
 })
 
 async function judge(call: DoorCall<Request>): Promise<CodeAnswer> {
-  const { request, parts, asker } = call
+  const { request, parts, asker, applicationId } = call
   const { authorization, factors = FACTORS_WITHOUT, auditText } = request
   const { protocols, settings } = parts
   const sent = readSent(request, 'authorization', authorization, settings.signedBodyBytesMax)
@@ -114,26 +115,27 @@ async function judge(call: DoorCall<Request>): Promise<CodeAnswer> {
   const covered = bodies[0] === sent.body ? 'BODY' : 'QUERY'
   if (!factors.includes(header.factors)) return { isValid: false, reason: 'FACTORS_NOT_ALLOWED', covered }
   const repeats = asker && createRepeats(parts, asker, listMembers(request, sent.method))
-  const parties = createParties(call, header, repeats)
-  const compose = (verdict: CodeVerdict): CodeAnswer => composeAnswer(request, header, covered, verdict, parties.seen())
+  const find = () => findParties(call, header, repeats)
+  const compose = (judged: JudgedAtDoor): CodeAnswer => composeAnswer(request, header, covered, judged)
   try {
-    const verdict = await verifyAtDoor(parts, received, {
+    const judged = await verifyAtDoor(parts, received, {
       header,
       resourceId: request.resourceId,
       bodies,
       audited: { text: describeCovered(bodies[0] ?? sent.body, auditText) },
       atDoor: {
-        find: parties.find,
-        keep: (given) => given.activation && repeats?.keep(given.activation, compose(given)),
+        applicationId,
+        find,
+        keep: (given) => given.verdict.activation && repeats?.keep(given.verdict.activation, compose(given)),
         verifiedBy: call.username,
       },
     })
-    return compose(verdict)
+    return compose(judged)
   } catch (error) {
     // The budget is the only thing that refuses.
     if (!(error instanceof PawlError) || error.code !== 'AUTHENTICATION_CODE_INVALID') throw error
     // What was answered before its end is answered again.
-    if (repeats !== undefined) await parties.find()
+    if (repeats !== undefined) await find()
     return { isValid: false, reason: 'TOO_MANY_FAILURES', covered }
   }
 }
@@ -151,63 +153,44 @@ const listMembers = (request: Request, method: string): readonly (string | null)
   listOf(request.requiredFlags),
 ]
 
-/** How the parties of a header are read: those of another application are unknown ones. */
-function createParties(
-  { parts, applicationId }: DoorCall<Request>,
+/** Reads the parties of a header. Throws what Repeats.refuseKnown throws. */
+async function findParties(
+  { parts }: DoorCall<Request>,
   { applicationKey, activationId }: AuthorizationHeader,
   repeats: Repeats | undefined,
-) {
-  let last: DoorParties | undefined
-  return {
-    find: async () => {
-      const at = new Date(parts.platform.now())
-      const names = { applicationKey, activationId, at, verdictKey: repeats?.keyHash ?? null }
-      const found = await parts.authenticationStore.findAtDoor(names)
-      await repeats?.refuseKnown(found.known)
-      const { version, activation } = found.parties
-      const own = {
-        version: version?.applicationId === applicationId ? version : undefined,
-        activation: activation?.applicationId === applicationId ? activation : undefined,
-      }
-      last = { ...found, parties: own }
-      return own
-    },
-    /** As they were read last. */
-    seen: (): DoorParties => {
-      if (last === undefined) throw new TypeError('a verdict on parties that were not read')
-      return last
-    },
-  }
+): Promise<ReadParties> {
+  const at = new Date(parts.platform.now())
+  const verdictKey = repeats?.keyHash ?? null
+  const { parties, known } = await parts.authenticationStore.findAtDoor({ applicationKey, activationId, at, verdictKey })
+  await repeats?.refuseKnown(known)
+  return parties
 }
 
 /** The answer on a code that was judged. */
 export function composeAnswer(
   request: FlagTerms,
-  { factors, version }: AuthorizationHeader,
+  { factors, version: protocolVersion }: AuthorizationHeader,
   covered: 'BODY' | 'QUERY',
-  verdict: CodeVerdict,
-  seen: DoorParties,
+  { verdict, version }: JudgedAtDoor,
 ): CodeAnswer {
-  const reason = verdict.isRight ? flagsReasonOf(request, seen) : reasonOf(verdict.reason, seen)
-  if (verdict.activation === undefined || reason === 'UNKNOWN') return { isValid: false, reason: 'UNKNOWN', covered }
-  const details = { covered, ...composeOwn(verdict.activation, seen), factors, protocolVersion: version }
+  const { activation } = verdict
+  // A version of another application, or of none, is an unknown one.
+  if (activation === undefined || version === undefined) return { isValid: false, reason: 'UNKNOWN', covered }
+  const reason = verdict.isRight ? flagsReasonOf(request, activation) : REASON_OF[verdict.reason]
+  const own = composeOwn(activation, { versionName: version.name, roles: version.roles })
+  const details = { covered, ...own, factors, protocolVersion }
   return reason === undefined ? { isValid: true, ...details } : { isValid: false, reason, ...details }
 }
 
-const flagsReasonOf = (request: FlagTerms, { flags }: DoorParties): 'FLAGS' | undefined =>
-  areFlagsRight(flags, request) ? undefined : 'FLAGS'
+const flagsReasonOf = (request: FlagTerms, activation: ActivationRow): 'FLAGS' | undefined =>
+  areFlagsRight(activation, request) ? undefined : 'FLAGS'
 
-function reasonOf(refusal: Refusal, { parties: { version } }: DoorParties): (typeof REASONS)[number] {
-  // A version of another application, or of none, is an unknown one.
-  if (refusal === 'activation_invalid_application') return version === undefined ? 'UNKNOWN' : 'VERSION_OFF'
-  return REASON_OF[refusal]
-}
-
-const REASON_OF = {
+const REASON_OF: Readonly<Record<Refusal, (typeof REASONS)[number]>> = {
   signature_does_not_match: 'CODE_WRONG',
+  activation_invalid_application: 'VERSION_OFF',
   activation_invalid_state: 'STATE',
   activation_invalid_state_ctr_mismatch: 'STATE',
   biometry_disabled: 'BIOMETRY_OFF',
   protocol_version_too_low: 'PROTOCOL_TOO_LOW',
   activation_unknown: 'UNKNOWN',
-} as const
+}

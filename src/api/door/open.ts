@@ -1,14 +1,13 @@
 // POST /encryption/open: a bank has an envelope opened that a phone sent to it, and its code checked if it has one (cloud §13.1).
 import { type Static, Type } from '@sinclair/typebox'
-import { useOf } from '../../channel/stages/attempt.ts'
 import { verifyAtDoor } from '../../channel/stages/code.ts'
-import type { CodeVerdict } from '../../channel/stages/decision.ts'
+import { type JudgedAtDoor, useOf } from '../../channel/stages/attempt.ts'
 import { describeCovered } from '../../domain/activation/door-key.ts'
 import { issueTicket, ticketIdOf } from '../../domain/secrets/seal-ticket.ts'
 import { named } from '../../http/types.ts'
 import { toBase64 } from '../../lib/base64.ts'
 import { PawlError } from '../../lib/errors.ts'
-import type { DoorParties } from '../../storage/request/door-parties.ts'
+import type { KnownVerdict } from '../../storage/request/door-verdicts.ts'
 import { type DoorEnvelope, recordOpening } from '../../storage/request/door-envelopes.ts'
 import { type CodeAnswer, CodeVerification, composeAnswer } from './code.ts'
 import { door, type DoorCall } from './endpoint.ts'
@@ -188,10 +187,14 @@ function handOut({ call, sealed }: Opening, opened: OpenedRequest, at: Date): Pi
   return { plaintext: toBase64(opened.plaintext), sealTicket }
 }
 
-const composeFacts = ({ context, envelope }: SealedRequest, { activation }: OpenedRequest, { versionName }: DoorParties) => ({
+const composeFacts = (
+  { context, envelope }: SealedRequest,
+  { activation }: OpenedRequest,
+  { parties: { version } }: DoorEnvelope,
+) => ({
   protocolVersion: context.version,
   ...(activation && { activationId: activation.activationId, userId: activation.userId }),
-  ...(versionName !== null && { applicationVersion: versionName }),
+  ...(version && { applicationVersion: version.name }),
   isReplayProtected: envelope.uniqueValue !== undefined,
 })
 
@@ -230,9 +233,9 @@ async function useUp(opening: Opening, opened: OpenedRequest, known: object | un
 }
 
 /** The verdict on the code over the plaintext; a right one uses up the envelope in the statement that moves the counter. */
-async function checkCode(opening: Opening, code: Code, opened: OpenedRequest, seen: DoorParties): Promise<CodeAnswer> {
+async function checkCode(opening: Opening, code: Code, opened: OpenedRequest, seen: DoorEnvelope): Promise<CodeAnswer> {
   const { call, sealed, repeats } = opening
-  const { parts, username } = call
+  const { parts, username, applicationId } = call
   const header = sealed.authorization
   if (header === undefined) throw new TypeError('a code without its header')
   const { signedBodyBytesMax } = parts.settings
@@ -240,22 +243,27 @@ async function checkCode(opening: Opening, code: Code, opened: OpenedRequest, se
     throw refuse('envelope', `must hold at most ${signedBodyBytesMax} bytes where a code covers them`)
   const { resourceId, factors = FACTORS_WITHOUT, auditText } = code
   if (!factors.includes(header.factors)) return { isValid: false, reason: 'FACTORS_NOT_ALLOWED', covered: 'BODY' }
-  const parties = createParties(opening, seen)
-  const compose = (verdict: CodeVerdict): CodeAnswer => composeAnswer(code, header, 'BODY', verdict, parties.seen())
+  const compose = (judged: JudgedAtDoor): CodeAnswer => composeAnswer(code, header, 'BODY', judged)
+  const find = async () => {
+    const { parties, known } = await readSeen(opening)
+    await repeats?.refuseKnown(known)
+    return parties
+  }
   try {
-    const verdict = await verifyAtDoor(parts, sealed.received, {
+    const attempt = {
       header,
       resourceId,
       bodies: [opened.plaintext],
       audited: { text: describeCovered(opened.plaintext, auditText) },
       use: useOf(opened, 'ENCRYPTION_FAILED'),
       atDoor: {
-        find: parties.find,
-        keep: (given) => given.activation && repeats?.keep(given.activation, compose(given)),
+        applicationId,
+        find,
+        keep: (given: JudgedAtDoor) => given.verdict.activation && repeats?.keep(given.verdict.activation, compose(given)),
         verifiedBy: username,
       },
-    })
-    return compose(verdict)
+    }
+    return compose(await verifyAtDoor(parts, sealed.received, attempt, seen.parties))
   } catch (error) {
     if (error instanceof RepeatedRequest) return error.answer as CodeAnswer
     // The budget is the only thing that refuses so.
@@ -264,29 +272,15 @@ async function checkCode(opening: Opening, code: Code, opened: OpenedRequest, se
   }
 }
 
-/** The parties of the code: at first those that the envelope was opened for, then read anew in each round. */
-function createParties(opening: Opening, first: DoorParties) {
-  let last = first
-  let isFirst = true
-  return {
-    find: async () => {
-      if (!isFirst) {
-        last = await readSeen(opening)
-        await opening.repeats?.refuseKnown(last.known)
-      }
-      isFirst = false
-      return last.parties
-    },
-    seen: (): DoorParties => last,
-  }
-}
-
 /** What is stored of the parties, the envelope, and what was answered under the key. */
 const readSeen = ({ call: { parts, applicationId }, sealed, repeats }: Opening): Promise<DoorEnvelope> =>
   findSealed(parts, applicationId, sealed, repeats?.keyHash ?? null)
 
 /** What the same request was answered before: its verdict, or no member. Throws REQUEST_INVALID where the key is of another request. */
-async function findKnown({ call, repeats }: Opening, { known }: DoorParties): Promise<CodeAnswer | undefined> {
+async function findKnown(
+  { call, repeats }: Opening,
+  { known }: { readonly known: KnownVerdict | undefined },
+): Promise<CodeAnswer | undefined> {
   try {
     // An envelope of an application is of no user, who might have been erased.
     await repeats?.refuseKnown(known && call.request.scope === 'APPLICATION' ? { ...known, ...NOBODY } : known)

@@ -124,13 +124,13 @@ function composeAnswer(
   request: Request,
   header: TokenHeader,
   judged: JudgedToken,
-  { token, activation, ...seen }: DoorToken,
+  { token, activation, roles }: DoorToken,
 ): Answer {
-  const flagsReason = areFlagsRight(seen.flags, request) ? undefined : 'FLAGS'
-  const reason = judged.isRight ? flagsReason : judged.reason
   if (token === undefined || activation === undefined) return { isValid: false, reason: 'UNKNOWN' }
+  const flagsReason = areFlagsRight(activation, request) ? undefined : 'FLAGS'
+  const reason = judged.isRight ? flagsReason : judged.reason
   const { tokenId, factors } = token
-  const details = { tokenId, ...composeOwn(activation, { ...seen, versionName: null }), factors, protocolVersion: header.version }
+  const details = { tokenId, ...composeOwn(activation, { roles }), factors, protocolVersion: header.version }
   return reason === undefined ? { isValid: true, ...details } : { isValid: false, reason, ...details }
 }
 

@@ -2,6 +2,7 @@
 import type { AuthorizationHeader } from '../../protocol/protocol.ts'
 import type { ErrorCode } from '../../lib/errors.ts'
 import type { DoorVerdict } from '../../storage/request/door-verdicts.ts'
+import type { VersionRow } from '../../storage/application/version.ts'
 import type { RequestParties } from '../../storage/request/parties.ts'
 import type { UniqueValue } from '../../storage/activation/unique-values.ts'
 import type { AuditedBody } from './audited-body.ts'
@@ -28,12 +29,21 @@ export interface CodeAttempt {
 
 /** What is different where a bank asks. */
 export interface AtDoor {
-  /** Reads the parties, in each round: what is remembered of a phone lacks what only the bank is told. */
+  /** Of the credential: version and activation of another application are unknown ones. */
+  readonly applicationId: string
+  /** Reads the parties, with what was answered before to the key of the request. */
   readonly find: () => Promise<RequestParties>
   /** What is kept beside an outcome that moves or counts; undefined where the request cannot come again. */
-  readonly keep: (verdict: CodeVerdict) => DoorVerdict | undefined
+  readonly keep: (judged: JudgedAtDoor) => DoorVerdict | undefined
   /** User name of the credential, for the audit row. */
   readonly verifiedBy: string
+}
+
+/** What a door tells of a code. */
+export interface JudgedAtDoor {
+  readonly verdict: CodeVerdict
+  /** That the code was judged under; undefined where it is unknown. */
+  readonly version: VersionRow | undefined
 }
 
 /**

@@ -6,12 +6,13 @@ import { networkOf } from '../../lib/source.ts'
 import { untilSettled } from '../../lib/until-settled.ts'
 import { inStage } from '../../lib/trace.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
+import type { AuthenticationOutcome } from '../../storage/request/authentication.ts'
 import type { ReadParties, RequestParties } from '../../storage/request/parties.ts'
 import { findUpgradedParties } from '../../storage/request/upgrade.ts'
 import type { VersionRow } from '../../storage/application/version.ts'
 import { inTransaction, type Tx } from '../../storage/database/database.ts'
 import type { ChannelParts } from '../parts.ts'
-import type { AtDoor, CodeAttempt, CodePolicy } from './attempt.ts'
+import type { AtDoor, CodeAttempt, CodePolicy, JudgedAtDoor } from './attempt.ts'
 import { describeBody } from './audited-body.ts'
 import {
   type CodeDecision,
@@ -75,17 +76,18 @@ async function checkCode(
 
 /**
  * The same for a bank that asks: a wrong code is a verdict as well. Refuses only one beyond the budget (AUTHENTICATION_CODE_INVALID), and a right
- * one with `use.refusal` when its value was used meanwhile.
+ * one with `use.refusal` when its value was used meanwhile. `read`: as for authenticate.
  */
 export async function verifyAtDoor(
   parts: ChannelParts,
   received: Received,
   attempt: CodeAttempt & { readonly atDoor: AtDoor },
-): Promise<CodeVerdict> {
-  const settle = () => settleCode(parts, received, attempt, undefined)
-  const { verdict, stored } = await inStage('check code', settle)
+  read?: RequestParties,
+): Promise<JudgedAtDoor> {
+  const settle = () => settleCode(parts, received, attempt, read)
+  const { verdict, parties, stored } = await inStage('check code', settle)
   refuseUsed(attempt, verdict, stored)
-  return verdict
+  return { verdict, version: parties.version }
 }
 
 /** Throws `use.refusal` for a right code whose value was used by another request. */
@@ -171,9 +173,22 @@ async function decideCode(
     use: attempt.use?.value,
   })
   if (decision === undefined) return undefined
-  const write = decision.write && atDoor ? { ...decision.write, kept: atDoor.keep(decision.verdict) } : decision.write
+  const write = decision.write && atDoor ? withVerdict(decision.write, atDoor, decision.verdict, version) : decision.write
   return { ...decision, write, attempt, parties }
 }
+
+/** What is stored where a bank asks: what it is told of an acceptance is made sure of, and what it is answered is kept. */
+const withVerdict = (
+  write: AuthenticationOutcome,
+  { keep }: AtDoor,
+  verdict: CodeVerdict,
+  version: VersionRow | undefined,
+): AuthenticationOutcome => ({
+  ...write,
+  ...(verdict.isRight &&
+    version && { told: { flags: verdict.activation.flags, versionName: version.name, roles: version.roles.join(',') } }),
+  kept: keep({ verdict, version }),
+})
 
 /**
  * A remembered phone is judged without a read, at exactly its counter. The conditional write compares what it was remembered with, and
@@ -186,18 +201,26 @@ async function readAndJudge(
   { read, round }: Turn,
 ): Promise<{ readonly parties: RequestParties; readonly judged: Judged }> {
   const code = { ...attempt, method }
-  const isAsked = round === 0 && read === undefined && attempt.goodFor !== 'UPGRADING' && !attempt.atDoor
-  const remembered = isAsked ? recall(parts, attempt.header) : undefined
+  const isAsked = round === 0 && read === undefined && attempt.goodFor !== 'UPGRADING'
+  const remembered = isAsked ? ownOf(attempt, recall(parts, attempt.header)) : undefined
   const judgeRemembered = (parties: RequestParties) => judgeCode(parts, protocol, code, parties, 1)
   if (remembered?.activation !== undefined) {
     const judged = judgeRemembered(remembered)
     if (judged.isRight) return { parties: remembered, judged }
   }
   const find = attempt.atDoor?.find ?? (() => findParties(parts, attempt.header, attempt.goodFor))
-  const parties = (round === 0 ? read : undefined) ?? (await find())
+  const parties = ownOf(attempt, (round === 0 ? read : undefined) ?? (await find()))
   const judged = judgeCode(parts, protocol, code, parties, parts.settings.counterLookAhead)
   if (remembered !== undefined && remembered.activation === undefined && !judged.isRight) judgeRemembered(remembered)
   return { parties, judged }
+}
+
+/** A bank knows nobody of another application than its own. */
+function ownOf({ atDoor }: CodeAttempt, parties: RequestParties): RequestParties {
+  if (atDoor === undefined) return parties
+  const { version, activation } = parties
+  const isOwn = (party: { readonly applicationId: string } | undefined) => party?.applicationId === atDoor.applicationId
+  return { version: isOwn(version) ? version : undefined, activation: isOwn(activation) ? activation : undefined }
 }
 
 /** Names of a header or of an envelope; no activation where only an application is named. */

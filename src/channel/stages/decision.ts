@@ -100,7 +100,7 @@ export async function composeDecision(
   const moved = judged.isRight ? sealMove(parts, activation, judged.move) : { counter: activation.counter, ctrData }
   const accepted = judged.isRight ? madeUnder : null
   const { failedAttempts, blocksInRow, state } = outcome
-  const next = { ...moved, rowVersion: rowVersion + 1, failedAttempts, blocksInRow, blockExpiresAt, state }
+  const next = { ...moved, rowVersion: rowVersion + 1, failedAttempts, blocksInRow, blockedReason, blockExpiresAt, state }
   return {
     verdict: verdictOf(judged, { ...activation, ...next, highestVersion: accepted?.version ?? activation.highestVersion }),
     write: {
@@ -109,7 +109,6 @@ export async function composeDecision(
       activationId,
       rowVersion,
       from: activation.state,
-      blockedReason,
       acceptedFor: accepted?.applicationKey ?? null,
       highestVersion: accepted?.version ?? null,
       use: judged.isRight ? use : undefined,

@@ -3,7 +3,7 @@
 import { type RawBuilder, type Selectable, sql, type Updateable } from 'kysely'
 import type { GivenType } from '../database/bulk-statement.ts'
 import type { ActivationTable } from '../database/schema.ts'
-import { failedAttemptsAt, type SeenAt, stateAt } from './seen-state.ts'
+import { blockedReasonAt, failedAttemptsAt, type SeenAt, stateAt } from './seen-state.ts'
 
 type Column = keyof ActivationTable
 
@@ -95,7 +95,10 @@ export const STATUS_COLUMNS = {
   expires_at: 'timestamptz',
 } as const satisfies Columns
 
-/** What other requests of a phone need besides; `server_private_key`, which is sealed, only where it was read. */
+/**
+ * What other requests of a phone need besides, and what a bank is told of one; `server_private_key`, which is sealed, only where it was read.
+ * `flags`: names with commas.
+ */
 export const REQUEST_COLUMNS = {
   algorithm: 'text',
   is_confirmation_pending: 'boolean',
@@ -105,6 +108,8 @@ export const REQUEST_COLUMNS = {
   highest_version: 'text',
   name: 'text',
   row_version: 'int',
+  flags: 'text',
+  blocked_reason: 'text',
 } as const satisfies Columns
 
 /** What a key exchange makes of an activation. What is sealed of the server's key is sealed anew, also when it is that of the creation. */
@@ -145,4 +150,8 @@ export const COMMIT_COLUMNS = {
 } as const satisfies Columns
 
 /** The columns that a time changes. */
-const SEEN: Readonly<Record<string, (at: SeenAt) => RawBuilder<unknown>>> = { state: stateAt, failed_attempts: failedAttemptsAt }
+const SEEN: Readonly<Record<string, (at: SeenAt) => RawBuilder<unknown>>> = {
+  state: stateAt,
+  failed_attempts: failedAttemptsAt,
+  blocked_reason: blockedReasonAt,
+}

@@ -76,7 +76,7 @@ export const selectStatus = (at: SeenAt): RawBuilder<unknown> => selectColumns(S
 
 /** The same with what other requests of a device need. */
 export const selectActivation = (at: SeenAt): RawBuilder<unknown> =>
-  sql`${selectStatus(at)}, ${blockExpiresAt(at)} as "blockExpiresAt", ${isBlockOver(at)} as "isBlockOver", ${selectColumns(REQUEST_COLUMNS)}`
+  sql`${selectStatus(at)}, ${blockExpiresAt(at)} as "blockExpiresAt", ${isBlockOver(at)} as "isBlockOver", ${selectColumns(REQUEST_COLUMNS, at)}`
 
 const FIND = toConstantText(sql`
   select ${selectActivation(sql`$2`)} from activation a where a.activation_id = $1`)

@@ -5,6 +5,7 @@ import { toList } from '../database/columns.ts'
 /** The application version a request names, with the application it belongs to. */
 export interface VersionRow {
   readonly applicationKey: string
+  readonly name: string
   readonly applicationId: string
   /** sealed */
   readonly applicationSecret: Buffer
@@ -14,45 +15,59 @@ export interface VersionRow {
   /** The algorithms of 4.0 that the application admits; empty: all. */
   readonly algorithms: readonly string[]
   readonly isProtocol3Admitted: boolean
+  /** Of the application. */
+  readonly roles: readonly string[]
 }
 
 /** VERSION_COLUMNS, outer joined. */
 export interface VersionColumns {
   readonly versionKey: string | null
+  readonly versionName: string | null
   readonly versionApplicationId: string | null
   readonly versionSecret: Buffer | null
   readonly versionIsSupported: boolean | null
   readonly versionMinimum: string | null
   readonly versionAlgorithms: string | null
   readonly versionAdmits3: boolean | null
+  readonly roles: string | null
 }
 
 /** The version of a row, if it has one. */
 export function toVersion(row: VersionColumns): VersionRow | undefined {
-  if (row.versionKey === null || row.versionApplicationId === null || row.versionSecret === null) return undefined
+  const { versionKey: applicationKey, versionName: name, versionApplicationId: applicationId, versionSecret } = row
+  if (applicationKey === null || name === null || applicationId === null || versionSecret === null) return undefined
   return {
-    applicationKey: row.versionKey,
-    applicationId: row.versionApplicationId,
-    applicationSecret: row.versionSecret,
+    applicationKey,
+    name,
+    applicationId,
+    applicationSecret: versionSecret,
     isSupported: row.versionIsSupported === true,
     minimumVersion: row.versionMinimum,
     algorithms: toList(row.versionAlgorithms ?? ''),
     isProtocol3Admitted: row.versionAdmits3 === true,
+    roles: toList(row.roles ?? ''),
   }
 }
 
 /** What is selected of an application version. */
-export const VERSION_COLUMNS = sql`v.application_key as "versionKey", v.application_id as "versionApplicationId",
+export const VERSION_COLUMNS = sql`v.application_key as "versionKey", v.name as "versionName", v.application_id as "versionApplicationId",
   v.application_secret as "versionSecret", v.is_supported as "versionIsSupported", p.minimum_version as "versionMinimum",
-  p.algorithms as "versionAlgorithms", p.is_protocol_3_admitted as "versionAdmits3"`
+  p.algorithms as "versionAlgorithms", p.is_protocol_3_admitted as "versionAdmits3", p.roles`
 
 /** Where these columns come from: the version of an application key, which may be missing. `key`: a column. */
 export const joinVersion = (key: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`left join application_version v on v.application_key = ${key}
   left join application p on p.application_id = v.application_id`
 
-/** Whether the version of an application key is switched on and its application takes a protocol version; both are columns. */
-export const isTaken = (key: RawBuilder<unknown>, version: RawBuilder<unknown>): RawBuilder<boolean> => sql`exists (
+/**
+ * Whether the version of an application key is switched on and its application takes a protocol version; both are columns. `besides`: what else
+ * must be so of the version `v` and its application `p`.
+ */
+export const isTaken = (
+  key: RawBuilder<unknown>,
+  version: RawBuilder<unknown>,
+  besides: RawBuilder<unknown>,
+): RawBuilder<boolean> => sql`exists (
         select from application_version v join application p on p.application_id = v.application_id
         where v.application_key = ${key} and v.is_supported
-          and (p.minimum_version is null or p.minimum_version collate "C" <= ${version}))`
+          and (p.minimum_version is null or p.minimum_version collate "C" <= ${version}) and (${besides}))`

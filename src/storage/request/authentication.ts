@@ -55,11 +55,20 @@ export interface AuthenticationOutcome {
    * Null when that stays.
    */
   readonly highestVersion: string | null
+  /** What a door tells of an acceptance; it must still be so when it is stored. */
+  readonly told?: ToldAtDoor | undefined
   /** What an acceptance uses up: a value that was used before makes the statement a unique violation, and nothing is stored. */
   readonly use?: UniqueValue | undefined
   /** What a door answers, kept with it: a key that has a verdict makes the statement a unique violation, and nothing is stored. */
   readonly kept?: DoorVerdict | undefined
   readonly at: Date
+}
+
+/** What a bank is told, as it is stored: flags of the activation, name of the version, roles of the application. */
+export interface ToldAtDoor {
+  readonly flags: string
+  readonly versionName: string
+  readonly roles: string
 }
 
 export interface AuthenticationStore {
@@ -212,6 +221,9 @@ const toMove = ({ outcome, audit: { applicationId, userId, eventType, eventData,
   eventType,
   eventData,
   verifiedBy: verifiedBy ?? null,
+  toldFlags: outcome.told?.flags ?? null,
+  toldVersion: outcome.told?.versionName ?? null,
+  toldRoles: outcome.told?.roles ?? null,
   ...toVerdictColumns(outcome.kept),
   value: outcome.use?.valueHash ?? null,
   valueExpiresAt: outcome.use?.expiresAt ?? null,
@@ -244,10 +256,13 @@ const USUAL_COLUMNS = {
   eventType: 'text',
   eventData: 'text',
   verifiedBy: 'text',
+  toldFlags: 'text',
+  toldVersion: 'text',
+  toldRoles: 'text',
 } as const
-type UsualMove = Pick<AuthenticationOutcome & AuditEvent, Exclude<keyof typeof USUAL_COLUMNS, 'verifiedBy'>> & {
-  readonly verifiedBy: string | null
-}
+type OrNull = 'verifiedBy' | 'toldFlags' | 'toldVersion' | 'toldRoles'
+type UsualMove = Pick<AuthenticationOutcome & AuditEvent, Exclude<keyof typeof USUAL_COLUMNS, OrNull>> &
+  Readonly<Record<OrNull, string | null>>
 
 const ANY_COLUMNS = {
   ...USUAL_COLUMNS,
@@ -286,6 +301,8 @@ const ANY: Changed = {
   )`,
 }
 
+const IS_AS_TOLD = sql`i."toldFlags" is null or (a.flags, v.name, p.roles) = (i."toldFlags", i."toldVersion", i."toldRoles")`
+
 /** The activations that a code moves, `moved`, with what is written beside. */
 const withMoved = (moves: RawBuilder<unknown>, { set, returned, beside }: Changed) => sql`
   with moved as (
@@ -295,7 +312,7 @@ const withMoved = (moves: RawBuilder<unknown>, { set, returned, beside }: Change
     from ${moves} as i
     where a.activation_id = i."activationId" and a.row_version = i."rowVersion" and a.state = i."from"
       and a.application_id = i."applicationId" and a.user_id = i."userId"
-      and (i."acceptedFor" is null or ${isTaken(sql`i."acceptedFor"`, sql`i."highestVersion"`)})
+      and (i."acceptedFor" is null or ${isTaken(sql`i."acceptedFor"`, sql`i."highestVersion"`, IS_AS_TOLD)})
     returning a.activation_id, a.application_id, a.user_id, i."eventType", i."eventData", i."verifiedBy", i.at${returned}
   )${beside}`
 

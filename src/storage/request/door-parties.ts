@@ -1,9 +1,7 @@
-// What a door reads of a request that a phone sent to the bank: its parties, what only the bank is told of them, and what was answered to the
-// same key before (cloud §12). One statement for one request and for all that come at the same time.
+// What a door reads of a request that a phone sent to the bank: its parties, and what was answered to the same key before (cloud §12). One
+// statement for one request and for all that come at the same time.
 import { type RawBuilder, sql } from 'kysely'
-import { blockedReasonAt } from '../activation/seen-state.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
-import { toList } from '../database/columns.ts'
 import type { Db } from '../database/database.ts'
 import { joinKnownVerdict, KNOWN_VERDICT, type KnownVerdict, type KnownVerdictColumns, toKnownVerdict } from './door-verdicts.ts'
 import { fromAsked, PARTIES, type PartiesRow, type PartyNames, type ReadParties, toParties } from './parties.ts'
@@ -15,31 +13,15 @@ export interface DoorNames extends PartyNames {
 
 export interface DoorParties {
   readonly parties: ReadParties
-  /** Of the activation; null when it has none. */
-  readonly flags: readonly string[]
-  readonly blockedReason: string | null
-  /** Name of the version, and roles of its application. */
-  readonly versionName: string | null
-  readonly roles: readonly string[]
   readonly known: KnownVerdict | undefined
 }
 
 /** DOOR_COLUMNS. */
-export type DoorColumns = PartiesRow &
-  KnownVerdictColumns & {
-    readonly flags: string | null
-    readonly blockedReason: string | null
-    readonly versionName: string | null
-    readonly roles: string | null
-  }
+export type DoorColumns = PartiesRow & KnownVerdictColumns
 
 /** Splits a row into what it tells. */
 export const toDoorParties = (row: DoorColumns): DoorParties => ({
   parties: toParties(row),
-  flags: toList(row.flags ?? ''),
-  blockedReason: row.blockedReason,
-  versionName: row.versionName,
-  roles: toList(row.roles ?? ''),
   known: toKnownVerdict(row),
 })
 
@@ -59,7 +41,7 @@ export const DOOR_NAMES = {
   position: 'int',
 } as const
 /** What such a statement selects, and from where. */
-export const DOOR_COLUMNS = sql`${PARTIES}, a.flags, ${blockedReasonAt(sql`i.at`)} as "blockedReason", v.name as "versionName", p.roles, ${KNOWN_VERDICT}`
+export const DOOR_COLUMNS = sql`${PARTIES}, ${KNOWN_VERDICT}`
 export const fromDoorNames = (asked: RawBuilder<unknown>): RawBuilder<unknown> => sql`${fromAsked(asked)}
   ${joinKnownVerdict(sql`i."verdictKey"`)}`
 

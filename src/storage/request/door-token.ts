@@ -1,7 +1,6 @@
 // What a door reads of a token, and what it stores of one that is good once (cloud §12.3).
 import { type RawBuilder, sql } from 'kysely'
 import { type ReadActivationRow, selectActivation } from '../activation/find.ts'
-import { blockedReasonAt } from '../activation/seen-state.ts'
 import type { UniqueValue } from '../activation/unique-values.ts'
 import { heldActivation } from '../audit/audit.ts'
 import { defineSharedTrip } from '../database/batched-statement.ts'
@@ -9,12 +8,12 @@ import { defineGivenRows } from '../database/bulk-statement.ts'
 import { toList } from '../database/columns.ts'
 import { type Db, isUniqueViolation } from '../database/database.ts'
 import { joinToken, type TokenColumns, toToken } from '../token/tokens.ts'
-import type { DoorParties } from './door-parties.ts'
 import {
   type DoorVerdict,
   insertVerdictsFrom,
   joinKnownVerdict,
   KNOWN_VERDICT,
+  type KnownVerdict,
   type KnownVerdictColumns,
   toKnownVerdict,
 } from './door-verdicts.ts'
@@ -29,15 +28,16 @@ export interface DoorTokenNames {
 }
 
 /** A token with its activation; the version of the app is not known. */
-export interface DoorToken extends FoundToken, Omit<DoorParties, 'parties' | 'versionName'> {
+export interface DoorToken extends FoundToken {
   readonly activation: ReadActivationRow | undefined
+  /** Of its application. */
+  readonly roles: readonly string[]
+  readonly known: KnownVerdict | undefined
 }
 
 type Columns = TokenColumns &
   KnownVerdictColumns & { readonly [K in keyof ReadActivationRow]: ReadActivationRow[K] | null } & {
     readonly isTokenUsed: boolean
-    readonly flags: string | null
-    readonly blockedReason: string | null
     readonly roles: string | null
   }
 
@@ -48,8 +48,6 @@ export const findDoorToken = defineSharedTrip(async (db, names: readonly DoorTok
     token: toToken(row),
     isTokenUsed: row.isTokenUsed,
     activation: row.activationId === null ? undefined : (row as ReadActivationRow),
-    flags: toList(row.flags ?? ''),
-    blockedReason: row.blockedReason,
     roles: toList(row.roles ?? ''),
     known: toKnownVerdict(row),
   }))
@@ -64,7 +62,7 @@ const FIND = defineGivenRows<DoorTokenNames & { readonly position: number }>({
 }).define(
   (asked) => sql`
   select k.*, exists (select from unique_value u where u.value_hash = i."tokenValue") as "isTokenUsed", ${selectActivation(sql`i.at`)},
-    a.flags, ${blockedReasonAt(sql`i.at`)} as "blockedReason", p.roles, ${KNOWN_VERDICT}
+    p.roles, ${KNOWN_VERDICT}
   from ${asked} as i
   ${joinToken(sql`i."tokenId"`, sql`i.at`)}
   left join activation a on a.activation_id = k."tokenActivationId"

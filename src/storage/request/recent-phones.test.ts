@@ -8,12 +8,14 @@ import type { VersionRow } from '../application/version.ts'
 
 const version: VersionRow = {
   applicationKey: 'application key',
+  name: 'default',
   applicationId: 'bank',
   applicationSecret: Buffer.from('sealed secret'),
   isSupported: true,
   minimumVersion: '3.1',
   algorithms: ['EC_P384'],
   isProtocol3Admitted: true,
+  roles: ['ROLE'],
 }
 const active: ActivationRow = {
   activationId: 'phone',
@@ -36,6 +38,8 @@ const active: ActivationRow = {
   name: 'Phone of "José"',
   rowVersion: 12,
   expiresAt: new Date(1_800_000_000_123),
+  flags: 'VIP,ÚČET',
+  blockedReason: null,
 }
 const waiting: ActivationRow = {
   ...active,
@@ -50,6 +54,8 @@ const waiting: ActivationRow = {
   ctrData: null,
   highestVersion: null,
   name: null,
+  flags: '',
+  blockedReason: 'MAX_FAILED_ATTEMPTS',
 }
 const events = { counterWentBack: () => undefined }
 
