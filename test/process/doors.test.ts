@@ -1,5 +1,6 @@
 // The doors over processes (cloud §12): a code passes once, a request that comes again under its key is answered what it was answered the first
 // time, and a process that is killed has forgotten nothing of it.
+import { Client } from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { withPair } from '../../phone/header.ts'
 import type { HttpRequest } from '../../phone/http.ts'
@@ -14,10 +15,11 @@ import {
   DATABASE_KIND,
   endEverything,
   type Environment,
+  type Installation,
   type PawlProcess,
   startPawl,
 } from '../helpers/process.ts'
-import { openWorld, type World } from '../helpers/world.ts'
+import { expectOk, openWorld, type World } from '../helpers/world.ts'
 import { openPhonesV4, type PhonesV4 } from '../helpers/world-v4.ts'
 
 const ADMIN: Environment = { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD }
@@ -85,8 +87,9 @@ describe.skipIf(serverUrl() === undefined)(title, () => {
   let world: World
   let v4: PhonesV4
   let banks: readonly Bank[]
+  let installation: Installation
   beforeAll(async () => {
-    const installation = await createInstallation('postgresql')
+    installation = await createInstallation('postgresql')
     const env = { ...ADMIN, PAWL_CODE_FAILURES_PER_MINUTE: '1000' }
     const servers = [await startPawl(installation.env, env), await startPawl(installation.env, env)]
     world = await openOn(servers)
@@ -116,6 +119,29 @@ describe.skipIf(serverUrl() === undefined)(title, () => {
       expect(await verdictOf(banks[1] as Bank, phone.prepareSigned({ ...at, body }))).toMatchObject({ isValid: true })
     },
   )
+
+  test('flags that are changed elsewhere, by the other process or by SQL, are in the next verdict of a process that remembers', async () => {
+    const { phone } = await world.activePhone('3.3')
+    const { activationId } = phone.state
+    const [first, second] = banks as readonly [Bank, Bank]
+    const flagsOf = async (bank: Bank) => (await verdictOf(bank, phone.prepareSigned({ ...at, body })))['flags']
+    const admin = world.bank.as(world.bank.credential, second.url)
+    const client = new Client({ connectionString: installation.adminUrl ?? '' })
+    await client.connect()
+    try {
+      for (const flags of [['VIP'], [], ['VIP', 'GOLD']]) {
+        await flagsOf(first)
+        expectOk(await admin.call('PUT', `/admin/activations/${activationId}/flags`, { flags }))
+        expect(await flagsOf(first)).toEqual(flags)
+        await client.query(`update activation set flags = 'BY_SQL' where activation_id = $1`, [activationId])
+        expect(await flagsOf(first)).toEqual(['BY_SQL'])
+        expect(await flagsOf(second)).toEqual(['BY_SQL'])
+        expect(await flagsOf(first)).toEqual(['BY_SQL'])
+      }
+    } finally {
+      await client.end()
+    }
+  })
 
   test.each(['3.3', '4.0'] as const)('one key of %s that comes twenty times has twenty times one verdict', async (version) => {
     const { phone } = version === '3.3' ? await world.activePhone(version) : await v4.activePhone('EC_P384')
