@@ -94,12 +94,16 @@ describe.each([
   test.each(CHANGES)('$what', async ({ make, told, undo }) => {
     const remembered = await rememberedPhone()
     await make(remembered)
-    const [request, key] = [remembered.sign(), newKey()]
-    const verdict = await verdictOf(bank, request, {}, key)
-    expect(verdict).toMatchObject(told)
-    // What is kept of it is the same.
-    if (key !== undefined && verdict['reason'] !== 'VERSION_OFF') expect(await verdictOf(bank, request, {}, key)).toEqual(verdict)
-    await undo?.(remembered)
+    try {
+      const [request, key] = [remembered.sign(), newKey()]
+      const verdict = await verdictOf(bank, request, {}, key)
+      expect(verdict).toMatchObject(told)
+      // What is kept of it is the same.
+      if (key !== undefined && verdict['reason'] !== 'VERSION_OFF')
+        expect(await verdictOf(bank, request, {}, key)).toEqual(verdict)
+    } finally {
+      await undo?.(remembered)
+    }
   })
 
   test('a version that is gone is unknown, and its code moved nothing', async () => {
