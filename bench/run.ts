@@ -5,6 +5,7 @@ const KINDS: Readonly<Record<string, () => Promise<unknown>>> = {
   http: () => import('./http.ts'),
   crypto: () => import('./crypto.ts'),
   strangers: () => import('./strangers.ts'),
+  doors: () => import('./doors.ts'),
   metrics: () => import('./metrics.ts'),
   start: () => import('./start.ts'),
   sealing: () => import('./sealing.ts'),
@@ -24,6 +25,9 @@ The client shares the machine with the server, so compare processor time, and on
   npm run bench -- strangers                      requests that nobody proved anything for, and what users notice of them
   npm run bench -- strangers --works keystore     only requests whose name holds one of the words
   npm run bench -- strangers --works sockets      only what one address with 2,500 sockets takes from others, also through HAProxy
+  npm run bench -- doors                          doors beside validate: processor time, statements, longest turns, times of refusals
+  npm run bench -- doors --works code,KiB         only what holds one of the words in its name
+  npm run bench -- doors --phones 64 --clients 16 --windows 7 --seconds 2 --warm-up 4 --requests 300
   npm run bench -- metrics                        what counting costs a request, and what a look costs
   npm run bench -- limit                          beside what PostgreSQL (pgbench) and OpenSSL alone take
   npm run bench -- start                          processor time and memory of a start with a warm compile cache

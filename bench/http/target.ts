@@ -35,12 +35,15 @@ export interface TargetOptions {
   readonly databaseUrl: string | undefined
   /** Whose children are the connections of the database. */
   readonly databasePid: number | undefined
+  /** Modules that are loaded into the server before it. */
+  readonly imports?: readonly string[]
   /** Settings beside those of every measurement. */
   readonly env?: Readonly<Record<string, string>>
 }
 
 /** Starts a server on a free port of loopback and waits until it is ready. */
-export async function startTarget({ name, checkout, databaseUrl, databasePid, env: settings }: TargetOptions): Promise<Target> {
+export async function startTarget(options: TargetOptions): Promise<Target> {
+  const { name, checkout, databaseUrl, databasePid, imports = [], env: settings } = options
   const folder = mkdtempSync(join(tmpdir(), 'pawl-bench-'))
   const password = randomBytes(18).toString('base64url')
   const { PATH = '', HOME = '' } = process.env
@@ -56,7 +59,8 @@ export async function startTarget({ name, checkout, databaseUrl, databasePid, en
     // All phones of a measurement share one address.
     ...settingsKnownBy(checkout, { PAWL_TEMPORARY_KEYS_PER_MINUTE: '1000000', ...settings }),
   }
-  const server = spawn(join(checkout, 'node_modules/.bin/node'), ['--heap-growing-percent=30', 'bin/pawl.mjs'], {
+  const loaded = imports.map((module) => `--import=${module}`)
+  const server = spawn(join(checkout, 'node_modules/.bin/node'), ['--heap-growing-percent=30', ...loaded, 'bin/pawl.mjs'], {
     cwd: checkout,
     env,
     stdio: ['ignore', 'pipe', 'inherit'],

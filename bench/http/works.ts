@@ -36,11 +36,7 @@ export async function openWorks(
   isWanted: (name: string) => boolean,
   copy?: CopyPhone,
 ): Promise<readonly Work[]> {
-  const bank = createBank(target.url, target.admin)
-  const app = readApplication(await bank.createApplication(APPLICATION))
-  const { json } = expectOk(await bank.call('GET', `/admin/applications/${APPLICATION}`))
-  const appV4 = readSdkConfiguration(String(member(json, 'responseObject', 'mobileSdkConfig')))
-  const server: Server = { url: target.url, bank, app, appV4 }
+  const server = await openServer(target, APPLICATION)
   const works: Work[] = []
   const names = PHONE_KINDS.filter((kind) => PHONE_WORKS.some((work) => isWanted(`${kind} ${work}`)))
   for (const kind of names) {
@@ -54,7 +50,16 @@ export async function openWorks(
   return works.filter(({ name }) => isWanted(name))
 }
 
-interface Server {
+/** A server with an application of this name, which is made. */
+export async function openServer(target: Pick<Target, 'url' | 'admin'>, application: string): Promise<Server> {
+  const bank = createBank(target.url, target.admin)
+  const app = readApplication(await bank.createApplication(application))
+  const { json } = expectOk(await bank.call('GET', `/admin/applications/${application}`))
+  const appV4 = readSdkConfiguration(String(member(json, 'responseObject', 'mobileSdkConfig')))
+  return { url: target.url, bank, app, appV4 }
+}
+
+export interface Server {
   readonly url: string
   readonly bank: Bank
   readonly app: AppConfiguration
@@ -106,7 +111,7 @@ const openPhone = ({ url, app, appV4 }: Server, kind: PhoneKind): VirtualPhone |
   kind === '3.3' ? createPhone({ url, app, version: kind }) : createPhoneV4({ url, app: appV4, algorithm: kind })
 
 /** Registers a user, exchanges keys, commits and, in 4.0, confirms: the whole of an activation. */
-async function activate(server: Server, kind: PhoneKind, userId: string): Promise<VirtualPhone | VirtualPhoneV4> {
+export async function activate(server: Server, kind: PhoneKind, userId: string): Promise<VirtualPhone | VirtualPhoneV4> {
   const { bank } = server
   const { code } = readQrCode(expectOk(await bank.register(userId)))
   const phone = openPhone(server, kind)
@@ -162,13 +167,10 @@ async function holdPhoneV4(userId: string, phone: VirtualPhoneV4): Promise<Holde
   }
 }
 
-function worksOfPhones(server: Server, kind: PhoneKind, holders: readonly Holder[]): Work[] {
-  const { url, bank } = server
-  /** Phones take turns, in the next window those that had none in the last; a phone belongs to one client alone. */
-  const prepareEach = (
-    prepare: (holder: Holder) => Promise<Unit> | Unit,
-    before?: (holder: Holder) => Promise<void>,
-  ): Work['prepare'] => {
+/** Phones take turns, in the next window those that had none in the last; a phone belongs to one client alone. */
+export const takeTurns =
+  <H>(holders: readonly H[]) =>
+  (prepare: (holder: H) => Promise<Unit> | Unit, before?: (holder: H) => Promise<void>): Work['prepare'] => {
     let next = 0
     return async (count, clients) => {
       const size = Math.min(holders.length, Math.max(clients, count))
@@ -183,6 +185,10 @@ function worksOfPhones(server: Server, kind: PhoneKind, holders: readonly Holder
       return lists
     }
   }
+
+function worksOfPhones(server: Server, kind: PhoneKind, holders: readonly Holder[]): Work[] {
+  const { url, bank } = server
+  const prepareEach = takeTurns(holders)
   const sending = (prepare: (holder: Holder) => Promise<HttpRequest> | HttpRequest) => async (holder: Holder) =>
     toUnit(url, await prepare(holder))
   const renew = (holder: Holder): Promise<void> => holder.renew()
@@ -287,7 +293,7 @@ async function worksOfUtility({ url, bank }: Server): Promise<Work[]> {
   return [{ name: 'app init', prepare }]
 }
 
-function toUnit(url: string, request: HttpRequest): Unit {
+export function toUnit(url: string, request: HttpRequest): Unit {
   const composed = composeRequest(url, request)
   return (client) => connectionOf(url, client).exchange(composed)
 }

@@ -25,6 +25,15 @@ export async function recordStatements<Figures>(
   const dump = execFileSync('pg_dump', ['--no-owner', databaseUrl], { maxBuffer: 2 ** 30 })
   execFileSync('psql', ['--quiet', '--set=ON_ERROR_STOP=1', copyUrl], { input: dump, stdio: ['pipe', 'ignore', 'inherit'] })
   execFileSync('psql', ['--quiet', '--command=VACUUM ANALYZE', copyUrl], { stdio: 'ignore' })
+  return { ...(await logStatements(folder, databaseUrl, work)), copyUrl }
+}
+
+/** Runs `work` with every statement logged that is not of a transaction. `folder`: of the data of the PostgreSQL. */
+export async function logStatements<Figures>(
+  folder: string,
+  databaseUrl: string,
+  work: () => Promise<Figures>,
+): Promise<{ readonly figures: Figures; readonly statements: readonly Executed[] }> {
   const { pathname } = new URL(databaseUrl)
   const seen = readLog(folder).length
   await setLogging(databaseUrl, 'all')
@@ -34,7 +43,7 @@ export async function recordStatements<Figures>(
     .slice(seen)
     .filter((line) => line.dbname === pathname.slice(1))
     .flatMap(parseLine)
-  return { figures, statements, copyUrl }
+  return { figures, statements }
 }
 
 async function setLogging(databaseUrl: string, which: 'all' | 'none'): Promise<void> {
