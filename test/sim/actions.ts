@@ -3,6 +3,7 @@ import { member } from '../../phone/http.ts'
 import { runHousekeeping } from '../../src/domain/housekeeping.ts'
 import { deliverDue } from '../../src/domain/webhook/delivery.ts'
 import { OFFLINE_ACTIONS } from './actions-offline.ts'
+import { DOOR_ACTIONS } from './actions-door.ts'
 import { TOKEN_ACTIONS } from './actions-token.ts'
 import { UPGRADE_ACTIONS } from './actions-upgrade.ts'
 import {
@@ -156,6 +157,7 @@ export const ACTIONS: readonly Action[] = [
   },
   { weight: 2, isLight: true, make: (life) => skip(somePhone(life), 1 + life.site.chance.below(6)) },
   ...TOKEN_ACTIONS,
+  ...DOOR_ACTIONS,
   ...OFFLINE_ACTIONS,
   ...UPGRADE_ACTIONS,
   {

@@ -29,11 +29,15 @@ export const BREAKAGES = {
       replaced: /failed_attempts = i\."?failed_?attempts"?/i,
       by: 'failed_attempts = a.failed_attempts',
     }),
+  /** A door forgets what it answered. */
+  'verdicts of doors are not kept': () =>
+    breaking({ isMeant: KEEPS_VERDICTS, replaced: /where "verdictKey" is not null/, by: 'where false' }),
   'connections are used again with an open transaction': () => ({ ...breaking(undefined), keepsBrokenConnections: true }),
 } as const satisfies Record<string, () => Breakage>
 
 export type BreakageName = keyof typeof BREAKAGES
 
+const KEEPS_VERDICTS = /insert into door_verdict[^]*where "verdictKey" is not null/
 const MOVES_ACTIVATION = /update activation a set counter = i\.counter/
 
 function breaking(patch: Patch | undefined): Breakage {

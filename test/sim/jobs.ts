@@ -1,5 +1,5 @@
 // What an action of a simulation is made of: requests, what they promise, and what the simulation knows of phones and operations.
-import { type HttpReply, type HttpRequest } from '../../phone/http.ts'
+import { type HttpReply, type HttpRequest, member } from '../../phone/http.ts'
 import { type Facts, sideOf } from './facts.ts'
 import { bankRequest, type Code, type SimulatedPhone } from './phones.ts'
 import type { Prepared } from './prepared.ts'
@@ -23,11 +23,43 @@ export interface Job {
   readonly name: string
   readonly request: HttpRequest
   readonly code?: Code
+  /** What a bank asks with it, of a door. */
+  readonly ask?: DoorAsk
   /** The activation whose state it changes beside its code. */
   readonly changes?: string | undefined
   /** Is told of an answer of 200. */
   readonly told: (reply: HttpReply) => Check | undefined
 }
+
+/** What a bank asks of a door, and asks again under the same key when no answer comes. */
+export interface DoorAsk {
+  readonly phone: SimulatedPhone
+  readonly name: string
+  readonly request: HttpRequest
+  /** Undefined where the bank made none. */
+  readonly key: string | undefined
+  readonly code: Code | undefined
+  /** Whether the server computes in the thread pool. */
+  readonly isPooled: boolean
+  /** Counts an acceptance, over all doors. `isFirst`: it was not asked in an earlier step. */
+  readonly accept: (life: Life, isFirst: boolean) => Check | undefined
+  /** The same code or token asked about under another key, or without. */
+  readonly renew: (key: string | undefined) => DoorAsk
+  /** When it was sent first; undefined before. */
+  sentAt: number | undefined
+  /** The first answer that is kept under the key, when it is known. */
+  first: { readonly verdict: DoorVerdict; readonly at: number } | undefined
+}
+
+export interface DoorVerdict {
+  readonly isValid: boolean
+  readonly reason?: string
+  readonly flags?: readonly string[]
+}
+
+/** The verdict in an answer of a door; undefined of an envelope that was not opened. */
+export const verdictIn = ({ json }: HttpReply): DoorVerdict | undefined =>
+  (member(json, 'isOpened') === undefined ? json : member(json, 'verdict')) as DoorVerdict | undefined
 
 /** Work of a server. */
 export interface Chore {
@@ -47,6 +79,8 @@ export interface Life {
   /** Shown to phones that are offline. */
   readonly shown: ShownOperation[]
   readonly tokens: KnownToken[]
+  /** Of doors, the newest last. */
+  readonly asks: DoorAsk[]
   /** Sides of 4.0 of phones of 3.x, for which an upgrade has begun. */
   readonly upgrades: Upgrade[]
   /** Counts what gets a name. */
@@ -105,34 +139,48 @@ const mayHaveEnded = (until: number | null, now: number): boolean => until !== n
 /** Any request with a code. `told`: what it promises beside the move of the counter. */
 export function codeJob(life: Life, code: Code, told: () => Check | undefined = () => undefined, changes?: string): Job {
   const { phone, counter } = code
-  const id = phone.activationId()
   return {
     name: `${phone.name} ${code.what} at ${counter}`,
     request: code.request,
     code,
     changes,
-    told: () => {
-      if (!code.isRight) return () => `a wrong code of ${phone.name} was accepted`
-      code.accepted += 1
-      if (code.accepted > 1) return () => `${phone.name}: the code at ${counter} was accepted twice`
-      const side = sideOf(id, generationOf(phone))
-      life.facts.counters.set(side, Math.max(life.facts.counters.get(side) ?? 0, counter + 1))
-      const further = told()
-      return (look) => {
-        const was = look.before.activations.get(id)
-        // An upgraded side has a number of its own, which codes of 3.x may have moved on before it began (v4 §10.4).
-        if (was !== undefined && !was.isUpgraded && !code.isUpgrade && was.counter > counter)
-          return `${phone.name}: the code at ${counter} was accepted when the counter was ${was.counter}`
-        if (was?.state === 'REMOVED') return `the removed activation of ${phone.name} has verified a code`
-        if (was !== undefined && was.generation !== generationOf(phone) && !code.isUpgrade)
-          return `${phone.name} has verified a code, and its activation is of generation ${was.generation}`
-        const isBlocked = was?.state === 'BLOCKED' && !mayHaveEnded(was.blockedUntil, life.site.now())
-        if (isBlocked && look.isCertain && !look.changed.includes(id))
-          return `the blocked activation of ${phone.name} has verified a code`
-        return further?.(look)
-      }
-    },
+    told: () => acceptCode(life, code, told),
   }
+}
+
+/** A code was accepted: what that promises, and what `told` does beside. */
+export function acceptCode(life: Life, code: Code, told: () => Check | undefined): Check | undefined {
+  const { phone, counter } = code
+  const id = phone.activationId()
+  if (!code.isRight) return () => `a wrong code of ${phone.name} was accepted`
+  code.accepted += 1
+  if (code.accepted > 1) return () => `${phone.name}: the code at ${counter} was accepted twice`
+  const side = sideOf(id, generationOf(phone))
+  life.facts.counters.set(side, Math.max(life.facts.counters.get(side) ?? 0, counter + 1))
+  const further = told()
+  return (look) => {
+    const was = look.before.activations.get(id)
+    // An upgraded side has a number of its own, which codes of 3.x may have moved on before it began (v4 §10.4).
+    if (was !== undefined && !was.isUpgraded && !code.isUpgrade && was.counter > counter)
+      return `${phone.name}: the code at ${counter} was accepted when the counter was ${was.counter}`
+    if (was?.state === 'REMOVED') return `the removed activation of ${phone.name} has verified a code`
+    if (was !== undefined && was.generation !== generationOf(phone) && !code.isUpgrade)
+      return `${phone.name} has verified a code, and its activation is of generation ${was.generation}`
+    const isBlocked = was?.state === 'BLOCKED' && !mayHaveEnded(was.blockedUntil, life.site.now())
+    if (isBlocked && look.isCertain && !look.changed.includes(id))
+      return `the blocked activation of ${phone.name} has verified a code`
+    return further?.(look)
+  }
+}
+
+/** Whether a guess counts in a step that finds `before`: what has no key to be wrong with does not, nor does what comes late or far too early. */
+export function canCount(before: View, { phone, isBiometric, counter }: Code): boolean {
+  const target = before.activations.get(phone.activationId())
+  // A code of 3.x for an activation that is of 4.0 by now, a biometric one without biometry.
+  if (target?.generation !== generationOf(phone) || (isBiometric && !target.hasBiometry)) return false
+  // An upgraded side has numbers of its own (v4 §10.4).
+  const ahead = counter - target.counter
+  return !target.isUpgraded && ahead >= 0 && ahead < LOOK_AHEAD
 }
 
 export function bankJob(
@@ -152,5 +200,7 @@ export const ended =
     return undefined
   }
 
+/** How many counter values a server tries. */
+export const LOOK_AHEAD = 20
 /** How far the clock of a server is off at most. */
 export const SKEW_MAX_MS = 30_000

@@ -8,6 +8,8 @@ import { newV4State } from '../../phone/v4/state.ts'
 import type { PhoneVersion } from '../../phone/v3/crypto.ts'
 import type { PhoneToken } from '../../phone/v3/state.ts'
 import type { V4Token } from '../../phone/v4/state.ts'
+import { RESOURCE } from '../helpers/door.ts'
+import { type SentEnvelope, signForBank } from '../helpers/door-envelope.ts'
 import type { Chance } from './chance.ts'
 import type { Prepared as PreparedSite, PreparedPhone } from './prepared.ts'
 
@@ -36,6 +38,13 @@ export interface Code {
 }
 
 type Traits = Pick<Code, 'isRight' | 'isGuess' | 'isBiometric' | 'isUpgrade'>
+const traitsOf = (factors: Factors, quality: Quality): Traits => ({
+  // The keys of a guess are right where possession alone is asked for.
+  isRight: quality === 'RIGHT' || (quality === 'GUESS' && factors === 'possession'),
+  isGuess: quality === 'GUESS' && factors !== 'possession',
+  isBiometric: factors === 'possession_biometry',
+  isUpgrade: false,
+})
 const PLAIN: Traits = { isRight: true, isGuess: false, isBiometric: false, isUpgrade: false }
 
 /** An operation as a QR code shows it. */
@@ -68,6 +77,10 @@ export interface SimulatedPhone {
   /** A read with a token; asks servers for the time. */
   readonly useToken: (token: unknown) => Promise<Prepared<unknown>>
   readonly removeToken: (tokenId: string) => Code
+  /** A request to the bank's own endpoint, which is not sent to pawl as it is. */
+  readonly signForBank: (factors: Factors, quality: Quality) => Code
+  /** The same encrypted, as `/encryption/open` is told of it; asks servers for keys. */
+  readonly sealForBank: (quality: Quality) => Promise<{ readonly code: Code; readonly body: SentEnvelope['body'] }>
   /** What the user types, in the request that a bank makes of it. */
   readonly approveOffline: (shown: ShownOperation, quality: Quality, toRequest: (otp: string) => HttpRequest) => Code
   /** Of 3.x: begins an upgrade to `next`; asks servers for keys. */
@@ -103,6 +116,16 @@ export function createSimulatedPhone(
     return code
   }
 
+  /** A code that was made a moment ago for the bank. Not among `codes`: it goes through a door. */
+  const atBank = (what: string, request: HttpRequest, factors: Factors, quality: Quality): Code => ({
+    phone,
+    what: `${what} for the bank with ${factors}${WORDS[quality]}`,
+    counter: parts.state.counter - 1,
+    request: { ...request, open: () => undefined },
+    ...traitsOf(factors, quality),
+    accepted: 0,
+  })
+
   function partsV3() {
     const phone = createPhone(
       { url, app: site.app, version: version as PhoneVersion },
@@ -113,6 +136,7 @@ export function createSimulatedPhone(
       validate: (factors: Factors, quality: Quality) => phone.prepareValidation({ factors, ...wrong(quality, 16) }),
       signed: (path: string, resourceId: string, body: string, factors: Factors, quality: Quality) =>
         phone.prepareSigned({ path, resourceId, body, factors, ...wrong(quality, 16) }),
+      sealed: (quality: Quality) => signForBank(phone, BANK_BODY, wrong(quality, 16)),
       useToken: (token: unknown) => phone.prepareTokenCall('list', token as PhoneToken),
       typeOtp: ({ text }: ShownOperation, quality: Quality) => phone.computeOtp(phone.scanOperation(text), wrong(quality, 16)),
       authorizeUpgrade: (body: Uint8Array) =>
@@ -132,6 +156,7 @@ export function createSimulatedPhone(
       validate: (factors: Factors, quality: Quality) => phone.prepareValidation({ factors, ...wrong(quality, 32) }),
       signed: (path: string, resourceId: string, body: string, factors: Factors, quality: Quality) =>
         phone.prepareSigned({ path, resourceId, body, factors, ...wrong(quality, 32) }),
+      sealed: (quality: Quality) => signForBank(phone, BANK_BODY, wrong(quality, 32)),
       useToken: (token: unknown) => phone.prepareDetail(token as V4Token),
       typeOtp: ({ id: operationId, data: operationData, nonce }: ShownOperation, quality: Quality) =>
         phone.typeOtp({ operationId, operationData, nonce, ...wrong(quality, 32) }),
@@ -157,12 +182,7 @@ export function createSimulatedPhone(
     activationId: () => parts.state.activationId,
     counter: () => parts.state.counter,
     validate: (factors, quality) =>
-      note(`validates with ${factors}${WORDS[quality]}`, () => parts.validate(factors, quality), {
-        // The keys of a guess are right where possession alone is asked for.
-        isRight: quality === 'RIGHT' || (quality === 'GUESS' && factors === 'possession'),
-        isGuess: quality === 'GUESS' && factors !== 'possession',
-        isBiometric: factors === 'possession_biometry',
-      }),
+      note(`validates with ${factors}${WORDS[quality]}`, () => parts.validate(factors, quality), traitsOf(factors, quality)),
     approve: ({ id, data }, quality) =>
       note(
         `approves${WORDS[quality]}`,
@@ -175,6 +195,16 @@ export function createSimulatedPhone(
     // The counter moves last, when everything else has been asked for.
     createToken: async () => noteMade('creates a token', await parts.prepareTokenCreate({ factors: 'possession_knowledge' })),
     useToken: parts.useToken,
+    signForBank: (factors, quality) => {
+      const { method, path, headers, body } = parts.signed(BANK_PATH, RESOURCE, BANK_BODY, factors, quality)
+      return atBank('signs', { method, path, headers, body }, factors, quality)
+    },
+    sealForBank: async (quality) => {
+      const { body } = await parts.sealed(quality)
+      const headers = { 'X-PowerAuth-Authorization': String(body['authorization']) }
+      const request = { method: 'POST', path: BANK_PATH, headers, body: Buffer.from(BANK_BODY) }
+      return { code: atBank('signs and encrypts', request, 'possession_knowledge', quality), body }
+    },
     removeToken: (tokenId) => note('removes a token', () => parts.prepareTokenRemove(tokenId)),
     approveOffline: (shown, quality, toRequest) =>
       note(`approves offline${WORDS[quality]}`, () => ({ ...toRequest(parts.typeOtp(shown, quality)), open: () => undefined }), {
@@ -222,5 +252,7 @@ export const activationCodeOf = (reply: HttpReply): string =>
 
 const AUTHORIZE = '/api/auth/token/app/operation/authorize'
 const CANCEL = '/api/auth/token/app/operation/cancel'
+const BANK_PATH = '/bank/transfer'
+const BANK_BODY = '{"amount":1}'
 
 const WORDS = { RIGHT: '', GUESS: ', and guesses', STRANGE: ', as a stranger would' } as const satisfies Record<Quality, string>

@@ -39,6 +39,9 @@ export const createIds = (chance: Chance): Pick<Platform, 'randomBytes' | 'uuid'
   },
 })
 
+/** How long a server keeps what it answered at a door, by its own clock. */
+export const VERDICT_KEPT_MS = 600_000
+
 const SETTINGS = {
   PAWL_PORT: '0',
   PAWL_CONSOLE: 'false',
@@ -50,4 +53,6 @@ const SETTINGS = {
   PAWL_MOBILE_READS_PER_MINUTE: '100000',
   PAWL_OTP_ATTEMPTS_PER_MINUTE: '100000',
   PAWL_TEMPORARY_BLOCK_SECONDS: '60',
+  // Longer than the clocks of two servers are apart.
+  PAWL_DOOR_IDEMPOTENCY_SECONDS: String(VERDICT_KEPT_MS / 1000),
 }

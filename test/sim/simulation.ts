@@ -6,7 +6,20 @@ import { verifyAudit } from '../../src/domain/audit/verification.ts'
 import { ACTIONS } from './actions.ts'
 import { type Breakage, type BreakageName, BREAKAGES } from './breakage.ts'
 import { createFacts, findBrokenPromise, findStepBack, findWrongChain, findWrongDelivery } from './facts.ts'
-import { type Check, type Chore, codeJob, generationOf, type Job, type Life, type Look, SKEW_MAX_MS } from './jobs.ts'
+import {
+  canCount,
+  type Check,
+  type Chore,
+  codeJob,
+  generationOf,
+  type Job,
+  type Life,
+  type Look,
+  LOOK_AHEAD,
+  SKEW_MAX_MS,
+  verdictIn,
+} from './jobs.ts'
+import { isKept } from './actions-door.ts'
 import { createSimulatedPhone } from './phones.ts'
 import type { Prepared } from './prepared.ts'
 import { CALM, type Faults, type Lost, openSite, type ServerName, SERVERS, type Site } from './site.ts'
@@ -35,7 +48,7 @@ export async function simulate({ seed, template, readPrepared, breakage = 'none'
   const site = await openSite({ prepared, template, seed, breakage: wrong })
   const { chance } = site
   const phones = prepared.phones.map((one, i) => createSimulatedPhone(prepared, `phone ${i}`, one, chance))
-  const known = { newcomers: [], operations: [], shown: [], tokens: [], upgrades: [] }
+  const known = { newcomers: [], operations: [], shown: [], tokens: [], asks: [], upgrades: [] }
   const life: Life = { site, prepared, facts: createFacts(), phones, ...known, named: 0 }
   const storm = chance.pick(STORMS)
   const length = STEPS_MIN + chance.below(STEPS_MAX - STEPS_MIN)
@@ -102,7 +115,7 @@ async function takeStep(
   const seen: Look = { before, after, isCertain, changed }
   const violation =
     checks.map((check) => check(seen)).find((found) => found !== undefined) ??
-    findMiscounted(seen, sendings, outcomes) ??
+    findMiscounted(seen, sendings, outcomes, site.now()) ??
     findStepBack(before, after) ??
     (await findWrong(life, before, after))
   return { after, violation }
@@ -126,27 +139,24 @@ function findMiscounted(
   { before, after, isCertain, changed }: Look,
   sendings: readonly Sending[],
   outcomes: readonly unknown[],
+  now: number,
 ): string | undefined {
   if (!isCertain) return undefined
-  const sent = new Map<string, number>()
-  const refused = new Map<string, number>()
-  for (const [i, { job }] of sendings.entries()) {
-    const { code } = job ?? {}
-    if (code === undefined || !code.isGuess) continue
+  // However often a bank asks under one key, it is one attempt.
+  const sent = new Map<string, Set<unknown>>()
+  const refused = new Map<string, Set<unknown>>()
+  const add = (to: Map<string, Set<unknown>>, id: string, attempt: unknown) => to.set(id, (to.get(id) ?? new Set()).add(attempt))
+  for (const [i, sending] of sendings.entries()) {
+    const { job } = sending
+    const { code, ask } = job ?? {}
+    if (job === undefined || code === undefined || !code.isGuess) continue
+    const attempt = ask?.key ?? sending
     const id = code.phone.activationId()
-    sent.set(id, (sent.get(id) ?? 0) + 1)
-    // A limit, or an operation that is over, refuses a password before it is looked at.
-    if ((outcomes[i] as HttpReply | Lost) === 'lost' || job?.request.path === '/operations/offline/otp') continue
-    const { status } = outcomes[i] as HttpReply
-    const target = before.activations.get(id)
-    // What has no key to be wrong with is not counted: a code of 3.x for an activation that is of 4.0 by now, a biometric one without biometry.
-    if (target?.generation !== generationOf(code.phone) || (code.isBiometric && !target.hasBiometry)) continue
-    // Nor is one that comes late, or so early that its counter value is not tried. An upgraded side has numbers of its own (v4 §10.4).
-    const ahead = code.counter - target.counter
-    if (target.isUpgraded || ahead < 0 || ahead >= LOOK_AHEAD) continue
-    if (status < 500 && status !== 200) refused.set(id, (refused.get(id) ?? 0) + 1)
+    if (ask === undefined || ask.first?.at === now || !isKept(ask, now)) add(sent, id, attempt)
+    const reply = outcomes[i] as HttpReply | Lost
+    if (reply !== 'lost' && isRefused(job, reply, now) && canCount(before, code)) add(refused, id, attempt)
   }
-  for (const [id, count] of refused) {
+  for (const [id, { size: count }] of refused) {
     const [was, is] = [before.activations.get(id), after.activations.get(id)]
     if (was?.state !== 'ACTIVE' || is?.state !== 'ACTIVE' || changed.includes(id)) continue
     if (is.counter !== was.counter || is.generation !== was.generation) continue
@@ -157,10 +167,19 @@ function findMiscounted(
     const was = before.activations.get(id)
     // Before the commit wrong one-time passwords of the bank have the same place.
     if (was === undefined || was.state === 'PENDING_COMMIT' || state === 'PENDING_COMMIT') continue
-    if (failedAttempts > was.failedAttempts + (sent.get(id) ?? 0))
-      return `${sent.get(id) ?? 0} guesses came for ${id}, and its failed attempts went from ${was.failedAttempts} to ${failedAttempts}`
+    const guesses = sent.get(id)?.size ?? 0
+    if (failedAttempts > was.failedAttempts + guesses)
+      return `${guesses} guesses came for ${id}, and its failed attempts went from ${was.failedAttempts} to ${failedAttempts}`
   }
   return undefined
+}
+
+/** Whether a guess was refused for what it is, for the first time. */
+function isRefused({ request, ask }: Job, reply: HttpReply, now: number): boolean {
+  if (ask !== undefined)
+    return (ask.key === undefined || ask.sentAt === now) && reply.status === 200 && verdictIn(reply)?.reason === 'CODE_WRONG'
+  // A limit, or an operation that is over, refuses a password before it is looked at.
+  return request.path !== '/operations/offline/otp' && reply.status < 500 && reply.status !== 200
 }
 
 /** What one sending is: a request to a server, or its own work. */
@@ -201,10 +220,13 @@ function send(one: Job | Chore, mailbox: Job[], isFaulty: boolean, { chance }: S
   if ('work' in one) return [{ chore: one, to, fault: '' }]
   if (!isFaulty) return [{ job: one, to, fault: '' }]
   const fault = chance.pick(['dropped', 'repeated', 'repeated', 'delayed', 'answer lost'] as const)
+  const isAskPooled = one.ask?.isPooled === true
+  // What computes in the thread pool is done alone.
+  if (fault === 'delayed' && isAskPooled) return [{ job: one, to, fault: '' }]
   if (fault === 'delayed') mailbox.push(one)
   if (fault === 'dropped' || fault === 'delayed') return []
   if (fault === 'answer lost') return [{ job: one, to, fault: ANSWER_LOST }]
-  const isBodyPooled = one.code === undefined && one.request.path.startsWith('/pa/')
+  const isBodyPooled = isAskPooled || (one.code === undefined && one.request.path.startsWith('/pa/'))
   // Key agreements compute in the thread pool, and two of them at once would be no replay.
   return isBodyPooled
     ? [{ job: one, to, fault: '' }]
@@ -212,6 +234,7 @@ function send(one: Job | Chore, mailbox: Job[], isFaulty: boolean, { chance }: S
 }
 
 async function run({ job, chore, to }: Sending, { site }: Life): Promise<HttpReply | Lost | undefined> {
+  if (job?.ask !== undefined) job.ask.sentAt ??= site.now()
   if (job !== undefined) return site.send(to, job.request)
   const done = await site.work(to, async (running) => chore?.work(running)).catch((error: unknown) => error)
   site.trace.push(`  ${to} ${chore?.name ?? ''}${done instanceof Error ? `: ${done.message}` : ''}`)
@@ -299,6 +322,5 @@ const ARRIVALS = 0.25
 const ANSWER_LOST = ', whose answer is lost'
 const STEPS_MIN = 30
 const STEPS_MAX = 60
-const LOOK_AHEAD = 20
 const DELIVERY_ROUNDS = 9
 const DAY_MS = 86_400_000

@@ -8,6 +8,8 @@ export interface ActivationView {
   readonly state: 'CREATED' | 'PENDING_COMMIT' | 'ACTIVE' | 'BLOCKED' | 'REMOVED'
   readonly counter: number
   readonly failedAttempts: number
+  /** Names with commas. */
+  readonly flags: string
   /** Of the protocol: 3 or 4; 0 before the keys are exchanged. */
   readonly generation: number
   /** Whether a biometric code has a key to be verified with: in 4.0 when the phone has enabled it (v4 §7.4, step 5). */
@@ -49,7 +51,7 @@ export interface View {
 export async function look(db: Db): Promise<View> {
   const { rows } = await sql<{ seen: Seen }>`select json_build_object(
     'activations', (select coalesce(json_agg(x), '[]') from (
-      select activation_id as id, user_id as "userId", state, counter, failed_attempts as "failedAttempts",
+      select activation_id as id, user_id as "userId", state, counter, failed_attempts as "failedAttempts", flags,
         coalesce(protocol_version, 0) as generation,
         coalesce(protocol_version = 3 or is_biometry_enabled, false) as "hasBiometry",
         exists (select from activation_history h where h.activation_id = a.activation_id and h.reason = 'ACTIVATION_VERSION_CHANGED') as "isUpgraded",
