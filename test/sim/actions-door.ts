@@ -195,7 +195,7 @@ export const DOOR_ACTIONS: readonly Action[] = [
     },
   },
   {
-    weight: 4,
+    weight: 6,
     isLight: false,
     make: async (life) => {
       const { code, body } = await somePhone(life).sealForBank(life.site.chance.pick(MOSTLY_RIGHT))
@@ -203,7 +203,7 @@ export const DOOR_ACTIONS: readonly Action[] = [
     },
   },
   {
-    weight: 4,
+    weight: 8,
     isLight: false,
     make: async (life) => {
       if (life.tokens.length === 0) return undefined

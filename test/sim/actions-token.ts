@@ -3,7 +3,7 @@ import { type Action, codeJob, somePhone } from './jobs.ts'
 
 export const TOKEN_ACTIONS: readonly Action[] = [
   {
-    weight: 2,
+    weight: 4,
     isLight: false,
     make: async (life) => {
       const phone = somePhone(life)

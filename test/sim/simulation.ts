@@ -104,7 +104,7 @@ async function takeStep(
   for (const [i, { job, fault }] of sendings.entries()) {
     if (job === undefined) continue
     const reply = outcomes[i] as HttpReply | Lost
-    trace.push(`  ${reply === 'lost' ? 'no answer' : reply.status}: ${job.name}${fault}`)
+    trace.push(`  ${reply === 'lost' ? 'no answer' : reply.status}: ${job.name}${fault}${tellVerdict(job, reply)}`)
     if (reply === 'lost' || fault === ANSWER_LOST) continue
     if (reply.status >= 500 && reply.status !== 503) checks.push(() => `${job.name} was answered ${reply.status} ${reply.text}`)
     if (reply.status !== 200) continue
@@ -180,6 +180,13 @@ function isRefused({ request, ask }: Job, reply: HttpReply, now: number): boolea
     return (ask.key === undefined || ask.sentAt === now) && reply.status === 200 && verdictIn(reply)?.reason === 'CODE_WRONG'
   // A limit, or an operation that is over, refuses a password before it is looked at.
   return request.path !== '/operations/offline/otp' && reply.status < 500 && reply.status !== 200
+}
+
+/** What a door said, for the trace. */
+function tellVerdict({ ask }: Job, reply: HttpReply | Lost): string {
+  if (ask === undefined || reply === 'lost' || reply.status !== 200) return ''
+  const { isValid, reason = 'the envelope is refused' } = verdictIn(reply) ?? {}
+  return isValid === true ? ' -> valid' : ` -> ${reason}`
 }
 
 /** What one sending is: a request to a server, or its own work. */
