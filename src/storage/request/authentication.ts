@@ -207,8 +207,7 @@ async function storeAll(db: Db, changes: readonly Change[]): Promise<readonly bo
   const moves = changes.map(toMove)
   // In one order: two processes that move the same activations would otherwise wait for each other, and all others with them.
   const ordered = moves.toSorted((one, other) => (one.activationId < other.activationId ? -1 : 1))
-  const statement = ordered.every(isUsual) ? STORE_USUAL(ordered) : STORE(ordered)
-  const { rows } = await db.executeQuery<{ activation_id: string }>(statement)
+  const { rows } = await db.executeQuery<{ activation_id: string }>(chooseStore(ordered)(ordered))
   const stored = new Set(rows.map((row) => row.activation_id))
   return changes.map(({ outcome }) => stored.has(outcome.activationId))
 }
@@ -229,9 +228,15 @@ const toMove = ({ outcome, audit: { applicationId, userId, eventType, eventData,
   valueExpiresAt: outcome.use?.expiresAt ?? null,
 })
 
-/** Whether an outcome leaves the state and the keys as they are, uses and keeps nothing; the row version is the one they were read under. */
-const isUsual = ({ blockedReason, masterSecret, use, kept }: AuthenticationOutcome): boolean =>
-  blockedReason === null && masterSecret === null && use === undefined && kept === undefined
+/** The one that does enough for all of them and costs the least. */
+const chooseStore = (moves: readonly AnyMove[]) =>
+  moves.every(isUsual) ? STORE_USUAL : moves.every(keepsAtMost) ? STORE_KEEPING : STORE
+
+/** Whether an outcome leaves the state and the keys as they are and uses nothing; the row version is the one they were read under. */
+const keepsAtMost = ({ blockedReason, masterSecret, use }: AuthenticationOutcome): boolean =>
+  blockedReason === null && masterSecret === null && use === undefined
+/** Whether it keeps nothing as well. */
+const isUsual = (outcome: AuthenticationOutcome): boolean => keepsAtMost(outcome) && outcome.kept === undefined
 
 const FIND = ASKED.define(
   (asked) => sql`
@@ -264,18 +269,19 @@ type OrNull = 'verifiedBy' | 'toldFlags' | 'toldVersion' | 'toldRoles'
 type UsualMove = Pick<AuthenticationOutcome & AuditEvent, Exclude<keyof typeof USUAL_COLUMNS, OrNull>> &
   Readonly<Record<OrNull, string | null>>
 
+const KEEPING_COLUMNS = { ...USUAL_COLUMNS, ...VERDICT_COLUMNS } as const
+type KeepingMove = UsualMove & ReturnType<typeof toVerdictColumns>
+
 const ANY_COLUMNS = {
-  ...USUAL_COLUMNS,
+  ...KEEPING_COLUMNS,
   masterSecret: 'bytea',
   state: 'text',
   blockedReason: 'text',
   blockExpiresAt: 'timestamptz',
   value: 'bytea',
   valueExpiresAt: 'timestamptz',
-  ...VERDICT_COLUMNS,
 } as const
-type AnyMove = UsualMove &
-  ReturnType<typeof toVerdictColumns> &
+type AnyMove = KeepingMove &
   Pick<AuthenticationOutcome, 'masterSecret' | 'state' | 'blockedReason' | 'blockExpiresAt'> & {
     readonly value: Uint8Array | null
     readonly valueExpiresAt: Date | null
@@ -286,19 +292,27 @@ type Changed = Readonly<Record<'set' | 'returned' | 'beside', RawBuilder<unknown
 // A column that is named costs, also when its value stays: the trigger that tells webhooks of states is looked at then.
 const USUAL: Changed = { set: sql``, returned: sql``, beside: sql`` }
 
-/** What one that blocks, settles a key, uses a value or keeps a verdict does besides. */
+const KEPT_OF_MOVED = sql`, kept as (
+    ${insertVerdictsFrom(sql`moved`)}
+  )`
+
+/** What one that keeps a verdict does besides. */
+const KEEPING: Changed = {
+  set: sql``,
+  returned: sql`, i."verdictKey", i."verdictAnswer", i."verdictExpiresAt", i."verdictMac"`,
+  beside: KEPT_OF_MOVED,
+}
+
+/** What one that blocks, settles a key or uses a value does besides; it may keep a verdict, too. */
 const ANY: Changed = {
   set: sql`, master_secret = coalesce(i."masterSecret", a.master_secret), state = i.state, blocked_reason = i."blockedReason",
       block_expires_at = i."blockExpiresAt"`,
-  returned: sql`, i.state, i."blockedReason", i.value, i."valueExpiresAt", i."verdictKey", i."verdictAnswer",
-      i."verdictExpiresAt", i."verdictMac"`,
+  returned: sql`${KEEPING.returned}, i.state, i."blockedReason", i.value, i."valueExpiresAt"`,
   beside: sql`, history as (
     ${insertHistoryFrom(sql`moved where "blockedReason" is not null`, { from: sql`'ACTIVE'`, to: sql`state`, reason: sql`"blockedReason"`, at: sql`at` })}
   ), used as (
     ${insertValuesFrom(sql`moved`)}
-  ), kept as (
-    ${insertVerdictsFrom(sql`moved`)}
-  )`,
+  )${KEPT_OF_MOVED}`,
 }
 
 const IS_AS_TOLD = sql`i."toldFlags" is null or (a.flags, v.name, p.roles) = (i."toldFlags", i."toldVersion", i."toldRoles")`
@@ -343,6 +357,7 @@ const composeStoreAndLock = (moves: RawBuilder<unknown>, changed: Changed) => {
 }
 
 const STORE_USUAL = defineGivenRows<UsualMove>(USUAL_COLUMNS).define((moves) => composeStore(moves, USUAL))
+const STORE_KEEPING = defineGivenRows<KeepingMove>(KEEPING_COLUMNS).define((moves) => composeStore(moves, KEEPING))
 const STORE = defineGivenRows<AnyMove>(ANY_COLUMNS).define((moves) => composeStore(moves, ANY))
 
 const OF_OPERATION = { operationId: 'text' } as const
