@@ -89,12 +89,11 @@ function composeCalls(credential: string): Call {
 }
 
 async function bind(server: Server): Promise<Holder> {
-  const phone = (await activate(server, '3.3', `doors-${randomUUID()}`)) as VirtualPhone
+  const phone = await activate(server, '3.3', `doors-${randomUUID()}`)
   return { phone, token: await phone.createToken(), temporaryKey: undefined }
 }
 
-const bindV4 = async (server: Server): Promise<VirtualPhoneV4> =>
-  (await activate(server, 'EC_P384', `doors-${randomUUID()}`)) as VirtualPhoneV4
+const bindV4 = (server: Server): Promise<VirtualPhoneV4> => activate(server, 'EC_P384', `doors-${randomUUID()}`)
 
 const AT = { path: '/bank/transfer', resourceId: RESOURCE }
 

@@ -2,14 +2,12 @@
 import { randomUUID } from 'node:crypto'
 import { b64, random } from '../../phone/v3/crypto.ts'
 import { withPair } from '../../phone/header.ts'
-import { type HttpRequest, member } from '../../phone/http.ts'
-import type { AppConfiguration } from '../../phone/v3/state.ts'
+import type { HttpRequest } from '../../phone/http.ts'
 import { PHONE_ALGORITHMS } from '../../phone/v4/crypto.ts'
-import { readSdkConfiguration, type V4AppConfiguration } from '../../phone/v4/state.ts'
 import { createPhoneV4, type VirtualPhoneV4 } from '../../phone/v4/virtual-phone.ts'
 import { createPhone, type VirtualPhone } from '../../phone/v3/virtual-phone.ts'
-import { type Bank, createBank, readApplication, readQrCode } from '../../test/helpers/bank.ts'
 import type { Target } from './target.ts'
+import { activate, openServer, type Server } from './works.ts'
 
 /** One kind of request; `make` gives a fresh one. */
 export interface Stranger {
@@ -27,43 +25,15 @@ export interface Scene {
 
 /** Opens an application on the server, binds `victims` phones and a phone of each generation that the strangers speak of. */
 export async function openScene(target: Pick<Target, 'url' | 'admin'>, victims: number): Promise<Scene> {
-  const bank = createBank(target.url, target.admin)
-  const app = readApplication(await bank.createApplication(APPLICATION))
-  const { json } = await bank.call('GET', `/admin/applications/${APPLICATION}`)
-  const appV4 = readSdkConfiguration(String(member(json, 'responseObject', 'mobileSdkConfig')))
-  const place = { url: target.url, bank, app, appV4 }
+  const place = await openServer(target, APPLICATION)
   const phones = []
-  for (let i = 0; i < victims; i += 1) phones.push(await bind(place))
-  return { strangers: listStrangers(place, await bind(place), await bindV4(place)), victims: phones }
+  for (let i = 0; i < victims; i += 1) phones.push(await activate(place, '3.3', `victim-${randomUUID()}`))
+  const known = await activate(place, '3.3', `known-${randomUUID()}`)
+  const knownV4 = await activate(place, 'EC_P384', `known-${randomUUID()}`)
+  return { strangers: listStrangers(place, known, knownV4), victims: phones }
 }
 
-interface Place {
-  readonly url: string
-  readonly bank: Bank
-  readonly app: AppConfiguration
-  readonly appV4: V4AppConfiguration
-}
-
-async function bind({ url, bank, app }: Place): Promise<VirtualPhone> {
-  const userId = `victim-${randomUUID()}`
-  const { code } = readQrCode(await bank.register(userId))
-  const phone = createPhone({ url, app, version: '3.3' })
-  await phone.activate(code)
-  await bank.commit(userId)
-  return phone
-}
-
-async function bindV4({ url, bank, appV4 }: Place): Promise<VirtualPhoneV4> {
-  const userId = `known-${randomUUID()}`
-  const { code } = readQrCode(await bank.register(userId))
-  const phone = createPhoneV4({ url, app: appV4, algorithm: 'EC_P384' })
-  await phone.activate(code)
-  await bank.commit(userId)
-  await phone.exchange(phone.prepareConfirm(false))
-  return phone
-}
-
-function listStrangers({ url, app, appV4 }: Place, old: VirtualPhone, phone: VirtualPhoneV4): Stranger[] {
+function listStrangers({ url, app, appV4 }: Server, old: VirtualPhone, phone: VirtualPhoneV4): Stranger[] {
   const unknown = <R extends HttpRequest>(request: R): R => withPair(request, 'pa_activation_id', randomUUID())
   const wrongPossession = () => ({ factors: 'possession' as const, wrongKeys: { possession: random(32) } })
   const padded = (bytes: number): string => {

@@ -67,6 +67,7 @@ export interface Server {
 }
 
 type PhoneKind = (typeof PHONE_KINDS)[number]
+type PhoneOf<K extends PhoneKind> = K extends '3.3' ? VirtualPhone : VirtualPhoneV4
 
 /** A phone with what its requests are made of, whatever generation it speaks. */
 interface Holder {
@@ -101,7 +102,6 @@ async function bindPhone(server: Server, kind: PhoneKind): Promise<Holder> {
 
 async function copyPhones(server: Server, count: number, copy: CopyPhone): Promise<Holder[]> {
   const phone = await activate(server, '3.3', `bench-${randomUUID()}`)
-  if (!('version' in phone)) throw new TypeError('a phone of protocol 3 speaks another')
   const copies = await copy(phone.state, await phone.createToken(), count)
   const { url, app } = server
   return copies.map(({ userId, state, token }) => holdPhone(userId, createPhone({ url, app, version: '3.3' }, state), token))
@@ -111,14 +111,14 @@ const openPhone = ({ url, app, appV4 }: Server, kind: PhoneKind): VirtualPhone |
   kind === '3.3' ? createPhone({ url, app, version: kind }) : createPhoneV4({ url, app: appV4, algorithm: kind })
 
 /** Registers a user, exchanges keys, commits and, in 4.0, confirms: the whole of an activation. */
-export async function activate(server: Server, kind: PhoneKind, userId: string): Promise<VirtualPhone | VirtualPhoneV4> {
+export async function activate<K extends PhoneKind>(server: Server, kind: K, userId: string): Promise<PhoneOf<K>> {
   const { bank } = server
   const { code } = readQrCode(expectOk(await bank.register(userId)))
   const phone = openPhone(server, kind)
   await phone.activate(code)
   expectOk(await bank.commit(userId))
   if (!('version' in phone)) await phone.exchange(phone.prepareConfirm(false))
-  return phone
+  return phone as PhoneOf<K>
 }
 
 /** activation/create of a user who is registered now, with a temporary key that is fetched now. */

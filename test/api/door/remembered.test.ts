@@ -133,6 +133,21 @@ test('a change by SQL is seen after a code of the own endpoints of pawl, too', a
   expect(await verdictOf(bank, phone.prepareSigned(at))).toMatchObject({ isValid: true, flags: ['VIP'] })
 })
 
+test('phones whose codes share a statement are told of by their own flags, with and without keys, beside codes of pawl itself', async () => {
+  const phones = await Promise.all(Array.from({ length: 9 }, rememberedPhone))
+  const flagsOf = (i: number) => (i % 2 === 0 ? [] : [`FLAG_${i}`])
+  for (const [i, { activationId }] of phones.entries())
+    await execute(sql`update activation set flags = ${flagsOf(i).join(',')} where activation_id = ${activationId}`)
+  const answered = await Promise.all(
+    phones.map(async ({ phone, sign }, i) =>
+      i % 3 === 0
+        ? expectOk(await phone.send(phone.prepareValidation())).status
+        : (await verdictOf(bank, sign(), {}, i % 3 === 1 ? randomUUID() : undefined))['flags'],
+    ),
+  )
+  expect(answered).toEqual(phones.map((_, i) => (i % 3 === 0 ? 200 : flagsOf(i))))
+})
+
 test('a phone that this process remembers is unknown to another application, and its code stays good', async () => {
   const { phone } = await rememberedPhone()
   expectOk(await v4.world.bank.createApplication('other-bank'))
