@@ -68,6 +68,8 @@ export interface Config {
   readonly doorIdempotencySeconds: number
   /** How long a ticket of an opened envelope is good. */
   readonly sealTicketSeconds: number
+  /** Serves the back-end API of the reference below /rest. */
+  readonly referenceApi: boolean
   readonly webhookAllowHttp: boolean
   readonly webhookAllowPrivateAddresses: boolean
   readonly webhookRetryBaseSeconds: number

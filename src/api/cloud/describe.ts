@@ -4,16 +4,20 @@ import type { ErrorCode } from '../../lib/errors.ts'
 import type { AnyCloudDeclaration } from './endpoint.ts'
 import { rendering } from './error-renderer.ts'
 
-/** One operation for each endpoint. */
-export const describeCloudEndpoints = (endpoints: readonly AnyCloudDeclaration[]): Operation[] => endpoints.map(describeEndpoint)
+/** One operation for each endpoint. `errors`: as the API of these endpoints renders them; `tagOf`: the group of a path. */
+export const describeCloudEndpoints = (
+  endpoints: readonly AnyCloudDeclaration[],
+  errors: ErrorDescription = errorsOfCloud,
+  tagOf: (path: string) => string = nameTag,
+): Operation[] => endpoints.map((endpoint) => describeEndpoint(endpoint, errors, tagOf(endpoint.path)))
 
-function describeEndpoint(endpoint: AnyCloudDeclaration): Operation {
+function describeEndpoint(endpoint: AnyCloudDeclaration, errors: ErrorDescription, tag: string): Operation {
   const { method, path, operationId, summary, description, roles, params, query, headers, body, response } = endpoint
   return {
     method,
     path,
     operationId,
-    tag: nameTag(path),
+    tag,
     summary,
     description: [description, `Roles: ${roles.join(', ')}.`].filter((text) => text !== undefined).join('\n\n'),
     security: [['basic']],
@@ -21,7 +25,7 @@ function describeEndpoint(endpoint: AnyCloudDeclaration): Operation {
     query,
     headers,
     body: body && { schema: body, isRequired: true },
-    answers: [{ status: 200, description: 'done', schema: response }, ...describeErrors(errorsOfCloud, listCodes(endpoint))],
+    answers: [{ status: 200, description: 'done', schema: response }, ...describeErrors(errors, listCodes(endpoint))],
   }
 }
 

@@ -15,6 +15,8 @@ export interface CloudCall<B = unknown, Q = unknown, U = unknown, H = unknown> {
   readonly caller: Caller
   /** `scheme://host` as the caller used it. */
   readonly origin: string
+  /** Address of the caller. */
+  readonly source: string
   readonly parts: CloudParts
 }
 

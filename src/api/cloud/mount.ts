@@ -43,6 +43,7 @@ export function mountCloudEndpoint(
         headers: request.headers,
         caller: callerOf(request),
         origin: `${request.protocol}://${request.host}`,
+        source: request.ip,
         parts,
       }
       return await inStage('handle', () => endpoint.serve(call))

@@ -1,6 +1,6 @@
 // POST /verification/code: whether a request that a phone sent to the bank has a right code (cloud §12.2).
 import { type Static, Type } from '@sinclair/typebox'
-import { receive } from '../../channel/stages/receive.ts'
+import { type DeviceRequest, receive } from '../../channel/stages/receive.ts'
 import type { Refusal } from '../../channel/stages/decision.ts'
 import { coveredBodies, type JudgedAtDoor } from '../../channel/stages/attempt.ts'
 import { verifyAtDoor } from '../../channel/stages/code.ts'
@@ -102,11 +102,17 @@ export const verificationCode = door({
 })
 
 async function judge(call: DoorCall<Request>): Promise<CodeAnswer> {
+  const { request, parts } = call
+  const sent = readSent(request, 'authorization', request.authorization, parts.settings.signedBodyBytesMax)
+  refuseLongText(request.auditText)
+  return await judgeSent(call, sent)
+}
+
+/** Judges the code of a request as the phone sent it. `isSourceUnknown`: as in AtDoor. */
+export async function judgeSent(call: DoorCall<Request>, sent: DeviceRequest, isSourceUnknown = false): Promise<CodeAnswer> {
   const { request, parts, asker, applicationId } = call
   const { authorization, factors = FACTORS_WITHOUT, auditText } = request
-  const { protocols, settings } = parts
-  const sent = readSent(request, 'authorization', authorization, settings.signedBodyBytesMax)
-  refuseLongText(auditText)
+  const { protocols } = parts
   const received = receive([protocols.v3, protocols.v4], sent, { isJson: false, contradiction: undefined })
   const header = received.protocol.parseAuthorizationHeader(authorization, received.headers.schemes)
   if (header === undefined) return { isValid: false, reason: 'HEADER_MALFORMED' }
@@ -128,6 +134,7 @@ async function judge(call: DoorCall<Request>): Promise<CodeAnswer> {
         find,
         keep: (given) => given.verdict.activation && repeats?.keep(given.verdict.activation, compose(given)),
         verifiedBy: call.username,
+        isSourceUnknown,
       },
     })
     return compose(judged)

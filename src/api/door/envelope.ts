@@ -1,12 +1,12 @@
 // The envelope of a phone, as a bank hands it to `/encryption/open`: read, and opened by the stages of pawl's own endpoints (cloud §13.1).
-import { findContext, parseEnvelope } from '../../channel/stages/envelope.ts'
+import { findContext } from '../../channel/stages/envelope.ts'
 import { type Opened, openOfActivation, openOfApplication } from '../../channel/stages/open.ts'
 import { envelopeValue } from '../../channel/replay.ts'
 import { type DeviceRequest, type Received, receive } from '../../channel/stages/receive.ts'
 import { parseJson } from '../../http/raw-body.ts'
 import { isJsonObject } from '../../lib/json.ts'
 import { PawlError } from '../../lib/errors.ts'
-import type { AuthorizationHeader, EncryptionHeader, Envelope, EnvelopeContext } from '../../protocol/protocol.ts'
+import type { AuthorizationHeader, EncryptionHeader, Envelope, EnvelopeContext, Protocol } from '../../protocol/protocol.ts'
 import type { ActivationRow } from '../../storage/activation/find.ts'
 import type { DoorEnvelope } from '../../storage/request/door-envelopes.ts'
 import type { DoorParts } from './parts.ts'
@@ -28,12 +28,15 @@ export interface OpenedRequest extends Opened {
   readonly activation: ActivationRow | undefined
 }
 
-/** Reads header and envelope. Refuses (ENCRYPTION_FAILED) what the phone made wrong; the log has the reason. */
+/**
+ * Reads header and envelope. Refuses (ENCRYPTION_FAILED) what the phone made wrong; the log has the reason. `parse`: makes the envelope of what
+ * the header says.
+ */
 export function readSealed(
   { protocols, events }: Pick<DoorParts, 'protocols' | 'events'>,
   scope: ScopeName,
   sent: DeviceRequest,
-  json: unknown,
+  parse: (protocol: Protocol, context: EnvelopeContext) => Envelope,
 ): SealedRequest {
   const received = receive([protocols.v3, protocols.v4], sent, { isJson: false, contradiction: undefined })
   const { protocol, headers } = received
@@ -43,7 +46,7 @@ export function readSealed(
     authorization ?? (encryption === undefined ? undefined : protocol.parseEncryptionHeader(encryption, schemes))
   try {
     const context = findContext(header, PLACES[scope], CODE)
-    return { received, authorization, context, envelope: parseEnvelope(protocol, context, json, CODE) }
+    return { received, authorization, context, envelope: parse(protocol, context) }
   } catch (error) {
     if (error instanceof PawlError)
       events.envelopeRefused({ activationId: header?.activationId, applicationKey: undefined, reason: error.message })

@@ -1,5 +1,6 @@
 // POST /encryption/open: a bank has an envelope opened that a phone sent to it, and its code checked if it has one (cloud §13.1).
 import { type Static, Type } from '@sinclair/typebox'
+import { parseEnvelope } from '../../channel/stages/envelope.ts'
 import { verifyAtDoor } from '../../channel/stages/code.ts'
 import { type JudgedAtDoor, useOf } from '../../channel/stages/attempt.ts'
 import { describeCovered } from '../../domain/activation/door-key.ts'
@@ -114,7 +115,7 @@ async function judge(call: DoorCall<Request>): Promise<Answer> {
     authorization === undefined ? (['encryption', encryption ?? ''] as const) : (['authorization', authorization] as const)
   const sent = readSent({ method, resourceId, client }, header, value, 0)
   try {
-    return await openFor(call, readSealed(parts, scope, sent, request.envelope))
+    return await openFor(call, readSealed(parts, scope, sent, (protocol, context) => parseEnvelope(protocol, context, request.envelope, 'ENCRYPTION_FAILED')))
   } catch (error) {
     if (!isEnvelopeRefusal(error)) throw error
     return { isOpened: false, reason: 'ENVELOPE' }

@@ -52,10 +52,11 @@ export const verificationToken = door({
     'doors and processes, unless `isRepeatable`. Wrong tokens are never counted. docs/DOORS.md says how to use it safely.',
   body: TokenToVerify,
   response: TokenVerification,
-  judge,
+  judge: judgeTokenOf,
 })
 
-async function judge(call: DoorCall<Request>): Promise<Answer> {
+/** Judges the token of a request. */
+export async function judgeTokenOf(call: DoorCall<Request>): Promise<Answer> {
   const { request, parts, asker } = call
   const { isRepeatable = false, client } = request
   const { protocols } = parts

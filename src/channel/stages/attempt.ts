@@ -37,6 +37,8 @@ export interface AtDoor {
   readonly keep: (judged: JudgedAtDoor) => DoorVerdict | undefined
   /** User name of the credential, for the audit row. */
   readonly verifiedBy: string
+  /** The bank cannot say where the phone is: all phones have one source, and only guesses take a place of the budget. */
+  readonly isSourceUnknown?: boolean
 }
 
 /** What a door tells of a code. */

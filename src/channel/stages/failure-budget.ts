@@ -13,7 +13,7 @@ import type { Received } from './receive.ts'
 export async function withinFailureBudget<T extends { readonly verdict: CodeVerdict }>(
   parts: ChannelParts,
   { client }: Received,
-  { header: { activationId, version, factors }, resourceId }: CodeAttempt,
+  { header: { activationId, version, factors }, resourceId, atDoor }: CodeAttempt,
   check: () => Promise<T>,
 ): Promise<T> {
   const place = parts.codeFailures.takeIfLeft(`${sourceOf(client.ip)} ${activationId}`, parts.platform.monotonic())
@@ -25,7 +25,8 @@ export async function withinFailureBudget<T extends { readonly verdict: CodeVerd
   let isWrong = false
   try {
     const checked = await check()
-    isWrong = !checked.verdict.isRight
+    const { verdict } = checked
+    isWrong = !verdict.isRight && (atDoor?.isSourceUnknown !== true || verdict.isGuess)
     return checked
   } finally {
     // A failure of our own tells nothing about the code.

@@ -7,7 +7,14 @@ import { createAuditEvent } from '../audit/audit.ts'
 import { createKeyPair, hashActivationCode, places, sealPrivateKey } from '../secrets/secrets.ts'
 import type { ActivationParts } from './parts.ts'
 
-export interface NewActivation {
+/** What may be said of one activation in place of the settings. */
+export interface RegistrationLimits {
+  readonly maxFailedAttempts?: number | undefined
+  /** The end of what its phone and its commit may wait for. */
+  readonly expiresAt?: Date | undefined
+}
+
+export interface NewActivation extends RegistrationLimits {
   readonly applicationId: string
   readonly userId: string
   readonly code: string
@@ -40,7 +47,7 @@ export interface PreparedActivation {
 /** Makes id, server keys and sealed values of a new activation; nothing is stored yet. */
 export function prepareActivation(
   { platform, recordKeys, settings, installationKeys }: Omit<ActivationParts, 'db' | 'events' | 'activationOtps'>,
-  { applicationId, userId, code, qrText, commitPhase, otpHash }: NewActivation,
+  { applicationId, userId, code, qrText, commitPhase, otpHash, maxFailedAttempts, expiresAt }: NewActivation,
 ): PreparedActivation {
   const activationId = platform.uuid()
   const now = platform.now()
@@ -56,9 +63,9 @@ export function prepareActivation(
     activationQrCode: qrText === null ? null : recordKeys.seal(places.activationQrCode(owned), utf8(qrText)),
     serverPublicKey: pair.publicKey,
     serverPrivateKey,
-    maxFailedAttempts: settings.maxFailedAttempts,
+    maxFailedAttempts: maxFailedAttempts ?? settings.maxFailedAttempts,
     createdAt: new Date(now),
-    expiresAt: new Date(now + settings.activationValiditySeconds * 1000),
+    expiresAt: expiresAt ?? new Date(now + settings.activationValiditySeconds * 1000),
     commitPhase,
     otpHash,
   }

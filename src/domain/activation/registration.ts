@@ -11,7 +11,7 @@ import type { ActivationState, CommitPhase } from '../../storage/database/schema
 import { countWrongOtp, createOtpJudge, type OtpJudge } from './otp.ts'
 import { createAuditEvent } from '../audit/audit.ts'
 import { composeActivationQrText, createActivationCode, signActivationCode, signActivationCodeP384 } from './code.ts'
-import { prepareActivation } from './created.ts'
+import { prepareActivation, type RegistrationLimits } from './created.ts'
 import { findSigningMasterKeys, openMasterKey, qrSignatureCurveOf } from '../application/master-keys.ts'
 import { places, unlessAltered } from '../secrets/secrets.ts'
 import { endBlockIfOver } from './temporary-block.ts'
@@ -21,6 +21,11 @@ import type { ActivationParts } from './parts.ts'
 export interface Owner {
   readonly applicationId: string
   readonly userId: string
+}
+
+/** One registration of an owner: who has another one by now has none. */
+export interface OwnedRegistration extends Owner {
+  readonly activationId?: string | undefined
 }
 
 /** The same, before it is known which application that is. */
@@ -33,10 +38,11 @@ export interface NamedOwner {
 /** The live registration of a user. One whose validity has run out counts as removed, whether or not that is stored yet. */
 export async function readRegistration(
   parts: ActivationParts,
-  { applicationId, userId }: Owner,
+  { applicationId, userId, activationId }: OwnedRegistration,
 ): Promise<RegistrationRow | undefined> {
   const row = await findRegistration(parts.db, applicationId, userId, new Date(parts.platform.now()))
-  return row && isExpired(row, parts.platform.now()) ? undefined : row
+  if (row === undefined || isExpired(row, parts.platform.now())) return undefined
+  return activationId === undefined || row.activationId === activationId ? row : undefined
 }
 
 /** The QR text of a CREATED registration, the same one on each call; empty where there is none for this owner. */
@@ -58,6 +64,9 @@ export interface CommitRules {
   readonly otpHash: Uint8Array | null
 }
 
+/** The same, with what is said of one registration in place of the settings. */
+export interface RegistrationRules extends CommitRules, RegistrationLimits {}
+
 export interface CreatedRegistration {
   readonly activationId: string
   readonly activationQrCodeData: string
@@ -70,7 +79,7 @@ export interface CreatedRegistration {
 export async function createRegistration(
   parts: ActivationParts,
   named: NamedOwner,
-  rules: CommitRules = { commitPhase: 'ON_COMMIT', otpHash: null },
+  rules: RegistrationRules = { commitPhase: 'ON_COMMIT', otpHash: null },
 ): Promise<CreatedRegistration | undefined> {
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
     const basis = await findBasis(parts, named)
@@ -102,7 +111,7 @@ async function createOn(
   parts: ActivationParts,
   userId: string,
   { applicationId, isProtocol3Admitted, signingKey }: Basis,
-  { commitPhase, otpHash }: CommitRules,
+  rules: RegistrationRules,
 ): Promise<CreatedRegistration | undefined> {
   const code = createActivationCode(parts.platform.randomBytes(10))
   const isP256 = qrSignatureCurveOf({ isProtocol3Admitted }) === 'P-256'
@@ -111,7 +120,7 @@ async function createOn(
     openMasterKey(parts.recordKeys, signingKey),
   )
   const qrText = composeActivationQrText(code, signature)
-  const { created, insert } = prepareActivation(parts, { applicationId, userId, code, qrText, commitPhase, otpHash })
+  const { created, insert } = prepareActivation(parts, { applicationId, userId, code, qrText, ...rules })
   try {
     // Administration calls this within a transaction, which a violation would end.
     await asOneStep(parts.db, insert)
@@ -136,7 +145,7 @@ export async function prepareCommit(parts: ActivationParts, owner: Owner, otp: s
  */
 export async function commitRegistration(
   parts: ActivationParts,
-  named: NamedOwner,
+  { activationId, ...named }: NamedOwner & Pick<OwnedRegistration, 'activationId'>,
   { otp, externalUserId }: { readonly otp: string | null; readonly externalUserId: string | null },
   judgeOtp: OtpJudge = createOtpJudge(parts.activationOtps, 'ON_COMMIT', otp),
 ): Promise<'COMMITTED' | 'NO_APPLICATION'> {
@@ -144,7 +153,8 @@ export async function commitRegistration(
     const found = await findRegistrationToCommit(parts.db, named)
     if (found === undefined) return 'NO_APPLICATION'
     const row = found.live
-    if (row?.state !== 'PENDING_COMMIT' || isExpired(row, parts.platform.now()))
+    const isOther = activationId !== undefined && row?.activationId !== activationId
+    if (row?.state !== 'PENDING_COMMIT' || isOther || isExpired(row, parts.platform.now()))
       throw new PawlError('REGISTRATION_NOT_FOUND', { detail: 'no registration waits for its commit' })
     const verdict = await judgeOtp(row)
     const isRefused = verdict !== 'PASSED' && verdict !== 'NOT_DEMANDED'
@@ -165,7 +175,7 @@ export type RegistrationChange = 'BLOCK' | 'UNBLOCK' | 'REMOVE'
  */
 export async function changeRegistration(
   parts: ActivationParts,
-  owner: Owner,
+  owner: OwnedRegistration,
   wanted: { change: RegistrationChange; reason: string | null; externalUserId: string | null },
 ): Promise<void> {
   const { from, to, event } = CHANGES[wanted.change]

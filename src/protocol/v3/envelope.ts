@@ -15,17 +15,21 @@ import { concatWithSizes, splitBySizes } from '../../lib/sizes.ts'
 import { type ActivationKeys, type KeyTransport, kdfInternal } from './key-schedule.ts'
 import { type Capabilities, capabilitiesOf } from './versions.ts'
 
-/** Members of a request envelope, decoded. */
-export interface RequestMembers {
+/** Members of a request envelope, decoded, but for what is encrypted. */
+interface KeyMembers {
   /** 33 or 65 bytes exactly as received: they enter derivations and the MAC (v3 §2.3). */
   readonly ephemeralPublicKey: Uint8Array
-  readonly encryptedData: Uint8Array
-  /** 32 bytes. */
-  readonly mac: Uint8Array
   /** 16 bytes. */
   readonly nonce: Uint8Array | undefined
   readonly timestamp: number | undefined
   readonly temporaryKeyId: string | undefined
+}
+
+/** Members of a request envelope, decoded. */
+export interface RequestMembers extends KeyMembers {
+  readonly encryptedData: Uint8Array
+  /** 32 bytes. */
+  readonly mac: Uint8Array
 }
 
 /** What enters sharedInfo2 (v3 §6.3). */
@@ -58,6 +62,37 @@ export function parseEnvelope(
   }
 }
 
+/**
+ * An envelope of which ciphertext and MAC stay with who asks for its keys: it opens to nothing, whatever they are, and its answer keys are given
+ * to readRequestKeys (cloud §15.3). Undefined as parseEnvelope.
+ */
+export function parseKeyRequest(context: EnvelopeContext, json: unknown): ReturnType<typeof parseEnvelope> {
+  const capabilities = capabilitiesOf(context.version)
+  const members = capabilities && parseKeyMembers(capabilities, json)
+  if (!members) return undefined
+  const { temporaryKeyId, timestamp, ephemeralPublicKey, nonce } = members
+  return {
+    temporaryKeyId,
+    timestamp,
+    uniqueValue: timestamp !== undefined && nonce ? concat(ephemeralPublicKey, nonce) : undefined,
+    identity: concatWithSizes(ephemeralPublicKey, nonce),
+    open: ({ applicationSecret, envelopeKey: privateKey, activationKeys }) => {
+      const envelopeKey = deriveEnvelopeKey(privateKey, deriveSharedInfo1(context), ephemeralPublicKey)
+      if (!envelopeKey) return undefined
+      const base = deriveSharedInfo2Base(context, { applicationSecret, keyTransport: activationKeys?.keyTransport })
+      const associatedData = deriveAssociatedData(context, temporaryKeyId)
+      return openedWith(new Uint8Array(0), { envelopeKey, base, associatedData, nonce })
+    },
+  }
+}
+
+/** ENV, 48 bytes, and the base of sharedInfo2, 32 bytes, of what was exported. */
+export function readRequestKeys(exported: Uint8Array): Pick<AnswerKeys, 'envelopeKey' | 'base'> {
+  const [envelopeKey, base] = splitBySizes(asBuffer(exported))
+  if (envelopeKey?.length !== 48 || base === undefined) throw new TypeError('these are no keys of an envelope')
+  return { envelopeKey, base }
+}
+
 /** ENV: KEY_ENC ‖ KEY_MAC ‖ KEY_IV, 48 bytes; undefined when the ephemeral key is not a point of the curve (v3 §6.2). */
 export function deriveEnvelopeKey(
   privateKey: KeyObject,
@@ -82,15 +117,14 @@ export function openEnvelope(
   const expected = computeMac(envelopeKey, encryptedData, sharedInfo2)
   if (!equalConstantTime(members.mac, expected)) return undefined
   const plaintext = aesCbcDecrypt(keyEnc(envelopeKey), deriveIv(envelopeKey, nonce), encryptedData)
-  const answerKeys = { envelopeKey, base, associatedData, nonce }
-  return (
-    plaintext && {
-      plaintext,
-      seal: sealUnder(answerKeys),
-      exportAnswerKeys: () => concatWithSizes(envelopeKey, base, associatedData, nonce),
-    }
-  )
+  return plaintext && openedWith(plaintext, { envelopeKey, base, associatedData, nonce })
 }
+
+const openedWith = (plaintext: Uint8Array, keys: AnswerKeys): OpenedEnvelope => ({
+  plaintext,
+  seal: sealUnder(keys),
+  exportAnswerKeys: () => concatWithSizes(keys.envelopeKey, keys.base, keys.associatedData, keys.nonce),
+})
 
 /** What an answer is sealed with. */
 interface AnswerKeys {
@@ -170,19 +204,26 @@ export const deriveIv = (envelopeKey: Uint8Array, nonce: Uint8Array | undefined)
 export function parseMembers(capabilities: Capabilities, json: unknown): RequestMembers | undefined {
   if (typeof json !== 'object' || json === null) return undefined
   const given: Record<string, unknown> = { ...json }
-  const ephemeralPublicKey = parseBytes(given['ephemeralPublicKey'])
   const encryptedData = parseBytes(given['encryptedData'])
   const mac = parseBytes(given['mac'], 32)
+  const members = parseKeyMembers(capabilities, given)
+  return members && encryptedData && mac ? { ...members, encryptedData, mac } : undefined
+}
+
+function parseKeyMembers(capabilities: Capabilities, json: unknown): KeyMembers | undefined {
+  if (typeof json !== 'object' || json === null) return undefined
+  const given: Record<string, unknown> = { ...json }
+  const ephemeralPublicKey = parseBytes(given['ephemeralPublicKey'])
   const nonce = parseBytes(given['nonce'], 16)
   const timestamp = parseTimestamp(given['timestamp'])
   const temporaryKeyId = parseUuid(given['temporaryKeyId'])
-  if (!ephemeralPublicKey || !hasPointForm('P-256', ephemeralPublicKey) || !encryptedData || !mac) return undefined
+  if (!ephemeralPublicKey || !hasPointForm('P-256', ephemeralPublicKey)) return undefined
   // A member is there exactly when the version defines it; one that is there in a wrong form was parsed to undefined.
   const isComplete =
     isAsDefined(capabilities.nonce, given['nonce'], nonce) &&
     isAsDefined(capabilities.timestamp, given['timestamp'], timestamp) &&
     isAsDefined(capabilities.temporaryKeys, given['temporaryKeyId'], temporaryKeyId)
-  return isComplete ? { ephemeralPublicKey, encryptedData, mac, nonce, timestamp, temporaryKeyId } : undefined
+  return isComplete ? { ephemeralPublicKey, nonce, timestamp, temporaryKeyId } : undefined
 }
 
 const isAsDefined = (isDefined: boolean, given: unknown, parsed: unknown): boolean =>

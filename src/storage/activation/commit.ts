@@ -1,6 +1,6 @@
 // An activation as its commit needs it, and wrong OTPs before it (v3 §8.5).
 import { sql } from 'kysely'
-import { type AuditEvent, insertAuditEventFrom } from '../audit/audit.ts'
+import { type AuditEvent, insertAuditEventFrom, insertAuditFrom } from '../audit/audit.ts'
 import type { Db } from '../database/database.ts'
 import type { ActivationState } from '../database/schema.ts'
 import { defineSharedTrip } from '../database/batched-statement.ts'
@@ -66,6 +66,32 @@ export async function storeOtpFailure(db: Db, failure: OtpFailure, audit: AuditE
       })}
     )
     ${insertAuditEventFrom('moved', audit)}`.execute(db)
+  return rows.length === 1
+}
+
+/** Sets the OTP that the commit of an activation demands; false unless it waits for one. */
+export async function setCommitOtp(db: Db, activationId: string, otpHash: Uint8Array, at: Date): Promise<boolean> {
+  const { rows } = await sql`
+    with changed as (
+      update activation set otp_hash = ${otpHash}, row_version = row_version + 1
+      where activation_id = ${activationId} and commit_phase = 'ON_COMMIT' and state in ('CREATED', 'PENDING_COMMIT') and expires_at > ${at}
+      returning activation_id, application_id, user_id, state
+    ), history as (
+      ${insertHistoryFrom(sql`changed`, {
+        from: sql`state`,
+        to: sql`state`,
+        reason: sql`'OTP_VALUE_UPDATED'`,
+        at: sql`${at}::timestamptz`,
+      })}
+    )
+    ${insertAuditFrom(sql`changed`, {
+      applicationId: sql`application_id`,
+      userId: sql`user_id`,
+      eventType: sql`'registration_otp_changed'`,
+      eventData: sql`'{}'`,
+      occurredAt: sql`${at}::timestamptz`,
+    })}
+    returning activation_id`.execute(db)
   return rows.length === 1
 }
 

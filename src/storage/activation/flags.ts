@@ -2,13 +2,24 @@
 import { sql } from 'kysely'
 import { insertAuditFrom } from '../audit/audit.ts'
 import { toList } from '../database/columns.ts'
-import type { Db } from '../database/database.ts'
+import type { Db, Tx } from '../database/database.ts'
 import { insertHistoryFrom } from './history.ts'
 import { effectiveStateAt, stateAt } from './seen-state.ts'
 
 /** The flags of an activation; none when there is no such activation. */
 export async function findActivationFlags(db: Db, activationId: string): Promise<readonly string[]> {
   const row = await db.selectFrom('activation').select('flags').where('activation_id', '=', activationId).executeTakeFirst()
+  return toList(row?.flags ?? '')
+}
+
+/** The same, locked until the end of the transaction. */
+export async function lockActivationFlags(tx: Tx, activationId: string): Promise<readonly string[]> {
+  const row = await tx
+    .selectFrom('activation')
+    .select('flags')
+    .where('activation_id', '=', activationId)
+    .forUpdate()
+    .executeTakeFirst()
   return toList(row?.flags ?? '')
 }
 

@@ -91,19 +91,58 @@ export async function findRegistrationDetail(
   activationId: string,
   at: Date,
 ): Promise<RegistrationDetailRow | undefined> {
-  const { rows } = await sql<Omit<RegistrationDetailRow, 'flags'> & { readonly flags: string }>`
-    select activation_id as "activationId", user_id as "userId", ${effectiveStateAt(at)} as state, name, platform,
+  const { rows } = await sql<DetailColumns>`
+    select ${selectDetail(at)}
+    from activation where application_id = ${applicationId} and activation_id = ${activationId}`.execute(db)
+  const [row] = rows
+  return row && toDetail(row)
+}
+
+/** Which registrations of some users are listed. */
+export interface UsersSearch {
+  readonly applicationId: string
+  readonly userIds: readonly string[]
+  /** Seen at that time; none: all. */
+  readonly states: readonly ActivationState[]
+  /** All of them. */
+  readonly flags: readonly string[]
+  readonly usedBefore: Date | null
+  readonly usedAfter: Date | null
+  readonly at: Date
+  readonly limit: number
+  readonly offset: number
+}
+
+/** Everything about the registrations of users, newest first. */
+export async function listRegistrationDetails(db: Db, search: UsersSearch): Promise<RegistrationDetailRow[]> {
+  const { applicationId, userIds, states, flags, usedBefore, usedAfter, at, limit, offset } = search
+  const conditions = [
+    sql`application_id = ${applicationId}`,
+    sql`user_id = any(${userIds}::text[])`,
+    ...(states.length === 0 ? [] : [sql`${effectiveStateAt(at)} = any(${states}::text[])`]),
+    ...flags.map((flag) => sql`${flag}::text = any(string_to_array(flags, ','))`),
+    ...(usedBefore === null ? [] : [sql`last_used_at < ${usedBefore}`]),
+    ...(usedAfter === null ? [] : [sql`last_used_at > ${usedAfter}`]),
+  ]
+  const { rows } = await sql<DetailColumns>`
+    select ${selectDetail(at)}
+    from activation where ${sql.join(conditions, sql` and `)}
+    order by created_at desc, activation_id desc limit ${limit} offset ${offset}`.execute(db)
+  return rows.map(toDetail)
+}
+
+type DetailColumns = Omit<RegistrationDetailRow, 'flags'> & { readonly flags: string }
+
+const toDetail = (row: DetailColumns): RegistrationDetailRow => ({ ...row, flags: toList(row.flags) })
+
+const selectDetail = (at: Date): RawBuilder<unknown> => sql`activation_id as "activationId", user_id as "userId", ${effectiveStateAt(at)} as state, name, platform,
       device_info as "deviceInfo", created_at as "createdAt", last_used_at as "lastUsedAt", ${blockedReasonAt(at)} as "blockedReason",
       ${blockExpiresAt(at)} as "blockExpiresAt", flags, protocol_version as "protocolVersion",
       algorithm, is_confirmation_pending as "isConfirmationPending", is_biometry_enabled as "isBiometryEnabled",
       exists (select from activation_upgrade u where u.activation_id = activation.activation_id) as "isUpgradePending",
       ${failedAttemptsAt(at)} as "failedAttempts", max_failed_attempts as "maxFailedAttempts",
       activation_fingerprint as "activationFingerprint", extras, external_id as "externalId", commit_phase as "commitPhase",
-      otp_hash is not null as "hasOtp", expires_at as "expiresAt"
-    from activation where application_id = ${applicationId} and activation_id = ${activationId}`.execute(db)
-  const [row] = rows
-  return row && { ...row, flags: toList(row.flags) }
-}
+      otp_hash is not null as "hasOtp", expires_at as "expiresAt"`
 
 const IS_WAITING = amongWaiting('activation')
 const HAS_ENDED = amongEnded('activation')
