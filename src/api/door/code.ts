@@ -108,8 +108,15 @@ async function judge(call: DoorCall<Request>): Promise<CodeAnswer> {
   return await judgeSent(call, sent)
 }
 
-/** Judges the code of a request as the phone sent it. `isSourceUnknown`: as in AtDoor. */
-export async function judgeSent(call: DoorCall<Request>, sent: DeviceRequest, isSourceUnknown = false): Promise<CodeAnswer> {
+/**
+ * Judges the code of a request as the phone sent it. `composed`: what the code covers, where the bank has composed that; such a bank does not say
+ * where the phone is either (AtDoor.isSourceUnknown).
+ */
+export async function judgeSent(
+  call: DoorCall<Request>,
+  sent: DeviceRequest,
+  composed?: readonly Uint8Array[],
+): Promise<CodeAnswer> {
   const { request, parts, asker, applicationId } = call
   const { authorization, factors = FACTORS_WITHOUT, auditText } = request
   const { protocols } = parts
@@ -117,7 +124,7 @@ export async function judgeSent(call: DoorCall<Request>, sent: DeviceRequest, is
   const header = received.protocol.parseAuthorizationHeader(authorization, received.headers.schemes)
   if (header === undefined) return { isValid: false, reason: 'HEADER_MALFORMED' }
   if (asker !== undefined) refuseKeyOfPhone(asker.idempotencyKey, { nonce: header.nonce, text: header.code })
-  const bodies = coveredBodies(received)
+  const bodies = composed ?? coveredBodies(received)
   const covered = bodies[0] === sent.body ? 'BODY' : 'QUERY'
   if (!factors.includes(header.factors)) return { isValid: false, reason: 'FACTORS_NOT_ALLOWED', covered }
   const repeats = asker && createRepeats(parts, asker, listMembers(request, sent.method))
@@ -134,7 +141,7 @@ export async function judgeSent(call: DoorCall<Request>, sent: DeviceRequest, is
         find,
         keep: (given) => given.verdict.activation && repeats?.keep(given.verdict.activation, compose(given)),
         verifiedBy: call.username,
-        isSourceUnknown,
+        isSourceUnknown: composed !== undefined,
       },
     })
     return compose(judged)

@@ -76,7 +76,7 @@ export const deviceSignature = cloudEndpoint({
   ),
   async handle(call) {
     const { activationId } = call.body
-    const sent = readRequest(call.body)
+    const sent = readDeviceSignature(call.body)
     const { activation, verified, ...judged } = await judgeSignatures(call, DOOR, activationId, sent)
     return {
       ...judged,
@@ -89,11 +89,16 @@ export const deviceSignature = cloudEndpoint({
 
 const DOOR = { path: '/verification/device-signature', type: 'device_signature' } as const
 
+/** What is asked; `isOneEnough`: one signature that fits is, whichever keys the activation has. */
+export type SignatureToVerify = Static<typeof Request> & { readonly isOneEnough?: boolean }
+
 /** Undefined when what the phone made cannot be read. Throws REQUEST_INVALID for what the bank composed wrongly. */
-function readRequest(body: Static<typeof Request>): SentSignatures | undefined {
-  const { jws, data, signature, format, algorithm, keys, states = ['ACTIVE'] } = body
+export function readDeviceSignature(body: SignatureToVerify): SentSignatures | undefined {
+  const { jws, data, signature, format, algorithm, keys, states = ['ACTIVE'], isOneEnough = false } = body
   const isEnough = (verified: readonly SignatureAlgorithm[], all: readonly SignatureAlgorithm[]): boolean =>
-    keys === undefined ? verified.length === all.length : keys.every((name) => verified.some((one) => nameOf(one) === name))
+    isOneEnough
+      ? verified.length > 0
+      : keys === undefined ? verified.length === all.length : keys.every((name) => verified.some((one) => nameOf(one) === name))
   if (jws === undefined) {
     const plain = readPlain(body)
     return plain && { ...plain, states, isEnough }

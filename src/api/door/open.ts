@@ -25,6 +25,7 @@ import {
   refuseLongText,
   ResourceId,
 } from './members.ts'
+import { requireRight } from './rights.ts'
 import { createRepeats, KEY_HEADER, RepeatedRequest, type Repeats } from './repeat.ts'
 
 const CodeOfEnvelope = Type.Object(
@@ -102,9 +103,9 @@ export const encryptionOpen = door({
 })
 
 async function judge(call: DoorCall<Request>): Promise<Answer> {
-  const { request, rights, parts } = call
+  const { request, parts } = call
   const { scope, encryption, authorization, code, client } = request
-  if (scope === 'APPLICATION' && !rights.includes('envelopes:application')) throw refuseRight()
+  if (scope === 'APPLICATION') requireRight(call, 'envelopes:application')
   if (scope === 'APPLICATION' && code !== undefined) throw refuse('code', 'is of envelopes in activation scope')
   if ((encryption === undefined) === (authorization === undefined))
     throw refuse('encryption', 'must be there, or `authorization` in its place')
@@ -310,11 +311,6 @@ function refuseKeyOfEnvelope(key: string, { envelope, authorization }: Request):
   const isTaken = (text: unknown): boolean =>
     typeof text === 'string' && text.length >= TOLD_LENGTH && key.includes(text.replace(/=+$/, ''))
   if (texts.some(isTaken)) throw refuse(KEY_HEADER, 'must be made by the back end, not taken from the phone')
-}
-
-function refuseRight(): PawlError {
-  const hint = 'must have the right envelopes:application (PATCH /admin/users/{name})'
-  return new PawlError('ROLE_FORBIDDEN', { detail: hint, violations: [{ fieldName: 'credential', hint }] })
 }
 
 /** Whose an envelope of an application is. */

@@ -1,0 +1,90 @@
+// What an endpoint of the reference's back-end API declares (cloud §15): an endpoint for callers of the cloud API, in one of the two dialects.
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import type { Caller } from '../../domain/credential/credential.ts'
+import { OptionalOrNull, ok } from '../../http/types.ts'
+import { type ErrorCode, PawlError } from '../../lib/errors.ts'
+import type { Role } from '../../storage/database/schema.ts'
+import { findApplicationOf } from '../cloud/application-of.ts'
+import { type AnyCloudDeclaration, type AnyCloudEndpoint, type CloudCall, cloudEndpoint } from '../cloud/endpoint.ts'
+import type { DoorParts } from '../door/parts.ts'
+import type { Dialect } from './dialect.ts'
+
+/** A request whose structure was checked. */
+export interface ReferenceCall<Request = unknown> {
+  readonly request: Request
+  readonly caller: Caller
+  /** Of the credential: nothing outside of it is told of. */
+  readonly applicationId: string
+  /** Address of the back end: that of the phone is not sent. */
+  readonly source: string
+  readonly parts: DoorParts
+  /** The same call, as an endpoint of the cloud API gets it. */
+  readonly cloud: CloudCall
+}
+
+interface ReferenceDeclaration<B extends TSchema, R extends TSchema> {
+  /** Below /rest/v3/ or /rest/v4/. */
+  readonly path: string
+  readonly operationId: string
+  readonly summary: string
+  readonly description?: string
+  readonly errors: readonly ErrorCode[]
+  readonly roles: readonly Role[]
+  readonly request: B
+  readonly response: R
+  readonly handle: (call: ReferenceCall<Static<B>>) => Promise<Static<R>>
+}
+
+/** An endpoint: its declaration, and how it is served. */
+export interface ReferenceEndpoint extends AnyCloudDeclaration {
+  readonly bind: (parts: DoorParts) => AnyCloudEndpoint
+}
+
+/** Declares an endpoint of a dialect. */
+export function referenceEndpoint<B extends TSchema, R extends TSchema>(
+  dialect: Dialect,
+  { path, operationId, summary, description, errors, roles, request, response, handle }: ReferenceDeclaration<B, R>,
+): ReferenceEndpoint {
+  const isEmpty = Object.keys((request['properties'] as object | undefined) ?? {}).length === 0
+  const declaration = {
+    method: 'POST',
+    path: `/rest/${dialect.name}/${path}`,
+    operationId: `${operationId}${dialect.name.toUpperCase()}`,
+    summary,
+    ...(description !== undefined && { description }),
+    errors: ['ADMINISTRATION_REFUSED', ...errors],
+    roles,
+    bodyBytesMax: BYTES_MAX,
+    body: Type.Object({ requestObject: isEmpty ? OptionalOrNull(request) : request }),
+    response: Type.Object({ status: Type.Literal('OK'), responseObject: response }),
+  } as const
+  return {
+    ...declaration,
+    bind: (parts) =>
+      cloudEndpoint({
+        ...declaration,
+        async handle(call) {
+          const { caller, source, body } = call
+          const applicationId = await findApplicationOf({ parts, caller })
+          if (typeof applicationId !== 'string') throw foreignApplication()
+          const given = (body as { readonly requestObject?: Static<B> }).requestObject as Static<B>
+          return ok(await handle({ request: given, caller, applicationId, source, parts, cloud: call }))
+        },
+      }),
+  }
+}
+
+/** An application that is not the one of the credential, or none. */
+export const foreignApplication = (): PawlError =>
+  new PawlError('ADMINISTRATION_REFUSED', { detail: 'not the application of the credential' })
+
+/** Throws ADMINISTRATION_REFUSED unless the credential is of this application. */
+export function requireOwn({ applicationId }: ReferenceCall, named: string | null | undefined): void {
+  if (named !== null && named !== undefined && named !== applicationId) throw foreignApplication()
+}
+
+/** What the credentials of a bank's own back ends may do. */
+export const BANK_ROLES: readonly Role[] = ['admin', 'integration']
+
+/** A body of 128 KiB as Base64 in a base string, with all the rest. */
+const BYTES_MAX = 384 * 1024

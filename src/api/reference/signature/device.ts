@@ -1,0 +1,90 @@
+// signature/ecdsa/verify of 1.x, dsa/verify and jwt/verify of 2.x: whether a phone signed data with its device keys (cloud §15.3).
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { OptionalOrNull } from '../../../http/types.ts'
+import { readDeviceSignature, type SignatureToVerify } from '../../door/device-signature.ts'
+import { DOOR_ROLES } from '../../door/fields.ts'
+import { judgeSignatures } from '../../door/judge-signatures.ts'
+import type { Dialect } from '../dialect.ts'
+import { referenceEndpoint } from '../endpoint.ts'
+import { ActivationId } from '../members.ts'
+
+const Format = Type.Unsafe<'DER' | 'JOSE'>(Type.String({ enum: ['DER', 'JOSE'] }))
+
+const SIGNED = {
+  activationId: ActivationId,
+  data: Type.String({ description: 'Base64 of what was signed, at most 128 KiB' }),
+  signature: Type.String({ description: 'Base64, as the phone sent it' }),
+  signatureFormat: OptionalOrNull(Format),
+}
+
+/** Declares one of them; `path` and `request` differ. */
+const deviceEndpoint = <B extends TSchema>(
+  dialect: Dialect,
+  path: string,
+  operationId: string,
+  request: B,
+  read: (given: Static<B>) => SignatureToVerify,
+) =>
+  referenceEndpoint(dialect, {
+    path,
+    operationId,
+    summary: 'Whether a phone signed data with its device keys',
+    description: 'Of an activation that is ACTIVE. **The same signature is valid again and again**: the data must have a number of their own.',
+    errors: ['REGISTRATION_NOT_FOUND'],
+    roles: DOOR_ROLES,
+    request,
+    response: Type.Object({ signatureValid: Type.Boolean() }),
+    async handle({ cloud, request: given }) {
+      const asked = read(given)
+      const door = { path: `/rest/${dialect.name}/${path}`, type: 'device_signature' } as const
+      const { isValid } = await judgeSignatures(cloud, door, asked.activationId, readDeviceSignature(asked))
+      return { signatureValid: isValid }
+    },
+  })
+
+export const verifyEcdsa = (dialect: Dialect) =>
+  deviceEndpoint(
+    dialect,
+    'signature/ecdsa/verify',
+    'referenceVerifyEcdsa',
+    Type.Object(SIGNED),
+    ({ activationId, data, signature, signatureFormat }) => ({
+      activationId,
+      data,
+      signature,
+      algorithm: 'ECDSA',
+      format: signatureFormat ?? 'DER',
+      keys: ['ECDSA'],
+    }),
+  )
+
+export const verifyDsa = (dialect: Dialect) =>
+  deviceEndpoint(
+    dialect,
+    'dsa/verify',
+    'referenceVerifyDsa',
+    Type.Object({
+      ...SIGNED,
+      signatureType: OptionalOrNull(Type.Unsafe<'ECDSA' | 'MLDSA'>(Type.String({ enum: ['ECDSA', 'MLDSA'] }))),
+    }),
+    ({ activationId, data, signature, signatureType, signatureFormat }) =>
+      // The caller names one key of a phone that may have two.
+      signatureType === 'MLDSA'
+        ? { activationId, data, signature, algorithm: 'ML_DSA', format: 'RAW', isOneEnough: true }
+        : { activationId, data, signature, algorithm: 'ECDSA', format: signatureFormat ?? 'DER', isOneEnough: true },
+  )
+
+export const verifyJwt = (dialect: Dialect) =>
+  deviceEndpoint(
+    dialect,
+    'jwt/verify',
+    'referenceVerifyJwt',
+    Type.Object({
+      activationId: ActivationId,
+      signedData: Type.String({ description: 'the JWS: compact, or JSON as text' }),
+      signatureFormat: OptionalOrNull(
+        Type.Unsafe<'JWS_COMPACT' | 'JWS_JSON'>(Type.String({ enum: ['JWS_COMPACT', 'JWS_JSON'] })),
+      ),
+    }),
+    ({ activationId, signedData }) => ({ activationId, jws: signedData }),
+  )

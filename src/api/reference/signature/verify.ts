@@ -1,0 +1,131 @@
+// signature/verify of 1.x, auth/verify of 2.x: whether a request that a phone sent to the bank has a right code (cloud §15.3).
+import { type Static, type TObject, Type } from '@sinclair/typebox'
+import { OptionalOrNull } from '../../../http/types.ts'
+import { parseBase64, toBase64 } from '../../../lib/base64.ts'
+import { fromUtf8 } from '../../../lib/bytes.ts'
+import type { Factors } from '../../../protocol/protocol.ts'
+import { composeRequestData } from '../../../protocol/wire/request-data.ts'
+import { type CodeAnswer, judgeSent } from '../../door/code.ts'
+import { DOOR_ROLES } from '../../door/fields.ts'
+import { headersOf, refuse } from '../../door/members.ts'
+import type { Dialect } from '../dialect.ts'
+import { type ReferenceCall, referenceEndpoint } from '../endpoint.ts'
+import { composeHeader, told } from '../header.ts'
+import { ActivationId, FactorNames, Given, Names, StateName } from '../members.ts'
+
+export const verifyCode = (dialect: Dialect) =>
+  referenceEndpoint(dialect, {
+    path: `${dialect.place}/verify`,
+    operationId: 'referenceVerifyCode',
+    summary: 'Verifies the code of a request that a phone sent to the bank',
+    description:
+      'A right code is good once, here and at every other door. `data` is what the code covers, without the secret. All that is wrong with the ' +
+      `request of the phone is \`${dialect.isValid}: false\`.`,
+    errors: [],
+    roles: DOOR_ROLES,
+    request: CodeToVerify(dialect),
+    response: CodeVerdict(dialect),
+    handle: (call) => verify(dialect, call),
+  })
+
+const CodeToVerify = ({ code, factors, version, name }: Dialect) =>
+  Type.Object({
+    activationId: ActivationId,
+    applicationKey: Given,
+    data: Type.String({ maxLength: DATA_LENGTH_MAX, description: 'METHOD & resource id & nonce & body, all but the first in Base64' }),
+    [code]: Given,
+    [factors]: FactorNames,
+    [version]: Given,
+    ...(name === 'v3' && { forcedSignatureVersion: Type.Optional(Type.Null({ description: 'not offered' })) }),
+    ...(name === 'v4' && {
+      allowedStates: OptionalOrNull(Type.Array(Type.Literal('ACTIVE'), { description: 'no other state is offered' })),
+    }),
+  }) as TObject
+
+const CodeVerdict = ({ isValid, factors }: Dialect) =>
+  Type.Object({
+    [isValid]: Type.Boolean(),
+    activationId: Type.String(),
+    activationStatus: Type.Optional(StateName),
+    blockedReason: Type.Optional(Type.String()),
+    userId: Type.Optional(Type.String()),
+    applicationId: Type.Optional(Type.String()),
+    [factors]: FactorNames,
+    remainingAttempts: Type.Optional(Type.Integer()),
+    applicationRoles: Names,
+    activationFlags: Names,
+  }) as TObject
+
+async function verify(dialect: Dialect, call: ReferenceCall<unknown>): Promise<Static<TObject>> {
+  const given = call.request as Readonly<Record<string, string>>
+  const factors = given[dialect.factors] as Factors
+  const answer = await judge(dialect, call, given, factors)
+  return {
+    [dialect.isValid]: answer.isValid,
+    activationId: given['activationId'] ?? '',
+    ...told(answer, call.applicationId),
+    [dialect.factors]: factors,
+    ...(answer.remainingAttempts !== undefined && { remainingAttempts: answer.remainingAttempts }),
+  }
+}
+
+async function judge(
+  dialect: Dialect,
+  { parts, caller, applicationId, source }: ReferenceCall,
+  given: Readonly<Record<string, string>>,
+  factors: Factors,
+): Promise<CodeAnswer> {
+  const { signedBodyBytesMax } = parts.settings
+  const covered = readCovered(given['data'] ?? '')
+  if (covered !== undefined && covered.body.length > signedBodyBytesMax)
+    throw refuse('data', `must cover a body of at most ${signedBodyBytesMax} bytes`)
+  const code = given[dialect.code]
+  const authorization = composeHeader({
+    pa_version: given[dialect.version],
+    pa_activation_id: given['activationId'],
+    pa_application_key: given['applicationKey'],
+    pa_nonce: covered?.nonce,
+    // Each generation reads the names of its own.
+    pa_signature_type: factors,
+    pa_signature: code,
+    pa_auth_code_type: factors,
+    pa_auth_code: code,
+  })
+  if (covered === undefined || authorization === undefined) return { isValid: false, reason: 'HEADER_MALFORMED' }
+  const client = { address: source }
+  const { method, resourceId, body } = covered
+  const request = { authorization, method, resourceId, factors: ANY_FACTORS, refusedFlags: [], client }
+  const sent = { method, headers: headersOf('authorization', authorization, client), contentType: undefined, body, query: undefined, ip: source }
+  const { username, rights } = caller
+  return await judgeSent({ request, applicationId, username, rights, asker: undefined, parts }, sent, [body])
+}
+
+/** What a base string says that the code covers; undefined for one that pawl would not write so (v3 §10.1, v4 §7.1). */
+function readCovered(data: string) {
+  const [method = '', resource = '', nonce = '', body = '', ...more] = data.split('&')
+  const bytes = { resource: parseBase64(resource), body: parseBase64(body) }
+  if (more.length > 0 || !METHOD.test(method) || bytes.resource === undefined || bytes.body === undefined) return undefined
+  const resourceId = toText(bytes.resource)
+  if (resourceId === undefined || resourceId.length > RESOURCE_ID_LENGTH_MAX || CONTROL.test(resourceId)) return undefined
+  const nonceBase64 = toBase64(parseBase64(nonce) ?? NO_BYTES)
+  const isSame = composeRequestData({ method, resourceId, nonceBase64, body: bytes.body }) === data
+  return isSame ? { method, resourceId, nonce, body: bytes.body } : undefined
+}
+
+function toText(bytes: Uint8Array): string | undefined {
+  try {
+    return fromUtf8(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+/** The library of the bank has looked at them before it calls. */
+const ANY_FACTORS: Factors[] = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
+const METHOD = /^(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)$/
+// oxlint-disable-next-line no-control-regex -- those that would be lines of their own in the audit log
+const CONTROL = /[\u0000-\u001F\u007F]/
+const RESOURCE_ID_LENGTH_MAX = 1024
+const NO_BYTES = new Uint8Array(0)
+/** The longest body that a setting may allow, as Base64, with the rest. */
+const DATA_LENGTH_MAX = 360_000
