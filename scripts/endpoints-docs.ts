@@ -18,7 +18,7 @@ interface Schema {
   readonly required?: readonly string[]
 }
 
-const description = describeApis({})
+const description = describeApis({ referenceApi: true })
 
 /** The text of docs/ENDPOINTS.md. */
 export function renderEndpointsDocument(): string {

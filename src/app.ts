@@ -10,6 +10,8 @@ import { bindDoors } from './api/door/index.ts'
 import { docsApi } from './api/docs/index.ts'
 import { metricsApi } from './api/metrics/index.ts'
 import { mobileTokenApi } from './api/mobile-token/index.ts'
+import { renderReferenceError } from './api/reference/error-renderer.ts'
+import { referenceApi } from './api/reference/index.ts'
 import { renderMobileTokenError } from './api/mobile-token/error-renderer.ts'
 import { createUtilityErrorRenderer } from './api/utility/error-renderer.ts'
 import { utilityApi } from './api/utility/index.ts'
@@ -92,6 +94,7 @@ export async function buildApp(context: Context, surface: Surface = 'everything'
   }
   if (surface !== 'public') {
     await app.register(cloudApi(context, bindDoors(context)))
+    if (context.settings.referenceApi) await app.register(referenceApi(context))
     await app.register(metricsApi(context))
     await app.register(docsApi(() => describeApis(context.settings)))
     if (context.settings.console) await app.register(consolePages(context), { prefix: '/console' })
@@ -119,6 +122,7 @@ function followFiles(app: FastifyInstance, context: Context, files: TlsFiles): v
 /** The API a path belongs to, for what is refused before it has a route. */
 function rendererOf(url: string, context: Context): ErrorRenderer {
   if (url.startsWith('/pa/')) return renderDeviceError
+  if (url.startsWith('/rest/')) return renderReferenceError
   if (url.startsWith('/app/')) return createUtilityErrorRenderer(context)
   return url.startsWith('/api/') ? renderMobileTokenError : renderCloudError
 }

@@ -9,6 +9,7 @@ import { docsOperations } from './api/docs/index.ts'
 import { describeMetrics, type MetricsSettings } from './api/metrics/index.ts'
 import { describeMobileTokenApi } from './api/mobile-token/describe.ts'
 import { describeUtilityApi } from './api/utility/describe.ts'
+import { describeReferenceApi, REFERENCE_TAG } from './api/reference/index.ts'
 import { frontOperations } from './http/front.ts'
 import { healthOperations } from './http/health.ts'
 import { renderOpenApi, type Tag } from './http/openapi.ts'
@@ -16,6 +17,8 @@ import type { Operation } from './http/operation.ts'
 
 export interface DescriptionSettings extends MetricsSettings {
   readonly publicUrl?: string
+  /** False when absent. */
+  readonly referenceApi?: boolean
 }
 
 /** The OpenAPI document. With two listeners it says where the phone's half is served, as far as the settings know. */
@@ -27,13 +30,17 @@ export function describeApis(settings: DescriptionSettings): Record<string, unkn
     { title: 'pawl', version: packageJson.version, description: DESCRIPTION },
     [
       ...describeCloudEndpoints([...cloudEndpoints, ...doors, ...signatureDoors]),
+      ...(settings.referenceApi === true ? describeReferenceApi() : []),
       ...publicOperations().map((operation) => ({ ...operation, ...server })),
       ...docsOperations,
       ...frontOperations,
       ...healthOperations,
       ...describeMetrics(settings),
     ],
-    { tags: TAGS, messages: webhookMessages },
+    {
+      tags: settings.referenceApi === true ? TAGS : TAGS.filter(({ name }) => name !== REFERENCE_TAG),
+      messages: webhookMessages,
+    },
   )
 }
 
@@ -74,6 +81,10 @@ const TAGS: readonly Tag[] = [
   { name: 'Administration: apps', description: 'Pinned certificates and versions of mobile apps.' },
   { name: 'Administration: certificates', description: 'Pinned certificates of all apps.' },
   { name: 'Administration: texts', description: 'Texts for users of old versions of an app.' },
+  {
+    name: REFERENCE_TAG,
+    description: "Called by the bank's Spring services that have the reference's client; docs/REFERENCE-API.md.",
+  },
   { name: 'Mobile token API', description: 'Called by phones: operations, push registration, inbox.' },
   { name: 'Device API, protocol 4', description: 'Called by SDKs of protocol 4.0.' },
   { name: 'Device API, protocol 3', description: 'Called by SDKs of protocol 3.0 to 3.3.' },

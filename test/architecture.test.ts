@@ -137,6 +137,21 @@ const layers: readonly Layer[] = [
     packages: http,
   },
   {
+    path: 'src/api/reference',
+    pawl: [
+      'src/api/door',
+      'src/api/cloud',
+      'src/channel',
+      'src/http',
+      'src/protocol',
+      'src/domain',
+      'src/storage',
+      'src/log',
+      'src/lib',
+    ],
+    packages: http,
+  },
+  {
     path: 'src/console',
     pawl: ['src/metrics', 'src/http', 'src/domain', 'src/crypto', 'src/log', 'src/lib'],
     packages: ['fastify', '@sinclair/typebox', 'qr'],

@@ -21,24 +21,25 @@ export const cloudApi = (parts: CloudParts, more: readonly AnyCloudEndpoint[]) =
 /** Endpoints for callers of the cloud API, whose errors are rendered so. */
 export const apiOfCallers =
   (parts: CloudParts, endpoints: readonly AnyCloudEndpoint[], renderError: ErrorRenderer) => async (app: FastifyInstance) => {
-  keepJsonBodies(app)
-  useStrictValidation(app)
-  renderErrorsWith(app, parts.events, renderError)
-  const { credentials, verifyAccessToken } = parts
-  const checkPassword: typeof credentials.verify = (login, password) => inStage(CHECK, () => credentials.verify(login, password))
-  const callerOf = requireCredentials(app, checkPassword, {
-    recognise: ({ headers }) => {
-      const ticket = headers[TICKET_HEADER]
-      return typeof ticket === 'string' ? parts.tickets.redeem(ticket) : undefined
-    },
-    certificate: {
-      read: ({ raw }) => fingerprintOf(raw, parts.platform.now()),
-      verify: (fingerprint, source) => inStage(CHECK, () => credentials.verifyCertificate(fingerprint, source)),
-    },
-    verifyToken: verifyAccessToken && ((token, source) => inStage(CHECK, () => verifyAccessToken(token, source))),
-  })
-  app.addHook('onRequest', async (request) => refuseCrossSiteWrite(request, parts.settings.publicUrl))
-  for (const endpoint of endpoints) mountCloudEndpoint(app, parts, endpoint, callerOf)
-}
+    keepJsonBodies(app)
+    useStrictValidation(app)
+    renderErrorsWith(app, parts.events, renderError)
+    const { credentials, verifyAccessToken } = parts
+    const checkPassword: typeof credentials.verify = (login, password) =>
+      inStage(CHECK, () => credentials.verify(login, password))
+    const callerOf = requireCredentials(app, checkPassword, {
+      recognise: ({ headers }) => {
+        const ticket = headers[TICKET_HEADER]
+        return typeof ticket === 'string' ? parts.tickets.redeem(ticket) : undefined
+      },
+      certificate: {
+        read: ({ raw }) => fingerprintOf(raw, parts.platform.now()),
+        verify: (fingerprint, source) => inStage(CHECK, () => credentials.verifyCertificate(fingerprint, source)),
+      },
+      verifyToken: verifyAccessToken && ((token, source) => inStage(CHECK, () => verifyAccessToken(token, source))),
+    })
+    app.addHook('onRequest', async (request) => refuseCrossSiteWrite(request, parts.settings.publicUrl))
+    for (const endpoint of endpoints) mountCloudEndpoint(app, parts, endpoint, callerOf)
+  }
 
 const CHECK = 'check credentials'

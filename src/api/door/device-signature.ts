@@ -98,7 +98,9 @@ export function readDeviceSignature(body: SignatureToVerify): SentSignatures | u
   const isEnough = (verified: readonly SignatureAlgorithm[], all: readonly SignatureAlgorithm[]): boolean =>
     isOneEnough
       ? verified.length > 0
-      : keys === undefined ? verified.length === all.length : keys.every((name) => verified.some((one) => nameOf(one) === name))
+      : keys === undefined
+        ? verified.length === all.length
+        : keys.every((name) => verified.some((one) => nameOf(one) === name))
   if (jws === undefined) {
     const plain = readPlain(body)
     return plain && { ...plain, states, isEnough }

@@ -116,7 +116,12 @@ async function judge(call: DoorCall<Request>): Promise<Answer> {
     authorization === undefined ? (['encryption', encryption ?? ''] as const) : (['authorization', authorization] as const)
   const sent = readSent({ method, resourceId, client }, header, value, 0)
   try {
-    return await openFor(call, readSealed(parts, scope, sent, (protocol, context) => parseEnvelope(protocol, context, request.envelope, 'ENCRYPTION_FAILED')))
+    return await openFor(
+      call,
+      readSealed(parts, scope, sent, (protocol, context) =>
+        parseEnvelope(protocol, context, request.envelope, 'ENCRYPTION_FAILED'),
+      ),
+    )
   } catch (error) {
     if (!isEnvelopeRefusal(error)) throw error
     return { isOpened: false, reason: 'ENVELOPE' }

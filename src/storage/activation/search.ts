@@ -118,8 +118,8 @@ export async function listRegistrationDetails(db: Db, search: UsersSearch): Prom
   const { applicationId, userIds, states, flags, usedBefore, usedAfter, at, limit, offset } = search
   const conditions = [
     sql`application_id = ${applicationId}`,
-    sql`user_id = any(${userIds}::text[])`,
-    ...(states.length === 0 ? [] : [sql`${effectiveStateAt(at)} = any(${states}::text[])`]),
+    sql`user_id = any(${[...userIds]}::text[])`,
+    ...(states.length === 0 ? [] : [sql`${effectiveStateAt(at)} = any(${[...states]}::text[])`]),
     ...flags.map((flag) => sql`${flag}::text = any(string_to_array(flags, ','))`),
     ...(usedBefore === null ? [] : [sql`last_used_at < ${usedBefore}`]),
     ...(usedAfter === null ? [] : [sql`last_used_at > ${usedAfter}`]),
@@ -135,7 +135,9 @@ type DetailColumns = Omit<RegistrationDetailRow, 'flags'> & { readonly flags: st
 
 const toDetail = (row: DetailColumns): RegistrationDetailRow => ({ ...row, flags: toList(row.flags) })
 
-const selectDetail = (at: Date): RawBuilder<unknown> => sql`activation_id as "activationId", user_id as "userId", ${effectiveStateAt(at)} as state, name, platform,
+const selectDetail = (
+  at: Date,
+): RawBuilder<unknown> => sql`activation_id as "activationId", user_id as "userId", ${effectiveStateAt(at)} as state, name, platform,
       device_info as "deviceInfo", created_at as "createdAt", last_used_at as "lastUsedAt", ${blockedReasonAt(at)} as "blockedReason",
       ${blockExpiresAt(at)} as "blockExpiresAt", flags, protocol_version as "protocolVersion",
       algorithm, is_confirmation_pending as "isConfirmationPending", is_biometry_enabled as "isBiometryEnabled",

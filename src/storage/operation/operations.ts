@@ -119,11 +119,13 @@ export interface OperationSearch {
   /** Only what stands behind this one in the order. */
   readonly after?: { readonly createdAt: Date; readonly operationId: string } | undefined
   readonly limit: number
+  /** How many are left out before; 0 when absent. */
+  readonly offset?: number
 }
 
 /** Operations of an application, newest first. */
 export async function searchOperations(db: Db, applicationId: string, search: OperationSearch): Promise<OperationRow[]> {
-  const { userId, status, after, limit } = search
+  const { userId, status, after, limit, offset = 0 } = search
   let query = db.selectFrom('operation').select(operationColumns).where('application_id', '=', applicationId)
   if (userId !== undefined) query = query.where('user_id', '=', userId)
   if (status === 'PENDING') query = query.where(amongPending('operation'))
@@ -132,8 +134,23 @@ export async function searchOperations(db: Db, applicationId: string, search: Op
   if (after !== undefined) {
     query = query.where(sql<boolean>`(created_at, operation_id) < (${after.createdAt}, ${after.operationId})`)
   }
+  if (offset > 0) query = query.offset(offset)
   const rows = await query.orderBy('created_at', 'desc').orderBy('operation_id', 'desc').limit(limit).execute()
   return rows.map(toOperation)
+}
+
+/** What no phone is told of an operation. */
+export interface OperationNotes {
+  readonly externalId: string | null
+  readonly finalizedAt: Date | null
+}
+
+/** Of each of these operations, by its id. */
+export async function listOperationNotes(db: Db, operationIds: readonly string[]): Promise<ReadonlyMap<string, OperationNotes>> {
+  const { rows } = await sql<OperationNotes & { readonly operationId: string }>`
+    select operation_id as "operationId", external_id as "externalId", finalized_at as "finalizedAt" from operation
+    where operation_id = any(${[...operationIds]}::text[])`.execute(db)
+  return new Map(rows.map(({ operationId, ...notes }) => [operationId, notes]))
 }
 
 /** Gives an unclaimed PENDING operation to a user who has a phone; false when it has one already, or is over. */

@@ -29,7 +29,8 @@ const deviceEndpoint = <B extends TSchema>(
     path,
     operationId,
     summary: 'Whether a phone signed data with its device keys',
-    description: 'Of an activation that is ACTIVE. **The same signature is valid again and again**: the data must have a number of their own.',
+    description:
+      'Of an activation that is ACTIVE. **The same signature is valid again and again**: the data must have a number of their own.',
     errors: ['REGISTRATION_NOT_FOUND'],
     roles: DOOR_ROLES,
     request,
@@ -54,7 +55,7 @@ export const verifyEcdsa = (dialect: Dialect) =>
       signature,
       algorithm: 'ECDSA',
       format: signatureFormat ?? 'DER',
-      keys: ['ECDSA'],
+      isOneEnough: true,
     }),
   )
 

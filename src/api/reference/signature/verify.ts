@@ -32,7 +32,10 @@ const CodeToVerify = ({ code, factors, version, name }: Dialect) =>
   Type.Object({
     activationId: ActivationId,
     applicationKey: Given,
-    data: Type.String({ maxLength: DATA_LENGTH_MAX, description: 'METHOD & resource id & nonce & body, all but the first in Base64' }),
+    data: Type.String({
+      maxLength: DATA_LENGTH_MAX,
+      description: 'METHOD & resource id & nonce & body, all but the first in Base64',
+    }),
     [code]: Given,
     [factors]: FactorNames,
     [version]: Given,
@@ -95,7 +98,14 @@ async function judge(
   const client = { address: source }
   const { method, resourceId, body } = covered
   const request = { authorization, method, resourceId, factors: ANY_FACTORS, refusedFlags: [], client }
-  const sent = { method, headers: headersOf('authorization', authorization, client), contentType: undefined, body, query: undefined, ip: source }
+  const sent = {
+    method,
+    headers: headersOf('authorization', authorization, client),
+    contentType: undefined,
+    body,
+    query: undefined,
+    ip: source,
+  }
   const { username, rights } = caller
   return await judgeSent({ request, applicationId, username, rights, asker: undefined, parts }, sent, [body])
 }

@@ -1,0 +1,37 @@
+// What block, unblock, remove and status/update do to an activation, as the reference does it: what is so already is no error (cloud §15.2).
+import { changeRegistration } from '../../../domain/activation/registration.ts'
+import type { Db, Pool, Tx } from '../../../storage/database/database.ts'
+import type { RegistrationDetailRow } from '../../../storage/activation/search.ts'
+import type { ReferenceCall } from '../endpoint.ts'
+import { findOwn, refuseState } from './own.ts'
+
+/** What an activation becomes. */
+export type Target = 'ACTIVE' | 'BLOCKED' | 'REMOVED'
+
+interface Wanted {
+  readonly to: Target
+  readonly reason?: string | null | undefined
+  readonly externalUserId?: string | null | undefined
+}
+
+/**
+ * Makes an activation what it is to be, and gives it as it is then. Throws REGISTRATION_NOT_FOUND, or REGISTRATION_CHANGE_REFUSED where its state
+ * does not allow that.
+ */
+export async function changeTo(
+  call: ReferenceCall,
+  activationId: string,
+  { to, reason = null, externalUserId = null }: Wanted,
+  db: Pool | Tx = call.parts.db,
+): Promise<RegistrationDetailRow> {
+  const { parts, applicationId } = call
+  const { userId, state, blockExpiresAt } = await findOwn(call, activationId, db)
+  if (state !== to || (to === 'BLOCKED' && blockExpiresAt !== null)) {
+    if (state === 'REMOVED' || (to !== 'REMOVED' && state !== 'ACTIVE' && state !== 'BLOCKED')) refuseState(state)
+    const owner = { applicationId, userId, activationId }
+    await changeRegistration({ ...parts, db }, owner, { change: CHANGE[to], reason, externalUserId })
+  }
+  return await findOwn(call, activationId, db as Db)
+}
+
+const CHANGE = { ACTIVE: 'UNBLOCK', BLOCKED: 'BLOCK', REMOVED: 'REMOVE' } as const

@@ -1,0 +1,74 @@
+// activation/flags/list, create, update, remove: the flags of an activation (cloud §15.2).
+import { Type } from '@sinclair/typebox'
+import { lockActivationFlags, setActivationFlags } from '../../../storage/activation/flags.ts'
+import { inTransaction } from '../../../storage/database/database.ts'
+import type { Dialect } from '../dialect.ts'
+import { BANK_ROLES, type ReferenceCall, type ReferenceEndpoint, referenceEndpoint } from '../endpoint.ts'
+import { ActivationId, Names } from '../members.ts'
+import { refuse } from '../../door/members.ts'
+import { findOwn, refuseState } from './own.ts'
+
+const FLAGS_MAX = 64
+
+/** Flags as pawl keeps them. */
+export const Flags = Type.Array(
+  Type.String({ pattern: '^[A-Z0-9_]{1,64}$', description: 'must be 1 to 64 of the characters A-Z, 0-9 and _' }),
+  { maxItems: FLAGS_MAX },
+)
+
+const Answer = Type.Object({ activationId: Type.String(), activationFlags: Names })
+
+export const listFlags = (dialect: Dialect) =>
+  referenceEndpoint(dialect, {
+    path: 'activation/flags/list',
+    operationId: 'referenceListFlags',
+    summary: 'The flags of an activation',
+    errors: ['REGISTRATION_NOT_FOUND'],
+    roles: BANK_ROLES,
+    request: Type.Object({ activationId: ActivationId }),
+    response: Answer,
+    async handle(call) {
+      const { activationId } = call.request
+      const { flags } = await findOwn(call, activationId)
+      return { activationId, activationFlags: [...flags] }
+    },
+  })
+
+/** What becomes of the flags that an activation has, and those that are named. */
+type Combine = (has: readonly string[], named: readonly string[]) => readonly string[]
+
+const changeFlags =
+  (word: 'create' | 'update' | 'remove', summary: string, combine: Combine) =>
+  (dialect: Dialect): ReferenceEndpoint =>
+    referenceEndpoint(dialect, {
+      path: `activation/flags/${word}`,
+      operationId: `reference${word.slice(0, 1).toUpperCase()}${word.slice(1)}Flags`,
+      summary,
+      errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
+      roles: BANK_ROLES,
+      request: Type.Object({ activationId: ActivationId, activationFlags: Flags }),
+      response: Answer,
+      handle: (call) => change(call, combine),
+    })
+
+async function change(
+  call: ReferenceCall<{ activationId: string; activationFlags: string[] }>,
+  combine: Combine,
+): Promise<{ activationId: string; activationFlags: string[] }> {
+  const { parts, request } = call
+  const { activationId, activationFlags } = request
+  const { state } = await findOwn(call, activationId)
+  return await inTransaction(parts.db, async (tx) => {
+    const flags = [...new Set(combine(await lockActivationFlags(tx, activationId), activationFlags))]
+    if (flags.length > FLAGS_MAX) throw refuse('activationFlags', `must not become more than ${FLAGS_MAX}`)
+    const isStored = await setActivationFlags(tx, activationId, flags, new Date(parts.platform.now()))
+    if (!isStored) refuseState(state)
+    return { activationId, activationFlags: flags }
+  })
+}
+
+export const createFlags = changeFlags('create', 'Adds flags to an activation', (has, named) => [...has, ...named])
+export const updateFlags = changeFlags('update', 'Replaces the flags of an activation', (_has, named) => named)
+export const removeFlags = changeFlags('remove', 'Removes flags of an activation', (has, named) =>
+  has.filter((flag) => !named.includes(flag)),
+)

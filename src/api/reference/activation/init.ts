@@ -1,0 +1,83 @@
+// activation/init: creates a registration with an activation code (cloud §15.2).
+import { type Static, Type } from '@sinclair/typebox'
+import { createRegistration, type RegistrationRules } from '../../../domain/activation/registration.ts'
+import { OptionalOrNull } from '../../../http/types.ts'
+import { setActivationFlags } from '../../../storage/activation/flags.ts'
+import { inTransaction } from '../../../storage/database/database.ts'
+import type { CommitPhase } from '../../../storage/database/schema.ts'
+import { UserId } from '../../cloud/fields.ts'
+import { refuse } from '../../door/members.ts'
+import type { DoorParts } from '../../door/parts.ts'
+import type { Dialect } from '../dialect.ts'
+import { BANK_ROLES, foreignApplication, referenceEndpoint, requireOwn } from '../endpoint.ts'
+import { Given, Optional, readTime, TimeGiven } from '../members.ts'
+import { Flags } from './flags.ts'
+
+const Phase = Type.Unsafe<CommitPhase>(Type.String({ enum: ['ON_COMMIT', 'ON_KEY_EXCHANGE'] }))
+
+const NewActivation = Type.Object({
+  protocol: OptionalOrNull(Type.Literal('powerauth')),
+  userId: UserId,
+  applicationId: Given,
+  timestampActivationExpire: TimeGiven,
+  maxFailureCount: OptionalOrNull(Type.Integer({ minimum: 1, maximum: 64 })),
+  activationOtpValidation: OptionalOrNull(
+    Type.Unsafe<CommitPhase | 'NONE'>(Type.String({ enum: ['NONE', 'ON_COMMIT', 'ON_KEY_EXCHANGE'] })),
+  ),
+  commitPhase: OptionalOrNull(Phase),
+  activationOtp: Optional,
+  flags: OptionalOrNull(Flags),
+})
+
+export const initActivation = (dialect: Dialect) =>
+  referenceEndpoint(dialect, {
+    path: 'activation/init',
+    operationId: 'referenceInitActivation',
+    summary: 'Creates an activation with an activation code',
+    description: 'A user has at most one live activation in an application: `ERR0040` while there is one.',
+    errors: ['REGISTRATION_EXISTS'],
+    roles: BANK_ROLES,
+    request: NewActivation,
+    response: Type.Object({
+      activationId: Type.String(),
+      activationCode: Type.String(),
+      activationSignature: Type.String(),
+      userId: Type.String(),
+      applicationId: Type.String(),
+    }),
+    async handle(call) {
+      const { request, parts, applicationId } = call
+      const { userId, flags } = request
+      requireOwn(call, request.applicationId)
+      const rules = await readRules(parts, request)
+      const created = await inTransaction(parts.db, async (tx) => {
+        const registration = await createRegistration({ ...parts, db: tx }, { applicationId, userId }, rules)
+        if (registration !== undefined && flags && flags.length > 0)
+          await setActivationFlags(tx, registration.activationId, [...new Set(flags)], new Date(parts.platform.now()))
+        return registration
+      })
+      if (created === undefined) throw foreignApplication()
+      const { activationId, activationQrCodeData } = created
+      const [activationCode = '', activationSignature = ''] = activationQrCodeData.split('#')
+      return { activationId, activationCode, activationSignature, userId, applicationId }
+    },
+  })
+
+/** The older member for the OTP decides where it is committed, too (v3 §8.5). */
+async function readRules(parts: DoorParts, request: Static<typeof NewActivation>): Promise<RegistrationRules> {
+  const { activationOtpValidation, commitPhase, activationOtp, maxFailureCount } = request
+  const older = activationOtpValidation === 'NONE' ? undefined : (activationOtpValidation ?? undefined)
+  if (older !== undefined && typeof activationOtp !== 'string')
+    throw refuse('activationOtp', 'must be there with activationOtpValidation')
+  if (older !== undefined && commitPhase && commitPhase !== older)
+    throw refuse('commitPhase', 'must be the phase of activationOtpValidation')
+  const expiresAt = readTime('timestampActivationExpire', request.timestampActivationExpire)
+  if (expiresAt !== null && expiresAt.getTime() <= parts.platform.now())
+    throw refuse('timestampActivationExpire', 'must be in the future')
+  return {
+    commitPhase: older ?? commitPhase ?? 'ON_COMMIT',
+    otpHash: typeof activationOtp === 'string' ? await parts.activationOtps.hash(activationOtp) : null,
+    maxFailedAttempts: maxFailureCount ?? undefined,
+    expiresAt: expiresAt ?? undefined,
+  }
+}

@@ -1,0 +1,28 @@
+// activation/otp/update: another OTP for the commit of an activation (cloud §15.2).
+import { Type } from '@sinclair/typebox'
+import { setCommitOtp } from '../../../storage/activation/commit.ts'
+import { Identifier } from '../../cloud/fields.ts'
+import type { Dialect } from '../dialect.ts'
+import { BANK_ROLES, referenceEndpoint } from '../endpoint.ts'
+import { ActivationId, Optional } from '../members.ts'
+import { findOwn, refuseState } from './own.ts'
+
+export const updateOtp = (dialect: Dialect) =>
+  referenceEndpoint(dialect, {
+    path: 'activation/otp/update',
+    operationId: 'referenceUpdateOtp',
+    summary: 'Sets the one-time password that the commit of an activation demands',
+    errors: ['REGISTRATION_NOT_FOUND', 'REGISTRATION_CHANGE_REFUSED'],
+    roles: BANK_ROLES,
+    request: Type.Object({ activationId: ActivationId, externalUserId: Optional, activationOtp: Identifier }),
+    response: Type.Object({ activationId: Type.String(), updated: Type.Boolean() }),
+    async handle(call) {
+      const { parts, request } = call
+      const { activationId, activationOtp } = request
+      const { state } = await findOwn(call, activationId)
+      const otpHash = await parts.activationOtps.hash(activationOtp)
+      const isUpdated = await setCommitOtp(parts.db, activationId, otpHash, new Date(parts.platform.now()))
+      if (!isUpdated) refuseState(state)
+      return { activationId, updated: true }
+    },
+  })
