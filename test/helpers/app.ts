@@ -206,8 +206,8 @@ class TarFile extends Blob {
 const openPostgres = (databaseUrl: string): Promise<Database> => openDatabase({ databaseUrl, dataDir: '', poolSize: 8 })
 
 /** The description of the APIs, one object for all servers whose description is the same. */
-function describe({ publicUrl, internalPort }: Config): object {
-  const settings = { ...(publicUrl !== undefined && { publicUrl }), ...(internalPort !== undefined && { internalPort }) }
+function describe({ publicUrl, internalPort, referenceApi }: Config): object {
+  const settings = { referenceApi, ...(publicUrl !== undefined && { publicUrl }), ...(internalPort !== undefined && { internalPort }) }
   const key = JSON.stringify(settings)
   const description = descriptions.get(key) ?? describeApis(settings)
   descriptions.set(key, description)

@@ -56,7 +56,7 @@ test('one statement that failed is undone, alone or within a transaction, which 
 
 test('a handler is told by its type what it works on', async () => {
   const { db } = server.context
-  const call = { body: {}, query: {}, headers: {}, params: {}, caller: ADMIN, origin: '', parts: server.context }
+  const call = { body: {}, query: {}, headers: {}, params: {}, caller: ADMIN, origin: '', source: '', parts: server.context }
   const declared = {
     method: 'GET',
     path: '/',

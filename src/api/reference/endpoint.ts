@@ -6,8 +6,8 @@ import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import type { Role } from '../../storage/database/schema.ts'
 import { findApplicationOf } from '../cloud/application-of.ts'
 import { type AnyCloudDeclaration, type AnyCloudEndpoint, type CloudCall, cloudEndpoint } from '../cloud/endpoint.ts'
-import type { DoorParts } from '../door/parts.ts'
 import type { Dialect } from './dialect.ts'
+import type { ReferenceParts } from './parts.ts'
 
 /** A request whose structure was checked. */
 export interface ReferenceCall<Request = unknown> {
@@ -17,7 +17,7 @@ export interface ReferenceCall<Request = unknown> {
   readonly applicationId: string
   /** Address of the back end: that of the phone is not sent. */
   readonly source: string
-  readonly parts: DoorParts
+  readonly parts: ReferenceParts
   /** The same call, as an endpoint of the cloud API gets it. */
   readonly cloud: CloudCall
 }
@@ -37,7 +37,7 @@ interface ReferenceDeclaration<B extends TSchema, R extends TSchema> {
 
 /** An endpoint: its declaration, and how it is served. */
 export interface ReferenceEndpoint extends AnyCloudDeclaration {
-  readonly bind: (parts: DoorParts) => AnyCloudEndpoint
+  readonly bind: (parts: ReferenceParts) => AnyCloudEndpoint
 }
 
 /** Declares an endpoint of a dialect. */
@@ -57,7 +57,7 @@ export function referenceEndpoint<B extends TSchema, R extends TSchema>(
     bodyBytesMax: BYTES_MAX,
     body: Type.Object({ requestObject: isEmpty ? OptionalOrNull(request) : request }),
     response: Type.Object({ status: Type.Literal('OK'), responseObject: response }),
-  } as const
+  } satisfies AnyCloudDeclaration as AnyCloudDeclaration
   return {
     ...declaration,
     bind: (parts) =>

@@ -2,7 +2,6 @@
 import type { FastifyInstance } from 'fastify'
 import { describeCloudEndpoints } from '../cloud/describe.ts'
 import { apiOfCallers } from '../cloud/index.ts'
-import type { DoorParts } from '../door/parts.ts'
 import type { Operation } from '../../http/operation.ts'
 import { applicationDetail } from './application/detail.ts'
 import { applicationOfKey } from './application/version.ts'
@@ -29,6 +28,7 @@ import { operationDetail } from './operation/detail.ts'
 import { operationList, operationListPending } from './operation/list.ts'
 import { verifyDsa, verifyEcdsa, verifyJwt } from './signature/device.ts'
 import { verifyCode } from './signature/verify.ts'
+import type { ReferenceParts } from './parts.ts'
 import { status } from './status.ts'
 import { validateToken } from './token/validate.ts'
 
@@ -69,7 +69,7 @@ const referenceEndpoints: readonly ReferenceEndpoint[] = [
 ]
 
 /** Serves all of them. */
-export const referenceApi = (parts: DoorParts): ((app: FastifyInstance) => Promise<void>) =>
+export const referenceApi = (parts: ReferenceParts): ((app: FastifyInstance) => Promise<void>) =>
   apiOfCallers(
     parts,
     referenceEndpoints.map((endpoint) => endpoint.bind(parts)),

@@ -46,7 +46,7 @@ export const TimeGiven = OptionalOrNull(
 )
 
 /** The time of a member. Throws REQUEST_INVALID for a text that is none. */
-export function readTime(name: string, given: Static<typeof TimeGiven>): Date | null {
+export function readTime(name: string, given: Static<typeof TimeGiven> | undefined): Date | null {
   if (given === null || given === undefined) return null
   const time = new Date(given)
   if (Number.isNaN(time.getTime())) throw refuse(name, 'must be a time')
