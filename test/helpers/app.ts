@@ -207,7 +207,11 @@ const openPostgres = (databaseUrl: string): Promise<Database> => openDatabase({ 
 
 /** The description of the APIs, one object for all servers whose description is the same. */
 function describe({ publicUrl, internalPort, referenceApi }: Config): object {
-  const settings = { referenceApi, ...(publicUrl !== undefined && { publicUrl }), ...(internalPort !== undefined && { internalPort }) }
+  const settings = {
+    referenceApi,
+    ...(publicUrl !== undefined && { publicUrl }),
+    ...(internalPort !== undefined && { internalPort }),
+  }
   const key = JSON.stringify(settings)
   const description = descriptions.get(key) ?? describeApis(settings)
   descriptions.set(key, description)
