@@ -6,6 +6,7 @@ import type { DeviceSigner } from '../../phone/device-signature.ts'
 import type { HttpReply } from '../../phone/http.ts'
 import { member } from '../../phone/http.ts'
 import type { PhoneAlgorithm } from '../../phone/v4/crypto.ts'
+import type { TestServerOptions } from './app.ts'
 import { type Bank, readApplication, readQrCode } from './bank.ts'
 import { createPhone } from '../../phone/v3/virtual-phone.ts'
 import { expectOk } from './world.ts'
@@ -33,8 +34,8 @@ export interface DoorWorld extends WorldV4 {
 }
 
 /** Starts a server of its own. */
-export async function startDoorWorld(): Promise<DoorWorld> {
-  const v4 = await startWorldV4()
+export async function startDoorWorld(options: TestServerOptions = {}): Promise<DoorWorld> {
+  const v4 = await startWorldV4(options)
   const { world, server } = v4
   const { bank } = world
   let names = 0

@@ -48,7 +48,7 @@ describe.each(DIALECTS)('in the words of %s', (dialect) => {
   async function activate(code: unknown, otp?: string) {
     const app = readApplication(await v4.world.bank.call('GET', `/admin/applications/${v4.world.applicationId}`))
     const phone = createPhone({ url: v4.world.url, app, version: '3.3' })
-    await phone.activate(String(code), otp === undefined ? {} : { otp })
+    await phone.activate(String(code), otp === undefined ? {} : { layer2: { activationOtp: otp } })
     return phone
   }
 
