@@ -12,7 +12,7 @@ let v4: WorldV4
 const callers = new Map<string, Bank>()
 const ROLES = ['integration', 'verification', 'internal', 'read-only'] as const
 beforeAll(async () => {
-  v4 = await startWorldV4({ env: { PAWL_REFERENCE_API: 'true' } })
+  v4 = await startWorldV4({ env: { PAWL_REFERENCE_API: 'true', PAWL_CREDENTIAL_FAILURES_PER_MINUTE: '1000' } })
   for (const role of ROLES) callers.set(role, await createCaller(v4.world.bank, `role-${role}`, role, v4.world.applicationId))
 })
 afterAll(() => v4.close())
