@@ -1,11 +1,22 @@
 // Offline approvals on the channel's side: the personalised QR code, and the one-time password checked like a code (v3 §15).
 import { decideAuthentication } from '../domain/activation/authentication.ts'
-import type { OfflineChannel, OtpAttempt } from '../domain/operation/parts.ts'
-import type { CodeMatch, OfflineMatch, Protocol } from '../protocol/protocol.ts'
-import type { ActivationRow } from '../storage/activation/find.ts'
+import type { OfflineChannel } from '../domain/operation/parts.ts'
+import { utf8 } from '../lib/bytes.ts'
+import { networkOf } from '../lib/source.ts'
+import { untilSettled } from '../lib/until-settled.ts'
+import type { CodeMatch, Factors, OfflineMatch, Protocol } from '../protocol/protocol.ts'
+import { OFFLINE_RESOURCE_ID } from '../protocol/wire/offline.ts'
+import { type ActivationRow, findActivation } from '../storage/activation/find.ts'
 import type { ChannelParts } from './parts.ts'
 import { activationKeysOf, ctrDataOf, serverKeysOf } from './secrets.ts'
-import { composeDecision, type Judged, noteBlock, storeDecision } from './stages/decision.ts'
+import {
+  type CodeVerdict,
+  composeDecision,
+  type Judged,
+  noteBlock,
+  storeDecision,
+  storeDecisionAlone,
+} from './stages/decision.ts'
 
 /** What offline approvals need of the channel. */
 export const createOfflineChannel = (parts: ChannelParts, protocols: readonly Protocol[]): OfflineChannel => ({
@@ -21,10 +32,13 @@ export const createOfflineChannel = (parts: ChannelParts, protocols: readonly Pr
   },
 
   judgeOtp: async (activation, attempt) => {
-    const found = findMatch(parts, protocolOf(protocols, activation), activation, attempt)
+    const { operationId, operationData, ...given } = attempt
+    const body = utf8(`${operationId}&${operationData}`)
+    const protocol = protocolOf(protocols, activation) ?? firstOf(protocols)
+    const covered = { ...given, resourceId: OFFLINE_RESOURCE_ID, body, componentLength: 8 }
+    const found = findMatch(parts, protocol, activation, covered)
     const judged = judge(activation, found)
     const { applicationId, userId, activationId } = activation
-    const { operationId } = attempt
     const audit = {
       applicationId,
       userId,
@@ -51,22 +65,89 @@ export const createOfflineChannel = (parts: ChannelParts, protocols: readonly Pr
   },
 })
 
+/** A one-time password for what a bank has shown in a QR code of its own (cloud §15.3). */
+export interface OfflineAttempt {
+  readonly resourceId: string
+  readonly body: Uint8Array
+  /** Base64 of 16 bytes. */
+  readonly nonce: string
+  /** Groups of `componentLength` digits. */
+  readonly otp: string
+  readonly componentLength: number
+  readonly isBiometryAllowed: boolean
+  /** Candidates of the proximity check; undefined without it. */
+  readonly totps: readonly string[] | undefined
+}
+
+/** Who asks about which activation, and what the audit row says of the data. */
+export interface OfflineQuestion {
+  readonly activationId: string
+  /** Of the caller: an activation of another one is an unknown one. */
+  readonly applicationId: string
+  readonly verifiedBy: string
+  readonly source: string
+  readonly eventData: string
+}
+
+/** Checks such a password, and makes the outcome durable before it returns. `factors`: those that made a right one. */
+export async function verifyOfflineAtDoor(
+  parts: ChannelParts,
+  protocols: readonly Protocol[],
+  asked: OfflineQuestion,
+  attempt: OfflineAttempt,
+): Promise<{ readonly verdict: CodeVerdict; readonly factors: Factors | undefined }> {
+  return await untilSettled('activation', async () => {
+    const at = new Date(parts.platform.now())
+    const row = await findActivation(parts.db, asked.activationId, at)
+    const activation = row?.applicationId === asked.applicationId ? row : undefined
+    const protocol = (activation && protocolOf(protocols, activation)) ?? firstOf(protocols)
+    const found = findMatch(parts, protocol, activation, attempt)
+    const judged = activation === undefined ? UNKNOWN : judge(activation, found)
+    const audit = {
+      applicationId: activation?.applicationId ?? null,
+      userId: activation?.userId ?? null,
+      activationId: asked.activationId,
+      eventType: judged.isRight ? 'offline_code_ok' : 'offline_code_invalid',
+      eventData: asked.eventData,
+      occurredAt: at,
+      verifiedBy: asked.verifiedBy,
+    }
+    const strangersNetwork = activation === undefined ? networkOf(asked.source) : undefined
+    const decision = await composeDecision(parts, activation, judged, audit, { madeUnder: null, strangersNetwork })
+    if (decision === undefined || (await storeDecisionAlone(parts, decision)) === undefined) return undefined
+    noteBlock(parts, decision)
+    const { verdict } = decision
+    const version = String(activation?.protocolVersion ?? 'unknown')
+    const result = verdict.isRight ? 'accepted' : verdict.reason
+    parts.events.authenticationChecked({ version, type: 'offline', result })
+    return { verdict, factors: verdict.isRight ? found.move?.factors : undefined }
+  })
+}
+
+const UNKNOWN: Judged = { isRight: false, refusal: 'activation_unknown', isGuess: false, outcome: undefined }
+
+function firstOf([first]: readonly Protocol[]): Protocol {
+  if (first === undefined) throw new TypeError('no generation of the protocol')
+  return first
+}
+
 /** The generation an activation exchanged its keys with. */
 const protocolOf = (protocols: readonly Protocol[], { protocolVersion }: ActivationRow): Protocol | undefined =>
   protocols.find(({ activationVersion }) => activationVersion === protocolVersion)
 
 function findMatch(
-  { recordKeys, settings }: ChannelParts,
-  protocol: Protocol | undefined,
-  activation: ActivationRow,
-  attempt: OtpAttempt,
+  { recordKeys, settings, decoys }: ChannelParts,
+  protocol: Protocol,
+  activation: ActivationRow | undefined,
+  attempt: OfflineAttempt,
 ): CodeMatch<OfflineMatch> {
-  const keys = protocol && activationKeysOf(recordKeys, protocol, activation)
-  const ctrData = ctrDataOf(recordKeys, activation)
-  if (protocol === undefined || keys === undefined || ctrData === undefined) return { move: undefined, isPossessionRight: false }
-  const { otp, operationId, operationData, nonce, totps } = attempt
-  const isBiometryAllowed = attempt.isBiometryAllowed && activation.isBiometryEnabled !== false
-  const request = { otp, operationId, operationData, nonceBase64: nonce, componentLength: 8, isBiometryAllowed, totps }
+  const decoy = decoys[protocol.path]
+  const known = activationKeysOf(recordKeys, protocol, activation)
+  const keys = known ?? decoy.activationKeys
+  const ctrData = (known && ctrDataOf(recordKeys, activation)) ?? decoy.openCtrData()
+  const { otp, resourceId, body, nonce, componentLength, totps } = attempt
+  const isBiometryAllowed = attempt.isBiometryAllowed && activation?.isBiometryEnabled !== false
+  const request = { otp, resourceId, body, nonceBase64: nonce, componentLength, isBiometryAllowed, totps }
   return protocol.verifyOfflineOtp(keys, ctrData, request, settings.counterLookAhead)
 }
 

@@ -240,8 +240,9 @@ export interface PersonalizedPayload {
 export interface OfflineOtp {
   /** Groups of decimal digits joined by `-`, normalised. */
   readonly otp: string
-  readonly operationId: string
-  readonly operationData: string
+  readonly resourceId: string
+  /** Without the one-time password of a proximity check. */
+  readonly body: Uint8Array
   /** Base64 text as in the payload. */
   readonly nonceBase64: string
   /** Digits of a component, 4 to 8. */

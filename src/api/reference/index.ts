@@ -22,6 +22,9 @@ import { type Dialect, V3, V4 } from './dialect.ts'
 import { eciesDecryptor } from './ecies/decryptor.ts'
 import type { ReferenceEndpoint } from './endpoint.ts'
 import { errorsOfReference, renderReferenceError } from './error-renderer.ts'
+import { generalText } from './offline/non-personalized.ts'
+import { personalizedText } from './offline/personalized.ts'
+import { verifyOffline } from './offline/verify.ts'
 import { operationCancel } from './operation/cancel.ts'
 import { operationCreate } from './operation/create.ts'
 import { operationDetail } from './operation/detail.ts'
@@ -40,6 +43,9 @@ const BOTH: readonly Declared[] = [
   applicationOfKey,
   verifyCode,
   validateToken,
+  personalizedText,
+  generalText,
+  verifyOffline,
   activationStatus,
   listActivations,
   lookupActivations,

@@ -1,6 +1,6 @@
 // Offline approvals, except for their keys: what a QR payload shows, what a one-time password covers, and the search for the counter value
 // it was made with (v3 §15, v4 §11).
-import { equalConstantTime, utf8 } from '../../lib/bytes.ts'
+import { concat, equalConstantTime, utf8 } from '../../lib/bytes.ts'
 import type { CodeMatch, CounterMove, Factors, OfflineOtp, PersonalizedPayload } from '../protocol.ts'
 import { findCounter } from './counter.ts'
 import { toDecimalCode } from './decimal.ts'
@@ -15,11 +15,11 @@ export const composeOfflineHead = ({ data, totp, nonceBase64 }: PersonalizedPayl
  * the application secret (v3 §15.2, v4 §11.1).
  */
 export function composeOfflineSignedData(
-  { operationId, operationData, nonceBase64 }: Pick<OfflineOtp, 'operationId' | 'operationData' | 'nonceBase64'>,
+  { resourceId, body, nonceBase64 }: Pick<OfflineOtp, 'resourceId' | 'body' | 'nonceBase64'>,
   totp: string | undefined,
 ): Uint8Array {
-  const body = utf8([operationId, operationData, ...(totp === undefined ? [] : [totp])].join('&'))
-  const requestData = composeRequestData({ method: 'POST', resourceId: OFFLINE_RESOURCE_ID, nonceBase64, body })
+  const covered = totp === undefined ? body : concat(body, utf8(`&${totp}`))
+  const requestData = composeRequestData({ method: 'POST', resourceId, nonceBase64, body: covered })
   return utf8(`${requestData}&offline`)
 }
 
@@ -76,4 +76,5 @@ export function findOfflineMatch<Candidate extends object>(
   return { move: undefined, isPossessionRight }
 }
 
-const OFFLINE_RESOURCE_ID = '/operation/authorize/offline'
+/** Of the approval of an operation. */
+export const OFFLINE_RESOURCE_ID = '/operation/authorize/offline'

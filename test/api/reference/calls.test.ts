@@ -46,8 +46,8 @@ const COMMON = [
   'operation/list/pending',
 ]
 const VERIFYING = {
-  v3: ['ecies/decryptor', 'signature/ecdsa/verify', 'signature/verify', 'token/validate'],
-  v4: ['auth/verify', 'dsa/verify', 'jwt/verify', 'token/validate'],
+  v3: ['ecies/decryptor', 'signature/ecdsa/verify', 'signature/offline/verify', 'signature/verify', 'token/validate'],
+  v4: ['auth/offline/verify', 'auth/verify', 'dsa/verify', 'jwt/verify', 'token/validate'],
 }
 const ALL = DIALECTS.flatMap((dialect) => [...COMMON, ...VERIFYING[dialect]].map((path) => [dialect, path] as const))
 

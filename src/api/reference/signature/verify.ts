@@ -1,13 +1,11 @@
 // signature/verify of 1.x, auth/verify of 2.x: whether a request that a phone sent to the bank has a right code (cloud §15.3).
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { OptionalOrNull } from '../../../http/types.ts'
-import { parseBase64, toBase64 } from '../../../lib/base64.ts'
-import { fromUtf8 } from '../../../lib/bytes.ts'
 import type { Factors } from '../../../protocol/protocol.ts'
-import { composeRequestData } from '../../../protocol/wire/request-data.ts'
 import { type CodeAnswer, judgeSent } from '../../door/code.ts'
 import { DOOR_ROLES } from '../../door/fields.ts'
 import { headersOf, refuse } from '../../door/members.ts'
+import { DATA_LENGTH_MAX, readCovered } from '../base-string.ts'
 import type { Dialect } from '../dialect.ts'
 import { type ReferenceCall, referenceEndpoint } from '../endpoint.ts'
 import { composeHeader, told } from '../header.ts'
@@ -110,32 +108,5 @@ async function judge(
   return await judgeSent({ request, applicationId, username, rights, asker: undefined, parts }, sent, [body])
 }
 
-/** What a base string says that the code covers; undefined for one that pawl would not write so (v3 §10.1, v4 §7.1). */
-function readCovered(data: string) {
-  const [method = '', resource = '', nonce = '', body = '', ...more] = data.split('&')
-  const bytes = { resource: parseBase64(resource), body: parseBase64(body) }
-  if (more.length > 0 || !METHOD.test(method) || bytes.resource === undefined || bytes.body === undefined) return undefined
-  const resourceId = toText(bytes.resource)
-  if (resourceId === undefined || resourceId.length > RESOURCE_ID_LENGTH_MAX || CONTROL.test(resourceId)) return undefined
-  const nonceBase64 = toBase64(parseBase64(nonce) ?? NO_BYTES)
-  const isSame = composeRequestData({ method, resourceId, nonceBase64, body: bytes.body }) === data
-  return isSame ? { method, resourceId, nonce, body: bytes.body } : undefined
-}
-
-function toText(bytes: Uint8Array): string | undefined {
-  try {
-    return fromUtf8(bytes)
-  } catch {
-    return undefined
-  }
-}
-
 /** The library of the bank has looked at them before it calls. */
 const ANY_FACTORS: Factors[] = ['POSSESSION', 'POSSESSION_KNOWLEDGE', 'POSSESSION_BIOMETRY']
-const METHOD = /^(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)$/
-// oxlint-disable-next-line no-control-regex -- those that would be lines of their own in the audit log
-const CONTROL = /[\u0000-\u001F\u007F]/
-const RESOURCE_ID_LENGTH_MAX = 1024
-const NO_BYTES = new Uint8Array(0)
-/** The longest body that a setting may allow, as Base64, with the rest. */
-const DATA_LENGTH_MAX = 360_000

@@ -1,0 +1,125 @@
+// signature/offline/verify, auth/offline/verify: a code that a user typed in, for what a QR code of the bank has shown (cloud §15.3).
+import { type Static, type TObject, Type } from '@sinclair/typebox'
+import { verifyOfflineAtDoor } from '../../../channel/authenticate-offline.ts'
+import { describeCovered } from '../../../domain/activation/door-key.ts'
+import { OptionalOrNull } from '../../../http/types.ts'
+import { fromUtf8 } from '../../../lib/bytes.ts'
+import { OFFLINE_RESOURCE_ID } from '../../../protocol/wire/offline.ts'
+import { findRegistrationDetail } from '../../../storage/activation/search.ts'
+import { findApplication } from '../../../storage/application/applications.ts'
+import { findOperation } from '../../../storage/operation/operations.ts'
+import { DOOR_ROLES } from '../../door/fields.ts'
+import { refuse } from '../../door/members.ts'
+import { type Covered, DATA_LENGTH_MAX, readCovered } from '../base-string.ts'
+import type { Dialect } from '../dialect.ts'
+import { type ReferenceCall, referenceEndpoint } from '../endpoint.ts'
+import { told } from '../header.ts'
+import { ActivationId, FactorNames, Given, Names, StateName } from '../members.ts'
+import { listTotps, ProximitySteps } from './members.ts'
+
+export const verifyOffline = (dialect: Dialect) =>
+  referenceEndpoint(dialect, {
+    path: `${dialect.place}/offline/verify`,
+    operationId: 'referenceVerifyOffline',
+    summary: 'Verifies a code that a user typed in, for what a QR code of the bank has shown',
+    description:
+      'A right code is good once, whatever it is for. A wrong one counts only where its first group is right. Ten a minute of an activation are looked at. ' +
+      'An operation of pawl is approved by `POST /operations/offline/otp` alone.',
+    errors: [],
+    roles: DOOR_ROLES,
+    request: Type.Object({
+      activationId: ActivationId,
+      data: Type.String({
+        maxLength: DATA_LENGTH_MAX,
+        description: 'POST & resource id & nonce & body, all but the first in Base64',
+      }),
+      [dialect.code]: Given,
+      componentLength: OptionalOrNull(Type.Integer({ minimum: 6, maximum: 8, description: 'digits of a group, 8 by default' })),
+      allowBiometry: OptionalOrNull(Type.Boolean()),
+      proximityCheck: OptionalOrNull(ProximitySteps),
+    }) as TObject,
+    response: Type.Object({
+      [dialect.isValid]: Type.Boolean(),
+      activationId: Type.String(),
+      activationStatus: Type.Optional(StateName),
+      blockedReason: Type.Optional(Type.String()),
+      userId: Type.Optional(Type.String()),
+      applicationId: Type.Optional(Type.String()),
+      [dialect.factors]: Type.Optional(FactorNames),
+      remainingAttempts: Type.Optional(Type.Integer()),
+      applicationRoles: Names,
+      activationFlags: Names,
+    }) as TObject,
+    handle: (call) => verify(dialect, call),
+  })
+
+interface Request {
+  readonly activationId: string
+  readonly data: string
+  readonly componentLength?: number | null
+  readonly allowBiometry?: boolean | null
+  readonly proximityCheck?: Static<typeof ProximitySteps> | null
+}
+
+async function verify(dialect: Dialect, call: ReferenceCall<unknown>): Promise<Static<TObject>> {
+  const { parts, caller, applicationId, source } = call
+  const request = call.request as Request
+  const { activationId, allowBiometry, proximityCheck } = request
+  const componentLength = request.componentLength ?? 8
+  const otp = (request as unknown as Readonly<Record<string, string>>)[dialect.code] ?? ''
+  const totps = proximityCheck ? listTotps(parts, proximityCheck) : undefined
+  const covered = readCovered(request.data)
+  // What does not have the form of a code is not a guess.
+  if (covered?.method !== 'POST' || !new RegExp(`^\\d{${componentLength}}-\\d{${componentLength}}$`).test(otp))
+    return { [dialect.isValid]: false, activationId, applicationRoles: [], activationFlags: [] }
+  await refuseOperation(call, covered)
+  parts.otpAttempts.take(activationId, parts.platform.monotonic())
+  const { resourceId, nonce, body } = covered
+  const eventData = `POST\n${resourceId}\n${describeCovered(body, undefined)}`
+  const protocols = [parts.protocols.v3, parts.protocols.v4]
+  const asked = { activationId, applicationId, verifiedBy: caller.username, source, eventData }
+  const attempt = { resourceId, body, nonce, otp, componentLength, isBiometryAllowed: allowBiometry === true, totps }
+  const { verdict, factors } = await verifyOfflineAtDoor(parts, protocols, asked, attempt)
+  return {
+    [dialect.isValid]: verdict.isRight,
+    activationId,
+    ...(await describe(call, activationId)),
+    ...(factors !== undefined && { [dialect.factors]: factors }),
+  }
+}
+
+/** The activation as the code left it. */
+async function describe({ parts, applicationId }: ReferenceCall, activationId: string) {
+  const row = await findRegistrationDetail(parts.db, applicationId, activationId, new Date(parts.platform.now()))
+  if (row === undefined) return told({ reason: 'UNKNOWN' }, applicationId)
+  const { state, blockedReason, userId, flags, maxFailedAttempts, failedAttempts } = row
+  const roles = (await findApplication(parts.db, applicationId))?.roles ?? []
+  const own = {
+    state,
+    userId,
+    flags: [...flags],
+    applicationRoles: [...roles],
+    ...(blockedReason !== null && { blockReason: blockedReason }),
+  }
+  return { ...told(own, applicationId), remainingAttempts: Math.max(0, maxFailedAttempts - failedAttempts) }
+}
+
+/** A code for an operation of pawl would be taken out of circulation without its effect. */
+async function refuseOperation({ parts, applicationId }: ReferenceCall, { resourceId, body }: Covered): Promise<void> {
+  if (resourceId !== OFFLINE_RESOURCE_ID) return
+  const end = body.indexOf(AMPERSAND)
+  const [id] = end === ID_LENGTH ? [toText(body.subarray(0, end))] : []
+  if (id !== undefined && (await findOperation(parts.db, applicationId, id)) !== undefined)
+    throw refuse('data', 'is of an operation of pawl: POST /operations/offline/otp approves it')
+}
+
+function toText(bytes: Uint8Array): string | undefined {
+  try {
+    return fromUtf8(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+const AMPERSAND = 0x26
+const ID_LENGTH = 36
