@@ -48,8 +48,8 @@ const offlineVerify: Handler = ({ input }) => {
     : undefined
   const request = {
     otp: otp ?? '',
-    operationId: text(input, 'operationId'),
-    operationData: text(input, 'operationData'),
+    resourceId: '/operation/authorize/offline',
+    body: Buffer.from(`${text(input, 'operationId')}&${text(input, 'operationData')}`),
     nonceBase64: text(input, 'nonce'),
     componentLength,
     isBiometryAllowed: flag(input, 'allowBiometry'),

@@ -190,9 +190,9 @@ function makeTotp(vector: Members): string {
 function expectOfflineCode(vector: Members, keys: ReturnType<typeof keysOf>): void {
   const code = members(vector, 'code')
   const totp = optional(text, vector, 'proximityTotp')
-  const [operationId = '', ...rest] = text(code, 'bodyData').split('&')
-  const operationData = (totp === undefined ? rest : rest.slice(0, -1)).join('&')
-  const covered = { operationId, operationData, nonceBase64: text(vector, 'nonce') }
+  const parts = text(code, 'bodyData').split('&')
+  const body = Buffer.from((totp === undefined ? parts : parts.slice(0, -1)).join('&'))
+  const covered = { resourceId: '/operation/authorize/offline', body, nonceBase64: text(vector, 'nonce') }
   expect(toText(composeOfflineSignedData(covered, totp))).toBe(text(code, 'data'))
   const verify = (otp: string, componentLength: number, isBiometryAllowed = false) =>
     v4.verifyOfflineOtp(

@@ -243,8 +243,8 @@ describe('token digests of 4.0', () => {
 describe('offline one-time passwords of 4.0', () => {
   const ctrData = new Uint8Array(32).fill(8)
   const request = {
-    operationId: 'operation',
-    operationData: 'A1*A100CZK',
+    resourceId: '/operation/authorize/offline',
+    body: Buffer.from('operation&A1*A100CZK'),
     nonceBase64: toBase64(new Uint8Array(16)),
     componentLength: 8,
     isBiometryAllowed: true,

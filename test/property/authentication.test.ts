@@ -219,8 +219,8 @@ describe('offline one-time passwords', () => {
 
   const ctrData = new Uint8Array(16).fill(8)
   const request = {
-    operationId: 'operation',
-    operationData: 'A1*A100CZK',
+    resourceId: '/operation/authorize/offline',
+    body: Buffer.from('operation&A1*A100CZK'),
     nonceBase64: toBase64(new Uint8Array(16)),
     componentLength: 8,
     isBiometryAllowed: true,
@@ -245,7 +245,7 @@ describe('offline one-time passwords', () => {
     expect(verify(`${first}-${change(second)}`)).toEqual({ move: undefined, isPossessionRight: true })
     expect(verify(`${change(first)}-${second}`)).toEqual(NO_MATCH)
     expect(verify(`${second}-${first}`)).toEqual(NO_MATCH)
-    expect(verify(`${first}-${second}`, { operationData: 'A1*A999CZK' })).toEqual(NO_MATCH)
+    expect(verify(`${first}-${second}`, { body: Buffer.from('operation&A1*A999CZK') })).toEqual(NO_MATCH)
     expect(verify(`${first}-${second}`, { totps: ['12345678'] })).toEqual(NO_MATCH)
   })
 

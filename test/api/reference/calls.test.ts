@@ -49,7 +49,12 @@ const VERIFYING = {
   v3: ['ecies/decryptor', 'signature/ecdsa/verify', 'signature/offline/verify', 'signature/verify', 'token/validate'],
   v4: ['auth/offline/verify', 'auth/verify', 'dsa/verify', 'jwt/verify', 'token/validate'],
 }
-const ALL = DIALECTS.flatMap((dialect) => [...COMMON, ...VERIFYING[dialect]].map((path) => [dialect, path] as const))
+/** Texts of QR codes. */
+const TEXTS = { v3: 'signature/offline', v4: 'auth/offline' }
+const textsOf = (dialect: 'v3' | 'v4') => ['personalized', 'non-personalized'].map((kind) => `${TEXTS[dialect]}/${kind}/create`)
+const ALL = DIALECTS.flatMap((dialect) =>
+  [...COMMON, ...VERIFYING[dialect], ...textsOf(dialect)].map((path) => [dialect, path] as const),
+)
 
 test('the description has these endpoints and no others, and none of them without the setting', () => {
   const pathsOf = (referenceApi: boolean) =>

@@ -45,7 +45,7 @@ async function sealed(
   scope: 'activation' | 'application' = 'activation',
   options: EnvelopeOptions = {},
 ) {
-  const sent = await sealForBank(phone, plaintext, { scope, ...options })
+  const sent = await sealForBank(phone, plaintext, { scope, ...(options as object) })
   const envelope = sent.body['envelope'] as Members
   const { version, app } = phone.options
   const asked = {
