@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { rendering as cloud } from '../src/api/cloud/error-renderer.ts'
 import { rendering as device } from '../src/api/device/error-renderer.ts'
 import { rendering as mobileToken } from '../src/api/mobile-token/error-renderer.ts'
+import { rendering as reference } from '../src/api/reference/error-renderer.ts'
 import { rendering as utility } from '../src/api/utility/error-renderer.ts'
 import type { ErrorTable } from '../src/http/operation.ts'
 import type { ErrorCode } from '../src/lib/errors.ts'
@@ -10,9 +11,11 @@ import { runCommand } from './command-line.ts'
 
 /** The text of docs/ERRORS.md. */
 export function renderErrorsDocument(): string {
-  const codes = [...new Set([device, mobileToken, utility, cloud].flatMap((table) => Object.keys(table)))] as ErrorCode[]
+  const codes = [
+    ...new Set([device, mobileToken, utility, cloud, reference].flatMap((table) => Object.keys(table))),
+  ] as ErrorCode[]
   const rows = codes.map((code) => {
-    const tables: readonly ErrorTable[] = [device, mobileToken, utility, cloud]
+    const tables: readonly ErrorTable[] = [device, mobileToken, utility, cloud, reference]
     const [inDevice = '', ...others] = tables.map((table) => {
       const row = table[code]
       return row === undefined ? '' : `${row.status} \`${row.code}\``
@@ -32,8 +35,8 @@ one is known. Structural errors of the cloud API list \`violations\` beside code
 \`WWW-Authenticate\`, 429 and 503 with \`Retry-After\`. Every answer has \`X-Request-Id\`, and every log line of its request has it as \`requestId\`; a caller's own
 is kept when it is 1 to 128 letters, digits and \`_ . : ~ + / = @ -\`.
 
-| inside | device API | message | mobile token API | mobile utility | cloud API |
-|---|---|---|---|---|---|
+| inside | device API | message | mobile token API | mobile utility | cloud API | API of the reference |
+|---|---|---|---|---|---|---|
 ${rows.join('\n')}
 `
 }

@@ -169,7 +169,7 @@ export const userChange = auditedEndpoint({
   summary: 'Changes the rights of a credential',
   description:
     'In place of those there were. `envelopes:application` opens envelopes of phones that have no registration yet. `keys:derive` is given the ' +
-    'keys of one envelope. No credential has either by itself.',
+    'keys of one envelope (docs/REFERENCE-API.md). No credential has either by itself.',
   errors: ['ADMINISTRATION_REFUSED'],
   roles: ['admin'],
   params: OfUser,
