@@ -68,6 +68,17 @@ const PAIRED = { table: 'user_claims', key: ['application_id', 'user_id'], colum
 const at = new Date(0)
 const bytes = new Uint8Array(1)
 const auditEvent = { applicationId: 'a', userId: 'u', activationId: 'x', eventType: 't', eventData: 'd', occurredAt: at }
+const ofUsers = {
+  applicationId: 'a',
+  userIds: ['u', 'v'],
+  states: [],
+  flags: [],
+  usedBefore: null,
+  usedAfter: null,
+  at,
+  limit: 10,
+  offset: 0,
+}
 const outcome = {
   activationId: 'x',
   rowVersion: 1,
@@ -271,6 +282,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
   },
   'activation/flags': {
     findActivationFlags: (db) => activationFlags.findActivationFlags(db, 'x'),
+    lockActivationFlags: (_db, tx) => activationFlags.lockActivationFlags(tx, 'x'),
     setActivationFlags: (db) => activationFlags.setActivationFlags(db, 'x', ['A', 'B'], at),
   },
   'activation/change': {
@@ -395,11 +407,21 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
         after: { createdAt: at, activationId: 'x' },
       }),
     findRegistrationDetail: (db) => activationSearch.findRegistrationDetail(db, 'a', 'x', at),
+    listRegistrationDetails: (db) => activationSearch.listRegistrationDetails(db, ofUsers),
+    'listRegistrationDetails with everything': (db) =>
+      activationSearch.listRegistrationDetails(db, {
+        ...ofUsers,
+        states: ['ACTIVE'],
+        flags: ['A', 'B'],
+        usedBefore: at,
+        usedAfter: at,
+      }),
   },
   'activation/commit': {
     findRegistrationToCommit: (db) => activationCommit.findRegistrationToCommit(db, { applicationId: 'a', userId: 'u' }),
     'findRegistrationToCommit for several at once': (db) =>
       Promise.all(OWNERS.map((owner) => activationCommit.findRegistrationToCommit(db, owner))),
+    setCommitOtp: (db) => activationCommit.setCommitOtp(db, 'x', bytes, at),
     storeOtpFailure: (db) =>
       activationCommit.storeOtpFailure(
         db,
@@ -603,6 +625,8 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
         after: { createdAt: at, operationId: 'o' },
         limit: 100,
       }),
+    'searchOperations from a place on': (db) => operations.searchOperations(db, 'a', { userId: 'u', limit: 100, offset: 100 }),
+    listOperationNotes: (db) => operations.listOperationNotes(db, ['o', 'p']),
     claimOperation: (db) => operations.claimOperation(db, 'o', 'u', at),
     insertOperationNonce: (db) => operations.insertOperationNonce(db, 'o', 'n', at, 10),
     hasOperationNonce: (db) => operations.hasOperationNonce(db, 'o', 'n'),

@@ -32,7 +32,7 @@ export const activationStatus = (dialect: Dialect) =>
     }),
     async handle(call) {
       const { parts, applicationId } = call
-      const activationId = String((call.request as { readonly activationId: string }).activationId)
+      const activationId = (call.request as { readonly activationId: string }).activationId
       const row = await findRegistrationDetail(parts.db, applicationId, activationId, new Date(parts.platform.now()))
       if (row === undefined) return { ...UNKNOWN, activationId }
       const application = await findApplication(parts.db, applicationId)

@@ -61,7 +61,7 @@ interface Request {
   readonly proximityCheck?: Static<typeof ProximitySteps> | null
 }
 
-async function verify(dialect: Dialect, call: ReferenceCall<unknown>): Promise<Static<TObject>> {
+async function verify(dialect: Dialect, call: ReferenceCall): Promise<Static<TObject>> {
   const { parts, caller, applicationId, source } = call
   const request = call.request as Request
   const { activationId, allowBiometry, proximityCheck } = request

@@ -57,7 +57,7 @@ const CodeVerdict = ({ isValid, factors }: Dialect) =>
     activationFlags: Names,
   }) as TObject
 
-async function verify(dialect: Dialect, call: ReferenceCall<unknown>): Promise<Static<TObject>> {
+async function verify(dialect: Dialect, call: ReferenceCall): Promise<Static<TObject>> {
   const given = call.request as Readonly<Record<string, string>>
   const factors = given[dialect.factors] as Factors
   const answer = await judge(dialect, call, given, factors)
