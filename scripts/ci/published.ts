@@ -12,6 +12,8 @@ import { type CheckedServer, copyProject, project, readLines, runToEnd, withServ
 
 const APPLICATION = 'my-app'
 const FOREIGN_APPLICATION = 'foreign-app'
+/** Of the client of 2.x. */
+const CLIENTS = 'v3.PowerAuthRestClient,v4.PowerAuthRestClient'
 
 if (asksForHelp(process.argv.slice(2))) {
   process.stdout.write(`Phones of the published client libraries call the endpoints of the example bank, which asks a pawl of its own:
@@ -19,13 +21,20 @@ if (asksForHelp(process.argv.slice(2))) {
   process.exit(0)
 }
 
-await withServer('published', { PAWL_FIRST_APPLICATION: APPLICATION }, async (server) => {
+await withServer('published', { PAWL_FIRST_APPLICATION: APPLICATION, PAWL_REFERENCE_API: 'true' }, async (server) => {
   const place = join(server.folder, 'published')
   copyProject('test/published', place)
-  await runToEnd('mvn', ['--quiet', '--batch-mode', 'package'], place)
+  for (const folder of [place, join(place, 'spring'), join(place, 'client')])
+    await runToEnd('mvn', ['--quiet', '--batch-mode', 'package'], folder)
   const banks = [await openExample(server), await openOther(server)]
   const onExpress = await openOnExpress(server)
+  const reference = await takeReference(server)
+  const springBanks = await Promise.all([
+    startJava(join(place, 'spring/target/pawl-published-spring.jar'), { ...reference, SERVER_PORT: '0' }),
+    startJava(join(place, 'client/target/pawl-published-client.jar'), { ...reference, CLIENTS }),
+  ])
   try {
+    const [spring, clients] = springBanks.map(({ url }) => url)
     const [example, other] = await Promise.all(banks.map((bank) => bank.listen({ host: '127.0.0.1', port: 0 })))
     const [expressUrl] = await readLines(onExpress, 1)
     await runToEnd('java', ['-jar', 'target/pawl-published.jar', ...process.argv.slice(2)], place, {
@@ -36,12 +45,44 @@ await withServer('published', { PAWL_FIRST_APPLICATION: APPLICATION }, async (se
       BANK_URL: example,
       OTHER_BANK_URL: other,
       EXPRESS_BANK_URL: expressUrl,
+      SPRING_URL: spring,
+      CLIENTS_URL: clients,
     })
   } finally {
     onExpress.kill()
-    for (const bank of banks) await bank.close()
+    for (const bank of [...banks, ...springBanks]) await bank.close()
   }
 })
+
+/** Where the published clients of the reference find pawl, with a credential that has all rights. */
+async function takeReference(server: CheckedServer): Promise<NodeJS.ProcessEnv> {
+  const rights = ['keys:derive', 'envelopes:application']
+  const { url, username, password } = await takeCredential(server, 'spring-bank', rights, APPLICATION, 'integration')
+  return { REFERENCE_URL: `${url}/rest`, REFERENCE_TOKEN: username, REFERENCE_SECRET: password }
+}
+
+/** A program that says where it listens, and ends with its input. */
+async function startJava(
+  jar: string,
+  env: NodeJS.ProcessEnv,
+): Promise<{ readonly url: string; readonly close: () => Promise<void> }> {
+  const child = spawn('java', ['-jar', jar], { env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'inherit'] })
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const url = await new Promise<string>((resolve, reject) => {
+    let text = ''
+    child.once('error', reject).once('exit', (code) => reject(new Error(`${jar} ended with ${String(code)}: ${text}`)))
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk
+      const [, found] = /^bank listens on (\S+)$/m.exec(text) ?? []
+      if (found !== undefined) resolve(found)
+    })
+  })
+  const close = async (): Promise<void> => {
+    child.stdin.end()
+    await ended
+  }
+  return { url, close }
+}
 
 /** The example, as `npm run example:bank` starts it. */
 async function openExample(server: CheckedServer): Promise<FastifyInstance> {
@@ -101,9 +142,10 @@ async function takeCredential(
   username: string,
   rights: readonly string[],
   application = APPLICATION,
+  role = 'verification',
 ) {
   const admin = createBank(url, credential)
-  const made = await admin.call('POST', '/admin/users', { username, role: 'verification', application })
+  const made = await admin.call('POST', '/admin/users', { username, role, application })
   if (rights.length > 0) await admin.call('PATCH', `/admin/users/${username}`, { rights })
   // A machine that checks is busier than a bank's.
   return { url, username, password: (made.json as { password: string }).password, timeoutMs: 30_000 }

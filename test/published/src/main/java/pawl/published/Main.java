@@ -7,7 +7,10 @@ import java.security.Security;
 import java.util.List;
 import org.bouncycastle.jce.provider.BouncyCastleProvider;
 
-/** Runs all checks. The environment says where: PAWL_URL, BANK_API_URL, PAWL_ADMIN, PAWL_APP, BANK_URL, OTHER_BANK_URL, EXPRESS_BANK_URL. */
+/**
+ * Runs all checks. The environment says where: PAWL_URL, BANK_API_URL, PAWL_ADMIN, PAWL_APP, BANK_URL, OTHER_BANK_URL, EXPRESS_BANK_URL,
+ * SPRING_URL, CLIENTS_URL.
+ */
 public final class Main {
 
     private static final List<String> VERSIONS =
@@ -29,10 +32,15 @@ public final class Main {
         for (String version : versions) {
             Checks.Shop shop = shopOf(version, pawl, application);
             new Checks(check, version, shop, bank, setting("BANK_URL"), setting("OTHER_BANK_URL")).run();
+            ReferenceChecks reference =
+                    new ReferenceChecks(check, version, shop, setting("PAWL_APP"), setting("SPRING_URL"), setting("CLIENTS_URL"));
             if (!version.startsWith(Phone4.VERSION)) {
                 LibraryChecks.Shop of3 = () -> (Phone3) shop.sell();
                 new LibraryChecks(check, version, of3, bank, setting("BANK_URL")).run();
+                reference.runSpring();
+                reference.runClient("v3");
             }
+            reference.runClient("v4");
             if (ON_EXPRESS.contains(version)) {
                 String name = version + " on Express";
                 new Checks(check, name, shop, bank, setting("EXPRESS_BANK_URL"), setting("OTHER_BANK_URL")).run();
