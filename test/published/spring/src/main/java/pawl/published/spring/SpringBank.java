@@ -10,13 +10,17 @@ import io.getlime.security.powerauth.rest.api.spring.filter.PowerAuthRequestFilt
 import io.getlime.security.powerauth.rest.api.spring.provider.PowerAuthAuthenticationProvider;
 import io.getlime.security.powerauth.rest.api.spring.provider.PowerAuthEncryptionProvider;
 import io.getlime.security.powerauth.rest.api.spring.service.HttpCustomizationService;
+import java.security.Security;
 import java.util.List;
+import org.bouncycastle.jce.provider.BouncyCastleProvider;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
-import org.springframework.boot.web.servlet.context.ServletWebServerApplicationContext;
+import org.springframework.boot.autoconfigure.security.servlet.SecurityAutoConfiguration;
 import org.springframework.boot.web.servlet.FilterRegistrationBean;
+import org.springframework.boot.web.servlet.context.ServletWebServerApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Import;
+import org.springframework.context.annotation.Lazy;
 import org.springframework.web.method.support.HandlerMethodArgumentResolver;
 import org.springframework.web.servlet.config.annotation.InterceptorRegistry;
 import org.springframework.web.servlet.config.annotation.WebMvcConfigurer;
@@ -26,18 +30,20 @@ import pawl.published.client.ClientCalls;
  * A bank's Spring service with the published library and client of the reference, set up as their documentation says. Where the reference would be, is pawl:
  * REFERENCE_URL, with REFERENCE_TOKEN and REFERENCE_SECRET. Ends when its input does.
  */
-@SpringBootApplication
+// The library brings Spring Security, which would ask phones for a password.
+@SpringBootApplication(exclude = SecurityAutoConfiguration.class)
 @Import({PowerAuthAnnotationInterceptor.class, PowerAuthAuthenticationProvider.class, PowerAuthEncryptionProvider.class,
     ActivationStatusConverter.class, HttpCustomizationService.class, EncryptionResponseBodyAdvice.class})
 public class SpringBank implements WebMvcConfigurer {
 
     private final PowerAuthAnnotationInterceptor interceptor;
 
-    public SpringBank(@org.springframework.context.annotation.Lazy PowerAuthAnnotationInterceptor interceptor) {
+    public SpringBank(@Lazy PowerAuthAnnotationInterceptor interceptor) {
         this.interceptor = interceptor;
     }
 
     public static void main(String[] args) throws Exception {
+        Security.addProvider(new BouncyCastleProvider());
         ServletWebServerApplicationContext context =
                 (ServletWebServerApplicationContext) SpringApplication.run(SpringBank.class, args);
         System.out.println("bank listens on http://127.0.0.1:" + context.getWebServer().getPort());
