@@ -12,7 +12,8 @@ import { member, sendJson } from '../phone/http.ts'
 let server: TestServer
 let document: Record<string, unknown>
 beforeAll(async () => {
-  server = await startTestServer()
+  // With all that may be served.
+  server = await startTestServer({ env: { PAWL_REFERENCE_API: 'true' } })
   document = (await sendJson(server.url, 'GET', '/openapi.json')).json as Record<string, unknown>
 })
 afterAll(() => server.close())

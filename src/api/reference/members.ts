@@ -4,7 +4,6 @@ import { OptionalOrNull, withExample } from '../../http/types.ts'
 import { FACTOR_COMBINATIONS, type Factors } from '../../protocol/protocol.ts'
 import type { RegistrationDetailRow } from '../../storage/activation/search.ts'
 import type { ActivationState, OperationStatus } from '../../storage/database/schema.ts'
-import { refuse } from '../door/members.ts'
 
 /** A short text that must be there; what is in it is checked where it is used. */
 export const Given = Type.String({ minLength: 1, maxLength: 1024, pattern: '^[^\\u0000-\\u001F\\u007F]*$' })
@@ -40,18 +39,14 @@ export function placeOf({ pageNumber, pageSize }: { pageNumber?: number | null; 
   return { limit, offset: (pageNumber ?? 0) * limit }
 }
 
-/** A time in a request: milliseconds, or a text of ISO 8601. */
+/** A time in a request, as the published clients write it. */
 export const TimeGiven = OptionalOrNull(
-  Type.Union([Type.Integer({ minimum: 0, maximum: 253_402_300_799_999 }), Type.String({ maxLength: 64 })]),
+  Type.Integer({ minimum: 0, maximum: 253_402_300_799_999, description: 'milliseconds since 1970-01-01 UTC' }),
 )
 
-/** The time of a member. Throws REQUEST_INVALID for a text that is none. */
-export function readTime(name: string, given: Static<typeof TimeGiven> | undefined): Date | null {
-  if (given === null || given === undefined) return null
-  const time = new Date(given)
-  if (Number.isNaN(time.getTime())) throw refuse(name, 'must be a time')
-  return time
-}
+/** The time of a member, if it has one. */
+export const toTime = (given: Static<typeof TimeGiven> | undefined): Date | null =>
+  given === null || given === undefined ? null : new Date(given)
 
 /** A time in an answer: ISO 8601. */
 export const Iso = Type.String({ examples: ['2026-01-01T00:00:00.000Z'] })

@@ -1,6 +1,6 @@
 // What block, unblock, remove and status/update do to an activation, as the reference does it: what is so already is no error (cloud §15.2).
 import { changeRegistration } from '../../../domain/activation/registration.ts'
-import type { Db, Pool, Tx } from '../../../storage/database/database.ts'
+import type { Pool, Tx } from '../../../storage/database/database.ts'
 import type { RegistrationDetailRow } from '../../../storage/activation/search.ts'
 import type { ReferenceCall } from '../endpoint.ts'
 import { findOwn, refuseState } from './own.ts'
@@ -25,13 +25,20 @@ export async function changeTo(
   db: Pool | Tx = call.parts.db,
 ): Promise<RegistrationDetailRow> {
   const { parts, applicationId } = call
-  const { userId, state, blockExpiresAt } = await findOwn(call, activationId, db)
+  const row = await findOwn(call, activationId, db)
+  const { userId, state, blockExpiresAt } = row
   if (state !== to || (to === 'BLOCKED' && blockExpiresAt !== null)) {
-    if (state === 'REMOVED' || (to !== 'REMOVED' && state !== 'ACTIVE' && state !== 'BLOCKED')) refuseState(state)
+    requireChangeable(row, to)
     const owner = { applicationId, userId, activationId }
     await changeRegistration({ ...parts, db }, owner, { change: CHANGE[to], reason, externalUserId })
   }
-  return await findOwn(call, activationId, db as Db)
+  return await findOwn(call, activationId, db)
+}
+
+/** Throws REGISTRATION_CHANGE_REFUSED where the state of an activation does not allow what it is to become. */
+export function requireChangeable({ state }: Pick<RegistrationDetailRow, 'state'>, to: Target): void {
+  if (state === to) return
+  if (state === 'REMOVED' || (to !== 'REMOVED' && state !== 'ACTIVE' && state !== 'BLOCKED')) refuseState(state)
 }
 
 const CHANGE = { ACTIVE: 'UNBLOCK', BLOCKED: 'BLOCK', REMOVED: 'REMOVE' } as const

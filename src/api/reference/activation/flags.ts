@@ -12,7 +12,11 @@ const FLAGS_MAX = 64
 
 /** Flags as pawl keeps them. */
 export const Flags = Type.Array(
-  Type.String({ pattern: '^[A-Z0-9_]{1,64}$', description: 'must be 1 to 64 of the characters A-Z, 0-9 and _' }),
+  Type.String({
+    pattern: '^[A-Z0-9_]{1,64}$',
+    description: 'must be 1 to 64 of the characters A-Z, 0-9 and _',
+    examples: ['VIP'],
+  }),
   { maxItems: FLAGS_MAX },
 )
 

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { listActivationHistory } from '../../../storage/activation/history.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, referenceEndpoint } from '../endpoint.ts'
-import { ActivationId, Iso, readTime, TimeGiven } from '../members.ts'
+import { ActivationId, Iso, toTime, TimeGiven } from '../members.ts'
 import { findOwn } from './own.ts'
 
 export const activationHistory = (dialect: Dialect) =>
@@ -30,8 +30,8 @@ export const activationHistory = (dialect: Dialect) =>
     async handle(call) {
       const { activationId, timestampFrom, timestampTo } = call.request
       await findOwn(call, activationId)
-      const from = readTime('timestampFrom', timestampFrom)?.getTime() ?? -Infinity
-      const to = readTime('timestampTo', timestampTo)?.getTime() ?? Infinity
+      const from = toTime(timestampFrom)?.getTime() ?? -Infinity
+      const to = toTime(timestampTo)?.getTime() ?? Infinity
       const rows = await listActivationHistory(call.parts.db, activationId, ROWS_MAX)
       const within = rows.filter(({ occurredAt }) => occurredAt.getTime() >= from && occurredAt.getTime() <= to).toReversed()
       return {

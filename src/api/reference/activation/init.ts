@@ -10,7 +10,7 @@ import { refuse } from '../../door/members.ts'
 import type { DoorParts } from '../../door/parts.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, foreignApplication, referenceEndpoint, requireOwn } from '../endpoint.ts'
-import { Given, Optional, readTime, TimeGiven } from '../members.ts'
+import { Given, Optional, toTime, TimeGiven } from '../members.ts'
 import { Flags } from './flags.ts'
 
 const Phase = Type.Unsafe<CommitPhase>(Type.String({ enum: ['ON_COMMIT', 'ON_KEY_EXCHANGE'] }))
@@ -71,7 +71,7 @@ async function readRules(parts: DoorParts, request: Static<typeof NewActivation>
     throw refuse('activationOtp', 'must be there with activationOtpValidation')
   if (older !== undefined && commitPhase && commitPhase !== older)
     throw refuse('commitPhase', 'must be the phase of activationOtpValidation')
-  const expiresAt = readTime('timestampActivationExpire', request.timestampActivationExpire)
+  const expiresAt = toTime(request.timestampActivationExpire)
   if (expiresAt !== null && expiresAt.getTime() <= parts.platform.now())
     throw refuse('timestampActivationExpire', 'must be in the future')
   return {

@@ -4,7 +4,7 @@ import { OptionalOrNull } from '../../../http/types.ts'
 import { listRegistrationDetails } from '../../../storage/activation/search.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, foreignApplication, referenceEndpoint } from '../endpoint.ts'
-import { ACTIVATION, NamesGiven, readTime, StateName, TimeGiven, toActivation } from '../members.ts'
+import { ACTIVATION, NamesGiven, toTime, StateName, TimeGiven, toActivation } from '../members.ts'
 
 export const lookupActivations = (dialect: Dialect) =>
   referenceEndpoint(dialect, {
@@ -32,8 +32,8 @@ export const lookupActivations = (dialect: Dialect) =>
         userIds,
         states: activationStatus ? [activationStatus] : [],
         flags: activationFlags ?? [],
-        usedBefore: readTime('timestampLastUsedBefore', request.timestampLastUsedBefore),
-        usedAfter: readTime('timestampLastUsedAfter', request.timestampLastUsedAfter),
+        usedBefore: toTime(request.timestampLastUsedBefore),
+        usedAfter: toTime(request.timestampLastUsedAfter),
         at: new Date(parts.platform.now()),
         limit: ROWS_MAX,
         offset: 0,

@@ -4,7 +4,8 @@ import { inTransaction } from '../../../storage/database/database.ts'
 import type { Dialect } from '../dialect.ts'
 import { BANK_ROLES, referenceEndpoint } from '../endpoint.ts'
 import { ActivationId } from '../members.ts'
-import { changeTo, type Target } from './change.ts'
+import { changeTo, requireChangeable, type Target } from './change.ts'
+import { findOwn } from './own.ts'
 
 export const updateStatuses = (dialect: Dialect) =>
   referenceEndpoint(dialect, {
@@ -21,8 +22,10 @@ export const updateStatuses = (dialect: Dialect) =>
     async handle(call) {
       const { activationIds, activationStatus: to } = call.request
       await inTransaction(call.parts.db, async (tx) => {
-        // In one order, so that two requests do not wait for each other.
-        for (const activationId of [...new Set(activationIds)].toSorted()) await changeTo(call, activationId, { to }, tx)
+        // In one order, so that two requests do not wait for each other; looked at first, so that the log tells of no change that is rolled back.
+        const ids = [...new Set(activationIds)].toSorted()
+        for (const activationId of ids) requireChangeable(await findOwn(call, activationId, tx), to)
+        for (const activationId of ids) await changeTo(call, activationId, { to }, tx)
       })
       return { updated: true }
     },

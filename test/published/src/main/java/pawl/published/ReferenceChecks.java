@@ -280,7 +280,8 @@ final class ReferenceChecks {
         own.check("getActivationListForUser and lookupActivations", () -> {
             JsonNode list = own.call("getActivationListForUser", Map.of("userId", own.userId, "applicationId", application));
             Check.equal(own.id, list.path("activations").path(0).path("activationId").asText(), "the activation");
-            JsonNode found = own.call("lookupActivations", Map.of("userIds", List.of(own.userId), "activationStatus", "ACTIVE"));
+            JsonNode found = own.call("lookupActivations", Map.of("userIds", List.of(own.userId), "activationStatus", "ACTIVE",
+                    "timestampLastUsedAfter", 1_600_000_000_000L));
             Check.equal(own.id, found.path("activations").path(0).path("activationId").asText(), "the activation");
         });
         own.check("flags", () -> {
@@ -327,6 +328,26 @@ final class ReferenceChecks {
             Check.equal("CANCELED", own.call("operationCancel", ofId).path("status").asText(), "the status");
             Check.equal(0, own.call("operationPendingList", ofUser).size(), "operations that wait");
             Check.equal(1, own.call("operationList", ofUser).size(), "operations");
+        });
+        boolean isV4 = own.client.equals("v4");
+        own.check("texts and codes without connection", () -> {
+            JsonNode text = own.ofId(isV4 ? "createPersonalizedOfflineAuthPayload" : "createPersonalizedOfflineSignaturePayload", "data", "pay");
+            String nonce = text.path("nonce").asText();
+            Check.that(text.path("offlineData").asText().startsWith("pay\n" + nonce + "\n"), "the text is " + text);
+            JsonNode general = own.call(isV4 ? "createNonPersonalizedOfflineAuthPayload" : "createNonPersonalizedOfflineSignaturePayload",
+                    Map.of("applicationId", application, "data", "pay"));
+            Check.that(general.path("offlineData").asText().contains(general.path("nonce").asText() + "\n0"), "the text is " + general);
+            JsonNode verdict = own.ofId(isV4 ? "verifyOfflineAuthentication" : "verifyOfflineSignature", "data", "POST&L3BheQ==&" + nonce + "&cGF5",
+                    isV4 ? "authenticationCode" : "signature", "00000000-00000000", "allowBiometry", true);
+            Check.that(!verdict.path(isV4 ? "authenticationValid" : "signatureValid").asBoolean(), "valid");
+            Check.equal(own.userId, verdict.path("userId").asText(), "the user");
+        });
+        own.check("a signature that no device key made", () -> {
+            JsonNode plain = own.ofId(isV4 ? "verifyAsymmetricSignature" : "verifyECDSASignature", "data", "cGF5", "signature", "MAYCAQECAQE=");
+            Check.that(!plain.path("signatureValid").asBoolean(true), "valid");
+            if (isV4) {
+                Check.that(!own.ofId("verifyJwtSignature", "signedData", "e30.e30.e30").path("signatureValid").asBoolean(true), "valid");
+            }
         });
         own.check("getActivationHistory", () -> Check.that(own.ofId("getActivationHistory").path("items").size() > 4, "too few items"));
         own.check("removeActivation", () -> {
