@@ -91,7 +91,8 @@ export function toActivation(row: RegistrationDetailRow, applicationId: string) 
     failedAttempts: row.failedAttempts,
     maxFailedAttempts: row.maxFailedAttempts,
     timestampCreated: row.createdAt.toISOString(),
-    ...(lastUsedAt !== null && { timestampLastUsed: lastUsedAt.toISOString() }),
+    // As the reference has it.
+    timestampLastUsed: (lastUsedAt ?? row.createdAt).toISOString(),
     version: row.protocolVersion ?? 0,
   }
 }

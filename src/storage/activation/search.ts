@@ -106,6 +106,7 @@ export interface UsersSearch {
   readonly states: readonly ActivationState[]
   /** All of them. */
   readonly flags: readonly string[]
+  /** One that was never used counts from its creation. */
   readonly usedBefore: Date | null
   readonly usedAfter: Date | null
   readonly at: Date
@@ -121,8 +122,8 @@ export async function listRegistrationDetails(db: Db, search: UsersSearch): Prom
     sql`user_id = any(${[...userIds]}::text[])`,
     ...(states.length === 0 ? [] : [sql`${effectiveStateAt(at)} = any(${[...states]}::text[])`]),
     ...flags.map((flag) => sql`${flag}::text = any(string_to_array(flags, ','))`),
-    ...(usedBefore === null ? [] : [sql`last_used_at < ${usedBefore}`]),
-    ...(usedAfter === null ? [] : [sql`last_used_at > ${usedAfter}`]),
+    ...(usedBefore === null ? [] : [sql`coalesce(last_used_at, created_at) < ${usedBefore}`]),
+    ...(usedAfter === null ? [] : [sql`coalesce(last_used_at, created_at) > ${usedAfter}`]),
   ]
   const { rows } = await sql<DetailColumns>`
     select ${selectDetail(at)}

@@ -212,6 +212,9 @@ describe.each(DIALECTS)('in the words of %s', (dialect) => {
     expect(await lookup({ activationFlags: ['SEEN'] })).toEqual([first.userId])
     expect(await lookup({ activationStatus: 'BLOCKED' })).toEqual([])
     expect(await lookup({ timestampLastUsedBefore: 1000 })).toEqual([])
+    // The phone of 3.3 has made no code yet: it counts from its creation.
+    expect(await lookup({ timestampLastUsedAfter: Date.now() - MINUTE })).toEqual(userIds.toSorted())
+    expect(await list({})).toMatchObject({ activations: [{ timestampLastUsed: expect.stringMatching(/Z$/) }] })
     expect(await lookup({ timestampLastUsedAfter: 1_577_836_800_000 })).toContain(second.userId)
     await refused('activation/lookup', { userIds: [] }, 'ERR0024')
     await refused('activation/lookup', { userIds, applicationIds: ['other'] }, 'ERR0015')
