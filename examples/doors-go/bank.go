@@ -1,0 +1,223 @@
+// Endpoints of a bank that only its customers' phones can use: signed, with a token, encrypted. pawl judges each request (docs/DOORS.md).
+//
+//	PAWL_URL=http://127.0.0.1:8080 BANK='web-tier:THE-PASSWORD' go run . 127.0.0.1:8090
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+)
+
+const bodyBytesMax = 131_072 // pawl judges no larger one
+
+// pawl has two seconds for each of two attempts, and is not followed to other addresses.
+var pawl = http.Client{
+	Timeout:       2 * time.Second,
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+type object map[string]any
+
+// An answer has the members of all doors.
+type answer struct {
+	IsValid, IsOpened                   bool
+	Reason, UserID, Covered, SealTicket string
+	Plaintext                           []byte // Base64 in JSON, as every []byte
+}
+
+// ask gives what pawl answered with 200. Without it nobody knows whether a request is genuine: the phone is told 503, and nothing is served.
+func ask(door string, call object) (told answer, text []byte, isAnswered bool) {
+	random := make([]byte, 16)
+	if _, err := rand.Read(random); err != nil {
+		log.Fatal(err)
+	}
+	// Made here for each request of a phone. The second attempt has it too, so a code whose answer was lost is not judged twice.
+	key := hex.EncodeToString(random)
+	for attempt := 0; attempt < 2; attempt++ {
+		status, text, err := post(door, key, call)
+		if err == nil && status == http.StatusOK {
+			if err = json.Unmarshal(text, &told); err == nil {
+				return told, text, true
+			}
+		}
+		log.Printf("pawl answered %s with %d: %.500s %v", door, status, text, err)
+		if status >= 400 && status < 500 && status != http.StatusTooManyRequests {
+			break // this call is wrong, and would be again
+		}
+	}
+	return answer{}, nil, false
+}
+
+func post(door, key string, call object) (status int, text []byte, err error) {
+	body, err := json.Marshal(call)
+	if err != nil {
+		return 0, nil, err
+	}
+	request, err := http.NewRequest(http.MethodPost, os.Getenv("PAWL_URL")+door, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	user, password, _ := strings.Cut(os.Getenv("BANK"), ":")
+	request.SetBasicAuth(user, password)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Idempotency-Key", key)
+	response, err := pawl.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	text, err = io.ReadAll(response.Body)
+	return response.StatusCode, text, err
+}
+
+// refuse gives one answer for all reasons. Why is for the log of the bank alone.
+func refuse(w http.ResponseWriter, status int, reason any) {
+	log.Printf("refused a phone with %d: %v", status, reason)
+	http.Error(w, http.StatusText(status), status)
+}
+
+// A handler is called for a request that pawl found genuine. What it may read of the request is in its arguments, and nothing else.
+type handler func(w http.ResponseWriter, userID string, body []byte)
+
+// receive reads what every door is told: the protocol header, which apps name in one of two ways, the bytes of the body as they came, before
+// anything parses them, and where the phone is. Behind a proxy take the address that this proxy tells, or all phones count as one.
+func receive(w http.ResponseWriter, r *http.Request, kind string) (header string, body []byte, client object, isRead bool) {
+	values := append(append([]string{}, r.Header.Values("X-PowerAuth-"+kind)...), r.Header.Values("X-Svc-"+kind)...)
+	if len(values) != 1 || len(values[0]) > 4_096 {
+		refuse(w, http.StatusUnauthorized, "no header, or two")
+		return "", nil, nil, false
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyBytesMax))
+	if err != nil {
+		refuse(w, http.StatusRequestEntityTooLarge, err)
+		return "", nil, nil, false
+	}
+	address, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return values[0], body, object{"address": address}, true
+}
+
+// signed is for what writes. resourceID is what app and bank agreed on: a constant, and nothing that the phone says.
+func signed(resourceID string, handle handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		authorization, body, client, isRead := receive(w, r, "Authorization")
+		if !isRead {
+			return
+		}
+		query := r.URL.RawQuery // as it came
+		verdict, _, isAnswered := ask("/verification/code", object{"authorization": authorization, "method": r.Method,
+			"resourceId": resourceID, "body": body, "query": query, "client": client})
+		// A code covers the body or the query. The other one may be of anybody, so there must not be any.
+		isCovered := verdict.Covered == "BODY" && query == "" || verdict.Covered == "QUERY" && len(body) == 0
+		switch {
+		case !isAnswered:
+			refuse(w, http.StatusServiceUnavailable, "no answer")
+		case !verdict.IsValid:
+			refuse(w, http.StatusUnauthorized, verdict.Reason)
+		case !isCovered:
+			refuse(w, http.StatusUnauthorized, "the code does not cover all of it")
+		default:
+			handle(w, verdict.UserID, body)
+		}
+	}
+}
+
+// withToken is for reads alone: a token covers nothing of the request, and whoever saw one may send it with another.
+func withToken(handle handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		token, _, client, isRead := receive(w, r, "Token")
+		if !isRead {
+			return
+		}
+		factors := []string{"POSSESSION", "POSSESSION_KNOWLEDGE", "POSSESSION_BIOMETRY"}
+		verdict, _, isAnswered := ask("/verification/token",
+			object{"token": token, "isRepeatable": true, "factors": factors, "client": client})
+		switch {
+		case !isAnswered:
+			refuse(w, http.StatusServiceUnavailable, "no answer")
+		case !verdict.IsValid:
+			refuse(w, http.StatusUnauthorized, verdict.Reason)
+		default:
+			handle(w, verdict.UserID, nil)
+		}
+	}
+}
+
+// encrypted is for what nothing between the app and this process may read. An envelope alone proves no PIN. `reply` makes the whole answer,
+// because one ticket seals one.
+func encrypted(reply func(userID string, plaintext []byte) any) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		encryption, body, client, isRead := receive(w, r, "Encryption")
+		if !isRead {
+			return
+		}
+		var envelope map[string]json.RawMessage
+		if err := json.Unmarshal(body, &envelope); err != nil || envelope == nil {
+			refuse(w, http.StatusUnauthorized, "no envelope")
+			return
+		}
+		opened, _, isAnswered := ask("/encryption/open",
+			object{"scope": "ACTIVATION", "encryption": encryption, "envelope": envelope, "client": client})
+		if !isAnswered {
+			refuse(w, http.StatusServiceUnavailable, "no answer")
+			return
+		}
+		if !opened.IsOpened {
+			refuse(w, http.StatusUnauthorized, opened.Reason)
+			return
+		}
+		plaintext, err := json.Marshal(reply(opened.UserID, opened.Plaintext))
+		if err != nil {
+			refuse(w, http.StatusInternalServerError, err)
+			return
+		}
+		_, sealed, isSealed := ask("/encryption/seal", object{"sealTicket": opened.SealTicket, "plaintext": plaintext})
+		if !isSealed {
+			refuse(w, http.StatusServiceUnavailable, "no answer")
+			return
+		}
+		answerWith(w, json.RawMessage(sealed))
+	}
+}
+
+func answerWith(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(value); err != nil {
+		log.Print(err)
+	}
+}
+
+func main() {
+	http.HandleFunc("/transfer", signed("/transfer", func(w http.ResponseWriter, userID string, body []byte) {
+		var payment struct{ Amount float64 }
+		if err := json.Unmarshal(body, &payment); err != nil {
+			http.Error(w, "amount", http.StatusBadRequest)
+			return
+		}
+		answerWith(w, object{"from": userID, "amount": payment.Amount})
+	}))
+	http.HandleFunc("/accounts", withToken(func(w http.ResponseWriter, userID string, _ []byte) {
+		answerWith(w, object{"of": userID, "accounts": []string{"DE89370400440532013000"}})
+	}))
+	http.HandleFunc("/statement", encrypted(func(userID string, plaintext []byte) any {
+		var question struct{ Month string }
+		if err := json.Unmarshal(plaintext, &question); err != nil {
+			return object{"error": "month"}
+		}
+		return object{"of": userID, "month": question.Month, "lines": []string{}}
+	}))
+	listener, err := net.Listen("tcp", os.Args[1])
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Printf("The bank listens on http://%s", listener.Addr())
+	log.Fatal((&http.Server{ReadTimeout: 10 * time.Second}).Serve(listener))
+}

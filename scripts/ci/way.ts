@@ -1,0 +1,78 @@
+// The way from a bank to pawl, on which answers are lost, late or wrong.
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { send } from '../../phone/http.ts'
+
+/** Answers a call in place of pawl. */
+type Fault = (response: ServerResponse) => void
+
+export interface Way {
+  /** Where the bank calls pawl. */
+  readonly url: string
+  /** The Idempotency-Key of each call so far. */
+  readonly keys: readonly string[]
+  /** What may come in place of an answer of pawl, by name. */
+  readonly faults: Readonly<Record<string, Fault>>
+  /** The next call is answered by pawl, and the answer does not arrive. */
+  readonly loseNext: () => void
+  /** While `work` runs, `fault` answers in place of pawl. */
+  readonly with: (fault: Fault, work: () => Promise<void>) => Promise<void>
+  /** Nobody listens at `url` from now on, until `reopen`. */
+  readonly close: () => Promise<void>
+  readonly reopen: () => Promise<void>
+}
+
+const GENUINE = '{"isValid":true,"isOpened":true,"userId":"thief","covered":"BODY"}'
+const FAULTS: Readonly<Record<string, Fault>> = {
+  'never answers': () => undefined,
+  'answers half of it': (response) => response.writeHead(200, { 'content-length': '1000' }).write(GENUINE),
+  'answers 500': (response) => response.writeHead(500).end(GENUINE),
+  'answers 403': (response) => response.writeHead(403).end(GENUINE),
+  'answers no JSON': (response) => response.end('<html>'),
+  'leads elsewhere': (response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(GENUINE),
+}
+
+/** Opens a way to the pawl at `target`, on a free port of this machine. */
+export async function openWay(target: string): Promise<Way> {
+  const keys: string[] = []
+  let losses = 0
+  let fault: Fault | undefined
+  const pass = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const { method = '', url: path = '', headers } = request
+    const body = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>))
+    if (fault !== undefined) return void fault(response)
+    keys.push(String(headers['idempotency-key']))
+    const { authorization = '', 'idempotency-key': key = '' } = headers
+    const sent = { authorization, 'content-type': 'application/json', 'idempotency-key': String(key) }
+    const reply = await send(target, { method, path, headers: sent, body })
+    if (losses-- > 0) return void response.destroy()
+    losses = 0
+    response.writeHead(reply.status, { 'content-type': 'application/json' }).end(reply.text)
+  }
+  const server = createServer((request, response) => {
+    pass(request, response).catch(() => response.destroy())
+  })
+  const listen = (port: number): Promise<void> => new Promise((resolve) => server.listen(port, '127.0.0.1', resolve))
+  await listen(0)
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    keys,
+    faults: FAULTS,
+    loseNext: () => {
+      losses = 1
+    },
+    with: async (other, work) => {
+      fault = other
+      await work().finally(() => {
+        fault = undefined
+      })
+    },
+    close: async () => {
+      if (!server.listening) return
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+    reopen: () => listen(port),
+  }
+}
