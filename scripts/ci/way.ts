@@ -39,7 +39,9 @@ export async function openWay(target: string): Promise<Way> {
   let fault: Fault | undefined
   const pass = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { method = '', url: path = '', headers } = request
-    const body = Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>))
+    const parts: Buffer[] = []
+    for await (const part of request as AsyncIterable<Buffer>) parts.push(part)
+    const body = Buffer.concat(parts)
     if (fault !== undefined) return void fault(response)
     keys.push(String(headers['idempotency-key']))
     const { authorization = '', 'idempotency-key': key = '' } = headers

@@ -749,6 +749,9 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
         expiresAt: at,
       }),
     deleteToken: (db) => tokens.deleteToken(db, 'x', 't', auditEvent),
+    listTokens: (db) => tokens.listTokens(db, { applicationId: 'a', activationId: 'x' }, at),
+    deleteTokenOfRegistration: (db) =>
+      tokens.deleteTokenOfRegistration(db, { applicationId: 'a', activationId: 'x' }, 't', { ...auditEvent, verifiedBy: 'b' }),
   },
   vacuum: {
     vacuumFullest: (db) => vacuum.vacuumFullest(db),

@@ -68,6 +68,7 @@ import {
   registrationRead,
   registrationRemove,
 } from './registration.ts'
+import { tokenRemove, tokensList } from './tokens.ts'
 
 export const cloudEndpoints = [
   registrationCreate,
@@ -75,6 +76,8 @@ export const cloudEndpoints = [
   registrationChange,
   registrationRemove,
   registrationCommit,
+  tokensList,
+  tokenRemove,
   operationCreate,
   operationRead,
   operationCancel,

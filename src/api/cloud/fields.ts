@@ -2,6 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { withExample } from '../../http/types.ts'
 import { IDENTIFIER } from '../../lib/identifier.ts'
+import type { ActivationState } from '../../storage/database/schema.ts'
 
 /** Identifiers: 1 to 255 UTF-16 code units, not blank, no control characters, compared as they are. */
 export const Identifier = Type.String({ minLength: 1, ...IDENTIFIER, examples: ['my-app'] })
@@ -13,6 +14,11 @@ export const OfId = Type.Object({ id: Identifier })
 export const OfName = Type.Object({ name: Identifier })
 
 export const UserId = withExample(Identifier, 'alice')
+
+/** The state of a registration (v3 §8.1). */
+export const State = Type.Unsafe<ActivationState>(
+  Type.String({ enum: ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'] }),
+)
 
 /** Free text up to 255 UTF-16 code units; null counts as absent. */
 export const OptionalText = Type.Optional(

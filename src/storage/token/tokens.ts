@@ -1,7 +1,7 @@
 // The table token: static tokens for frequent low-risk calls (v3 §11).
 import { type RawBuilder, sql } from 'kysely'
-import { stateAt } from '../activation/seen-state.ts'
-import { type AuditEvent, insertAuditEventFrom } from '../audit/audit.ts'
+import { effectiveStateAt, stateAt } from '../activation/seen-state.ts'
+import { type AuditEvent, type AuditEventOfSource, insertAuditEventFrom, insertAuditFrom } from '../audit/audit.ts'
 import type { Db } from '../database/database.ts'
 import { insertValuesFrom, type UniqueValue } from '../activation/unique-values.ts'
 import type { ActivationState } from '../database/schema.ts'
@@ -84,4 +84,77 @@ export async function deleteToken(db: Db, activationId: string, tokenId: string,
     )
     ${insertAuditEventFrom('deleted', audit)}`.execute(db)
   return rows.length === 1
+}
+
+/** The tokens of a registration as the bank sees them, without their secrets. */
+export interface RegistrationTokens {
+  readonly activationId: string
+  readonly userId: string
+  readonly state: ActivationState
+  /** The oldest first. */
+  readonly tokens: readonly { readonly tokenId: string; readonly factors: string; readonly createdAt: Date }[]
+}
+
+export interface RegistrationName {
+  readonly applicationId: string
+  readonly activationId: string
+}
+
+/** The tokens of an activation of this application, in whatever state; undefined when there is no such activation. */
+export async function listTokens(
+  db: Db,
+  { applicationId, activationId }: RegistrationName,
+  at: Date,
+): Promise<RegistrationTokens | undefined> {
+  const { rows } = await sql<{
+    userId: string
+    state: ActivationState
+    tokenId: string | null
+    factors: string | null
+    createdAt: Date | null
+  }>`
+    select activation.user_id as "userId", ${effectiveStateAt(at)} as state, token.token_id as "tokenId", token.factors,
+      token.created_at as "createdAt"
+    from activation left join token on token.activation_id = activation.activation_id
+    where activation.activation_id = ${activationId} and activation.application_id = ${applicationId}
+    order by token.created_at, token.token_id`.execute(db)
+  const [row] = rows
+  if (row === undefined) return undefined
+  const tokens = rows.flatMap(({ tokenId, factors, createdAt }) =>
+    tokenId === null || factors === null || createdAt === null ? [] : [{ tokenId, factors, createdAt }],
+  )
+  return { activationId, userId: row.userId, state: row.state, tokens }
+}
+
+/**
+ * Deletes a token for the bank together with its audit row, whose user is that of the activation. Says whether this application has the
+ * activation, and whether that had the token. The activation stays to the end of the statement, so that whoever erases its user sees the row
+ * (docs/decisions/0019-erasure.md).
+ */
+export async function deleteTokenOfRegistration(
+  db: Db,
+  { applicationId, activationId }: RegistrationName,
+  tokenId: string,
+  { eventType, eventData, verifiedBy, occurredAt }: Omit<AuditEventOfSource, 'applicationId' | 'userId'>,
+): Promise<{ readonly isRegistration: boolean; readonly isDeleted: boolean }> {
+  const { rows } = await sql<{ isRegistration: boolean; isDeleted: boolean }>`
+    with held as (
+      select activation_id, application_id, user_id from activation
+      where activation_id = ${activationId} and application_id = ${applicationId} for key share
+    ), deleted as (
+      delete from token using held where token.token_id = ${tokenId} and token.activation_id = held.activation_id
+      returning held.activation_id, held.application_id, held.user_id
+    ), audited as (
+      ${insertAuditFrom(sql`deleted`, {
+        applicationId: sql`application_id`,
+        userId: sql`user_id`,
+        eventType: sql`${eventType}::text`,
+        eventData: sql`${eventData}::text`,
+        verifiedBy: sql`${verifiedBy ?? null}::text`,
+        occurredAt: sql`${occurredAt}::timestamptz`,
+      })}
+      returning activation_id
+    )
+    select exists (select from held) as "isRegistration", exists (select from audited) as "isDeleted"`.execute(db)
+  return rows[0] ?? { isRegistration: false, isDeleted: false }
 }

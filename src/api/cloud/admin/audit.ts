@@ -69,7 +69,8 @@ export const applicationAudit = cloudEndpoint({
   path: '/admin/applications/:id/audit',
   operationId: 'listDeviceEvents',
   summary: 'What the phones of a user did, and which back end had it checked',
-  description: 'The rows of `GET /audit/log` with `verifiedBy`, the user name of the credential that called `/verification`.',
+  description:
+    'The rows of `GET /audit/log` with `verifiedBy`, the user name of the credential that called `/verification`, or removed a token.',
   errors: ['ADMINISTRATION_REFUSED', 'AUDIT_REFUSED'],
   roles: ['admin', 'read-only'],
   params: OfId,

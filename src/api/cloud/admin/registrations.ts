@@ -12,15 +12,13 @@ import {
   listRegistrations,
   type RegistrationDetailRow,
 } from '../../../storage/activation/search.ts'
-import type { ActivationState, CommitPhase } from '../../../storage/database/schema.ts'
+import type { CommitPhase } from '../../../storage/database/schema.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, OfId, OptionalText, Time, UserId } from '../fields.ts'
+import { Identifier, OfId, OptionalText, State, Time, UserId } from '../fields.ts'
 import { Cursor, cutPage, formatCursor, NextCursor, PageLimit, parseCursor } from '../paging.ts'
 
 const Phase = Type.Unsafe<CommitPhase>(Type.String({ enum: ['ON_COMMIT', 'ON_KEY_EXCHANGE'] }))
-
-const State = Type.Unsafe<ActivationState>(Type.String({ enum: ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'] }))
 
 /** A registration in a list. */
 const ListedRegistration = named(
