@@ -6,6 +6,8 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { member, sendJson, type HttpReply } from '../../../phone/http.ts'
 import type { TestServer } from '../../helpers/app.ts'
+import { sealForBank } from '../../helpers/door-envelope.ts'
+import { expectError } from '../../helpers/expectations.ts'
 import { expectOk, startServerWithWorld, type World } from '../../helpers/world.ts'
 
 const ISSUER = 'https://login.bank.example/realm'
@@ -118,6 +120,25 @@ test('the role of a token is the role of a credential, and its application the o
     '/operations?operationId=00000000-0000-4000-8000-000000000000',
   )
   expect(elsewhere.status).toBe(400)
+})
+
+test('a token has no right, whatever it claims; the credential of its subject keeps its own', async () => {
+  const rights = ['envelopes:application', 'keys:derive']
+  const user = { username: 'first-tier', role: 'verification', application: world.applicationId }
+  const { password } = expectOk(await world.bank.call('POST', '/admin/users', user)).json as { password: string }
+  expectOk(await world.bank.call('PATCH', '/admin/users/first-tier', { rights }))
+  const sent = await sealForBank(world.newPhone('3.3'), '{}', { scope: 'application' })
+  const openWith = (authorization: string) =>
+    sendJson(world.url, 'POST', '/encryption/open', sent.body, { Authorization: authorization })
+  for (const role of ['pawl:verification', 'pawl:integration', 'pawl:admin']) {
+    const named = { sub: 'first-tier', client_id: 'first-tier', rights, pawl_rights: rights }
+    const bearer = token(claims({ ...named, scope: `${role} ${rights.join(' ')}` }))
+    expectError(await openWith(`Bearer ${bearer}`), 403, 'HTTP_403')
+    const verify = server.context.verifyAccessToken
+    expect(await verify?.(bearer, '203.0.113.7')).toMatchObject({ username: 'oauth:first-tier', rights: [] })
+  }
+  const basic = `Basic ${Buffer.from(`first-tier:${password}`).toString('base64')}`
+  expect(expectOk(await openWith(basic)).json).toMatchObject({ isOpened: true })
 })
 
 test('changes of an administrator with a token are recorded under its subject', async () => {
