@@ -5,6 +5,7 @@ import { createExpressGuard, keepRawBody } from '../dist/express.js'
 import { pawlGuard } from '../dist/fastify.js'
 
 const TRANSFER = { resourceId: '/transfer' }
+const FILE = { resourceId: (path) => `/files/${path.path ?? path['*']}`, factors: ['POSSESSION'] }
 const ACCOUNT = { resourceId: (path) => `/accounts/${path.id}`, factors: ['POSSESSION'] }
 
 async function startFastify(options) {
@@ -18,6 +19,7 @@ async function startFastify(options) {
   }
   app.post('/transfer', app.requireCode(TRANSFER), serve)
   app.get('/accounts/:id', app.requireCode(ACCOUNT), serve)
+  app.get('/files/*', app.requireCode(FILE), serve)
   app.get('/balance', app.requireToken({ isRepeatable: true }), serve)
   app.post('/statement', app.encrypted(), serve)
   app.post('/limits', app.encrypted({ code: { resourceId: '/limits' } }), serve)
@@ -45,6 +47,7 @@ async function startExpress(options, prepare = () => undefined) {
   }
   app.post('/transfer', guard.requireCode(TRANSFER), express.json(), serve)
   app.get('/accounts/:id', guard.requireCode(ACCOUNT), serve)
+  app.get('/files/*path', guard.requireCode(FILE), serve)
   app.get('/balance', guard.requireToken({ isRepeatable: true }), serve)
   app.post('/statement', guard.encrypted(), serve)
   app.post('/limits', guard.encrypted({ code: { resourceId: '/limits' } }), serve)

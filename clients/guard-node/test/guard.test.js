@@ -71,6 +71,17 @@ for (const [name, startBank] of Object.entries(BANKS)) {
       assert.deepEqual([pawl.calls, bank.seen, refusals], [[], [], [[401, 'PATH_AMBIGUOUS']]])
     })
 
+    test('a wildcard that holds several parts of the path is refused: written as one text, it would be a resource id of others', async () => {
+      const { pawl, bank, refusals } = await start(startBank, valid)
+      // A list in Express, a text with a slash in Fastify. `a,b` is what a list of two would become.
+      for (const path of ['a/b', 'a/', 'a,b/c', 'a%2Fb']) {
+        const reply = await fetch(`${bank.url}/files/${path}`, { headers: CODE })
+        assert.deepEqual([path, reply.status, await reply.text()], [path, 401, REFUSED])
+      }
+      assert.deepEqual([pawl.calls, bank.seen], [[], []])
+      assert.deepEqual(refusals, Array(4).fill([401, 'PATH_AMBIGUOUS']))
+    })
+
     test('a log that fails lets nothing through, and the phone has its answer', async () => {
       const { bank } = await start(startBank, (_call, response) => json(response, 200, { isValid: false, reason: 'STATE' }), {
         onRefusal: () => {
