@@ -99,7 +99,7 @@ function scan(svg: string): string {
   const side = Number(size) * PIXELS
   const data = new Uint8Array(side * side * 4).fill(255)
   let [x, y] = [0, 0]
-  for (const [, how, right, down] of svg.matchAll(/([Mm])(\d+) (\d+)h1v1/g)) {
+  for (const [, how, right, down] of svg.matchAll(/([Mm])(-?\d+) (\d+)h1v1/g)) {
     ;[x, y] = how === 'M' ? [Number(right), Number(down)] : [x + Number(right), y + Number(down)]
     for (let dy = 0; dy < PIXELS; dy += 1)
       for (let dx = 0; dx < PIXELS; dx += 1) {
@@ -107,7 +107,7 @@ function scan(svg: string): string {
         data.fill(0, place * 4, place * 4 + 3)
       }
   }
-  return decodeQR({ width: side, height: side, data })
+  return decodeQR({ width: side, height: side, data }, { effort: Number.POSITIVE_INFINITY, timeLimit: Number.POSITIVE_INFINITY })
 }
 
 /** Of a module. */

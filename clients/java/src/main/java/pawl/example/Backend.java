@@ -156,20 +156,27 @@ public final class Backend {
   private static void serve(HttpExchange exchange, byte[] page) throws IOException {
     try (exchange) {
       byte[] body = exchange.getRequestBody().readAllBytes();
-      if (exchange.getRequestMethod().equals("GET") && exchange.getRequestURI().getPath().equals("/")) send(exchange, 200, "text/html", page);
-      else {
-        Map<String, Object> result = answer(exchange, body);
-        send(exchange, result == null ? 404 : 200, "application/json", JSON.writeValueAsBytes(result == null ? Map.of() : result));
+      if (exchange.getRequestMethod().equals("GET") && exchange.getRequestURI().getPath().equals("/")) {
+        send(exchange, 200, "text/html", page);
+        return;
       }
-    } catch (ApiException error) {
-      // The text of pawl says what is wrong. Without one, pawl is away.
-      String text = JSON.readTree(error.getResponseBody() == null ? "{}" : error.getResponseBody()).at("/responseObject/message").asText();
-      refuse(exchange, error.getCode() == 400 ? 400 : 500, text);
-    } catch (IllegalArgumentException | IOException error) {
-      refuse(exchange, 400, error.getMessage());
-    } catch (Exception error) {
-      error.printStackTrace();
-      refuse(exchange, 500, "the bank has a defect");
+      Map<String, Object> result;
+      try {
+        result = answer(exchange, body);
+      } catch (ApiException error) {
+        // The text of pawl says what is wrong. Without one, pawl is away.
+        String text = error.getResponseBody() == null ? "{}" : error.getResponseBody();
+        refuse(exchange, error.getCode() == 400 ? 400 : 500, JSON.readTree(text).at("/responseObject/message").asText());
+        return;
+      } catch (IllegalArgumentException | IOException error) {
+        refuse(exchange, 400, String.valueOf(error.getMessage()));
+        return;
+      } catch (Exception error) {
+        error.printStackTrace();
+        refuse(exchange, 500, "the bank has a defect");
+        return;
+      }
+      send(exchange, result == null ? 404 : 200, "application/json", JSON.writeValueAsBytes(result == null ? Map.of() : result));
     }
   }
 
