@@ -1,6 +1,6 @@
 // pawl demo: the first hour in one command.
 import { BANK_OPTIONS } from '../bank.ts'
-import { command, text } from '../command.ts'
+import { command, flag, text } from '../command.ts'
 
 export const demo = command({
   name: 'demo',
@@ -11,6 +11,9 @@ export const demo = command({
     user: text('NAME', 'whose phone it is; by default alice'),
     phonesUrl: text('URL', 'where phones reach the server; by default --url, or on this machine at PAWL_PORT or 8080'),
     algorithm: text('NAME', 'a phone of 4.0: EC_P384, EC_P384_ML_L3 or EC_P384_ML_L5; without it, of 3.3'),
+    webhookServer: flag(
+      'shows a webhook in any case: where the server may not send to this machine, at one that is started for it and thrown away',
+    ),
     store: text('FILE', 'where the phone is kept, as pawl phone has it'),
   },
   examples: ['demo', 'demo --admin admin:THE-PASSWORD --algorithm EC_P384_ML_L3'],

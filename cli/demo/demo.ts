@@ -16,13 +16,14 @@ import { toPath, toQuery } from '../query.ts'
 import { drawOperation, drawScanned, quote } from '../phone/screen.ts'
 import { openPhones, type PhoneValues, toFault } from '../phone/session.ts'
 import type { PhoneStore } from '../phone/store.ts'
-import { isServing, startOwnServer } from './own-server.ts'
+import { isServing, startOwnServer, startServerToThrowAway } from './own-server.ts'
 import { type Receiver, startReceiver } from './receiver.ts'
 
 export interface DemoValues extends BankValues, PhoneValues {
   readonly user: string | undefined
   readonly algorithm: string | undefined
   readonly phonesUrl: string | undefined
+  readonly webhookServer: boolean
 }
 
 /** Where a demo writes, what it calls, and whom it is about. */
@@ -80,11 +81,12 @@ async function demonstrate(values: Meant, bank: Bank, terminal: Terminal, say: D
     await makeRoom(demo)
     const phone = await bind(demo)
     await signTwice(demo, phone)
-    const decided = await withWebhook(demo, async () => [
+    const { done: decided, isTold } = await withWebhook(demo, 2 * PAYMENTS.length, async () => [
       ['APPROVED', await approveOnline(demo, phone)],
       ['APPROVED', await approveOffline(demo, phone)],
       ['REJECTED', await rejectThird(demo, phone)],
     ])
+    if (!isTold && values.webhookServer) await showWebhookElsewhere(demo, values, terminal)
     offerRequest(demo, phone)
     const operations = decided.map(([status, operationId]) => ({ operationId, status }))
     return { json: { application: applicationId, user: demo.userId, phone: PHONE_NAME, store: store.path, operations }, text: '' }
@@ -183,16 +185,41 @@ async function signTwice({ say }: Demo, phone: Handset): Promise<void> {
   say(`The same request once more: ${answers[1]}`)
 }
 
-/** Has the bank told of what follows, where the server sends to this machine. */
-async function withWebhook<T>(demo: Demo, work: () => Promise<T>): Promise<T> {
+/** Has the bank told of what follows, `messages` in all, where the server sends to this machine. */
+async function withWebhook<T>(
+  demo: Demo,
+  messages: number,
+  work: () => Promise<T>,
+): Promise<{ readonly done: T; readonly isTold: boolean }> {
   const receiver = await startReceiver()
   try {
     const webhook = await createWebhook(demo, receiver)
     const done = await work()
-    if (webhook !== undefined) await showMessages(demo, receiver, webhook)
-    return done
+    if (webhook !== undefined) await showMessages(demo, receiver, webhook, messages)
+    return { done, isTold: webhook !== undefined }
   } finally {
     receiver.close()
+  }
+}
+
+/** The same with one payment at a server that is thrown away, and alone may send to this machine: no setting of the other one changes. */
+async function showWebhookElsewhere({ say, userId }: Demo, values: Meant, terminal: Terminal): Promise<void> {
+  say(
+    '\nTo show one, the demo starts a server of its own with an empty database. It alone may send to this machine, and goes afterwards.',
+  )
+  const server = await startServerToThrowAway(terminal.env)
+  try {
+    const bank = connectBank(server.url, server.admin, {})
+    const there = { ...terminal, env: {} }
+    const quiet = (): void => undefined
+    const applicationId = await makeApplication(bank, quiet, there)
+    const identity = await readIdentity({ ...values, url: server.url, phonesUrl: undefined }, bank, applicationId, there)
+    const store: PhoneStore = { path: '', phones: new Map(), isSealed: false, save: quiet, close: quiet }
+    const demo: Demo = { say: quiet, bank, userId, applicationId, identity, store }
+    const phone = await bind(demo)
+    await withWebhook({ ...demo, say }, 2, () => approveOnline({ ...demo, say }, phone))
+  } finally {
+    await server.close()
   }
 }
 
@@ -211,7 +238,7 @@ async function createWebhook(demo: Demo, receiver: Receiver): Promise<string | u
     return String(member(answer, 'id'))
   } catch (error) {
     if (!(error instanceof Fault && error.kind === 'refused')) throw error
-    say('  This server sends to https and public addresses alone, as it should, so there is no webhook in this demo.')
+    say('  This server sends to https and public addresses alone, as it should, so it makes no webhook for the demo.')
     say('  PAWL_WEBHOOK_ALLOW_HTTP=true and PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES=true would let it.')
     return undefined
   }
@@ -219,11 +246,10 @@ async function createWebhook(demo: Demo, receiver: Receiver): Promise<string | u
 
 const DELIVERY_MS = 20_000
 
-/** Three operations, each created and decided. */
-async function showMessages(demo: Demo, receiver: Receiver, webhook: string): Promise<void> {
+async function showMessages(demo: Demo, receiver: Receiver, webhook: string, messages: number): Promise<void> {
   const { say } = demo
   const end = performance.now() + DELIVERY_MS
-  while (receiver.messages.length < 2 * PAYMENTS.length && performance.now() < end) await sleep(50)
+  while (receiver.messages.length < messages && performance.now() < end) await sleep(50)
   say('\nThe bank was told of each change, and checks the signature of every message:')
   for (const { text, signature, isGenuine } of receiver.messages) {
     say(`  ${text}`)

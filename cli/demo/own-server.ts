@@ -1,7 +1,8 @@
-// A server for the demo alone, where none runs yet: as `pawl serve` does it, on the data directory of the settings.
+// Servers for the demo alone: where none runs yet as `pawl serve` does it, on the data directory of the settings, and one that is thrown away.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { connectBank } from '../bank.ts'
@@ -36,6 +37,27 @@ export async function startOwnServer(env: Environment): Promise<OwnServer> {
       'credential',
       `there is a database already: start its server (pawl serve), and give the demo --admin USER:PASSWORD`,
     )
+  return start(env)
+}
+
+/**
+ * Starts one with an empty embedded database, on a free port; `close` removes all that it had. Nothing of the environment reaches it, so that it
+ * shares nothing with the server that is meant.
+ */
+export async function startServerToThrowAway({ PATH, HOME }: Environment): Promise<OwnServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'pawl-demo-'))
+  const remove = (): void => rmSync(folder, { recursive: true, force: true })
+  try {
+    const server = await start({ PATH, HOME, PAWL_DATA_DIR: join(folder, 'data'), PAWL_PORT: '0' })
+    return { ...server, close: () => server.close().finally(remove) }
+  } catch (error) {
+    remove()
+    throw error
+  }
+}
+
+/** A server that may send webhooks to this machine, with a new administrator. */
+async function start(env: Environment): Promise<OwnServer> {
   const password = randomBytes(18).toString('base64url')
   const webhooks = { PAWL_WEBHOOK_ALLOW_HTTP: 'true', PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true' }
   const child = spawn(process.execPath, [fileURLToPath(new URL('../../bin/pawl.mjs', import.meta.url)), 'serve'], {

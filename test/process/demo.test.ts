@@ -1,6 +1,6 @@
 // pawl demo as a newcomer runs it: what it prints can be pasted, payments are approved and rejected, the bank is told, and the phone goes on.
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -160,11 +160,41 @@ test('with two listeners it finds both by the environment, and makes the applica
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout.match(/"status":"APPROVED"/g)).toHaveLength(2)
   // As it comes, a server sends to nobody on its own machine.
-  expect(stdout).toContain('so there is no webhook in this demo')
+  expect(stdout).toContain('so it makes no webhook for the demo')
+  expect(stdout).not.toContain('webhook-signature')
   const bank = createBank(`http://127.0.0.1:${ports.PAWL_INTERNAL_PORT}`, `admin:${ADMIN_PASSWORD}`)
   expect((await bank.call('GET', '/admin/applications')).text).toContain('"id":"my-app","isDefault":true')
   const wrong = await runCli(line, { ...env, PAWL_PORT: ports.PAWL_PORT })
   expect(wrong).toMatchObject({ code: 4, stderr: expect.stringMatching(/^.*HTTP 404.*PAWL_INTERNAL_PORT\n$/) as unknown })
+})
+
+test('where the server may not send to this machine, a webhook is shown at another one, which leaves nothing', async () => {
+  const { env, directory: home } = await createInstallation(DATABASE_KIND)
+  const { url } = await startPawl(env, { PAWL_ADMIN_PASSWORD: ADMIN_PASSWORD })
+  const temporary = join(home, 'tmp')
+  mkdirSync(temporary)
+  const line = [
+    'demo',
+    '--webhook-server',
+    '--url',
+    url,
+    '--admin',
+    `admin:${ADMIN_PASSWORD}`,
+    '--store',
+    join(home, 'phones.json'),
+  ]
+  const { code, stdout, stderr } = await startNode(['bin/pawl.mjs', ...line], { ...env, TMPDIR: temporary }).ended
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toContain('so it makes no webhook for the demo')
+  const messages = stdout.split('\n').filter((one) => one.startsWith('  {"type":"OPERATION"'))
+  expect(messages.map((one) => (JSON.parse(one) as { event: string }).event)).toEqual(['created', 'approved'])
+  expect(stdout.match(/webhook-signature: \S+ \(right\)/g)).toHaveLength(2)
+  expect(readdirSync(temporary)).toEqual([])
+  // The server that was meant is as it was, and has the phone.
+  const bank = createBank(url, `admin:${ADMIN_PASSWORD}`)
+  expect((await bank.call('GET', '/admin/webhooks')).json).toEqual({ webhooks: [] })
+  expect(member((await bank.view('alice')).json, 'registration')).toBe('ACTIVE')
+  expect(stdout.match(/"status":"APPROVED"/g)?.length).toBeGreaterThanOrEqual(3)
 })
 
 test('where no server runs it starts one of its own; where there is data it wants the credential', async () => {
