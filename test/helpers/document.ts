@@ -25,6 +25,8 @@ const READ_OFF: Readonly<Record<string, RegExp>> = {
   'THE-QR-TEXT': /"operationQrCodeData":"([^"]+)"/,
   'THE-NONCE': /"nonce":"([^"]+)"/,
   'THE-OTP': /^(\d{8}-\d{8})$/m,
+  'THE-SECRET': /^secret +(whsec_\S+)/m,
+  'THE-WEBHOOK-ID': /^id +([\da-f-]{36})$/m,
   'THE-HEAD': /^ *head (application:my-app=\d+:\w+)/m,
 }
 
@@ -70,7 +72,7 @@ export function openReader({ env, typed }: Desk): Reader {
     expect(command, 'a placeholder is left').not.toMatch(/THE-[A-Z]/)
     const whole = [...assignments, command].join('\n')
     if (ASSIGNMENT.test(command)) assignments.push(command)
-    const [, ready] = READY.find(([begins]) => command === begins || command.startsWith(`${begins} --`)) ?? []
+    const [, ready] = READY.find(([begins]) => line === begins || line.startsWith(`${begins} --`)) ?? []
     const started = ready === undefined ? undefined : await start(whole, env, ready)
     if (started !== undefined) servers.push(started)
     // Where a secret is asked for, the reader types what the start printed.
@@ -107,6 +109,8 @@ export function openReader({ env, typed }: Desk): Reader {
 const READY: readonly (readonly [string, string])[] = [
   ['npm start', 'Ready.'],
   ['npm run example:bank', 'It asks pawl at'],
+  ['PAWL_WEBHOOK_ALLOW_HTTP=true PAWL_WEBHOOK_ALLOW_PRIVATE_ADDRESSES=true npm start', 'Ready.'],
+  ["node examples/webhook/receiver.mjs 8092 'THE-SECRET'", 'The receiver listens'],
 ]
 
 interface Typed {

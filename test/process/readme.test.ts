@@ -1,5 +1,5 @@
 // The documents that begin with a command, as their readers follow them: every block in its order, on a fresh data directory.
-import { globSync, mkdtempSync, rmSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test, vi } from 'vitest'
@@ -79,6 +79,20 @@ test('every block of docs/start works in its order behind the three commands, an
   for (const page of ['bank-developer', 'app-developer', 'operator'])
     expect(await reader.follow(`docs/start/${page}.md`), page).toBeGreaterThan(10)
   await reader.close()
+})
+
+test('docs/WEBHOOKS.md is tried on this machine: what it says comes to its receiver', async () => {
+  const receiver = String(await findQuietPort())
+  const reader = await sit('webhooks', false, ['npx pawl ', 'node bin/pawl.mjs '], ['8092', receiver])
+  const blocks = readBlocks('docs/WEBHOOKS.md')
+  const from = blocks.findIndex(({ commands }) => commands.some((command) => command.endsWith('npm start')))
+  expect(from).toBeGreaterThan(0)
+  expect(await reader.follow('docs/WEBHOOKS.md', (_, index) => index >= from && index < from + 3)).toBe(9)
+  await reader.close()
+  // The function that the page shows is the one that its receiver has.
+  const [, shown = ''] = /```js\n(.*?)```/s.exec(readFileSync('docs/WEBHOOKS.md', 'utf8')) ?? []
+  expect(shown).toContain('isGenuine')
+  expect(readFileSync('examples/webhook/receiver.mjs', 'utf8')).toContain(shown)
 })
 
 test('no page of docs/start is left out', () => {

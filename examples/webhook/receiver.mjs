@@ -1,0 +1,27 @@
+// A receiver of webhooks on this machine, for docs/WEBHOOKS.md: node examples/webhook/receiver.mjs PORT SECRET
+import { createServer } from 'node:http'
+import { createHmac, timingSafeEqual } from 'node:crypto'
+
+/** `headers` in lower case, `body` as it came: a Buffer or string that nobody has parsed. */
+export function isGenuine(secret, headers, body, nowSeconds = Date.now() / 1000) {
+  const { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures = '' } = headers
+  if (!(Math.abs(nowSeconds - Number(timestamp)) <= 300)) return false
+  const key = Buffer.from(secret.replace('whsec_', ''), 'base64')
+  const expected = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest()
+  return signatures.split(' ').some((signature) => {
+    const given = Buffer.from(signature.replace('v1,', ''), 'base64')
+    return given.length === expected.length && timingSafeEqual(given, expected)
+  })
+}
+
+const [port, secret = ''] = process.argv.slice(2)
+const server = createServer(async (request, response) => {
+  const parts = []
+  for await (const part of request) parts.push(part)
+  const body = Buffer.concat(parts)
+  const isRight = isGenuine(secret, request.headers, body)
+  // A real receiver remembers `webhook-id`, which may come twice, stores the message, and works when it has answered.
+  console.log(`${isRight ? 'genuine' : 'FORGED'}: ${isRight ? body : ''}`)
+  response.writeHead(isRight ? 204 : 400).end()
+})
+server.listen(Number(port), '127.0.0.1', () => console.log(`The receiver listens on http://127.0.0.1:${port}/`))
