@@ -26,7 +26,7 @@ const READ_OFF: Readonly<Record<string, RegExp>> = {
   'THE-NONCE': /"nonce":"([^"]+)"/,
   'THE-OTP': /^(\d{8}-\d{8})$/m,
   'THE-SECRET': /^secret +(whsec_\S+)/m,
-  'THE-WEBHOOK-ID': /^id +([\da-f-]{36})$/m,
+  'THE-WEBHOOK-ID': /^id +(\S+)\n(?:.+\n)*?secret +whsec_/m,
   'THE-HEAD': /^ *head (application:my-app=\d+:\w+)/m,
 }
 
@@ -49,6 +49,8 @@ export function readBlocks(path: string): readonly Block[] {
 export interface Reader {
   /** Carries out every block of a document, and expects what it shows. Returns how many commands it typed. */
   readonly follow: (path: string, only?: (block: Block, index: number) => boolean) => Promise<number>
+  /** What has been printed by the commands that go on. */
+  readonly running: () => string
   /** Ends what still runs. */
   readonly close: () => Promise<void>
 }
@@ -101,6 +103,7 @@ export function openReader({ env, typed }: Desk): Reader {
       }
       return count
     },
+    running: () => servers.map(({ printed }) => printed()).join(''),
     close: stop,
   }
 }
@@ -169,7 +172,7 @@ function collect(child: ChildProcess): () => string {
 const escape = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 
 /** The lines of the document that are not in the output, in their order. */
-function findMissing(shown: readonly string[], printed: string): string[] {
+export function findMissing(shown: readonly string[], printed: string): string[] {
   const lines = printed.split('\n')
   let from = 0
   return shown.filter((line) => {

@@ -3,7 +3,7 @@ import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test, vi } from 'vitest'
-import { openReader, type Reader, readBlocks } from '../helpers/document.ts'
+import { findMissing, openReader, type Reader, readBlocks } from '../helpers/document.ts'
 import { findQuietPort } from '../helpers/ports.ts'
 
 // A start from nothing and several command lines, while other test files run.
@@ -88,6 +88,10 @@ test('docs/WEBHOOKS.md is tried on this machine: what it says comes to its recei
   const from = blocks.findIndex(({ commands }) => commands.some((command) => command.endsWith('npm start')))
   expect(from).toBeGreaterThan(0)
   expect(await reader.follow('docs/WEBHOOKS.md', (_, index) => index >= from && index < from + 3)).toBe(9)
+  const [, told = ''] = /has printed:\n\n```text\n(.*?)\n```/s.exec(readFileSync('docs/WEBHOOKS.md', 'utf8')) ?? []
+  expect(told.split('\n')).toHaveLength(3)
+  await expect.poll(() => findMissing(told.split('\n'), reader.running())).toEqual([])
+  expect(reader.running()).not.toContain('FORGED')
   await reader.close()
   // The function that the page shows is the one that its receiver has.
   const [, shown = ''] = /```js\n(.*?)```/s.exec(readFileSync('docs/WEBHOOKS.md', 'utf8')) ?? []
