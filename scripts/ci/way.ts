@@ -42,7 +42,7 @@ export async function openWay(target: string): Promise<Way> {
     const parts: Buffer[] = []
     for await (const part of request as AsyncIterable<Buffer>) parts.push(part)
     const body = Buffer.concat(parts)
-    if (fault !== undefined) return void fault(response)
+    if (fault !== undefined) return fault(response)
     keys.push(String(headers['idempotency-key']))
     const { authorization = '', 'idempotency-key': key = '' } = headers
     const sent = { authorization, 'content-type': 'application/json', 'idempotency-key': String(key) }
