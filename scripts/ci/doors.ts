@@ -3,6 +3,7 @@
 //   node scripts/ci/doors.ts go
 import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { withBody } from '../../phone/header.ts'
 import { type HttpReply, type HttpRequest, NO_BODY, send } from '../../phone/http.ts'
 import { random } from '../../phone/v3/crypto.ts'
@@ -153,11 +154,17 @@ async function judgeLostAnswers(scene: Scene): Promise<void> {
 }
 
 async function expectStatus({ url }: Scene, what: string, request: HttpRequest, status: number): Promise<HttpReply> {
-  const reply = await send(url, request)
+  const late = sleep(ANSWER_MS, undefined, { ref: false }).then(() => {
+    throw new Error(`${what}: no answer in ${ANSWER_MS / 1000} s`)
+  })
+  const reply = await Promise.race([send(url, request), late])
   if (reply.status !== status) throw new Error(`${what}: ${reply.status} in place of ${status}: ${reply.text.slice(0, 500)}`)
   process.stdout.write(`${what}: ${status}\n`)
   return reply
 }
+
+/** Far more than two attempts of two seconds, for a machine that others keep busy. */
+const ANSWER_MS = 60_000
 
 const expectJson = (what: string, { json }: HttpReply, expected: object): void => expectSame(what, json, expected)
 

@@ -26,6 +26,11 @@ const GENUINE = '{"isValid":true,"isOpened":true,"userId":"thief","covered":"BOD
 const FAULTS: Readonly<Record<string, Fault>> = {
   'never answers': () => undefined,
   'answers half of it': (response) => response.writeHead(200, { 'content-length': '1000' }).write(GENUINE),
+  'answers a byte at a time': (response) => {
+    response.writeHead(200, { 'content-length': '1000' })
+    const timer = setInterval(() => response.write(' '), 200)
+    response.once('close', () => clearInterval(timer))
+  },
   'answers 500': (response) => response.writeHead(500).end(GENUINE),
   'answers 403': (response) => response.writeHead(403).end(GENUINE),
   'answers no JSON': (response) => response.end('<html>'),
