@@ -1,6 +1,6 @@
 // The page of the example web back ends, in a browser, before a back end that a test plays: examples/backend/page.html.
 import { existsSync, readFileSync } from 'node:fs'
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { encodeQR } from 'qr'
 import type { Browser, Page } from 'playwright-core'
@@ -17,7 +17,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`the page in a browser (needs ${CHROMIUM}
   let answers: Record<string, Answer>
   const asked: string[] = []
   beforeAll(async () => {
-    server = createServer(async (request, response) => {
+    const answer = async (request: IncomingMessage, response: ServerResponse): Promise<unknown> => {
       const parts: Buffer[] = []
       for await (const part of request as AsyncIterable<Buffer>) parts.push(part)
       const name = `${request.method} ${request.url}`
@@ -25,7 +25,8 @@ describe.skipIf(!existsSync(CHROMIUM))(`the page in a browser (needs ${CHROMIUM}
       asked.push(`${name} ${Buffer.concat(parts).toString()}`.trim())
       const [status, json] = answers[name] ?? [404, {}]
       return response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(json))
-    })
+    }
+    server = createServer((request, response) => void answer(request, response))
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
     browser = await launchChromium()
