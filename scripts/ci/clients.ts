@@ -6,7 +6,7 @@ import { sendJson } from '../../phone/http.ts'
 import { asksForHelp } from '../command-line.ts'
 import { checkBackend } from './backend.ts'
 import { checkGuard } from './guard.ts'
-import { copyProject, project, runToEnd, withServer } from './server.ts'
+import { type CheckedServer, copyProject, project, runToEnd, withServer } from './server.ts'
 import { checkSnippets } from './snippets.ts'
 
 interface Language {
