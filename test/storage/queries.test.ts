@@ -490,6 +490,17 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     heldActivation: (db) => audit.insertAuditEvent(db, auditEvent, audit.heldActivation('x')),
     listAuditItems: (db) =>
       audit.listAuditItems(db, { applicationId: 'a', userId: 'u', from: at, to: at, before: null, limit: 1 }),
+    'listAuditItems of verifications': (db) =>
+      audit.listAuditItems(db, {
+        applicationId: 'a',
+        userId: 'u',
+        activationId: 'x',
+        isVerified: true,
+        from: at,
+        to: at,
+        before: null,
+        limit: 1,
+      }),
     insertAuditEventFrom: (db) =>
       sql`with moved as (select '1' as activation_id)${audit.insertAuditEventFrom('moved', auditEvent)}`.execute(db),
   },

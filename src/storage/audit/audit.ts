@@ -97,6 +97,10 @@ export interface AuditQuery {
   /** Exclusive. */
   readonly before: Date | null
   readonly limit: number
+  /** Only rows of this activation. */
+  readonly activationId?: string | undefined
+  /** Only rows of what a bank had verified. */
+  readonly isVerified?: boolean | undefined
 }
 
 /**
@@ -105,10 +109,12 @@ export interface AuditQuery {
  */
 export async function listAuditItems(
   db: Db,
-  { applicationId, userId, from, to, before, limit }: AuditQuery,
+  { applicationId, userId, from, to, before, limit, activationId, isVerified }: AuditQuery,
 ): Promise<AuditItem[]> {
   const isMeant = sql`e.application_id = ${applicationId} and e.user_id = ${userId} and e.occurred_at >= ${from} and e.occurred_at <= ${to}
-          and e.occurred_at < coalesce(${before}::timestamptz, 'infinity')`
+          and e.occurred_at < coalesce(${before}::timestamptz, 'infinity')${
+            activationId === undefined ? sql`` : sql` and e.activation_id = ${activationId}`
+          }${isVerified === true ? sql` and e.verified_by is not null` : sql``}`
   // A row is sealed after it occurred, but for clocks that differ: partitions that ended before are not looked at. What waits for its seal is
   // found by the user's activations.
   const { rows } = await sql<AuditItem>`

@@ -76,6 +76,10 @@ export const applicationAudit = cloudEndpoint({
   params: OfId,
   query: Type.Object({
     userId: UserId,
+    /** Only what happened to this one of the user's activations. */
+    activationId: Type.Optional(Identifier),
+    /** Only what a back end had verified: the rows with `verifiedBy`. */
+    onlyVerified: Type.Optional(Type.Boolean()),
     timestampFrom: OptionalTime,
     timestampTo: OptionalTime,
     /** The `next` of the page before. */
@@ -96,12 +100,15 @@ export const applicationAudit = cloudEndpoint({
     /** Leads to the next page; absent on the last one. */
     next: Type.Optional(Type.Integer()),
   }),
-  async handle({ params: { id }, query: { userId, timestampFrom, timestampTo, before, limit = ITEMS_MAX }, parts }) {
+  async handle({ params: { id }, query, parts }) {
     await requireApplication(parts.db, id)
+    const { userId, activationId, onlyVerified, timestampFrom, timestampTo, before, limit = ITEMS_MAX } = query
     const toDate = (time: number | undefined, without: number): Date => new Date(time ?? without)
     const { items, next } = await readAuditLog(parts, {
       applicationId: id,
       userId,
+      activationId,
+      isVerified: onlyVerified,
       from: toDate(timestampFrom, 0),
       to: toDate(timestampTo, parts.platform.now()),
       before: before === undefined ? null : new Date(before),

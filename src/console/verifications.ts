@@ -1,0 +1,96 @@
+// What back ends had verified of a phone (docs/DOORS.md): the rows of the audit log that name who asked, for people.
+import { at } from './api.ts'
+import { ago, badge, card, exactTime, sayReason, type Tone } from './elements.ts'
+import { html, type Markup } from './markup.ts'
+import { link, type PageCall } from './page.ts'
+import { type Column, table } from './table.ts'
+
+export interface Verification {
+  readonly eventType: string
+  readonly eventData: string
+  /** User name of the credential. */
+  readonly verifiedBy?: string
+  readonly timestamp: number
+}
+
+export interface Verifications {
+  readonly items: readonly Verification[]
+  /** Where older ones are; absent when there are none. */
+  readonly next?: number
+}
+
+/** What was verified of one registration, newest first. `before`: the `next` of another page. */
+export const readVerifications = (
+  { api, application = '' }: PageCall,
+  { userId, activationId }: { readonly userId: string; readonly activationId: string },
+  limit: number,
+  before?: string,
+): Promise<Verifications> =>
+  api.get<Verifications>(at`/admin/applications/${application}/audit`, {
+    userId,
+    activationId,
+    onlyVerified: 'true',
+    limit,
+    before,
+  })
+
+interface Verdict {
+  readonly door: string
+  readonly resource: string
+  /** What the bank had written beside it. */
+  readonly text?: string | undefined
+  readonly tone: Tone
+  readonly says: string
+}
+
+/** Takes a row of the audit log apart (cloud §7, §12.5). */
+export function readVerdict({ eventType, eventData }: Pick<Verification, 'eventType' | 'eventData'>): Verdict {
+  const [first = '', second = '', , , text] = eventData.split('\n')
+  if (eventType === 'envelope_opened') return { door: 'Envelope', resource: first, tone: 'good', says: 'Opened' }
+  if (eventType.startsWith('device_signature_')) {
+    const refusal = eventData.split('\n')[3]
+    const [form = '', ...keys] = first.split(' ')
+    return {
+      door: form === 'PKCS10' ? 'Certificate request' : 'Device signature',
+      resource: keys.join(', '),
+      tone: refusal === undefined ? 'good' : 'bad',
+      says: refusal === undefined ? 'Right' : sayReason(refusal),
+    }
+  }
+  const isRight = eventType === 'signature_ok'
+  return {
+    door: 'Code',
+    resource: `${first} ${second}`,
+    text,
+    tone: isRight ? 'good' : 'bad',
+    says: isRight ? 'Right' : sayReason(eventType),
+  }
+}
+
+const COLUMNS: readonly Column[] = ['Resource', ['Verdict', 'side'], 'Door', 'Asked by', 'When']
+
+/** The rows as a list; `isExact`: with the time to the second. */
+export const renderVerifications = (call: PageCall, items: readonly Verification[], isExact = false): Markup =>
+  table(
+    'Verifications',
+    COLUMNS,
+    items.map((one) => {
+      const { door, resource, text, tone, says } = readVerdict(one)
+      return [
+        html`${resource === '' ? html`<span class="soft">none</span>` : html`<code>${resource}</code>`}${text !== undefined && html`<br><small>${text}</small>`}`,
+        badge(tone, says),
+        door,
+        one.verifiedBy,
+        isExact ? exactTime(one.timestamp) : ago(call.now, one.timestamp),
+      ]
+    }),
+  )
+
+/** The newest ones on the page of a registration, or nothing where no back end asked. */
+export const verificationsCard = (call: PageCall, activationId: string, { items, next }: Verifications): Markup | false =>
+  items.length > 0 &&
+  card(
+    'Verified for the bank',
+    renderVerifications(call, items),
+    next !== undefined && html`<a href="${link(call, `/registrations/${encodeURIComponent(activationId)}/verifications`)}">All</a>`,
+  )
