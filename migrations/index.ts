@@ -33,6 +33,7 @@ import * as recordBinding from './0030_record-binding.ts'
 import * as userErasures from './0031_user-erasures.ts'
 import * as doors from './0032_doors.ts'
 import * as envelopes from './0033_envelopes.ts'
+import * as lookups from './0034_lookups.ts'
 
 export const migrations: Record<string, Migration> = {
   '0001_initial': initial,
@@ -68,4 +69,5 @@ export const migrations: Record<string, Migration> = {
   '0031_user-erasures': userErasures,
   '0032_doors': doors,
   '0033_envelopes': envelopes,
+  '0034_lookups': lookups,
 }

@@ -19,7 +19,16 @@ import { recordQueries } from '../helpers/recorded-queries.ts'
 import { type OperationWorld, startOperationWorld } from '../helpers/operation-world.ts'
 
 const at = new Date('2026-06-01T00:00:00Z')
-const anyState = { applicationId: 'test-app', userId: null, state: null, protocolVersion: null, after: null, at, limit: 51 }
+const anyState = {
+  applicationId: 'test-app',
+  userId: null,
+  userIdPrefix: null,
+  state: null,
+  protocolVersion: null,
+  after: null,
+  at,
+  limit: 51,
+}
 const hash = new Uint8Array(32)
 const exchange = { applicationId: 'test-app', codeHash: hash, value: null, secondValue: null, at }
 
@@ -29,6 +38,7 @@ const USES: Record<string, (db: Db, names: Names) => Promise<unknown>> = {
   activation_application_id_activation_code_hash_key: (db) => createExchangeBasisReader(db)(exchange),
   activation_live: (db) => findRegistration(db, 'test-app', 'u-7', at),
   activation_user: (db) => listRegistrations(db, { ...anyState, userId: 'u-7' }),
+  activation_user_prefix: (db) => listRegistrations(db, { ...anyState, userIdPrefix: 'U-77' }),
   activation_newest: (db) => listRegistrations(db, anyState),
   activation_ended: (db) => listRegistrations(db, { ...anyState, state: 'BLOCKED' }),
   activation_due: (db) => removeExpiredActivations(db, at, 100),

@@ -16,7 +16,18 @@ const USERS: Record<string, readonly string[]> = {
   webhook_delivery_dead: ['listDeliveries', 'listWebhooks', 'replayDeadDeliveries'],
   // Either of the two is read where only the webhook is named.
   webhook_delivery_due: ['bringBackDeliveries', 'claimDeliveries', 'listDueWebhooks', 'storeWebhookSuccess', 'updateWebhook'],
-  webhook_delivery_object: ['claimDeliveries', 'claimProbe', 'listDueWebhooks', 'listWebhooks', 'readVitalSigns'],
+  // Whether an earlier message about the same waits.
+  webhook_delivery_object: [
+    'claimDeliveries',
+    'claimProbe',
+    'findDelivery',
+    'listDeliveries',
+    'listDueWebhooks',
+    'listWebhooks',
+    'readVitalSigns',
+  ],
+  // Of all rows: the messages about one object.
+  webhook_delivery_about: ['listDeliveries'],
 }
 
 describe.runIf(serverUrl() !== undefined)('on PostgreSQL', () => {

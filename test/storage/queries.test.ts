@@ -174,7 +174,16 @@ const webhook = {
   isEnabled: true,
   createdAt: at,
 } as const
-const search = { applicationId: 'a', userId: null, state: null, protocolVersion: null, after: null, at, limit: 51 } as const
+const search = {
+  applicationId: 'a',
+  userId: null,
+  userIdPrefix: null,
+  state: null,
+  protocolVersion: null,
+  after: null,
+  at,
+  limit: 51,
+} as const
 const activation = {
   activationId: 'x',
   applicationId: 'a',
@@ -406,6 +415,7 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
         state: 'ACTIVE',
         after: { createdAt: at, activationId: 'x' },
       }),
+    'listRegistrations of a beginning': (db) => activationSearch.listRegistrations(db, { ...search, userIdPrefix: 'u' }),
     findRegistrationDetail: (db) => activationSearch.findRegistrationDetail(db, 'a', 'x', at),
     listRegistrationDetails: (db) => activationSearch.listRegistrationDetails(db, ofUsers),
     'listRegistrationDetails with everything': (db) =>
@@ -638,6 +648,8 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
       }),
     'searchOperations from a place on': (db) => operations.searchOperations(db, 'a', { userId: 'u', limit: 100, offset: 100 }),
     listOperationNotes: (db) => operations.listOperationNotes(db, ['o', 'p']),
+    'searchOperations of a beginning': (db) => operations.searchOperations(db, 'a', { userIdPrefix: 'u', limit: 100 }),
+    listOperationsOfIds: (db) => operations.listOperationsOfIds(db, 'a', ['o']),
     claimOperation: (db) => operations.claimOperation(db, 'o', 'u', at),
     insertOperationNonce: (db) => operations.insertOperationNonce(db, 'o', 'n', at, 10),
     hasOperationNonce: (db) => operations.hasOperationNonce(db, 'o', 'n'),
@@ -783,7 +795,11 @@ const calls: Record<string, Record<string, (db: Pool, tx: Tx) => Promise<unknown
     storeDelivered: (db) => webhookDeliveries.storeDelivered(db, '1', 'l', at),
     storeFailures: (db) =>
       webhookDeliveries.storeFailures(db, 'l', [{ sequence: '1', attempts: 1, nextAttemptAt: null, reason: 'r' }], at),
-    listDeliveries: (db) => webhookDeliveries.listDeliveries(db, 'w', { status: 'DEAD', before: null, limit: 100 }),
+    listDeliveries: (db) =>
+      webhookDeliveries.listDeliveries(db, 'w', { status: 'DEAD', objectId: null, before: null, limit: 100 }),
+    'listDeliveries about one object': (db) =>
+      webhookDeliveries.listDeliveries(db, 'w', { status: null, objectId: 'o', before: null, limit: 100 }),
+    findDelivery: (db) => webhookDeliveries.findDelivery(db, 'w', 'd'),
     replayDelivery: (db) => webhookDeliveries.replayDelivery(db, 'w', 'd'),
     replayDeadDeliveries: (db) => webhookDeliveries.replayDeadDeliveries(db, 'w', 1_000),
     deleteDeliveriesOf: (db) => webhookDeliveries.deleteDeliveriesOf(db, 'w', 1_000),

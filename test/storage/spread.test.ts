@@ -48,6 +48,7 @@ const ACROSS_LATER: Record<string, readonly string[]> = {
   "a phone reads its user's operations and messages with its token in one trip": ['createTokenReads'],
   'what belongs to a row goes with it': ['deleteOldActivations', 'deleteOldOperations', 'deleteUselessNonces', 'deleteUserRows'],
   'sums for an administrator, which no request waits for': ['countByKey', 'readVitalSigns'],
+  'an administrator looks for users by the beginning of their name': ['searchOperations of a beginning'],
   'rows of versions before 0.3': ['takeOverEvents'],
 }
 

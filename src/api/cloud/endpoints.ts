@@ -47,7 +47,7 @@ import {
 } from './admin/users.ts'
 import { ruleCreate, ruleDetail, ruleRemove, rulesList } from './admin/version-rules.ts'
 import { versionChange, versionCreate } from './admin/versions.ts'
-import { webhookDeliveriesList, webhookDeliveriesReplay } from './admin/webhook-deliveries.ts'
+import { webhookDeliveriesList, webhookDeliveriesReplay, webhookDeliveryRead } from './admin/webhook-deliveries.ts'
 import {
   webhookChange,
   webhookCreate,
@@ -117,6 +117,7 @@ export const cloudEndpoints = [
   webhookSecret,
   webhookTest,
   webhookDeliveriesList,
+  webhookDeliveryRead,
   webhookDeliveriesReplay,
   operationCallback,
   claimsRead,

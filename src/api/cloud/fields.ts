@@ -20,6 +20,9 @@ export const State = Type.Unsafe<ActivationState>(
   Type.String({ enum: ['CREATED', 'PENDING_COMMIT', 'ACTIVE', 'BLOCKED', 'REMOVED'] }),
 )
 
+/** In a search: the beginning of user ids, whatever their capitals. */
+export const UserIdPrefix = Type.Optional(withExample(Identifier, 'ali'))
+
 /** Free text up to 255 UTF-16 code units; null counts as absent. */
 export const OptionalText = Type.Optional(
   Type.Union([Type.String({ pattern: '^[^\\u0000]{0,255}$', description: 'must be at most 255 characters' }), Type.Null()]),

@@ -1,7 +1,7 @@
 // An operation that is there: its state, and how the bank ends it (cloud §6).
 import { type ErrorCode, PawlError } from '../../lib/errors.ts'
 import { cancelPendingOperation } from '../../storage/operation/transitions.ts'
-import { findOperation, type OperationRow } from '../../storage/operation/operations.ts'
+import { findOperation, listOperationsOfIds, type OperationRow } from '../../storage/operation/operations.ts'
 import type { OperationStatus } from '../../storage/database/schema.ts'
 import { composeEventData } from '../audit/audit.ts'
 import type { OperationParts } from './parts.ts'
@@ -11,6 +11,16 @@ export async function readOperation(parts: OperationParts, applicationId: string
   const row = await findOperation(parts.db, applicationId, operationId)
   if (row === undefined) throw new PawlError('OPERATION_NOT_FOUND')
   return { ...row, status: statusAt(row, parts.platform.now()) }
+}
+
+/** Those of an application with these ids, as they are now; none for an id that is unknown. */
+export async function readOperations(
+  parts: OperationParts,
+  applicationId: string,
+  operationIds: readonly string[],
+): Promise<readonly OperationRow[]> {
+  const rows = await listOperationsOfIds(parts.db, applicationId, operationIds)
+  return rows.map((row) => ({ ...row, status: statusAt(row, parts.platform.now()) }))
 }
 
 /** PENDING to CANCELED. Throws OPERATION_NOT_FOUND, or the code of the state it has reached. */

@@ -62,15 +62,24 @@ export async function attempt(
   }
 }
 
+/** The body of a message with the attributes that its webhook asks for now. */
+export async function composeMessageBody(
+  parts: Pick<DeliveryParts, 'templateTexts'>,
+  { kind, attributes }: Pick<WebhookRow, 'kind' | 'attributes'>,
+  { objectId, snapshot, texts: given }: Omit<Message, 'deliveryId'>,
+): Promise<string> {
+  const needsTexts = kind === 'OPERATION' && TEXT_ATTRIBUTES.some((name) => attributes.includes(name))
+  const texts = needsTexts ? (given ?? (await readTexts(parts, snapshot))) : undefined
+  return composeBody({ kind, objectId, attributes }, snapshot, texts)
+}
+
 async function composeMessage(
   parts: DeliveryParts,
   webhook: WebhookRow,
-  { deliveryId, objectId, snapshot, texts: given }: Message,
+  message: Message,
 ): Promise<{ body: string; headers: Record<string, string> }> {
-  const { attributes } = webhook
-  const needsTexts = webhook.kind === 'OPERATION' && TEXT_ATTRIBUTES.some((name) => attributes.includes(name))
-  const texts = needsTexts ? (given ?? (await readTexts(parts, snapshot))) : undefined
-  const body = composeBody({ kind: webhook.kind, objectId, attributes }, snapshot, texts)
+  const { deliveryId } = message
+  const body = await composeMessageBody(parts, webhook, message)
   const timestamp = Math.floor(parts.platform.now() / 1000)
   const basic = openBasic(parts, webhook)
   return {
@@ -96,7 +105,10 @@ function openSecrets({ recordKeys, platform }: DeliveryParts, webhook: WebhookRo
   return [key, recordKeys.openCached(places.webhookPreviousSecret(webhookId), previousSecret, importKey).key]
 }
 
-async function readTexts({ templateTexts }: DeliveryParts, snapshot: Snapshot): Promise<OperationTexts | undefined> {
+async function readTexts(
+  { templateTexts }: Pick<DeliveryParts, 'templateTexts'>,
+  snapshot: Snapshot,
+): Promise<OperationTexts | undefined> {
   const revisionId = String(snapshot['templateRevisionId'])
   const stored = (await templateTexts([revisionId])).get(revisionId)
   if (stored === undefined) return undefined

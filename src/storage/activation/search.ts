@@ -2,7 +2,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { toList } from '../database/columns.ts'
 import type { Db } from '../database/database.ts'
-import { amongEnded, amongWaiting } from '../database/index-conditions.ts'
+import { amongEnded, amongWaiting, beginsWith } from '../database/index-conditions.ts'
 import type { ActivationAlgorithm, ActivationState, CommitPhase } from '../database/schema.ts'
 import { blockedReasonAt, blockExpiresAt, effectiveStateAt, failedAttemptsAt } from './seen-state.ts'
 
@@ -36,6 +36,8 @@ export interface ListedRegistrationRow {
 export interface RegistrationSearch {
   readonly applicationId: string
   readonly userId: string | null
+  /** The beginning of user ids; capitals do not matter. */
+  readonly userIdPrefix: string | null
   readonly state: ActivationState | null
   readonly protocolVersion: number | null
   /** The last one of the page before. */
@@ -50,6 +52,7 @@ export async function listRegistrations(db: Db, search: RegistrationSearch): Pro
   const conditions = [
     sql`application_id = ${search.applicationId}`,
     ...(search.userId === null ? [] : [sql`user_id = ${search.userId}`]),
+    ...(search.userIdPrefix === null ? [] : [beginsWith('activation', search.userIdPrefix)]),
     ...(search.state === null ? [] : [sql`${state} = ${search.state} and ${STORED_AS[search.state]}`]),
     ...(search.protocolVersion === null ? [] : [sql`protocol_version = ${search.protocolVersion}`]),
     ...(search.after === null
@@ -70,6 +73,8 @@ export interface RegistrationDetailRow extends ListedRegistrationRow {
   /** The end of a temporary block that lasts. */
   readonly blockExpiresAt: Date | null
   readonly flags: readonly string[]
+  /** The highest version of the protocol that the phone has spoken; null where it is not known. */
+  readonly highestVersion: string | null
   readonly isConfirmationPending: boolean
   /** Null in protocol 3, where the phone alone decides. */
   readonly isBiometryEnabled: boolean | null
@@ -141,7 +146,7 @@ const selectDetail = (
 ): RawBuilder<unknown> => sql`activation_id as "activationId", user_id as "userId", ${effectiveStateAt(at)} as state, name, platform,
       device_info as "deviceInfo", created_at as "createdAt", last_used_at as "lastUsedAt", ${blockedReasonAt(at)} as "blockedReason",
       ${blockExpiresAt(at)} as "blockExpiresAt", flags, protocol_version as "protocolVersion",
-      algorithm, is_confirmation_pending as "isConfirmationPending", is_biometry_enabled as "isBiometryEnabled",
+      highest_version as "highestVersion", algorithm, is_confirmation_pending as "isConfirmationPending", is_biometry_enabled as "isBiometryEnabled",
       exists (select from activation_upgrade u where u.activation_id = activation.activation_id) as "isUpgradePending",
       ${failedAttemptsAt(at)} as "failedAttempts", max_failed_attempts as "maxFailedAttempts",
       activation_fingerprint as "activationFingerprint", extras, external_id as "externalId", commit_phase as "commitPhase",

@@ -1,4 +1,4 @@
-// The conditions of the indexes of few rows: what waits, and activations that are over (docs/decisions/0018-indexes.md). PostgreSQL may use
+// The conditions of indexes. Those of few rows: what waits, and activations that are over (docs/decisions/0018-indexes.md). PostgreSQL may use
 // such an index for every statement whose conditions imply that of the index. While its statistics know of no such row it takes the index for
 // empty, and reads all that waits to find one row by its id. So each of these indexes has a condition, `case … end`, that nothing implies: a
 // statement that wants the index says it. What stands beside it tells PostgreSQL how many rows there are.
@@ -23,3 +23,9 @@ export const amongEnded = define('state', `'BLOCKED', 'REMOVED'`)
 
 /** Of a message for a webhook: it is WAITING, by webhook_delivery_due or webhook_delivery_object. */
 export const amongUndelivered = define('status', `'WAITING'`)
+
+/** Of an activation: its user id begins so, whatever the capitals, by activation_user_prefix. */
+export const beginsWith = (table: string, prefix: string): RawBuilder<boolean> => {
+  const name = sql`lower(${sql.ref(`${table}.user_id`)}) collate "C"`
+  return sql<boolean>`${name} >= lower(${prefix}::text) and ${name} < lower(${prefix}::text) || chr(1114111)`
+}

@@ -4,7 +4,7 @@ import { type AuditEventOfSource, insertAuditFrom } from '../audit/audit.ts'
 import { toList } from '../database/columns.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { defineGivenRows } from '../database/bulk-statement.ts'
-import { amongPending } from '../database/index-conditions.ts'
+import { amongPending, beginsWith } from '../database/index-conditions.ts'
 import type { OperationStatus } from '../database/schema.ts'
 import { isActiveAt } from '../activation/seen-state.ts'
 
@@ -66,6 +66,21 @@ export async function findOperation(db: Db, applicationId: string, operationId: 
   return row && toOperation(row)
 }
 
+/** Those of an application with these ids, in no order. */
+export async function listOperationsOfIds(
+  db: Db,
+  applicationId: string,
+  operationIds: readonly string[],
+): Promise<OperationRow[]> {
+  const rows = await db
+    .selectFrom('operation')
+    .select(operationColumns)
+    .where(sql<boolean>`operation_id = any(${operationIds}::text[])`)
+    .where('application_id', '=', applicationId)
+    .execute()
+  return rows.map(toOperation)
+}
+
 /** An operation that somebody is about to decide. */
 export interface LockedOperation extends OperationRow {
   /** Of the activation that decides; none when there is no such activation. */
@@ -115,6 +130,8 @@ export async function listUserOperations(db: Db, applicationId: string, userId: 
 
 export interface OperationSearch {
   readonly userId?: string | undefined
+  /** The beginning of the ids of users who have or had an activation; capitals do not matter. */
+  readonly userIdPrefix?: string | undefined
   readonly status?: OperationStatus | undefined
   /** Only what stands behind this one in the order. */
   readonly after?: { readonly createdAt: Date; readonly operationId: string } | undefined
@@ -125,9 +142,13 @@ export interface OperationSearch {
 
 /** Operations of an application, newest first. */
 export async function searchOperations(db: Db, applicationId: string, search: OperationSearch): Promise<OperationRow[]> {
-  const { userId, status, after, limit, offset = 0 } = search
+  const { userId, userIdPrefix, status, after, limit, offset = 0 } = search
   let query = db.selectFrom('operation').select(operationColumns).where('application_id', '=', applicationId)
   if (userId !== undefined) query = query.where('user_id', '=', userId)
+  if (userIdPrefix !== undefined) {
+    query = query.where(sql<boolean>`exists (select from activation a where a.application_id = operation.application_id
+      and a.user_id = operation.user_id and ${beginsWith('a', userIdPrefix)})`)
+  }
   if (status === 'PENDING') query = query.where(amongPending('operation'))
   // In the text: as a value it would not show which index has it.
   else if (status !== undefined) query = query.where('status', '=', sql.lit(status))

@@ -136,10 +136,14 @@ export interface DeliveryRow {
   readonly lastError: string | null
   readonly createdAt: Date
   readonly finishedAt: Date | null
+  /** It waits for the end of an earlier one of its object. */
+  readonly isBehind: boolean
 }
 
 export interface DeliveryFilter {
   readonly status: DeliveryStatus | null
+  /** Only those about this operation or activation. */
+  readonly objectId: string | null
   /** Only those older than this sequence. */
   readonly before: string | null
   readonly limit: number
@@ -147,29 +151,27 @@ export interface DeliveryFilter {
 
 /** Deliveries of a webhook, newest first. */
 export async function listDeliveries(db: Db, webhookId: string, filter: DeliveryFilter): Promise<readonly DeliveryRow[]> {
-  return (
-    db
-      .selectFrom('webhook_delivery')
-      .select([
-        'sequence',
-        'delivery_id as deliveryId',
-        'object_id as objectId',
-        'payload',
-        'status',
-        'attempts',
-        'next_attempt_at as nextAttemptAt',
-        'last_error as lastError',
-        'created_at as createdAt',
-        'finished_at as finishedAt',
-      ])
-      .where('webhook_id', '=', webhookId)
-      // As part of the text, so that the plan may use the small index of that status.
-      .$if(filter.status !== null, (query) => query.where('status', '=', sql.lit(filter.status)))
-      .where(sql<boolean>`(${filter.before}::bigint is null or sequence < ${filter.before})`)
-      .orderBy('sequence', 'desc')
-      .limit(filter.limit)
-      .execute()
+  const { status, objectId, before, limit } = filter
+  const conditions = [
+    sql`d.webhook_id = ${webhookId}`,
+    // As part of the text, so that the plan may use the small index of that status.
+    ...(status === null ? [] : [sql`d.status = ${sql.lit(status)}`]),
+    ...(objectId === null ? [] : [sql`d.object_id = ${objectId}`]),
+    sql`(${before}::bigint is null or d.sequence < ${before})`,
+  ]
+  const { rows } = await sql<DeliveryRow>`
+    select ${DELIVERY_COLUMNS} from webhook_delivery d where ${sql.join(conditions, sql` and `)}
+    order by d.sequence desc limit ${limit}`.execute(db)
+  return rows
+}
+
+/** One delivery of a webhook. */
+export async function findDelivery(db: Db, webhookId: string, deliveryId: string): Promise<DeliveryRow | undefined> {
+  const { rows } = await sql<DeliveryRow>`
+    select ${DELIVERY_COLUMNS} from webhook_delivery d where d.delivery_id = ${deliveryId} and d.webhook_id = ${webhookId}`.execute(
+    db,
   )
+  return rows[0]
 }
 
 /** Makes a delivery wait again, from its first attempt on and with the same id, or one that waits due at once. False when there is none. */
@@ -228,3 +230,7 @@ const takeLease = (source: string, { leaseId, until }: Lease): RawBuilder<unknow
     from ${sql.ref(source)} where d.sequence = ${sql.ref(`${source}.sequence`)}
     returning d.sequence, d.delivery_id as "deliveryId", d.webhook_id as "webhookId", d.object_id as "objectId", d.payload, d.attempts,
       d.scheduled_at as "scheduledAt"`
+
+const DELIVERY_COLUMNS = sql`d.sequence, d.delivery_id as "deliveryId", d.object_id as "objectId", d.payload, d.status, d.attempts,
+      d.next_attempt_at as "nextAttemptAt", d.last_error as "lastError", d.created_at as "createdAt", d.finished_at as "finishedAt",
+      d.status = 'WAITING' and not (${isNextInLine('d')}) as "isBehind"`

@@ -69,6 +69,19 @@ test.each(['userId=alice', 'userId=bob', 'status=PENDING', 'status=APPROVED', 's
   },
 )
 
+test('users are found by the beginning of their name who have or had a registration', async () => {
+  for (const userId of ['alice', 'ALICIA']) expectOk(await world.bank.register(userId))
+  const other = await insertOperation(server.context.db, { applicationId: world.applicationId, userId: 'ALICIA' })
+  const alices = await idsOf('?userId=alice')
+  expect((await idsOf('?userIdPrefix=Ali')).toSorted()).toEqual([...alices, other].toSorted())
+  expect((await readAll('?userIdPrefix=aLI&limit=2')).ids).toEqual(await idsOf('?userIdPrefix=ali'))
+  expect(await idsOf('?userIdPrefix=alic&status=APPROVED')).toEqual(alices.filter((id) => id === created[1]))
+  // Nobody of that name was ever registered.
+  expect(await idsOf('?userIdPrefix=bob')).toEqual([])
+  expect(await idsOf('?userIdPrefix=lice')).toEqual([])
+  await sql`delete from operation where operation_id = ${other}`.execute(server.context.db)
+})
+
 test('a page is the same when newer ones were created meanwhile, and when one of them has ended', async () => {
   const { nextCursor = '' } = await list('?limit=2')
   const before = await idsOf(`?limit=3&cursor=${nextCursor}`)

@@ -264,8 +264,28 @@ describe('the search for registrations', () => {
     expect(used).toMatchObject({ timestampLastUsed: expect.any(Number) })
   })
 
+  test('finds users by the beginning of their name, whatever its capitals', async () => {
+    const names = ['Žofie.Malá', 'žofie', 'zofie', 'a_b', 'a%b', 'axb']
+    for (const userId of names) expectOk(await world.bank.call('POST', path, { userId }))
+    const found = async (userIdPrefix: string) =>
+      (await list(`?${new URLSearchParams({ userIdPrefix }).toString()}`)).registrations.map(({ userId }) => userId).toSorted()
+    expect(await found('A_')).toEqual(['a_b'])
+    expect(await found('a%')).toEqual(['a%b'])
+    expect(await found('A')).toEqual(['a%b', 'a_b', 'axb'])
+    expect(await found('žof')).toEqual(expect.arrayContaining(['žofie']))
+    expect(await found('malá')).toEqual([])
+    expect(await found('axbx')).toEqual([])
+    expect(await idsOf('?userIdPrefix=a&state=ACTIVE')).toEqual([])
+    expect(await idsOf('?userIdPrefix=a&userId=zofie')).toEqual([])
+    const { nextCursor = '' } = await list('?userIdPrefix=a&limit=2')
+    expect(await idsOf(`?userIdPrefix=a&limit=2&cursor=${nextCursor}`)).toHaveLength(1)
+  })
+
   test.each([
     '?limit=0',
+    '?userIdPrefix=',
+    '?userIdPrefix=%00',
+    `?userIdPrefix=${'x'.repeat(256)}`,
     '?limit=101',
     '?limit=x',
     '?limit=1.5',
@@ -327,6 +347,7 @@ describe('the search for registrations', () => {
       timestampCreated: expect.any(Number),
       blockReason: 'LOST',
       flags: [],
+      highestProtocolVersion: '3.3',
       protocolVersion: 3,
       isUpgradePending: false,
       activationFingerprint: expect.stringMatching(/^\d{8}$/),

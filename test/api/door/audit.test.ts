@@ -58,6 +58,35 @@ test('a row has method, resource, length and digest, the text of the bank, and w
   expect(online).not.toHaveProperty('verifiedBy')
 })
 
+test('administrators read what was verified of one activation, and the rest is left out', async () => {
+  const { phone, userId } = await v4.world.activePhone('3.3')
+  const { activationId } = phone.state
+  expectOk(await phone.send(phone.prepareValidation({ body: 'at pawl' })))
+  for (const auditText of ['first', 'second', 'third']) {
+    await v4.world.advance(1)
+    await verdictOf(bank, phone.prepareSigned({ ...at, body: 'x' }), { auditText })
+  }
+  const read = async (query: Record<string, string | number>) => {
+    const path = `/admin/applications/${v4.world.applicationId}/audit?${toQuery({ userId, ...query })}`
+    return expectOk(await v4.world.bank.call('GET', path)).json as { items: { eventData: string }[]; next?: number }
+  }
+  const textsOf = ({ items }: { items: { eventData: string }[] }) => items.map(({ eventData }) => eventData.split('\n').at(-1))
+  const only = { activationId, onlyVerified: 'true' }
+  expect(textsOf(await read(only))).toEqual(['third', 'second', 'first'])
+  const page = await read({ ...only, limit: 2 })
+  expect(textsOf(page)).toEqual(['third', 'second'])
+  const rest = await read({ ...only, limit: 2, before: page.next ?? 0 })
+  expect(textsOf(rest)).toEqual(['first'])
+  expect(rest).not.toHaveProperty('next')
+  // Sealed rows stand in another table.
+  await sealAll(v4.server.context)
+  expect(textsOf(await read(only))).toEqual(['third', 'second', 'first'])
+  expect((await read({ activationId, onlyVerified: 'false' })).items.length).toBeGreaterThan(3)
+  expect(await read({ ...only, activationId: 'of-nobody' })).toEqual({ items: [] })
+  const wrong = `/admin/applications/${v4.world.applicationId}/audit?${toQuery({ userId, onlyVerified: 'maybe' })}`
+  expectError(await v4.world.bank.call('GET', wrong), 400, 'ERROR_REQUEST')
+})
+
 test('the log of the bank itself is as it was', async () => {
   const { phone, userId } = await v4.world.activePhone('3.3')
   await verdictOf(bank, phone.prepareSigned({ ...at, body: 'x' }))

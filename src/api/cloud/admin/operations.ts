@@ -6,7 +6,7 @@ import { PawlError } from '../../../lib/errors.ts'
 import { type OperationSearch, searchOperations } from '../../../storage/operation/operations.ts'
 import type { OperationStatus } from '../../../storage/database/schema.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { OfId, OperationId, UserId } from '../fields.ts'
+import { OfId, OperationId, UserId, UserIdPrefix } from '../fields.ts'
 import { Cursor, cutPage, formatCursor, NextCursor, parseCursor } from '../paging.ts'
 
 const STATUSES = ['PENDING', 'APPROVED', 'REJECTED', 'CANCELED', 'EXPIRED', 'FAILED']
@@ -23,6 +23,8 @@ export const operationsSearch = cloudEndpoint({
   params: OfId,
   query: Type.Object({
     userId: Type.Optional(UserId),
+    /** Of users who have or had a registration. */
+    userIdPrefix: UserIdPrefix,
     status: Type.Optional(Status),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 100 })),
     cursor: Cursor,
@@ -49,8 +51,8 @@ export const operationsSearch = cloudEndpoint({
   }),
   async handle({ params: { id }, query, parts }) {
     await requireApplication(parts.db, id)
-    const { userId, status, limit = 100 } = query
-    const rows = await searchOperations(parts.db, id, { userId, status, after: placeOf(query), limit: limit + 1 })
+    const { userId, userIdPrefix, status, limit = 100 } = query
+    const rows = await searchOperations(parts.db, id, { userId, userIdPrefix, status, after: placeOf(query), limit: limit + 1 })
     const { page, last } = cutPage(rows, limit)
     const now = parts.platform.now()
     return {

@@ -15,7 +15,7 @@ import {
 import type { CommitPhase } from '../../../storage/database/schema.ts'
 import { type Audited, auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
-import { Identifier, OfId, OptionalText, State, Time, UserId } from '../fields.ts'
+import { Identifier, OfId, OptionalText, State, Time, UserId, UserIdPrefix } from '../fields.ts'
 import { Cursor, cutPage, formatCursor, NextCursor, PageLimit, parseCursor } from '../paging.ts'
 
 const Phase = Type.Unsafe<CommitPhase>(Type.String({ enum: ['ON_COMMIT', 'ON_KEY_EXCHANGE'] }))
@@ -137,18 +137,20 @@ export const registrationsList = cloudEndpoint({
   params: OfId,
   query: Type.Object({
     userId: Type.Optional(UserId),
+    userIdPrefix: UserIdPrefix,
     state: Type.Optional(State),
     protocolVersion: Type.Optional(Type.Integer({ minimum: 3, maximum: 4 })),
     limit: Type.Integer({ minimum: 1, maximum: 100, default: 50 }),
     cursor: Cursor,
   }),
   response: Type.Object({ registrations: Type.Array(ListedRegistration), nextCursor: NextCursor }),
-  async handle({ params: { id }, query: { userId, state, protocolVersion, limit, cursor }, parts }) {
+  async handle({ params: { id }, query: { userId, userIdPrefix, state, protocolVersion, limit, cursor }, parts }) {
     await requireApplication(parts.db, id)
     const place = cursor === undefined ? undefined : parseCursor(cursor)
     const rows = await listRegistrations(parts.db, {
       applicationId: id,
       userId: userId ?? null,
+      userIdPrefix: userIdPrefix ?? null,
       state: state ?? null,
       protocolVersion: protocolVersion ?? null,
       after: place ? { createdAt: place.createdAt, activationId: place.id } : null,
@@ -178,6 +180,8 @@ const RegistrationDetail = named(
       /** The end of a temporary block. */
       timestampBlockExpire: Type.Optional(Time),
       flags: Type.Array(Type.String()),
+      /** The highest version that the phone has spoken, 3.3 for instance. */
+      highestProtocolVersion: Type.Optional(Type.String()),
       /** In protocol 4: the phone has not confirmed its activation yet. */
       isConfirmationPending: Type.Optional(Type.Boolean()),
       isBiometryEnabled: Type.Optional(Type.Boolean()),
@@ -232,6 +236,7 @@ const toDetail = (row: RegistrationDetailRow, history: readonly HistoryRow[]): S
   ...(row.blockedReason !== null && { blockReason: row.blockedReason }),
   ...(row.blockExpiresAt !== null && { timestampBlockExpire: row.blockExpiresAt.getTime() }),
   flags: [...row.flags],
+  ...(row.highestVersion !== null && { highestProtocolVersion: row.highestVersion }),
   ...(row.protocolVersion === 4 && { isConfirmationPending: row.isConfirmationPending }),
   ...(row.isBiometryEnabled !== null && { isBiometryEnabled: row.isBiometryEnabled }),
   ...(row.protocolVersion === 3 && { isUpgradePending: row.isUpgradePending }),

@@ -1,10 +1,12 @@
 // /admin/webhooks/{id}/deliveries: what a webhook was sent, what waits and what was given up (cloud §9).
 import { Type } from '@sinclair/typebox'
+import { composeMessageBody } from '../../../domain/webhook/attempt.ts'
+import type { Snapshot } from '../../../domain/webhook/message.ts'
 import { readWebhook, replayDeliveries } from '../../../domain/webhook/webhook.ts'
 import { named } from '../../../http/types.ts'
-import { PawlError } from '../../../lib/errors.ts'
+import { notFound, PawlError } from '../../../lib/errors.ts'
 import type { DeliveryStatus } from '../../../storage/database/schema.ts'
-import { type DeliveryRow, listDeliveries } from '../../../storage/webhook/deliveries.ts'
+import { type DeliveryRow, findDelivery, listDeliveries } from '../../../storage/webhook/deliveries.ts'
 import { listWebhooks } from '../../../storage/webhook/webhooks.ts'
 import { auditedEndpoint } from '../audited-endpoint.ts'
 import { cloudEndpoint } from '../endpoint.ts'
@@ -24,6 +26,8 @@ const Delivery = named(
     objectStatus: Type.String(),
     status: DeliveryStatusName,
     attempts: Type.Integer(),
+    /** It waits for the end of an earlier one about the same operation or activation. */
+    isBehindEarlier: Type.Optional(Type.Boolean()),
     /** When a delivery that waits is tried next; 0 for at once. */
     nextAttemptAt: Type.Optional(Type.Integer()),
     lastError: Type.Optional(Type.String()),
@@ -43,6 +47,8 @@ export const webhookDeliveriesList = cloudEndpoint({
   params: OfId,
   query: Type.Object({
     status: Type.Optional(DeliveryStatusName),
+    /** Only those about this operation or activation. */
+    objectId: Type.Optional(Identifier),
     limit: PageLimit(1_000),
     /** `next` of the page before. */
     before: Type.Optional(
@@ -51,11 +57,37 @@ export const webhookDeliveriesList = cloudEndpoint({
   }),
   /** `next` leads to the next page; absent on the last one. */
   response: Type.Object({ deliveries: Type.Array(Delivery), next: Type.Optional(Type.String()) }),
-  async handle({ params: { id }, query: { status = null, limit = 100, before = null }, parts }) {
+  async handle({ params: { id }, query: { status = null, objectId = null, limit = 100, before = null }, parts }) {
     await readWebhook(parts, id)
-    const rows = await listDeliveries(parts.db, id, { status, before, limit: limit + 1 })
+    const rows = await listDeliveries(parts.db, id, { status, objectId, before, limit: limit + 1 })
     const { page, last } = cutPage(rows, limit)
     return { deliveries: page.map(toDelivery), ...(last && { next: last.sequence }) }
+  },
+})
+
+/** GET /admin/webhooks/{id}/deliveries/{deliveryId}: one delivery with the body of its message (cloud §9). */
+export const webhookDeliveryRead = cloudEndpoint({
+  method: 'GET',
+  path: '/admin/webhooks/:id/deliveries/:deliveryId',
+  operationId: 'readWebhookDelivery',
+  summary: 'A delivery of a webhook, with the body of its message',
+  errors: ['ADMINISTRATION_REFUSED'],
+  // The body has what the webhook asks for of an operation, which readers are not shown.
+  roles: ['admin'],
+  params: Type.Object({ id: Identifier, deliveryId: Identifier }),
+  response: Type.Composite([
+    Delivery,
+    Type.Object({
+      /** As an attempt sends it now; earlier ones had the attributes of their time. */
+      body: Type.String(),
+    }),
+  ]),
+  async handle({ params: { id, deliveryId }, parts }) {
+    const webhook = await readWebhook(parts, id)
+    const row = await findDelivery(parts.db, id, deliveryId)
+    if (row === undefined) throw notFound(`delivery ${deliveryId} of webhook ${id}`)
+    const snapshot = JSON.parse(row.payload) as Snapshot
+    return { ...toDelivery(row), body: await composeMessageBody(parts, webhook, { objectId: row.objectId, snapshot }) }
   },
 })
 
@@ -66,6 +98,7 @@ function toDelivery(row: DeliveryRow) {
     objectStatus: String((JSON.parse(row.payload) as { status?: unknown }).status),
     status: row.status,
     attempts: row.attempts,
+    ...(row.isBehind && { isBehindEarlier: true }),
     ...(row.status === 'WAITING' && { nextAttemptAt: row.nextAttemptAt.getTime() }),
     ...(row.lastError !== null && { lastError: row.lastError }),
     createdAt: row.createdAt.getTime(),
